@@ -1,0 +1,178 @@
+"""Addresses: `scheme://domain/path` (ADR-01..09).
+
+Inside the process an address is its canonical text, a plain `str`: routing
+compares bytes and never parses. `parse` is called once, where an address
+enters; the other functions expect canonical text.
+"""
+
+import re
+from functools import lru_cache
+from typing import Final
+
+import attrs
+
+from specs.errors import BadUrlError
+
+RUNTIME_SCHEME: Final = "hyperty-runtime"
+"""Canonical scheme of runtimes; `runtime` is its alias on the wire (C-37)."""
+
+SCHEME_ALIASES: Final = {"runtime": RUNTIME_SCHEME}
+
+BACKEND_SCHEMES: Final = frozenset({"domain", "global"})
+"""Served by message nodes, never by peers (RES-01); `domain-*` too."""
+
+SERVICE_HOSTS: Final = ("msg-node.", "registry.", "idm.", "qos.", "catalogue.")
+"""Host prefixes that name a service of a domain, not a domain (ADR-04, ADR-09)."""
+
+MAX_ADDRESS: Final = 2048
+"""Characters in one address. Source: the common limit of URL consumers."""
+
+_SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*")
+_DOMAIN: Final = re.compile(r"[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?")
+_SEGMENT: Final = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@#%-]+|[a-z][a-z0-9+.-]*:")
+
+
+@attrs.frozen(slots=True)
+class Url:
+    """A parsed address.
+
+    Attributes:
+        scheme: Lower case, canonical (`hyperty-runtime`, never `runtime`).
+        domain: Lower-case authority; never empty.
+        path: Segments after the authority, untouched, none of them empty.
+    """
+
+    scheme: str
+    domain: str
+    path: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The canonical text: one trailing slash is never part of it."""
+        return "/".join((f"{self.scheme}://{self.domain}", *self.path))
+
+
+@lru_cache(maxsize=4096)
+def parse(text: str) -> Url:
+    """Read an address, in canonical form or with the accepted aliases (N12).
+
+    Raises:
+        BadUrlError: It is no address; the peer or user who wrote it must act.
+    """
+    if len(text) > MAX_ADDRESS:
+        raise BadUrlError(text[:40] + "...", f"longer than {MAX_ADDRESS} characters")
+    scheme, separator, rest = text.partition("://")
+    scheme = scheme.lower()
+    if not separator or not _SCHEME.fullmatch(scheme):
+        raise BadUrlError(text, "no scheme such as hyperty:// in front")
+    domain, *path = rest.removesuffix("/").split("/")
+    domain = domain.lower()
+    if not _DOMAIN.fullmatch(domain) or ".." in domain:
+        raise BadUrlError(text, "no plain domain name behind ://")
+    for segment in path:
+        _check_segment(text, segment)
+    return Url(SCHEME_ALIASES.get(scheme, scheme), domain, tuple(path))
+
+
+def _check_segment(text: str, segment: str) -> None:
+    if not _SEGMENT.fullmatch(segment):
+        raise BadUrlError(text, f"path segment {segment!r} is empty or has odd characters")
+    if segment in {".", ".."}:
+        raise BadUrlError(text, "dot segments are not resolved")
+
+
+def canonical(text: str) -> str:
+    """Return the canonical text of an address.
+
+    Raises:
+        BadUrlError: It is no address.
+    """
+    return parse(text).text
+
+
+def scheme_of(address: str) -> str:
+    """Return the scheme of a canonical address."""
+    return address.partition("://")[0]
+
+
+def host_of(address: str) -> str:
+    """Return the authority of a canonical address, service prefixes included."""
+    return address.partition("://")[2].partition("/")[0]
+
+
+def domain_of(address: str) -> str:
+    """Return the domain that serves a canonical address.
+
+    `domain://msg-node.a.ex/sm` and `hyperty://a.ex/1` are both of `a.ex`.
+    """
+    host = host_of(address)
+    if is_backend(address):
+        for prefix in SERVICE_HOSTS:
+            if host.startswith(prefix):
+                return host.removeprefix(prefix)
+    return host
+
+
+def is_backend(address: str) -> bool:
+    """Say whether only a message node may serve the address (RES-01)."""
+    scheme = scheme_of(address)
+    return scheme in BACKEND_SCHEMES or scheme.startswith("domain-")
+
+
+def is_below(address: str, root: str) -> bool:
+    """Say whether an address is `root` or below it, by whole segments (ADR-08)."""
+    return address == root or address.startswith(root + "/")
+
+
+def last_segment(address: str) -> str:
+    """Return what stands behind the last slash of a canonical address."""
+    return address.rpartition("/")[2]
+
+
+def status_of(address: str) -> str:
+    """Return where status events of a stub or object are published (ADR-06)."""
+    return f"{address}/status"
+
+
+def runtime(domain: str, name: str) -> str:
+    """Return the address of a runtime, `R` in the protocol pages."""
+    return canonical(f"{RUNTIME_SCHEME}://{domain}/{name}")
+
+
+def runtime_of(address: str) -> str:
+    """Return the runtime a runtime component or stub address belongs to.
+
+    The first path segment names the runtime: `R/registry` is of `R`.
+    """
+    scheme, _, rest = address.partition("://")
+    return f"{scheme}://{'/'.join(rest.split('/')[:2])}"
+
+
+def message_node(domain: str) -> str:
+    """Return the address of a domain's message node, `MN(d)`."""
+    return f"domain://msg-node.{domain}"
+
+
+def subscription_manager(domain: str) -> str:
+    """Return where paths are subscribed at a domain's node, `MN(d)/sm`."""
+    return f"{message_node(domain)}/sm"
+
+
+def address_allocation(domain: str) -> str:
+    """Return where addresses of a domain are allocated (N16)."""
+    return f"{message_node(domain)}/address-allocation"
+
+
+def session_manager(domain: str) -> str:
+    """Return where sessions of a domain's node are opened (M-14)."""
+    return f"{message_node(domain)}/session"
+
+
+def domain_registry(domain: str) -> str:
+    """Return the address of a domain's registry, `DR(d)`."""
+    return f"domain://registry.{domain}"
+
+
+def catalogue_stub(domain: str) -> str:
+    """Return where the descriptor of a domain's node stub stands (ADR-09)."""
+    return f"hyperty-catalogue://catalogue.{domain}/.well-known/protocolstub/default"

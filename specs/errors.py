@@ -1,0 +1,48 @@
+"""The root of every error this project raises, and the leaves that data can cause.
+
+Errors are split by who must act. Each layer adds its own leaves under
+`ProtoflyError`: `fsm.errors`, `transports.errors`, `actors.kit.errors`.
+"""
+
+from typing import final
+
+from specs.reply_code import Code
+
+
+class ProtoflyError(Exception):
+    """Root of all errors of this project; never raised itself."""
+
+
+@final
+class SpecError(ProtoflyError):
+    """A table or a declaration contradicts itself: fix the table."""
+
+
+@final
+class BadUrlError(ProtoflyError):
+    """A peer or a user wrote something that is no address: refuse it.
+
+    Attributes:
+        text: What was written.
+        reason: Which rule it breaks, as half a sentence.
+    """
+
+    def __init__(self, text: str, reason: str) -> None:
+        super().__init__(f"{text!r} is no address: {reason}")
+        self.text = text
+        self.reason = reason
+
+
+@final
+class BadMessageError(ProtoflyError):
+    """A peer sent something that is no message: refuse it.
+
+    Attributes:
+        reason: Which rule it breaks, as half a sentence.
+        code: What to answer with, if an answer is possible.
+    """
+
+    def __init__(self, reason: str, code: Code = Code.MALFORMED) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.code = code

@@ -1,0 +1,122 @@
+"""The message envelope: five fields, and the rules every router applies to them."""
+
+from enum import StrEnum
+from typing import Final
+
+import attrs
+
+from specs.address import last_segment
+from specs.reply_code import FIRST_FINAL, Code
+from specs.jsonvalue import Json, JsonObject
+
+
+class MessageType(StrEnum):
+    """The nine verbs (MSG-02); wire values, lower case."""
+
+    CREATE = "create"
+    READ = "read"
+    UPDATE = "update"
+    DELETE = "delete"
+    SUBSCRIBE = "subscribe"
+    UNSUBSCRIBE = "unsubscribe"
+    EXECUTE = "execute"
+    FORWARD = "forward"
+    RESPONSE = "response"
+
+
+EVENT_PARTS: Final = frozenset({"status", "changes", "registration", "observers"})
+"""Last segments of `to` whose creates and updates are events (ADR-05, ADR-06)."""
+
+
+@attrs.frozen(slots=True)
+class Message:
+    """One message in normal form.
+
+    Attributes:
+        id: Positive, strictly increasing per `from_` (MSG-03).
+        type: One of the nine verbs.
+        from_: Canonical address of the sender.
+        to: Canonical address of the receiver; the only thing routers look at.
+        body: Free JSON; unknown keys are kept, never routed on. Not to be
+            changed in place: evolve the message instead.
+    """
+
+    id: int
+    type: MessageType
+    from_: str
+    to: str
+    body: JsonObject = attrs.field(factory=dict)
+
+    @property
+    def is_response(self) -> bool:
+        """Whether this answers a request."""
+        return self.type is MessageType.RESPONSE
+
+    @property
+    def is_event(self) -> bool:
+        """Whether nobody answers this (the `event` mark of the catalogue)."""
+        if self.type in {MessageType.CREATE, MessageType.UPDATE}:
+            if last_segment(self.to) in EVENT_PARTS:
+                return True
+        child = "/children/" in self.to
+        return child and self.type in {MessageType.UPDATE, MessageType.DELETE}
+
+    @property
+    def is_request(self) -> bool:
+        """Whether exactly one final answer must follow."""
+        return not (self.is_response or self.is_event)
+
+    @property
+    def code(self) -> int:
+        """The reply code of a response; 0 where there is none."""
+        code = self.body.get("code")
+        return code if isinstance(code, int) else 0
+
+    @property
+    def is_final(self) -> bool:
+        """Whether this response ends its transaction."""
+        return self.is_response and self.code >= FIRST_FINAL
+
+    @property
+    def via(self) -> tuple[str, ...]:
+        """Stubs this message has crossed, in order (STB-06)."""
+        via = self.body.get("via")
+        return tuple(v for v in via if isinstance(v, str)) if isinstance(via, list) else ()
+
+
+def instance_id(message: Message) -> str:
+    """Return the name of this message instance, the same at every hop (`mid`).
+
+    A request or event is named by its sender and id; an answer by both ends,
+    the id and its code, so that a provisional answer is not its final one.
+    """
+    if message.is_response:
+        return f"{message.to}#{message.id}>{message.from_}!{message.code}"
+    return f"{message.from_}#{message.id}"
+
+
+def request_id(response: Message) -> str:
+    """Return the instance id of the request a response answers (`ref`)."""
+    return f"{response.to}#{response.id}"
+
+
+def reply(request: Message, code: Code, **body: Json) -> Message:
+    """Answer a request: ends swapped, id repeated, code set (MSG-04)."""
+    return Message(
+        id=request.id,
+        type=MessageType.RESPONSE,
+        from_=request.to,
+        to=request.from_,
+        body={"code": int(code), **body},
+    )
+
+
+def refuse(request: Message, code: Code, why: str) -> Message:
+    """Answer a request with a refusal a person can read."""
+    return reply(request, code, description=why)
+
+
+def stamped(message: Message, stub: str) -> Message:
+    """Return the message with `stub` appended to its `via` (STB-06, append only)."""
+    via: Json = [*message.via, stub]
+    return attrs.evolve(message, body={**message.body, "via": via})

@@ -1,0 +1,49 @@
+"""Reply codes and drop reasons: the closed vocabularies of refusal."""
+
+from enum import IntEnum, StrEnum
+from typing import Final
+
+
+class Code(IntEnum):
+    """The reply codes in use (HTTP semantics, MSG-17)."""
+
+    TRYING = 100
+    PROGRESS = 183
+    OK = 200
+    ACCEPTED = 202
+    MALFORMED = 400
+    UNAUTHENTICATED = 401
+    FORBIDDEN = 403
+    NOT_FOUND = 404
+    TIMEOUT = 408
+    CONFLICT = 409
+    GONE = 410
+    TOO_LARGE = 413
+    INTERNAL = 500
+    BAD_BACKEND = 502
+    UNAVAILABLE = 503
+    BACKEND_TIMEOUT = 504
+
+
+FIRST_FINAL: Final = 200
+"""A code below this is provisional; the first at or above it is final (MSG-05)."""
+
+LAST_SUCCESS: Final = 299
+"""Codes from FIRST_FINAL up to this one say yes."""
+
+
+class DropReason(StrEnum):
+    """Why a message was not delivered: every drop has exactly one (OBS-06)."""
+
+    UNMATCHED = "unmatched"
+    LATE_RESPONSE = "late-response"
+    LOOP = "loop"
+    FORGED_STATUS = "forged-status"
+    NO_TARGET = "no-target"
+    OVERFLOW = "overflow"
+    UNSUBSCRIBED = "unsubscribed"
+    SESSION_GONE = "session-gone"
+    MALFORMED = "malformed"
+    DUPLICATE = "duplicate"
+    DENIED = "denied"
+    UNKNOWN_SOURCE = "unknown-source"

@@ -1,0 +1,141 @@
+"""The trace record: one flat shape for everything that is evidence (OBS-01)."""
+
+from enum import StrEnum
+from typing import Final
+
+import attrs
+
+SCHEMA: Final = "protofly.trace/1"
+"""Name of this record's shape; stands in the first record of each process."""
+
+ABSENT: Final = "[*]"
+"""The state before the first and after the last, as drawn: an entity that is not."""
+
+
+class Kind(StrEnum):
+    """What a record tells about (field `k`)."""
+
+    START = "start"
+    END = "end"
+    DROPPED = "dropped"
+    MSG = "msg"
+    AUTHZ = "authz"
+    RESOLVE = "resolve"
+    STATE = "state"
+    TABLE = "table"
+    LINK = "link"
+    SESSION = "session"
+    OBJ = "obj"
+    FAULT = "fault"
+
+
+class Op(StrEnum):
+    """What happened (field `op`), by kind."""
+
+    # state
+    STEP = "step"
+    REFUSED = "refused"
+    # msg
+    SUBMIT = "submit"
+    ADMIT = "admit"
+    DENY = "deny"
+    DELIVER = "deliver"
+    CALLBACK = "callback"
+    XMIT = "xmit"
+    RCV = "rcv"
+    PUBLISH = "publish"
+    RELAY = "relay"
+    QUEUE = "queue"
+    FLUSH = "flush"
+    SYNTH = "synth"
+    DROP = "drop"
+    # resolve
+    BEGIN = "start"
+    DONE = "done"
+    # table
+    ADD = "add"
+    UPD = "upd"
+    DEL = "del"
+    # link
+    OPEN = "open"
+    CLOSE = "close"
+    # obj
+    WRITE = "write"
+    APPLY = "apply"
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Fact:
+    """What a component reports; the sink adds who, where and when.
+
+    Only the fields of its kind are set. See the protocol's trace page for the
+    meaning of each.
+
+    Attributes:
+        key: Which entity or table row: parts joined by `|`.
+        old: State left; `[*]` for an entity that was not there.
+        new: State entered; absent when the step was refused.
+        cause: The trigger of the step, as the machine's table names it.
+        why: Half a sentence for people.
+        digest: Hash of a message without `via`, `auth` and tokens.
+    """
+
+    k: Kind
+    op: Op | None = None
+    machine: str | None = None
+    key: str | None = None
+    old: str | None = None
+    new: str | None = None
+    cause: str | None = None
+    why: str | None = None
+    mid: str | None = None
+    ref: str | None = None
+    type: str | None = None
+    id: int | None = None
+    from_: str | None = None
+    to: str | None = None
+    code: int | None = None
+    digest: str | None = None
+    by: str | None = None
+    listener: str | None = None
+    stub: str | None = None
+    link: str | None = None
+    seq: int | None = None
+    reason: str | None = None
+    direction: str | None = None
+    decision: str | None = None
+    policy: str | None = None
+    rid: int | None = None
+    result: str | None = None
+    table: str | None = None
+    val: str | None = None
+    writer: str | None = None
+    a: str | None = None
+    b: str | None = None
+    kind: str | None = None
+    targets: int | None = None
+    version: int | None = None
+    count: int | None = None
+
+
+@attrs.frozen(slots=True, kw_only=True)
+class Stamp:
+    """Who, where and when: the fields every record starts with.
+
+    Attributes:
+        run: Identifier of this process's run, never reused.
+        node: Name of the process in the run, as in `node=<name>` of the path.
+        ln: 1, 2, 3, ... without gaps within (run, node).
+        wall_ns: Nanoseconds since the epoch.
+        mono_ns: Nanoseconds of the process's monotonic clock.
+        t: Seconds of the Trio clock.
+        actor: Who reports.
+    """
+
+    run: str
+    node: str
+    ln: int
+    wall_ns: int
+    mono_ns: int
+    t: float
+    actor: str
