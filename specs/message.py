@@ -6,8 +6,8 @@ from typing import Final
 import attrs
 
 from specs.address import last_segment
-from specs.reply_code import FIRST_FINAL, Code
 from specs.jsonvalue import Json, JsonObject
+from specs.reply_code import FIRST_FINAL, Code
 
 
 class MessageType(StrEnum):
@@ -26,6 +26,9 @@ class MessageType(StrEnum):
 
 EVENT_PARTS: Final = frozenset({"status", "changes", "registration", "observers"})
 """Last segments of `to` whose creates and updates are events (ADR-05, ADR-06)."""
+
+_EVENT_TYPES: Final = frozenset({MessageType.CREATE, MessageType.UPDATE})
+_CHILD_EVENT_TYPES: Final = frozenset({MessageType.UPDATE, MessageType.DELETE})
 
 
 @attrs.frozen(slots=True)
@@ -55,11 +58,9 @@ class Message:
     @property
     def is_event(self) -> bool:
         """Whether nobody answers this (the `event` mark of the catalogue)."""
-        if self.type in {MessageType.CREATE, MessageType.UPDATE}:
-            if last_segment(self.to) in EVENT_PARTS:
-                return True
-        child = "/children/" in self.to
-        return child and self.type in {MessageType.UPDATE, MessageType.DELETE}
+        if self.type in _EVENT_TYPES and last_segment(self.to) in EVENT_PARTS:
+            return True
+        return self.type in _CHILD_EVENT_TYPES and "/children/" in self.to
 
     @property
     def is_request(self) -> bool:
