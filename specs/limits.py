@@ -112,3 +112,6 @@ LINK_WINDOW: Final = 1000
 
 MAX_ALLOCATION: Final = 256
 """Addresses in one allocation request (RELIABILITY L4)."""
+
+MAX_ID: Final = 2**53 - 1
+"""The greatest message id: what every JSON reader keeps exactly (RFC 8259 section 6)."""
