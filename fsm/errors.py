@@ -1,0 +1,30 @@
+"""The error a machine raises."""
+
+from typing import final
+
+from specs.errors import ProtoflyError
+from specs.trace import ABSENT
+
+__all__ = ["UndeclaredTransitionError"]
+
+
+@final
+class UndeclaredTransitionError(ProtoflyError):
+    """No row of the table allows this step: a bug here or in the peer.
+
+    The state did not move. The host traces it as a refused step; whether the
+    actor goes on is its supervisor's decision.
+
+    Attributes:
+        machine: Name of the table.
+        key: Which entity.
+        state: The state it is in and stays in; None: it does not exist yet.
+        trigger: What was asked of it.
+    """
+
+    def __init__(self, machine: str, key: str, state: str | None, trigger: str) -> None:
+        super().__init__(f"{machine} {key}: no row for '{trigger}' in state '{state or ABSENT}'")
+        self.machine = machine
+        self.key = key
+        self.state = state
+        self.trigger = trigger

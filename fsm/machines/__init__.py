@@ -1,0 +1,1 @@
+"""The machines of the protocol: one file, one table each."""

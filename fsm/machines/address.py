@@ -1,0 +1,56 @@
+"""An allocated address (protocol page 03, section 3.3).
+
+One entity per address: key is the address. It is handed out once in the life of the
+node, belongs to the session it was allocated for, and leaves a tombstone when it is
+released: by its owner, or because its session is over (MN-10..MN-12, I-A1..I-A7).
+"""
+
+from enum import StrEnum, unique
+from typing import Final
+
+from fsm.table import Deadline, Table, Transition
+
+__all__ = ["ADDRESS", "State", "Trigger"]
+
+
+@unique
+class State(StrEnum):
+    """Whether an address may be used."""
+
+    ALLOCATED = "allocated"
+    RELEASED = "released"
+
+
+@unique
+class Trigger(StrEnum):
+    """What moves an address."""
+
+    ALLOCATE = "allocate"
+    RELEASE = "release"
+
+
+_ALLOCATE: Final = "3.3 allocated address: request granted (MN-10, M-18)"
+_RELEASE: Final = "3.3 allocated address: tombstone (MN-11, MN-12, M-19, M-20, I-A7)"
+
+# fmt: off
+_ROWS: Final = (
+    Transition(None,            Trigger.ALLOCATE, State.ALLOCATED, _ALLOCATE, "allocate"),
+    Transition(State.ALLOCATED, Trigger.RELEASE,  State.RELEASED,  _RELEASE,  "release"),
+)
+# fmt: on
+
+ADDRESS: Final = Table(
+    name="address",
+    owner="address allocation of the message node",
+    states=State,
+    triggers=Trigger,
+    rows=_ROWS,
+    may_end=frozenset({State.RELEASED}),
+    deadlines=(Deadline(State.ALLOCATED, None, None, "it lives as long as its session (I-A7)"),),
+    meanings={
+        State.ALLOCATED: "The address belongs to a session and may stand in its messages.",
+        State.RELEASED: "The address is never handed out again.",
+    },
+    drawn_in="protocol page 03, section 3.3",
+)
+"""An allocated address."""

@@ -1,0 +1,92 @@
+"""The P2P connection, as each of its two ends sees it (protocol page 03, section 3.1).
+
+One entity per link and side: key `<own R>|<remote R>|requester|<PQ>` or
+`<own R>|<remote R>|handler|<PC>`. Both ends follow the same table (P2P-08..P2P-16,
+I-P1, I-P2, S0, S2); what triggers a step differs by side and stands in each row.
+
+* `failed` is absorbing, and so is `disconnected` once nobody tries any more: a new
+  attempt is a new link with a new key, beginning at `[*]` (I-P3, C-15..C-17).
+* A lost link becomes `live` again in place, by the same pair of Connection objects
+  (t7), or, if that needs a new offer and answer, through `in-progress` (t8).
+* Both ends may fail to be told that the other has gone. Hence a deadline wherever an
+  answer is awaited, and a ping while there is nothing to say.
+"""
+
+from enum import StrEnum, unique
+from typing import Final
+
+from fsm.table import Deadline, Origin, Table, Transition
+
+__all__ = ["P2P_CONNECTION", "State", "Trigger"]
+
+
+@unique
+class State(StrEnum):
+    """How far one end of a link is."""
+
+    CREATED = "created"
+    IN_PROGRESS = "in-progress"
+    LIVE = "live"
+    FAILED = "failed"
+    DISCONNECTED = "disconnected"
+
+
+@unique
+class Trigger(StrEnum):
+    """What moves one end of a link."""
+
+    STARTED = "started"
+    OBJECT_RETURNED = "object-returned"
+    REFUSED = "refused"
+    ESTABLISHED = "established"
+    ESTABLISH_FAILED = "establish-failed"
+    CLOSED = "closed"
+    REESTABLISHED = "reestablished"
+    RENEGOTIATED = "renegotiated"
+
+
+_STARTED: Final = "3.1 t1: requester asks for the Connection object; handler is invited on PH"
+_RETURNED: Final = "3.1 t2: own Connection object returned"
+_REFUSED: Final = "3.1 t3: create or invitation refused, policy refuses, glare lost"
+_LIVE: Final = "3.1 t4: link open in both directions"
+_FAILED: Final = "3.1 t5: transport failure, T_p2p over, peer deleted its object"
+_CLOSED: Final = "3.1 t6: link closed, ping unanswered, disconnect()"
+_AGAIN: Final = "3.1 t7: link open again by the same Connection pair (C-15)"
+_ROUND: Final = "3.1 t8: reconnecting needs a new offer and answer (C-15)"
+
+# ruff: noqa: E501 - a row of the table is one line
+# fmt: off
+_ROWS: Final = (
+    Transition(None,               Trigger.STARTED,          State.CREATED,      _STARTED,  "syncher.create() invoked"),
+    Transition(State.CREATED,      Trigger.OBJECT_RETURNED,  State.IN_PROGRESS,  _RETURNED, "connection data object returned by syncher.create()"),
+    Transition(State.CREATED,      Trigger.REFUSED,          State.FAILED,       _REFUSED,  "syncher.create() error e.g. not authorised"),
+    Transition(State.IN_PROGRESS,  Trigger.ESTABLISHED,      State.LIVE,         _LIVE,     "connection established"),
+    Transition(State.IN_PROGRESS,  Trigger.ESTABLISH_FAILED, State.FAILED,       _FAILED,   "connection establishment failed"),
+    Transition(State.LIVE,         Trigger.CLOSED,           State.DISCONNECTED, _CLOSED,   "connection closed"),
+    Transition(State.DISCONNECTED, Trigger.REESTABLISHED,    State.LIVE,         _AGAIN,    "connection reestablished"),
+    Transition(State.DISCONNECTED, Trigger.RENEGOTIATED,     State.IN_PROGRESS,  _ROUND,    "new offer and answer", Origin.EXTENSION),
+)
+# fmt: on
+
+P2P_CONNECTION: Final = Table(
+    name="p2p_connection",
+    owner="P2P requester stub; P2P handler stub, one per requester",
+    states=State,
+    triggers=Trigger,
+    rows=_ROWS,
+    may_end=frozenset({State.FAILED, State.DISCONNECTED}),
+    deadlines=(
+        Deadline(State.CREATED, "P2P_TIMEOUT", Trigger.REFUSED, "own object must be returned"),
+        Deadline(State.IN_PROGRESS, "P2P_TIMEOUT", Trigger.ESTABLISH_FAILED, "link must open"),
+        Deadline(State.LIVE, "PONG_TIMEOUT", Trigger.CLOSED, "a ping must be answered"),
+    ),
+    meanings={
+        State.CREATED: "The set-up has begun; this end's Connection object is being made.",
+        State.IN_PROGRESS: "Offer and answer are exchanged and candidates tried.",
+        State.LIVE: "The link is open both ways and carries messages.",
+        State.FAILED: "This attempt is over; a new one is a new link.",
+        State.DISCONNECTED: "The link is lost or closed; it may come back in place.",
+    },
+    drawn_in="p2p-connection-state-machine.png",
+)
+"""The P2P connection."""

@@ -1,0 +1,77 @@
+"""A record of the domain registry (protocol page 03, section 3.3).
+
+One entity per registered URL: key is the URL (REG-07..REG-09, I-G1, I-G4). A record
+usually arrives already live, without having been `created` first (SC-11): that way in
+is an extension. Without keep-alive it becomes `disconnected` when it expires, and
+`dead`, for good, when nobody has come back to it for long. `created` and `dead` are
+never seen outside the registry (C-57).
+"""
+
+from enum import StrEnum, unique
+from typing import Final
+
+from fsm.table import Deadline, Origin, Table, Transition
+
+__all__ = ["REGISTRATION", "State", "Trigger"]
+
+
+@unique
+class State(StrEnum):
+    """Whether what is registered can be reached."""
+
+    CREATED = "created"
+    LIVE = "live"
+    DISCONNECTED = "disconnected"
+    DEAD = "dead"
+
+
+@unique
+class Trigger(StrEnum):
+    """What moves a record."""
+
+    CREATE = "create"
+    CREATE_LIVE = "create-live"
+    SET_LIVE = "set-live"
+    DISCONNECT = "disconnect"
+    BURY = "bury"
+
+
+_CREATE: Final = "3.3 registration: record made (REG-07, M-21)"
+_ARRIVES: Final = "SC-11 step 3: a record arrives live"
+_LIVE: Final = "3.3 registration: update to live (REG-08, SC-12)"
+_GONE: Final = "3.3 registration: unregistered (M-23) or expired (REG-09, I-G4)"
+_DEAD: Final = "3.3 registration: nobody came back (C-57)"
+
+# ruff: noqa: E501 - a row of the table is one line
+# fmt: off
+_ROWS: Final = (
+    Transition(None,               Trigger.CREATE,      State.CREATED,      _CREATE,  "create"),
+    Transition(None,               Trigger.CREATE_LIVE, State.LIVE,         _ARRIVES, "create, live already", Origin.EXTENSION),
+    Transition(State.CREATED,      Trigger.SET_LIVE,    State.LIVE,         _LIVE,    "update to live"),
+    Transition(State.LIVE,         Trigger.DISCONNECT,  State.DISCONNECTED, _GONE,    "unregistered or expired"),
+    Transition(State.DISCONNECTED, Trigger.SET_LIVE,    State.LIVE,         _LIVE,    "update to live"),
+    Transition(State.DISCONNECTED, Trigger.BURY,        State.DEAD,         _DEAD,    "nobody came back"),
+)
+# fmt: on
+
+REGISTRATION: Final = Table(
+    name="registration",
+    owner="domain registry of the message node",
+    states=State,
+    triggers=Trigger,
+    rows=_ROWS,
+    may_end=frozenset({State.DISCONNECTED, State.DEAD}),
+    deadlines=(
+        Deadline(State.CREATED, None, None, "its runtime says when it is live; unseen till then"),
+        Deadline(State.LIVE, "REGISTRATION_EXPIRES", Trigger.DISCONNECT, "must be kept alive"),
+        Deadline(State.DISCONNECTED, "REGISTRATION_GRAVE", Trigger.BURY, "may come back"),
+    ),
+    meanings={
+        State.CREATED: "The record exists; nobody is told of it yet.",
+        State.LIVE: "What it names can be reached, and its record be found.",
+        State.DISCONNECTED: "What it names is away and may come back.",
+        State.DEAD: "What it names is gone for good.",
+    },
+    drawn_in="protocol page 03, section 3.3",
+)
+"""A record of the domain registry."""

@@ -1,0 +1,73 @@
+"""A runtime's session at a message node (protocol page 03, section 3.3, S4).
+
+The session outlives the link it was opened on: a lost link detaches it, and within
+T_gc the runtime may re-open it with its token and finds all as it was (MN-04..MN-08,
+I-M1..I-M4, I-M12). `closed` and `expired` are absorbing: whoever opens again gets a
+new session, which is a new entity with a key of its own.
+"""
+
+from enum import StrEnum, unique
+from typing import Final
+
+from fsm.table import Deadline, Table, Transition
+
+__all__ = ["SESSION", "State", "Trigger"]
+
+
+@unique
+class State(StrEnum):
+    """Whether a runtime is in touch with the node."""
+
+    OPEN = "open"
+    DETACHED = "detached"
+    CLOSED = "closed"
+    EXPIRED = "expired"
+
+
+@unique
+class Trigger(StrEnum):
+    """What moves a session."""
+
+    OPENED = "opened"
+    LINK_LOST = "link-lost"
+    REOPENED = "reopened"
+    CLOSE = "close"
+    EXPIRE = "expire"
+
+
+_OPENED: Final = "3.3 MN session: handshake (MN-04, M-14)"
+_LOST: Final = "3.3 MN session: link lost, ping unanswered (MN-06)"
+_AGAIN: Final = "3.3 MN session: re-open with token (MN-06, M-15)"
+_CLOSE: Final = "3.3 MN session: disconnect (MN-07, M-16)"
+_EXPIRE: Final = "3.3 MN session: detached for T_gc (MN-08, I-M12)"
+
+# fmt: off
+_ROWS: Final = (
+    Transition(None,           Trigger.OPENED,    State.OPEN,     _OPENED, "open"),
+    Transition(State.OPEN,     Trigger.LINK_LOST, State.DETACHED, _LOST,   "link lost"),
+    Transition(State.DETACHED, Trigger.REOPENED,  State.OPEN,     _AGAIN,  "re-open"),
+    Transition(State.OPEN,     Trigger.CLOSE,     State.CLOSED,   _CLOSE,  "close"),
+    Transition(State.DETACHED, Trigger.EXPIRE,    State.EXPIRED,  _EXPIRE, "expired"),
+)
+# fmt: on
+
+SESSION: Final = Table(
+    name="session",
+    owner="session manager of the message node",
+    states=State,
+    triggers=Trigger,
+    rows=_ROWS,
+    may_end=frozenset({State.CLOSED, State.EXPIRED}),
+    deadlines=(
+        Deadline(State.OPEN, "PONG_TIMEOUT", Trigger.LINK_LOST, "a ping must be answered"),
+        Deadline(State.DETACHED, "SESSION_IDLE", Trigger.EXPIRE, "the runtime must come back"),
+    ),
+    meanings={
+        State.OPEN: "The runtime is linked; its messages are routed.",
+        State.DETACHED: "The link is lost; addresses, subscriptions and messages are kept.",
+        State.CLOSED: "The runtime said goodbye; all it held here is released.",
+        State.EXPIRED: "The runtime did not come back; all it held here is released.",
+    },
+    drawn_in="protocol page 03, section 3.3",
+)
+"""The session of a runtime at a message node."""

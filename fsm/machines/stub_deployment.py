@@ -1,0 +1,68 @@
+"""Deployment of a protostub (protocol page 03, section 3.2, Deployment region).
+
+One entity per deployment: key is the stub's URL, which is never used again (STB-15),
+so a retry after a failure is a new entity (STB-14). The loader of the runtime owns it;
+what the stub itself does is `stub_connection`. The two overlap in time: the stub is
+constructed while its deployment still runs (C-41); `deploying` comes before `created`
+and `deployed` before the first message sent (I-S7), nothing else is ordered.
+"""
+
+from enum import StrEnum, unique
+from typing import Final
+
+from fsm.table import Deadline, Table, Transition
+
+__all__ = ["STUB_DEPLOYMENT", "State", "Trigger"]
+
+
+@unique
+class State(StrEnum):
+    """How far a deployment is."""
+
+    DEPLOYING = "deploying"
+    DEPLOYED = "deployed"
+    DEPLOYMENT_FAILED = "deployment-failed"
+
+
+@unique
+class Trigger(StrEnum):
+    """What moves a deployment."""
+
+    LOAD = "load"
+    LOADED = "loaded"
+    LOAD_FAILED = "load-failed"
+
+
+_LOAD: Final = "3.2 Deployment: loadStub() (STB-10)"
+_LOADED: Final = "3.2 Deployment: ok (STB-10)"
+_FAILED: Final = "3.2 Deployment: error or T_deploy (STB-14)"
+
+# ruff: noqa: E501 - a row of the table is one line
+# fmt: off
+_ROWS: Final = (
+    Transition(None,            Trigger.LOAD,        State.DEPLOYING,         _LOAD,   "loader.loadStub() is invoked"),
+    Transition(State.DEPLOYING, Trigger.LOADED,      State.DEPLOYED,          _LOADED, "loader.loadStub() is resolved"),
+    Transition(State.DEPLOYING, Trigger.LOAD_FAILED, State.DEPLOYMENT_FAILED, _FAILED, "loader.loadStub() is rejected e.g. timeout"),
+)
+# fmt: on
+
+STUB_DEPLOYMENT: Final = Table(
+    name="stub_deployment",
+    owner="stub loader of the runtime",
+    states=State,
+    triggers=Trigger,
+    rows=_ROWS,
+    may_end=frozenset({State.DEPLOYED, State.DEPLOYMENT_FAILED}),
+    # The drawing leads from `deployed` into the Connection region instead.
+    extension_ends=frozenset({State.DEPLOYED}),
+    deadlines=(
+        Deadline(State.DEPLOYING, "DEPLOY_TIMEOUT", Trigger.LOAD_FAILED, "the stub must be up"),
+    ),
+    meanings={
+        State.DEPLOYING: "Descriptor and code are fetched, a sandbox is found, the stub is built.",
+        State.DEPLOYED: "The stub runs; its story goes on in stub_connection.",
+        State.DEPLOYMENT_FAILED: "There is no stub; those who waited for it are told.",
+    },
+    drawn_in="protostub state machine (Deployment region)",
+)
+"""The deployment of a protostub."""

@@ -1,0 +1,203 @@
+"""A machine is one table: theory of operation.
+
+Everything about a machine is a row. What runs (`fsm.engine`), what judges
+(`fsm.replay`, the Spark job), what is drawn (`fsm.draw`) and what is checked
+(`fsm.check`) read the same rows; there is no second place.
+
+1. A row says: in this state, at this trigger, go to that state, because the
+   protocol says so there (`cite`). The drawings' own words stand in `label`.
+2. An entity that does not exist is in state None, drawn `[*]`. A row with source
+   None is the way in. A state of `may_end` is where a story may stop.
+3. What the drawings do not have but the protocol pages name is marked
+   (`Origin.EXTENSION`, `extension_ends`), never mixed in silently.
+4. A state that may not end must have a deadline, or a reason why it waits.
+5. A pair (state, trigger) without a row is undeclared: it is refused, not ignored.
+6. A table that contradicts itself cannot be built: `SpecError`.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from enum import Enum, StrEnum, unique
+from typing import final
+
+import attrs
+
+from specs import limits
+from specs.errors import SpecError
+from specs.trace import ABSENT
+
+__all__ = ["Deadline", "Origin", "Table", "Transition"]
+
+
+@unique
+class Origin(Enum):
+    """Where a row comes from."""
+
+    DRAWN = "drawn"
+    EXTENSION = "extension"
+
+
+@final
+@attrs.frozen(slots=True)
+class Transition:
+    """One row.
+
+    Attributes:
+        source: State left; None: the entity does not exist yet.
+        trigger: What happens.
+        target: State entered.
+        cite: Where the protocol says so.
+        label: The drawing's own words for it.
+        origin: DRAWN, or EXTENSION if only the protocol pages name it.
+    """
+
+    source: StrEnum | None
+    trigger: StrEnum
+    target: StrEnum
+    cite: str
+    label: str = ""
+    origin: Origin = Origin.DRAWN
+
+    @property
+    def extension(self) -> bool:
+        """Whether the drawing does not have this row."""
+        return self.origin is Origin.EXTENSION
+
+    @property
+    def old(self) -> str:
+        """The state left, as traces and drawings write it."""
+        return ABSENT if self.source is None else self.source.value
+
+    @property
+    def edge(self) -> tuple[str, str]:
+        """From where to where, as traces and drawings write it."""
+        return self.old, self.target.value
+
+
+@final
+@attrs.frozen(slots=True)
+class Deadline:
+    """How long an entity may stay in a state.
+
+    Attributes:
+        state: The state that waits.
+        limit: Name of the number in `specs.limits`; None: it waits without end.
+        trigger: What happens when the time is over; None: it waits without end.
+        why: What the wait is for, or why waiting without end is right.
+    """
+
+    state: StrEnum
+    limit: str | None
+    trigger: StrEnum | None
+    why: str
+
+    @property
+    def seconds(self) -> float | None:
+        """The limit's number; None: no end."""
+        return None if self.limit is None else float(vars(limits)[self.limit])
+
+
+@final
+@attrs.frozen(slots=True, kw_only=True, eq=False)
+class Table:
+    """A machine, whole. Two tables are equal only if they are the same object.
+
+    Attributes:
+        name: As traces write it.
+        owner: Which component keeps such entities.
+        states: All states, in the order of the drawing.
+        triggers: All triggers.
+        rows: All transitions.
+        may_end: States in which a story may stop.
+        extension_ends: Those of `may_end` that the drawing does not end.
+        deadlines: One per state that may not end; others as wanted.
+        meanings: One sentence per state, for people.
+        drawn_in: The drawing or page the table was transcribed from.
+    """
+
+    name: str
+    owner: str
+    states: type[StrEnum]
+    triggers: type[StrEnum]
+    rows: tuple[Transition, ...]
+    may_end: frozenset[StrEnum]
+    extension_ends: frozenset[StrEnum] = frozenset()
+    deadlines: tuple[Deadline, ...] = ()
+    meanings: Mapping[StrEnum, str] = attrs.field(factory=dict)
+    drawn_in: str
+    _targets: Mapping[tuple[str, str], StrEnum] = attrs.field(init=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        for problem in _contradictions(self):
+            raise SpecError(f"table {self.name}: {problem}")
+        targets = {(row.old, row.trigger.value): row.target for row in self.rows}
+        object.__setattr__(self, "_targets", targets)
+
+    def target(self, state: str | None, trigger: str) -> StrEnum | None:
+        """Where `trigger` leads from `state` (None or `[*]`: absent); None: undeclared."""
+        return self._targets.get((state or ABSENT, trigger))
+
+    def state(self, name: str) -> StrEnum | None:
+        """The state of that name; None for `[*]`, which is no state."""
+        return None if name == ABSENT else self.states(name)
+
+    def drawn_edges(self) -> list[tuple[str, str]]:
+        """The drawing's edges, `[*]` at both ends, in its order."""
+        ends = [s for s in self.states if s in self.may_end - self.extension_ends]
+        drawn = [row.edge for row in self.rows if not row.extension]
+        return drawn + [(end.value, ABSENT) for end in ends]
+
+    def extension_edges(self) -> list[tuple[str, str]]:
+        """The edges that the drawing does not have."""
+        ends = [s for s in self.states if s in self.extension_ends]
+        return [row.edge for row in self.rows if row.extension] + [(s.value, ABSENT) for s in ends]
+
+    def edges(self) -> list[tuple[str, str]]:
+        """All edges: the drawing's, then the extensions."""
+        return self.drawn_edges() + self.extension_edges()
+
+
+def _contradictions(table: Table) -> Iterable[str]:
+    yield from _strange_words(table)
+    yield from _ambiguities(table)
+    yield from _bad_deadlines(table)
+    if all(row.source is not None for row in table.rows):
+        yield f"no way in: no row from {ABSENT}"
+    if not table.extension_ends <= table.may_end:
+        yield "a state of extension_ends is missing in may_end"
+
+
+def _strange_words(table: Table) -> Iterable[str]:
+    named = [row.target for row in table.rows]
+    named += [row.source for row in table.rows if row.source is not None]
+    named += [deadline.state for deadline in table.deadlines]
+    for state in [*named, *table.may_end, *table.extension_ends, *table.meanings]:
+        if not isinstance(state, table.states):
+            yield f"{state!r} is none of its states"
+    fired = [row.trigger for row in table.rows]
+    fired += [deadline.trigger for deadline in table.deadlines if deadline.trigger is not None]
+    for trigger in fired:
+        if not isinstance(trigger, table.triggers):
+            yield f"{trigger!r} is none of its triggers"
+
+
+def _ambiguities(table: Table) -> Iterable[str]:
+    pairs = Counter((row.old, row.trigger.value) for row in table.rows)
+    for (state, trigger), count in pairs.items():
+        if count > 1:
+            yield f"{count} rows for {trigger!r} in state {state!r}"
+
+
+def _bad_deadlines(table: Table) -> Iterable[str]:
+    pairs = {(row.source, row.trigger) for row in table.rows}
+    for state, count in Counter(deadline.state for deadline in table.deadlines).items():
+        if count > 1:
+            yield f"{count} deadlines for state {state.value!r}"
+    for deadline in table.deadlines:
+        name = deadline.state.value
+        if (deadline.limit is None) != (deadline.trigger is None):
+            yield f"deadline of {name!r}: a limit and a trigger go together"
+        elif deadline.limit is not None and deadline.limit not in vars(limits):
+            yield f"deadline of {name!r}: no limit is named {deadline.limit!r}"
+        elif deadline.trigger is not None and (deadline.state, deadline.trigger) not in pairs:
+            yield f"deadline of {name!r}: no row for its trigger {deadline.trigger.value!r}"
