@@ -1,0 +1,144 @@
+"""The contract of a two-way pipe of frames, whatever carries it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Final, final
+
+import attrs
+from trio.abc import AsyncResource
+from typing_extensions import override
+
+from transports.errors import Farewell
+
+__all__ = ["PROTOFLY_V1", "Kind", "Link", "Listener", "Upgrade"]
+
+PROTOFLY_V1: Final = "protofly.v1"
+"""WebSocket subprotocol of our own ends: a frame is lines, a line is a message."""
+
+_NO_QUERY: Final[Mapping[str, str]] = MappingProxyType({})
+
+
+@final
+class Kind(StrEnum):
+    """What carries a link; the words P2P candidates use on the wire."""
+
+    WEBSOCKET = "websocket"
+    TCP = "tcp"
+    UNIX = "unix"
+
+
+@attrs.frozen(slots=True)
+class Upgrade:
+    """What the dialling end asked for when it came.
+
+    Attributes:
+        path: Path of the WebSocket URL, percent-decoded; other kinds have the default.
+        query: Its query, decoded; of a repeated name the first value.
+        subprotocol: The subprotocol both ends agreed on, or None.
+    """
+
+    path: str = "/link"
+    query: Mapping[str, str] = _NO_QUERY
+    subprotocol: str | None = None
+
+
+class Link(AsyncResource, ABC):
+    """An ordered two-way pipe of frames between two ends.
+
+    A frame is UTF-8 text of at most `MAX_FRAME_BYTES`; it arrives whole, once
+    and in order, or not at all, and what is lost is always the end of what was
+    sent. One task may send while another receives. Always keep a task
+    receiving: only a receiver notices that the peer has left or asks whether
+    this end is alive.
+
+    Attributes:
+        kind: What carries it.
+        name: Unique in this network, for traces and logs.
+        upgrade: What the dialling end asked for.
+    """
+
+    __slots__ = ("kind", "name", "upgrade")
+
+    def __init__(self, kind: Kind, name: str, upgrade: Upgrade) -> None:
+        self.kind: Final = kind
+        self.name: Final = name
+        self.upgrade: Final = upgrade
+
+    async def send(self, frame: bytes) -> None:
+        """Send one frame; see `send_many`."""
+        await self.send_many((frame,))
+
+    @abstractmethod
+    async def send_many(self, frames: Sequence[bytes]) -> None:
+        """Send frames in order, in as few writes as the transport allows.
+
+        Waits while the peer does not read (backpressure). Returning means that
+        the frames are on their way, not that they arrived.
+
+        Cancelled: each of the frames arrives or not, and the link may be broken.
+
+        Raises:
+            FrameTooLargeError: One is over the limit: our fault; none was sent.
+            LinkBrokenError: The other end is gone.
+            LinkClosedError: This end was closed by us.
+            trio.BusyResourceError: Another task is sending: our bug.
+        """
+
+    @abstractmethod
+    async def receive(self) -> bytes:
+        """Return the next frame.
+
+        Frames sent before an orderly farewell all come before the error. Frames
+        that came together are returned without a checkpoint between them.
+
+        Cancelled: no frame was lost.
+
+        Raises:
+            LinkBrokenError: No more frames: the other end is gone; its
+                `farewell` says whether it left in good order.
+            FrameTooLargeError: The peer broke the limit: nothing more can be
+                received, but it may still be told so.
+            LinkClosedError: This end was closed by us.
+            trio.BusyResourceError: Another task is receiving: our bug.
+        """
+
+    @abstractmethod
+    @override
+    async def aclose(self, farewell: Farewell = Farewell.DONE) -> None:
+        """Leave in good order: what was sent arrives, then the farewell.
+
+        Takes at most `GOODBYE_TIMEOUT`; idempotent; may be called while other
+        tasks send or receive, they get `LinkClosedError`.
+
+        Cancelled: closed all the same, but by force; the peer may see a break.
+        """
+
+
+class Listener(ABC):
+    """The end that is dialled.
+
+    Handshakes run in tasks of the listener, each at most `HANDSHAKE_TIMEOUT`; a
+    bad one is answered and forgotten. Links that were accepted live on when
+    their listener closes.
+
+    Attributes:
+        address: What a dialler dials: `ws://127.0.0.1:4123` (append the path),
+            `127.0.0.1:4123`, or the path of a Unix socket.
+    """
+
+    __slots__ = ("address",)
+
+    def __init__(self, address: str) -> None:
+        self.address: Final = address
+
+    @abstractmethod
+    async def accept(self) -> Link:
+        """Return the next link that is ready to use.
+
+        Cancelled: no link was lost.
+
+        Raises:
+            LinkClosedError: The listener was closed by us.
+        """

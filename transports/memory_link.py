@@ -1,0 +1,175 @@
+"""A link inside one process: two bounded channels, and faults on purpose."""
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias, final
+
+import attrs
+import trio
+from typing_extensions import override
+
+from specs.limits import MAX_FRAME_BYTES
+from transports.errors import Farewell, FrameTooLargeError, LinkBrokenError, LinkClosedError
+from transports.link import Kind, Link, Upgrade
+from transports.turn import Turn
+
+__all__ = ["FRAMES_IN_FLIGHT", "MemoryLink", "Pattern", "Wire", "undisturbed"]
+
+FRAMES_IN_FLIGHT: Final = 16
+"""Frames one end may send before the other reads: what a socket's buffers hold, roughly."""
+
+Pattern: TypeAlias = Callable[[int, bytes], Sequence[float]]
+"""What becomes of the n-th frame (from 1): a delay in seconds for each copy that
+arrives. `()` loses it, `(0.0,)` is a good wire, `(0.0, 0.0)` doubles it. Delays keep
+the order."""
+
+_Frame: TypeAlias = tuple[float, bytes]
+
+
+def undisturbed(_number: int, _frame: bytes) -> Sequence[float]:
+    """Let every frame pass once, at once: the pattern of a good wire."""
+    return (0.0,)
+
+
+@final
+@attrs.define(eq=False)
+class _State:
+    """What both ends of a wire must agree on."""
+
+    is_cut: bool = False
+
+
+@final
+class MemoryLink(Link):
+    """One end of a `Wire`.
+
+    Attributes:
+        pattern: What becomes of the frames this end sends; a fault to inject.
+        farewell: How this end left; None while it has not.
+    """
+
+    __slots__ = (
+        "_due",
+        "_inward",
+        "_outward",
+        "_peer",
+        "_receiving",
+        "_sending",
+        "_sent",
+        "_state",
+        "farewell",
+        "pattern",
+    )
+
+    def __init__(
+        self,
+        names: tuple[Kind, str, Upgrade],
+        outward: "trio.MemorySendChannel[_Frame]",
+        inward: "trio.MemoryReceiveChannel[_Frame]",
+        state: _State,
+    ) -> None:
+        super().__init__(*names)
+        self._outward: Final = outward
+        self._inward: Final = inward
+        self._state: Final = state
+        self._peer: MemoryLink | None = None
+        self._due: _Frame | None = None
+        self._sent = 0
+        self._sending: Final = Turn("sending")
+        self._receiving: Final = Turn("receiving")
+        self.pattern: Pattern = undisturbed
+        self.farewell: Farewell | None = None
+
+    @override
+    async def send_many(self, frames: Sequence[bytes]) -> None:
+        if any(len(frame) > MAX_FRAME_BYTES for frame in frames):
+            raise FrameTooLargeError(self.name)
+        with self._sending:
+            for frame in frames:
+                await self._put(frame)
+
+    async def _put(self, frame: bytes) -> None:
+        self._sent += 1
+        now = trio.current_time()
+        delays = self.pattern(self._sent, frame)
+        if not delays:
+            await trio.lowlevel.checkpoint()
+        try:
+            for delay in delays:
+                await self._outward.send((now + delay, frame))
+        except (trio.BrokenResourceError, trio.ClosedResourceError) as exc:
+            raise self._gone() from exc
+
+    @override
+    async def receive(self) -> bytes:
+        with self._receiving:
+            if self._due is None:
+                try:
+                    self._due = await self._inward.receive()
+                except (trio.EndOfChannel, trio.ClosedResourceError) as exc:
+                    raise self._gone() from exc
+            due, frame = self._due
+            if due > trio.current_time():
+                await trio.sleep_until(due)
+            if self._state.is_cut or self.farewell is not None:
+                raise self._gone()
+            self._due = None
+            return frame
+
+    def _gone(self) -> LinkBrokenError | LinkClosedError:
+        if self.farewell is not None:
+            return LinkClosedError(self.name)
+        if self._state.is_cut:
+            return LinkBrokenError(self.name, "the wire was cut")
+        farewell = None if self._peer is None else self._peer.farewell
+        return LinkBrokenError(self.name, "the other end has left", farewell)
+
+    @override
+    async def aclose(self, farewell: Farewell = Farewell.DONE) -> None:
+        if self.farewell is None:
+            self.farewell = farewell
+            self.drop()
+        await trio.lowlevel.checkpoint()
+
+    def drop(self) -> None:
+        """Let go of both channels; what is in flight towards the peer stays there."""
+        self._outward.close()
+        self._inward.close()
+
+
+@final
+class Wire:
+    """Both ends of a link in memory, seen from outside.
+
+    Attributes:
+        kind: What it stands for.
+        address: What was dialled.
+        dialler: The end that dialled.
+        acceptor: The end that was dialled.
+    """
+
+    __slots__ = ("_state", "acceptor", "address", "dialler", "kind")
+
+    def __init__(self, kind: Kind, address: str, number: int, upgrade: Upgrade) -> None:
+        out, out_end = trio.open_memory_channel[_Frame](FRAMES_IN_FLIGHT)
+        back, back_end = trio.open_memory_channel[_Frame](FRAMES_IN_FLIGHT)
+        state = _State()
+        dialler = MemoryLink((kind, f"{kind}-{number}-out", upgrade), out, back_end, state)
+        acceptor = MemoryLink((kind, f"{kind}-{number}-in", upgrade), back, out_end, state)
+        dialler._peer, acceptor._peer = acceptor, dialler  # noqa: SLF001 - built as a pair
+        self._state: Final = state
+        self.kind: Final = kind
+        self.address: Final = address
+        self.dialler: Final = dialler
+        self.acceptor: Final = acceptor
+
+    @property
+    def is_open(self) -> bool:
+        """Whether neither end has left and nobody cut it."""
+        ends_left = self.dialler.farewell or self.acceptor.farewell
+        return not self._state.is_cut and ends_left is None
+
+    def cut(self) -> None:
+        """Break it abruptly: both ends see `LinkBrokenError`, frames in flight are lost."""
+        self._state.is_cut = True
+        self.dialler.drop()
+        self.acceptor.drop()
