@@ -1,0 +1,1 @@
+"""The hyperty runtime: buses, registry, loader, stubs, hyperties."""

@@ -1,0 +1,125 @@
+"""What the buses of a runtime are told: they share no objects, only these."""
+
+from enum import Enum
+from typing import TypeAlias, final
+
+import attrs
+
+from actors.kit.actor import ActorRef, Reply
+from actors.kit.delivery import Delivery
+from specs.message import Message
+
+__all__ = [
+    "Followed",
+    "Granted",
+    "HandedBack",
+    "ListenerAdded",
+    "ListenerRemoved",
+    "MiniBusMessage",
+    "Origin",
+    "Revoked",
+    "Submitted",
+]
+
+
+class Origin(Enum):
+    """What kind of component submits: it decides what its `from` may be."""
+
+    LOCAL = "local"
+    NODE_STUB = "node-stub"
+    P2P_STUB = "p2p-stub"
+
+
+@final
+@attrs.frozen(slots=True)
+class Submitted:
+    """A component hands a message to the Message BUS.
+
+    Attributes:
+        by: Address under which the component submits (BUS-12).
+        reply: Where the final answer goes; None: to the listener of `from`.
+    """
+
+    message: Message
+    by: str
+    reply: Reply[Message] | None = None
+
+
+@final
+@attrs.frozen(slots=True)
+class HandedBack:
+    """A stub could not deliver these: route them again, order kept.
+
+    Attributes:
+        by: The stub's address, or the connection's.
+    """
+
+    messages: tuple[Message, ...]
+    by: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Granted:
+    """From now on what submits as `owner` may send from `address` and below it."""
+
+    owner: str
+    address: str
+    origin: Origin
+    done: Reply[None]
+
+
+@final
+@attrs.frozen(slots=True)
+class Revoked:
+    """What submits as `owner` may not send from `address` any more; repeated is fine."""
+
+    owner: str
+    address: str
+    done: Reply[None]
+
+
+@final
+@attrs.frozen(slots=True)
+class ListenerAdded:
+    """From now on `listener` gets what is sent to `address` (BUS-02).
+
+    Attributes:
+        writer: Who writes the row (BUS-18).
+        done: Told when the row is there.
+    """
+
+    address: str
+    listener: ActorRef[Delivery]
+    writer: str
+    done: Reply[None]
+
+
+@final
+@attrs.frozen(slots=True)
+class ListenerRemoved:
+    """Nothing more of `address` goes to `listener`; repeated is fine.
+
+    Attributes:
+        listener: None: nothing more goes to anybody.
+    """
+
+    address: str
+    listener: ActorRef[Delivery] | None
+    writer: str
+    done: Reply[None]
+
+
+@final
+@attrs.frozen(slots=True)
+class Followed:
+    """Whoever listens to `component` gets what is sent to `address`, too (SYN-06)."""
+
+    address: str
+    component: str
+    writer: str
+    done: Reply[None]
+
+
+MiniBusMessage: TypeAlias = Delivery | ListenerAdded | ListenerRemoved
+"""What a MiniBUS is told."""
