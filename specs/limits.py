@@ -115,3 +115,9 @@ MAX_ALLOCATION: Final = 256
 
 MAX_ID: Final = 2**53 - 1
 """The greatest message id: what every JSON reader keeps exactly (RFC 8259 section 6)."""
+
+MAX_ADDRESSES: Final = 10_000
+"""Addresses one session may hold (RELIABILITY L5)."""
+
+MAX_SUBSCRIPTIONS: Final = 1000
+"""Paths one session may have (RELIABILITY L5)."""

@@ -1,0 +1,152 @@
+"""Where a message goes, and what is checked before: both as tables.
+
+Routers look only at `to`, and at what their registry holds about it. The first
+row of the decision table that fits decides. The checks run in the order of
+their table; the first that objects ends the message's way. Tests compare what
+the routers do with these rows.
+"""
+
+from enum import StrEnum
+from typing import Final
+
+import attrs
+
+from specs.errors import SpecError
+from specs.reply_code import Code, DropReason
+
+
+class Target(StrEnum):
+    """What a router finds out about `to`; tried from top to bottom."""
+
+    ANSWER_AWAITED = "answer-awaited"
+    LISTENER = "listener"
+    OWN_RUNTIME = "own-runtime"
+    BACKEND = "backend"
+    LINK_LIVE = "link-live"
+    LINK_SETTING_UP = "link-setting-up"
+    LINK_LOST = "link-lost"
+    LINK_POSSIBLE = "link-possible"
+    UNKNOWN = "unknown"
+    NO_STUB = "no-stub"
+
+
+class Route(StrEnum):
+    """Where the message goes then."""
+
+    REQUESTER = "requester"
+    LISTENERS = "listeners"
+    NODE_STUB = "node-stub"
+    P2P_STUB = "p2p-stub"
+    NOWHERE = "nowhere"
+
+
+class Aside(StrEnum):
+    """What the registry starts beside the message's way, never holding it up."""
+
+    NOTHING = "nothing"
+    SET_UP_LINK = "set-up-link"
+    RECONNECT = "reconnect"
+
+
+@attrs.frozen(slots=True)
+class Rule:
+    """One row of the decision table.
+
+    Attributes:
+        target: What `to` turned out to be.
+        route: Where the message goes.
+        cite: Where the protocol says so.
+        aside: What is started in the background.
+        refusal: What a request gets that goes nowhere; an event is dropped.
+    """
+
+    target: Target
+    route: Route
+    cite: str
+    aside: Aside = Aside.NOTHING
+    refusal: Code | None = None
+
+
+# fmt: off
+RULES: Final = (
+    Rule(Target.ANSWER_AWAITED,  Route.REQUESTER, "BUS-07, I-B4"),
+    Rule(Target.LISTENER,        Route.LISTENERS, "BUS-01, BUS-03, I-B2"),
+    Rule(Target.OWN_RUNTIME,     Route.NOWHERE,   "BUS-14, I-B6, SC-02", refusal=Code.NOT_FOUND),
+    Rule(Target.BACKEND,         Route.NODE_STUB, "RES-01, RES-15, I-R1, I-R5"),
+    Rule(Target.LINK_LIVE,       Route.P2P_STUB,  "RES-02, RES-05, I-R2, I-R3, SC-20"),
+    Rule(Target.LINK_SETTING_UP, Route.NODE_STUB, "RES-11, I-R4, SC-16"),
+    Rule(Target.LINK_LOST,       Route.NODE_STUB, "RES-12, I-R4, SC-25",  Aside.RECONNECT),
+    Rule(Target.LINK_POSSIBLE,   Route.NODE_STUB, "RES-06..09, C-20, C-21", Aside.SET_UP_LINK),
+    Rule(Target.UNKNOWN,         Route.NODE_STUB, "RES-04, RES-15, SC-13"),
+    Rule(Target.NO_STUB,         Route.NOWHERE,   "RES-14, I-B12, SC-06", refusal=Code.UNAVAILABLE),
+)
+"""The decision table of a runtime's Message BUS (BUS-06)."""
+
+NODE_RULES: Final = (
+    Rule(Target.ANSWER_AWAITED,  Route.REQUESTER, "BUS-07"),
+    Rule(Target.LISTENER,        Route.LISTENERS, "MN-01, MN-02, ADR-03"),
+    Rule(Target.UNKNOWN,         Route.NOWHERE,   "MN-27, ADR-04", refusal=Code.NOT_FOUND),
+)
+"""The decision table of a node in the triangle topology (C-49): it has no one to ask."""
+# fmt: on
+
+
+class Check(StrEnum):
+    """What a router checks before it looks for a route."""
+
+    NORMAL_FORM = "normal-form"
+    SESSION = "session"
+    SOURCE = "source"
+    STATUS_SENDER = "status-sender"
+    LOOP = "loop"
+    DUPLICATE = "duplicate"
+    POLICY = "policy"
+
+
+@attrs.frozen(slots=True)
+class Interception:
+    """One check, and what an objection means.
+
+    Attributes:
+        refusal: What a request gets; `None` drops the message without an answer.
+        drop: The reason an event or answer is dropped for, and every message
+            that gets no refusal.
+    """
+
+    check: Check
+    refusal: Code | None
+    drop: DropReason
+    cite: str
+
+
+RUNTIME_CHECKS: Final = (
+    Interception(
+        Check.SOURCE, Code.UNAUTHENTICATED, DropReason.UNKNOWN_SOURCE, "BUS-12, C-22, I-B10"
+    ),
+    Interception(Check.STATUS_SENDER, None, DropReason.FORGED_STATUS, "ADR-06, I-S3"),
+    Interception(Check.LOOP, None, DropReason.LOOP, "STB-06, I-L2"),
+    Interception(Check.DUPLICATE, None, DropReason.DUPLICATE, "MSG-07, I-P22"),
+    Interception(Check.POLICY, Code.FORBIDDEN, DropReason.DENIED, "BUS-11, BUS-13, I-B8, I-B9"),
+)
+"""Order of checks at the Message BUS. Nothing is resolved before the last (C-22)."""
+
+NODE_CHECKS: Final = (
+    Interception(Check.NORMAL_FORM, Code.MALFORMED, DropReason.MALFORMED, "MN-03, MSG-18, I-T10"),
+    Interception(Check.SESSION, Code.UNAUTHENTICATED, DropReason.SESSION_GONE, "MN-03, I-M1"),
+    Interception(Check.SOURCE, Code.UNAUTHENTICATED, DropReason.UNKNOWN_SOURCE, "MN-03, I-A3"),
+    Interception(Check.LOOP, None, DropReason.LOOP, "MN-03, I-L2"),
+    Interception(Check.POLICY, Code.FORBIDDEN, DropReason.DENIED, "MN-03, I-M8, I-B9"),
+)
+"""Order of checks at a node, once per message (I-M8)."""
+
+
+def rule_for(target: Target, rules: tuple[Rule, ...] = RULES) -> Rule:
+    """Return the row that decides for a kind of target.
+
+    Raises:
+        SpecError: The table has no such row.
+    """
+    for rule in rules:
+        if rule.target is target:
+            return rule
+    raise SpecError(f"no rule says where a message for {target} goes")
