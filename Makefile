@@ -1,0 +1,34 @@
+# Needs Python 3.11 and make; everything else, a Java runtime included, goes into .venv.
+# `make test ARGS="-k codec"` hands ARGS to the command behind the target.
+
+PYTHON ?= python3.11
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PACKAGES := actors fsm spark specs transports
+ARGS ?=
+
+.PHONY: demo test lint bench
+
+demo: $(STAMP)
+	@$(BIN)/python -m actors demo $(ARGS)
+
+test: $(STAMP)
+	@$(BIN)/python -m pytest $(ARGS)
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/flake8 $(PACKAGES)
+
+bench: $(STAMP)
+	@for file in bench/[a-z]*.py; do $(BIN)/python $$file $(ARGS) || exit 1; done
+
+# Installed anew when pyproject.toml changes. What is installed is told on stderr: stdout is data.
+$(STAMP): pyproject.toml
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV) >&2
+	@echo "installing into $(VENV) (once)" >&2
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' >&2
+	@touch $@
