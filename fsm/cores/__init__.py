@@ -1,0 +1,1 @@
+"""The deciders: `feed(input, now)` gives effects; no input or output of their own."""

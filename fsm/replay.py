@@ -1,0 +1,226 @@
+"""The reference judge of a trace: what the Spark job says must be the same.
+
+Records are judged per entity (run, node, machine, key) in the order of `ln`; records
+with the same `ln`, which an unflawed trace does not have, in the order of their other
+fields. What each claim means stands at `fsm.trace_line.Claim`, what makes a trace
+incomplete at `Flaw`.
+
+* One record can break several claims: each counts, the first of `CLAIMS` is shown.
+* `ends_at_rest` is broken by the last step of the entity.
+* A refused record has no place in the order of steps: it moved nothing.
+* A trace is `violations` if any claim is broken; else `incomplete` if a node's trace
+  has a flaw, a line had to be quarantined, or there is no record at all; else
+  `conformant`. An entity is judged likewise, by its own records and its node's flaws.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, TypeAlias, final
+
+import attrs
+
+from fsm.catalogue import MACHINES
+from fsm.trace_line import Claim, Flaw, TraceLine, Verdict
+from specs.trace import ABSENT, Kind
+
+__all__ = ["EntityId", "EntityJudgement", "Judgement", "NodeJudgement", "Violation", "judge"]
+
+_NodeId: TypeAlias = tuple[str, str]
+
+
+@final
+@attrs.frozen(slots=True, order=True)
+class EntityId:
+    """Which entity of which trace."""
+
+    run: str
+    node: str
+    machine: str
+    key: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Violation:
+    """One claim, broken by one record.
+
+    Attributes:
+        entity: Whose record.
+        claim: What it breaks.
+        ln: Which record of the node's trace.
+        expected: What would have kept the claim, as half a sentence.
+    """
+
+    entity: EntityId
+    claim: Claim
+    ln: int
+    expected: str
+
+
+@final
+@attrs.frozen(slots=True)
+class EntityJudgement:
+    """What is judged of one entity.
+
+    Attributes:
+        entity: Which one.
+        verdict: Its own violations before its node's flaws.
+        violations: All of them, by `ln`, then by the order of the claims.
+        steps: How often it moved.
+    """
+
+    entity: EntityId
+    verdict: Verdict
+    violations: tuple[Violation, ...]
+    steps: int
+
+    @property
+    def first(self) -> Violation | None:
+        """The first violation; None: there is none."""
+        return self.violations[0] if self.violations else None
+
+
+@final
+@attrs.frozen(slots=True)
+class NodeJudgement:
+    """What is judged of one node's trace as a whole.
+
+    Attributes:
+        run: Which run of the process.
+        node: Which process.
+        records: How many records it has.
+        flaws: Why it does not tell all; empty: it does.
+    """
+
+    run: str
+    node: str
+    records: int
+    flaws: frozenset[Flaw]
+
+
+@final
+@attrs.frozen(slots=True)
+class Judgement:
+    """What is judged of a trace.
+
+    Attributes:
+        verdict: Overall.
+        entities: By their identity.
+        nodes: By run and node.
+        quarantined: Lines that could not be read.
+    """
+
+    verdict: Verdict
+    entities: tuple[EntityJudgement, ...]
+    nodes: tuple[NodeJudgement, ...]
+    quarantined: int
+
+    @property
+    def violations(self) -> tuple[Violation, ...]:
+        """All violations, entity by entity."""
+        return tuple(broken for entity in self.entities for broken in entity.violations)
+
+    @property
+    def by_claim(self) -> Mapping[Claim, int]:
+        """How often each claim is broken; those that are kept are left out."""
+        return Counter(broken.claim for broken in self.violations)
+
+
+def judge(records: Iterable[TraceLine], quarantined: int = 0) -> Judgement:
+    """Judge a trace.
+
+    Args:
+        records: Of any number of nodes, in any order.
+        quarantined: How many lines could not be read.
+    """
+    by_node: defaultdict[_NodeId, list[TraceLine]] = defaultdict(list)
+    by_entity: defaultdict[EntityId, list[TraceLine]] = defaultdict(list)
+    for record in sorted(records, key=_order):
+        by_node[record.run, record.node].append(record)
+        if record.is_step or record.is_refused:
+            by_entity[_entity_of(record)].append(record)
+    nodes = {where: _judge_node(told) for where, told in sorted(by_node.items())}
+    entities = tuple(
+        _judge_entity(entity, told, nodes[entity.run, entity.node])
+        for entity, told in sorted(by_entity.items())
+    )
+    whole = bool(nodes) and not quarantined and not any(node.flaws for node in nodes.values())
+    broken = any(entity.violations for entity in entities)
+    verdict = _verdict(violations=broken, whole=whole)
+    return Judgement(verdict, entities, tuple(nodes.values()), quarantined)
+
+
+def _order(record: TraceLine) -> tuple[int, str, str, str, str]:
+    fields = (record.op, record.old, record.new, record.cause)
+    op, old, new, cause = (text or "" for text in fields)
+    return record.ln, op, old, new, cause
+
+
+def _entity_of(record: TraceLine) -> EntityId:
+    return EntityId(record.run, record.node, record.machine or "", record.key or "")
+
+
+def _verdict(*, violations: bool, whole: bool) -> Verdict:
+    if violations:
+        return Verdict.VIOLATIONS
+    return Verdict.CONFORMANT if whole else Verdict.INCOMPLETE
+
+
+def _judge_node(told: Sequence[TraceLine]) -> NodeJudgement:
+    flaws = {
+        Flaw.NO_START: told[0].k != Kind.START,
+        Flaw.NO_END: told[-1].k != Kind.END,
+        Flaw.GAP: any(record.ln != ln for ln, record in enumerate(told, start=1)),
+        Flaw.DROPPED: any(record.k == Kind.DROPPED for record in told),
+    }
+    found = frozenset(flaw for flaw, there in flaws.items() if there)
+    return NodeJudgement(told[0].run, told[0].node, len(told), found)
+
+
+def _judge_entity(
+    entity: EntityId, told: Sequence[TraceLine], node: NodeJudgement
+) -> EntityJudgement:
+    steps = [record for record in told if record.is_step]
+    found = [*_broken_steps(entity, steps), *_refused(entity, told)]
+    if Flaw.NO_END not in node.flaws:
+        found += _broken_end(entity, steps)
+    if entity.machine not in MACHINES:
+        expected = "a declared machine"
+        found += [Violation(entity, Claim.UNKNOWN_MACHINE, record.ln, expected) for record in told]
+    found.sort(key=lambda broken: (broken.ln, _RANK[broken.claim]))
+    verdict = _verdict(violations=bool(found), whole=not node.flaws)
+    return EntityJudgement(entity, verdict, tuple(found), len(steps))
+
+
+_RANK: Final = {claim: rank for rank, claim in enumerate(Claim)}
+
+
+def _broken_steps(entity: EntityId, steps: Sequence[TraceLine]) -> Iterator[Violation]:
+    table = MACHINES.get(entity.machine)
+    left: str | None = None
+    for step in steps:
+        old, cause = step.old or "", step.cause or ""
+        target = None if table is None else table.target(old, cause)
+        if table is not None and target != step.new:
+            expected = f"no step by {cause!r} from {old!r}" if target is None else f"{target!r}"
+            yield Violation(entity, Claim.DECLARED_STEP, step.ln, expected)
+        if left is None and old != ABSENT:
+            expected = f"a first step from {ABSENT!r}"
+            yield Violation(entity, Claim.STARTS_AT_INITIAL, step.ln, expected)
+        if left is not None and old != left:
+            yield Violation(entity, Claim.NO_GAP_BETWEEN_STEPS, step.ln, f"a step from {left!r}")
+        left = step.new
+
+
+def _broken_end(entity: EntityId, steps: Sequence[TraceLine]) -> Iterator[Violation]:
+    table = MACHINES.get(entity.machine)
+    if table is not None and steps and steps[-1].new not in table.may_end:
+        rest = " or ".join(repr(state.value) for state in table.states if state in table.may_end)
+        yield Violation(entity, Claim.ENDS_AT_REST, steps[-1].ln, f"a last step to {rest}")
+
+
+def _refused(entity: EntityId, told: Sequence[TraceLine]) -> Iterator[Violation]:
+    for record in told:
+        if record.is_refused:
+            expected = f"no {record.cause!r} in this state"
+            yield Violation(entity, Claim.REFUSED_STEP, record.ln, expected)
