@@ -2,28 +2,67 @@
 
 Terminal actors read bodies into these and write them from these; routers never
 do. A field's name on the wire is its `wire` metadata, or its own name. A field
-that is `None` is left out on the wire.
+that is `None` is left out on the wire. A body that breaks a limit or holds
+something else where an address is due cannot be made: `BadMessageError`.
+Bodies of data objects and P2P links are in `specs.body_sync`.
 """
-
-from typing import Final
 
 import attrs
 
-from specs.errors import BadMessageError
+from specs.body_sync import (
+    Candidate,
+    Change,
+    ConnectionData,
+    ConnectionDescription,
+    CreateObject,
+    DataObject,
+    Invitation,
+    InviteObservers,
+    ObjectName,
+    Observe,
+    Subscription,
+)
+from specs.field import (
+    address,
+    addresses,
+    in_range,
+    one_of,
+    optional_address,
+    optional_addresses,
+    short,
+    wire,
+)
 from specs.jsonvalue import Json, JsonObject
-from specs.limits import MAX_ALLOCATION, MAX_LIST, REGISTRATION_EXPIRES
+from specs.limits import MAX_ALLOCATION, REGISTRATION_EXPIRES
+from specs.word import RecordStatus, SessionMethod, StatusValue
 
-WIRE: Final = "wire"
-"""Metadata key under which a field keeps its name on the wire."""
-
-
-def _wire(name: str) -> dict[str, str]:
-    return {WIRE: name}
-
-
-def _short(_: object, field: "attrs.Attribute[tuple[str, ...]]", value: tuple[str, ...]) -> None:
-    if len(value) > MAX_LIST:
-        raise BadMessageError(f"{field.name} lists more than {MAX_LIST} addresses")
+__all__ = [
+    "Allocate",
+    "Allocated",
+    "AllocationWish",
+    "Candidate",
+    "Change",
+    "Command",
+    "ConnectionData",
+    "ConnectionDescription",
+    "CreateObject",
+    "DataObject",
+    "Free",
+    "Invitation",
+    "InviteObservers",
+    "ObjectName",
+    "Observe",
+    "Path",
+    "ReadRecord",
+    "Record",
+    "Register",
+    "SessionControl",
+    "SessionGranted",
+    "SessionParams",
+    "Status",
+    "Subscription",
+    "UpdateRecord",
+]
 
 
 @attrs.frozen(slots=True)
@@ -35,8 +74,8 @@ class Path:
         source: The true subscriber; absent means the sender.
     """
 
-    resources: tuple[str, ...] = attrs.field(validator=_short)
-    source: str | None = None
+    resources: tuple[str, ...] = attrs.field(converter=addresses, validator=short)
+    source: str | None = attrs.field(default=None, converter=optional_address)
 
 
 @attrs.frozen(slots=True)
@@ -50,8 +89,8 @@ class Status:
         description: Half a sentence for people.
     """
 
-    value: str
-    resource: str | None = None
+    value: str = attrs.field(validator=one_of(StatusValue))
+    resource: str | None = attrs.field(default=None, converter=optional_address)
     description: str | None = None
     link: str | None = None
 
@@ -65,7 +104,9 @@ class SessionParams:
         token: Session token; mandatory for re-open.
     """
 
-    runtime_url: str | None = attrs.field(default=None, metadata=_wire("runtimeURL"))
+    runtime_url: str | None = attrs.field(
+        default=None, converter=optional_address, metadata=wire("runtimeURL")
+    )
     token: str | None = None
 
 
@@ -73,7 +114,7 @@ class SessionParams:
 class SessionControl:
     """Open, re-open, close or ping a session (M-14..M-17)."""
 
-    method: str
+    method: str = attrs.field(validator=one_of(SessionMethod))
     params: SessionParams = SessionParams()
 
 
@@ -81,38 +122,30 @@ class SessionControl:
 class SessionGranted:
     """What a node answers to an open or re-open: the token that resumes it."""
 
-    session_token: str = attrs.field(metadata=_wire("sessionToken"))
+    session_token: str = attrs.field(metadata=wire("sessionToken"))
 
 
 @attrs.frozen(slots=True)
 class AllocationWish:
-    """How many addresses, and under which key they are freed together."""
+    """How many addresses (C-45), and under which key they are freed together."""
 
-    number: int
-    allocation_key: str | None = attrs.field(default=None, metadata=_wire("allocationKey"))
+    number: int = attrs.field(validator=in_range(1, MAX_ALLOCATION))
+    allocation_key: str | None = attrs.field(default=None, metadata=wire("allocationKey"))
 
 
 @attrs.frozen(slots=True)
 class Allocate:
-    """Ask for addresses of a scheme (M-18).
-
-    Raises:
-        BadMessageError: The number is outside 1..MAX_ALLOCATION (C-45).
-    """
+    """Ask for addresses of a scheme (M-18)."""
 
     scheme: str
     value: AllocationWish
-
-    def __attrs_post_init__(self) -> None:
-        if not 1 <= self.value.number <= MAX_ALLOCATION:
-            raise BadMessageError(f"number must be >= 1 and <= {MAX_ALLOCATION}")
 
 
 @attrs.frozen(slots=True)
 class Allocated:
     """The addresses a node allocated."""
 
-    allocated: tuple[str, ...]
+    allocated: tuple[str, ...] = attrs.field(converter=addresses, validator=short)
 
 
 @attrs.frozen(slots=True)
@@ -121,7 +154,10 @@ class Free:
 
     resource: str | None = None
     children_resources: tuple[str, ...] | None = attrs.field(
-        default=None, metadata=_wire("childrenResources")
+        default=None,
+        converter=optional_addresses,
+        validator=short,
+        metadata=wire("childrenResources"),
     )
 
 
@@ -138,22 +174,30 @@ class Record:
         p2p_requester: Catalogue address of the stub that reaches it.
     """
 
-    url: str
-    runtime: str
-    status: str = "live"
-    expires: float = REGISTRATION_EXPIRES
+    url: str = attrs.field(converter=address)
+    runtime: str = attrs.field(converter=address)
+    status: str = attrs.field(default="live", validator=one_of(RecordStatus))
+    expires: float = attrs.field(
+        default=REGISTRATION_EXPIRES, validator=in_range(1.0, REGISTRATION_EXPIRES)
+    )
     descriptor: str | None = None
     user: str | None = None
     guid: str | None = None
     reporter: str | None = None
     schema: str | None = None
     name: str | None = None
-    resources: tuple[str, ...] = ()
-    data_schemes: tuple[str, ...] = attrs.field(default=(), metadata=_wire("dataSchemes"))
-    starting_time: str | None = attrs.field(default=None, metadata=_wire("startingTime"))
-    last_modified: str | None = attrs.field(default=None, metadata=_wire("lastModified"))
-    p2p_handler: str | None = attrs.field(default=None, metadata=_wire("p2pHandler"))
-    p2p_requester: str | None = attrs.field(default=None, metadata=_wire("p2pRequester"))
+    resources: tuple[str, ...] = attrs.field(default=(), validator=short)
+    data_schemes: tuple[str, ...] = attrs.field(
+        default=(), validator=short, metadata=wire("dataSchemes")
+    )
+    starting_time: str | None = attrs.field(default=None, metadata=wire("startingTime"))
+    last_modified: str | None = attrs.field(default=None, metadata=wire("lastModified"))
+    p2p_handler: str | None = attrs.field(
+        default=None, converter=optional_address, metadata=wire("p2pHandler")
+    )
+    p2p_requester: str | None = attrs.field(
+        default=None, converter=optional_address, metadata=wire("p2pRequester")
+    )
 
 
 @attrs.frozen(slots=True)
@@ -189,145 +233,4 @@ class Command:
     """Call a method of a component or stub (M-11, M-12)."""
 
     method: str
-    params: tuple[str, ...] = ()
-
-
-@attrs.frozen(slots=True)
-class ConnectionDescription:
-    """What one end of a P2P link offers or answers (P2P-07).
-
-    Attributes:
-        type: `offer` or `answer`.
-        sdp: Session description; only for WebRTC.
-    """
-
-    type: str
-    sdp: str | None = None
-
-
-@attrs.frozen(slots=True)
-class Candidate:
-    """One way to reach an end of a P2P link.
-
-    Attributes:
-        kind: websocket, tcp or unix.
-        address: URL, `host:port` or socket path, by kind.
-        secret: Proves the right to connect; single use, hex.
-        host: Fingerprint of the machine; a unix candidate is only dialled on it.
-    """
-
-    kind: str
-    address: str
-    secret: str
-    host: str | None = None
-
-
-@attrs.frozen(slots=True)
-class ConnectionData:
-    """The value of a Connection data object (P2P-07, C-25)."""
-
-    owner: str
-    status: str = ""
-    connection_description: ConnectionDescription | None = attrs.field(
-        default=None, metadata=_wire("connectionDescription")
-    )
-    ice_candidates: tuple[Candidate, ...] = attrs.field(default=(), metadata=_wire("iceCandidates"))
-
-
-@attrs.frozen(slots=True)
-class DataObject:
-    """A data object as it travels: metadata and data (M-32, M-38 answers).
-
-    Attributes:
-        url: Its address; absent before it has one.
-        version: Rises by one with each change (SYN-16).
-        data: The value, as its schema says.
-    """
-
-    reporter: str
-    runtime: str
-    data: JsonObject = attrs.field(factory=dict)
-    url: str | None = None
-    version: int = 1
-    name: str | None = None
-    schema: str | None = None
-    resources: tuple[str, ...] = ()
-
-
-@attrs.frozen(slots=True)
-class CreateObject:
-    """Ask the sync manager to create an object (M-32)."""
-
-    value: DataObject
-    schema: str
-    p2p: bool | None = None
-    store: bool | None = None
-
-
-@attrs.frozen(slots=True)
-class InviteObservers:
-    """Ask the sync manager to invite an observer (M-33, one per message)."""
-
-    resource: str
-    schema: str
-    authorise: tuple[str, ...]
-    value: JsonObject = attrs.field(factory=dict)
-
-
-@attrs.frozen(slots=True)
-class Invitation:
-    """Invite an observer (M-34).
-
-    Attributes:
-        source: The reporter.
-        value: Metadata of the object: at least `runtime` and `reporter`.
-    """
-
-    source: str
-    schema: str
-    value: JsonObject = attrs.field(factory=dict)
-
-
-@attrs.frozen(slots=True)
-class Observe:
-    """Ask the own sync manager to observe an object (M-36)."""
-
-    resource: str
-    schema: str | None = None
-    p2p: bool | None = None
-
-
-@attrs.frozen(slots=True)
-class Subscription:
-    """Subscribe or unsubscribe an observer at the reporter (M-38, M-43)."""
-
-    source: str
-    children_resources: tuple[str, ...] | None = attrs.field(
-        default=None, metadata=_wire("childrenResources")
-    )
-
-
-@attrs.frozen(slots=True)
-class Change:
-    """One change of a data object (M-40) or of a registry's list (M-09).
-
-    Attributes:
-        attribute: Dotted path; absent for a registry's list.
-        value: New value; absent removes the attribute.
-        operation: `add` or `remove` for arrays.
-    """
-
-    version: int | None = None
-    attribute: str | None = None
-    value: Json = None
-    attribute_type: str | None = attrs.field(default=None, metadata=_wire("attributeType"))
-    operation: str | None = None
-    last_modified: str | None = attrs.field(default=None, metadata=_wire("lastModified"))
-    source: str | None = None
-
-
-@attrs.frozen(slots=True)
-class ObjectName:
-    """Name one object or address: delete, unsubscribe (M-42, M-46)."""
-
-    resource: str
+    params: tuple[str, ...] = attrs.field(default=(), validator=short)

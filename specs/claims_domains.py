@@ -26,7 +26,7 @@ CLAIMS: Final = (
           "in the triangle a message crosses the target domain's node only"),
     Claim("I-M10", "trapezoid path", Reach.ACROSS,
           "in the trapezoid a message crosses both nodes, and no runtime links to a foreign one"),
-    Claim("I-M11", "relay fidelity", Reach.ACROSS,
+    Claim("I-M11", "relay fidelity", Reach.SAFETY,
           "a connector's request and answer match one to one, code and value kept"),
     Claim("I-M12", "expiry timing", Reach.BOTH,
           "a session expires when it was detached for T_gc: not before, not much later"),
