@@ -1,0 +1,371 @@
+"""One runtime's session at a message node, the node's side (MN-04..MN-08, I-M1..I-M4).
+
+The session belongs to a runtime, not to a socket. It outlives its link: while
+detached it keeps what is sent to the runtime, in order and within bounds, and whoever
+knows the token gets all of it. A newer link with the token takes over at once; frames
+of the older one are told apart by the number of the link and no longer count.
+Only a hash of the token is kept.
+"""
+
+import hashlib
+import hmac
+import math
+from collections import deque
+from enum import Enum, unique
+from typing import TypeAlias, assert_never, final
+
+import attrs
+
+from fsm.catalogue import MACHINES
+from fsm.engine import Entity, Step
+from fsm.machines.session import State, Trigger
+from specs.limits import (
+    OUTBOX_BYTES,
+    PING_PERIOD,
+    PONG_TIMEOUT,
+    SESSION_IDLE,
+    SESSION_QUEUE,
+)
+from specs.message import Message
+from specs.reply_code import Code
+
+__all__ = [
+    "CloseAsked",
+    "Effect",
+    "Ended",
+    "Granted",
+    "Input",
+    "LinkCut",
+    "LinkDone",
+    "LinkLost",
+    "Liveness",
+    "NodeLeaves",
+    "NodeSessionCore",
+    "OpenAsked",
+    "Overflowed",
+    "Parcel",
+    "PingDue",
+    "Queued",
+    "Refused",
+    "ReopenAsked",
+    "Tick",
+    "Wait",
+]
+
+
+@final
+@unique
+class Liveness(Enum):
+    """How it is noticed that the peer of a link is gone."""
+
+    PINGED = "pinged by messages"
+    BY_LINK = "left to the link"
+
+
+@final
+@attrs.frozen(slots=True)
+class Parcel:
+    """A message on its way to the runtime, and how it is written.
+
+    Attributes:
+        line: The message as one line of the wire, in normal form.
+    """
+
+    message: Message
+    line: bytes
+
+
+@final
+@attrs.frozen(slots=True)
+class OpenAsked:
+    """A link asks for the session (M-14).
+
+    Attributes:
+        link: Number of the link; never used twice in a node.
+        token: What the link offers to prove that the session is its own.
+        fresh: The token to be given if the session is new; random, made by the host.
+    """
+
+    link: int
+    token: str | None
+    fresh: str
+    liveness: Liveness = Liveness.PINGED
+
+
+@final
+@attrs.frozen(slots=True)
+class ReopenAsked:
+    """A link asks for the session it knows the token of (M-15)."""
+
+    link: int
+    token: str | None
+    liveness: Liveness = Liveness.PINGED
+
+
+@final
+@attrs.frozen(slots=True)
+class CloseAsked:
+    """The link says goodbye (M-16)."""
+
+    link: int
+
+
+@final
+@attrs.frozen(slots=True)
+class LinkLost:
+    """A link is gone; feed what was not written to it as `Wait`, in order."""
+
+    link: int
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Wait:
+    """Keep a message until the runtime is back; only while detached."""
+
+    parcel: Parcel
+
+
+@final
+@attrs.frozen(slots=True)
+class NodeLeaves:
+    """The node is going down: no session can be come back to."""
+
+
+@final
+@attrs.frozen(slots=True)
+class Tick:
+    """The deadline has passed."""
+
+
+Input: TypeAlias = OpenAsked | ReopenAsked | CloseAsked | LinkLost | Wait | NodeLeaves | Tick
+
+
+@final
+@attrs.frozen(slots=True)
+class Granted:
+    """The link has the session now; what waited goes out first, in order.
+
+    Attributes:
+        token: What resumes the session.
+        waiting: Messages for the runtime that came while it was away.
+    """
+
+    link: int
+    token: str
+    waiting: tuple[Parcel, ...]
+
+
+@final
+@attrs.frozen(slots=True)
+class Refused:
+    """The link does not get the session, because of this."""
+
+    link: int
+    code: Code
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class LinkCut:
+    """A link has to go at once; what it still sends is not listened to.
+
+    Feed what was not written to it as `Wait`, unless the session is granted anew in
+    the same breath: then it goes out first.
+    """
+
+    link: int
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class LinkDone:
+    """A link is no longer needed: write what is left, then say goodbye."""
+
+    link: int
+
+
+@final
+@attrs.frozen(slots=True)
+class Queued:
+    """A message waits for the runtime."""
+
+    message: Message
+
+
+@final
+@attrs.frozen(slots=True)
+class Overflowed:
+    """There is no room for a message: refuse it."""
+
+    message: Message
+
+
+@final
+@attrs.frozen(slots=True)
+class PingDue:
+    """The runtime was silent for long: ask whether it is there."""
+
+    link: int
+
+
+@final
+@attrs.frozen(slots=True)
+class Ended:
+    """The session is over: release all it owned (I-A7).
+
+    Attributes:
+        why: Half a sentence, for the traces of what is released.
+        undelivered: Messages that will not reach the runtime.
+    """
+
+    why: str
+    undelivered: tuple[Message, ...]
+
+
+Effect: TypeAlias = (
+    Step | Granted | Refused | LinkCut | LinkDone | Queued | Overflowed | PingDue | Ended
+)
+
+
+@final
+class NodeSessionCore:
+    """The session of one runtime.
+
+    Attributes:
+        link: Number of the link that has the session; None while detached.
+        runtime: Whose session it is.
+    """
+
+    __slots__ = (
+        "_bytes", "_digest", "_entity", "_liveness", "_pinged", "_queue", "_since", "link",
+        "runtime",
+    )  # fmt: skip
+
+    def __init__(self, key: str, runtime: str) -> None:
+        self.runtime = runtime
+        self.link: int | None = None
+        self._entity = Entity(MACHINES["session"], key)
+        self._digest = b""
+        self._queue: deque[Parcel] = deque()
+        self._bytes = 0
+        self._since = 0.0
+        self._pinged = False
+        self._liveness = Liveness.PINGED
+
+    @property
+    def state(self) -> State | None:
+        """Where the session stands; None before it was opened."""
+        state = self._entity.state
+        return None if state is None else State(state)
+
+    def heard(self, now: float) -> None:
+        """Note that the link that has the session showed a sign of life."""
+        self._since = now
+        self._pinged = False
+
+    def deadline(self) -> float:
+        """Return when a `Tick` is due."""
+        match self._entity.state:
+            case State.OPEN if self._liveness is Liveness.PINGED:
+                return self._since + PING_PERIOD + (PONG_TIMEOUT if self._pinged else 0.0)
+            case State.DETACHED:
+                return self._since + SESSION_IDLE
+            case _:
+                return math.inf
+
+    def feed(self, happened: Input, now: float) -> list[Effect]:
+        """Decide."""
+        match happened:
+            case OpenAsked() | ReopenAsked():
+                return self._grant(happened, now)
+            case CloseAsked(link):
+                return self._close("disconnect()") if link == self.link else []
+            case LinkLost(link, why):
+                return self._lose(link, why, now)
+            case Wait(parcel):
+                return [self._keep(parcel)]
+            case NodeLeaves():
+                return self._close("the node is going down")
+            case Tick():
+                return self._tick(now)
+            case _:
+                assert_never(happened)
+
+    def _grant(self, asked: OpenAsked | ReopenAsked, now: float) -> list[Effect]:
+        if isinstance(asked, ReopenAsked):
+            return self._take_over(asked, Code.UNAUTHENTICATED, now)
+        if self._entity.state is not None:
+            return self._take_over(asked, Code.CONFLICT, now)
+        self._digest = _digest(asked.fresh)
+        step = self._entity.step(Trigger.OPENED, f"open runtimeURL={self.runtime}")
+        return [step, self._attach(asked, asked.fresh, now)]
+
+    def _take_over(self, asked: OpenAsked | ReopenAsked, refusal: Code, now: float) -> list[Effect]:
+        token = asked.token
+        if token is None or not hmac.compare_digest(_digest(token), self._digest):
+            why = "the session of this runtime has another token"
+            return [Refused(asked.link, refusal, why)]
+        if asked.link == self.link:
+            return [Granted(asked.link, token, ())]
+        fenced = self._cut("a newer link of the runtime took over", now)
+        step = self._entity.step(Trigger.REOPENED, f"re-open runtimeURL={self.runtime}")
+        return [*fenced, step, self._attach(asked, token, now)]
+
+    def _attach(self, asked: OpenAsked | ReopenAsked, token: str, now: float) -> Granted:
+        self.link = asked.link
+        self._liveness = asked.liveness
+        self.heard(now)
+        waiting = tuple(self._queue)
+        self._queue.clear()
+        self._bytes = 0
+        return Granted(asked.link, token, waiting)
+
+    def _lose(self, link: int, why: str, now: float) -> list[Effect]:
+        if link != self.link:
+            return []
+        self.link = None
+        self._since = now
+        return [self._entity.step(Trigger.LINK_LOST, why)]
+
+    def _cut(self, why: str, now: float) -> list[Effect]:
+        return (
+            [] if self.link is None else [LinkCut(self.link, why), *self._lose(self.link, why, now)]
+        )
+
+    def _keep(self, parcel: Parcel) -> Queued | Overflowed:
+        size = len(parcel.line)
+        if len(self._queue) >= SESSION_QUEUE or self._bytes + size > OUTBOX_BYTES:
+            return Overflowed(parcel.message)
+        self._queue.append(parcel)
+        self._bytes += size
+        return Queued(parcel.message)
+
+    def _tick(self, now: float) -> list[Effect]:
+        if now < self.deadline():
+            return []
+        if self.link is None:
+            return self._end(Trigger.EXPIRE, "session expired")
+        if self._pinged:
+            return self._cut("silent, and a ping was not answered", now)
+        self._pinged = True
+        return [PingDue(self.link)]
+
+    def _close(self, why: str) -> list[Effect]:
+        done: list[Effect] = [] if self.link is None else [LinkDone(self.link)]
+        return [*self._end(Trigger.CLOSE, why), *done]
+
+    def _end(self, trigger: Trigger, why: str) -> list[Effect]:
+        steps = [self._entity.step(trigger, why)] if self._entity.allows(trigger) else []
+        undelivered = tuple(parcel.message for parcel in self._queue)
+        self._queue.clear()
+        self._bytes = 0
+        self.link = None
+        return [*steps, Ended(why, undelivered)]
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()
