@@ -1,0 +1,93 @@
+"""The errors of the kit: somebody is gone, somebody waits in a circle, somebody gives up."""
+
+from pathlib import Path
+from typing import final
+
+from specs.errors import ProtoflyError
+
+__all__ = [
+    "ActorStoppedError",
+    "DeadlockError",
+    "NameTakenError",
+    "ReplyTwiceError",
+    "RestartLimitError",
+    "TraceInUseError",
+]
+
+
+@final
+class ActorStoppedError(ProtoflyError):
+    """The actor is gone, or went before it answered.
+
+    Raised by a restart too: what the actor had in hand then is lost, and the
+    cause of this error is what made it crash.
+
+    Attributes:
+        name: Which actor.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"actor {name!r} has stopped")
+        self.name = name
+
+
+@final
+class DeadlockError(ProtoflyError):
+    """This wait would never end: everybody in the circle waits for the next.
+
+    Attributes:
+        cycle: Names of the actors, from the one that asked last back to itself.
+    """
+
+    def __init__(self, cycle: tuple[str, ...]) -> None:
+        super().__init__("actors wait for each other: " + " -> ".join(cycle))
+        self.cycle = cycle
+
+
+@final
+class NameTakenError(ProtoflyError):
+    """A supervisor has a child of this name already: a bug of the caller.
+
+    Attributes:
+        name: The name.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__(f"there is a child {name!r} already")
+        self.name = name
+
+
+@final
+class ReplyTwiceError(ProtoflyError):
+    """An actor answered one ask twice: a bug of that actor."""
+
+    def __init__(self) -> None:
+        super().__init__("this ask has been answered before")
+
+
+@final
+class RestartLimitError(ProtoflyError):
+    """A child crashed too often: its supervisor gives up and says so above.
+
+    Attributes:
+        supervisor: Who gives up.
+        child: Whose crash was one too many; the cause of this error is that crash.
+    """
+
+    def __init__(self, supervisor: str, child: str) -> None:
+        super().__init__(f"supervisor {supervisor!r} gives up: child {child!r} crashes too often")
+        self.supervisor = supervisor
+        self.child = child
+
+
+@final
+class TraceInUseError(ProtoflyError):
+    """The trace directory holds a run of this node already: choose another.
+
+    Attributes:
+        path: The directory of the node.
+    """
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(f"{path} holds the trace of another run: choose an empty directory")
+        self.path = path

@@ -1,0 +1,75 @@
+"""The log: for people, on stderr; never evidence, never a body, never a token."""
+
+import logging
+import sys
+from enum import StrEnum
+from typing import Final, TextIO
+
+import structlog
+
+__all__ = ["Level", "Style", "configure_log"]
+
+
+class Level(StrEnum):
+    """From which severity on the log speaks."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class Style(StrEnum):
+    """How a line of the log looks."""
+
+    AUTO = "auto"
+    """`console` on a terminal, `text` elsewhere."""
+    CONSOLE = "console"
+    TEXT = "text"
+    """key=value."""
+    JSON = "json"
+
+
+_NUMBERS: Final = {
+    Level.DEBUG: logging.DEBUG,
+    Level.INFO: logging.INFO,
+    Level.WARNING: logging.WARNING,
+    Level.ERROR: logging.ERROR,
+}
+
+
+def configure_log(
+    level: Level = Level.WARNING, style: Style = Style.AUTO, stream: TextIO | None = None
+) -> None:
+    """Set up the log of this process; a command does it once, first of all.
+
+    Args:
+        level: What is less severe stays unsaid.
+        style: How lines look.
+        stream: Where they go; standard error by default.
+    """
+    out = sys.stderr if stream is None else stream
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            *_renderers(style, out),
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(_NUMBERS[level]),
+        logger_factory=structlog.PrintLoggerFactory(out),
+        cache_logger_on_first_use=True,
+    )
+
+
+def _renderers(style: Style, out: TextIO) -> list[structlog.typing.Processor]:
+    # Tracebacks are plain: the ones with local variables would show tokens.
+    is_console = style is Style.CONSOLE or (style is Style.AUTO and out.isatty())
+    if is_console:
+        plain = structlog.dev.plain_traceback
+        return [structlog.dev.ConsoleRenderer(exception_formatter=plain)]
+    if style is Style.JSON:
+        return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+    order = ["timestamp", "level", "event"]
+    text = structlog.processors.LogfmtRenderer(key_order=order, drop_missing=True)
+    return [structlog.processors.format_exc_info, text]

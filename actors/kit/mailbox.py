@@ -1,0 +1,161 @@
+"""The bounded mailbox of an actor; it outlives the actor's crashes."""
+
+import math
+from enum import Enum
+from typing import Final, Generic, Protocol, TypeVar, final
+
+import attrs
+import trio
+
+from actors.kit.errors import ActorStoppedError
+from actors.kit.waits import Party, begin_wait, end_wait
+
+__all__ = ["NOTHING", "Asked", "Losable", "Mailbox", "Nothing"]
+
+M = TypeVar("M")
+
+
+class Losable(Protocol):
+    """What the mailbox must know of a `Reply`, whatever its answer."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether somebody still waits for the answer."""
+
+    def lose(self, error: Exception) -> None:
+        """End the wait because nobody is left to answer."""
+
+    def defer(self) -> None:
+        """Note that the asked actor serves others before it answers."""
+
+
+@final
+@attrs.frozen(eq=False)
+class Asked(Generic[M]):
+    """A message somebody waits for, with the way back."""
+
+    message: M
+    reply: Losable
+
+
+class Nothing(Enum):
+    """No message came."""
+
+    NOTHING = 0
+
+
+NOTHING: Final = Nothing.NOTHING
+
+
+@final
+class Mailbox(Generic[M]):
+    """Messages on their way to one actor, and the asks it has not answered.
+
+    Attributes:
+        party: The actor in the graph of waits.
+        put_nowait: Put without waiting; raises what a Trio channel raises.
+        stopped: Set when the actor is gone for good.
+    """
+
+    def __init__(self, name: str, size: int) -> None:
+        channel = trio.open_memory_channel[M | Asked[M]](size)
+        self._send, self._receive = channel
+        self._deferred: list[Losable] = []
+        self._in_hand: Losable | None = None
+        self.name = name
+        self.party = Party(name)
+        self.put_nowait = self._send.send_nowait
+        self.stopped = trio.Event()
+
+    async def put(self, item: M | Asked[M]) -> None:
+        """Put, and wait while the mailbox is full.
+
+        Cancelled: nothing was put.
+
+        Raises:
+            ActorStoppedError: The actor is gone, or went while this waited.
+            DeadlockError: The actor waits for us.
+        """
+        wait = await begin_wait(self.party)
+        try:
+            await self._send.send(item)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            raise ActorStoppedError(self.name) from None
+        finally:
+            end_wait(wait)
+
+    async def put_waited(self, item: Asked[M]) -> None:
+        """Put what the caller has noted as a wait already."""
+        try:
+            await self._send.send(item)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            raise ActorStoppedError(self.name) from None
+
+    async def take(self, until: float) -> M | Asked[M] | Nothing:
+        """Wait for the next item, or until a Trio time.
+
+        Raises:
+            trio.EndOfChannel: The mailbox was closed, and is empty now.
+        """
+        if until == math.inf:
+            return await self._receive.receive()
+        if until <= trio.current_time():
+            await trio.lowlevel.checkpoint()
+            return NOTHING
+        with trio.move_on_at(until):
+            return await self._receive.receive()
+        return NOTHING
+
+    def take_nowait(self) -> M | Asked[M] | Nothing:
+        """Return the next item if there is one."""
+        try:
+            return self._receive.receive_nowait()
+        except (trio.WouldBlock, trio.EndOfChannel):
+            return NOTHING
+
+    def open(self, asked: Asked[M]) -> M | Nothing:
+        """Take the message of an ask in hand; nothing if nobody waits any more."""
+        if not asked.reply.is_open:
+            return NOTHING
+        self._in_hand = asked.reply
+        return asked.message
+
+    def handled(self) -> None:
+        """Note that the ask in hand has been handled, answered or not."""
+        reply, self._in_hand = self._in_hand, None
+        if reply is not None and reply.is_open:
+            reply.defer()
+            self._deferred = [held for held in self._deferred if held.is_open]
+            self._deferred.append(reply)
+
+    def lose_taken(self, cause: BaseException | None) -> None:
+        """Fail every ask that was taken and not answered: its incarnation is over."""
+        taken = [*self._deferred, *([] if self._in_hand is None else [self._in_hand])]
+        self._deferred = []
+        self._in_hand = None
+        for reply in taken:
+            reply.lose(_stopped(self.name, cause))
+
+    def close(self) -> None:
+        """Let nobody put any more; what is in can still be taken."""
+        self._send.close()
+
+    def bury(self, cause: BaseException | None) -> list[M]:
+        """End the mailbox for good: asks in it fail, other messages are returned."""
+        self._send.close()
+        self.lose_taken(cause)
+        lost: list[M] = []
+        while (item := self.take_nowait()) is not NOTHING:
+            if isinstance(item, Asked):
+                item.reply.lose(_stopped(self.name, cause))
+            else:
+                lost.append(item)
+        self._receive.close()
+        self.stopped.set()
+        return lost
+
+
+def _stopped(name: str, cause: BaseException | None) -> ActorStoppedError:
+    error = ActorStoppedError(name)
+    error.__cause__ = cause
+    return error

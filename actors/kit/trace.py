@@ -1,0 +1,139 @@
+"""Evidence: what components report, and who keeps it."""
+
+from abc import ABC, abstractmethod
+from hashlib import blake2b
+from typing import Final, final
+
+import orjson
+from typing_extensions import override
+
+from fsm.engine import Step
+from fsm.errors import UndeclaredTransitionError
+from specs.jsonvalue import Json
+from specs.message import Message, instance_id, request_id
+from specs.trace import ABSENT, Fact, Kind, Op
+
+__all__ = [
+    "NULL_TRACER",
+    "MemoryTracer",
+    "Tracer",
+    "digest",
+    "message_fact",
+    "refused_fact",
+    "step_fact",
+]
+
+_SECRET: Final = frozenset({"via", "auth", "token", "runtimeToken", "secret"})
+"""Body keys that never count for a digest and never stand in a trace."""
+
+
+class Tracer(ABC):
+    """Where a component reports what it did.
+
+    Attributes:
+        hops: Whether message hops are wanted; state changes always are.
+    """
+
+    hops: bool
+
+    @abstractmethod
+    def record(self, actor: str, fact: Fact) -> None:
+        """Keep a fact; never waits, never raises.
+
+        Args:
+            actor: Who reports.
+            fact: What happened.
+        """
+
+
+@final
+class _NullTracer(Tracer):
+    hops = False
+
+    @override
+    def record(self, actor: str, fact: Fact) -> None:
+        pass
+
+
+NULL_TRACER: Final[Tracer] = _NullTracer()
+"""Keeps nothing."""
+
+
+@final
+class MemoryTracer(Tracer):
+    """Keeps everything in a list.
+
+    Attributes:
+        facts: What was reported, in order.
+        records: The same, each with who reported it.
+    """
+
+    hops = True
+
+    def __init__(self) -> None:
+        self.records: list[tuple[str, Fact]] = []
+
+    @property
+    def facts(self) -> list[Fact]:
+        """What was reported, in order."""
+        return [fact for _, fact in self.records]
+
+    @override
+    def record(self, actor: str, fact: Fact) -> None:
+        self.records.append((actor, fact))
+
+
+def step_fact(step: Step) -> Fact:
+    """Say that an entity moved."""
+    return Fact(
+        k=Kind.STATE,
+        op=Op.STEP,
+        machine=step.machine,
+        key=step.key,
+        old=ABSENT if step.old is None else step.old,
+        new=step.new,
+        cause=step.cause,
+        why=step.why or None,
+    )
+
+
+def refused_fact(error: UndeclaredTransitionError) -> Fact:
+    """Say that an entity was asked to move as no table declares, and did not."""
+    return Fact(
+        k=Kind.STATE,
+        op=Op.REFUSED,
+        machine=error.machine,
+        key=error.key,
+        old=ABSENT if error.state is None else error.state,
+        cause=error.trigger,
+    )
+
+
+def message_fact(op: Op, message: Message) -> Fact:
+    """Say what happened to a message, without its body; evolve it to say more."""
+    return Fact(
+        k=Kind.MSG,
+        op=op,
+        mid=instance_id(message),
+        ref=request_id(message) if message.is_response else None,
+        type=message.type,
+        id=message.id,
+        from_=message.from_,
+        to=message.to,
+        code=message.code or None,
+        digest=digest(message),
+    )
+
+
+def digest(message: Message) -> str:
+    """Return a short hash of type, ends and body, equal at every hop of the message."""
+    told = [message.type, message.from_, message.to, _told(message.body)]
+    return blake2b(orjson.dumps(told, option=orjson.OPT_SORT_KEYS), digest_size=8).hexdigest()
+
+
+def _told(value: Json) -> Json:
+    if isinstance(value, dict):
+        return {key: _told(part) for key, part in value.items() if key not in _SECRET}
+    if isinstance(value, list):
+        return [_told(part) for part in value]
+    return value
