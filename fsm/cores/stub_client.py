@@ -1,0 +1,331 @@
+"""What a message node's stub does with its session (3.2, STB-03..09, STB-17, C-66).
+
+The first message connects; while there is no session, messages queue in order. A lost
+link is dialled again at once and then with growing pauses, and the session re-opened
+with its token, so that the node keeps what it had; a node that has forgotten the
+session (410) gets a new one, and the owners of paths set them again. Who asks for the
+disconnect gets it for good: later messages are refused, nothing reconnects (I-S10).
+
+Unanswered requests of a session that cannot be had are answered 503, all of them; what
+the queue has no room for is answered 413, the newest first.
+"""
+
+import math
+from collections.abc import Callable
+from enum import Enum
+from typing import Final, assert_never, final
+
+from fsm.catalogue import MACHINES
+from fsm.cores.stub_events import (
+    Ask,
+    ConnectAsked,
+    Dial,
+    DialFailed,
+    Dialled,
+    DisconnectAsked,
+    Effect,
+    Ended,
+    HangUp,
+    Heard,
+    Input,
+    LinkLost,
+    Method,
+    SendAsked,
+    SessionAnswered,
+    TimePassed,
+    Written,
+)
+from fsm.cores.stub_outbox import StubOutbox, refused
+from fsm.engine import Entity
+from fsm.machines.stub_connection import State, Trigger
+from specs.limits import (
+    GOODBYE_TIMEOUT,
+    OPEN_TIMEOUT,
+    PING_PERIOD,
+    PONG_TIMEOUT,
+    RECONNECT_BASE,
+    RECONNECT_TRIES,
+    STUB_QUEUE,
+)
+from specs.message import Message
+from specs.reply_code import FIRST_FINAL, LAST_SUCCESS, Code
+
+__all__ = ["StubClientCore"]
+
+_HOPELESS: Final = frozenset({Code.UNAUTHENTICATED, Code.FORBIDDEN})
+"""Answers to an open that no second attempt would change."""
+
+_FORGOTTEN: Final = frozenset({Code.GONE, Code.UNAUTHENTICATED, Code.NOT_FOUND})
+"""Answers to a re-open that say: there is no such session any more."""
+
+
+class _Phase(Enum):
+    """What is under way on the link; what counts for others is the machine's state."""
+
+    IDLE = "idle"
+    DIALLING = "dialling"
+    OPENING = "opening"
+    OPEN = "open"
+    PINGING = "pinging"
+    PAUSED = "paused"
+    CLOSING = "closing"
+    ENDED = "ended"
+
+
+_TALKING: Final = frozenset({_Phase.OPEN, _Phase.PINGING})
+
+
+@final
+class StubClientCore:
+    """One node stub.
+
+    Attributes:
+        sessions: How many sessions it has opened anew; a re-open is none.
+    """
+
+    def __init__(self, url: str, jitter: Callable[[], float]) -> None:
+        """Construct the stub; `begin` takes its first step.
+
+        Args:
+            url: The stub's address.
+            jitter: Between 0 and 1; spreads the attempts of many stubs.
+        """
+        self.sessions = 0
+        self._entity = Entity(MACHINES["stub_connection"], url)
+        self._jitter = jitter
+        self._phase = _Phase.IDLE
+        self._outbox = StubOutbox()
+        self._token: str | None = None
+        self._tries = 0
+        self._until = math.inf
+        self._give_up = math.inf
+        self._tried = -math.inf
+
+    @property
+    def state(self) -> State | None:
+        """The connection's state."""
+        state = self._entity.state
+        return None if state is None else State(state)
+
+    @property
+    def queued(self) -> int:
+        """How many messages wait for the session."""
+        return len(self._outbox)
+
+    def begin(self) -> list[Effect]:
+        """Take the constructor's step."""
+        return [self._entity.step(Trigger.CONSTRUCTED)]
+
+    def deadline(self) -> float:
+        """Return when `TimePassed` is due."""
+        return min(self._until, self._give_up)
+
+    def feed(self, happened: Input, now: float) -> list[Effect]:
+        """Take what happened and return what is to be done, in order."""
+        match happened:
+            case SendAsked(message):
+                return self._send(message, now)
+            case Heard():
+                return self._heard(now)
+            case Written(count):
+                self._outbox.written(count)
+                return []
+            case DisconnectAsked():
+                return self._disconnect(now)
+            case (
+                ConnectAsked()
+                | Dialled()
+                | DialFailed()
+                | LinkLost()
+                | SessionAnswered()
+                | TimePassed()
+            ):
+                return self._link(happened, now)
+            case _:
+                assert_never(happened)
+
+    def _link(
+        self,
+        happened: ConnectAsked | Dialled | DialFailed | LinkLost | SessionAnswered | TimePassed,
+        now: float,
+    ) -> list[Effect]:
+        match happened:
+            case ConnectAsked():
+                return self._connect(now)
+            case Dialled():
+                return self._dialled(now)
+            case DialFailed(why) | LinkLost(why):
+                return self._lost(why, now)
+            case SessionAnswered():
+                return self._session(happened, now)
+            case TimePassed():
+                return self._time(now)
+            case _:
+                assert_never(happened)
+
+    # ---- messages
+
+    def _send(self, message: Message, now: float) -> list[Effect]:
+        if self._phase in _TALKING:
+            return self._outbox.write(message)
+        if self._phase in {_Phase.ENDED, _Phase.CLOSING} or self.state is State.FAILED:
+            return [refused(message, Code.UNAVAILABLE, "the stub is closed")]
+        if self._phase is _Phase.PAUSED and self._is_hopeless(now):
+            return [refused(message, Code.UNAVAILABLE, "the message node cannot be reached")]
+        if not self._outbox.has_room():
+            return [refused(message, Code.TOO_LARGE, f"{STUB_QUEUE} messages wait already")]
+        return [*self._outbox.wait(message), *self._connect(now)]
+
+    def _is_hopeless(self, now: float) -> bool:
+        return self._tries >= RECONNECT_TRIES and now < self._tried + RECONNECT_BASE
+
+    # ---- link and session
+
+    def _connect(self, now: float) -> list[Effect]:
+        if self._phase is _Phase.IDLE:
+            self._give_up = now + OPEN_TIMEOUT
+            return [self._entity.step(Trigger.CONNECT), *self._dial(now)]
+        if self._phase is _Phase.PAUSED and self._tries >= RECONNECT_TRIES:
+            return self._dial(now)
+        return []
+
+    def _dial(self, now: float) -> list[Effect]:
+        self._phase = _Phase.DIALLING
+        self._until = math.inf
+        self._tried = now
+        self._tries += 1
+        return [Dial()]
+
+    def _dialled(self, now: float) -> list[Effect]:
+        if self._phase is not _Phase.DIALLING:
+            return [HangUp()]
+        self._phase = _Phase.OPENING
+        self._until = now + OPEN_TIMEOUT
+        return [self._ask_session()]
+
+    def _ask_session(self) -> Ask:
+        if self._token is None:
+            return Ask(Method.OPEN)
+        return Ask(Method.RE_OPEN, self._token)
+
+    def _session(self, answer: SessionAnswered, now: float) -> list[Effect]:
+        if answer.code < FIRST_FINAL:
+            return []
+        match answer.method:
+            case Method.OPEN | Method.RE_OPEN if self._phase is _Phase.OPENING:
+                return self._opened(answer, now)
+            case Method.CLOSE if self._phase is _Phase.CLOSING:
+                return self._end("closed")
+            case _:
+                return self._heard(now)
+
+    def _opened(self, answer: SessionAnswered, now: float) -> list[Effect]:
+        if answer.code <= LAST_SUCCESS:
+            return self._live(answer, now)
+        if answer.method is Method.RE_OPEN and answer.code in _FORGOTTEN:
+            self._token = None
+            self._until = now + OPEN_TIMEOUT
+            return [self._ask_session()]
+        why = answer.why or f"the node answered {answer.code}"
+        if self.state is State.IN_PROGRESS and answer.code in _HOPELESS:
+            return [HangUp(), *self._fail(why)]
+        return [HangUp(), *self._lost(why, now)]
+
+    def _live(self, answer: SessionAnswered, now: float) -> list[Effect]:
+        self._phase = _Phase.OPEN
+        self._until = now + PING_PERIOD
+        self._give_up = math.inf
+        self._tries = 0
+        if answer.method is Method.OPEN:
+            self.sessions += 1
+        self._token = answer.token or self._token
+        first = self.state is State.IN_PROGRESS
+        trigger = Trigger.ESTABLISHED if first else Trigger.REESTABLISHED
+        return [self._entity.step(trigger), *self._outbox.flush()]
+
+    def _heard(self, now: float) -> list[Effect]:
+        if self._phase in _TALKING:
+            self._phase = _Phase.OPEN
+            self._until = now + PING_PERIOD
+        return []
+
+    def _lost(self, why: str, now: float) -> list[Effect]:
+        match self._phase:
+            case _Phase.CLOSING:
+                return self._end(why)
+            case _Phase.IDLE | _Phase.PAUSED | _Phase.ENDED:
+                return []
+            case _:
+                return self._pause(why, now)
+
+    def _pause(self, why: str, now: float) -> list[Effect]:
+        effects: list[Effect] = []
+        if self.state is State.LIVE:
+            effects.append(self._entity.step(Trigger.CLOSED, why))
+            effects += self._outbox.keep()
+        self._phase = _Phase.PAUSED
+        self._until = now + self._pause_length()
+        if self.state is State.IN_PROGRESS and self._until >= self._give_up:
+            return [*effects, *self._fail(why)]
+        if self._tries >= RECONNECT_TRIES:
+            effects += self._outbox.refuse(why)
+        return effects
+
+    def _pause_length(self) -> float:
+        if self._tries == 0:
+            return 0.0
+        doublings = min(self._tries, RECONNECT_TRIES) - 1
+        return RECONNECT_BASE * 2.0**doublings * (0.5 + self._jitter() / 2)
+
+    def _fail(self, why: str) -> list[Effect]:
+        self._phase = _Phase.ENDED
+        self._until = self._give_up = math.inf
+        step = self._entity.step(Trigger.ESTABLISH_FAILED, why)
+        return [step, *self._outbox.refuse(why)]
+
+    # ---- time and the end
+
+    def _time(self, now: float) -> list[Effect]:
+        if now >= self._give_up:
+            return [HangUp(), *self._fail("no session in time")]
+        return self._due(now) if now >= self._until else []
+
+    def _due(self, now: float) -> list[Effect]:
+        match self._phase:
+            case _Phase.PAUSED:
+                return self._dial(now)
+            case _Phase.OPEN:
+                self._phase = _Phase.PINGING
+                self._until = now + PONG_TIMEOUT
+                return [Ask(Method.PING)]
+            case _Phase.PINGING:
+                return [HangUp(), *self._lost("a ping was not answered", now)]
+            case _Phase.OPENING:
+                return [HangUp(), *self._lost("no session in time", now)]
+            case _:
+                return self._end("no answer to the close")
+
+    def _disconnect(self, now: float) -> list[Effect]:
+        if self._phase in _TALKING:
+            self._phase = _Phase.CLOSING
+            self._until = now + GOODBYE_TIMEOUT
+            return [Ask(Method.CLOSE)]
+        if self._phase is _Phase.CLOSING:
+            return []
+        return self._end("disconnect")
+
+    def _end(self, why: str) -> list[Effect]:
+        self._phase = _Phase.ENDED
+        self._until = self._give_up = math.inf
+        effects: list[Effect] = [HangUp()]
+        match self.state:
+            case State.LIVE:
+                effects.append(self._entity.step(Trigger.CLOSED, why))
+                effects += self._outbox.keep()
+            case State.IN_PROGRESS:
+                effects.append(self._entity.step(Trigger.ESTABLISH_FAILED, why))
+            case State.CREATED:
+                effects.append(self._entity.step(Trigger.CONNECT_IMPOSSIBLE, why))
+            case _:
+                pass
+        return [*effects, *self._outbox.refuse("the stub is closed"), Ended()]

@@ -1,0 +1,207 @@
+"""What happens to a node stub, and what it has done about it (`fsm.cores.stub_client`)."""
+
+from enum import Enum
+from typing import TypeAlias, final
+
+import attrs
+
+from fsm.cores.effects import Dropped
+from fsm.engine import Step
+from specs.message import Message
+from specs.reply_code import Code
+
+__all__ = [
+    "Ask",
+    "ConnectAsked",
+    "Dial",
+    "DialFailed",
+    "Dialled",
+    "DisconnectAsked",
+    "Effect",
+    "Ended",
+    "HangUp",
+    "Heard",
+    "Input",
+    "LinkLost",
+    "Method",
+    "Queued",
+    "Refuse",
+    "Released",
+    "SendAsked",
+    "SessionAnswered",
+    "TimePassed",
+    "Write",
+    "Written",
+]
+
+
+class Method(Enum):
+    """Session control (M-14..M-17); values as on the wire."""
+
+    OPEN = "open"
+    RE_OPEN = "re-open"
+    CLOSE = "close"
+    PING = "ping"
+
+
+# ---- inputs
+
+
+@final
+@attrs.frozen(slots=True)
+class SendAsked:
+    """A message is to go to the node."""
+
+    message: Message
+
+
+@final
+@attrs.frozen(slots=True)
+class ConnectAsked:
+    """Connect without waiting for a first message (C-66)."""
+
+
+@final
+@attrs.frozen(slots=True)
+class DisconnectAsked:
+    """Close the session, for good (STB-04)."""
+
+
+@final
+@attrs.frozen(slots=True)
+class Dialled:
+    """The link asked for by `Dial` is open."""
+
+
+@final
+@attrs.frozen(slots=True)
+class DialFailed:
+    """The link asked for by `Dial` could not be opened."""
+
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class LinkLost:
+    """The link is gone."""
+
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class SessionAnswered:
+    """The node answered a session control.
+
+    Attributes:
+        token: The session's token, if the answer brought one.
+    """
+
+    method: Method
+    code: int
+    token: str | None = None
+    why: str = ""
+
+
+@final
+@attrs.frozen(slots=True)
+class Heard:
+    """Something came over the link: the node is alive."""
+
+
+@final
+@attrs.frozen(slots=True)
+class Written:
+    """The oldest `count` messages of `Write` are with the link."""
+
+    count: int
+
+
+@final
+@attrs.frozen(slots=True)
+class TimePassed:
+    """The deadline may have passed."""
+
+
+Input: TypeAlias = (
+    SendAsked
+    | ConnectAsked
+    | DisconnectAsked
+    | Dialled
+    | DialFailed
+    | LinkLost
+    | SessionAnswered
+    | Heard
+    | Written
+    | TimePassed
+)
+
+
+# ---- effects
+
+
+@final
+@attrs.frozen(slots=True)
+class Dial:
+    """Open a link to the node; answer `Dialled` or `DialFailed`."""
+
+
+@final
+@attrs.frozen(slots=True)
+class HangUp:
+    """Stop dialling, or close the link; no answer is expected."""
+
+
+@final
+@attrs.frozen(slots=True)
+class Ask:
+    """Send a session control over the link; answer `SessionAnswered`."""
+
+    method: Method
+    token: str | None = None
+
+
+@final
+@attrs.frozen(slots=True)
+class Write:
+    """Send a message over the link; answer `Written`."""
+
+    message: Message
+
+
+@final
+@attrs.frozen(slots=True)
+class Queued:
+    """The message waits for the session."""
+
+    message: Message
+
+
+@final
+@attrs.frozen(slots=True)
+class Released:
+    """The message waits no longer; what becomes of it follows."""
+
+    message: Message
+
+
+@final
+@attrs.frozen(slots=True)
+class Refuse:
+    """Answer a request instead of sending it."""
+
+    message: Message
+    code: Code
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Ended:
+    """The disconnect is done: the stub may be undeployed."""
+
+
+Effect: TypeAlias = (
+    Step | Dial | HangUp | Ask | Write | Queued | Released | Refuse | Dropped | Ended
+)
