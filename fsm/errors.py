@@ -1,11 +1,11 @@
-"""The error a machine raises."""
+"""The errors of machines and of their drawings."""
 
 from typing import final
 
 from specs.errors import ProtoflyError
 from specs.trace import ABSENT
 
-__all__ = ["UndeclaredTransitionError"]
+__all__ = ["LayoutError", "UndeclaredTransitionError"]
 
 
 @final
@@ -28,3 +28,8 @@ class UndeclaredTransitionError(ProtoflyError):
         self.key = key
         self.state = state
         self.trigger = trigger
+
+
+@final
+class LayoutError(ProtoflyError):
+    """A drawing cannot be laid out: install Graphviz, or mend the graph."""

@@ -1,8 +1,8 @@
 """The reference judge of a trace: what the Spark job says must be the same.
 
 Records are judged per entity (run, node, machine, key) in the order of `ln`; records
-with the same `ln`, which an unflawed trace does not have, in the order of their other
-fields. What each claim means stands at `fsm.trace_line.Claim`, what makes a trace
+with the same `ln`, which an unflawed trace does not have, in the order of k, op, old,
+new, cause. What each claim means stands at `fsm.trace_line.Claim`, what makes a trace
 incomplete at `Flaw`.
 
 * One record can break several claims: each counts, the first of `CLAIMS` is shown.
@@ -150,10 +150,10 @@ def judge(records: Iterable[TraceLine], quarantined: int = 0) -> Judgement:
     return Judgement(verdict, entities, tuple(nodes.values()), quarantined)
 
 
-def _order(record: TraceLine) -> tuple[int, str, str, str, str]:
+def _order(record: TraceLine) -> tuple[int, str, str, str, str, str]:
     fields = (record.op, record.old, record.new, record.cause)
     op, old, new, cause = (text or "" for text in fields)
-    return record.ln, op, old, new, cause
+    return record.ln, record.k, op, old, new, cause
 
 
 def _entity_of(record: TraceLine) -> EntityId:

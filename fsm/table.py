@@ -135,7 +135,7 @@ class Table:
 
     def target(self, state: str | None, trigger: str) -> StrEnum | None:
         """Where `trigger` leads from `state` (None or `[*]`: absent); None: undeclared."""
-        return self._targets.get((state or ABSENT, trigger))
+        return self._targets.get((ABSENT if state is None else state, trigger))
 
     def state(self, name: str) -> StrEnum | None:
         """The state of that name; None for `[*]`, which is no state."""

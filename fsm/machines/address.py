@@ -34,8 +34,8 @@ _RELEASE: Final = "3.3 allocated address: tombstone (MN-11, MN-12, M-19, M-20, I
 
 # fmt: off
 _ROWS: Final = (
-    Transition(None,            Trigger.ALLOCATE, State.ALLOCATED, _ALLOCATE, "allocate"),
-    Transition(State.ALLOCATED, Trigger.RELEASE,  State.RELEASED,  _RELEASE,  "release"),
+    Transition(None,            Trigger.ALLOCATE, State.ALLOCATED, _ALLOCATE),
+    Transition(State.ALLOCATED, Trigger.RELEASE,  State.RELEASED,  _RELEASE),
 )
 # fmt: on
 

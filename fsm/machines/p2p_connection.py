@@ -64,7 +64,7 @@ _ROWS: Final = (
     Transition(State.IN_PROGRESS,  Trigger.ESTABLISH_FAILED, State.FAILED,       _FAILED,   "connection establishment failed"),
     Transition(State.LIVE,         Trigger.CLOSED,           State.DISCONNECTED, _CLOSED,   "connection closed"),
     Transition(State.DISCONNECTED, Trigger.REESTABLISHED,    State.LIVE,         _AGAIN,    "connection reestablished"),
-    Transition(State.DISCONNECTED, Trigger.RENEGOTIATED,     State.IN_PROGRESS,  _ROUND,    "new offer and answer", Origin.EXTENSION),
+    Transition(State.DISCONNECTED, Trigger.RENEGOTIATED,     State.IN_PROGRESS,  _ROUND,    origin=Origin.EXTENSION),
 )
 # fmt: on
 

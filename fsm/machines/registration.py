@@ -45,12 +45,12 @@ _DEAD: Final = "3.3 registration: nobody came back (C-57)"
 # ruff: noqa: E501 - a row of the table is one line
 # fmt: off
 _ROWS: Final = (
-    Transition(None,               Trigger.CREATE,      State.CREATED,      _CREATE,  "create"),
-    Transition(None,               Trigger.CREATE_LIVE, State.LIVE,         _ARRIVES, "create, live already", Origin.EXTENSION),
-    Transition(State.CREATED,      Trigger.SET_LIVE,    State.LIVE,         _LIVE,    "update to live"),
-    Transition(State.LIVE,         Trigger.DISCONNECT,  State.DISCONNECTED, _GONE,    "unregistered or expired"),
-    Transition(State.DISCONNECTED, Trigger.SET_LIVE,    State.LIVE,         _LIVE,    "update to live"),
-    Transition(State.DISCONNECTED, Trigger.BURY,        State.DEAD,         _DEAD,    "nobody came back"),
+    Transition(None,               Trigger.CREATE,      State.CREATED,      _CREATE),
+    Transition(None,               Trigger.CREATE_LIVE, State.LIVE,         _ARRIVES, origin=Origin.EXTENSION),
+    Transition(State.CREATED,      Trigger.SET_LIVE,    State.LIVE,         _LIVE),
+    Transition(State.LIVE,         Trigger.DISCONNECT,  State.DISCONNECTED, _GONE),
+    Transition(State.DISCONNECTED, Trigger.SET_LIVE,    State.LIVE,         _LIVE),
+    Transition(State.DISCONNECTED, Trigger.BURY,        State.DEAD,         _DEAD),
 )
 # fmt: on
 

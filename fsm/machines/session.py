@@ -43,11 +43,11 @@ _EXPIRE: Final = "3.3 MN session: detached for T_gc (MN-08, I-M12)"
 
 # fmt: off
 _ROWS: Final = (
-    Transition(None,           Trigger.OPENED,    State.OPEN,     _OPENED, "open"),
-    Transition(State.OPEN,     Trigger.LINK_LOST, State.DETACHED, _LOST,   "link lost"),
-    Transition(State.DETACHED, Trigger.REOPENED,  State.OPEN,     _AGAIN,  "re-open"),
-    Transition(State.OPEN,     Trigger.CLOSE,     State.CLOSED,   _CLOSE,  "close"),
-    Transition(State.DETACHED, Trigger.EXPIRE,    State.EXPIRED,  _EXPIRE, "expired"),
+    Transition(None,           Trigger.OPENED,    State.OPEN,     _OPENED),
+    Transition(State.OPEN,     Trigger.LINK_LOST, State.DETACHED, _LOST),
+    Transition(State.DETACHED, Trigger.REOPENED,  State.OPEN,     _AGAIN),
+    Transition(State.OPEN,     Trigger.CLOSE,     State.CLOSED,   _CLOSE),
+    Transition(State.DETACHED, Trigger.EXPIRE,    State.EXPIRED,  _EXPIRE),
 )
 # fmt: on
 

@@ -54,7 +54,7 @@ _AGAIN: Final = "3.2 Connection: session re-opened (STB-09, C-15)"
 _ROWS: Final = (
     Transition(None,               Trigger.CONSTRUCTED,        State.CREATED,      _BUILT,      "protostub constructor is executed"),
     Transition(State.CREATED,      Trigger.CONNECT,            State.IN_PROGRESS,  _CONNECT,    "protostub.connect() invoked"),
-    Transition(State.CREATED,      Trigger.CONNECT_IMPOSSIBLE, State.FAILED,       _IMPOSSIBLE, "connect impossible", Origin.EXTENSION),
+    Transition(State.CREATED,      Trigger.CONNECT_IMPOSSIBLE, State.FAILED,       _IMPOSSIBLE, origin=Origin.EXTENSION),
     Transition(State.IN_PROGRESS,  Trigger.ESTABLISHED,        State.LIVE,         _LIVE,       "connection established"),
     Transition(State.IN_PROGRESS,  Trigger.ESTABLISH_FAILED,   State.FAILED,       _FAILED,     "connection establishment failed"),
     Transition(State.LIVE,         Trigger.CLOSED,             State.DISCONNECTED, _CLOSED,     "connection closed"),

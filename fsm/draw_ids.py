@@ -1,0 +1,39 @@
+"""Names that drawings share: stable ids for states and edges, and words for edges.
+
+The id of a state or edge depends on names only, so a page that lights up an edge goes
+on working when the table gets more rows.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Final, TypeAlias
+
+from fsm.table import Table, Transition
+from specs.trace import ABSENT
+
+__all__ = ["Weights", "edge_id", "end_edge_id", "node_name", "state_id"]
+
+Weights: TypeAlias = Mapping[tuple[str, str], int]
+"""How often each row was followed, by (state left, trigger); `[*]` is absent."""
+
+_UNSAFE: Final = re.compile(r"[^A-Za-z0-9]+")
+
+
+def node_name(state: str) -> str:
+    """`state` as an identifier of the drawing languages (`in-progress`: `in_progress`)."""
+    return "absent" if state == ABSENT else _UNSAFE.sub("_", state)
+
+
+def state_id(table: Table, state: str) -> str:
+    """The element id of a state, as in `p2p_connection--live`."""
+    return f"{table.name}--{node_name(state)}"
+
+
+def edge_id(table: Table, row: Transition) -> str:
+    """The element id of a row, as in `p2p_connection--live--closed`."""
+    return f"{state_id(table, row.old)}--{node_name(row.trigger)}"
+
+
+def end_edge_id(table: Table, state: str) -> str:
+    """The element id of the edge by which a state ends, as in `address--released--end`."""
+    return f"{state_id(table, state)}--end"

@@ -1,0 +1,59 @@
+"""SCXML (W3C State Chart XML) from a table.
+
+`[*]` is the initial state `absent`. A state that may end and has no way out is
+`<final>`; one that may also move stays a `<state>`, marked `p:may-end`. What SCXML has
+no word for (citation, deadline, extension) stands in attributes of our own namespace.
+"""
+
+from html import escape
+from typing import Final
+
+from fsm.draw_ids import node_name
+from fsm.table import Table, Transition
+from specs.trace import ABSENT
+
+__all__ = ["NAMESPACE", "scxml"]
+
+NAMESPACE: Final = "urn:protofly:fsm"
+"""The namespace of what SCXML has no word for."""
+
+_W3C: Final = "http://www.w3.org/2005/07/scxml"
+
+
+def scxml(table: Table) -> str:
+    """The table as an SCXML document."""
+    named = f'version="1.0" name="{escape(table.name)}" initial="absent"'
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        f'<scxml xmlns="{_W3C}" xmlns:p="{NAMESPACE}" {named}>',
+        '  <state id="absent">',
+        *_ways(table, ABSENT),
+        "  </state>",
+    ]
+    for state in table.states:
+        lines += _state(table, state.value)
+    return "\n".join([*lines, "</scxml>", ""])
+
+
+def _state(table: Table, state: str) -> list[str]:
+    ways = _ways(table, state)
+    named = f'id="{node_name(state)}" p:name="{escape(state)}"'
+    for deadline in table.deadlines:
+        if deadline.state == state and deadline.limit and deadline.trigger:
+            named += f' p:deadline="{deadline.limit}" p:then="{deadline.trigger.value}"'
+    if state in table.may_end:
+        if not ways:
+            return [f"  <final {named}/>"]
+        named += ' p:may-end="true"'
+    return [f"  <state {named}>", *ways, "  </state>"]
+
+
+def _ways(table: Table, state: str) -> list[str]:
+    return [_transition(row) for row in table.rows if row.old == state]
+
+
+def _transition(row: Transition) -> str:
+    origin = ' p:extension="true"' if row.extension else ""
+    event, target = row.trigger.value, node_name(row.target)
+    cite = escape(row.cite)
+    return f'    <transition event="{event}" target="{target}" p:cite="{cite}"{origin}/>'
