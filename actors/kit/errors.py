@@ -11,7 +11,7 @@ __all__ = [
     "NameTakenError",
     "ReplyTwiceError",
     "RestartLimitError",
-    "TraceInUseError",
+    "TraceDirectoryError",
 ]
 
 
@@ -81,13 +81,15 @@ class RestartLimitError(ProtoflyError):
 
 
 @final
-class TraceInUseError(ProtoflyError):
-    """The trace directory holds a run of this node already: choose another.
+class TraceDirectoryError(ProtoflyError):
+    """No trace can be kept there: the user must name another directory.
 
     Attributes:
         path: The directory of the node.
+        reason: Why, as half a sentence.
     """
 
-    def __init__(self, path: Path) -> None:
-        super().__init__(f"{path} holds the trace of another run: choose an empty directory")
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"cannot keep a trace in {path}: {reason}; choose another directory")
         self.path = path
+        self.reason = reason

@@ -1,12 +1,12 @@
 """Evidence: what components report, and who keeps it."""
 
-from abc import ABC, abstractmethod
 from hashlib import blake2b
-from typing import Final, final
+from typing import Final
 
 import orjson
-from typing_extensions import override
 
+from actors.kit.trace_file import open_trace
+from actors.kit.tracer import NULL_TRACER, MemoryTracer, Tracer
 from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
 from specs.jsonvalue import Json
@@ -19,68 +19,13 @@ __all__ = [
     "Tracer",
     "digest",
     "message_fact",
+    "open_trace",
     "refused_fact",
     "step_fact",
 ]
 
 _SECRET: Final = frozenset({"via", "auth", "token", "runtimeToken", "secret"})
 """Body keys that never count for a digest and never stand in a trace."""
-
-
-class Tracer(ABC):
-    """Where a component reports what it did.
-
-    Attributes:
-        hops: Whether message hops are wanted; state changes always are.
-    """
-
-    hops: bool
-
-    @abstractmethod
-    def record(self, actor: str, fact: Fact) -> None:
-        """Keep a fact; never waits, never raises.
-
-        Args:
-            actor: Who reports.
-            fact: What happened.
-        """
-
-
-@final
-class _NullTracer(Tracer):
-    hops = False
-
-    @override
-    def record(self, actor: str, fact: Fact) -> None:
-        pass
-
-
-NULL_TRACER: Final[Tracer] = _NullTracer()
-"""Keeps nothing."""
-
-
-@final
-class MemoryTracer(Tracer):
-    """Keeps everything in a list.
-
-    Attributes:
-        facts: What was reported, in order.
-        records: The same, each with who reported it.
-    """
-
-    hops = True
-
-    def __init__(self) -> None:
-        self.records: list[tuple[str, Fact]] = []
-
-    @property
-    def facts(self) -> list[Fact]:
-        """What was reported, in order."""
-        return [fact for _, fact in self.records]
-
-    @override
-    def record(self, actor: str, fact: Fact) -> None:
-        self.records.append((actor, fact))
 
 
 def step_fact(step: Step) -> Fact:

@@ -1,0 +1,179 @@
+"""The trace of one process as JSON Lines: stamped, in order, never in the way.
+
+Records are encoded where they are made and written by a thread. When the disk is
+slower than the process, the buffer fills, further records are counted and not kept,
+and a `dropped` record tells how many as soon as there is room again.
+"""
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from operator import attrgetter
+from pathlib import Path
+from typing import Final, final
+from uuid import uuid4
+
+import attrs
+import orjson
+import structlog
+import trio
+from typing_extensions import override
+
+from actors.kit.errors import TraceDirectoryError
+from actors.kit.trace_parts import TraceParts, node_directory
+from actors.kit.tracer import Tracer
+from fsm.catalogue import MACHINES
+from specs import limits
+from specs.trace import SCHEMA, Fact, Kind
+
+__all__ = ["FileTracer", "keep_trace", "open_trace"]
+
+_log = structlog.get_logger("actors.kit")
+
+_FIELDS: Final = tuple(field.name for field in attrs.fields(Fact))
+_NAMES: Final = tuple("from" if name == "from_" else name for name in _FIELDS)
+_values = attrgetter(*_FIELDS)
+
+
+@final
+class FileTracer(Tracer):
+    """Stamps and encodes facts; `keep_trace` takes the lines from it.
+
+    Attributes:
+        run: Identifier of this run.
+        dropped: Records dropped so far.
+    """
+
+    hops = True
+
+    def __init__(self, node: str, buffer: int = limits.TRACE_BUFFER) -> None:
+        self.run = uuid4().hex
+        self.dropped = 0
+        self._undeclared = 0
+        self._head = orjson.dumps({"run": self.run, "node": node})[:-1]
+        self._buffer = buffer
+        self._lines: list[bytes] = []
+        self._last = 0
+        self.has_lines = trio.Event()
+        self.is_half_full = trio.Event()
+
+    @override
+    def record(self, actor: str, fact: Fact) -> None:
+        waiting = len(self._lines)
+        if waiting >= self._buffer:
+            self._drop(1)
+            return
+        if self._undeclared:
+            self._tell_drops()
+        self._append(actor, fact)
+        if not waiting:
+            self.has_lines.set()
+        elif waiting + waiting == self._buffer:
+            self.is_half_full.set()
+
+    def take(self) -> list[bytes]:
+        """Take the lines gathered so far, the count of drops with them."""
+        if self._undeclared:
+            self._tell_drops()
+        lines, self._lines = self._lines, []
+        self.has_lines = trio.Event()
+        self.is_half_full = trio.Event()
+        return lines
+
+    def _tell_drops(self) -> None:
+        count, self._undeclared = self._undeclared, 0
+        self._append("trace", Fact(k=Kind.DROPPED, count=count))
+
+    def _drop(self, count: int) -> None:
+        self.dropped += count
+        self._undeclared += count
+
+    def _append(self, actor: str, fact: Fact) -> None:
+        told = {
+            name: value
+            for name, value in zip(_NAMES, _values(fact), strict=True)
+            if value is not None
+        }
+        told["actor"] = actor
+        try:
+            tail = orjson.dumps(told)
+        except TypeError:
+            # Text that is no Unicode, a number JSON has no place for: a bug above.
+            self._drop(1)
+            return
+        self._last += 1
+        self._lines.append(
+            b'%b,"ln":%d,"wall_ns":%d,"mono_ns":%d,"t":%.6f,%b\n'
+            % (
+                self._head,
+                self._last,
+                time.time_ns(),
+                time.monotonic_ns(),
+                trio.current_time(),
+                tail[1:],
+            )
+        )
+
+
+@asynccontextmanager
+async def open_trace(directory: Path, node: str) -> AsyncIterator[Tracer]:
+    """Keep what is recorded while inside in `DIR/node=<node>/part-*.jsonl`.
+
+    The first record is START (`val` the schema, `machine` the declared machines,
+    joined by `|`). The last is END if the inside was left orderly; a trace without
+    it tells of a crash or a cancellation.
+
+    Raises:
+        TraceDirectoryError: The directory holds another run, or cannot be written.
+    """
+    path = node_directory(directory, node)
+    tracer = FileTracer(node)
+    async with keep_trace(tracer, TraceParts(path)):
+        yield tracer
+
+
+@asynccontextmanager
+async def keep_trace(tracer: FileTracer, parts: TraceParts) -> AsyncIterator[None]:
+    """Write what the tracer gathers to the parts while inside; `open_trace` in two."""
+    tracer.record("trace", Fact(k=Kind.START, val=SCHEMA, machine="|".join(sorted(MACHINES))))
+    try:
+        parts.write(tracer.take())
+    except OSError as error:
+        raise TraceDirectoryError(parts.directory, str(error.strerror)) from error
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(_write_on, tracer, parts)
+            yield
+            nursery.cancel_scope.cancel()
+        tracer.record("trace", Fact(k=Kind.END))
+    finally:
+        _write_last(tracer, parts)
+
+
+async def _write_on(tracer: FileTracer, parts: TraceParts) -> None:
+    is_alarmed = False
+    while True:
+        if not parts.is_behind:
+            await tracer.has_lines.wait()
+        with trio.move_on_after(limits.TRACE_FLUSH):
+            await tracer.is_half_full.wait()
+        lines = [] if parts.is_behind else tracer.take()
+        try:
+            with trio.CancelScope(shield=True):
+                await trio.to_thread.run_sync(parts.write, lines)
+        except OSError as error:
+            if not is_alarmed:
+                _log.error("the trace cannot be written", reason=error.strerror)
+            is_alarmed = True
+        else:
+            is_alarmed = False
+
+
+def _write_last(tracer: FileTracer, parts: TraceParts) -> None:
+    lines = tracer.take()
+    try:
+        parts.write(lines)
+    except OSError as error:
+        _log.error("the end of the trace is lost", reason=error.strerror, lines=len(lines))
+    finally:
+        parts.close()

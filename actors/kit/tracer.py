@@ -1,0 +1,65 @@
+"""Where components report what they did, and two who listen without a file."""
+
+from abc import ABC, abstractmethod
+from typing import Final, final
+
+from typing_extensions import override
+
+from specs.trace import Fact
+
+__all__ = ["NULL_TRACER", "MemoryTracer", "Tracer"]
+
+
+class Tracer(ABC):
+    """Where a component reports what it did.
+
+    Attributes:
+        hops: Whether message hops are wanted; state changes always are.
+    """
+
+    hops: bool
+
+    @abstractmethod
+    def record(self, actor: str, fact: Fact) -> None:
+        """Keep a fact; never waits, never raises.
+
+        Args:
+            actor: Who reports.
+            fact: What happened.
+        """
+
+
+@final
+class _NullTracer(Tracer):
+    hops = False
+
+    @override
+    def record(self, actor: str, fact: Fact) -> None:
+        pass
+
+
+NULL_TRACER: Final[Tracer] = _NullTracer()
+"""Keeps nothing."""
+
+
+@final
+class MemoryTracer(Tracer):
+    """Keeps everything in a list; for tests and virtual clocks.
+
+    Attributes:
+        records: What was reported, in order, each with who reported it.
+    """
+
+    hops = True
+
+    def __init__(self) -> None:
+        self.records: list[tuple[str, Fact]] = []
+
+    @property
+    def facts(self) -> list[Fact]:
+        """What was reported, in order."""
+        return [fact for _, fact in self.records]
+
+    @override
+    def record(self, actor: str, fact: Fact) -> None:
+        self.records.append((actor, fact))
