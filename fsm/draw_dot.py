@@ -51,8 +51,8 @@ def _head(table: Table) -> list[str]:
         f'  graph [id="{table.name}" bgcolor=transparent rankdir=TB nodesep=0.5 ranksep=0.45];',
         f'  node [{box} fontsize=15 margin="0.22,0.09" height=0.42 {font}];',
         f'  edge [color="{LINE}" fontcolor="{INK}" fontsize=13 arrowsize=0.75 {font}];',
-        f'  absent [id="{table.name}--absent" shape=circle width=0.19 height=0.19 {tip}];',
-        f'  end [id="{table.name}--end" shape=doublecircle width=0.13 height=0.13 {tip}];',
+        f'  absent [id="{table.name}__absent" shape=circle width=0.19 height=0.19 {tip}];',
+        f'  end [id="{table.name}__end" shape=doublecircle width=0.13 height=0.13 {tip}];',
     ]
 
 

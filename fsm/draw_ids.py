@@ -25,15 +25,15 @@ def node_name(state: str) -> str:
 
 
 def state_id(table: Table, state: str) -> str:
-    """The element id of a state, as in `p2p_connection--live`."""
-    return f"{table.name}--{node_name(state)}"
+    """The element id of a state, as in `p2p_connection__live`."""
+    return f"{table.name}__{node_name(state)}"
 
 
 def edge_id(table: Table, row: Transition) -> str:
-    """The element id of a row, as in `p2p_connection--live--closed`."""
-    return f"{state_id(table, row.old)}--{node_name(row.trigger)}"
+    """The element id of a row, as in `p2p_connection__live__closed`."""
+    return f"{state_id(table, row.old)}__{node_name(row.trigger)}"
 
 
 def end_edge_id(table: Table, state: str) -> str:
-    """The element id of the edge by which a state ends, as in `address--released--end`."""
-    return f"{state_id(table, state)}--end"
+    """The element id of the edge by which a state ends, as in `address__released__end`."""
+    return f"{state_id(table, state)}__end"

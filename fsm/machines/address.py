@@ -2,7 +2,7 @@
 
 One entity per address: key is the address. It is handed out once in the life of the
 node, belongs to the session it was allocated for, and leaves a tombstone when it is
-released: by its owner, or because its session is over (MN-10..MN-12, I-A1..I-A7).
+released: by its owner, or because its session is over (MN-10..MN-12, M-18..M-20, I-A1..I-A7).
 """
 
 from enum import StrEnum, unique
@@ -29,8 +29,8 @@ class Trigger(StrEnum):
     RELEASE = "release"
 
 
-_ALLOCATE: Final = "3.3 allocated address: request granted (MN-10, M-18)"
-_RELEASE: Final = "3.3 allocated address: tombstone (MN-11, MN-12, M-19, M-20, I-A7)"
+_ALLOCATE: Final = "3.3 allocated address: request granted"
+_RELEASE: Final = "3.3 allocated address: tombstone"
 
 # fmt: off
 _ROWS: Final = (
@@ -46,7 +46,7 @@ ADDRESS: Final = Table(
     triggers=Trigger,
     rows=_ROWS,
     may_end=frozenset({State.RELEASED}),
-    deadlines=(Deadline(State.ALLOCATED, None, None, "it lives as long as its session (I-A7)"),),
+    deadlines=(Deadline(State.ALLOCATED, None, None, "it lives as long as its session"),),
     meanings={
         State.ALLOCATED: "The address belongs to a session and may stand in its messages.",
         State.RELEASED: "The address is never handed out again.",

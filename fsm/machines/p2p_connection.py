@@ -51,8 +51,8 @@ _REFUSED: Final = "3.1 t3: create or invitation refused, policy refuses, glare l
 _LIVE: Final = "3.1 t4: link open in both directions"
 _FAILED: Final = "3.1 t5: transport failure, T_p2p over, peer deleted its object"
 _CLOSED: Final = "3.1 t6: link closed, ping unanswered, disconnect()"
-_AGAIN: Final = "3.1 t7: link open again by the same Connection pair (C-15)"
-_ROUND: Final = "3.1 t8: reconnecting needs a new offer and answer (C-15)"
+_AGAIN: Final = "3.1 t7: link open again by the same Connection pair"
+_ROUND: Final = "3.1 t8: reconnecting needs a new offer and answer"
 
 # ruff: noqa: E501 - a row of the table is one line
 # fmt: off

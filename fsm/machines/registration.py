@@ -1,6 +1,6 @@
 """A record of the domain registry (protocol page 03, section 3.3).
 
-One entity per registered URL: key is the URL (REG-07..REG-09, I-G1, I-G4). A record
+One entity per registered URL: key is the URL (REG-07..REG-09, M-21..M-24, SC-12, I-G1, I-G4). A record
 usually arrives already live, without having been `created` first (SC-11): that way in
 is an extension. Without keep-alive it becomes `disconnected` when it expires, and
 `dead`, for good, when nobody has come back to it for long. `created` and `dead` are
@@ -36,11 +36,11 @@ class Trigger(StrEnum):
     BURY = "bury"
 
 
-_CREATE: Final = "3.3 registration: record made (REG-07, M-21)"
-_ARRIVES: Final = "SC-11 step 3: a record arrives live"
-_LIVE: Final = "3.3 registration: update to live (REG-08, SC-12)"
-_GONE: Final = "3.3 registration: unregistered (M-23) or expired (REG-09, I-G4)"
-_DEAD: Final = "3.3 registration: nobody came back (C-57)"
+_CREATE: Final = "3.3 registration: record made"
+_ARRIVES: Final = "page 09, registration of a hyperty: a record arrives live"
+_LIVE: Final = "3.3 registration: update to live"
+_GONE: Final = "3.3 registration: unregistered (M-23) or expired"
+_DEAD: Final = "3.3 registration: nobody came back"
 
 # ruff: noqa: E501 - a row of the table is one line
 # fmt: off

@@ -2,7 +2,7 @@
 
 The session outlives the link it was opened on: a lost link detaches it, and within
 T_gc the runtime may re-open it with its token and finds all as it was (MN-04..MN-08,
-I-M1..I-M4, I-M12). `closed` and `expired` are absorbing: whoever opens again gets a
+M-14..M-17, I-M1..I-M4, I-M12). `closed` and `expired` are absorbing: whoever opens again gets a
 new session, which is a new entity with a key of its own.
 """
 
@@ -35,11 +35,11 @@ class Trigger(StrEnum):
     EXPIRE = "expire"
 
 
-_OPENED: Final = "3.3 MN session: handshake (MN-04, M-14)"
-_LOST: Final = "3.3 MN session: link lost, ping unanswered (MN-06)"
-_AGAIN: Final = "3.3 MN session: re-open with token (MN-06, M-15)"
-_CLOSE: Final = "3.3 MN session: disconnect (MN-07, M-16)"
-_EXPIRE: Final = "3.3 MN session: detached for T_gc (MN-08, I-M12)"
+_OPENED: Final = "3.3 MN session: handshake"
+_LOST: Final = "3.3 MN session: link lost, ping unanswered"
+_AGAIN: Final = "3.3 MN session: re-open with token"
+_CLOSE: Final = "3.3 MN session: disconnect"
+_EXPIRE: Final = "3.3 MN session: detached for T_gc"
 
 # fmt: off
 _ROWS: Final = (

@@ -41,13 +41,13 @@ class Trigger(StrEnum):
     REESTABLISHED = "reestablished"
 
 
-_BUILT: Final = "3.2 Connection: constructor (STB-02)"
-_CONNECT: Final = "3.2 Connection: connect() (STB-03)"
-_IMPOSSIBLE: Final = "3.2: constructor ok, connect impossible (C-17)"
-_LIVE: Final = "3.2 Connection: session open (STB-08)"
-_FAILED: Final = "3.2 Connection: refused, or T_open over (C-16)"
-_CLOSED: Final = "3.2 Connection: link lost, or disconnect() (STB-04)"
-_AGAIN: Final = "3.2 Connection: session re-opened (STB-09, C-15)"
+_BUILT: Final = "3.2 Connection: constructor"
+_CONNECT: Final = "3.2 Connection: connect()"
+_IMPOSSIBLE: Final = "3.2: constructor ok, connect impossible"
+_LIVE: Final = "3.2 Connection: session open"
+_FAILED: Final = "3.2 Connection: refused, or T_open over"
+_CLOSED: Final = "3.2 Connection: link lost, or disconnect()"
+_AGAIN: Final = "3.2 Connection: session re-opened"
 
 # ruff: noqa: E501 - a row of the table is one line
 # fmt: off

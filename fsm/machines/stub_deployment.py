@@ -1,7 +1,7 @@
 """Deployment of a protostub (protocol page 03, section 3.2, Deployment region).
 
 One entity per deployment: key is the stub's URL, which is never used again (STB-15),
-so a retry after a failure is a new entity (STB-14). The loader of the runtime owns it;
+so a retry after a failure is a new entity (STB-14). The loader of the runtime owns it (STB-10);
 what the stub itself does is `stub_connection`. The two overlap in time: the stub is
 constructed while its deployment still runs (C-41); `deploying` comes before `created`
 and `deployed` before the first message sent (I-S7), nothing else is ordered.
@@ -33,9 +33,9 @@ class Trigger(StrEnum):
     LOAD_FAILED = "load-failed"
 
 
-_LOAD: Final = "3.2 Deployment: loadStub() (STB-10)"
-_LOADED: Final = "3.2 Deployment: ok (STB-10)"
-_FAILED: Final = "3.2 Deployment: error or T_deploy (STB-14)"
+_LOAD: Final = "3.2 Deployment: loadStub()"
+_LOADED: Final = "3.2 Deployment: ok"
+_FAILED: Final = "3.2 Deployment: error or T_deploy"
 
 # ruff: noqa: E501 - a row of the table is one line
 # fmt: off
