@@ -8,12 +8,12 @@ from typing import Final
 
 import attrs
 
-from specs.address import RUNTIME_SCHEME, parse
+from specs.address import RUNTIME_SCHEME
 from specs.errors import BadUrlError
 from specs.forms import LIST_KEYS
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message, MessageType
-from specs.normalise import ALLOCATION_ALIASES, normal_address
+from specs.normalise import ALLOCATION_ALIASES, lists_paths, normal_address
 
 ALLOCATION: Final = "address-allocation"
 """Last segment of a node's allocation address (C-42)."""
@@ -103,8 +103,8 @@ def emit(message: Message, dialect: Dialect = PLAIN) -> JsonObject:
     return {
         "id": str(message.id) if dialect.string_ids else message.id,
         "type": type_.upper() if dialect.upper_types else type_,
-        "from": _spell(message.from_, dialect),
-        "to": _spell(message.to, dialect),
+        "from": _spell_end(message.from_, dialect),
+        "to": _spell_end(message.to, dialect),
         "body": message.body if dialect == PLAIN else _spell_body(message, dialect),
     }
 
@@ -112,10 +112,14 @@ def emit(message: Message, dialect: Dialect = PLAIN) -> JsonObject:
 def _spell(address: str, dialect: Dialect) -> str:
     if dialect.runtime_alias and address.startswith(_CANONICAL):
         return _ALIAS + address.removeprefix(_CANONICAL)
+    return address
+
+
+def _spell_end(address: str, dialect: Dialect) -> str:
     if dialect.allocation != ALLOCATION and address.endswith(f"/{ALLOCATION}"):
         spelt = address.removesuffix(ALLOCATION) + dialect.allocation
-        return spelt if _means(spelt, address) else address
-    return address
+        return spelt if _means(spelt, address) else _spell(address, dialect)
+    return _spell(address, dialect)
 
 
 def _means(spelt: str, address: str) -> bool:
@@ -126,27 +130,18 @@ def _means(spelt: str, address: str) -> bool:
 
 
 def _spell_body(message: Message, dialect: Dialect) -> JsonObject:
+    is_path = message.type in _PATH_TYPES and lists_paths(message.to)
     spelt: JsonObject = {}
     for key, value in message.body.items():
         if key == "description":
             spelt[dialect.text_key] = value
         elif key in {"source", "via"}:
             spelt[key] = _spell_listed(value, dialect)
-        elif key == "resources" and _is_path(message):
+        elif key == "resources" and is_path:
             spelt[dialect.list_key] = _spell_listed(value, dialect)
         else:
             spelt[key] = value
     return spelt
-
-
-def _is_path(message: Message) -> bool:
-    """Say whether `resources` of this message is the list of a path (N8)."""
-    if message.type not in _PATH_TYPES:
-        return False
-    url = parse(message.to)
-    if url.scheme == RUNTIME_SCHEME:
-        return url.path[-1:] != ("sm",)
-    return url.domain.startswith("msg-node.") and url.path == ("sm",)
 
 
 def _spell_listed(value: Json, dialect: Dialect) -> Json:

@@ -162,18 +162,29 @@ def _body(message: Message) -> JsonObject:
 
 
 def _path_body(to: str, body: JsonObject) -> JsonObject:
-    """Bring a path message into normal form; another subscribe keeps its body (N8, N10)."""
-    url = parse(to)
-    if _is_part(to, "sm"):
-        body = forms.path_list(forms.seed_list(body))
-    elif url.scheme == RUNTIME_SCHEME and url.path[-1:] != ("sm",):
-        body = forms.path_list(body)
-    else:
+    """List what a path message names under one key, in full (N8, N10, N11)."""
+    if not lists_paths(to):
         return body
-    listed = body.get("resources")
-    if isinstance(listed, list):
-        return {**body, "resources": [normal_address(str(one)) for one in listed]}
-    return body
+    listed = forms.path_list(forms.seed_list(body) if _is_part(to, "sm") else body)
+    resources = listed.get("resources")
+    if isinstance(resources, list):
+        return {**listed, "resources": [normal_address(str(one)) for one in resources]}
+    return listed
+
+
+def lists_paths(to: str) -> bool:
+    """Say whether a subscribe to an address is a path message (N8).
+
+    Paths are set at a node's subscription manager and at a runtime's parts;
+    the runtime's own sync manager is asked to observe one object instead.
+    """
+    if to.startswith(f"{RUNTIME_SCHEME}://"):
+        return not _is_own_sync_manager(to)
+    return _is_part(to, "sm")
+
+
+def _is_own_sync_manager(to: str) -> bool:
+    return to.split("/")[4:] == ["sm"]
 
 
 def _status_body(to: str, body: JsonObject) -> JsonObject:

@@ -1,0 +1,108 @@
+"""The way out: N3, C-01, C-05, C-09, C-37, C-42; and there and back."""
+
+import pytest
+from hypothesis import given
+
+from specs.dialect import PLAIN, Dialect, dialect_of, emit
+from specs.errors import BadMessageError
+from specs.message import Message, MessageType
+from specs.normalise import normalise
+from tests.support.wire_json import WIRE
+
+HA = "hyperty://a.ex/ha"
+R = "hyperty-runtime://a.ex/ra"
+MN = "domain://msg-node.a.ex"
+OLD = Dialect(
+    string_ids=True,
+    runtime_alias=True,
+    upper_types=True,
+    list_key="subscribe",
+    text_key="desc",
+    allocation="hyperty-address-allocation",
+)
+
+
+def test_without_a_dialect_normal_form_goes_out_in_the_order_of_the_envelope():
+    message = Message(7, MessageType.READ, HA, R, {"resource": "x"})
+    assert list(emit(message)) == ["id", "type", "from", "to", "body"]
+    assert emit(message)["body"] == {"resource": "x"}
+    assert normalise(emit(message)) == message
+
+
+def test_n3_text_ids_are_echoed():
+    raw = {"id": "7", "type": "read", "from": HA, "to": HA, "body": {}}
+    assert dialect_of(raw) == Dialect(string_ids=True)
+    assert emit(normalise(raw), dialect_of(raw))["id"] == "7"
+
+
+def test_n3_number_ids_stay_numbers():
+    raw = {"id": 7, "type": "read", "from": HA, "to": HA, "body": {}}
+    assert emit(normalise(raw), dialect_of(raw))["id"] == 7
+
+
+def test_an_old_peer_reads_what_it_would_have_written():
+    body = {"resources": [R], "source": R, "via": [R], "description": "x", "keep": R}
+    message = Message(7, MessageType.SUBSCRIBE, R, f"{MN}/sm", body)
+    old = "runtime://a.ex/ra"
+    assert emit(message, OLD) == {
+        "id": "7",
+        "type": "SUBSCRIBE",
+        "from": old,
+        "to": f"{MN}/sm",
+        "body": {"subscribe": [old], "source": old, "via": [old], "desc": "x", "keep": R},
+    }
+    assert normalise(emit(message, OLD)) == message
+
+
+def test_resources_that_are_no_path_keep_their_name():
+    message = Message(7, MessageType.RESPONSE, R, HA, {"code": 200, "resources": ["x"]})
+    assert emit(message, OLD)["body"]["resources"] == ["x"]
+
+
+def test_the_allocation_address_a_peer_used_is_the_one_that_answers():
+    answer = Message(7, MessageType.RESPONSE, f"{MN}/address-allocation", HA, {"code": 200})
+    assert emit(answer, OLD)["from"] == f"{MN}/hyperty-address-allocation"
+    other = Message(7, MessageType.READ, f"{R}/address-allocation", HA, {})
+    assert emit(other, Dialect(allocation="x"))["from"] == f"{R}/address-allocation"
+
+
+@pytest.mark.parametrize(
+    ("raw", "shown"),
+    [
+        ({"id": "1"}, Dialect(string_ids=True)),
+        ({"type": "READ"}, Dialect(upper_types=True)),
+        ({"from": "runtime://a.ex/ra"}, Dialect(runtime_alias=True)),
+        (
+            {"to": f"{MN}/object-address-allocation"},
+            Dialect(allocation="object-address-allocation"),
+        ),
+        ({"type": "subscribe", "body": {"subscribe": [HA]}}, Dialect(list_key="subscribe")),
+        ({"body": {"desc": "x"}}, Dialect(text_key="desc")),
+        ({"type": 7, "from": None, "body": []}, PLAIN),
+        ({"type": "subscribe", "body": {"resource": HA, "childrenResources": []}}, PLAIN),
+    ],
+)
+def test_a_message_shows_the_dialect_of_its_sender(raw, shown):
+    assert dialect_of(raw) == shown
+
+
+def test_what_a_message_does_not_show_stays_known():
+    """A session learns: N3."""
+    assert dialect_of({}, OLD) == OLD
+
+
+def test_newer_evidence_wins():
+    raw = {"id": 1, "type": "subscribe", "from": R, "to": f"{MN}/address-allocation"}
+    body = {"resources": [R], "description": "x"}
+    assert dialect_of({**raw, "body": body}, OLD) == PLAIN
+
+
+@given(WIRE)
+def test_there_and_back_changes_nothing(raw):
+    try:
+        message = normalise(raw)
+    except BadMessageError:
+        return
+    assert normalise(emit(message, dialect_of(raw))) == message
+    assert normalise(emit(message)) == message
+    assert normalise(emit(message, OLD)) == message

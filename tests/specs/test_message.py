@@ -1,0 +1,94 @@
+"""The envelope: MSG-01..06, ADR-05, ADR-06, STB-06."""
+
+import attrs
+import pytest
+
+from specs.message import (
+    Message,
+    MessageType,
+    instance_id,
+    refuse,
+    reply,
+    request_id,
+    stamped,
+)
+from specs.reply_code import Code
+
+HA, HB = "hyperty://a.ex/ha", "hyperty://b.ex/hb"
+O = "comm://a.ex/o1"  # noqa: E741 the protocol's name for an object
+S = "hyperty-runtime://a.ex/ra/protostub/1"
+
+
+def ask(**changes):
+    message = Message(id=7, type=MessageType.READ, from_=HA, to=HB, body={"resource": "x"})
+    return attrs.evolve(message, **changes)
+
+
+def test_an_answer_swaps_the_ends_and_repeats_the_id():
+    """MSG-04."""
+    answer = reply(ask(), Code.OK, value=1)
+    assert (answer.id, answer.from_, answer.to) == (7, HB, HA)
+    assert answer.body == {"code": 200, "value": 1}
+    assert answer.is_response
+
+
+def test_a_refusal_says_why():
+    answer = refuse(ask(), Code.NOT_FOUND, "nobody there")
+    assert (answer.code, answer.body["description"]) == (404, "nobody there")
+
+
+@pytest.mark.parametrize(("code", "final"), [(100, False), (183, False), (200, True), (503, True)])
+def test_codes_from_200_end_a_transaction(code, final):
+    """MSG-05."""
+    assert attrs.evolve(reply(ask(), Code.OK), body={"code": code}).is_final is final
+
+
+def test_only_answers_are_final():
+    assert not ask(body={"code": 200}).is_final
+    assert ask().code == 0
+
+
+@pytest.mark.parametrize(
+    ("type_", "to", "event"),
+    [
+        (MessageType.CREATE, f"{S}/status", True),
+        (MessageType.UPDATE, f"{S}/status", True),
+        (MessageType.UPDATE, f"{O}/changes", True),
+        (MessageType.UPDATE, f"{HB}/registration", True),
+        (MessageType.UPDATE, f"{O}/observers", True),
+        (MessageType.UPDATE, f"{O}/children/resources", True),
+        (MessageType.DELETE, f"{O}/children/resources", True),
+        (MessageType.CREATE, f"{O}/children/resources", False),
+        (MessageType.DELETE, f"{O}/changes", False),
+        (MessageType.READ, f"{S}/status", False),
+        (MessageType.UPDATE, "domain://registry.a.ex", False),
+    ],
+)
+def test_nobody_answers_an_event_and_somebody_every_request(type_, to, event):
+    """ADR-05, ADR-06 and the event marks of the catalogue."""
+    message = ask(type=type_, to=to)
+    assert (message.is_event, message.is_request) == (event, not event)
+
+
+def test_a_message_is_one_instance_at_every_hop():
+    assert instance_id(stamped(ask(), S)) == instance_id(ask())
+
+
+def test_an_answer_names_the_request_it_answers():
+    assert request_id(reply(ask(), Code.OK)) == instance_id(ask())
+
+
+def test_a_provisional_answer_is_another_instance_than_the_final_one():
+    assert instance_id(reply(ask(), Code.TRYING)) != instance_id(reply(ask(), Code.OK))
+
+
+def test_stamping_appends_and_leaves_the_original_as_it_was():
+    """STB-06, I-L3."""
+    first = ask()
+    twice = stamped(stamped(first, S), f"{S}2")
+    assert twice.via == (S, f"{S}2")
+    assert first.via == ()
+
+
+def test_a_via_that_is_no_list_counts_as_none():
+    assert ask(body={"via": "x"}).via == ()
