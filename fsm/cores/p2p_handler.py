@@ -1,0 +1,102 @@
+"""The handler stub: one controller per requester, many at once, none knows another (P2P-19)."""
+
+import math
+from collections.abc import Iterator
+from typing import final
+
+import attrs
+
+from fsm.cores.p2p_controller import P2PControllerCore
+from fsm.cores.p2p_dial import DialPolicy
+from fsm.cores.p2p_effect import Answered, Ended, SideEffect
+from fsm.cores.p2p_input import DisconnectAsked, LinkTerms, SideInput, Started, TimePassed
+from fsm.cores.p2p_side import after_the_end
+from fsm.machines.p2p_connection import State
+from specs.reply_code import Code
+
+__all__ = ["P2PHandlerCore", "PerLink"]
+
+
+@final
+@attrs.frozen(slots=True)
+class PerLink:
+    """An effect of one of the handler's links.
+
+    Attributes:
+        link: Address of the link, PC; empty: of none.
+    """
+
+    link: str
+    effect: SideEffect
+
+
+@final
+class P2PHandlerCore:
+    """Decides for one handler stub."""
+
+    def __init__(self, runtime: str, url: str, policy: DialPolicy) -> None:
+        self._runtime = runtime
+        self._url = url
+        self._policy = policy
+        self._links: dict[str, P2PControllerCore] = {}
+        self._minted = 0
+
+    def deadline(self) -> float:
+        """Return when `time_passed` is due."""
+        return min((each.deadline() for each in self._links.values()), default=math.inf)
+
+    def knows(self, link: str) -> bool:
+        """Say whether a link of that address is at work."""
+        return link in self._links
+
+    def state(self, link: str) -> State | None:
+        """Return the state of a link; None: there is no such link."""
+        core = self._links.get(link)
+        return None if core is None else core.state
+
+    def link_offered_by(self, offer: str) -> str | None:
+        """Return the link whose requester reports the object `offer`."""
+        return next((name for name, core in self._links.items() if core.offer == offer), None)
+
+    def terms(self, link: str) -> LinkTerms:
+        """Return between whom a link is.
+
+        Raises:
+            KeyError: There is no such link.
+        """
+        return self._links[link].terms
+
+    def invited(self, offer: str, requester: str, remote: str, now: float) -> list[PerLink]:
+        """Take an invitation; an older link of the same runtime is closed first."""
+        effects: list[PerLink] = []
+        for name in [name for name, core in self._links.items() if core.terms.remote == remote]:
+            gone = self.feed(name, DisconnectAsked("the requester asks for a new link"), now)
+            effects += [each for each in gone if not isinstance(each.effect, Answered)]
+        self._minted += 1
+        name = f"{self._url}/conn/{self._minted}"
+        terms = LinkTerms(self._runtime, remote, name, requester)
+        self._links[name] = P2PControllerCore(terms, offer, self._policy)
+        return [*effects, *self.feed(name, Started(), now)]
+
+    def disconnect(self, remote: str, why: str, now: float) -> list[PerLink]:
+        """Close the links to a runtime (M-12); exactly one answer is among the effects."""
+        effects: list[PerLink] = []
+        for name in [name for name, core in self._links.items() if core.terms.remote == remote]:
+            effects += self.feed(name, DisconnectAsked(why), now)
+        kept = [each for each in effects if not isinstance(each.effect, Answered)]
+        return [*kept, PerLink("", Answered(Code.OK))]
+
+    def feed(self, link: str, happened: SideInput, now: float) -> list[PerLink]:
+        """Take one input of one link; one that is gone only cleans up."""
+        core = self._links.get(link)
+        effects = after_the_end(happened) if core is None else core.feed(happened, now)
+        if any(isinstance(effect, Ended) for effect in effects):
+            del self._links[link]
+        return [PerLink(link, effect) for effect in effects]
+
+    def time_passed(self, now: float) -> list[PerLink]:
+        """Feed every link whose deadline is over."""
+        return [effect for link in self._due(now) for effect in self.feed(link, TimePassed(), now)]
+
+    def _due(self, now: float) -> Iterator[str]:
+        yield from [name for name, core in self._links.items() if core.deadline() <= now]

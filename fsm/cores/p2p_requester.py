@@ -1,0 +1,183 @@
+"""The requester's end of a P2P link (SC-16, 23..26): reporter of the offer C1.
+
+It creates C1, invites the remote handler, observes the answer C2 and dials its
+candidates. If none opens it pleads, by C1, to be dialled. A link that is lost
+comes back in place, by the same objects, one attempt each time the registry asks.
+"""
+
+from typing import assert_never, final
+
+from fsm.cores.p2p_dial import DialPolicy
+from fsm.cores.p2p_effect import (
+    Answered,
+    AnswerInvitation,
+    CreateObject,
+    Invite,
+    Listen,
+    Observe,
+    Offer,
+    Plead,
+    SideEffect,
+)
+from fsm.cores.p2p_input import (
+    CandidatesReady,
+    Command,
+    ConnectAsked,
+    DialFailed,
+    DisconnectAsked,
+    InvitationAnswered,
+    LinkInput,
+    LinkLost,
+    LinkOpened,
+    LinkTerms,
+    ObjectCreated,
+    ObjectRefused,
+    ObserveRefused,
+    OwnObjectInput,
+    PeerInvited,
+    PeerObjectDeleted,
+    PeerObjectInput,
+    PeerObjectSeen,
+    RowTold,
+    SideInput,
+    Started,
+    TimePassed,
+)
+from fsm.cores.p2p_side import UNREACHABLE, LinkSide, after_the_end
+from fsm.machines.p2p_connection import State
+from specs.body import ConnectionData
+from specs.reply_code import LAST_SUCCESS, Code
+
+__all__ = ["P2PRequesterCore"]
+
+_UNREACHED = "no candidate of either end opens"
+
+
+@final
+class P2PRequesterCore:
+    """Decides for one requester stub: one link to one remote runtime."""
+
+    def __init__(self, terms: LinkTerms, policy: DialPolicy) -> None:
+        self._terms = terms
+        self._side = LinkSide(f"{terms.own}|{terms.remote}|requester|{terms.name}", policy)
+        self._answer: str | None = None
+        self._pleas = 0
+        self._peer_pleas: str | None = None
+        self._has_pleaded = False
+        self._is_coming_back = False
+
+    @property
+    def state(self) -> State | None:
+        """The state of the connection; None: not begun."""
+        return self._side.state
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more will come of it."""
+        return self._side.ended
+
+    def deadline(self) -> float:
+        """Return when it must be fed `TimePassed`."""
+        return self._side.deadline()
+
+    def feed(self, happened: SideInput, now: float) -> list[SideEffect]:
+        """Take one input, say what is to be done."""
+        if self._side.ended:
+            return after_the_end(happened)
+        if isinstance(happened, Command):
+            return self._commanded(happened, now)
+        if isinstance(happened, LinkInput):
+            return self._link_changed(happened, now)
+        if isinstance(happened, PeerObjectInput):
+            return self._peer_changed(happened)
+        return self._set_up(happened, now)
+
+    def _commanded(self, command: Command, now: float) -> list[SideEffect]:
+        match command:
+            case ConnectAsked():
+                return self._connect()
+            case DisconnectAsked(why):
+                return [*self._side.give_up(why), Answered(Code.OK)]
+            case TimePassed():
+                return self._side.time_passed(now)
+            case _:
+                assert_never(command)
+
+    def _link_changed(self, happened: LinkInput, now: float) -> list[SideEffect]:
+        match happened:
+            case LinkOpened():
+                self._is_coming_back = False
+                self._has_pleaded = False
+                return self._side.opened(happened)
+            case LinkLost():
+                return self._side.lost(happened, now)
+            case DialFailed(attempt):
+                return self._dial_on() if self._side.dial_failed(attempt) else []
+            case _:
+                assert_never(happened)
+
+    def _set_up(self, happened: OwnObjectInput, now: float) -> list[SideEffect]:
+        match happened:
+            case Started():
+                return [*self._side.begin(now), CreateObject()]
+            case ObjectCreated():
+                return [*self._side.object_returned(), Listen(), Invite()]
+            case ObjectRefused(why):
+                return self._side.give_up(why)
+            case InvitationAnswered(code, why):
+                return [] if code <= LAST_SUCCESS else self._side.give_up(why or f"refused {code}")
+            case CandidatesReady(candidates):
+                return [Offer(candidates)] if candidates else []
+            case RowTold():
+                return []
+            case _:
+                assert_never(happened)
+
+    def _peer_changed(self, happened: PeerObjectInput) -> list[SideEffect]:
+        match happened:
+            case PeerInvited(url, source):
+                return self._peer_invited(url, source)
+            case PeerObjectSeen(data):
+                return self._peer_seen(data)
+            case ObserveRefused(why):
+                return self._side.give_up(why)
+            case PeerObjectDeleted():
+                return self._side.give_up("the peer deleted its object")
+            case _:
+                assert_never(happened)
+
+    def _peer_invited(self, url: str, source: str) -> list[SideEffect]:
+        if source != self._terms.peer or not self._side.is_setting_up:
+            return [AnswerInvitation(url, Code.FORBIDDEN, "nobody here expects this object")]
+        if self._answer is not None:
+            return [AnswerInvitation(url, Code.CONFLICT, "there is an answer object already")]
+        self._answer = url
+        return [AnswerInvitation(url, Code.OK), Observe(url)]
+
+    def _peer_seen(self, data: ConnectionData) -> list[SideEffect]:
+        self._side.learn(data.ice_candidates)
+        pleads = data.status.startswith(UNREACHABLE) and data.status != self._peer_pleas
+        self._peer_pleas = data.status
+        if self._side.is_setting_up:
+            return self._side.give_up(_UNREACHED) if pleads else self._dial_on()
+        return self._dial_on() if self._is_coming_back else []
+
+    # --- dialling and coming back ---------------------------------------------------------
+
+    def _dial_on(self) -> list[SideEffect]:
+        """Dial what is left of this round; at its end plead, once."""
+        dial = self._side.dial_next()
+        if dial or self._side.is_dialling or self._side.knows_no_candidate or self._has_pleaded:
+            return dial
+        self._has_pleaded = True
+        self._pleas += 1
+        return [Plead(f"{UNREACHABLE}-{self._pleas}")]
+
+    def _connect(self) -> list[SideEffect]:
+        answer = Answered(Code.ACCEPTED, "reconnecting")
+        if not self._side.is_lost or self._side.is_dialling:
+            return [answer]
+        self._is_coming_back = True
+        self._has_pleaded = False
+        self._side.new_round()
+        return [answer, *self._dial_on()]

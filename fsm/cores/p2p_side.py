@@ -1,0 +1,208 @@
+"""What both ends of a P2P link have in common: its states, its links, its dialling."""
+
+import math
+from typing import Final, final
+
+from fsm.cores.p2p_dial import DialPlan, DialPolicy
+from fsm.cores.p2p_effect import (
+    Announce,
+    Answered,
+    AnswerInvitation,
+    CloseLink,
+    Dial,
+    Ended,
+    ReleaseLink,
+    SideEffect,
+    Withdraw,
+)
+from fsm.cores.p2p_input import (
+    ConnectAsked,
+    DisconnectAsked,
+    LinkLost,
+    LinkOpened,
+    Loss,
+    ObjectCreated,
+    Opening,
+    PeerInvited,
+    SideInput,
+)
+from fsm.engine import Entity
+from fsm.machines.p2p_connection import P2P_CONNECTION, State, Trigger
+from specs.body import Candidate
+from specs.limits import P2P_TIMEOUT, SESSION_IDLE
+from specs.reply_code import Code
+
+__all__ = ["UNREACHABLE", "LinkSide", "after_the_end"]
+
+UNREACHABLE: Final = "unreachable"
+"""Begin of the status of a Connection object whose owner pleads to be dialled."""
+
+_GIVE_UP: Final = {
+    State.CREATED: Trigger.REFUSED,
+    State.IN_PROGRESS: Trigger.ESTABLISH_FAILED,
+    State.LIVE: Trigger.CLOSED,
+}
+_SET_UP: Final = (State.CREATED, State.IN_PROGRESS)
+
+
+@final
+class LinkSide:
+    """One end of one link: the only place that moves its state.
+
+    Attributes:
+        ended: Nothing more will come of it.
+    """
+
+    def __init__(self, key: str, policy: DialPolicy) -> None:
+        self._entity = Entity(P2P_CONNECTION, key)
+        self._plan = DialPlan(policy)
+        self._link: str | None = None
+        self._dialling = False
+        self._attempt = 0
+        self._deadline = math.inf
+        self.ended = False
+
+    @property
+    def state(self) -> State | None:
+        """The state of the connection; None: not begun."""
+        state = self._entity.state
+        return None if state is None else State(state)
+
+    @property
+    def is_setting_up(self) -> bool:
+        """Whether it is on the way to its first link."""
+        return self.state in _SET_UP and not self.ended
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the link is gone and may come back in place."""
+        return self.state is State.DISCONNECTED and not self.ended
+
+    @property
+    def is_dialling(self) -> bool:
+        """Whether a dial is under way."""
+        return self._dialling
+
+    @property
+    def knows_no_candidate(self) -> bool:
+        """Whether the peer has not offered anything yet."""
+        return self._plan.is_blank
+
+    def deadline(self) -> float:
+        """Return when this end must be fed `TimePassed`."""
+        return self._deadline
+
+    def begin(self, now: float) -> list[SideEffect]:
+        """Begin at `created`."""
+        self._deadline = now + P2P_TIMEOUT
+        return self._move(Trigger.STARTED)
+
+    def object_returned(self) -> list[SideEffect]:
+        """Enter `in-progress`."""
+        return self._move(Trigger.OBJECT_RETURNED)
+
+    def _move(self, trigger: Trigger, why: str = "") -> list[SideEffect]:
+        step = self._entity.step(trigger, why)
+        return [step, Announce(State(step.new), why)]
+
+    # --- links --------------------------------------------------------------------------
+
+    def opened(self, event: LinkOpened) -> list[SideEffect]:
+        """Take a link into use, or close it: there is at most one.
+
+        The peer dials only while it has no link: one that it opened replaces
+        the one that we still believed in.
+        """
+        effects: list[SideEffect] = []
+        if self.state is State.LIVE and event.opening is Opening.ACCEPTED:
+            effects += self.lost(LinkLost(self._link or "", Loss.BROKEN, "replaced"), 0.0)
+        if self.is_setting_up and self.state is State.IN_PROGRESS:
+            effects += self._move(Trigger.ESTABLISHED)
+        elif self.is_lost:
+            effects += self._move(Trigger.REESTABLISHED)
+        else:
+            return [*effects, CloseLink(event.link)]
+        self._link = event.link
+        self._dialling = False
+        self._deadline = math.inf
+        return effects
+
+    def lost(self, event: LinkLost, now: float) -> list[SideEffect]:
+        """Leave `live` if it was our link that went."""
+        if event.link != self._link:
+            return []
+        self._link = None
+        self._deadline = now + SESSION_IDLE
+        self._plan.restart()
+        effects = [*self._move(Trigger.CLOSED, event.why), ReleaseLink(event.link)]
+        return effects if event.loss is Loss.BROKEN else [*effects, *self._end()]
+
+    # --- dialling -----------------------------------------------------------------------
+
+    def learn(self, candidates: tuple[Candidate, ...]) -> None:
+        """Take note of the peer's candidates."""
+        self._plan.learn(candidates)
+
+    def new_round(self) -> None:
+        """Let every candidate be tried again."""
+        self._plan.restart()
+
+    def dial_next(self) -> list[SideEffect]:
+        """Dial the best candidate left, if none is being dialled; empty: none left."""
+        candidate = None if self._dialling or self.ended else self._plan.next()
+        if candidate is None:
+            return []
+        self._dialling = True
+        self._attempt += 1
+        return [Dial(candidate, self._attempt)]
+
+    def dial_failed(self, attempt: int) -> bool:
+        """Take note of a failed dial; False: it was not the one under way."""
+        if not self._dialling or attempt != self._attempt:
+            return False
+        self._dialling = False
+        return True
+
+    # --- the end ------------------------------------------------------------------------
+
+    def time_passed(self, now: float) -> list[SideEffect]:
+        """Give up if the deadline is over."""
+        if now < self._deadline:
+            return []
+        return self.give_up("timeout" if self.is_setting_up else "the link did not come back")
+
+    def give_up(self, why: str) -> list[SideEffect]:
+        """End for good, from any state: failed if never live, else disconnected."""
+        if self.ended:
+            return []
+        effects: list[SideEffect] = []
+        trigger = None if self.state is None else _GIVE_UP.get(self.state)
+        if trigger is not None:
+            effects += self._move(trigger, why)
+        if self._link is not None:
+            effects.append(CloseLink(self._link))
+            self._link = None
+        return [*effects, *self._end()]
+
+    def _end(self) -> list[SideEffect]:
+        self.ended = True
+        self._dialling = False
+        self._deadline = math.inf
+        return [Withdraw(), Ended()]
+
+
+def after_the_end(happened: SideInput) -> list[SideEffect]:
+    """Clean up what arrives at an end that is done."""
+    match happened:
+        case ConnectAsked():
+            return [Answered(Code.GONE, "the link has ended")]
+        case DisconnectAsked():
+            return [Answered(Code.OK)]
+        case ObjectCreated():
+            return [Withdraw()]
+        case LinkOpened(link):
+            return [CloseLink(link)]
+        case PeerInvited(url):
+            return [AnswerInvitation(url, Code.GONE, "the link has ended")]
+        case _:
+            return []

@@ -1,0 +1,203 @@
+"""What travels on a live P2P link, and what is still owed when it dies (P2P-15, P2P-20).
+
+Each message written has the next number of its direction; nobody writes the
+number down, because a link loses only the end of what was sent. The receiver
+acknowledges cumulatively what its bus has taken. What was not acknowledged when
+the link dies is handed back in order, and so may arrive twice: the bus knows by
+(from, to, id). A link that is silent is pinged; one that does not answer is dead.
+"""
+
+import math
+from collections import deque
+from enum import Enum, unique
+from typing import TypeAlias, final
+
+import attrs
+
+from specs.limits import LINK_WINDOW, PING_PERIOD, PONG_TIMEOUT, STUB_QUEUE
+from specs.message import Message
+
+__all__ = [
+    "Ack",
+    "Bye",
+    "Control",
+    "Numbered",
+    "Outgoing",
+    "P2PTransferCore",
+    "Ping",
+    "Pong",
+    "TransferEnd",
+]
+
+
+@final
+@attrs.frozen(slots=True)
+class Ack:
+    """All messages up to number `seq` were taken."""
+
+    seq: int
+
+
+@final
+@attrs.frozen(slots=True)
+class Ping:
+    """Is anybody there?"""
+
+
+@final
+@attrs.frozen(slots=True)
+class Pong:
+    """Yes."""
+
+
+@final
+@attrs.frozen(slots=True)
+class Bye:
+    """Nothing more will come, on purpose."""
+
+
+Control: TypeAlias = Ack | Ping | Pong | Bye
+
+
+@final
+@attrs.frozen(slots=True)
+class Numbered:
+    """A message with its number on the link."""
+
+    seq: int
+    message: Message
+
+
+Outgoing: TypeAlias = Numbered | Control
+
+
+@unique
+class TransferEnd(Enum):
+    """How it ended."""
+
+    BYE = "bye"
+    SILENT = "silent"
+    PROTOCOL = "protocol"
+
+
+@final
+class P2PTransferCore:
+    """One end of one live link.
+
+    Attributes:
+        end: Why nothing more may be done with the link; None: it is alive.
+    """
+
+    def __init__(self, now: float) -> None:
+        self._unacknowledged: deque[Numbered] = deque()
+        self._waiting: deque[Message] = deque()
+        self._controls: deque[Control] = deque()
+        self._sent = 0
+        self._received = 0
+        self._acknowledged = 0
+        self._heard = now
+        self._pinged: float | None = None
+        self.end: TransferEnd | None = None
+
+    # --- out --------------------------------------------------------------------------------
+
+    def send(self, message: Message) -> bool:
+        """Take a message to be written; False: too many wait, it was not taken."""
+        if len(self._waiting) >= STUB_QUEUE:
+            return False
+        self._waiting.append(message)
+        return True
+
+    def say_goodbye(self) -> None:
+        """Write `bye` behind all that may still be written."""
+        self._controls.append(Bye())
+
+    @property
+    def has_output(self) -> bool:
+        """Whether `take_output` would return anything."""
+        return bool(self._controls or (self._waiting and self._has_room) or self._owes_ack)
+
+    @property
+    def _has_room(self) -> bool:
+        return len(self._unacknowledged) < LINK_WINDOW
+
+    @property
+    def _owes_ack(self) -> bool:
+        return self._received > self._acknowledged
+
+    def take_output(self, at_most: int) -> list[Outgoing]:
+        """Return what is to be written now: messages first, then control lines.
+
+        Messages wait for acknowledgements when the window is full.
+        """
+        written: list[Outgoing] = []
+        while self._waiting and self._has_room and len(written) < at_most:
+            self._sent += 1
+            numbered = Numbered(self._sent, self._waiting.popleft())
+            self._unacknowledged.append(numbered)
+            written.append(numbered)
+        if self._owes_ack:
+            self._acknowledged = self._received
+            written.append(Ack(self._received))
+        written.extend(self._controls)
+        self._controls.clear()
+        return written
+
+    # --- in ---------------------------------------------------------------------------------
+
+    def received(self, message: Message, now: float) -> Numbered:
+        """Number a message that was read; acknowledge it by `taken`."""
+        self._heard, self._pinged = now, None
+        return Numbered(self._received + 1, message)
+
+    def taken(self, numbered: Numbered) -> None:
+        """Note that the bus has taken the message: it will be acknowledged."""
+        self._received = numbered.seq
+
+    def heard(self, control: Control, now: float) -> None:
+        """Take a control line that was read; look at `end` afterwards."""
+        self._heard, self._pinged = now, None
+        match control:
+            case Ack(seq):
+                self._acknowledge(seq)
+            case Ping():
+                self._controls.append(Pong())
+            case Pong():
+                pass
+            case Bye():
+                self.end = self.end or TransferEnd.BYE
+
+    def _acknowledge(self, seq: int) -> None:
+        if seq > self._sent:
+            self.end = TransferEnd.PROTOCOL
+            return
+        while self._unacknowledged and self._unacknowledged[0].seq <= seq:
+            self._unacknowledged.popleft()
+
+    # --- time and end -----------------------------------------------------------------------
+
+    def deadline(self) -> float:
+        """Return when `time_passed` is due."""
+        if self.end is not None:
+            return math.inf
+        if self._pinged is not None:
+            return self._pinged + PONG_TIMEOUT
+        return self._heard + PING_PERIOD
+
+    def time_passed(self, now: float) -> None:
+        """Ping a silent peer; end the link if it did not answer."""
+        if now < self.deadline():
+            return
+        if self._pinged is not None:
+            self.end = TransferEnd.SILENT
+        else:
+            self._pinged = now
+            self._controls.append(Ping())
+
+    def owed(self) -> list[Message]:
+        """Return, and forget, what was not acknowledged and what still waits, in order."""
+        owed = [numbered.message for numbered in self._unacknowledged]
+        owed.extend(self._waiting)
+        self._unacknowledged.clear()
+        self._waiting.clear()
+        return owed

@@ -1,0 +1,134 @@
+"""Requester and handler cores together: every run of the pair ends well (R9, I-P4, I-P6, I-P20)."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fsm.machines.p2p_connection import State
+from tests.support.p2p_world import World
+
+RA = "hyperty-runtime://a.ex/ra"
+RB = "hyperty-runtime://b.ex/rb"
+
+MOVES = (
+    "start-a start-b deliver-a deliver-a deliver-a deliver-b deliver-b deliver-b "
+    "lose-a lose-b dial dial refuse-dial cut reconnect wait"
+).split()
+
+
+def move(world: World, name: str) -> None:
+    verb, _, where = name.partition("-")
+    runtime = RA if where == "a" else RB
+    match verb:
+        case "start":
+            world.start(runtime)
+        case "deliver":
+            world.deliver(runtime)
+        case "lose":
+            world.lose(runtime)
+        case "dial" | "refuse":
+            world.dial(succeeds=verb == "dial")
+        case "cut":
+            for link in list(world.links):
+                world.cut(link)
+        case "reconnect":
+            world.reconnect()
+        case _:
+            world.pass_time(world.now + 4.0)
+
+
+@settings(max_examples=600, deadline=None)
+@given(moves=st.lists(st.sampled_from(MOVES), min_size=5, max_size=80))
+def test_every_run_ends_live_at_both_ends_or_at_none(moves):
+    world = World(RA, RB)
+    for name in moves:
+        move(world, name)
+        assert len(world.live_links()) <= 1
+    world.settle()
+    assert len(world.live_links()) <= 1
+    assert sorted(world.live_ends()) == sorted(
+        end for link in world.live_links() for end in world.links[link]
+    )
+    assert set(world.states().values()) <= {State.LIVE, State.FAILED, State.DISCONNECTED}
+
+
+@settings(max_examples=300, deadline=None)
+@given(moves=st.lists(st.sampled_from(["deliver-a", "deliver-b", "dial"]), max_size=60))
+def test_without_losses_both_asking_at_once_ends_live_exactly_once(moves):
+    world = World(RA, RB)
+    world.start(RA)
+    world.start(RB)
+    for name in moves:
+        move(world, name)
+    world.settle()
+    assert len(world.live_links()) == 1
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    first=st.lists(st.sampled_from(["deliver-a", "deliver-b", "dial"]), max_size=20),
+    moves=st.lists(st.sampled_from(["deliver-a", "deliver-b", "dial"]), max_size=60),
+)
+def test_of_two_requests_at_once_the_smaller_requester_survives(first, moves):
+    world = World(RA, RB)
+    world.start(RA)
+    world.start(RB)
+    for name in [*first, *moves]:
+        move(world, name)
+    world.settle()
+    states = world.states()
+    assert states[f"{RA}|{RB}|requester|{RA}/p2prequester/1"] == State.LIVE
+    assert states[f"{RB}|{RA}|requester|{RB}/p2prequester/1"] == State.FAILED
+
+
+@pytest.mark.parametrize("lost", range(12))
+def test_each_signal_lost_in_turn_leaves_nothing_half_open(lost):
+    world = World(RA, RB)
+    world.start(RA)
+    for count in range(40):
+        towards = next((name for name in (RB, RA) if world.signals[name]), None)
+        if towards is not None:
+            (world.lose if count == lost else world.deliver)(towards)
+        world.dial(succeeds=True)
+    world.settle()
+    assert len(world.live_ends()) in {0, 2}
+
+
+def test_a_cut_link_comes_back_in_place():
+    world = World(RA, RB)
+    world.start(RA)
+    world.settle()
+    (link,) = world.live_links()
+    world.cut(link)
+    assert world.live_ends() == []
+    world.settle()
+    assert len(world.live_links()) == 1
+    assert [step.new for step in world.steps if "|requester|" in step.key] == [
+        State.CREATED,
+        State.IN_PROGRESS,
+        State.LIVE,
+        State.DISCONNECTED,
+        State.LIVE,
+    ]
+
+
+def test_when_no_candidate_of_the_handler_opens_the_handler_dials():
+    world = World(RA, RB)
+    world.start(RA)
+    while not world.dials:
+        move(world, "deliver-a")
+        move(world, "deliver-b")
+    world.dial(succeeds=False)
+    world.settle()
+    assert len(world.live_links()) == 1
+
+
+def test_when_nobody_can_be_dialled_both_ends_fail_before_the_time_is_over():
+    world = World(RA, RB)
+    world.start(RA)
+    for _ in range(30):
+        move(world, "deliver-a")
+        move(world, "deliver-b")
+        world.dial(succeeds=False)
+    assert set(world.states().values()) == {State.FAILED}
+    assert world.now == 0.0
