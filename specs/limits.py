@@ -121,3 +121,24 @@ MAX_ADDRESSES: Final = 10_000
 
 MAX_SUBSCRIPTIONS: Final = 1000
 """Paths one session may have (RELIABILITY L5)."""
+
+MAX_JSON_KEYS: Final = 256
+"""Keys in one JSON object of a message (RELIABILITY L4)."""
+
+MAX_JSON_TEXT: Final = 16_384
+"""Characters in one JSON string of a message (RELIABILITY L4)."""
+
+PENDING_HANDSHAKES: Final = 2000
+"""Connections to one listener that have not finished their handshake (RELIABILITY L5)."""
+
+READ_BYTES: Final = 65_536
+"""Bytes read from a socket at once (MEASURED A4: 2x cheaper than 4 KiB)."""
+
+READ_AHEAD: Final = 16
+"""Frames a WebSocket client reads before the actor above has taken them (ours)."""
+
+LINK_BACKLOG: Final = 64
+"""Links of one listener that are ready and wait to be accepted (ours)."""
+
+ACCEPT_PAUSE: Final = 0.1
+"""Seconds a listener rests when the system has no socket left to give (Trio's figure)."""

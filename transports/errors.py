@@ -42,6 +42,14 @@ class Farewell(Enum):
         """The text that goes with the code."""
         return self.name.lower().replace("_", "-")
 
+    @classmethod
+    def read(cls, code: int) -> "Farewell":
+        """Return what a peer's code means; a foreign one only tells that it meant to leave."""
+        try:
+            return cls(code)
+        except ValueError:
+            return cls.DONE
+
 
 class LinkError(ProtoflyError):
     """Root of this layer's errors; never raised itself."""

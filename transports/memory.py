@@ -9,17 +9,14 @@ import attrs
 import trio
 from typing_extensions import override
 
-from specs.limits import DIAL_TIMEOUT
+from specs.limits import DIAL_TIMEOUT, LINK_BACKLOG
 from transports.errors import DialError, LinkClosedError, ListenError
 from transports.link import PROTOFLY_V1, Kind, Link, Listener, Upgrade
 from transports.memory_link import MemoryLink, Pattern, Wire
 from transports.network import DEFAULT_DOORS, Doors, Network
-from transports.urls import read_host_port, read_target, read_websocket_url
+from transports.urls import join_host_port, read_host_port, read_target, read_websocket_url
 
 __all__ = ["MemoryNetwork"]
-
-_BACKLOG: Final = 64
-"""Links that wait to be accepted."""
 
 _FIRST_PORT: Final = 40_000
 """Where ports begin that are picked for port 0."""
@@ -34,7 +31,7 @@ class _MemoryListener(Listener):
     def __init__(self, address: str, doors: Doors) -> None:
         super().__init__(address)
         self.doors: Final = doors
-        self.arrive, self._arrivals = trio.open_memory_channel[MemoryLink](_BACKLOG)
+        self.arrive, self._arrivals = trio.open_memory_channel[MemoryLink](LINK_BACKLOG)
 
     @override
     async def accept(self) -> Link:
@@ -171,7 +168,7 @@ class MemoryNetwork(Network):
             host, port = read_host_port(where)
         except ValueError as exc:
             raise ListenError(where, str(exc)) from exc
-        return f"{host}:{port or next(self._ports)}"
+        return join_host_port(host, port or next(self._ports))
 
 
 def _admit(address: str, upgrade: Upgrade, doors: Doors) -> Upgrade:

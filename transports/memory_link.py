@@ -125,10 +125,18 @@ class MemoryLink(Link):
 
     @override
     async def aclose(self, farewell: Farewell = Farewell.DONE) -> None:
-        if self.farewell is None:
-            self.farewell = farewell
+        if self.farewell is not None:
+            await trio.lowlevel.checkpoint()
+            return
+        self.farewell = farewell
+        try:
+            await trio.lowlevel.checkpoint_if_cancelled()
+        except trio.Cancelled:
+            self._state.is_cut = True
+            raise
+        finally:
             self.drop()
-        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.cancel_shielded_checkpoint()
 
     def drop(self) -> None:
         """Let go of both channels; what is in flight towards the peer stays there."""

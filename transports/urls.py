@@ -8,9 +8,9 @@ import attrs
 
 from transports.link import Upgrade
 
-__all__ = ["WebSocketUrl", "read_host_port", "read_target", "read_websocket_url"]
+__all__ = ["WebSocketUrl", "join_host_port", "read_host_port", "read_target", "read_websocket_url"]
 
-_DEFAULT_PORTS: Final = {"ws": 80, "wss": 443}
+_DEFAULT_PORT: Final = 80
 _HIGHEST_PORT: Final = 65_535
 
 
@@ -19,12 +19,24 @@ class WebSocketUrl:
     """A WebSocket URL in parts.
 
     Attributes:
-        server: `ws://host:port`, what a listener calls its address.
+        host: Name or address, without brackets.
+        port: The port, 80 if none is named.
         target: Path and query as they stand in the request line.
     """
 
-    server: str
+    host: str
+    port: int
     target: str
+
+    @property
+    def authority(self) -> str:
+        """`host:port`, an IPv6 host in brackets: what the Host header says."""
+        return join_host_port(self.host, self.port)
+
+    @property
+    def server(self) -> str:
+        """`ws://host:port`: what a listener calls its address."""
+        return f"ws://{self.authority}"
 
 
 def read_websocket_url(text: str) -> WebSocketUrl:
@@ -34,12 +46,11 @@ def read_websocket_url(text: str) -> WebSocketUrl:
         ValueError: It is none; the text says why, as half a sentence.
     """
     parts = urlsplit(text)
-    if parts.scheme not in _DEFAULT_PORTS or not parts.hostname:
+    if parts.scheme != "ws" or not parts.hostname:
         raise ValueError("it is no URL such as ws://host:port/path")
-    host = f"[{parts.hostname}]" if ":" in parts.hostname else parts.hostname
-    port = _DEFAULT_PORTS[parts.scheme] if parts.port is None else parts.port
+    port = _DEFAULT_PORT if parts.port is None else parts.port
     query = f"?{parts.query}" if parts.query else ""
-    return WebSocketUrl(f"{parts.scheme}://{host}:{port}", (parts.path or "/") + query)
+    return WebSocketUrl(parts.hostname, port, (parts.path or "/") + query)
 
 
 def read_target(target: str, subprotocol: str | None) -> Upgrade:
@@ -51,6 +62,11 @@ def read_target(target: str, subprotocol: str | None) -> Upgrade:
     path, _, query = target.partition("?")
     fields = dict(reversed(parse_qsl(query, keep_blank_values=True, max_num_fields=16)))
     return Upgrade(unquote(path), MappingProxyType(fields), subprotocol)
+
+
+def join_host_port(host: str, port: int) -> str:
+    """Return `host:port`; an IPv6 host is put in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def read_host_port(text: str) -> tuple[str, int]:

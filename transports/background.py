@@ -1,0 +1,28 @@
+"""Tasks that serve a block of code and end with it."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import trio
+
+__all__ = ["open_background"]
+
+
+@asynccontextmanager
+async def open_background() -> AsyncIterator[trio.Nursery]:
+    """Open a nursery whose tasks are cancelled when the block is left.
+
+    One error, of the block or of a task, comes out as itself; several come out
+    as a group.
+    """
+    try:
+        async with trio.open_nursery() as nursery:
+            try:
+                yield nursery
+            finally:
+                nursery.cancel_scope.cancel()
+    except BaseExceptionGroup as group:
+        if len(group.exceptions) > 1:
+            raise
+        error = group.exceptions[0]
+        raise error from error.__cause__

@@ -1,0 +1,213 @@
+"""What all links over a plain socket share: reading, writing, leaving."""
+
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import Final
+
+import trio
+from typing_extensions import override
+
+from specs.limits import GOODBYE_TIMEOUT, MAX_FRAME_BYTES, OUTBOX_BYTES, READ_BYTES
+from transports.errors import (
+    Farewell,
+    FrameTooLargeError,
+    LinkBrokenError,
+    LinkClosedError,
+    LinkError,
+)
+from transports.link import Kind, Link, Upgrade
+from transports.turn import Turn
+
+__all__ = ["SocketLink"]
+
+
+class SocketLink(Link):
+    """A link over a `trio.SocketStream`; subclasses say how frames look in bytes.
+
+    No task of its own: the receiving task also answers what the protocol wants
+    answered. What is to be written waits in one buffer, so that however many
+    frames are sent at once make one write, and so that a cancelled write goes
+    on, to the byte, with the next one. The buffer holds at most what one call
+    put there: who comes next first waits until it is empty.
+    """
+
+    __slots__ = (
+        "_drained",
+        "_end",
+        "_inbox",
+        "_is_closed",
+        "_is_over_limit",
+        "_is_write_ended",
+        "_outbox",
+        "_pen",
+        "_receiving",
+        "_sending",
+        "_stream",
+    )
+
+    def __init__(self, names: tuple[Kind, str, Upgrade], stream: trio.SocketStream) -> None:
+        super().__init__(*names)
+        self._stream: Final = stream
+        self._inbox: Final[deque[bytes]] = deque()
+        self._outbox: Final = bytearray()
+        self._pen: Final = trio.Lock()
+        self._sending: Final = Turn("sending")
+        self._receiving: Final = Turn("receiving")
+        self._drained: Final = trio.Event()
+        self._end: tuple[str, Farewell | None] | None = None
+        self._is_closed = False
+        self._is_over_limit = False
+        self._is_write_ended = False
+
+    # -- what subclasses say --------------------------------------------------
+
+    @abstractmethod
+    def _wrapped(self, frames: Sequence[bytes]) -> bytes:
+        """Return the bytes that carry these frames."""
+
+    @abstractmethod
+    def _take(self, data: bytes) -> None:
+        """Take what was read, `b""` at the end: fill `_inbox`, add answers to `_outbox`.
+
+        Calls `_finish` or `_refuse_size` when nothing more can come.
+        """
+
+    @abstractmethod
+    def _goodbye(self, farewell: Farewell) -> bytes:
+        """Return the bytes that say why this end leaves."""
+
+    def _finish(self, reason: str, farewell: Farewell | None = None) -> None:
+        """Note that the other end is gone, and hang up on it."""
+        if self._end is None:
+            self._end = (reason, farewell)
+        self._is_write_ended = True
+
+    def _refuse_size(self) -> None:
+        """Note that nothing more can be read: a frame is over the limit."""
+        self._is_over_limit = True
+
+    # -- sending --------------------------------------------------------------
+
+    @override
+    async def send_many(self, frames: Sequence[bytes]) -> None:
+        if any(len(frame) > MAX_FRAME_BYTES for frame in frames):
+            raise FrameTooLargeError(self.name)
+        with self._sending:
+            self._check_open()
+            if self._outbox:
+                await self._flush()
+                self._check_open()
+            if self._end is not None:
+                raise LinkBrokenError(self.name, *self._end)
+            self._outbox.extend(self._wrapped(frames))
+            await self._flush()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise LinkClosedError(self.name)
+
+    async def _flush(self) -> None:
+        """Return when all that was in the outbox is written.
+
+        Cancelled: what is left goes out with the next flush.
+        """
+        try:
+            self._pen.acquire_nowait()
+        except trio.WouldBlock:
+            await self._pen.acquire()
+        try:
+            while self._outbox:
+                written = await self._stream.socket.send(self._outbox)
+                del self._outbox[:written]
+            if self._is_write_ended:
+                await self._stream.send_eof()
+        except (OSError, trio.BrokenResourceError, trio.ClosedResourceError) as exc:
+            self._outbox.clear()
+            self._check_open()
+            end = self._end or ("the connection broke", None)
+            raise LinkBrokenError(self.name, *end) from exc
+        finally:
+            self._pen.release()
+
+    # -- receiving ------------------------------------------------------------
+
+    @override
+    async def receive(self) -> bytes:
+        with self._receiving:
+            while not self._inbox:
+                self._check_readable()
+                await self._read()
+                if self._is_closed:
+                    await self._drain()
+                    self._inbox.clear()
+            return self._inbox.popleft()
+
+    def _check_readable(self) -> None:
+        self._check_open()
+        if self._is_over_limit:
+            raise FrameTooLargeError(self.name)
+        if self._end is not None:
+            raise LinkBrokenError(self.name, *self._end)
+
+    async def _read(self) -> None:
+        try:
+            data = await self._stream.receive_some(READ_BYTES)
+        except trio.BrokenResourceError:
+            self._finish("the connection was reset")
+        except trio.ClosedResourceError as exc:
+            raise LinkClosedError(self.name) from exc
+        else:
+            self._take(bytes(data))
+        if self._outbox or self._is_write_ended:
+            await self._answer()
+
+    async def _answer(self) -> None:
+        """Write what the protocol wants answered.
+
+        A sender that is writing takes it along. Waiting for that sender would
+        let two peers that both wait to be read wait for ever, so it is only
+        done when answers pile up.
+        """
+        if self._pen.locked() and len(self._outbox) < OUTBOX_BYTES:
+            return
+        with suppress(LinkError):  # the next read tells it better
+            await self._flush()
+
+    # -- leaving --------------------------------------------------------------
+
+    @override
+    async def aclose(self, farewell: Farewell = Farewell.DONE) -> None:
+        if self._is_closed:
+            await trio.lowlevel.checkpoint()
+            return
+        self._is_closed = True
+        self._inbox.clear()
+        try:
+            with trio.move_on_after(GOODBYE_TIMEOUT), suppress(LinkError):
+                await self._leave(farewell)
+        finally:
+            await trio.aclose_forcefully(self._stream)
+
+    async def _leave(self, farewell: Farewell) -> None:
+        """Say goodbye, hang up, and wait until the peer does.
+
+        Closing a socket with unread bytes would reset the connection, and the
+        peer might never read what was sent last.
+        """
+        if self._end is None:
+            self._outbox.extend(self._goodbye(farewell))
+        self._is_write_ended = True
+        await self._flush()
+        if self._receiving.is_taken:
+            await self._drained.wait()
+        else:
+            await self._drain()
+
+    async def _drain(self) -> None:
+        """Read and forget what still comes, until the peer hangs up."""
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            while await self._stream.receive_some(READ_BYTES):
+                pass
+        self._drained.set()

@@ -1,0 +1,141 @@
+"""Opening, binding and accepting plain sockets; the system's errors end here."""
+
+import errno
+import os
+import socket
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from specs.limits import ACCEPT_PAUSE
+from transports.errors import DialError, LinkClosedError, ListenError
+from transports.urls import join_host_port, read_host_port
+
+__all__ = ["bind_tcp", "bind_unix", "dial_tcp", "dial_unix", "next_stream"]
+
+_BACKLOG: Final = 1024
+"""Connections the kernel keeps until we take them: a mass reconnect fits (RELIABILITY R3)."""
+
+_OWNER_ONLY: Final = 0o600
+"""Mode of a Unix socket: nobody else on this machine may connect."""
+
+
+async def dial_tcp(address: str) -> trio.SocketStream:
+    """Connect to `host:port`.
+
+    Raises:
+        DialError: It is no address, or nobody is there.
+    """
+    try:
+        host, port = read_host_port(address)
+        return await trio.open_tcp_stream(host, port)
+    except ValueError as exc:
+        raise DialError(address, str(exc)) from exc
+    except OSError as exc:
+        raise DialError(address, _told(exc)) from exc
+
+
+async def dial_unix(path: str) -> trio.SocketStream:
+    """Connect to a Unix socket.
+
+    Raises:
+        DialError: Nobody is there.
+    """
+    try:
+        return await trio.open_unix_socket(path)
+    except OSError as exc:
+        raise DialError(path, _told(exc)) from exc
+
+
+async def bind_tcp(where: str) -> tuple[trio.SocketListener, str]:
+    """Listen on `host:port`, of a name on its first address; return the address got.
+
+    Raises:
+        ListenError: It is taken, not ours, or no address.
+    """
+    try:
+        host, port = read_host_port(where)
+        first, *rest = await trio.open_tcp_listeners(port, host=host, backlog=_BACKLOG)
+    except ValueError as exc:
+        raise ListenError(where, str(exc)) from exc
+    except OSError as exc:
+        raise ListenError(where, _told(exc)) from exc
+    for other in rest:
+        await other.aclose()
+    name = first.socket.getsockname()
+    return first, join_host_port(str(name[0]), int(name[1]))
+
+
+@contextmanager
+def bind_unix(path: str) -> Iterator[trio.SocketListener]:
+    """Listen on a Unix socket that only its owner may use; remove it in the end.
+
+    A socket left there by a process that is gone is replaced.
+
+    Raises:
+        ListenError: Somebody listens there, or it is no place for a socket.
+    """
+    bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        _remove_stale(path)
+        os.fchmod(bound.fileno(), _OWNER_ONLY)  # Linux gives the file this mode from the start
+        bound.bind(path)
+        Path(path).chmod(_OWNER_ONLY)
+        bound.listen(_BACKLOG)
+        bound.setblocking(False)  # noqa: FBT003 - the standard library's signature
+    except OSError as exc:
+        bound.close()
+        raise ListenError(path, _told(exc)) from exc
+    mark = _inode(path)
+    listener = trio.SocketListener(trio.socket.from_stdlib_socket(bound))
+    try:
+        yield listener
+    finally:
+        listener.socket.close()
+        if mark is not None and _inode(path) == mark:
+            with suppress(OSError):
+                Path(path).unlink()
+
+
+def _remove_stale(path: str) -> None:
+    """Remove a socket nobody listens on; a file that is none is left alone."""
+    if not Path(path).exists() or not stat.S_ISSOCK(Path(path).stat().st_mode):
+        return
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        probe.setblocking(False)  # noqa: FBT003 - the standard library's signature
+        if probe.connect_ex(path) == errno.ECONNREFUSED:
+            Path(path).unlink()
+
+
+def _inode(path: str) -> tuple[int, int] | None:
+    try:
+        found = Path(path).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+async def next_stream(listener: trio.SocketListener) -> trio.SocketStream:
+    """Accept one connection; when the system has none left to give, wait and try again.
+
+    Raises:
+        LinkClosedError: The listener was closed by us.
+    """
+    while True:
+        try:
+            return await listener.accept()
+        except trio.ClosedResourceError as exc:
+            raise LinkClosedError("listener") from exc
+        except OSError:  # out of descriptors or memory, or the peer has left already
+            await trio.sleep(ACCEPT_PAUSE)
+
+
+def _told(error: OSError) -> str:
+    """Return half a sentence for people, without the address that is told beside it."""
+    if error.errno is not None and error.errno > 0:
+        return os.strerror(error.errno).lower()
+    return (error.strerror or str(error)).lower()  # a name that cannot be looked up

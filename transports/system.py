@@ -1,0 +1,136 @@
+"""The network of the operating system: real sockets."""
+
+import itertools
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Final, assert_never, final
+
+import trio
+from typing_extensions import override
+
+from specs.limits import DIAL_TIMEOUT
+from transports.background import open_background
+from transports.errors import DialError
+from transports.link import PROTOFLY_V1, Kind, Link, Listener, Upgrade
+from transports.network import DEFAULT_DOORS, Doors, Network
+from transports.sockets import bind_tcp, bind_unix, dial_tcp, dial_unix, next_stream
+from transports.stream_link import StreamLink
+from transports.urls import read_websocket_url
+from transports.websocket_client import Approach, shake_hands
+from transports.websocket_listener import open_websocket_listener
+
+__all__ = ["SystemNetwork", "open_system_network"]
+
+
+@final
+class _StreamListener(Listener):
+    """Length-prefixed links; there is no handshake."""
+
+    __slots__ = ("_kind", "_listener", "_network")
+
+    def __init__(
+        self, address: str, kind: Kind, listener: trio.SocketListener, network: "SystemNetwork"
+    ) -> None:
+        super().__init__(address)
+        self._kind: Final = kind
+        self._listener: Final = listener
+        self._network: Final = network
+
+    @override
+    async def accept(self) -> Link:
+        stream = await next_stream(self._listener)
+        return StreamLink((self._kind, self._network.name(self._kind, "in"), Upgrade()), stream)
+
+
+@final
+class SystemNetwork(Network):
+    """Links over real sockets; made by `open_system_network`."""
+
+    def __init__(self, nursery: trio.Nursery) -> None:
+        self._readers: Final = nursery
+        self._numbers: Final = itertools.count(1)
+
+    def name(self, kind: Kind, way: str) -> str:
+        """Return a name no other link of this network has."""
+        return f"{kind}-{next(self._numbers)}-{way}"
+
+    @override
+    async def dial(self, kind: Kind, address: str, subprotocol: str | None = PROTOFLY_V1) -> Link:
+        with trio.move_on_after(DIAL_TIMEOUT):
+            match kind:
+                case Kind.WEBSOCKET:
+                    return await self._dial_websocket(address, subprotocol)
+                case Kind.TCP:
+                    return self._wrap(kind, await dial_tcp(address))
+                case Kind.UNIX:
+                    return self._wrap(kind, await dial_unix(address))
+                case _:
+                    assert_never(kind)
+        raise DialError(address, f"no answer within {DIAL_TIMEOUT:g} s")
+
+    def _wrap(self, kind: Kind, stream: trio.SocketStream) -> Link:
+        return StreamLink((kind, self.name(kind, "out"), Upgrade()), stream)
+
+    async def _dial_websocket(self, address: str, subprotocol: str | None) -> Link:
+        try:
+            url = read_websocket_url(address)
+        except ValueError as exc:
+            raise DialError(address, str(exc)) from exc
+        stream = await dial_tcp(url.authority)
+        approach = Approach(url, subprotocol, self.name(Kind.WEBSOCKET, "out"), stream)
+        try:
+            link: Link = await self._readers.start(shake_hands, approach)
+        except trio.Cancelled:
+            await trio.aclose_forcefully(stream)
+            raise
+        if subprotocol is not None and link.upgrade.subprotocol != subprotocol:
+            await trio.aclose_forcefully(link)
+            raise DialError(address, f"the server does not speak {subprotocol}")
+        return link
+
+    @override
+    def listen(
+        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS
+    ) -> AbstractAsyncContextManager[Listener]:
+        match kind:
+            case Kind.WEBSOCKET:
+                return self._listen_websocket(where, doors)
+            case Kind.TCP:
+                return self._listen_tcp(where)
+            case Kind.UNIX:
+                return self._listen_unix(where)
+            case _:
+                assert_never(kind)
+
+    @asynccontextmanager
+    async def _listen_websocket(self, where: str, doors: Doors) -> AsyncIterator[Listener]:
+        socket, address = await bind_tcp(where)
+        async with (
+            socket,
+            open_websocket_listener(
+                socket, f"ws://{address}", doors, lambda: self.name(Kind.WEBSOCKET, "in")
+            ) as listener,
+        ):
+            yield listener
+
+    @asynccontextmanager
+    async def _listen_tcp(self, where: str) -> AsyncIterator[Listener]:
+        socket, address = await bind_tcp(where)
+        async with socket:
+            yield _StreamListener(address, Kind.TCP, socket, self)
+
+    @asynccontextmanager
+    async def _listen_unix(self, path: str) -> AsyncIterator[Listener]:
+        with bind_unix(path) as socket:
+            await trio.lowlevel.checkpoint()
+            yield _StreamListener(path, Kind.UNIX, socket, self)
+
+
+@asynccontextmanager
+async def open_system_network() -> AsyncIterator[SystemNetwork]:
+    """Open the operating system's network.
+
+    Close links before leaving: readers of WebSockets that were dialled end here.
+    """
+    async with open_background() as nursery:
+        yield SystemNetwork(nursery)
