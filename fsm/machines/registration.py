@@ -39,7 +39,7 @@ class Trigger(StrEnum):
 _CREATE: Final = "3.3 registration: record made"
 _ARRIVES: Final = "page 09, registration of a hyperty: a record arrives live"
 _LIVE: Final = "3.3 registration: update to live"
-_GONE: Final = "3.3 registration: unregistered (M-23) or expired"
+_GONE: Final = "3.3 registration: unregistered or expired"
 _DEAD: Final = "3.3 registration: nobody came back"
 
 # ruff: noqa: E501 - a row of the table is one line
