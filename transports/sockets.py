@@ -136,6 +136,10 @@ async def next_stream(listener: trio.SocketListener) -> trio.SocketStream:
 
 def _told(error: OSError) -> str:
     """Return half a sentence for people, without the address that is told beside it."""
-    if error.errno is not None and error.errno > 0:
-        return os.strerror(error.errno).lower()
-    return (error.strerror or str(error)).lower()  # a name that cannot be looked up
+    cause = error.__cause__  # Trio's own error tells the address; what it met stands here
+    while isinstance(cause, BaseExceptionGroup):
+        cause = cause.exceptions[0]
+    told = cause if isinstance(cause, OSError) else error
+    if told.errno is not None and told.errno > 0:
+        return os.strerror(told.errno).lower()
+    return (told.strerror or str(told)).lower()  # a name that cannot be looked up
