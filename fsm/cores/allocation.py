@@ -12,6 +12,7 @@ from typing import TypeAlias, assert_never, final
 import attrs
 
 from fsm.catalogue import MACHINES
+from fsm.cores.effects import RowChanged
 from fsm.engine import Entity, Step
 from fsm.machines.address import Trigger
 from specs.limits import MAX_ADDRESSES
@@ -29,7 +30,6 @@ __all__ = [
     "FreeBlock",
     "Freed",
     "Input",
-    "OwnerChanged",
     "Refused",
     "Release",
 ]
@@ -104,16 +104,6 @@ Input: TypeAlias = Allocate | Claim | Bind | FreeBlock | Free | Release
 
 @final
 @attrs.frozen(slots=True)
-class OwnerChanged:
-    """A row of the allocation table came (`Op.ADD`) or went (`Op.DEL`)."""
-
-    op: Op
-    address: str
-    owner: str
-
-
-@final
-@attrs.frozen(slots=True)
 class Allocated:
     """What was asked for is allocated."""
 
@@ -137,7 +127,7 @@ class Refused:
     why: str
 
 
-Effect: TypeAlias = Step | OwnerChanged | Allocated | Freed | Refused
+Effect: TypeAlias = Step | RowChanged | Allocated | Freed | Refused
 
 
 @final
@@ -228,7 +218,7 @@ class AllocationCore:
         if not self._has_room(owner, 1):
             return [Refused(Code.TOO_LARGE, f"a session holds at most {MAX_ADDRESSES} addresses")]
         self._note(owner, address)
-        return [OwnerChanged(Op.ADD, address, owner)]
+        return [_row(Op.ADD, address, owner)]
 
     def _free_block(self, owner: str, key: str) -> list[Effect]:
         block = tuple(one for one in self._of.get(owner, ()) if self._keys.get(one) == key)
@@ -252,7 +242,7 @@ class AllocationCore:
             self._note(owner, address)
             effects += [
                 entity.step(Trigger.ALLOCATE, why),
-                OwnerChanged(Op.ADD, address, owner),
+                _row(Op.ADD, address, owner),
             ]
         return effects
 
@@ -270,7 +260,11 @@ class AllocationCore:
             if entity is not None:
                 self._tombstones.add(address)
                 effects.append(entity.step(Trigger.RELEASE, why))
-            effects.append(OwnerChanged(Op.DEL, address, owner))
+            effects.append(_row(Op.DEL, address, owner))
         if not held:
             self._of.pop(owner, None)
         return effects
+
+
+def _row(op: Op, address: str, owner: str) -> RowChanged:
+    return RowChanged(op, "alloc", address, owner, "address-allocation")

@@ -24,6 +24,7 @@ from specs.address import (
 from specs.limits import HOP_LIMIT
 from specs.message import Message
 from specs.reply_code import Code, DropReason
+from specs.routing import NODE_CHECKS, Check
 
 __all__ = [
     "Admission",
@@ -68,16 +69,20 @@ class Admitted:
 @final
 @attrs.frozen(slots=True)
 class Refusal:
-    """The message must not go on.
+    """The message must not go on: a check of the node objects."""
 
-    Attributes:
-        code: What a request is answered with.
-        reason: What anything else is counted as.
-    """
-
-    code: Code
+    check: Check
     why: str
-    reason: DropReason
+
+    @property
+    def code(self) -> Code | None:
+        """What a request is answered with; None: it is dropped."""
+        return _CHECKS[self.check].refusal
+
+    @property
+    def reason(self) -> DropReason:
+        """What is counted for everything that is not answered."""
+        return _CHECKS[self.check].drop
 
 
 Admission: TypeAlias = Admitted | Refusal
@@ -115,7 +120,7 @@ class Nobody:
 Route: TypeAlias = ToComponent | ToRuntimes | Nobody
 
 _ADMITTED: Final = Admitted()
-_LOOP: Final = Refusal(Code.MALFORMED, "the message has gone in a circle", DropReason.LOOP)
+_CHECKS: Final = {row.check: row for row in NODE_CHECKS}
 
 
 @final
@@ -147,19 +152,25 @@ class NodeRouting:
         body = message.body
         bind: tuple[str, ...] = ()
         source = body.get("source")
-        claimed = (message.from_, source) if isinstance(source, str) else (message.from_,)
+        claimed = [source] if isinstance(source, str) else []
+        if not self._answers_for_path(message, by):
+            claimed.append(message.from_)
         for address in claimed:
             match self.ownership(address, by):
                 case Ownership.FOREIGN:
                     why = f"the session does not own {address}"
-                    return Refusal(Code.UNAUTHENTICATED, why, DropReason.UNKNOWN_SOURCE)
+                    return Refusal(Check.SOURCE, why)
                 case Ownership.BINDABLE:
                     bind = (*bind, entity_of(address))
                 case Ownership.OWN:
                     pass
         if "via" in body and _is_circle(message.via):
-            return _LOOP
+            return Refusal(Check.LOOP, "the message has gone in a circle")
         return Admitted(bind) if bind else _ADMITTED
+
+    def _answers_for_path(self, message: Message, by: str) -> bool:
+        """Say whether this is a subscriber's answer to what was fanned out (C-81)."""
+        return message.is_response and by in self._subscriptions.subscribers(message.from_)
 
     def ownership(self, address: str, by: str) -> Ownership:
         """Say whether the session of `by` may use an address as its own (I-A3, I-B10)."""

@@ -11,13 +11,31 @@ import hashlib
 import hmac
 import math
 from collections import deque
-from enum import Enum, unique
-from typing import TypeAlias, assert_never, final
-
-import attrs
+from typing import assert_never, final
 
 from fsm.catalogue import MACHINES
-from fsm.engine import Entity, Step
+from fsm.cores.node_session_terms import (
+    CloseAsked,
+    Effect,
+    Ended,
+    Granted,
+    Input,
+    LinkCut,
+    LinkDone,
+    LinkLost,
+    Liveness,
+    NodeLeaves,
+    OpenAsked,
+    Overflowed,
+    Parcel,
+    PingDue,
+    Queued,
+    Refused,
+    ReopenAsked,
+    Tick,
+    Wait,
+)
+from fsm.engine import Entity
 from fsm.machines.session import State, Trigger
 from specs.limits import (
     OUTBOX_BYTES,
@@ -26,209 +44,9 @@ from specs.limits import (
     SESSION_IDLE,
     SESSION_QUEUE,
 )
-from specs.message import Message
 from specs.reply_code import Code
 
-__all__ = [
-    "CloseAsked",
-    "Effect",
-    "Ended",
-    "Granted",
-    "Input",
-    "LinkCut",
-    "LinkDone",
-    "LinkLost",
-    "Liveness",
-    "NodeLeaves",
-    "NodeSessionCore",
-    "OpenAsked",
-    "Overflowed",
-    "Parcel",
-    "PingDue",
-    "Queued",
-    "Refused",
-    "ReopenAsked",
-    "Tick",
-    "Wait",
-]
-
-
-@final
-@unique
-class Liveness(Enum):
-    """How it is noticed that the peer of a link is gone."""
-
-    PINGED = "pinged by messages"
-    BY_LINK = "left to the link"
-
-
-@final
-@attrs.frozen(slots=True)
-class Parcel:
-    """A message on its way to the runtime, and how it is written.
-
-    Attributes:
-        line: The message as one line of the wire, in normal form.
-    """
-
-    message: Message
-    line: bytes
-
-
-@final
-@attrs.frozen(slots=True)
-class OpenAsked:
-    """A link asks for the session (M-14).
-
-    Attributes:
-        link: Number of the link; never used twice in a node.
-        token: What the link offers to prove that the session is its own.
-        fresh: The token to be given if the session is new; random, made by the host.
-    """
-
-    link: int
-    token: str | None
-    fresh: str
-    liveness: Liveness = Liveness.PINGED
-
-
-@final
-@attrs.frozen(slots=True)
-class ReopenAsked:
-    """A link asks for the session it knows the token of (M-15)."""
-
-    link: int
-    token: str | None
-    liveness: Liveness = Liveness.PINGED
-
-
-@final
-@attrs.frozen(slots=True)
-class CloseAsked:
-    """The link says goodbye (M-16)."""
-
-    link: int
-
-
-@final
-@attrs.frozen(slots=True)
-class LinkLost:
-    """A link is gone; feed what was not written to it as `Wait`, in order."""
-
-    link: int
-    why: str
-
-
-@final
-@attrs.frozen(slots=True)
-class Wait:
-    """Keep a message until the runtime is back; only while detached."""
-
-    parcel: Parcel
-
-
-@final
-@attrs.frozen(slots=True)
-class NodeLeaves:
-    """The node is going down: no session can be come back to."""
-
-
-@final
-@attrs.frozen(slots=True)
-class Tick:
-    """The deadline has passed."""
-
-
-Input: TypeAlias = OpenAsked | ReopenAsked | CloseAsked | LinkLost | Wait | NodeLeaves | Tick
-
-
-@final
-@attrs.frozen(slots=True)
-class Granted:
-    """The link has the session now; what waited goes out first, in order.
-
-    Attributes:
-        token: What resumes the session.
-        waiting: Messages for the runtime that came while it was away.
-    """
-
-    link: int
-    token: str
-    waiting: tuple[Parcel, ...]
-
-
-@final
-@attrs.frozen(slots=True)
-class Refused:
-    """The link does not get the session, because of this."""
-
-    link: int
-    code: Code
-    why: str
-
-
-@final
-@attrs.frozen(slots=True)
-class LinkCut:
-    """A link has to go at once; what it still sends is not listened to.
-
-    Feed what was not written to it as `Wait`, unless the session is granted anew in
-    the same breath: then it goes out first.
-    """
-
-    link: int
-    why: str
-
-
-@final
-@attrs.frozen(slots=True)
-class LinkDone:
-    """A link is no longer needed: write what is left, then say goodbye."""
-
-    link: int
-
-
-@final
-@attrs.frozen(slots=True)
-class Queued:
-    """A message waits for the runtime."""
-
-    message: Message
-
-
-@final
-@attrs.frozen(slots=True)
-class Overflowed:
-    """There is no room for a message: refuse it."""
-
-    message: Message
-
-
-@final
-@attrs.frozen(slots=True)
-class PingDue:
-    """The runtime was silent for long: ask whether it is there."""
-
-    link: int
-
-
-@final
-@attrs.frozen(slots=True)
-class Ended:
-    """The session is over: release all it owned (I-A7).
-
-    Attributes:
-        why: Half a sentence, for the traces of what is released.
-        undelivered: Messages that will not reach the runtime.
-    """
-
-    why: str
-    undelivered: tuple[Message, ...]
-
-
-Effect: TypeAlias = (
-    Step | Granted | Refused | LinkCut | LinkDone | Queued | Overflowed | PingDue | Ended
-)
+__all__ = ["NodeSessionCore"]
 
 
 @final

@@ -6,6 +6,7 @@ from typing import TypeAlias, assert_never, final
 
 import attrs
 
+from fsm.cores.effects import RowChanged
 from specs.limits import MAX_SUBSCRIPTIONS
 from specs.reply_code import Code
 from specs.trace import Op
@@ -14,7 +15,6 @@ __all__ = [
     "AddressGone",
     "Effect",
     "Input",
-    "PathChanged",
     "Refused",
     "RuntimeGone",
     "Subscribe",
@@ -70,16 +70,6 @@ Input: TypeAlias = Subscribe | Unsubscribe | RuntimeGone | AddressGone
 
 @final
 @attrs.frozen(slots=True)
-class PathChanged:
-    """A row of the subscription table came (`Op.ADD`) or went (`Op.DEL`)."""
-
-    op: Op
-    resource: str
-    runtime: str
-
-
-@final
-@attrs.frozen(slots=True)
 class Refused:
     """Nothing was changed, because of this."""
 
@@ -87,7 +77,7 @@ class Refused:
     why: str
 
 
-Effect: TypeAlias = PathChanged | Refused
+Effect: TypeAlias = RowChanged | Refused
 
 
 @final
@@ -138,16 +128,16 @@ class SubscriptionCore:
             self._runtimes.setdefault(resource, {})[runtime] = None
             self._resources.setdefault(runtime, {})[resource] = None
             self._parts.setdefault(entity_of(resource), {})[resource] = None
-        return [PathChanged(Op.ADD, resource, runtime) for resource in fresh]
+        return [_row(Op.ADD, resource, runtime) for resource in fresh]
 
-    def _remove(self, rows: Iterable[tuple[str, str]]) -> Iterator[PathChanged]:
+    def _remove(self, rows: Iterable[tuple[str, str]]) -> Iterator[RowChanged]:
         for resource, runtime in rows:
             if runtime in self._runtimes.get(resource, ()):
                 _take_out(self._runtimes, resource, runtime)
                 _take_out(self._resources, runtime, resource)
                 if resource not in self._runtimes:
                     _take_out(self._parts, entity_of(resource), resource)
-                yield PathChanged(Op.DEL, resource, runtime)
+                yield _row(Op.DEL, resource, runtime)
 
     def _at_or_below(self, address: str) -> Iterator[tuple[str, str]]:
         for resource in self._parts.get(entity_of(address), ()):
@@ -161,3 +151,7 @@ def _take_out(table: dict[str, dict[str, None]], row: str, value: str) -> None:
     del table[row][value]
     if not table[row]:
         del table[row]
+
+
+def _row(op: Op, resource: str, runtime: str) -> RowChanged:
+    return RowChanged(op, "subs", resource, runtime, "sm")

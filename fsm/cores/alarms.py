@@ -1,0 +1,46 @@
+"""One deadline for many keys: who is due, without asking everybody."""
+
+import heapq
+import math
+from typing import final
+
+__all__ = ["Alarms"]
+
+
+@final
+class Alarms:
+    """The next time to look at each key.
+
+    Moving a time further away costs nothing and is not noted: the key is then due
+    too early once, and whoever looks at it sets it anew.
+    """
+
+    __slots__ = ("_heap", "_when")
+
+    def __init__(self) -> None:
+        self._heap: list[tuple[float, str]] = []
+        self._when: dict[str, float] = {}
+
+    def set(self, key: str, when: float) -> None:
+        """Have `key` due at `when` at the latest; infinity: never."""
+        if when == math.inf:
+            self._when.pop(key, None)
+        elif when < self._when.get(key, math.inf):
+            self._when[key] = when
+            heapq.heappush(self._heap, (when, key))
+
+    def deadline(self) -> float:
+        """Return when the first key is due; infinity if none ever is."""
+        heap = self._heap
+        while heap and self._when.get(heap[0][1]) != heap[0][0]:
+            heapq.heappop(heap)
+        return heap[0][0] if heap else math.inf
+
+    def due(self, now: float) -> list[str]:
+        """Take out the keys that are due, earliest first; set them anew."""
+        keys: list[str] = []
+        while self.deadline() <= now:
+            _, key = heapq.heappop(self._heap)
+            del self._when[key]
+            keys.append(key)
+        return keys

@@ -1,0 +1,116 @@
+"""How records of a domain registry are found, other than by their address (M-26..M-28)."""
+
+from collections.abc import Iterator, Mapping
+from enum import StrEnum, unique
+from typing import final
+
+import attrs
+
+from specs.address import host_of, last_segment, scheme_of
+from specs.jsonvalue import Json, JsonObject
+
+__all__ = ["By", "RecordIndex", "Search", "search_of"]
+
+
+@final
+@unique
+class By(StrEnum):
+    """What a search goes by."""
+
+    RUNTIME = "runtime"
+    USER = "user"
+    GUID = "guid"
+    IDENTIFIER = "idp-identifier"
+
+
+@final
+@attrs.frozen(slots=True)
+class Search:
+    """What is looked for; every part must hold.
+
+    Attributes:
+        by: What `value` is.
+        scheme: Scheme of the records' addresses; None: any.
+        resources: All of these a record must offer.
+        data_schemes: All of these it must handle.
+    """
+
+    by: By
+    value: str
+    scheme: str | None = None
+    resources: frozenset[str] = frozenset()
+    data_schemes: frozenset[str] = frozenset()
+
+    def accepts(self, url: str, record: Mapping[str, Json]) -> bool:
+        """Say whether a record found by `value` is one of those meant."""
+        return (
+            self.scheme in {None, scheme_of(url)}
+            and self.resources <= _texts(record.get("resources"))
+            and self.data_schemes <= _texts(record.get("dataSchemes"))
+        )
+
+
+def search_of(resource: str, criteria: JsonObject | None) -> Search | None:
+    """Read what a read asks for; None: the one record of the address `resource`.
+
+    A search is `/<scheme>/<by>/<value>`, or the address of a user or GUID alone.
+    """
+    narrowed = criteria or {}
+    scheme = narrowed.get("scheme")
+    by, value = By.USER, resource
+    match resource.split("/", 3):
+        case ["", wanted, kind, rest] if kind in set(By):
+            by, value, scheme = By(kind), rest, scheme or wanted
+        case _ if scheme_of(resource) == "user-guid":
+            by = By.GUID
+        case _ if scheme_of(resource) != "user":
+            return None
+    return Search(
+        by,
+        value,
+        scheme if isinstance(scheme, str) else None,
+        _texts(narrowed.get("resources")),
+        _texts(narrowed.get("dataSchemes")),
+    )
+
+
+@final
+class RecordIndex:
+    """Which records there are, by what they can be searched for."""
+
+    def __init__(self) -> None:
+        self._urls: dict[tuple[By, str], dict[str, None]] = {}
+
+    def add(self, url: str, record: Mapping[str, Json]) -> None:
+        """Find `url` from now on by what its record says."""
+        for key in _keys(record):
+            self._urls.setdefault(key, {})[url] = None
+
+    def remove(self, url: str, record: Mapping[str, Json]) -> None:
+        """No longer find `url` by what its record said."""
+        for key in _keys(record):
+            del self._urls[key][url]
+            if not self._urls[key]:
+                del self._urls[key]
+
+    def find(self, by: By, value: str) -> tuple[str, ...]:
+        """Return the addresses found, in the order they came."""
+        return tuple(self._urls.get((by, value), ()))
+
+
+def _keys(record: Mapping[str, Json]) -> Iterator[tuple[By, str]]:
+    for by in (By.RUNTIME, By.USER, By.GUID):
+        value = record.get(by.value)
+        if isinstance(value, str):
+            yield by, value
+    user = record.get("user")
+    if isinstance(user, str):
+        name = last_segment(user)
+        yield By.IDENTIFIER, name
+        if "@" not in name:
+            yield By.IDENTIFIER, f"{name}@{host_of(user)}"
+
+
+def _texts(value: Json) -> frozenset[str]:
+    listed = value if isinstance(value, list) else [value]
+    return frozenset(one for one in listed if isinstance(one, str))

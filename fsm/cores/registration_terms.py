@@ -1,0 +1,168 @@
+"""What the registry core is told and what it tells; and a record as it is kept."""
+
+from typing import TypeAlias, final
+
+import attrs
+
+from fsm.cores.record_index import Search
+from fsm.engine import Step
+from fsm.machines.registration import State
+from specs.jsonvalue import Json, JsonObject
+from specs.limits import REGISTRATION_EXPIRES, REGISTRATION_GRAVE
+from specs.reply_code import Code
+
+__all__ = [
+    "Answered",
+    "Create",
+    "Effect",
+    "Find",
+    "Forget",
+    "Input",
+    "Keep",
+    "Leave",
+    "Read",
+    "Row",
+    "StatusChanged",
+    "Tick",
+    "Touch",
+]
+
+
+@final
+@attrs.frozen(slots=True)
+class Row:
+    """A record as it is kept.
+
+    Attributes:
+        url: What is registered.
+        runtime: Whose it is.
+        status: State of the record.
+        touched: When its runtime last showed that it lives, or when it left.
+        value: The record as the runtime wrote it; unknown keys included.
+    """
+
+    url: str
+    runtime: str
+    status: State
+    touched: float
+    value: JsonObject
+
+    @property
+    def due(self) -> float:
+        """When the record's status changes by itself."""
+        match self.status:
+            case State.LIVE:
+                return self.touched + _expires(self.value)
+            case State.DISCONNECTED:
+                return self.touched + REGISTRATION_GRAVE
+            case _:
+                return float("inf")
+
+
+@final
+@attrs.frozen(slots=True)
+class Create:
+    """A runtime registers a record (M-21).
+
+    Attributes:
+        by: The runtime whose session asks.
+        owner: The runtime the address belongs to, as the node knows it.
+    """
+
+    url: str
+    by: str
+    owner: str | None
+    value: JsonObject
+
+
+@final
+@attrs.frozen(slots=True)
+class Touch:
+    """A runtime changes a record, unregisters it or keeps it alive (M-22..M-24).
+
+    Attributes:
+        fields: What to set; nothing: only a sign of life.
+    """
+
+    url: str
+    by: str
+    fields: JsonObject
+
+
+@final
+@attrs.frozen(slots=True)
+class Read:
+    """Somebody asks for one record (M-25)."""
+
+    url: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Find:
+    """Somebody searches (M-26..M-28)."""
+
+    search: Search
+
+
+@final
+@attrs.frozen(slots=True)
+class Leave:
+    """The session of a runtime is over: nothing of it can be reached."""
+
+    runtime: str
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Tick:
+    """The deadline has passed."""
+
+
+Input: TypeAlias = Create | Touch | Read | Find | Leave | Tick
+
+
+@final
+@attrs.frozen(slots=True)
+class Keep:
+    """Make this row durable."""
+
+    row: Row
+
+
+@final
+@attrs.frozen(slots=True)
+class Forget:
+    """Remove the row of this address."""
+
+    url: str
+
+
+@final
+@attrs.frozen(slots=True)
+class StatusChanged:
+    """Tell those who subscribed (M-30)."""
+
+    url: str
+    status: State
+
+
+@final
+@attrs.frozen(slots=True)
+class Answered:
+    """What whoever asked gets."""
+
+    code: Code
+    why: str = ""
+    value: Json = None
+
+
+Effect: TypeAlias = Step | Keep | Forget | StatusChanged | Answered
+
+
+def _expires(value: JsonObject) -> float:
+    expires = value.get("expires")
+    if isinstance(expires, int | float) and 0 < expires < REGISTRATION_EXPIRES:
+        return float(expires)
+    return REGISTRATION_EXPIRES
