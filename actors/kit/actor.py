@@ -102,12 +102,13 @@ class Actor(ABC, Generic[M]):
     Attributes:
         name: The name of `me`.
         me: The handle to this actor, to be given to others.
+        is_finished: Whether `finish` was called.
     """
 
     name: str
     me: ActorRef[M]
     _nursery: trio.Nursery | None = None
-    _is_finished: bool = False
+    is_finished: bool = False
 
     async def start(self) -> None:
         """Get ready; runs before the first message."""
@@ -148,13 +149,7 @@ class Actor(ABC, Generic[M]):
     @final
     def finish(self) -> None:
         """End this actor, orderly, after the message in hand."""
-        self._is_finished = True
-
-    @final
-    @property
-    def is_finished(self) -> bool:
-        """Whether `finish` was called."""
-        return self._is_finished
+        self.is_finished = True
 
     @final
     def enter(self, me: ActorRef[M], nursery: trio.Nursery) -> None:

@@ -87,8 +87,7 @@ class Child(Generic[M]):
         """End the current life by force; the mailbox stays."""
         life = self.life
         life.scope.cancel()
-        with trio.CancelScope(shield=True):
-            await life.ended.wait()
+        await life.ended.wait()
 
     async def drain(self, until: float) -> None:
         """Close the mailbox, and let the child handle what is in it until a Trio time."""

@@ -2,13 +2,14 @@
 
 import math
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Final, Generic, TypeVar, final
 
 import trio
 
 from actors.kit.actor import Actor, ActorRef
 from actors.kit.crash import Crash
-from actors.kit.mailbox import NOTHING, Asked, Mailbox, Nothing
+from actors.kit.mailbox import NOTHING, Asked, Mailbox
 from actors.kit.waits import SERVING
 from specs.limits import GOODBYE_TIMEOUT
 
@@ -18,6 +19,8 @@ M = TypeVar("M")
 
 BATCH: Final = 64
 """Messages handled between two checkpoints (MEASURED C: the fairness of a batch)."""
+
+_BUDGET: Final = range(BATCH)
 
 
 @final
@@ -57,7 +60,9 @@ class Incarnation(Generic[M]):
                     await self._live(actor, ref, started)
             finally:
                 actor.leave()
-                await self._let_go(actor)
+                until = min(trio.current_time() + GOODBYE_TIMEOUT, self.stop_by)
+                with trio.CancelScope(deadline=until, shield=True):
+                    await self._let_go(actor)
         self._mailbox.lose_taken(crash.error)
         return crash.error
 
@@ -86,18 +91,17 @@ class Incarnation(Generic[M]):
 
     async def _batch(self, actor: Actor[M], item: M | Asked[M]) -> None:
         handle = actor.handle
-        take = self._mailbox.take_nowait
-        following: M | Asked[M] | Nothing = item
-        budget = BATCH
-        while following is not NOTHING:
-            if isinstance(following, Asked):
-                await self._answer(actor, following)
-            else:
-                await handle(following)
-            budget -= 1
-            if budget == 0 or actor.is_finished:
-                return
-            following = take()
+        take_nowait = self._mailbox.take_nowait
+        # Once per message of the whole process: no call here that can be spared.
+        with suppress(trio.WouldBlock, trio.EndOfChannel):
+            for _ in _BUDGET:
+                if isinstance(item, Asked):
+                    await self._answer(actor, item)
+                else:
+                    await handle(item)
+                if actor.is_finished:
+                    return
+                item = take_nowait()
 
     async def _answer(self, actor: Actor[M], asked: Asked[M]) -> None:
         message = self._mailbox.open(asked)
@@ -106,8 +110,5 @@ class Incarnation(Generic[M]):
             self._mailbox.handled()
 
     async def _let_go(self, actor: Actor[M]) -> None:
-        if not self.has_started:
-            return
-        until = min(trio.current_time() + GOODBYE_TIMEOUT, self.stop_by)
-        with trio.CancelScope(deadline=until, shield=True):
+        if self.has_started:
             await actor.stop()

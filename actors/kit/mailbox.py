@@ -1,6 +1,7 @@
 """The bounded mailbox of an actor; it outlives the actor's crashes."""
 
 import math
+from contextlib import suppress
 from enum import Enum
 from typing import Final, Generic, Protocol, TypeVar, final
 
@@ -54,6 +55,7 @@ class Mailbox(Generic[M]):
     Attributes:
         party: The actor in the graph of waits.
         put_nowait: Put without waiting; raises what a Trio channel raises.
+        take_nowait: Take without waiting; raises what a Trio channel raises.
         stopped: Set when the actor is gone for good.
     """
 
@@ -65,6 +67,7 @@ class Mailbox(Generic[M]):
         self.name = name
         self.party = Party(name)
         self.put_nowait = self._send.send_nowait
+        self.take_nowait = self._receive.receive_nowait
         self.stopped = trio.Event()
 
     async def put(self, item: M | Asked[M]) -> None:
@@ -106,13 +109,6 @@ class Mailbox(Generic[M]):
             return await self._receive.receive()
         return NOTHING
 
-    def take_nowait(self) -> M | Asked[M] | Nothing:
-        """Return the next item if there is one."""
-        try:
-            return self._receive.receive_nowait()
-        except (trio.WouldBlock, trio.EndOfChannel):
-            return NOTHING
-
     def open(self, asked: Asked[M]) -> M | Nothing:
         """Take the message of an ask in hand; nothing if nobody waits any more."""
         if not asked.reply.is_open:
@@ -145,11 +141,13 @@ class Mailbox(Generic[M]):
         self._send.close()
         self.lose_taken(cause)
         lost: list[M] = []
-        while (item := self.take_nowait()) is not NOTHING:
-            if isinstance(item, Asked):
-                item.reply.lose(_stopped(self.name, cause))
-            else:
-                lost.append(item)
+        with suppress(trio.WouldBlock, trio.EndOfChannel):
+            while True:
+                item = self.take_nowait()
+                if isinstance(item, Asked):
+                    item.reply.lose(_stopped(self.name, cause))
+                else:
+                    lost.append(item)
         self._receive.close()
         self.stopped.set()
         return lost

@@ -160,7 +160,8 @@ class Supervisor:
             await child.drain(trio.current_time() + limits.GOODBYE_TIMEOUT)
         finally:
             end_wait(wait)
-            await child.end_life()
+            with trio.move_on_after(limits.DRAIN_TIMEOUT, shield=True):
+                await child.end_life()
             self._forget(child)
 
     async def stop_children(self) -> None:
