@@ -8,13 +8,21 @@ incomplete at `Flaw`.
 * One record can break several claims: each counts, the first of `CLAIMS` is shown.
 * `ends_at_rest` is broken by the last step of the entity.
 * A refused record has no place in the order of steps: it moved nothing.
+* An entity whose story may end where it is may begin a new one under the same key: then
+  a step that leaves `[*]` is no gap.
+* A missing record is no proof of a wrong step. Where records are missing (a hole in the
+  `ln`; the whole trace, if some were dropped), what rests on their absence is not judged:
+  `starts_at_initial` with a hole before, `no_gap_between_steps` with one between,
+  `ends_at_rest` with one after. The trace is incomplete anyway.
 * A trace is `violations` if any claim is broken; else `incomplete` if a node's trace
   has a flaw, a line had to be quarantined, or there is no record at all; else
   `conformant`. An entity is judged likewise, by its own records and its node's flaws.
 """
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Final, TypeAlias, final
 
 import attrs
@@ -90,12 +98,20 @@ class NodeJudgement:
         node: Which process.
         records: How many records it has.
         flaws: Why it does not tell all; empty: it does.
+        holes: The `ln` behind which records are missing.
     """
 
     run: str
     node: str
     records: int
     flaws: frozenset[Flaw]
+    holes: tuple[int, ...] = ()
+
+    def is_whole(self, since: int, until: float = math.inf) -> bool:
+        """Whether no record is missing between the records `since` and `until`."""
+        if Flaw.DROPPED in self.flaws:
+            return False
+        return not any(since <= hole < until for hole in self.holes)
 
 
 @final
@@ -174,16 +190,21 @@ def _judge_node(told: Sequence[TraceLine]) -> NodeJudgement:
         Flaw.DROPPED: any(record.k == Kind.DROPPED for record in told),
     }
     found = frozenset(flaw for flaw, there in flaws.items() if there)
-    return NodeJudgement(told[0].run, told[0].node, len(told), found)
+    numbers = [0, *(record.ln for record in told)]
+    holes = tuple(ln for ln, after in pairwise(numbers) if after > ln + 1)
+    return NodeJudgement(told[0].run, told[0].node, len(told), found, holes)
 
 
 def _judge_entity(
     entity: EntityId, told: Sequence[TraceLine], node: NodeJudgement
 ) -> EntityJudgement:
     steps = [record for record in told if record.is_step]
-    found = [*_broken_steps(entity, steps), *_refused(entity, told)]
-    if Flaw.NO_END not in node.flaws:
-        found += _broken_end(entity, steps)
+    found = [
+        *_undeclared(entity, steps),
+        *_jumps(entity, steps, node),
+        *_broken_end(entity, steps, node),
+        *_refused(entity, told),
+    ]
     if entity.machine not in MACHINES:
         expected = "a declared machine"
         found += [Violation(entity, Claim.UNKNOWN_MACHINE, record.ln, expected) for record in told]
@@ -195,26 +216,40 @@ def _judge_entity(
 _RANK: Final = {claim: rank for rank, claim in enumerate(Claim)}
 
 
-def _broken_steps(entity: EntityId, steps: Sequence[TraceLine]) -> Iterator[Violation]:
+def _undeclared(entity: EntityId, steps: Sequence[TraceLine]) -> Iterator[Violation]:
     table = MACHINES.get(entity.machine)
-    left: str | None = None
+    if table is None:
+        return
     for step in steps:
         old, cause = step.old or "", step.cause or ""
-        target = None if table is None else table.target(old, cause)
-        if table is not None and target != step.new:
+        target = table.target(old, cause)
+        if target != step.new:
             expected = f"no step by {cause!r} from {old!r}" if target is None else f"{target!r}"
             yield Violation(entity, Claim.DECLARED_STEP, step.ln, expected)
-        if left is None and old != ABSENT:
-            expected = f"a first step from {ABSENT!r}"
-            yield Violation(entity, Claim.STARTS_AT_INITIAL, step.ln, expected)
-        if left is not None and old != left:
-            yield Violation(entity, Claim.NO_GAP_BETWEEN_STEPS, step.ln, f"a step from {left!r}")
-        left = step.new
 
 
-def _broken_end(entity: EntityId, steps: Sequence[TraceLine]) -> Iterator[Violation]:
+def _jumps(
+    entity: EntityId, steps: Sequence[TraceLine], node: NodeJudgement
+) -> Iterator[Violation]:
     table = MACHINES.get(entity.machine)
-    if table is not None and steps and steps[-1].new not in table.may_end:
+    rests = frozenset[str]() if table is None else table.may_end
+    if steps and steps[0].old != ABSENT and node.is_whole(0, steps[0].ln):
+        expected = f"a first step from {ABSENT!r}"
+        yield Violation(entity, Claim.STARTS_AT_INITIAL, steps[0].ln, expected)
+    for before, step in pairwise(steps):
+        reborn = step.old == ABSENT and before.new in rests
+        if step.old != before.new and not reborn and node.is_whole(before.ln, step.ln):
+            expected = f"a step from {before.new!r}"
+            yield Violation(entity, Claim.NO_GAP_BETWEEN_STEPS, step.ln, expected)
+
+
+def _broken_end(
+    entity: EntityId, steps: Sequence[TraceLine], node: NodeJudgement
+) -> Iterator[Violation]:
+    table = MACHINES.get(entity.machine)
+    if table is None or not steps or Flaw.NO_END in node.flaws or not node.is_whole(steps[-1].ln):
+        return
+    if steps[-1].new not in table.may_end:
         rest = " or ".join(repr(state.value) for state in table.states if state in table.may_end)
         yield Violation(entity, Claim.ENDS_AT_REST, steps[-1].ln, f"a last step to {rest}")
 

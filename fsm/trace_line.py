@@ -42,7 +42,7 @@ class Claim(StrEnum):
         DECLARED_STEP: The machine's table has the row (old, cause, new).
         STARTS_AT_INITIAL: The first step of an entity leaves `[*]`.
         NO_GAP_BETWEEN_STEPS: Any other step leaves the state that the step before it
-            entered.
+            entered; or `[*]`, if the story before might end there.
         ENDS_AT_REST: In a trace that has its end, the last step of an entity enters a
             state that may end.
         REFUSED_STEP: Nothing undeclared was asked of an entity.
