@@ -1,0 +1,159 @@
+"""Traces in: every line becomes a record or goes to quarantine, none is lost.
+
+A trace is whatever Spark reads: a run's directory, one node's directory, one file; on a
+disk or behind a URL. The rules of a good line are those of `fsm.trace_line`.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+import attrs
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import functions as F
+from pyspark.sql.types import StringType, StructField, StructType
+
+from spark.errors import TraceMissingError
+from spark.schemas import QUARANTINE, REQUIRED, TRACE
+from specs.trace import Kind, Op
+
+__all__ = ["Source", "parse", "quarantine", "read_lines", "records"]
+
+_CORRUPT: Final = "_corrupt"
+_PARSED: Final = StructType([*TRACE.fields, StructField(_CORRUPT, StringType())])
+_TEXTS: Final = "|".join(f.name for f in TRACE.fields if isinstance(f.dataType, StringType))
+_NO_TEXT: Final = rf'"({_TEXTS})"\s*:\s*[^"n\s]'
+"""A text field followed by something else than text or null. Within a JSON string the
+quotes are escaped, so that this matches only where a field stands."""
+
+_NODE: Final = re.compile(r"/node=([^/]+)/[^/]*$")
+
+
+@attrs.frozen
+class Source:
+    """What was found at the paths.
+
+    Attributes:
+        lines: A row per line: text, file, and where it stood.
+        nodes: Names of the nodes that have a file, an empty one too.
+    """
+
+    lines: DataFrame
+    nodes: frozenset[str]
+
+
+def read_lines(session: SparkSession, paths: Sequence[str]) -> Source:
+    """Find the files of all `paths`.
+
+    Raises:
+        TraceMissingError: There is nothing at a path, or no trace.
+    """
+    found: DataFrame | None = None
+    nodes: set[str] = set()
+    for path in paths:
+        text = _read_text(session, path)
+        nodes |= {match[1] for file in text.inputFiles() if (match := _NODE.search(file))}
+        lines = text.select(
+            F.col("value").alias("text"),
+            F.col("_metadata.file_path").alias("file"),
+            F.col("_metadata.file_block_start").alias("block"),
+            F.monotonically_increasing_id().alias("position"),
+        )
+        found = lines if found is None else found.unionByName(lines)
+    if found is None:
+        raise TraceMissingError("nowhere", "no path was named")
+    return Source(found, frozenset(nodes))
+
+
+def _read_text(session: SparkSession, path: str) -> DataFrame:
+    reader = session.read.option("recursiveFileLookup", "true")
+    if not path.rstrip("/").endswith((".jsonl", ".jsonl.gz")):
+        reader = reader.option("pathGlobFilter", "part-*.jsonl*")
+    try:
+        text = reader.text(path)
+        files = text.inputFiles()
+    except AnalysisException as exc:
+        raise TraceMissingError(path, "there is nothing") from exc
+    if not files:
+        raise TraceMissingError(path, "there is no part-*.jsonl under it")
+    return text
+
+
+def parse(lines: DataFrame) -> DataFrame:
+    """Read each line as a record, strictly.
+
+    Returns:
+        Rows of lines with the fields of TRACE and the reason why it is none, or null.
+    """
+    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
+    record = F.from_json("text", _PARSED, options)
+    read = lines.withColumn("record", record).withColumn("reason", _reason())
+    kept = F.when(F.col("reason").isNotNull(), F.col("text")).alias("text")
+    return read.select("file", "block", "position", "reason", kept, "record.*").drop(_CORRUPT)
+
+
+def records(parsed: DataFrame) -> DataFrame:
+    """Keep the good lines: rows of TRACE, with the file each stood in."""
+    names = [field.name for field in TRACE.fields]
+    return parsed.where(F.col("reason").isNull()).select(*names, "file")
+
+
+def quarantine(parsed: DataFrame) -> DataFrame:
+    """Keep the lines that are no records.
+
+    Spark numbers rows only within the piece of a file that one task read, so the lines
+    of the pieces before it are added.
+
+    Returns:
+        Rows of QUARANTINE.
+    """
+    earlier = Window.partitionBy("file").orderBy("block").rowsBetween(Window.unboundedPreceding, -1)
+    pieces = (
+        parsed.groupBy("file", "block")
+        .agg(F.count("*").alias("length"), F.min("position").alias("first"))
+        .withColumn("offset", F.coalesce(F.sum("length").over(earlier), F.lit(0)))
+    )
+    bad = parsed.where(F.col("reason").isNotNull())
+    line = (F.col("offset") + F.col("position") - F.col("first") + 1).alias("line")
+    return bad.join(F.broadcast(pieces), on=["file", "block"], how="inner").select(
+        *(line if field.name == "line" else F.col(field.name) for field in QUARANTINE.fields)
+    )
+
+
+def _reason() -> Column:
+    kind, op = F.col("record.k"), F.col("record.op")
+    is_state = kind == Kind.STATE.value
+    unread = F.col("record").isNull() | F.col(f"record.{_CORRUPT}").isNotNull()
+    no_text = F.regexp_extract("text", _NO_TEXT, 1)
+    checks = [
+        (unread & F.try_parse_json("text").isNull(), "no JSON"),
+        (unread & ~F.ltrim("text").startswith("{"), "no JSON object"),
+        (unread, "a number is missing where one belongs"),
+        (F.col("text").rlike(_NO_TEXT), F.concat(no_text, F.lit(" is no text"))),
+        *((F.col(f"record.{name}").isNull(), f"{name} is missing") for name in REQUIRED),
+        (~kind.isin([kind.value for kind in Kind]), "k is no kind of record"),
+        (
+            is_state & (op.isNull() | ~op.isin(_STATE_OPS)),
+            "op is neither step nor refused",
+        ),
+        *(
+            (is_state & F.col(f"record.{name}").isNull(), f"{name} is missing")
+            for name in ("machine", "key", "cause")
+        ),
+        *(
+            (
+                is_state & (op == Op.STEP.value) & F.col(f"record.{name}").isNull(),
+                f"{name} is missing",
+            )
+            for name in ("old", "new")
+        ),
+    ]
+    reason = F.lit(None).cast("string")
+    for broken, words in reversed(checks):
+        said = F.lit(words) if isinstance(words, str) else words
+        reason = F.when(broken, said).otherwise(reason)
+    return reason
+
+
+_STATE_OPS: Final = [Op.STEP.value, Op.REFUSED.value]

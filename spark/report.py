@@ -1,0 +1,138 @@
+"""Findings as files: report.html, summary.json, a drawing per machine."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, final
+
+import attrs
+
+from fsm.catalogue import MACHINES
+from fsm.draw import svg
+from spark.findings import Broken, Findings, MachineUse, NodeFindings, Told
+from spark.page import page
+from spark.words import machine_line, node_line
+from specs.jsonvalue import JsonObject
+
+__all__ = ["Report", "verdict_object", "violation_objects", "write_report"]
+
+VERDICT_SCHEMA: Final = "protofly.verdict/1"
+"""Shape of the verdict object."""
+
+VIOLATION_SCHEMA: Final = "protofly.violation/1"
+"""Shape of the object for the first violation of a claim."""
+
+
+@final
+@attrs.frozen
+class Report:
+    """Where a report lies.
+
+    Attributes:
+        html: The page.
+        summary: The verdict object, as a file.
+        drawings: By machine.
+    """
+
+    html: Path
+    summary: Path
+    drawings: dict[str, Path]
+
+
+def write_report(findings: Findings, directory: Path) -> Report:
+    """Write all files into `directory`, made if it is not there.
+
+    Raises:
+        LayoutError: There is nothing to lay out drawings with.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    drawn = dict(_drawings(findings))
+    drawings = {name: directory / f"{name}.svg" for name in drawn}
+    report = Report(directory / "report.html", directory / "summary.json", drawings)
+    for name, path in drawings.items():
+        path.write_text(drawn[name], encoding="utf-8")
+    report.html.write_text(page(findings, drawn), encoding="utf-8")
+    summary = verdict_object(findings, report) | {"first": violation_objects(findings)}
+    report.summary.write_text(json.dumps(summary, indent=2) + "\n", encoding="utf-8")
+    return report
+
+
+def _drawings(findings: Findings) -> Iterator[tuple[str, str]]:
+    for machine in findings.machines:
+        if table := MACHINES.get(machine.machine):
+            weights = {(row.old, row.cause): times for row, times in machine.used.items()}
+            yield machine.machine, svg(table, weights)
+
+
+def verdict_object(findings: Findings, report: Report | None = None) -> JsonObject:
+    """The verdict, with every figure, as one JSON object."""
+    verdict: JsonObject = {
+        "schema": VERDICT_SCHEMA,
+        "verdict": findings.verdict.value,
+        "events": findings.events,
+        "entities": findings.entities,
+        "violations": findings.violations,
+        "quarantined": findings.quarantined,
+        "by_claim": dict(findings.by_claim),
+        "nodes": [_node(node) for node in findings.nodes],
+        "machines": [_machine(machine) for machine in findings.machines],
+    }
+    if report is not None:
+        drawings: JsonObject = {name: str(path) for name, path in report.drawings.items()}
+        verdict["report"] = {"html": str(report.html), "drawings": drawings}
+    return verdict
+
+
+def violation_objects(findings: Findings) -> list[JsonObject]:
+    """The first violation of each claim, as JSON objects."""
+    return [_violation(broken) for broken in findings.first]
+
+
+def _node(node: NodeFindings) -> JsonObject:
+    return {
+        "node": node.node,
+        "run": node.run,
+        "verdict": node.verdict.value,
+        "records": node.records,
+        "missing": node.missing,
+        "doubled": node.doubled,
+        "quarantined": node.quarantined,
+        "violations": node.violations,
+        "flaws": [flaw.value for flaw in sorted(node.flaws)],
+        "line": node_line(node),
+    }
+
+
+def _machine(machine: MachineUse) -> JsonObject:
+    return {
+        "machine": machine.machine,
+        "steps": machine.steps,
+        "entities": machine.entities,
+        "violations": machine.violations,
+        "never": [{"old": row.old, "cause": row.cause, "new": row.new} for row in machine.never],
+        "dwell_s": {
+            one.state: {"stays": one.stays, "median": one.median, "p95": one.p95}
+            for one in machine.dwells
+        },
+        "line": machine_line(machine),
+    }
+
+
+def _violation(broken: Broken) -> JsonObject:
+    return {
+        "schema": VIOLATION_SCHEMA,
+        "claim": broken.claim,
+        "run": broken.run,
+        "node": broken.node,
+        "machine": broken.machine,
+        "key": broken.key,
+        "actor": broken.actor,
+        "why": broken.why,
+        "expected": broken.expected,
+        "record": _told(broken.record),
+        "before": [_told(told) for told in broken.before],
+    }
+
+
+def _told(told: Told) -> JsonObject:
+    return {"ln": told.ln, "t": told.t, "old": told.old, "cause": told.cause, "new": told.new}

@@ -1,0 +1,75 @@
+"""One validation from start to end: start Spark, judge, write the report."""
+
+import json
+from pathlib import Path
+from typing import final
+
+import attrs
+
+from fsm.trace_line import Verdict
+from spark.findings import Findings, Quarantine
+from spark.pipeline import validate
+from spark.report import Report, verdict_object, violation_objects, write_report
+from spark.session import open_session
+from spark.words import summary
+
+__all__ = ["Order", "Outcome", "Quarantine", "run"]
+
+
+@final
+@attrs.frozen(kw_only=True)
+class Order:
+    """What to judge, and how.
+
+    Attributes:
+        traces: Run directories, node directories or files; whatever Spark reads.
+        report: Where the report goes; None: nobody wants one.
+        master: Which cluster; None: this machine, or what `spark-submit` says.
+        quarantine: Whether lines that are no records make the verdict incomplete.
+    """
+
+    traces: tuple[str, ...]
+    report: Path | None = None
+    master: str | None = None
+    quarantine: Quarantine = Quarantine.COUNTS
+
+
+@final
+@attrs.frozen
+class Outcome:
+    """What came of an order: the findings, and where their report lies."""
+
+    findings: Findings
+    report: Report | None
+
+    @property
+    def is_conformant(self) -> bool:
+        """Whether every claim is kept and the traces tell all."""
+        return self.findings.verdict is Verdict.CONFORMANT
+
+    def as_text(self) -> list[str]:
+        """Lines for people."""
+        lines = summary(self.findings)
+        if self.report is not None:
+            lines.append(f"report {self.report.html}")
+            lines += [f"drawing {path}" for path in self.report.drawings.values()]
+        return lines
+
+    def as_json(self) -> list[str]:
+        """One JSON object per line: the first violation of each claim, then the verdict."""
+        told = [*violation_objects(self.findings), verdict_object(self.findings, self.report)]
+        return [json.dumps(one, separators=(",", ":")) for one in told]
+
+
+def run(order: Order) -> Outcome:
+    """Carry out an order.
+
+    Raises:
+        JavaMissingError: There is no Java that Spark supports.
+        TraceMissingError: There is no trace at a path.
+        LayoutError: A report is wanted and there is nothing to lay out drawings with.
+    """
+    with open_session(order.master) as session:
+        findings = validate(session, order.traces, order.quarantine, order.report)
+    report = None if order.report is None else write_report(findings, order.report)
+    return Outcome(findings, report)

@@ -1,0 +1,76 @@
+"""The shapes of DataFrames; that of a record is derived, so that it cannot drift."""
+
+from typing import Final, get_args, get_type_hints
+
+import attrs
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DoubleType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+)
+
+from specs.trace import Fact, Stamp
+
+__all__ = ["ENTITY", "QUARANTINE", "REQUIRED", "TRACE", "VIOLATION"]
+
+
+def _type_of(hint: object) -> DataType:
+    kinds = [kind for kind in (get_args(hint) or (hint,)) if isinstance(kind, type)]
+    if any(issubclass(kind, float) for kind in kinds):
+        return DoubleType()
+    if any(issubclass(kind, int) for kind in kinds):
+        return LongType()
+    return StringType()
+
+
+def _fields_of(record: type[Fact] | type[Stamp]) -> list[StructField]:
+    hints = get_type_hints(record)
+    names = [field.name for field in attrs.fields(record)]
+    return [StructField(name.rstrip("_"), _type_of(hints[name])) for name in names]
+
+
+TRACE: Final = StructType(_fields_of(Stamp) + _fields_of(Fact))
+"""A record: the stamp, then what happened. Every field may be absent."""
+
+REQUIRED: Final = (*(field.name for field in attrs.fields(Stamp)), "k")
+"""Fields that no record may lack."""
+
+ENTITY: Final = ("run", "node", "machine", "key")
+"""What tells entities apart."""
+
+_STEP: Final = StructType(
+    [
+        StructField("ln", LongType()),
+        StructField("t", DoubleType()),
+        StructField("old", StringType()),
+        StructField("cause", StringType()),
+        StructField("new", StringType()),
+    ]
+)
+
+VIOLATION: Final = StructType(
+    [
+        StructField("claim", StringType()),
+        *(StructField(name, StringType()) for name in ENTITY),
+        *_STEP.fields,
+        StructField("actor", StringType()),
+        StructField("why", StringType()),
+        StructField("expected", StringType()),
+        StructField("before", ArrayType(_STEP)),
+    ]
+)
+"""A record that breaks a claim, and the entity's records before it, oldest first."""
+
+QUARANTINE: Final = StructType(
+    [
+        StructField("file", StringType()),
+        StructField("line", LongType()),
+        StructField("reason", StringType()),
+        StructField("text", StringType()),
+    ]
+)
+"""A line that is no record."""

@@ -1,0 +1,65 @@
+"""What each entity went through: its records in order, each beside what came before.
+
+One shuffle by entity; everything the claims and figures need is a column afterwards.
+"""
+
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as F
+
+from spark.schemas import ENTITY
+from spark.tables import Tables
+from specs.trace import Kind, Op
+
+__all__ = ["tell_stories"]
+
+_TOLD: Final = (*ENTITY, "ln", "t", "actor", "op", "old", "cause", "why")
+
+
+def tell_stories(records: DataFrame, nodes: DataFrame, tables: Tables) -> DataFrame:
+    """Put the state records of each entity in order.
+
+    Args:
+        records: Rows of TRACE.
+        nodes: What `spark.nodes.judge_nodes` returns.
+        tables: The declared machines.
+
+    Returns:
+        A row per state record: ENTITY, ln, t, actor, op, old, cause, new, why; `before`
+        and `before_ln` of the entity's step before (null: none), `next_t` of the one
+        after, `last` (its last step); `target` the table's row leads to (null: no row),
+        `rest` (null: unknown machine), `rests` and `before_rests` (whether new and
+        before may end); `ended` (whether the node's trace has its end).
+    """
+    states = records.where(F.col("k") == Kind.STATE.value)
+    refused = states.where(F.col("op") == Op.REFUSED.value).select(*_TOLD)
+    steps = states.where(F.col("op") == Op.STEP.value).select(*_TOLD, "new", *_neighbours())
+    told = steps.unionByName(refused, allowMissingColumns=True)
+    ended = nodes.select("run", "node", "ended")
+    return _beside_tables(told, tables).join(F.broadcast(ended), on=["run", "node"], how="left")
+
+
+def _neighbours() -> list[Column]:
+    by_number = [F.col(name).asc_nulls_first() for name in ("ln", "op", "old", "new", "cause")]
+    in_order = Window.partitionBy(*ENTITY).orderBy(*by_number)
+    return [
+        F.lag("new").over(in_order).alias("before"),
+        F.lag("ln").over(in_order).alias("before_ln"),
+        F.lead("t").over(in_order).alias("next_t"),
+        F.lead("ln").over(in_order).isNull().alias("last"),
+    ]
+
+
+def _beside_tables(states: DataFrame, tables: Tables) -> DataFrame:
+    rest = tables.ends.select("machine", F.col("state").alias("new"), F.expr("true").alias("rests"))
+    before_rest = tables.ends.select(
+        "machine", F.col("state").alias("before"), F.expr("true").alias("before_rests")
+    )
+    return (
+        states.join(F.broadcast(tables.machines), on="machine", how="left")
+        .join(F.broadcast(tables.transitions), on=["machine", "old", "cause"], how="left")
+        .join(F.broadcast(rest), on=["machine", "new"], how="left")
+        .join(F.broadcast(before_rest), on=["machine", "before"], how="left")
+        .fillna(value=False, subset=["rests", "before_rests"])
+    )

@@ -1,0 +1,103 @@
+"""Findings in words that people read: in the report, on the terminal."""
+
+from typing import Final
+
+from fsm.trace_line import Claim, Flaw, Verdict
+from spark.findings import Findings, MachineUse, NodeFindings, Row
+
+__all__ = ["CLAIM", "VERDICT", "count", "duration", "machine_line", "node_line", "row_name"]
+__all__ += ["summary"]
+
+CLAIM: Final = {
+    Claim.DECLARED_STEP: "Every step is a row of its machine's table.",
+    Claim.STARTS_AT_INITIAL: "The first step of every entity is its creation.",
+    Claim.NO_GAP_BETWEEN_STEPS: "Every step leaves the state the step before it entered.",
+    Claim.ENDS_AT_REST: "When its process ends orderly, every entity is in a state that may end.",
+    Claim.REFUSED_STEP: "Nothing undeclared is asked of an entity.",
+    Claim.UNKNOWN_MACHINE: "Every machine in the trace is declared.",
+}
+"""What each claim says."""
+
+VERDICT: Final = {
+    Verdict.CONFORMANT: "Everything the traces tell keeps every claim, and they tell all.",
+    Verdict.VIOLATIONS: "At least one record breaks a claim.",
+    Verdict.INCOMPLETE: "No record breaks a claim, but the traces do not tell all.",
+}
+"""What each verdict means."""
+
+_FLAW: Final = {
+    Flaw.NO_START: "does not begin with its start",
+    Flaw.NO_END: "has no end: the process was killed, or still runs",
+    Flaw.DROPPED: "had to drop records",
+}
+
+_MINUTE: Final = 60.0
+_SECOND: Final = 1.0
+
+
+def count(number: int, noun: str) -> str:
+    """A number of things: `1,200 steps`."""
+    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+    return f"{number:,} {noun if number == 1 else plural}"
+
+
+def duration(seconds: float) -> str:
+    """A time in the unit that suits it: `3.2 ms`, `1.50 s`, `2 min 5 s`."""
+    if seconds < _SECOND:
+        return f"{seconds * 1000:.1f} ms"
+    if seconds < _MINUTE:
+        return f"{seconds:.2f} s"
+    return f"{seconds // _MINUTE:.0f} min {seconds % _MINUTE:.0f} s"
+
+
+def row_name(row: Row) -> str:
+    """A row of a table on one line."""
+    return f"{row.old} -> {row.new} ({row.cause})"
+
+
+def node_line(node: NodeFindings) -> str:
+    """What is wrong with a node's trace, or how long it is."""
+    if not node.records:
+        return "has no record at all"
+    flaws = [_FLAW[flaw] for flaw in Flaw if flaw in node.flaws and flaw in _FLAW]
+    if node.missing:
+        flaws.append(f"lacks {count(node.missing, 'record')}")
+    if node.doubled:
+        flaws.append(f"has {count(node.doubled, 'record')} twice")
+    if node.quarantined:
+        flaws.append(f"has {count(node.quarantined, 'line')} that cannot be read")
+    if node.violations:
+        flaws.append(f"has {count(node.violations, 'violation')}")
+    return "; ".join(flaws) or "tells all"
+
+
+def machine_line(machine: MachineUse) -> str:
+    """How much a machine was used, and what of it never."""
+    used = f"{count(machine.steps, 'step')} of {count(machine.entities, 'entity')}"
+    never = [row_name(row) for row in machine.never]
+    if not machine.used:
+        return f"{used}; it is not declared"
+    if not never:
+        return f"{used}; every declared transition was exercised"
+    return f"{used}; never exercised: {', '.join(never)}"
+
+
+def summary(findings: Findings) -> list[str]:
+    """Findings as lines for a terminal, the verdict first."""
+    found = findings
+    lines = [
+        (
+            f"{found.verdict}: {count(found.events, 'event')}, {count(found.entities, 'entity')}, "
+            f"{count(found.violations, 'violation')}, {count(found.quarantined, 'line')} quarantined"
+        )
+    ]
+    lines += [f"node {node.node}: {node.verdict}, {node_line(node)}" for node in found.nodes]
+    lines += [f"machine {one.machine}: {machine_line(one)}" for one in found.machines]
+    lines += [
+        f"first {broken.claim}: record {broken.record.ln} of {broken.node}, {broken.machine} "
+        f"{broken.key}: {broken.record.old} -> {broken.record.new} by {broken.record.cause}, "
+        f"expected {broken.expected}"
+        for broken in found.first
+    ]
+    lines += [f"quarantined {bad.file}:{bad.line}: {bad.reason}" for bad in found.bad_lines]
+    return lines
