@@ -16,25 +16,8 @@ from enum import Enum
 from typing import Final, assert_never, final
 
 from fsm.catalogue import MACHINES
-from fsm.cores.stub_events import (
-    Ask,
-    ConnectAsked,
-    Dial,
-    DialFailed,
-    Dialled,
-    DisconnectAsked,
-    Effect,
-    Ended,
-    HangUp,
-    Heard,
-    Input,
-    LinkLost,
-    Method,
-    SendAsked,
-    SessionAnswered,
-    TimePassed,
-    Written,
-)
+from fsm.cores import stub_events as ev
+from fsm.cores.backoff import Backoff
 from fsm.cores.stub_outbox import StubOutbox, refused
 from fsm.engine import Entity
 from fsm.machines.stub_connection import State, Trigger
@@ -44,7 +27,6 @@ from specs.limits import (
     PING_PERIOD,
     PONG_TIMEOUT,
     RECONNECT_BASE,
-    RECONNECT_TRIES,
     STUB_QUEUE,
 )
 from specs.message import Message
@@ -96,7 +78,7 @@ class StubClientCore:
         self._phase = _Phase.IDLE
         self._outbox = StubOutbox()
         self._token: str | None = None
-        self._tries = 0
+        self._backoff = Backoff()
         self._until = math.inf
         self._give_up = math.inf
         self._tried = -math.inf
@@ -112,7 +94,7 @@ class StubClientCore:
         """How many messages wait for the session."""
         return len(self._outbox)
 
-    def begin(self) -> list[Effect]:
+    def begin(self) -> list[ev.Effect]:
         """Take the constructor's step."""
         return [self._entity.step(Trigger.CONSTRUCTED)]
 
@@ -120,52 +102,39 @@ class StubClientCore:
         """Return when `TimePassed` is due."""
         return min(self._until, self._give_up)
 
-    def feed(self, happened: Input, now: float) -> list[Effect]:
+    def feed(self, happened: ev.Input, now: float) -> list[ev.Effect]:
         """Take what happened and return what is to be done, in order."""
         match happened:
-            case SendAsked(message):
+            case ev.SendAsked(message):
                 return self._send(message, now)
-            case Heard():
+            case ev.Heard():
                 return self._heard(now)
-            case Written(count):
+            case ev.Written(count):
                 self._outbox.written(count)
                 return []
-            case DisconnectAsked():
+            case ev.DisconnectAsked():
                 return self._disconnect(now)
-            case (
-                ConnectAsked()
-                | Dialled()
-                | DialFailed()
-                | LinkLost()
-                | SessionAnswered()
-                | TimePassed()
-            ):
-                return self._link(happened, now)
             case _:
-                assert_never(happened)
+                return self._link(happened, now)
 
-    def _link(
-        self,
-        happened: ConnectAsked | Dialled | DialFailed | LinkLost | SessionAnswered | TimePassed,
-        now: float,
-    ) -> list[Effect]:
+    def _link(self, happened: ev.LinkInput, now: float) -> list[ev.Effect]:
         match happened:
-            case ConnectAsked():
+            case ev.ConnectAsked():
                 return self._connect(now)
-            case Dialled():
+            case ev.Dialled():
                 return self._dialled(now)
-            case DialFailed(why) | LinkLost(why):
+            case ev.DialFailed(why) | ev.LinkLost(why):
                 return self._lost(why, now)
-            case SessionAnswered():
+            case ev.SessionAnswered():
                 return self._session(happened, now)
-            case TimePassed():
+            case ev.TimePassed():
                 return self._time(now)
             case _:
                 assert_never(happened)
 
     # ---- messages
 
-    def _send(self, message: Message, now: float) -> list[Effect]:
+    def _send(self, message: Message, now: float) -> list[ev.Effect]:
         if self._phase in _TALKING:
             return self._outbox.write(message)
         if self._phase in {_Phase.ENDED, _Phase.CLOSING} or self.state is State.FAILED:
@@ -177,79 +146,79 @@ class StubClientCore:
         return [*self._outbox.wait(message), *self._connect(now)]
 
     def _is_hopeless(self, now: float) -> bool:
-        return self._tries >= RECONNECT_TRIES and now < self._tried + RECONNECT_BASE
+        return self._backoff.is_over and now < self._tried + RECONNECT_BASE
 
     # ---- link and session
 
-    def _connect(self, now: float) -> list[Effect]:
+    def _connect(self, now: float) -> list[ev.Effect]:
         if self._phase is _Phase.IDLE:
             self._give_up = now + OPEN_TIMEOUT
             return [self._entity.step(Trigger.CONNECT), *self._dial(now)]
-        if self._phase is _Phase.PAUSED and self._tries >= RECONNECT_TRIES:
+        if self._phase is _Phase.PAUSED and self._backoff.is_over:
             return self._dial(now)
         return []
 
-    def _dial(self, now: float) -> list[Effect]:
+    def _dial(self, now: float) -> list[ev.Effect]:
         self._phase = _Phase.DIALLING
         self._until = math.inf
         self._tried = now
-        self._tries += 1
-        return [Dial()]
+        self._backoff.attempt()
+        return [ev.Dial()]
 
-    def _dialled(self, now: float) -> list[Effect]:
+    def _dialled(self, now: float) -> list[ev.Effect]:
         if self._phase is not _Phase.DIALLING:
-            return [HangUp()]
+            return [ev.HangUp()]
         self._phase = _Phase.OPENING
         self._until = now + OPEN_TIMEOUT
         return [self._ask_session()]
 
-    def _ask_session(self) -> Ask:
+    def _ask_session(self) -> ev.Ask:
         if self._token is None:
-            return Ask(Method.OPEN)
-        return Ask(Method.RE_OPEN, self._token)
+            return ev.Ask(ev.Method.OPEN)
+        return ev.Ask(ev.Method.RE_OPEN, self._token)
 
-    def _session(self, answer: SessionAnswered, now: float) -> list[Effect]:
+    def _session(self, answer: ev.SessionAnswered, now: float) -> list[ev.Effect]:
         if answer.code < FIRST_FINAL:
             return []
         match answer.method:
-            case Method.OPEN | Method.RE_OPEN if self._phase is _Phase.OPENING:
+            case ev.Method.OPEN | ev.Method.RE_OPEN if self._phase is _Phase.OPENING:
                 return self._opened(answer, now)
-            case Method.CLOSE if self._phase is _Phase.CLOSING:
+            case ev.Method.CLOSE if self._phase is _Phase.CLOSING:
                 return self._end("closed")
             case _:
                 return self._heard(now)
 
-    def _opened(self, answer: SessionAnswered, now: float) -> list[Effect]:
+    def _opened(self, answer: ev.SessionAnswered, now: float) -> list[ev.Effect]:
         if answer.code <= LAST_SUCCESS:
             return self._live(answer, now)
-        if answer.method is Method.RE_OPEN and answer.code in _FORGOTTEN:
+        if answer.method is ev.Method.RE_OPEN and answer.code in _FORGOTTEN:
             self._token = None
             self._until = now + OPEN_TIMEOUT
             return [self._ask_session()]
         why = answer.why or f"the node answered {answer.code}"
         if self.state is State.IN_PROGRESS and answer.code in _HOPELESS:
-            return [HangUp(), *self._fail(why)]
-        return [HangUp(), *self._lost(why, now)]
+            return [ev.HangUp(), *self._fail(why)]
+        return [ev.HangUp(), *self._lost(why, now)]
 
-    def _live(self, answer: SessionAnswered, now: float) -> list[Effect]:
+    def _live(self, answer: ev.SessionAnswered, now: float) -> list[ev.Effect]:
         self._phase = _Phase.OPEN
         self._until = now + PING_PERIOD
         self._give_up = math.inf
-        self._tries = 0
-        if answer.method is Method.OPEN:
+        self._backoff.succeed()
+        if answer.method is ev.Method.OPEN:
             self.sessions += 1
         self._token = answer.token or self._token
         first = self.state is State.IN_PROGRESS
         trigger = Trigger.ESTABLISHED if first else Trigger.REESTABLISHED
         return [self._entity.step(trigger), *self._outbox.flush()]
 
-    def _heard(self, now: float) -> list[Effect]:
+    def _heard(self, now: float) -> list[ev.Effect]:
         if self._phase in _TALKING:
             self._phase = _Phase.OPEN
             self._until = now + PING_PERIOD
         return []
 
-    def _lost(self, why: str, now: float) -> list[Effect]:
+    def _lost(self, why: str, now: float) -> list[ev.Effect]:
         match self._phase:
             case _Phase.CLOSING:
                 return self._end(why)
@@ -258,26 +227,20 @@ class StubClientCore:
             case _:
                 return self._pause(why, now)
 
-    def _pause(self, why: str, now: float) -> list[Effect]:
-        effects: list[Effect] = []
+    def _pause(self, why: str, now: float) -> list[ev.Effect]:
+        effects: list[ev.Effect] = []
         if self.state is State.LIVE:
             effects.append(self._entity.step(Trigger.CLOSED, why))
             effects += self._outbox.keep()
         self._phase = _Phase.PAUSED
-        self._until = now + self._pause_length()
+        self._until = now + self._backoff.pause(self._jitter())
         if self.state is State.IN_PROGRESS and self._until >= self._give_up:
             return [*effects, *self._fail(why)]
-        if self._tries >= RECONNECT_TRIES:
+        if self._backoff.is_over:
             effects += self._outbox.refuse(why)
         return effects
 
-    def _pause_length(self) -> float:
-        if self._tries == 0:
-            return 0.0
-        doublings = min(self._tries, RECONNECT_TRIES) - 1
-        return RECONNECT_BASE * 2.0**doublings * (0.5 + self._jitter() / 2)
-
-    def _fail(self, why: str) -> list[Effect]:
+    def _fail(self, why: str) -> list[ev.Effect]:
         self._phase = _Phase.ENDED
         self._until = self._give_up = math.inf
         step = self._entity.step(Trigger.ESTABLISH_FAILED, why)
@@ -285,39 +248,39 @@ class StubClientCore:
 
     # ---- time and the end
 
-    def _time(self, now: float) -> list[Effect]:
+    def _time(self, now: float) -> list[ev.Effect]:
         if now >= self._give_up:
-            return [HangUp(), *self._fail("no session in time")]
+            return [ev.HangUp(), *self._fail("no session in time")]
         return self._due(now) if now >= self._until else []
 
-    def _due(self, now: float) -> list[Effect]:
+    def _due(self, now: float) -> list[ev.Effect]:
         match self._phase:
             case _Phase.PAUSED:
                 return self._dial(now)
             case _Phase.OPEN:
                 self._phase = _Phase.PINGING
                 self._until = now + PONG_TIMEOUT
-                return [Ask(Method.PING)]
+                return [ev.Ask(ev.Method.PING)]
             case _Phase.PINGING:
-                return [HangUp(), *self._lost("a ping was not answered", now)]
+                return [ev.HangUp(), *self._lost("a ping was not answered", now)]
             case _Phase.OPENING:
-                return [HangUp(), *self._lost("no session in time", now)]
+                return [ev.HangUp(), *self._lost("no session in time", now)]
             case _:
                 return self._end("no answer to the close")
 
-    def _disconnect(self, now: float) -> list[Effect]:
+    def _disconnect(self, now: float) -> list[ev.Effect]:
         if self._phase in _TALKING:
             self._phase = _Phase.CLOSING
             self._until = now + GOODBYE_TIMEOUT
-            return [Ask(Method.CLOSE)]
+            return [ev.Ask(ev.Method.CLOSE)]
         if self._phase is _Phase.CLOSING:
             return []
         return self._end("disconnect")
 
-    def _end(self, why: str) -> list[Effect]:
+    def _end(self, why: str) -> list[ev.Effect]:
         self._phase = _Phase.ENDED
         self._until = self._give_up = math.inf
-        effects: list[Effect] = [HangUp()]
+        effects: list[ev.Effect] = [ev.HangUp()]
         match self.state:
             case State.LIVE:
                 effects.append(self._entity.step(Trigger.CLOSED, why))
@@ -328,4 +291,4 @@ class StubClientCore:
                 effects.append(self._entity.step(Trigger.CONNECT_IMPOSSIBLE, why))
             case _:
                 pass
-        return [*effects, *self._outbox.refuse("the stub is closed"), Ended()]
+        return [*effects, *self._outbox.refuse("the stub is closed"), ev.Ended()]

@@ -22,6 +22,7 @@ __all__ = [
     "HangUp",
     "Heard",
     "Input",
+    "LinkInput",
     "LinkLost",
     "Method",
     "Queued",
@@ -124,18 +125,10 @@ class TimePassed:
     """The deadline may have passed."""
 
 
-Input: TypeAlias = (
-    SendAsked
-    | ConnectAsked
-    | DisconnectAsked
-    | Dialled
-    | DialFailed
-    | LinkLost
-    | SessionAnswered
-    | Heard
-    | Written
-    | TimePassed
-)
+LinkInput: TypeAlias = ConnectAsked | Dialled | DialFailed | LinkLost | SessionAnswered | TimePassed
+"""What moves link and session."""
+
+Input: TypeAlias = LinkInput | SendAsked | DisconnectAsked | Heard | Written
 
 
 # ---- effects

@@ -1,0 +1,289 @@
+"""The registry's table of P2P links, one entry per remote runtime (REG-04, RES-05..12).
+
+An entry is written before anything is awaited, so that one set-up is under way per
+remote runtime (RES-07, I-P7). Only the stubs' status events move its status (C-19).
+On the handler side `live` is preceded by the listeners of the link (I-P17). A lost
+link keeps its entry and its entities, and the requester is told to reconnect; when the
+tries are over, or on `failed`, everything that belongs to the entry goes.
+"""
+
+import math
+from collections.abc import Iterable
+from enum import Enum
+from typing import Final, final
+
+import attrs
+
+from fsm.cores.effects import RowChanged
+from fsm.cores.p2p_glare import own_request_wins
+from fsm.cores.resolve_effects import (
+    Connect,
+    Deploy,
+    Disconnect,
+    Effect,
+    RegisterLink,
+    RemovePath,
+    RequesterPlan,
+    RoutesChanged,
+    SetPath,
+    Undeploy,
+    UnregisterLink,
+)
+from fsm.cores.resolve_inputs import StatusSeen
+from fsm.machines.p2p_connection import State
+from specs.limits import (
+    DIAL_TIMEOUT,
+    RECONNECT_BASE,
+    RECONNECT_TRIES,
+    RETRY_COOL_DOWN,
+    SESSION_IDLE,
+)
+from specs.trace import Op
+
+__all__ = ["LinkEntry", "LinkTable", "Role"]
+
+_TABLE: Final = "p2p"
+_WRITER: Final = "registry"
+
+
+class Role(Enum):
+    """Which end of a link this runtime is."""
+
+    REQUESTER = "requester"
+    HANDLER = "handler"
+
+
+@attrs.define(slots=True)
+class LinkEntry:
+    """One remote runtime.
+
+    Attributes:
+        stub: The own P2P stub: PQ, or PH.
+        link: The link's address: PQ, or PC once the handler has named it.
+        url: What routes to it; None until it was live once.
+        plan: How a requester is deployed; None on the handler side.
+        entities: What is known to live there (I-R8).
+        until: When its next timer is due.
+    """
+
+    remote: str
+    role: Role
+    stub: str
+    link: str
+    plan: RequesterPlan | None = None
+    status: State = State.CREATED
+    url: str | None = None
+    entities: set[str] = attrs.field(factory=set)
+    tries: int = 0
+    until: float = math.inf
+
+    @property
+    def is_live(self) -> bool:
+        """Whether messages may go by it."""
+        return self.status is State.LIVE and self.url is not None
+
+    @property
+    def is_pending(self) -> bool:
+        """Whether we asked for it and it is being set up: two such make a glare."""
+        setting_up = self.status in {State.CREATED, State.IN_PROGRESS}
+        return self.role is Role.REQUESTER and setting_up
+
+
+@final
+class LinkTable:
+    """Which remote runtime is reached by which link."""
+
+    def __init__(self, runtime: str) -> None:
+        self._runtime = runtime
+        self._entries: dict[str, LinkEntry] = {}
+        self._remote_of: dict[str, str] = {}
+        self._cooling: dict[str, float] = {}
+        self._minted = 0
+
+    def entries(self) -> tuple[LinkEntry, ...]:
+        """Return all entries."""
+        return tuple(self._entries.values())
+
+    def live_link(self, entity: str) -> str | None:
+        """Return the live link to an entity or to a part of a remote runtime."""
+        remote = self._remote_of.get(entity, entity)
+        entry = self._entries.get(remote)
+        return entry.url if entry is not None and entry.is_live else None
+
+    def is_bound(self, entity: str) -> bool:
+        """Say whether it is known on which remote runtime an entity lives."""
+        return entity in self._remote_of
+
+    def bind(self, entity: str, remote: str) -> list[Effect]:
+        """Note where an entity lives; it moves if it lived elsewhere."""
+        entry = self._entries.get(remote)
+        if entry is None or self._remote_of.get(entity) == remote:
+            return []
+        former = self._entries.get(self._remote_of.get(entity, ""))
+        if former is not None:
+            former.entities.discard(entity)
+        self._remote_of[entity] = remote
+        entry.entities.add(entity)
+        return [_changed(Op.UPD, entry), *([RoutesChanged()] if entry.is_live else [])]
+
+    def bind_heard(self, entity: str, link: str) -> list[Effect]:
+        """Note that an entity was heard over a link."""
+        found = self._by_link(link)
+        return [] if found is None else self.bind(entity, found.remote)
+
+    # ---- requester side
+
+    def plan(self, plan: RequesterPlan, now: float) -> list[Effect]:
+        """Begin a set-up, unless one exists or failed a moment ago (RES-10, I-P7)."""
+        if plan.remote in self._entries or now < self._cooling.get(plan.remote, -math.inf):
+            return []
+        self._minted += 1
+        url = f"{self._runtime}/p2prequester/{self._minted}"
+        entry = LinkEntry(plan.remote, Role.REQUESTER, url, url, plan)
+        self._entries[plan.remote] = entry
+        return [_changed(Op.ADD, entry), SetPath(url)]
+
+    def path_set(self, url: str, refusal: str | None, now: float) -> list[Effect]:
+        """Deploy the requester once its path is acknowledged (P2P-05, I-P10)."""
+        entry = self._by_link(url)
+        if entry is None or entry.plan is None:
+            return [RemovePath(url)]
+        if refusal is not None:
+            return self._remove(entry, now)
+        return [Deploy(url, entry.plan)]
+
+    def has_requester(self, url: str) -> bool:
+        """Say whether this is a requester of this table."""
+        entry = self._by_link(url)
+        return entry is not None and entry.role is Role.REQUESTER
+
+    def gone(self, url: str, now: float) -> list[Effect]:
+        """Take it that a stub is not there, or no longer."""
+        return [
+            effect
+            for entry in self.entries()
+            if entry.stub == url
+            for effect in self._remove(entry, now)
+        ]
+
+    # ---- status events
+
+    def status(self, seen: StatusSeen, now: float) -> list[Effect]:
+        """Take a link's status event; one of a link that is no entry's only ends it."""
+        remote, link = seen.resource, seen.link or seen.stub
+        if remote is None:
+            return []
+        entry = self._entries.get(remote)
+        value = State(seen.value)
+        if entry is not None and entry.link == link:
+            return self._moved(entry, value, now)
+        if value is State.CREATED:
+            return self._invited(remote, seen.stub, link, entry)
+        if value in {State.FAILED, State.DISCONNECTED}:
+            return self._stray_ended(seen.stub, link)
+        return []
+
+    def _invited(self, remote: str, stub: str, link: str, rival: LinkEntry | None) -> list[Effect]:
+        if rival is not None and rival.is_pending and own_request_wins(self._runtime, remote):
+            return [Disconnect(stub, remote)]
+        effects = [] if rival is None else self._replaced(rival)
+        entry = LinkEntry(remote, Role.HANDLER, stub, link)
+        if rival is not None:
+            entry.entities = rival.entities
+        self._entries[remote] = entry
+        return [*effects, _changed(Op.ADD, entry)]
+
+    def _replaced(self, entry: LinkEntry) -> list[Effect]:
+        """Let a new link take the place of an entry, which keeps its entities."""
+        effects: list[Effect] = [_changed(Op.DEL, entry), RoutesChanged()]
+        if entry.role is Role.HANDLER:
+            return [*effects, UnregisterLink(entry.link)]
+        return [*effects, Disconnect(entry.stub, entry.remote)]
+
+    @staticmethod
+    def _stray_ended(stub: str, link: str) -> list[Effect]:
+        if stub != link:
+            return [UnregisterLink(link)]
+        return [Undeploy(stub), RemovePath(stub)]
+
+    def _moved(self, entry: LinkEntry, value: State, now: float) -> list[Effect]:
+        match value:
+            case State.LIVE if entry.role is Role.HANDLER and entry.url is None:
+                return [RegisterLink(entry.link, entry.stub)]
+            case State.LIVE:
+                return self._live(entry)
+            case State.DISCONNECTED:
+                return self._disconnected(entry, now)
+            case State.FAILED:
+                return self._remove(entry, now)
+            case _:
+                entry.status = value
+                return [_changed(Op.UPD, entry)]
+
+    def registered(self, link: str, refusal: str | None, now: float) -> list[Effect]:
+        """Route to a handler's link once both listeners are there (I-P17, I-P18)."""
+        entry = self._by_link(link)
+        if entry is None:
+            return [UnregisterLink(link)]
+        if refusal is not None:
+            return [Disconnect(entry.stub, entry.remote), *self._remove(entry, now)]
+        if entry.status is State.DISCONNECTED:
+            entry.url = link
+            return []
+        return self._live(entry)
+
+    def _live(self, entry: LinkEntry) -> list[Effect]:
+        entry.url = entry.link
+        entry.status = State.LIVE
+        entry.tries = 0
+        entry.until = math.inf
+        return [_changed(Op.UPD, entry), RoutesChanged()]
+
+    def _disconnected(self, entry: LinkEntry, now: float) -> list[Effect]:
+        entry.status = State.DISCONNECTED
+        effects: list[Effect] = [_changed(Op.UPD, entry), RoutesChanged()]
+        if entry.role is Role.HANDLER:
+            entry.until = now + SESSION_IDLE
+            return effects
+        return [*effects, *self._reconnect(entry, now)]
+
+    def _reconnect(self, entry: LinkEntry, now: float) -> list[Effect]:
+        if entry.plan is None or entry.tries >= RECONNECT_TRIES:
+            return [Disconnect(entry.stub, entry.remote), *self._remove(entry, now)]
+        entry.until = now + DIAL_TIMEOUT + RECONNECT_BASE * 2.0**entry.tries
+        entry.tries += 1
+        return [Connect(entry.stub, entry.plan.handler)]
+
+    # ---- the end
+
+    def deadline(self) -> float:
+        """Return when `tick` is due."""
+        return min((entry.until for entry in self._entries.values()), default=math.inf)
+
+    def tick(self, now: float) -> list[Effect]:
+        """Try lost links again, or give them up."""
+        due = [entry for entry in self.entries() if entry.until <= now]
+        return [effect for entry in due for effect in self._reconnect(entry, now)]
+
+    def _remove(self, entry: LinkEntry, now: float) -> list[Effect]:
+        """Remove an entry with all that belongs to it (P2P-28)."""
+        del self._entries[entry.remote]
+        self._cooling[entry.remote] = now + RETRY_COOL_DOWN
+        for entity in entry.entities:
+            self._remote_of.pop(entity, None)
+        effects: list[Effect] = [_changed(Op.DEL, entry), RoutesChanged()]
+        if entry.role is Role.HANDLER:
+            return [*effects, UnregisterLink(entry.link)]
+        return [*effects, Undeploy(entry.stub), RemovePath(entry.stub)]
+
+    def _by_link(self, link: str) -> LinkEntry | None:
+        return next((entry for entry in self._entries.values() if entry.link == link), None)
+
+
+def _changed(op: Op, entry: LinkEntry) -> RowChanged:
+    entities = " ".join(_sorted(entry.entities))
+    return RowChanged(op, _TABLE, entry.remote, f"{entry.status} {entry.url} {entities}", _WRITER)
+
+
+def _sorted(names: Iterable[str]) -> list[str]:
+    return sorted(names)

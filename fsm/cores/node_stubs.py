@@ -1,0 +1,155 @@
+"""The registry's table of node stubs: one per domain, deployed once (REG-02, RES-13..15)."""
+
+import math
+from enum import StrEnum, unique
+from typing import Final, final
+
+import attrs
+
+from fsm.cores.effects import RowChanged
+from fsm.cores.intent import Intent
+from fsm.cores.resolve_effects import (
+    Deploy,
+    Effect,
+    NodePlan,
+    NoRoute,
+    PathsLost,
+    Route,
+    RoutesChanged,
+    Undeploy,
+)
+from fsm.machines.stub_connection import State
+from specs.limits import RETRY_COOL_DOWN
+from specs.reply_code import Code
+from specs.trace import Op
+
+__all__ = ["NodeStubTable"]
+
+_TABLE: Final = "stubs"
+_WRITER: Final = "registry"
+
+
+@unique
+class _Deployment(StrEnum):
+    """What the row says while the stub does not speak for itself yet."""
+
+    DEPLOYING = "deploying"
+    DEPLOYED = "deployed"
+
+
+@attrs.define(slots=True)
+class _Row:
+    """One domain's stub.
+
+    Attributes:
+        status: Of its deployment, then of its connection.
+        session: The session it last told of.
+        waiting: Who asked while it was being deployed, first come first.
+    """
+
+    url: str
+    is_deployed: bool = False
+    status: str = _Deployment.DEPLOYING
+    session: str | None = None
+    waiting: dict[tuple[str, Intent], float] = attrs.field(factory=dict)
+
+
+@final
+class NodeStubTable:
+    """Which stub leads to which domain's node."""
+
+    def __init__(self, runtime: str) -> None:
+        self._runtime = runtime
+        self._rows: dict[str, _Row] = {}
+        self._cooling: dict[str, float] = {}
+        self._minted = 0
+
+    def url(self, domain: str) -> str | None:
+        """Return the stub of a domain, if it is deployed."""
+        row = self._rows.get(domain)
+        return row.url if row is not None and row.is_deployed else None
+
+    def urls(self) -> tuple[str, ...]:
+        """Return all stubs that are deployed."""
+        return tuple(row.url for row in self._rows.values() if row.is_deployed)
+
+    def ask(
+        self, domain: str, asked: tuple[str, Intent], now: float, until: float = math.inf
+    ) -> list[Effect]:
+        """Answer with the domain's stub, now or when it is deployed.
+
+        Args:
+            domain: Whose node.
+            asked: Where to, and what for.
+            now: The time.
+            until: How long the answer may be remembered.
+        """
+        row = self._rows.get(domain)
+        if row is not None and row.is_deployed:
+            return [Route(*asked, row.url, until, f"the node of {domain}")]
+        if row is not None:
+            row.waiting[asked] = until
+            return []
+        if now < self._cooling.get(domain, -math.inf):
+            why = f"the node of {domain} could not be reached a moment ago"
+            return [NoRoute(*asked, Code.UNAVAILABLE, why)]
+        self._minted += 1
+        row = _Row(f"{self._runtime}/protostub/{self._minted}", waiting={asked: until})
+        self._rows[domain] = row
+        return [self._changed(Op.ADD, domain, row), Deploy(row.url, NodePlan(domain))]
+
+    def deployed(self, url: str) -> list[Effect]:
+        """Serve those who waited, in order (C-40)."""
+        found = self._find(url)
+        if found is None:
+            return [Undeploy(url)]
+        domain, row = found
+        row.is_deployed = True
+        if row.status == _Deployment.DEPLOYING:
+            row.status = _Deployment.DEPLOYED
+        waiting, row.waiting = row.waiting, {}
+        routes: list[Effect] = [
+            Route(*asked, url, until, f"the node of {domain}") for asked, until in waiting.items()
+        ]
+        return [self._changed(Op.UPD, domain, row), *routes]
+
+    def failed(self, url: str, why: str, now: float) -> list[Effect]:
+        """Refuse those who waited, each once; try again only after a while (STB-14)."""
+        found = self._find(url)
+        if found is None:
+            return []
+        domain, row = found
+        del self._rows[domain]
+        self._cooling[domain] = now + RETRY_COOL_DOWN
+        refusals: list[Effect] = [
+            NoRoute(*asked, Code.UNAVAILABLE, f"no stub for {domain}: {why}")
+            for asked in row.waiting
+        ]
+        return [self._changed(Op.DEL, domain, row), RoutesChanged(), *refusals]
+
+    def status(self, url: str, value: str, session: str | None, now: float) -> list[Effect]:
+        """Take what the stub says of its connection (I-S5); a removed one is not heard."""
+        found = self._find(url)
+        if found is None:
+            return []
+        domain, row = found
+        row.status = value
+        changed = self._changed(Op.UPD, domain, row)
+        if value == State.FAILED:
+            return [*self.failed(url, "it could not connect", now), Undeploy(url)]
+        if value != State.LIVE:
+            return [changed]
+        known, row.session = row.session, session
+        is_new = known is not None and known != session
+        return [changed, *([PathsLost(domain)] if is_new else [])]
+
+    def has(self, url: str) -> bool:
+        """Say whether this is a stub of this table."""
+        return self._find(url) is not None
+
+    def _find(self, url: str) -> tuple[str, _Row] | None:
+        return next(((d, row) for d, row in self._rows.items() if row.url == url), None)
+
+    @staticmethod
+    def _changed(op: Op, domain: str, row: _Row) -> RowChanged:
+        return RowChanged(op, _TABLE, domain, f"{row.url} {row.status}", _WRITER)

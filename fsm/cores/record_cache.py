@@ -1,0 +1,64 @@
+"""What the registry remembers of records read elsewhere (RES-03, REG-13)."""
+
+from collections import OrderedDict
+from typing import Final, final
+
+import attrs
+
+from specs.body import Record
+from specs.limits import NEGATIVE_CACHE, REGISTRATION_EXPIRES
+
+__all__ = ["RecordCache"]
+
+_CAPACITY: Final = 4096
+"""Records remembered; the one not asked for the longest goes first."""
+
+
+@attrs.frozen(slots=True)
+class _Entry:
+    """One answer; a record of None says that there was none."""
+
+    record: Record | None
+    until: float
+
+
+@final
+class RecordCache:
+    """Records by entity, positive until they expire, negative for a moment."""
+
+    def __init__(self) -> None:
+        self._entries: OrderedDict[str, _Entry] = OrderedDict()
+        self._asked: set[str] = set()
+
+    def is_known(self, entity: str, now: float) -> bool:
+        """Say whether the answer, even a negative one, need not be asked for."""
+        entry = self._entries.get(entity)
+        return entity in self._asked or (entry is not None and now < entry.until)
+
+    def find(self, entity: str, now: float) -> Record | None:
+        """Return the record, if one is remembered."""
+        entry = self._entries.get(entity)
+        return entry.record if entry is not None and now < entry.until else None
+
+    def ask(self, entity: str) -> None:
+        """Note that an answer is on its way (single flight, RES-13)."""
+        self._asked.add(entity)
+
+    def put(self, entity: str, record: Record | None, now: float) -> None:
+        """Remember an answer."""
+        self._asked.discard(entity)
+        life = NEGATIVE_CACHE if record is None else min(record.expires, REGISTRATION_EXPIRES)
+        self._entries[entity] = _Entry(record, now + life)
+        self._entries.move_to_end(entity)
+        if len(self._entries) > _CAPACITY:
+            self._entries.popitem(last=False)
+
+    def forget_runtime(self, runtime: str) -> None:
+        """Forget all records of a runtime: what they said did not help."""
+        gone = [e for e, entry in self._entries.items() if _is_of(entry.record, runtime)]
+        for entity in gone:
+            del self._entries[entity]
+
+
+def _is_of(record: Record | None, runtime: str) -> bool:
+    return record is not None and record.runtime == runtime

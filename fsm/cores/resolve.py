@@ -1,0 +1,208 @@
+"""How the registry finds the way to an address that has no listener here (RES-01..15).
+
+Opportunistic (C-20): the answer is the live P2P link if the entity is bound to one,
+else the message node's stub, at once; records are read and links set up beside that.
+So a message waits only for a stub of its domain that is being deployed, and never
+for P2P.
+"""
+
+from enum import Enum, unique
+from typing import assert_never, final
+
+import attrs
+
+from fsm.cores.intent import Intent, P2pWish
+from fsm.cores.link_table import LinkEntry, LinkTable
+from fsm.cores.node_stubs import NodeStubTable
+from fsm.cores.record_cache import RecordCache
+from fsm.cores.resolve_effects import Effect, NoRoute, ReadRecord, RequesterPlan, Route
+from fsm.cores.resolve_inputs import (
+    Asked,
+    Deployed,
+    DeployFailed,
+    HandlerReady,
+    HeardFrom,
+    Input,
+    LinkRegistered,
+    LocalAdded,
+    LocalRemoved,
+    PathSet,
+    RecordRead,
+    StatusSeen,
+    StubGone,
+    TimePassed,
+)
+from specs.address import domain_of, is_backend, is_below, runtime_of
+from specs.body import Record
+from specs.limits import NEGATIVE_CACHE
+from specs.reply_code import Code
+
+__all__ = ["ResolveConfig", "ResolveCore", "Topology"]
+
+
+@unique
+class Topology(Enum):
+    """Whose node a message for another domain goes to (C-49)."""
+
+    TRIANGLE = "triangle"
+    """That domain's."""
+
+    TRAPEZOID = "trapezoid"
+    """The own domain's, which sends it on."""
+
+
+@final
+@attrs.frozen(slots=True)
+class ResolveConfig:
+    """What a runtime's registry is told of its runtime.
+
+    Attributes:
+        runtime: Its address.
+        domain: Its own domain.
+        wish: Whether it wants P2P links.
+    """
+
+    runtime: str
+    domain: str
+    wish: P2pWish = P2pWish.NEVER
+    topology: Topology = Topology.TRIANGLE
+
+
+@final
+class ResolveCore:
+    """The registry's tables of stubs, links, remote records and own addresses.
+
+    Attributes:
+        handler: The own handler stub, once its path is set.
+    """
+
+    def __init__(self, config: ResolveConfig) -> None:
+        self.handler: str | None = None
+        self._config = config
+        self._stubs = NodeStubTable(config.runtime)
+        self._links = LinkTable(config.runtime)
+        self._records = RecordCache()
+        self._local: set[str] = set()
+
+    def links(self) -> tuple[LinkEntry, ...]:
+        """Return the P2P entries (P2P-18); not to be changed."""
+        return self._links.entries()
+
+    def node_stubs(self) -> tuple[str, ...]:
+        """Return the node stubs that are deployed."""
+        return self._stubs.urls()
+
+    def deadline(self) -> float:
+        """Return when `TimePassed` is due."""
+        return self._links.deadline()
+
+    def feed(self, happened: Input, now: float) -> list[Effect]:
+        """Take what happened and return what is to be done, in order."""
+        match happened:
+            case Asked(to, intent):
+                return self._asked(to, intent, now)
+            case StatusSeen():
+                return self._status(happened, now)
+            case HeardFrom() | RecordRead():
+                return self._learnt(happened, now)
+            case HandlerReady() | LocalAdded() | LocalRemoved():
+                return self._own(happened)
+            case TimePassed():
+                return self._links.tick(now)
+            case Deployed() | DeployFailed() | StubGone() | PathSet() | LinkRegistered():
+                return self._stub(happened, now)
+            case _:
+                assert_never(happened)
+
+    def _learnt(self, happened: HeardFrom | RecordRead, now: float) -> list[Effect]:
+        match happened:
+            case HeardFrom(address, link):
+                return self._links.bind_heard(runtime_of(address), link)
+            case RecordRead(entity, record):
+                self._records.put(entity, record, now)
+                return [] if record is None else self._set_up(entity, record, now)
+            case _:
+                assert_never(happened)
+
+    def _own(self, happened: HandlerReady | LocalAdded | LocalRemoved) -> list[Effect]:
+        match happened:
+            case HandlerReady(url):
+                self.handler = url
+                return []
+            case LocalAdded(address):
+                self._local.add(address)
+                return []
+            case LocalRemoved():
+                # It stays ours: whoever still writes to it is answered here.
+                return []
+            case _:
+                assert_never(happened)
+
+    def _stub(
+        self, happened: Deployed | DeployFailed | StubGone | PathSet | LinkRegistered, now: float
+    ) -> list[Effect]:
+        match happened:
+            case Deployed(url):
+                return [] if self._links.has_requester(url) else self._stubs.deployed(url)
+            case DeployFailed(url, why):
+                return [*self._links.gone(url, now), *self._stubs.failed(url, why, now)]
+            case StubGone(url):
+                return [*self._links.gone(url, now), *self._stubs.failed(url, "it crashed", now)]
+            case PathSet(url, refusal):
+                return self._links.path_set(url, refusal, now)
+            case LinkRegistered(link, refusal):
+                return self._links.registered(link, refusal, now)
+            case _:
+                assert_never(happened)
+
+    def _asked(self, to: str, intent: Intent, now: float) -> list[Effect]:
+        entity = runtime_of(to)
+        if entity in self._local or is_below(to, self._config.runtime):
+            return [NoRoute(to, intent, Code.NOT_FOUND, "target not found")]
+        if is_backend(to) or intent is Intent.NODE:
+            return self._by_node(to, intent, now)
+        link = self._links.live_link(entity)
+        if link is not None:
+            return [Route(to, intent, link, now + NEGATIVE_CACHE, "live link")]
+        return [*self._by_node(to, intent, now), *self._seek(entity, intent, now)]
+
+    def _by_node(self, to: str, intent: Intent, now: float) -> list[Effect]:
+        domain = self._config.domain
+        if self._config.topology is Topology.TRIANGLE and not to.startswith("global:"):
+            domain = domain_of(to)
+        return self._stubs.ask(domain, (to, intent), now, now + NEGATIVE_CACHE)
+
+    def _seek(self, entity: str, intent: Intent, now: float) -> list[Effect]:
+        """Look for a P2P link beside, if a request may and the runtime wants one."""
+        if intent is not Intent.REACH or self._config.wish is P2pWish.NEVER:
+            return []
+        record = self._records.find(entity, now)
+        if record is not None:
+            return self._set_up(entity, record, now)
+        if self._records.is_known(entity, now):
+            return []
+        self._records.ask(entity)
+        return [ReadRecord(entity)]
+
+    def _set_up(self, entity: str, record: Record, now: float) -> list[Effect]:
+        if record.runtime == self._config.runtime:
+            return []
+        begun = self._links.plan(plan, now) if (plan := _plan(record)) is not None else []
+        return [*begun, *self._links.bind(entity, record.runtime)]
+
+    def _status(self, seen: StatusSeen, now: float) -> list[Effect]:
+        if seen.resource is None:
+            return self._stubs.status(seen.stub, seen.value, seen.link, now)
+        effects = self._links.status(seen, now)
+        if seen.value == "failed":
+            self._records.forget_runtime(seen.resource)
+        return effects
+
+
+def _plan(record: Record) -> RequesterPlan | None:
+    """Return how to link to a record's runtime; None: it does not take links (RES-08)."""
+    if not record.p2p_handler or not record.p2p_requester:
+        return None
+    if not is_below(record.p2p_handler, record.runtime):
+        return None
+    return RequesterPlan(record.runtime, record.p2p_handler, record.p2p_requester)

@@ -1,0 +1,187 @@
+"""What the registry does about routes (RES-01..15)."""
+
+from typing import TypeAlias, final
+
+import attrs
+
+from fsm.cores.effects import RowChanged
+from fsm.cores.intent import Intent
+from specs.reply_code import Code
+
+__all__ = [
+    "Connect",
+    "Deploy",
+    "Disconnect",
+    "Effect",
+    "NoRoute",
+    "NodePlan",
+    "PathsLost",
+    "ReadRecord",
+    "RegisterLink",
+    "RemovePath",
+    "RequesterPlan",
+    "Route",
+    "RoutesChanged",
+    "SetPath",
+    "Undeploy",
+    "UnregisterLink",
+]
+
+
+@final
+@attrs.frozen(slots=True)
+class Route:
+    """The answer to `Asked`.
+
+    Attributes:
+        url: Stub or link that leads there.
+        until: How long this may be remembered if `RoutesChanged` does not come.
+        why: Half a sentence for people.
+    """
+
+    to: str
+    intent: Intent
+    url: str
+    until: float
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class NoRoute:
+    """The other answer to `Asked`: requests are refused with this, once each (RES-14)."""
+
+    to: str
+    intent: Intent
+    code: Code
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class RoutesChanged:
+    """Forget every route that was answered."""
+
+
+@final
+@attrs.frozen(slots=True)
+class NodePlan:
+    """What a node stub is deployed for."""
+
+    domain: str
+
+
+@final
+@attrs.frozen(slots=True)
+class RequesterPlan:
+    """What a P2P requester is deployed for (RES-08).
+
+    Attributes:
+        descriptor: Catalogue address of the stub, from the record's `p2pRequester`.
+    """
+
+    remote: str
+    handler: str
+    descriptor: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Deploy:
+    """Deploy a stub; answer `Deployed` or `DeployFailed`."""
+
+    url: str
+    plan: NodePlan | RequesterPlan
+
+
+@final
+@attrs.frozen(slots=True)
+class Undeploy:
+    """Remove a stub with all its listeners (STB-16); no answer is expected."""
+
+    url: str
+
+
+@final
+@attrs.frozen(slots=True)
+class ReadRecord:
+    """Read a record at the registry of its domain (M-25, I-R10); answer `RecordRead`."""
+
+    entity: str
+
+
+@final
+@attrs.frozen(slots=True)
+class SetPath:
+    """Have the own node deliver `url` here (M-03); answer `PathSet`."""
+
+    url: str
+
+
+@final
+@attrs.frozen(slots=True)
+class RemovePath:
+    """Have the own node forget `url` (M-04); no answer is expected."""
+
+    url: str
+
+
+@final
+@attrs.frozen(slots=True)
+class RegisterLink:
+    """Set the handler-side listeners of a link (M-05, I-P17); answer `LinkRegistered`."""
+
+    link: str
+    handler: str
+
+
+@final
+@attrs.frozen(slots=True)
+class UnregisterLink:
+    """Remove the Message BUS listener of a link (I-P19)."""
+
+    link: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Connect:
+    """Tell a requester to get its link back (M-11)."""
+
+    stub: str
+    handler: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Disconnect:
+    """Tell a P2P stub to end its link to a runtime (M-12)."""
+
+    stub: str
+    remote: str
+
+
+@final
+@attrs.frozen(slots=True)
+class PathsLost:
+    """The node of a domain has a new session of ours: set all paths there again."""
+
+    domain: str
+
+
+Effect: TypeAlias = (
+    Route
+    | NoRoute
+    | RoutesChanged
+    | Deploy
+    | Undeploy
+    | ReadRecord
+    | SetPath
+    | RemovePath
+    | RegisterLink
+    | UnregisterLink
+    | Connect
+    | Disconnect
+    | PathsLost
+    | RowChanged
+)

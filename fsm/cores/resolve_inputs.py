@@ -1,0 +1,160 @@
+"""What the registry is told about routes (RES-01..15)."""
+
+from typing import TypeAlias, final
+
+import attrs
+
+from fsm.cores.intent import Intent
+from specs.body import Record
+
+__all__ = [
+    "Asked",
+    "DeployFailed",
+    "Deployed",
+    "HandlerReady",
+    "HeardFrom",
+    "Input",
+    "LinkRegistered",
+    "LocalAdded",
+    "LocalRemoved",
+    "PathSet",
+    "RecordRead",
+    "StatusSeen",
+    "StubGone",
+    "TimePassed",
+]
+
+
+@final
+@attrs.frozen(slots=True)
+class Asked:
+    """A bus has no listener for `to`."""
+
+    to: str
+    intent: Intent
+
+
+@final
+@attrs.frozen(slots=True)
+class Deployed:
+    """The stub asked for by `Deploy` runs."""
+
+    url: str
+
+
+@final
+@attrs.frozen(slots=True)
+class DeployFailed:
+    """The stub asked for by `Deploy` does not run, and never will."""
+
+    url: str
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class StubGone:
+    """A stub that ran crashed, and its sandbox is gone."""
+
+    url: str
+
+
+@final
+@attrs.frozen(slots=True)
+class StatusSeen:
+    """A stub's status event (M-06, M-07, M-13).
+
+    Attributes:
+        stub: The stub it comes from.
+        value: State entered, in the machine's words.
+        resource: Remote runtime; None for a node stub.
+        link: The P2P link it is about; of a node stub, its session.
+    """
+
+    stub: str
+    value: str
+    resource: str | None = None
+    link: str | None = None
+
+
+@final
+@attrs.frozen(slots=True)
+class RecordRead:
+    """The answer to `ReadRecord`; None: no such record, or nobody answered."""
+
+    entity: str
+    record: Record | None
+
+
+@final
+@attrs.frozen(slots=True)
+class PathSet:
+    """The answer to `SetPath`: None, or why the node refused it."""
+
+    url: str
+    refusal: str | None = None
+
+
+@final
+@attrs.frozen(slots=True)
+class LinkRegistered:
+    """The answer to `RegisterLink`: None, or why the handler refused it."""
+
+    link: str
+    refusal: str | None = None
+
+
+@final
+@attrs.frozen(slots=True)
+class HeardFrom:
+    """An entity was heard over a P2P link for the first time (I-R8)."""
+
+    address: str
+    link: str
+
+
+@final
+@attrs.frozen(slots=True)
+class HandlerReady:
+    """The own handler stub is deployed and its path set (P2P-01, P2P-02)."""
+
+    url: str
+
+
+@final
+@attrs.frozen(slots=True)
+class LocalAdded:
+    """A hyperty or object of this runtime has this address."""
+
+    address: str
+
+
+@final
+@attrs.frozen(slots=True)
+class LocalRemoved:
+    """It is no more; what is sent to it is answered 404."""
+
+    address: str
+
+
+@final
+@attrs.frozen(slots=True)
+class TimePassed:
+    """The deadline may have passed."""
+
+
+Input: TypeAlias = (
+    Asked
+    | Deployed
+    | DeployFailed
+    | StubGone
+    | StatusSeen
+    | RecordRead
+    | PathSet
+    | LinkRegistered
+    | HeardFrom
+    | HandlerReady
+    | LocalAdded
+    | LocalRemoved
+    | TimePassed
+)
