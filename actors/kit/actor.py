@@ -109,6 +109,7 @@ class Actor(ABC, Generic[M]):
     me: ActorRef[M]
     _nursery: trio.Nursery | None = None
     is_finished: bool = False
+    _wake: Callable[[], None] | None = None
 
     async def start(self) -> None:
         """Get ready; runs before the first message."""
@@ -150,13 +151,22 @@ class Actor(ABC, Generic[M]):
     def finish(self) -> None:
         """End this actor, orderly, after the message in hand."""
         self.is_finished = True
+        self.wake()
 
     @final
-    def enter(self, me: ActorRef[M], nursery: trio.Nursery) -> None:
-        """Take name, handle and nursery; called by the kit before `start`."""
+    def wake(self) -> None:
+        """Look at `deadline` again: for spawned work that has moved it."""
+        if self._wake is not None:
+            self._wake()
+
+    @final
+    def enter(self, me: ActorRef[M], nursery: trio.Nursery, wake: Callable[[], None]) -> None:
+        """Take name, handle, nursery and bell; called by the kit before `start`."""
         self.name = me.name
         self.me = me
+        self.is_finished = False
         self._nursery = nursery
+        self._wake = wake
 
     @final
     def leave(self) -> None:

@@ -68,7 +68,7 @@ class Incarnation(Generic[M]):
 
     async def _live(self, actor: Actor[M], ref: ActorRef[M], started: Callable[[], None]) -> None:
         async with trio.open_nursery() as nursery:
-            actor.enter(ref, nursery)
+            actor.enter(ref, nursery, self._mailbox.wake)
             await actor.start()
             self.has_started = True
             self.scope.shield = True
@@ -95,7 +95,7 @@ class Incarnation(Generic[M]):
         # Once per message of the whole process: no call here that can be spared.
         with suppress(trio.WouldBlock, trio.EndOfChannel):
             for _ in _BUDGET:
-                if isinstance(item, Asked):
+                if type(item) is Asked:
                     await self._answer(actor, item)
                 else:
                     await handle(item)

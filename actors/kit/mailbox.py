@@ -3,17 +3,19 @@
 import math
 from contextlib import suppress
 from enum import Enum
-from typing import Final, Generic, Protocol, TypeVar, final
+from typing import Final, Generic, Never, Protocol, TypeVar, final
 
 import attrs
 import trio
 
 from actors.kit.errors import ActorStoppedError
+from actors.kit.reply import Reply
 from actors.kit.waits import Party, begin_wait, end_wait
 
 __all__ = ["NOTHING", "Asked", "Losable", "Mailbox", "Nothing"]
 
 M = TypeVar("M")
+M_co = TypeVar("M_co", covariant=True)
 
 
 class Losable(Protocol):
@@ -30,15 +32,6 @@ class Losable(Protocol):
         """Note that the asked actor serves others before it answers."""
 
 
-@final
-@attrs.frozen(eq=False)
-class Asked(Generic[M]):
-    """A message somebody waits for, with the way back."""
-
-    message: M
-    reply: Losable
-
-
 class Nothing(Enum):
     """No message came."""
 
@@ -46,6 +39,25 @@ class Nothing(Enum):
 
 
 NOTHING: Final = Nothing.NOTHING
+
+
+@final
+@attrs.frozen(eq=False)
+class Asked(Generic[M_co]):
+    """A message somebody waits for, with the way back."""
+
+    message: M_co | Nothing
+    reply: Losable
+
+
+def _nobody() -> Reply[None]:
+    reply = Reply[None]()
+    reply.abandon()
+    return reply
+
+
+_BELL: Final[Asked[Never]] = Asked(NOTHING, _nobody())
+"""An ask that nobody made: it only makes a waiting `take` return."""
 
 
 @final
@@ -93,6 +105,12 @@ class Mailbox(Generic[M]):
             await self._send.send(item)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             raise ActorStoppedError(self.name) from None
+
+    def wake(self) -> None:
+        """Make a waiting `take` return."""
+        # Full or closed: then `take` does not wait.
+        with suppress(trio.WouldBlock, trio.ClosedResourceError, trio.BrokenResourceError):
+            self._send.send_nowait(_BELL)
 
     async def take(self, until: float) -> M | Asked[M] | Nothing:
         """Wait for the next item, or until a Trio time.

@@ -1,7 +1,7 @@
 """Evidence: what components report, and who keeps it."""
 
 from hashlib import blake2b
-from typing import Final
+from typing import Final, TypedDict, Unpack
 
 import orjson
 
@@ -11,13 +11,16 @@ from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
 from specs.jsonvalue import Json
 from specs.message import Message, instance_id, request_id
+from specs.reply_code import DropReason
 from specs.trace import ABSENT, Fact, Kind, Op
 
 __all__ = [
     "NULL_TRACER",
     "MemoryTracer",
+    "More",
     "Tracer",
     "digest",
+    "drop_fact",
     "message_fact",
     "open_trace",
     "refused_fact",
@@ -54,8 +57,21 @@ def refused_fact(error: UndeclaredTransitionError) -> Fact:
     )
 
 
-def message_fact(op: Op, message: Message) -> Fact:
-    """Say what happened to a message, without its body; evolve it to say more."""
+class More(TypedDict, total=False):
+    """What else a record of a message can tell; see `Fact`."""
+
+    by: str
+    listener: str
+    stub: str
+    link: str
+    seq: int
+    reason: str
+    why: str
+    targets: int
+
+
+def message_fact(op: Op, message: Message, **more: Unpack[More]) -> Fact:
+    """Say what happened to a message, without its body."""
     return Fact(
         k=Kind.MSG,
         op=op,
@@ -67,7 +83,14 @@ def message_fact(op: Op, message: Message) -> Fact:
         to=message.to,
         code=message.code or None,
         digest=digest(message),
+        **more,
     )
+
+
+def drop_fact(message: Message, reason: DropReason, **more: Unpack[More]) -> Fact:
+    """Say that a message was not delivered, and the one reason why."""
+    more["reason"] = reason
+    return message_fact(Op.DROP, message, **more)
 
 
 def digest(message: Message) -> str:

@@ -89,12 +89,8 @@ class FileTracer(Tracer):
         self._undeclared += count
 
     def _append(self, actor: str, fact: Fact) -> None:
-        told = {
-            name: value
-            for name, value in zip(_NAMES, _values(fact), strict=True)
-            if value is not None
-        }
-        told["actor"] = actor
+        pairs = zip(_NAMES, _values(fact), strict=True)
+        told = {"actor": actor} | {name: value for name, value in pairs if value is not None}
         try:
             tail = orjson.dumps(told)
         except TypeError:
