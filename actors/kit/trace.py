@@ -19,6 +19,7 @@ __all__ = [
     "MemoryTracer",
     "More",
     "Tracer",
+    "Where",
     "digest",
     "drop_fact",
     "message_fact",
@@ -57,17 +58,22 @@ def refused_fact(error: UndeclaredTransitionError) -> Fact:
     )
 
 
-class More(TypedDict, total=False):
-    """What else a record of a message can tell; see `Fact`."""
+class Where(TypedDict, total=False):
+    """Where and by whom a message was handled; see `Fact`."""
 
     by: str
     listener: str
     stub: str
     link: str
     seq: int
-    reason: str
-    why: str
     targets: int
+    why: str
+
+
+class More(Where, total=False):
+    """What else a record of a message can tell."""
+
+    reason: str
 
 
 def message_fact(op: Op, message: Message, **more: Unpack[More]) -> Fact:
@@ -87,10 +93,9 @@ def message_fact(op: Op, message: Message, **more: Unpack[More]) -> Fact:
     )
 
 
-def drop_fact(message: Message, reason: DropReason, **more: Unpack[More]) -> Fact:
+def drop_fact(message: Message, reason: DropReason, **where: Unpack[Where]) -> Fact:
     """Say that a message was not delivered, and the one reason why."""
-    more["reason"] = reason
-    return message_fact(Op.DROP, message, **more)
+    return message_fact(Op.DROP, message, reason=reason, **where)
 
 
 def digest(message: Message) -> str:
