@@ -1,0 +1,160 @@
+"""Messages in frames: one JSON object per line, in normal form inside, as text outside.
+
+JSON is read as RFC 8259 says, and where that leaves a choice as JavaScript
+does: of a repeated key the last value counts, whole numbers beyond 64 bits
+become floating point. What is no JSON is refused: bad UTF-8, NaN, numbers too
+large for floating point, lone surrogates.
+"""
+
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+from typing import Final
+
+import attrs
+import orjson
+
+from specs.dialect import PLAIN, Dialect, dialect_of, emit
+from specs.errors import BadMessageError
+from specs.jsonvalue import Json, JsonObject
+from specs.limits import FRAME_MESSAGES, MAX_FRAME_BYTES, MAX_MESSAGE_BYTES
+from specs.message import Message, MessageType, refuse
+from specs.normalise import normalise
+from specs.reply_code import Code
+from transports.json_limits import check_size
+
+__all__ = [
+    "BadLine",
+    "decode_frame",
+    "decode_in_dialect",
+    "decode_line",
+    "encode",
+    "frames",
+    "read_object",
+]
+
+_DIGEST: Final = 12
+"""Characters of a digest: enough to find a line again, too few to tell what it says."""
+
+
+@attrs.frozen(slots=True)
+class BadLine:
+    """A line that is no message.
+
+    Attributes:
+        raw: Its size and digest, for traces and logs; never its text.
+        error: Which rule it breaks.
+        answer: The refusal to send back; None if it does not say to whom.
+    """
+
+    raw: str
+    error: BadMessageError
+    answer: Message | None
+
+
+def decode_frame(frame: bytes) -> list[Message | BadLine]:
+    """Read the lines of a frame; blank ones are skipped, a bad one harms no other.
+
+    What stands behind the first `FRAME_MESSAGES` lines counts as one bad line.
+    """
+    lines = [line for line in frame.split(b"\n") if line and not line.isspace()]
+    read = [decode_line(line) for line in lines[:FRAME_MESSAGES]]
+    if len(lines) > FRAME_MESSAGES:
+        rest = b"\n".join(lines[FRAME_MESSAGES:])
+        reason = f"a frame holds more than {FRAME_MESSAGES} messages"
+        read.append(BadLine(_summary(rest), BadMessageError(reason, Code.TOO_LARGE), None))
+    return read
+
+
+def decode_line(line: bytes) -> Message | BadLine:
+    """Read one message; a line, or the whole frame of a peer that sends one in each."""
+    raw: Json = None
+    try:
+        raw = _parse(line)
+        return normalise(_object(line, raw))
+    except BadMessageError as error:
+        return BadLine(_summary(line), error, _refusal(raw, error))
+
+
+def decode_in_dialect(line: bytes, known: Dialect) -> tuple[Message | BadLine, Dialect]:
+    """Read one message, and learn from it how its peer spells (N3)."""
+    read = decode_line(line)
+    if isinstance(read, BadLine):
+        return read, known
+    return read, dialect_of(read_object(line), known)
+
+
+def read_object(line: bytes) -> JsonObject:
+    """Read one JSON object within the limits, whatever it means.
+
+    Raises:
+        BadMessageError: It is none, or larger than a message may be.
+    """
+    return _object(line, _parse(line))
+
+
+def _parse(line: bytes) -> Json:
+    try:
+        raw: Json = orjson.loads(line)
+    except orjson.JSONDecodeError as exc:
+        raise BadMessageError(f"this is no JSON: {exc.msg}") from exc
+    return raw
+
+
+def _object(line: bytes, raw: Json) -> JsonObject:
+    if len(line) > MAX_MESSAGE_BYTES:
+        raise BadMessageError(f"larger than {MAX_MESSAGE_BYTES} bytes", Code.TOO_LARGE)
+    if not isinstance(raw, dict):
+        raise BadMessageError("a message is a JSON object")
+    check_size(line, raw)
+    return raw
+
+
+def _summary(line: bytes) -> str:
+    return f"{len(line)} bytes, sha256 {sha256(line).hexdigest()[:_DIGEST]}"
+
+
+def _refusal(raw: Json, error: BadMessageError) -> Message | None:
+    """Return the answer to a request whose ends and id can be read; answers get none."""
+    if not isinstance(raw, dict) or raw.get("type") == MessageType.RESPONSE:
+        return None
+    to = raw.get("to")
+    ends: JsonObject = {
+        "id": raw.get("id"),
+        "type": MessageType.READ.value,
+        "from": raw.get("from"),
+        "to": to[0] if isinstance(to, list) and to else to,
+    }
+    try:
+        return refuse(normalise(ends), error.code, error.reason)
+    except BadMessageError:
+        return None
+
+
+def encode(message: Message, dialect: Dialect = PLAIN) -> bytes:
+    """Write one message as one line, without its end, the way a peer spells it.
+
+    Raises:
+        BadMessageError: Its body is no JSON, or larger than any frame. Cannot
+            happen to a message that came in by a frame.
+    """
+    try:
+        line = orjson.dumps(emit(message, dialect))
+    except TypeError as exc:
+        raise BadMessageError(f"its body is no JSON: {exc}", Code.INTERNAL) from exc
+    if len(line) > MAX_FRAME_BYTES:
+        raise BadMessageError(f"larger than {MAX_FRAME_BYTES} bytes", Code.TOO_LARGE)
+    return line
+
+
+def frames(messages: Iterable[bytes]) -> Iterator[bytes]:
+    """Put lines into as few frames as the limits allow, in order."""
+    batch: list[bytes] = []
+    size = 0
+    for line in messages:
+        if batch and (len(batch) == FRAME_MESSAGES or size + len(line) > MAX_FRAME_BYTES):
+            yield b"\n".join(batch)
+            batch, size = [], 0
+        batch.append(line)
+        size += len(line) + 1
+    if batch:
+        yield b"\n".join(batch)
