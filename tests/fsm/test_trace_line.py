@@ -1,0 +1,111 @@
+"""A line of a trace is read, or refused with a reason: nothing else."""
+
+import json
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fsm.trace_line import FIELDS, BadTraceLineError, TraceLine, read_line, read_record, wire_name
+from specs.trace import Fact, Kind, Stamp
+
+STAMP = {"run": "r", "node": "a", "ln": 2, "wall_ns": 1, "mono_ns": 1, "t": 0.5, "actor": "x"}
+STEP = {
+    **STAMP,
+    "k": "state",
+    "op": "step",
+    "machine": "address",
+    "key": "url",
+    "old": "[*]",
+    "new": "allocated",
+    "cause": "allocate",
+}
+REFUSED = {**STEP, "op": "refused", "new": None}
+
+BAD = {
+    "no JSON": "{",
+    "no UTF-8": b"\xff",
+    "not a number": '{"t": NaN}',
+    "no object": "[]",
+    "too deep": "[" * 100_000,
+    "no kind": json.dumps({**STEP, "k": "opinion"}),
+    "no machine": json.dumps({**STEP, "machine": None}),
+    "no new state": json.dumps({**STEP, "new": None}),
+    "a step of unknown sort": json.dumps({**STEP, "op": "jump"}),
+    "no sort of step": json.dumps({**STEP, "op": None}),
+    "text for a number": json.dumps({**STEP, "ln": "2"}),
+    "truth for a number": json.dumps({**STEP, "ln": True}),
+    "a number for text": json.dumps({**STEP, "key": 2}),
+    "a number too large": json.dumps({**STEP, "ln": 2**63}),
+    "a list for a list's field": json.dumps({**STEP, "why": ["x"]}),
+}
+
+
+def test_a_step_is_read():
+    line = read_line(json.dumps(STEP))
+
+    assert line == TraceLine(
+        run="r",
+        node="a",
+        ln=2,
+        k="state",
+        op="step",
+        machine="address",
+        key="url",
+        old="[*]",
+        new="allocated",
+        cause="allocate",
+    )
+    assert line.is_step
+    assert not line.is_refused
+
+
+def test_a_refused_step_enters_no_state():
+    line = read_record(REFUSED)
+
+    assert line.is_refused
+    assert line.new is None
+
+
+def test_whole_seconds_and_unknown_fields_are_fine():
+    assert read_record({**STEP, "t": 1, "mood": ["x"]}) == read_record(STEP)
+
+
+@pytest.mark.parametrize("field", list(STAMP))
+def test_a_line_without_its_stamp_is_refused(field):
+    with pytest.raises(BadTraceLineError, match=f"{field} is missing"):
+        read_record({name: value for name, value in STEP.items() if name != field})
+
+
+@pytest.mark.parametrize("name", list(BAD))
+def test_a_bad_line_is_refused_with_a_reason(name):
+    with pytest.raises(BadTraceLineError) as caught:
+        read_line(BAD[name])
+    assert caught.value.reason
+
+
+def test_the_declared_fields_are_those_of_the_record():
+    declared = [field.name for kind in (Stamp, Fact) for field in attrs.fields(kind)]
+
+    assert list(FIELDS) == [wire_name(name) for name in declared]
+    assert (FIELDS["from"], FIELDS["ln"], FIELDS["t"], FIELDS["k"]) == (str, int, float, str)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=5,
+)
+RECORDS = st.fixed_dictionaries({}, optional=dict.fromkeys(STEP, JSON)) | st.dictionaries(
+    st.sampled_from(list(FIELDS)), JSON
+)
+
+
+@given(RECORDS.map(json.dumps) | st.text() | st.binary())
+def test_whatever_is_written_is_a_line_or_is_refused(text):
+    try:
+        line = read_line(text)
+    except BadTraceLineError:
+        return
+    assert line.k in set(Kind)
