@@ -7,17 +7,22 @@ import attrs
 
 from actors.kit.actor import ActorRef, Reply
 from actors.kit.delivery import Delivery
+from fsm.cores.resolve_effects import NoRoute, Route, RoutesChanged
 from specs.message import Message
+from specs.reply_code import Code
 
 __all__ = [
+    "BusMessage",
     "Followed",
     "Granted",
     "HandedBack",
     "ListenerAdded",
     "ListenerRemoved",
+    "Lost",
     "MiniBusMessage",
     "Origin",
     "Revoked",
+    "RoutingMessage",
     "Submitted",
 ]
 
@@ -120,6 +125,29 @@ class Followed:
     writer: str
     done: Reply[None]
 
+
+@final
+@attrs.frozen(slots=True)
+class Lost:
+    """A delivery that its receiver will never handle.
+
+    Attributes:
+        code: What a request is answered with.
+        why: The same, for people.
+    """
+
+    delivery: Delivery
+    code: Code
+    why: str
+
+
+RoutingMessage: TypeAlias = Granted | Revoked | ListenerAdded | ListenerRemoved | Followed
+"""What changes a Message BUS's tables."""
+
+BusMessage: TypeAlias = (
+    Submitted | HandedBack | Lost | Route | NoRoute | RoutesChanged | RoutingMessage
+)
+"""What a Message BUS is told; the routes by the registry, which it asks for them."""
 
 MiniBusMessage: TypeAlias = Delivery | ListenerAdded | ListenerRemoved
 """What a MiniBUS is told."""

@@ -1,13 +1,23 @@
 """The MiniBUS: router of one sandbox, and the handle its components hold."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import assert_never, final
 
-from actors.kit.actor import ActorRef
+from typing_extensions import override
+
+from actors.kit.actor import Actor, ActorRef
 from actors.kit.delivery import Delivery
+from actors.runtime.bus_messages import ListenerAdded, ListenerRemoved, Lost, MiniBusMessage
+from actors.runtime.hops import Hops
+from fsm.cores.routing import Router, RoutingCore
+from specs.limits import STUB_QUEUE
 from specs.message import Message
+from specs.reply_code import Code
+from specs.trace import Op
 
-__all__ = ["MiniBusPort"]
+__all__ = ["MiniBus", "MiniBusPort"]
 
 
 class MiniBusPort(ABC):
@@ -64,3 +74,58 @@ class MiniBusPort(ABC):
     @abstractmethod
     async def remove_listener(self, address: str, ref: ActorRef[Delivery]) -> None:
         """End it; nothing is delivered after this returned. Repeated is fine."""
+
+
+@final
+class MiniBus(Actor[MiniBusMessage]):
+    """The router of one sandbox: everything that comes for its components (BUS-04).
+
+    What comes before the first component listens waits for it. The way out is the
+    components' ports: it always leads to the Message BUS (BUS-05).
+    """
+
+    def __init__(self, sandbox: str, lost: Callable[[Lost], None], hops: Hops) -> None:
+        """Construct it.
+
+        Args:
+            sandbox: Name of the sandbox, for traces.
+            lost: Told what no component has room for, or listens to.
+            hops: Takes the evidence.
+        """
+        self._routing: RoutingCore[ActorRef[Delivery]] = RoutingCore(Router.MINI_BUS)
+        self._sandbox = sandbox
+        self._lost = lost
+        self._hops = hops
+        self._early: deque[Delivery] = deque()
+
+    @override
+    async def handle(self, message: MiniBusMessage) -> None:
+        match message:
+            case Delivery():
+                self._deliver(message)
+            case ListenerAdded(address, listener, writer, done):
+                self._hops.rows(self._routing.add(address, listener, writer))
+                done.send(None)
+                while self._early:
+                    self._deliver(self._early.popleft())
+            case ListenerRemoved(address, listener, writer, done):
+                self._hops.rows(self._routing.remove(address, listener, writer))
+                done.send(None)
+            case _:
+                assert_never(message)
+
+    def _deliver(self, delivery: Delivery) -> None:
+        message = delivery.message
+        if not len(self._routing) and len(self._early) < STUB_QUEUE:
+            self._early.append(delivery)
+            return
+        listeners = self._routing.find_routed(delivery.route, message.to)
+        had_room = False
+        for listener in listeners:
+            if listener.try_tell(delivery):
+                had_room = True
+                self._hops.say(Op.DELIVER, message, listener=listener.name)
+        if not listeners:
+            self._lost(Lost(delivery, Code.NOT_FOUND, "target not found"))
+        elif not had_room:
+            self._lost(Lost(delivery, Code.TOO_LARGE, "the receiver's mailbox is full"))

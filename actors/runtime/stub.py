@@ -35,7 +35,8 @@ from actors.kit.delivery import Delivery
 from actors.kit.ids import IdSource
 from actors.kit.trace import Tracer
 from actors.runtime.mini_bus import MiniBusPort
-from transports.network import Kind, Network
+from transports.link import Kind
+from transports.network import Network
 
 __all__ = ["StubConfig", "StubContext", "StubFactory"]
 

@@ -1,0 +1,114 @@
+"""Who may submit what: the checks before a message has any effect (BUS-12, I-B8..I-B10)."""
+
+from collections.abc import Iterator
+from typing import final
+
+import attrs
+
+from actors.runtime.bus_messages import Origin
+from specs.address import is_below, last_segment, runtime_of, status_of
+from specs.limits import HOP_LIMIT
+from specs.message import Message
+from specs.reply_code import Code, DropReason
+
+__all__ = ["Admission", "Refusal"]
+
+_STATUS = "status"
+
+
+@final
+@attrs.frozen(slots=True)
+class Refusal:
+    """Why a message is not admitted.
+
+    Attributes:
+        code: What a request is answered with; None: nothing, it ends silently.
+    """
+
+    reason: DropReason
+    why: str
+    code: Code | None = None
+
+
+@final
+class Admission:
+    """The grants of one runtime, and the checks that need them."""
+
+    def __init__(self, runtime: str) -> None:
+        self._runtime = runtime
+        self._origins: dict[str, Origin] = {}
+        self._granted: dict[str, set[str]] = {}
+        self._local: dict[str, int] = {}
+
+    def grant(self, owner: str, address: str, origin: Origin) -> None:
+        """Let `owner` send from an address and from what is below it."""
+        self._origins[owner] = origin
+        granted = self._granted.setdefault(owner, set())
+        if address not in granted and origin is Origin.LOCAL:
+            entity = runtime_of(address)
+            self._local[entity] = self._local.get(entity, 0) + 1
+        granted.add(address)
+
+    def revoke(self, owner: str, address: str) -> None:
+        """End it; what was not granted is no error."""
+        granted = self._granted.get(owner, set())
+        if address in granted:
+            granted.remove(address)
+            self._forget_local(owner, runtime_of(address))
+        if not granted:
+            self._granted.pop(owner, None)
+            self._origins.pop(owner, None)
+
+    def origin(self, by: str) -> Origin | None:
+        """Return what kind of component submits; of a link, what its stub is."""
+        owner = self._owner(by)
+        return None if owner is None else self._origins[owner]
+
+    def refusal(self, message: Message, by: str) -> Refusal | None:
+        """Say why a message may not pass; None: it may (MN-03's order, in a runtime)."""
+        if not self._owns(message.from_, by):
+            why = f"{message.from_} is not an address of {by}"
+            return Refusal(DropReason.UNKNOWN_SOURCE, why, Code.UNAUTHENTICATED)
+        if last_segment(message.to) == _STATUS and message.to != status_of(message.from_):
+            return Refusal(DropReason.FORGED_STATUS, "a status is told by its owner only")
+        via = message.body.get("via")
+        if via is not None and _loops(message.via):
+            return Refusal(DropReason.LOOP, "it went round in a circle")
+        return None
+
+    def _owns(self, from_: str, by: str) -> bool:
+        owner = self._owner(by)
+        if owner is None:
+            return False
+        granted = self._granted[owner]
+        if from_ in granted or any(is_below(from_, address) for address in granted):
+            return True
+        return self._origins[owner] is not Origin.LOCAL and not self._is_local(from_)
+
+    def _owner(self, by: str) -> str | None:
+        if by in self._origins:
+            return by
+        return next((up for up in _upwards(by) if up in self._origins), None)
+
+    def _is_local(self, from_: str) -> bool:
+        return is_below(from_, self._runtime) or runtime_of(from_) in self._local
+
+    def _forget_local(self, owner: str, entity: str) -> None:
+        if self._origins.get(owner) is not Origin.LOCAL:
+            return
+        left = self._local.get(entity, 0) - 1
+        if left > 0:
+            self._local[entity] = left
+        else:
+            self._local.pop(entity, None)
+
+
+def _loops(via: tuple[str, ...]) -> bool:
+    return len(via) > HOP_LIMIT or len(set(via)) != len(via)
+
+
+def _upwards(address: str) -> Iterator[str]:
+    head, _, _ = address.rpartition("/")
+    while "://" in head:
+        yield head
+        head, _, _ = head.rpartition("/")

@@ -1,0 +1,94 @@
+"""How the runtime's routers and stubs report what happens to messages."""
+
+from typing import final
+
+import attrs
+
+from actors.kit.counters import Counters
+from actors.kit.trace import message_fact, step_fact
+from actors.kit.tracer import Tracer
+from fsm.cores.effects import RowChanged
+from fsm.engine import Step
+from specs.message import Message, instance_id
+from specs.reply_code import DropReason
+from specs.trace import Fact, Kind, Op
+
+__all__ = ["Hops"]
+
+
+@final
+class Hops:
+    """Writes the facts of one router or stub; each drop is counted as well."""
+
+    def __init__(self, tracer: Tracer, actor: str, counters: Counters) -> None:
+        self._tracer = tracer
+        self._actor = actor
+        self._counters = counters
+        self._listen = tracer.hops
+
+    def say(
+        self, op: Op, message: Message, listener: str | None = None, by: str | None = None
+    ) -> None:
+        """Say what happened to a message."""
+        if self._listen:
+            fact = message_fact(op, message)
+            self._tracer.record(self._actor, attrs.evolve(fact, listener=listener, by=by))
+
+    def submitted(self, message: Message, by: str) -> None:
+        """Say that a message came in and may go on."""
+        if self._listen:
+            fact = attrs.evolve(message_fact(Op.SUBMIT, message), by=by)
+            self._tracer.record(self._actor, fact)
+            self._tracer.record(self._actor, attrs.evolve(fact, op=Op.ADMIT))
+
+    def denied(self, message: Message, by: str, code: int, why: str) -> None:
+        """Say that a message came in and goes no further."""
+        if self._listen:
+            fact = attrs.evolve(message_fact(Op.SUBMIT, message), by=by)
+            self._tracer.record(self._actor, fact)
+            denied = attrs.evolve(fact, op=Op.DENY, code=code or None, why=why)
+            self._tracer.record(self._actor, denied)
+
+    def decided(self, message: Message, why: str | None) -> None:
+        """Say what the policy decided."""
+        if self._listen:
+            decision = "permit" if why is None else "deny"
+            mid = instance_id(message)
+            fact = Fact(k=Kind.AUTHZ, mid=mid, decision=decision, direction="in", why=why)
+            self._tracer.record(self._actor, fact)
+
+    def dropped(self, message: Message, reason: DropReason) -> None:
+        """Say, and count, that a message ends here."""
+        self._counters.drop(reason)
+        if self._listen:
+            fact = attrs.evolve(message_fact(Op.DROP, message), reason=reason)
+            self._tracer.record(self._actor, fact)
+
+    def synthesised(self, response: Message, ref: str) -> None:
+        """Say that the router itself answers."""
+        if self._listen:
+            fact = attrs.evolve(message_fact(Op.SYNTH, response), ref=ref)
+            self._tracer.record(self._actor, fact)
+
+    def rows(self, changes: list[RowChanged]) -> None:
+        """Say that rows of a table changed."""
+        if self._listen:
+            for change in changes:
+                fact = Fact(
+                    k=Kind.TABLE,
+                    op=change.op,
+                    table=change.table,
+                    key=change.key,
+                    val=change.val,
+                    writer=change.writer,
+                )
+                self._tracer.record(self._actor, fact)
+
+    def step(self, step: Step) -> None:
+        """Say that an entity moved; this is always said."""
+        self._tracer.record(self._actor, step_fact(step))
+
+    def fact(self, fact: Fact) -> None:
+        """Say anything else about hops."""
+        if self._listen:
+            self._tracer.record(self._actor, fact)

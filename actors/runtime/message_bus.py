@@ -1,0 +1,95 @@
+"""The Message BUS: router of one runtime, between its sandboxes and its stubs.
+
+Those who submit wait while its mailbox is full, and that is the backpressure; it
+waits for nobody itself.
+"""
+
+from typing import Final, assert_never, final
+
+import trio
+from typing_extensions import override
+
+from actors.kit.actor import Actor, ActorRef
+from actors.kit.counters import Counters
+from actors.kit.tracer import Tracer
+from actors.runtime.bus_messages import (
+    BusMessage,
+    Followed,
+    Granted,
+    HandedBack,
+    ListenerAdded,
+    ListenerRemoved,
+    Lost,
+    Revoked,
+    RoutingMessage,
+    Submitted,
+)
+from actors.runtime.forwarding import Forwarding
+from actors.runtime.hops import Hops
+from actors.runtime.policy import Policy
+from fsm.cores.resolve_effects import NoRoute, Route, RoutesChanged
+from fsm.cores.resolve_inputs import Asked, HeardFrom
+
+__all__ = ["MessageBus"]
+
+_NAME: Final = "bus"
+
+
+@final
+class MessageBus(Actor[BusMessage]):
+    """Hosts the cores that forward messages."""
+
+    def __init__(
+        self,
+        runtime: str,
+        registry: ActorRef[Asked | HeardFrom],
+        policy: Policy,
+        tracer: Tracer,
+        counters: Counters,
+    ) -> None:
+        self._hops = Hops(tracer, _NAME, counters)
+        self._forwarding = Forwarding(runtime, registry, policy, self._hops)
+
+    @override
+    async def handle(self, message: BusMessage) -> None:
+        match message:
+            case Submitted():
+                self._forwarding.submit(message)
+            case HandedBack(messages, by):
+                self._forwarding.hand_back(messages, by, trio.current_time())
+            case Route():
+                self._forwarding.routed(message, trio.current_time())
+            case NoRoute():
+                self._forwarding.no_route(message, trio.current_time())
+            case RoutesChanged():
+                self._forwarding.routes.forget()
+            case Lost(delivery, code, why):
+                self._forwarding.refuse(delivery.message, code, why, trio.current_time())
+            case _:
+                self._write(message)
+
+    def _write(self, message: RoutingMessage) -> None:
+        routing, admission = self._forwarding.routing, self._forwarding.admission
+        match message:
+            case Granted(owner, address, origin):
+                admission.grant(owner, address, origin)
+            case Revoked(owner, address):
+                admission.revoke(owner, address)
+            case ListenerAdded(address, listener, writer):
+                self._hops.rows(routing.add(address, listener, writer))
+            case ListenerRemoved(address, listener, writer):
+                self._hops.rows(routing.remove(address, listener, writer))
+            case Followed(address, component, writer):
+                for listener in routing.find(component):
+                    self._hops.rows(routing.add(address, listener, writer))
+            case _:
+                assert_never(message)
+        message.done.send(None)
+
+    @override
+    def deadline(self) -> float:
+        return self._forwarding.deadline()
+
+    @override
+    async def timed_out(self) -> None:
+        self._forwarding.tick(trio.current_time())
