@@ -2,14 +2,13 @@
 
 import math
 from collections.abc import Callable
-from contextlib import suppress
 from typing import Final, Generic, TypeVar, final
 
 import trio
 
 from actors.kit.actor import Actor, ActorRef
 from actors.kit.crash import Crash
-from actors.kit.mailbox import NOTHING, Asked, Mailbox
+from actors.kit.mailbox import Asked, Mailbox, Nothing
 from actors.kit.waits import SERVING
 from specs.limits import GOODBYE_TIMEOUT
 
@@ -20,7 +19,7 @@ M = TypeVar("M")
 BATCH: Final = 64
 """Messages handled between two checkpoints (MEASURED C: the fairness of a batch)."""
 
-_BUDGET: Final = range(BATCH)
+_BUDGET: Final = range(BATCH - 1, -1, -1)
 
 
 @final
@@ -79,33 +78,37 @@ class Incarnation(Generic[M]):
 
     async def _serve(self, actor: Actor[M]) -> None:
         while not actor.is_finished:
-            try:
-                item = await self._mailbox.take(actor.deadline())
-            except trio.EndOfChannel:
-                return
-            if item is NOTHING:
+            item = await self._mailbox.take(actor.deadline())
+            if item is Nothing.YET:
                 await actor.timed_out()
-            else:
+                await actor.drained()
+                # A timer that is always due must not keep messages out.
+                item = self._mailbox.poll()
+            if item is Nothing.EVER:
+                return
+            if item is not Nothing.YET:
                 await self._batch(actor, item)
-            await actor.drained()
+                await actor.drained()
 
     async def _batch(self, actor: Actor[M], item: M | Asked[M]) -> None:
         handle = actor.handle
         take_nowait = self._mailbox.take_nowait
         # Once per message of the whole process: no call here that can be spared.
-        with suppress(trio.WouldBlock, trio.EndOfChannel):
-            for _ in _BUDGET:
-                if type(item) is Asked:
-                    await self._answer(actor, item)
-                else:
-                    await handle(item)
-                if actor.is_finished:
-                    return
+        for left in _BUDGET:
+            if type(item) is Asked:
+                await self._answer(actor, item)
+            else:
+                await handle(item)
+            if actor.is_finished or not left:
+                return
+            try:
                 item = take_nowait()
+            except (trio.WouldBlock, trio.EndOfChannel):
+                return
 
     async def _answer(self, actor: Actor[M], asked: Asked[M]) -> None:
         message = self._mailbox.open(asked)
-        if message is not NOTHING:
+        if not isinstance(message, Nothing):
             await actor.handle(message)
             self._mailbox.handled()
 

@@ -49,6 +49,7 @@ def configure_log(
         stream: Where they go; standard error by default.
     """
     out = sys.stderr if stream is None else stream
+    factory = _to_stderr if stream is None else structlog.PrintLoggerFactory(stream)
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -57,9 +58,13 @@ def configure_log(
             *_renderers(style, out),
         ],
         wrapper_class=structlog.make_filtering_bound_logger(_NUMBERS[level]),
-        logger_factory=structlog.PrintLoggerFactory(out),
-        cache_logger_on_first_use=True,
+        logger_factory=factory,
+        cache_logger_on_first_use=False,
     )
+
+
+def _to_stderr(*_args: object) -> structlog.PrintLogger:
+    return structlog.PrintLogger(sys.stderr)
 
 
 def _renderers(style: Style, out: TextIO) -> list[structlog.typing.Processor]:

@@ -2,7 +2,7 @@
 
 import math
 from contextlib import suppress
-from enum import Enum
+from enum import Enum, auto
 from typing import Final, Generic, Never, Protocol, TypeVar, final
 
 import attrs
@@ -12,7 +12,7 @@ from actors.kit.errors import ActorStoppedError
 from actors.kit.reply import Reply
 from actors.kit.waits import Party, begin_wait, end_wait
 
-__all__ = ["NOTHING", "Asked", "Losable", "Mailbox", "Nothing"]
+__all__ = ["Asked", "Losable", "Mailbox", "Nothing"]
 
 M = TypeVar("M")
 M_co = TypeVar("M_co", covariant=True)
@@ -33,12 +33,11 @@ class Losable(Protocol):
 
 
 class Nothing(Enum):
-    """No message came."""
+    """No message."""
 
-    NOTHING = 0
-
-
-NOTHING: Final = Nothing.NOTHING
+    YET = auto()
+    EVER = auto()
+    """The mailbox was closed, and is empty."""
 
 
 @final
@@ -56,7 +55,7 @@ def _nobody() -> Reply[None]:
     return reply
 
 
-_BELL: Final[Asked[Never]] = Asked(NOTHING, _nobody())
+_BELL: Final[Asked[Never]] = Asked(Nothing.YET, _nobody())
 """An ask that nobody made: it only makes a waiting `take` return."""
 
 
@@ -113,24 +112,32 @@ class Mailbox(Generic[M]):
             self._send.send_nowait(_BELL)
 
     async def take(self, until: float) -> M | Asked[M] | Nothing:
-        """Wait for the next item, or until a Trio time.
+        """Wait for the next item, or until a Trio time."""
+        try:
+            if until == math.inf:
+                return await self._receive.receive()
+            if until <= trio.current_time():
+                await trio.lowlevel.checkpoint()
+                return Nothing.YET
+            with trio.move_on_at(until):
+                return await self._receive.receive()
+        except trio.EndOfChannel:
+            return Nothing.EVER
+        return Nothing.YET
 
-        Raises:
-            trio.EndOfChannel: The mailbox was closed, and is empty now.
-        """
-        if until == math.inf:
-            return await self._receive.receive()
-        if until <= trio.current_time():
-            await trio.lowlevel.checkpoint()
-            return NOTHING
-        with trio.move_on_at(until):
-            return await self._receive.receive()
-        return NOTHING
+    def poll(self) -> M | Asked[M] | Nothing:
+        """Return the next item if there is one."""
+        try:
+            return self.take_nowait()
+        except trio.WouldBlock:
+            return Nothing.YET
+        except trio.EndOfChannel:
+            return Nothing.EVER
 
     def open(self, asked: Asked[M]) -> M | Nothing:
         """Take the message of an ask in hand; nothing if nobody waits any more."""
         if not asked.reply.is_open:
-            return NOTHING
+            return Nothing.YET
         self._in_hand = asked.reply
         return asked.message
 
@@ -159,13 +166,11 @@ class Mailbox(Generic[M]):
         self._send.close()
         self.lose_taken(cause)
         lost: list[M] = []
-        with suppress(trio.WouldBlock, trio.EndOfChannel):
-            while True:
-                item = self.take_nowait()
-                if isinstance(item, Asked):
-                    item.reply.lose(_stopped(self.name, cause))
-                else:
-                    lost.append(item)
+        while not isinstance(item := self.poll(), Nothing):
+            if isinstance(item, Asked):
+                item.reply.lose(_stopped(self.name, cause))
+            else:
+                lost.append(item)
         self._receive.close()
         self.stopped.set()
         return lost
