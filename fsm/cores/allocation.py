@@ -13,6 +13,7 @@ import attrs
 
 from fsm.catalogue import MACHINES
 from fsm.cores.effects import RowChanged
+from fsm.cores.refused import Refused
 from fsm.engine import Entity, Step
 from fsm.machines.address import Trigger
 from specs.limits import MAX_ADDRESSES
@@ -30,7 +31,6 @@ __all__ = [
     "FreeBlock",
     "Freed",
     "Input",
-    "Refused",
     "Release",
 ]
 
@@ -116,15 +116,6 @@ class Freed:
     """These are free of their owner now; none of them, if all were unknown."""
 
     addresses: tuple[str, ...]
-
-
-@final
-@attrs.frozen(slots=True)
-class Refused:
-    """Nothing was changed, because of this."""
-
-    code: Code
-    why: str
 
 
 Effect: TypeAlias = Step | RowChanged | Allocated | Freed | Refused

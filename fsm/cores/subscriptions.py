@@ -7,6 +7,7 @@ from typing import TypeAlias, assert_never, final
 import attrs
 
 from fsm.cores.effects import RowChanged
+from fsm.cores.refused import Refused
 from specs.limits import MAX_SUBSCRIPTIONS
 from specs.reply_code import Code
 from specs.trace import Op
@@ -15,7 +16,6 @@ __all__ = [
     "AddressGone",
     "Effect",
     "Input",
-    "Refused",
     "RuntimeGone",
     "Subscribe",
     "SubscriptionCore",
@@ -66,15 +66,6 @@ class AddressGone:
 
 
 Input: TypeAlias = Subscribe | Unsubscribe | RuntimeGone | AddressGone
-
-
-@final
-@attrs.frozen(slots=True)
-class Refused:
-    """Nothing was changed, because of this."""
-
-    code: Code
-    why: str
 
 
 Effect: TypeAlias = RowChanged | Refused

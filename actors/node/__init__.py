@@ -1,0 +1,1 @@
+"""The message node of one domain: front door, bus, and its parts."""

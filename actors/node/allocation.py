@@ -1,0 +1,73 @@
+"""Address allocation at `MN(d)/address-allocation` (M-18..M-20)."""
+
+from collections.abc import Callable
+from typing import final
+from uuid import UUID
+
+from typing_extensions import override
+
+from actors.node.desk import Desk
+from actors.node.tables import Tables
+from fsm.cores import allocation
+from fsm.cores.refused import Refused
+from specs.body import Allocate, Allocated, Free
+from specs.errors import BadMessageError
+from specs.message import Message, MessageType, refuse, reply
+from specs.reply_code import Code
+from transports.bodies import read_body, write_body
+
+__all__ = ["AllocationDesk"]
+
+_UUID_BYTES = 16
+
+
+@final
+class AllocationDesk(Desk):
+    """Hands out addresses of the node's domain and takes them back.
+
+    Args:
+        tables: Where owners are noted.
+        schemes: What addresses are handed out for.
+        entropy: Makes them unguessable.
+    """
+
+    def __init__(
+        self, tables: Tables, schemes: frozenset[str], entropy: Callable[[int], bytes]
+    ) -> None:
+        self._tables = tables
+        self._schemes = schemes
+        self._entropy = entropy
+
+    @override
+    def receive(self, message: Message, by: str) -> Message:
+        match message.type:
+            case MessageType.CREATE:
+                return self._allocate(message, read_body(message, Allocate), by)
+            case MessageType.DELETE:
+                return self._free(message, read_body(message, Free), by)
+            case other:
+                raise BadMessageError(f"address allocation knows create and delete, not {other}")
+
+    def _allocate(self, message: Message, wish: Allocate, by: str) -> Message:
+        if wish.scheme not in self._schemes:
+            raise BadMessageError(f"no addresses of scheme {wish.scheme!r} are allocated here")
+        fresh = tuple(self._fresh(wish.scheme) for _ in range(wish.value.number))
+        outcome = self._tables.own(allocation.Allocate(by, fresh, wish.value.allocation_key))
+        if isinstance(outcome, Refused):
+            return refuse(message, outcome.code, outcome.why)
+        return reply(message, Code.OK, value=write_body(Allocated(fresh)))
+
+    def _free(self, message: Message, wish: Free, by: str) -> Message:
+        if wish.resource is not None:
+            outcome = self._tables.own(allocation.FreeBlock(by, wish.resource))
+        elif wish.children_resources is not None:
+            outcome = self._tables.own(allocation.Free(by, wish.children_resources))
+        else:
+            raise BadMessageError("name a block by resource or addresses by childrenResources")
+        if isinstance(outcome, Refused):
+            return refuse(message, outcome.code, outcome.why)
+        return reply(message, Code.OK)
+
+    def _fresh(self, scheme: str) -> str:
+        name = UUID(bytes=self._entropy(_UUID_BYTES), version=4)
+        return f"{scheme}://{self._tables.addresses.domain}/{name}"

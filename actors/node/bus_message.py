@@ -1,0 +1,151 @@
+"""What the node's bus is told."""
+
+from collections.abc import Sequence
+from typing import TypeAlias, final
+
+import attrs
+
+from actors.kit.actor import ActorRef, Reply
+from actors.node.door import Item
+from actors.node.port import Port
+from specs.message import Message
+
+__all__ = [
+    "Arrived",
+    "Asked",
+    "Attached",
+    "BusMessage",
+    "Component",
+    "Connected",
+    "Drain",
+    "Emitted",
+    "Gone",
+    "RuntimeLeft",
+    "SessionView",
+    "Snapshot",
+    "TooLarge",
+]
+
+
+@final
+@attrs.frozen
+class Connected:
+    """A link is there; it has no session yet."""
+
+    port: Port
+
+
+@final
+@attrs.frozen
+class Arrived:
+    """What one frame of a link held."""
+
+    number: int
+    items: Sequence[Item]
+
+
+@final
+@attrs.frozen
+class TooLarge:
+    """A link sent a frame over the limit: nothing more can be read from it."""
+
+    number: int
+
+
+@final
+@attrs.frozen
+class Gone:
+    """A link is no more."""
+
+    number: int
+    name: str
+    why: str
+
+
+@final
+@attrs.frozen
+class Asked:
+    """A message for a component, with what only the bus knows.
+
+    Attributes:
+        by: The runtime whose session it came over.
+        owner: Who owns the address the message is about, if anybody.
+    """
+
+    message: Message
+    by: str
+    owner: str | None
+
+
+@final
+@attrs.frozen
+class RuntimeLeft:
+    """The session of a runtime is over."""
+
+    runtime: str
+    why: str
+
+
+Component: TypeAlias = ActorRef[Asked | RuntimeLeft]
+"""A part of the node that is an actor of its own."""
+
+
+@final
+@attrs.frozen
+class Attached:
+    """A component is reachable at an address from now on (MN-09)."""
+
+    address: str
+    component: Component
+
+
+@final
+@attrs.frozen
+class Emitted:
+    """A component has something to say.
+
+    Attributes:
+        to_runtime: The session an answer goes back over; None: by its address.
+    """
+
+    message: Message
+    to_runtime: str | None = None
+
+
+@final
+@attrs.frozen
+class Drain:
+    """The node is going down: take leave of every session, take no new one."""
+
+    done: Reply[None]
+
+
+@final
+@attrs.frozen
+class SessionView:
+    """How a session stands.
+
+    Attributes:
+        link: Name of its link; None while detached.
+        addresses: What it owns.
+        paths: What it subscribes to.
+    """
+
+    runtime: str
+    state: str
+    link: str | None
+    addresses: tuple[str, ...]
+    paths: tuple[str, ...]
+
+
+@final
+@attrs.frozen
+class Snapshot:
+    """Somebody wants to see the sessions."""
+
+    reply: Reply[tuple[SessionView, ...]]
+
+
+BusMessage: TypeAlias = (
+    Connected | Arrived | TooLarge | Gone | Attached | Emitted | Drain | Snapshot
+)

@@ -1,0 +1,45 @@
+"""What a message node is told when it is made."""
+
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, final
+
+import attrs
+
+from actors.kit.ids import IdSource
+from actors.node.policy import PERMIT_ALL, Policy
+
+__all__ = ["OBJECT_SCHEMES", "NodeConfig"]
+
+OBJECT_SCHEMES: Final = frozenset({"comm", "connection", "ctxt"})
+"""Schemes of the data objects whose schemas are built in (ADR-02, C-48)."""
+
+
+@final
+@attrs.frozen(kw_only=True)
+class NodeConfig:
+    """How one message node is to be.
+
+    Attributes:
+        domain: The domain it serves.
+        listen: `host:port` of its front door; port 0 picks a free one.
+        registry: File of the domain registry; None keeps records in memory only.
+        allow_legacy: Whether the plain form of upstream's stubs is served too.
+        object_schemes: What addresses are allocated for, besides hyperties.
+        policy: Who may send what.
+        clock_offset: Seconds from the Trio clock to the epoch, for what outlives
+            the process.
+        entropy: Source of random bytes for tokens and addresses.
+        ids: Ids of the messages the node itself makes.
+    """
+
+    domain: str
+    listen: str = "127.0.0.1:0"
+    registry: Path | None = None
+    allow_legacy: bool = False
+    object_schemes: frozenset[str] = OBJECT_SCHEMES
+    policy: Policy = PERMIT_ALL
+    clock_offset: float = 0.0
+    entropy: Callable[[int], bytes] = secrets.token_bytes
+    ids: IdSource = attrs.field(factory=IdSource)

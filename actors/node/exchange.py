@@ -1,0 +1,277 @@
+"""The sessions of a node and how messages reach them: host of the session core."""
+
+from collections import deque
+from typing import Final, assert_never, final
+
+import structlog
+import trio
+
+from actors.kit.ids import IdSource
+from actors.node.bus_message import Component, RuntimeLeft, SessionView
+from actors.node.port import Port
+from actors.node.session import Outcome, Session
+from actors.node.tables import NodeAddresses, Tables
+from actors.node.witness import Witness
+from fsm.cores.alarms import Alarms
+from fsm.cores.node_session_terms import (
+    Ended,
+    Granted,
+    Input,
+    LinkCut,
+    LinkDone,
+    LinkLost,
+    NodeLeaves,
+    Overflowed,
+    Parcel,
+    PingDue,
+    Queued,
+    Refused,
+    Tick,
+    Wait,
+)
+from fsm.engine import Step
+from specs.message import Message, MessageType, refuse
+from specs.reply_code import Code, DropReason
+from specs.trace import Op
+from transports.codec import encode
+from transports.errors import Farewell
+
+__all__ = ["Exchange"]
+
+_SOON: Final = 0.05
+"""Seconds until a component with a full mailbox is tried again."""
+
+_log = structlog.get_logger("actors.node")
+
+
+@final
+class Exchange:
+    """Owned by the bus's task; nothing here waits.
+
+    Attributes:
+        sessions: By runtime; a session is here until it is closed or expires.
+        ports: By number, of links that may still be written to.
+        components: Parts of the node that are actors of their own.
+        tables: Who owns and who subscribes to what.
+        witness: Where it reports.
+    """
+
+    def __init__(self, addresses: NodeAddresses, witness: Witness, ids: IdSource) -> None:
+        self.sessions: dict[str, Session] = {}
+        self.ports: dict[int, Port] = {}
+        self.components: dict[str, Component] = {}
+        self._left: deque[tuple[Component, RuntimeLeft]] = deque()
+        self.tables = Tables(addresses, self.sessions.__contains__, witness)
+        self.witness = witness
+        self._ids = ids
+        self._runtimes: dict[int, str] = {}
+        self._alarms = Alarms()
+
+    def session_of(self, number: int) -> Session | None:
+        """Return the session a link has."""
+        runtime = self._runtimes.get(number)
+        return None if runtime is None else self.sessions[runtime]
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether every component knows which runtimes have left."""
+        return not self._left
+
+    def deadline(self) -> float:
+        """Return when `tick` is due."""
+        if self._left:
+            return trio.current_time() + _SOON
+        return self._alarms.deadline()
+
+    def settle(self) -> None:
+        """Tell the components which runtimes have left, as far as they take it in."""
+        while self._left:
+            component, left = self._left[0]
+            if not component.try_tell(left):
+                return
+            self._left.popleft()
+
+    def tick(self) -> None:
+        """Look after every session that is due."""
+        for runtime in self._alarms.due(trio.current_time()):
+            session = self.sessions.get(runtime)
+            if session is not None:
+                self.feed(session, Tick())
+
+    def lost(self, number: int, why: str) -> None:
+        """Note that a link is gone."""
+        port = self.ports.pop(number, None)
+        session = self.session_of(number)
+        unsent = [] if port is None else port.cut(Farewell.DONE)
+        if session is not None:
+            self._let_go(session, number)
+            self.feed(session, LinkLost(number, why))
+            self._keep(session, unsent)
+
+    def next_id(self, from_: str) -> int:
+        """Return an id for a message the node itself makes."""
+        return self._ids.next(from_)
+
+    def drain(self) -> None:
+        """Take leave of every session; links without one are left too."""
+        for session in list(self.sessions.values()):
+            self.feed(session, NodeLeaves())
+        for port in self.ports.values():
+            port.finish(Farewell.GOING_AWAY)
+        self.ports.clear()
+
+    def views(self) -> tuple[SessionView, ...]:
+        """Show how the sessions stand."""
+        return tuple(self._view(runtime, one) for runtime, one in self.sessions.items())
+
+    # ---- towards runtimes
+
+    def send(self, runtime: str, message: Message, line: bytes | None = None) -> None:
+        """Give a message to the session of a runtime; `line`: as it is written, if known."""
+        session = self.sessions.get(runtime)
+        if session is None:
+            self.witness.drop(message, DropReason.SESSION_GONE)
+            return
+        parcel = Parcel(message, encode(message) if line is None else line)
+        port = session.port
+        if port is None:
+            self.feed(session, Wait(parcel))
+        elif port.put(parcel):
+            self.witness.xmit(message, port.name)
+        else:
+            self._overrun(session, port, parcel)
+
+    def tell_link(self, port: Port, message: Message) -> None:
+        """Give a message that is the link's own business to a link."""
+        if not port.put(Parcel(message, encode(message))):
+            self.lost(port.number, "slow consumer")
+
+    def hand_out(self, session: Session, waiting: tuple[Parcel, ...]) -> None:
+        """Write what waited for a session, in order."""
+        for parcel in waiting:
+            self.witness.hop(Op.FLUSH, parcel.message)
+            self.send(session.core.runtime, parcel.message, parcel.line)
+
+    def undeliverable(self, message: Message, code: Code, why: str, reason: DropReason) -> None:
+        """Answer a request that reaches nobody; count anything else (MN-25, I-B12)."""
+        requester = self.tables.routing.owner_of(message.from_) if message.is_request else None
+        if requester is None:
+            self.witness.drop(message, reason)
+            return
+        answer = refuse(message, code, why)
+        self.witness.hop(Op.SYNTH, answer)
+        self.send(requester, answer)
+
+    def _overrun(self, session: Session, port: Port, parcel: Parcel) -> None:
+        """Close a link whose peer does not read; its session may come back (L1, L2)."""
+        _log.warning("slow consumer", runtime=session.core.runtime, link=port.name)
+        unsent = port.cut(Farewell.SLOW_CONSUMER)
+        self._let_go(session, port.number)
+        self.feed(session, LinkLost(port.number, "slow consumer"))
+        self._keep(session, [*unsent, parcel])
+
+    def _keep(self, session: Session, parcels: list[Parcel]) -> None:
+        for parcel in parcels:
+            if self.sessions.get(session.core.runtime) is session:
+                self.feed(session, Wait(parcel))
+            else:
+                self.witness.drop(parcel.message, DropReason.SESSION_GONE)
+
+    # ---- effects of the session core
+
+    def feed(self, session: Session, happened: Input) -> Outcome:
+        """Tell a session what happened and do what it decides."""
+        core = session.core
+        unsent: list[Parcel] = []
+        verdict: Granted | Refused | None = None
+        for effect in core.feed(happened, trio.current_time()):
+            match effect:
+                case Granted():
+                    verdict = effect
+                    self._grant(session, effect)
+                case Refused():
+                    verdict = effect
+                case LinkCut(number, why):
+                    unsent += self._cut(session, number, why)
+                case _:
+                    self._perform(session, effect)
+        self._alarms.set(core.runtime, core.deadline())
+        if isinstance(verdict, Granted):
+            return Outcome(verdict, (*unsent, *verdict.waiting))
+        self._keep(session, unsent)
+        return Outcome(verdict)
+
+    def _perform(
+        self, session: Session, effect: Step | LinkDone | Queued | Overflowed | PingDue | Ended
+    ) -> None:
+        match effect:
+            case Step():
+                self.witness.step(effect)
+            case LinkDone(number):
+                self._done(session, number)
+            case Queued(message):
+                self.witness.hop(Op.QUEUE, message)
+            case Overflowed(message):
+                why = "too many messages wait for the runtime"
+                self.undeliverable(message, Code.TOO_LARGE, why, DropReason.OVERFLOW)
+            case PingDue():
+                self._ping(session)
+            case Ended(why, undelivered):
+                self._end(session, why, undelivered)
+            case _:
+                assert_never(effect)
+
+    def _grant(self, session: Session, granted: Granted) -> None:
+        port = self.ports[granted.link]
+        session.port = port
+        self._runtimes[granted.link] = session.core.runtime
+        port.granted()
+
+    def _cut(self, session: Session, number: int, why: str) -> list[Parcel]:
+        _log.info("link cut", runtime=session.core.runtime, why=why)
+        port = self.ports.pop(number, None)
+        self._let_go(session, number)
+        return [] if port is None else port.cut(Farewell.REFUSED)
+
+    def _done(self, session: Session, number: int) -> None:
+        port = self.ports.pop(number, None)
+        self._let_go(session, number)
+        if port is not None:
+            port.finish(port.farewell)
+
+    def _let_go(self, session: Session, number: int) -> None:
+        self._runtimes.pop(number, None)
+        self.ports.pop(number, None)
+        if session.port is not None and session.port.number == number:
+            session.port = None
+
+    def _ping(self, session: Session) -> None:
+        if session.port is not None:
+            node = self.tables.addresses.session
+            ping = Message(
+                id=self._ids.next(node),
+                type=MessageType.EXECUTE,
+                from_=node,
+                to=session.stub,
+                body={"method": "ping"},
+            )
+            self.tell_link(session.port, ping)
+
+    def _end(self, session: Session, why: str, undelivered: tuple[Message, ...]) -> None:
+        runtime = session.core.runtime
+        del self.sessions[runtime]
+        self.tables.release(runtime, why)
+        left = RuntimeLeft(runtime, why)
+        self._left.extend((component, left) for component in self.components.values())
+        for message in undelivered:
+            gone = "no session owns address"
+            self.undeliverable(message, Code.NOT_FOUND, gone, DropReason.SESSION_GONE)
+
+    def _view(self, runtime: str, session: Session) -> SessionView:
+        return SessionView(
+            runtime,
+            str(session.core.state),
+            None if session.port is None else session.port.name,
+            self.tables.allocation.owned_by(runtime),
+            self.tables.subscriptions.resources_of(runtime),
+        )

@@ -1,0 +1,57 @@
+"""What waits to be written to one link: bounded by count and by bytes (RELIABILITY L2)."""
+
+from collections import deque
+from typing import final
+
+import trio
+
+from fsm.cores.node_session_terms import Parcel
+from specs.limits import FRAME_MESSAGES, OUTBOX_BYTES, OUTBOX_MESSAGES
+
+__all__ = ["Outbox"]
+
+
+@final
+class Outbox:
+    """The queue between the bus, which never waits, and the task that writes a link.
+
+    Attributes:
+        is_idle: Whether the writer has to be told of what is put next.
+        writing: Cancel it to have the writer leave a write that does not end.
+    """
+
+    __slots__ = ("_bytes", "_is_closed", "_parcels", "is_idle", "writing")
+
+    def __init__(self) -> None:
+        self._parcels: deque[Parcel] = deque()
+        self._bytes = 0
+        self._is_closed = False
+        self.is_idle = True
+        self.writing = trio.CancelScope()
+
+    def __len__(self) -> int:
+        return len(self._parcels)
+
+    def put(self, parcel: Parcel) -> bool:
+        """Take in a parcel; False: there is no room, or nobody writes any more."""
+        size = self._bytes + len(parcel.line)
+        if self._is_closed or size > OUTBOX_BYTES or len(self._parcels) >= OUTBOX_MESSAGES:
+            return False
+        self._parcels.append(parcel)
+        self._bytes = size
+        return True
+
+    def take(self) -> list[Parcel]:
+        """Take out the next parcels, at most a frame's worth."""
+        parcels = self._parcels
+        taken = [parcels.popleft() for _ in range(min(FRAME_MESSAGES, len(parcels)))]
+        self._bytes -= sum(len(parcel.line) for parcel in taken)
+        return taken
+
+    def close(self) -> list[Parcel]:
+        """Take in nothing more, and give back what was not taken."""
+        self._is_closed = True
+        rest = list(self._parcels)
+        self._parcels.clear()
+        self._bytes = 0
+        return rest

@@ -1,0 +1,77 @@
+"""What the bus holds of a connection: a way to write that never waits."""
+
+from enum import Enum, auto, unique
+from typing import final
+
+from actors.kit.actor import ActorRef
+from actors.node.outbox import Outbox
+from fsm.cores.node_session_terms import Liveness, Parcel
+from transports.errors import Farewell
+
+__all__ = ["Nudge", "Port"]
+
+
+@final
+@unique
+class Nudge(Enum):
+    """What a connection is told; what there is to write stands in its outbox."""
+
+    WRITE = auto()
+    GRANTED = auto()
+    LEAVE = auto()
+
+
+@final
+class Port:
+    """The bus's end of one connection.
+
+    Attributes:
+        number: Never used twice in a node.
+        name: Name of the link.
+        liveness: How it is noticed that the peer is gone.
+        farewell: How the link is closed when it is to be left.
+    """
+
+    __slots__ = ("_connection", "_outbox", "farewell", "liveness", "name", "number")
+
+    def __init__(
+        self,
+        number: int,
+        name: str,
+        liveness: Liveness,
+        outbox: Outbox,
+        connection: ActorRef[Nudge],
+    ) -> None:
+        self.number = number
+        self.name = name
+        self.liveness = liveness
+        self.farewell = Farewell.DONE
+        self._outbox = outbox
+        self._connection = connection
+
+    def put(self, parcel: Parcel) -> bool:
+        """Have a parcel written; False: the peer reads too slowly, or is gone."""
+        outbox = self._outbox
+        if not outbox.put(parcel):
+            return False
+        if outbox.is_idle:
+            outbox.is_idle = False
+            self._connection.try_tell(Nudge.WRITE)
+        return True
+
+    def granted(self) -> None:
+        """Tell that the peer has a session: its handshake is over."""
+        self._connection.try_tell(Nudge.GRANTED)
+
+    def finish(self, farewell: Farewell) -> None:
+        """Write what is left, then say goodbye."""
+        self.farewell = farewell
+        self._connection.try_tell(Nudge.LEAVE)
+
+    def cut(self, farewell: Farewell) -> list[Parcel]:
+        """Leave at once, and give back what was not written."""
+        unsent = self._outbox.close()
+        self.farewell = farewell
+        self._outbox.writing.cancel()
+        self._connection.try_tell(Nudge.LEAVE)
+        return unsent

@@ -1,0 +1,148 @@
+"""Where the domain registry keeps its records: a SQLite file, or nothing but memory.
+
+What `commit` has returned for survives the process, however it ends. (The file is in
+WAL mode with `synchronous=NORMAL`: a failure of power may lose the last moments.)
+"""
+
+import sqlite3
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, TypeAlias, final
+
+import orjson
+import trio
+from typing_extensions import override
+
+from actors.node.errors import RegistryFileError
+from fsm.cores.registration_terms import Forget, Keep, Row
+from fsm.machines.registration import State
+
+__all__ = ["Change", "MemoryRecords", "RecordFile", "SqliteRecords"]
+
+Change: TypeAlias = Keep | Forget
+
+_VERSION: Final = 1
+_SCHEMA: Final = """
+    CREATE TABLE IF NOT EXISTS record (
+        url     TEXT PRIMARY KEY,
+        runtime TEXT NOT NULL,
+        status  TEXT NOT NULL,
+        touched REAL NOT NULL,
+        value   BLOB NOT NULL
+    ) WITHOUT ROWID
+"""
+_KEEP: Final = "INSERT OR REPLACE INTO record VALUES (?, ?, ?, ?, ?)"
+_FORGET: Final = "DELETE FROM record WHERE url = ?"
+_ALL: Final = "SELECT url, runtime, status, touched, value FROM record ORDER BY url"
+
+
+class RecordFile(ABC):
+    """Keeps rows beyond the life of an actor."""
+
+    @abstractmethod
+    def load(self) -> list[Row]:
+        """Return every row that was kept.
+
+        Raises:
+            RegistryFileError: The file cannot be read, or is none of ours.
+        """
+
+    @abstractmethod
+    async def commit(self, changes: Sequence[Change]) -> None:
+        """Make changes durable, all or none, in order.
+
+        Cancelled: not before it is done.
+
+        Raises:
+            RegistryFileError: It cannot be written.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the file."""
+
+
+@final
+class MemoryRecords(RecordFile):
+    """Keeps rows as long as the process lives."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, Row] = {}
+
+    @override
+    def load(self) -> list[Row]:
+        return list(self._rows.values())
+
+    @override
+    async def commit(self, changes: Sequence[Change]) -> None:
+        for change in changes:
+            match change:
+                case Keep(row):
+                    self._rows[row.url] = row
+                case Forget(url):
+                    self._rows.pop(url, None)
+
+    @override
+    def close(self) -> None:
+        """Rows live as long as this object."""
+
+
+@final
+class SqliteRecords(RecordFile):
+    """Keeps rows in a SQLite file, which only this process may have open for writing."""
+
+    def __init__(self, path: Path) -> None:
+        self.path: Final = path
+        self._connection: sqlite3.Connection | None = None
+
+    @override
+    def load(self) -> list[Row]:
+        try:
+            connection = self._open()
+            with connection:
+                connection.execute(_SCHEMA)
+                connection.execute(f"PRAGMA user_version = {_VERSION}")
+            return [_row(*columns) for columns in connection.execute(_ALL)]
+        except (sqlite3.Error, ValueError, TypeError) as exc:
+            raise RegistryFileError(self.path, str(exc)) from exc
+
+    @override
+    async def commit(self, changes: Sequence[Change]) -> None:
+        if changes:
+            await trio.to_thread.run_sync(self._write, tuple(changes))
+
+    @override
+    def close(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _open(self) -> sqlite3.Connection:
+        """Return the connection; one thread at a time uses it: the loop's, or a commit's."""
+        if self._connection is None:
+            self._connection = sqlite3.connect(self.path, check_same_thread=False)
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute("PRAGMA synchronous = NORMAL")
+        return self._connection
+
+    def _write(self, changes: Sequence[Change]) -> None:
+        try:
+            connection = self._open()
+            with connection:
+                for change in changes:
+                    match change:
+                        case Keep(row):
+                            connection.execute(_KEEP, _columns(row))
+                        case Forget(url):
+                            connection.execute(_FORGET, (url,))
+        except sqlite3.Error as exc:
+            raise RegistryFileError(self.path, str(exc)) from exc
+
+
+def _columns(row: Row) -> tuple[str, str, str, float, bytes]:
+    return row.url, row.runtime, row.status.value, row.touched, orjson.dumps(row.value)
+
+
+def _row(url: str, runtime: str, status: str, touched: float, value: bytes) -> Row:
+    return Row(url, runtime, State(status), touched, orjson.loads(value))

@@ -1,0 +1,41 @@
+"""A session as the bus holds it."""
+
+from typing import final
+
+import attrs
+
+from actors.node.port import Port
+from fsm.cores.node_session import NodeSessionCore
+from fsm.cores.node_session_terms import Granted, Parcel, Refused
+
+__all__ = ["Outcome", "Session"]
+
+
+@final
+@attrs.define(eq=False)
+class Session:
+    """A runtime's session and the link that has it.
+
+    Attributes:
+        core: Decides.
+        stub: The address session control comes from.
+        port: The link that has the session; None while detached.
+    """
+
+    core: NodeSessionCore
+    stub: str
+    port: Port | None = None
+
+
+@final
+@attrs.frozen
+class Outcome:
+    """What became of a wish for a session.
+
+    Attributes:
+        verdict: Whether the link has it.
+        waiting: What is to be written to the link after the answer, in order.
+    """
+
+    verdict: Granted | Refused | None
+    waiting: tuple[Parcel, ...] = ()

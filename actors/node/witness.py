@@ -1,0 +1,105 @@
+"""What the node's bus reports: steps and tables always, hops of messages when wanted."""
+
+from typing import final
+
+import attrs
+
+from actors.kit.counters import Counters
+from actors.kit.trace import Tracer, message_fact, refused_fact, step_fact
+from actors.node.policy import Ruling
+from fsm.cores.effects import RowChanged
+from fsm.engine import Step
+from fsm.errors import UndeclaredTransitionError
+from specs.message import Message, instance_id
+from specs.reply_code import Code, DropReason
+from specs.trace import Fact, Kind, Op
+
+__all__ = ["Witness"]
+
+
+@final
+class Witness:
+    """The pen of one component.
+
+    Attributes:
+        counters: What it had to drop.
+    """
+
+    def __init__(self, tracer: Tracer, actor: str, counters: Counters) -> None:
+        self._tracer = tracer
+        self._actor = actor
+        self.counters = counters
+
+    def step(self, step: Step) -> None:
+        """An entity moved."""
+        self._tracer.record(self._actor, step_fact(step))
+
+    def refused(self, error: UndeclaredTransitionError) -> None:
+        """An entity was to move as no table declares."""
+        self.counters.violation(error.machine)
+        self._tracer.record(self._actor, refused_fact(error))
+
+    def row(self, row: RowChanged) -> None:
+        """A table changed."""
+        fact = Fact(
+            k=Kind.TABLE, op=row.op, table=row.table, key=row.key, val=row.val, writer=row.writer
+        )
+        self._tracer.record(self._actor, fact)
+
+    def link(self, op: Op, name: str, node: str) -> None:
+        """A link came or went."""
+        self._tracer.record(self._actor, Fact(k=Kind.LINK, op=op, link=name, a=node, kind="mn"))
+
+    def authz(self, message: Message, ruling: Ruling) -> None:
+        """The policy engine ruled."""
+        if self._tracer.hops:
+            fact = Fact(
+                k=Kind.AUTHZ,
+                mid=instance_id(message),
+                direction="in",
+                decision=ruling.decision,
+                policy=ruling.policy,
+            )
+            self._tracer.record(self._actor, fact)
+
+    def rcv(self, message: Message, link: str) -> None:
+        """A message came over a link."""
+        if self._tracer.hops:
+            fact = attrs.evolve(message_fact(Op.RCV, message), link=link)
+            self._tracer.record(self._actor, fact)
+
+    def xmit(self, message: Message, link: str) -> None:
+        """A message was given to a link."""
+        if self._tracer.hops:
+            fact = attrs.evolve(message_fact(Op.XMIT, message), link=link)
+            self._tracer.record(self._actor, fact)
+
+    def hop(self, op: Op, message: Message) -> None:
+        """Something happened to a message that needs no more words."""
+        if self._tracer.hops:
+            self._tracer.record(self._actor, message_fact(op, message))
+
+    def deliver(self, message: Message, listener: str) -> None:
+        """A message was given to a part of the node."""
+        if self._tracer.hops:
+            fact = attrs.evolve(message_fact(Op.DELIVER, message), listener=listener)
+            self._tracer.record(self._actor, fact)
+
+    def deny(self, message: Message, code: Code, why: str) -> None:
+        """A message was refused before it had any effect."""
+        if self._tracer.hops:
+            fact = attrs.evolve(message_fact(Op.DENY, message), code=int(code), why=why)
+            self._tracer.record(self._actor, fact)
+
+    def publish(self, message: Message, targets: int) -> None:
+        """A message is fanned out."""
+        if self._tracer.hops:
+            fact = attrs.evolve(message_fact(Op.PUBLISH, message), targets=targets)
+            self._tracer.record(self._actor, fact)
+
+    def drop(self, message: Message, reason: DropReason) -> None:
+        """A message ends here."""
+        self.counters.drop(reason)
+        if self._tracer.hops:
+            fact = attrs.evolve(message_fact(Op.DROP, message), reason=reason)
+            self._tracer.record(self._actor, fact)
