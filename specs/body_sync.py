@@ -51,7 +51,13 @@ class Candidate:
 
 @attrs.frozen(slots=True)
 class ConnectionData:
-    """The value of a Connection data object (P2P-07, C-25)."""
+    """The value of a Connection data object (P2P-07, C-25).
+
+    Attributes:
+        owner: The stub that reports it.
+        status: `unreachable-<n>`: none of the peer's candidates opened, for the
+            n-th time; the peer may dial.
+    """
 
     owner: str = attrs.field(converter=address)
     status: str = ""
@@ -157,6 +163,40 @@ class Change:
     )
     last_modified: str | None = attrs.field(default=None, metadata=wire("lastModified"))
     source: str | None = attrs.field(default=None, converter=optional_address)
+
+
+@attrs.frozen(slots=True)
+class ChangeObject:
+    """Ask the own sync manager to change an object one reports; it publishes M-40.
+
+    Attributes:
+        attribute: Dotted path.
+        value: New value; absent removes the attribute.
+        operation: `add` or `remove` for arrays.
+    """
+
+    resource: str = attrs.field(converter=address)
+    attribute: str
+    value: Json = None
+    attribute_type: str | None = attrs.field(default=None, metadata=wire("attributeType"))
+    operation: str | None = attrs.field(
+        default=None, validator=attrs.validators.optional(one_of(Operation))
+    )
+
+
+@attrs.frozen(slots=True)
+class LinkRow:
+    """What a runtime's registry knows of its link to another runtime (P2P-18).
+
+    Attributes:
+        role: `requester` or `handler`: which end this runtime is.
+        status: State of the connection, in the machine's words.
+        link: Address of this runtime's end.
+    """
+
+    role: str
+    status: str
+    link: str | None = None
 
 
 @attrs.frozen(slots=True)

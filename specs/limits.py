@@ -110,6 +110,9 @@ DEDUP_SECONDS: Final = 600.0
 LINK_WINDOW: Final = 1000
 """Messages sent on a P2P link and not yet acknowledged (ours)."""
 
+PENDING_PROOFS: Final = 8
+"""Dialled P2P links that may prove themselves at once; more are hung up (ours, T11)."""
+
 MAX_ALLOCATION: Final = 256
 """Addresses in one allocation request (RELIABILITY L4)."""
 

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias, assert_never, final
 import attrs
 
 from fsm.cores.object_value import changed
-from specs.body import Change, DataObject
+from specs.body_sync import Change, DataObject
 from specs.reply_code import Code
 
 __all__ = [

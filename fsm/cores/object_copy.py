@@ -11,7 +11,7 @@ from typing import TypeAlias, assert_never, final
 import attrs
 
 from fsm.cores.object_value import changed
-from specs.body import Change, DataObject
+from specs.body_sync import Change, DataObject
 from specs.jsonvalue import JsonObject
 from specs.limits import STUB_QUEUE
 

@@ -4,7 +4,7 @@ Values are shared between tasks and never changed in place: a change returns a
 new value that shares what it did not touch.
 """
 
-from specs.body import Change
+from specs.body_sync import Change
 from specs.jsonvalue import Json, JsonObject
 
 __all__ = ["changed"]

@@ -5,7 +5,7 @@ from typing import Final, final
 
 import attrs
 
-from specs.body import Candidate
+from specs.body_sync import Candidate
 
 __all__ = ["DialPlan", "DialPolicy"]
 

@@ -6,7 +6,7 @@ import attrs
 
 from fsm.engine import Step
 from fsm.machines.p2p_connection import State
-from specs.body import Candidate
+from specs.body_sync import Candidate
 from specs.reply_code import Code
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
     "Plead",
     "ReleaseLink",
     "SideEffect",
+    "UseLink",
     "Withdraw",
 ]
 
@@ -111,6 +112,14 @@ class Dial:
 
 @final
 @attrs.frozen(slots=True)
+class UseLink:
+    """The link is ours and live: carry messages over it."""
+
+    link: str
+
+
+@final
+@attrs.frozen(slots=True)
 class ReleaseLink:
     """The link is lost: hand back what it did not deliver, in order."""
 
@@ -159,6 +168,7 @@ SideEffect: TypeAlias = (
     | Plead
     | Dial
     | ReleaseLink
+    | UseLink
     | CloseLink
     | Answered
     | Withdraw

@@ -5,7 +5,7 @@ from typing import TypeAlias, final
 
 import attrs
 
-from specs.body import Candidate, ConnectionData
+from specs.body_sync import Candidate, ConnectionData
 
 __all__ = [
     "CandidatesReady",

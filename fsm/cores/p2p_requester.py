@@ -45,7 +45,7 @@ from fsm.cores.p2p_input import (
 )
 from fsm.cores.p2p_side import UNREACHABLE, LinkSide, after_the_end
 from fsm.machines.p2p_connection import State
-from specs.body import ConnectionData
+from specs.body_sync import ConnectionData
 from specs.reply_code import LAST_SUCCESS, Code
 
 __all__ = ["P2PRequesterCore"]

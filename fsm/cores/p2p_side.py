@@ -13,6 +13,7 @@ from fsm.cores.p2p_effect import (
     Ended,
     ReleaseLink,
     SideEffect,
+    UseLink,
     Withdraw,
 )
 from fsm.cores.p2p_input import (
@@ -28,7 +29,7 @@ from fsm.cores.p2p_input import (
 )
 from fsm.engine import Entity
 from fsm.machines.p2p_connection import P2P_CONNECTION, State, Trigger
-from specs.body import Candidate
+from specs.body_sync import Candidate
 from specs.limits import P2P_TIMEOUT, SESSION_IDLE
 from specs.reply_code import Code
 
@@ -125,7 +126,7 @@ class LinkSide:
         self._link = event.link
         self._dialling = False
         self._deadline = math.inf
-        return effects
+        return [*effects, UseLink(event.link)]
 
     def lost(self, event: LinkLost, now: float) -> list[SideEffect]:
         """Leave `live` if it was our link that went."""

@@ -80,6 +80,14 @@ class TransferEnd(Enum):
     PROTOCOL = "protocol"
 
 
+@unique
+class _Farewell(Enum):
+    NONE = "none"
+    POLITE = "polite"
+    AT_ONCE = "at-once"
+    SAID = "said"
+
+
 @final
 class P2PTransferCore:
     """One end of one live link.
@@ -97,6 +105,7 @@ class P2PTransferCore:
         self._acknowledged = 0
         self._heard = now
         self._pinged: float | None = None
+        self._farewell = _Farewell.NONE
         self.end: TransferEnd | None = None
 
     # --- out --------------------------------------------------------------------------------
@@ -109,17 +118,29 @@ class P2PTransferCore:
         return True
 
     def say_goodbye(self) -> None:
-        """Write `bye` behind all that may still be written."""
-        self._controls.append(Bye())
+        """Write `bye` as soon as all is written and acknowledged."""
+        self._farewell = _Farewell.POLITE
+
+    def insist_on_goodbye(self) -> None:
+        """Write `bye` now, whatever is left."""
+        self._farewell = _Farewell.AT_ONCE
 
     @property
     def has_output(self) -> bool:
         """Whether `take_output` would return anything."""
-        return bool(self._controls or (self._waiting and self._has_room) or self._owes_ack)
+        has_messages = bool(self._waiting) and self._has_room
+        return has_messages or self._owes_ack or self._says_bye or bool(self._controls)
 
     @property
     def _has_room(self) -> bool:
         return len(self._unacknowledged) < LINK_WINDOW
+
+    @property
+    def _says_bye(self) -> bool:
+        is_drained = not (self._waiting or self._unacknowledged)
+        return self._farewell is _Farewell.AT_ONCE or (
+            self._farewell is _Farewell.POLITE and is_drained
+        )
 
     @property
     def _owes_ack(self) -> bool:
@@ -141,6 +162,9 @@ class P2PTransferCore:
             written.append(Ack(self._received))
         written.extend(self._controls)
         self._controls.clear()
+        if self._says_bye:
+            self._farewell = _Farewell.SAID
+            written.append(Bye())
         return written
 
     # --- in ---------------------------------------------------------------------------------
@@ -153,6 +177,15 @@ class P2PTransferCore:
     def taken(self, numbered: Numbered) -> None:
         """Note that the bus has taken the message: it will be acknowledged."""
         self._received = numbered.seq
+
+    def skipped(self, now: float) -> None:
+        """Count a message line that was read but is no message."""
+        self._heard, self._pinged = now, None
+        self._received += 1
+
+    def broken(self) -> None:
+        """The peer wrote what no peer writes: end the link."""
+        self.end = self.end or TransferEnd.PROTOCOL
 
     def heard(self, control: Control, now: float) -> None:
         """Take a control line that was read; look at `end` afterwards."""

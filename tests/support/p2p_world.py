@@ -14,7 +14,7 @@ from fsm.cores.p2p_handler import P2PHandlerCore, PerLink
 from fsm.cores.p2p_requester import P2PRequesterCore
 from fsm.engine import Step
 from fsm.machines.p2p_connection import State
-from specs.body import Candidate, ConnectionData
+from specs.body_sync import Candidate, ConnectionData
 
 POLICY = DialPolicy(("tcp",))
 TERMINAL = (None, State.FAILED, State.DISCONNECTED)

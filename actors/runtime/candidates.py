@@ -1,0 +1,76 @@
+"""Offering this end of a P2P link: open listeners, each with a secret of its own."""
+
+import hashlib
+import tempfile
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
+from pathlib import Path
+from typing import Final, final
+
+import attrs
+
+from actors.runtime.p2p_handshake import Entropy
+from fsm.cores.link_proof import NONCE_BYTES
+from specs.body_sync import Candidate
+from transports.errors import ListenError
+from transports.link import PROTOFLY_V1, Kind, Listener
+from transports.network import Network
+
+__all__ = ["Offered", "host_fingerprint", "open_candidates"]
+
+_LOOPBACK: Final = "127.0.0.1:0"
+_PATH: Final = "/p2p"
+_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+_FINGERPRINT_CHARACTERS: Final = 16
+
+
+@final
+@attrs.frozen(slots=True)
+class Offered:
+    """A candidate of ours and the listener behind it."""
+
+    candidate: Candidate
+    listener: Listener
+
+
+def host_fingerprint() -> str | None:
+    """Return what two processes of one machine have in common; None if unknown.
+
+    A hash: the boot id itself goes nowhere.
+    """
+    try:
+        boot = _BOOT_ID.read_bytes().strip()
+    except OSError:
+        return None
+    return hashlib.sha256(b"protofly-host|" + boot).hexdigest()[:_FINGERPRINT_CHARACTERS]
+
+
+@asynccontextmanager
+async def open_candidates(
+    network: Network, kinds: tuple[Kind, ...], host: str | None, entropy: Entropy
+) -> AsyncIterator[tuple[Offered, ...]]:
+    """Listen on every kind that can be listened on, until the context is left.
+
+    Unix sockets are made in a directory that only this user may enter.
+    """
+    async with AsyncExitStack() as stack:
+        offered: list[Offered] = []
+        for kind in kinds:
+            with suppress(ListenError):
+                offered.append(await _offer(stack, network, kind, (host, entropy)))
+        yield tuple(offered)
+
+
+async def _offer(
+    stack: AsyncExitStack, network: Network, kind: Kind, terms: tuple[str | None, Entropy]
+) -> Offered:
+    host, entropy = terms
+    where = _LOOPBACK
+    if kind is Kind.UNIX:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="protofly-"))
+        where = str(Path(folder) / "p2p.sock")
+    listener = await stack.enter_async_context(network.listen(kind, where, {_PATH: PROTOFLY_V1}))
+    address = listener.address + _PATH if kind is Kind.WEBSOCKET else listener.address
+    secret = entropy(NONCE_BYTES).hex()
+    fingerprint = host if kind is Kind.UNIX else None
+    return Offered(Candidate(kind.value, address, secret, fingerprint), listener)

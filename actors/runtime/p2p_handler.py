@@ -1,0 +1,115 @@
+"""The P2P handler stub: takes the links other runtimes ask for (P2P-01, P2P-19, SC-17)."""
+
+from typing import final
+
+import trio
+from typing_extensions import override
+
+from actors.kit.actor import Actor
+from actors.kit.delivery import Delivery
+from actors.runtime.p2p_end import LinkEnd, P2PMessage
+from actors.runtime.p2p_stub import EndEffects, P2PStub
+from actors.runtime.stub import StubContext
+from fsm.cores.p2p_handler import P2PHandlerCore, PerLink
+from fsm.cores.p2p_input import SideInput
+from fsm.machines.p2p_connection import State
+from specs.address import is_below, runtime_of
+from specs.body import Command, Path
+from specs.body_sync import Invitation
+from specs.errors import BadMessageError
+from specs.message import Message, MessageType
+from specs.reply_code import Code
+from transports.bodies import read_body
+
+__all__ = ["P2PHandler", "activate"]
+
+
+def activate(context: StubContext) -> Actor[P2PMessage]:
+    """Make a handler stub (STB-01)."""
+    return P2PHandler(context)
+
+
+@final
+class P2PHandler(P2PStub):
+    """Host of one `P2PHandlerCore`; it has an end per link, named PC."""
+
+    def __init__(self, context: StubContext) -> None:
+        super().__init__(context, "answer")
+        self._core = P2PHandlerCore(context.config.runtime, context.url, self.policy)
+
+    @override
+    def deadline(self) -> float:
+        return self._core.deadline()
+
+    @override
+    async def timed_out(self) -> None:
+        await self.perform(_told(self._core.time_passed(trio.current_time())))
+
+    @override
+    def decide(self, end: str, happened: SideInput) -> EndEffects:
+        return _told(self._core.feed(end, happened, trio.current_time()))
+
+    @override
+    def state_of(self, end: str) -> State | None:
+        return self._core.state(end)
+
+    @override
+    def end_for(self, delivery: Delivery) -> str:
+        return delivery.route
+
+    @override
+    async def take_own(self, message: Message) -> None:
+        try:
+            match message.type:
+                case MessageType.CREATE:
+                    await self._invited_by_requester(message)
+                case MessageType.SUBSCRIBE:
+                    await self._listen_for_link(message)
+                case MessageType.EXECUTE:
+                    await self._commanded(message)
+                case _ if message.is_request:
+                    await self.answer(message, Code.NOT_FOUND, "a handler does not do this")
+                case _:
+                    pass
+        except BadMessageError as exc:
+            await self.answer(message, exc.code, exc.reason)
+
+    async def _invited_by_requester(self, message: Message) -> None:
+        invitation = read_body(message, Invitation)
+        remote = invitation.value.get("runtime")
+        requester = invitation.source
+        if not isinstance(remote, str) or not is_below(requester, remote):
+            raise BadMessageError("the requester is no stub of the runtime it names")
+        if runtime_of(requester) == self.context.config.runtime:
+            raise BadMessageError("a runtime needs no link to itself")
+        offer = message.from_.removesuffix("/subscription")
+        effects = self._core.invited(offer, requester, remote, trio.current_time())
+        name = next(each.link for each in reversed(effects) if each.link)
+        self.add_end(LinkEnd(name, remote, requester))
+        await self.invited(offer, message, _told(effects))
+
+    async def _listen_for_link(self, message: Message) -> None:
+        resources = read_body(message, Path).resources
+        if not all(self._core.knows(link) for link in resources):
+            await self.answer(message, Code.NOT_FOUND, "there is no such link")
+            return
+        for link in resources:
+            await self.context.bus.add_listener(link, self.me)
+        await self.answer(message, Code.OK)
+
+    @override
+    async def end_removed(self, name: str) -> None:
+        await self.context.bus.remove_listener(name, self.me)
+
+    async def _commanded(self, message: Message) -> None:
+        command = read_body(message, Command)
+        if command.method != "disconnect" or len(command.params) != 1:
+            raise BadMessageError("a handler is told to disconnect one runtime, nothing else")
+        (remote,) = command.params
+        why = "disconnect asked"
+        effects = self._core.disconnect(remote, why, trio.current_time())
+        await self.command(message, _told(effects))
+
+
+def _told(effects: list[PerLink]) -> EndEffects:
+    return [(each.link, each.effect) for each in effects]

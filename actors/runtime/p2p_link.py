@@ -1,0 +1,205 @@
+"""One live P2P link at work: it reads, writes and listens for silence (P2P-20).
+
+What is read goes to the bus before it is acknowledged, so that what the other
+end must remember is exactly what our bus does not have.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import final
+
+import attrs
+import trio
+
+from actors.kit.trace import Tracer, message_fact
+from actors.runtime.mini_bus import MiniBusPort
+from actors.runtime.p2p_handshake import ProvenLink
+from actors.runtime.p2p_lines import is_own_line, read_control, write_control
+from fsm.cores.p2p_input import LinkLost, Loss
+from fsm.cores.p2p_transfer import Bye, Numbered, Outgoing, P2PTransferCore, TransferEnd
+from specs.errors import BadMessageError
+from specs.limits import FRAME_MESSAGES, GOODBYE_TIMEOUT, MAX_MESSAGE_BYTES
+from specs.message import Message, stamped
+from specs.reply_code import DropReason
+from specs.trace import Op
+from transports.codec import BadLine, decode_frame, encode, frames
+from transports.errors import LinkError
+
+__all__ = ["LinkUse", "P2PLink"]
+
+
+@final
+@attrs.frozen(slots=True)
+class LinkUse:
+    """What a link works for.
+
+    Attributes:
+        stub: Address stamped into `via` and posted under: PQ or PC.
+        actor: Who reports to the trace.
+    """
+
+    stub: str
+    actor: str
+    bus: MiniBusPort
+    tracer: Tracer
+
+
+@final
+class P2PLink:
+    """One end of a live link; `run` is its life, in a task of the stub.
+
+    Attributes:
+        name: The same at both ends.
+    """
+
+    def __init__(self, proven: ProvenLink, use: LinkUse) -> None:
+        self.name = proven.name
+        self._pipe = proven.pipe
+        self._use = use
+        self._core = P2PTransferCore(trio.current_time())
+        self._lines: deque[bytes] = deque()
+        self._wake = trio.Event()
+        self._scope = trio.CancelScope()
+        self._ended = trio.Event()
+        self._why = ""
+
+    def send(self, message: Message) -> bool:
+        """Take a message to be written; False: it is too big, or too many wait."""
+        line = encode(stamped(message, self._use.stub))
+        if len(line) > MAX_MESSAGE_BYTES or not self._core.send(message):
+            return False
+        self._lines.append(line)
+        self._wake.set()
+        return True
+
+    def owed(self) -> Sequence[Message]:
+        """Return, once, what the other end did not acknowledge, in order."""
+        return self._core.owed()
+
+    async def say_goodbye(self) -> None:
+        """Write what waits and `bye`, then leave; bounded, by force in the end."""
+        for ask in (self._core.say_goodbye, self._core.insist_on_goodbye):
+            with trio.move_on_after(GOODBYE_TIMEOUT / 2):
+                ask()
+                self._wake.set()
+                await self._ended.wait()
+        self.break_off()
+
+    def break_off(self) -> None:
+        """Stop using the link now."""
+        self._scope.cancel()
+
+    async def run(self) -> LinkLost:
+        """Work until the link is gone; return how it ended.
+
+        Cancelled: the link is closed.
+        """
+        try:
+            with self._scope:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._write)
+                    nursery.start_soon(self._watch)
+                    await self._read()
+        finally:
+            self._ended.set()
+            with trio.CancelScope(shield=True):
+                await self._pipe.aclose()
+        loss = Loss.ORDERLY if self._core.end is TransferEnd.BYE else Loss.BROKEN
+        return LinkLost(self.name, loss, self._why or "closed")
+
+    # --- in -----------------------------------------------------------------------------
+
+    async def _read(self) -> None:
+        while self._core.end is None:
+            try:
+                frame = await self._pipe.receive()
+            except LinkError as exc:
+                self._end(str(exc))
+                return
+            await self._take(frame)
+            self._wake.set()
+        self._end(f"the peer ended it: {self._core.end.value}")
+
+    async def _take(self, frame: bytes) -> None:
+        lines = frame.split(b"\n")
+        messages = b"\n".join(line for line in lines if not is_own_line(line))
+        for item in decode_frame(messages) if messages else ():
+            await self._take_message(item)
+        for line in lines:
+            if is_own_line(line):
+                self._take_control(line)
+
+    async def _take_message(self, item: Message | BadLine) -> None:
+        if isinstance(item, BadLine):
+            self._core.skipped(trio.current_time())
+            if item.answer is not None:
+                self.send(item.answer)
+            return
+        numbered = self._core.received(item, trio.current_time())
+        if self._use.stub in item.via:
+            self._trace_drop(item, DropReason.LOOP)
+        else:
+            arrived = stamped(item, self._use.stub)
+            self._trace(Op.RCV, arrived, numbered.seq)
+            await self._use.bus.post(arrived, self._use.stub)
+        self._core.taken(numbered)
+
+    def _take_control(self, line: bytes) -> None:
+        try:
+            self._core.heard(read_control(line), trio.current_time())
+        except BadMessageError as exc:
+            self._core.broken()
+            self._why = exc.reason
+
+    # --- out ----------------------------------------------------------------------------
+
+    async def _write(self) -> None:
+        while True:
+            while not self._core.has_output:
+                await self._wake.wait()
+                self._wake = trio.Event()
+            written = self._core.take_output(FRAME_MESSAGES)
+            try:
+                await self._pipe.send_many(tuple(frames(self._lines_of(written))))
+            except LinkError as exc:
+                self._end(str(exc))
+                return
+            if any(isinstance(item, Bye) for item in written):
+                self._end("closed by this end")
+                return
+
+    def _lines_of(self, written: list[Outgoing]) -> list[bytes]:
+        lines: list[bytes] = []
+        for item in written:
+            if isinstance(item, Numbered):
+                self._trace(Op.XMIT, item.message, item.seq)
+                lines.append(self._lines.popleft())
+            else:
+                lines.append(write_control(item))
+        return lines
+
+    # --- silence and end ------------------------------------------------------------------
+
+    async def _watch(self) -> None:
+        while self._core.end is None:
+            await trio.sleep_until(self._core.deadline())
+            self._core.time_passed(trio.current_time())
+            self._wake.set()
+        self._end(f"the peer is {self._core.end.value}")
+
+    def _end(self, why: str) -> None:
+        self._why = self._why or why
+        self._scope.cancel()
+
+    # --- evidence -------------------------------------------------------------------------
+
+    def _trace(self, op: Op, message: Message, seq: int) -> None:
+        if not self._use.tracer.hops:
+            return
+        fact = message_fact(op, message)
+        told = attrs.evolve(fact, stub=self._use.stub, link=self.name, seq=seq)
+        self._use.tracer.record(self._use.actor, told)
+
+    def _trace_drop(self, message: Message, reason: DropReason) -> None:
+        fact = attrs.evolve(message_fact(Op.DROP, message), reason=reason.value)
+        self._use.tracer.record(self._use.actor, fact)

@@ -1,0 +1,283 @@
+"""What the P2P requester and the P2P handler have in common: the host of their effects.
+
+Everything goes through the stub's one mailbox: deliveries of the bus, and what its
+own tasks (listeners, dials, links) tell it. Requests are posted, not awaited; their
+answers come back as deliveries, so that what a link says stays in order.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import TypeAlias, final
+
+import attrs
+from typing_extensions import override
+
+from actors.kit.actor import Actor
+from actors.kit.delivery import Delivery
+from actors.kit.errors import ActorStoppedError
+from actors.kit.trace import message_fact, step_fact
+from actors.runtime.candidates import host_fingerprint
+from actors.runtime.p2p_end import (
+    Happened,
+    LinkEnd,
+    LinkEnded,
+    LinkProven,
+    P2PMessage,
+    Understand,
+)
+from actors.runtime.p2p_link import LinkUse, P2PLink
+from actors.runtime.p2p_objects import LinkObjects
+from actors.runtime.p2p_signalling import Signalling
+from actors.runtime.p2p_work import LinkWork
+from actors.runtime.stub import StubContext
+from fsm.cores import p2p_effect as do
+from fsm.cores.p2p_dial import DialPolicy
+from fsm.cores.p2p_input import DisconnectAsked, LinkOpened, SideInput
+from fsm.engine import Step
+from fsm.machines.p2p_connection import State
+from specs.message import Message, refuse, reply
+from specs.reply_code import Code, DropReason
+from specs.trace import Fact, Kind, Op
+from transports.errors import Farewell
+
+__all__ = ["EndEffects", "P2PStub"]
+
+EndEffects: TypeAlias = Iterable[tuple[str, do.SideEffect]]
+"""Effects, each with the end it is for; empty: for none."""
+
+
+class P2PStub(Actor[P2PMessage]):
+    """A stub with any number of ends of P2P links; subclasses bring the core."""
+
+    def __init__(self, context: StubContext, description: str) -> None:
+        kinds = tuple(kind.value for kind in context.config.kinds)
+        self.context = context
+        self.policy = DialPolicy(kinds, host_fingerprint())
+        self._signalling = Signalling(context)
+        self._objects = LinkObjects(self._signalling, description, context.tracer)
+        self._ends: dict[str, tuple[LinkEnd, LinkWork]] = {}
+        self._asked: dict[int, tuple[LinkEnd, Understand]] = {}
+        self._invitations: dict[str, Message] = {}
+        self._command: Message | None = None
+
+    # --- what subclasses say --------------------------------------------------------------
+
+    @abstractmethod
+    def decide(self, end: str, happened: SideInput) -> EndEffects:
+        """Feed the core of one end."""
+
+    @abstractmethod
+    def state_of(self, end: str) -> State | None:
+        """Return the state of an end; None: there is no such end."""
+
+    @abstractmethod
+    def end_for(self, delivery: Delivery) -> str:
+        """Return the end that a message of others is to go out by."""
+
+    @abstractmethod
+    async def take_own(self, message: Message) -> None:
+        """Take a request to the stub itself."""
+
+    # --- in -------------------------------------------------------------------------------
+
+    @override
+    async def handle(self, message: P2PMessage) -> None:
+        match message:
+            case Delivery():
+                await self._delivered(message)
+            case LinkProven():
+                await self._proven(message)
+            case Happened(end, what) | LinkEnded(end, what):
+                await self.perform(self.decide(end, what))
+
+    async def _delivered(self, delivery: Delivery) -> None:
+        message = delivery.message
+        if message.to == self.context.url:
+            await (self._answered(message) if message.is_response else self.take_own(message))
+            return
+        watcher = self._objects.watcher(message)
+        if watcher is None:
+            await self._send(delivery)
+        else:
+            await self._peer_object_changed(watcher, message)
+
+    async def _answered(self, answer: Message) -> None:
+        if not answer.is_final:
+            return
+        asked = self._asked.pop(answer.id, None)
+        if asked is None:
+            return
+        end, understand = asked
+        await self._told(end, understand(answer))
+        if end.name not in self._ends:
+            # It came too late: what was made for an end that is gone goes, too.
+            await self._on_objects(end, do.Withdraw())
+
+    async def _peer_object_changed(self, end: LinkEnd, message: Message) -> None:
+        what, read = self._objects.changed(end, message)
+        if read is not None:
+            await self._ask(end, read, self._objects.snapshot_reader(end))
+        await self._told(end, what)
+
+    async def _told(self, end: LinkEnd, what: SideInput | None) -> None:
+        if what is not None:
+            await self.perform(self.decide(end.name, what))
+
+    # --- messages of others ---------------------------------------------------------------
+
+    async def _send(self, delivery: Delivery) -> None:
+        message, name = delivery.message, self.end_for(delivery)
+        end, _ = self._ends.get(name, (None, None))
+        if name in message.via:
+            self._trace_drop(message, DropReason.LOOP)
+        elif end is None or end.link is None:
+            await self.context.bus.hand_back((message,), name)
+        elif not end.link.send(message):
+            await self._overflow(message, name)
+
+    async def _overflow(self, message: Message, name: str) -> None:
+        self._trace_drop(message, DropReason.OVERFLOW)
+        if message.is_request:
+            why = "the link takes no more, or not so much at once"
+            await self.context.bus.post(refuse(message, Code.TOO_LARGE, why), name)
+
+    # --- effects --------------------------------------------------------------------------
+
+    @final
+    async def perform(self, effects: EndEffects) -> None:
+        """Do what a core says, in order."""
+        for name, effect in effects:
+            end, work = self._ends.get(name, (None, None))
+            if isinstance(effect, Step):
+                self.context.tracer.record(self.context.url, step_fact(effect))
+            elif isinstance(effect, do.Answered):
+                await self._answer_command(effect)
+            elif end is not None and work is not None:
+                await self._perform(end, work, effect)
+
+    async def _perform(self, end: LinkEnd, work: LinkWork, effect: do.SideEffect) -> None:
+        match effect:
+            case do.Announce(state, why):
+                event = self._signalling.status(end.remote, end.name, state, why)
+                await self.context.bus.post(event)
+            case do.AnswerInvitation(url, code, why):
+                await self._answer_invitation(url, code, why)
+            case do.Listen():
+                work.listen()
+            case do.Dial():
+                work.dial(effect)
+            case do.Ended():
+                work.cancel()
+                await self.end_removed(end.name)
+                del self._ends[end.name]
+            case do.UseLink() | do.ReleaseLink() | do.CloseLink():
+                await self._on_link(end, effect)
+            case _:
+                await self._on_objects(end, effect)
+
+    async def end_removed(self, name: str) -> None:
+        """Clean up after an end that is done."""
+
+    async def _on_objects(self, end: LinkEnd, effect: do.SideEffect) -> None:
+        for message, understand in self._objects.requests(end, effect):
+            await self._ask(end, message, understand)
+
+    async def _ask(self, end: LinkEnd, message: Message, understand: Understand) -> None:
+        self._asked[message.id] = (end, understand)
+        await self.context.bus.post(message)
+
+    async def _answer_invitation(self, url: str, code: Code, why: str) -> None:
+        invitation = self._invitations.pop(url, None)
+        if invitation is not None:
+            await self.answer(invitation, code, why)
+
+    async def _answer_command(self, answer: do.Answered) -> None:
+        command, self._command = self._command, None
+        if command is not None:
+            await self.answer(command, answer.code, answer.why)
+
+    @final
+    async def answer(self, request: Message, code: Code, why: str = "") -> None:
+        """Answer a request to the stub."""
+        body = {"description": why} if why else {}
+        await self.context.bus.post(reply(request, code, **body))
+
+    @final
+    async def command(self, request: Message, effects: EndEffects) -> None:
+        """Do what a command of the registry leads to; its answer is among the effects."""
+        self._command = request
+        await self.perform(effects)
+
+    @final
+    async def invited(self, url: str, invitation: Message, effects: EndEffects) -> None:
+        """Do what an invitation leads to; it is answered when the core says so."""
+        self._invitations[url] = invitation
+        await self.perform(effects)
+
+    @final
+    def add_end(self, end: LinkEnd) -> None:
+        """Hold one more end."""
+        work = LinkWork(self.context, self.policy, end, self.me.tell)
+        self._ends[end.name] = (end, work)
+        self.spawn(work.run)
+
+    # --- links ----------------------------------------------------------------------------
+
+    async def _proven(self, event: LinkProven) -> None:
+        end, _ = self._ends.get(event.end, (None, None))
+        if end is None:
+            await event.link.pipe.aclose(Farewell.GOING_AWAY)
+            return
+        self._trace_link(Op.OPEN, end, event.link.name)
+        end.proven[event.link.name] = event.link
+        opened = LinkOpened(event.link.name, event.opening)
+        await self.perform(self.decide(end.name, opened))
+
+    async def _on_link(
+        self, end: LinkEnd, effect: do.UseLink | do.ReleaseLink | do.CloseLink
+    ) -> None:
+        match effect:
+            case do.UseLink(name):
+                use = LinkUse(end.name, self.context.url, self.context.bus, self.context.tracer)
+                end.link = P2PLink(end.proven.pop(name), use)
+                self.spawn(self._run, end.name, end.link)
+            case do.CloseLink(name) if name in end.proven:
+                self._trace_link(Op.CLOSE, end, name)
+                await end.proven.pop(name).pipe.aclose(Farewell.GOING_AWAY)
+            case do.CloseLink():
+                if end.link is not None:
+                    await end.link.say_goodbye()
+                await self._release(end)
+            case do.ReleaseLink():
+                await self._release(end)
+
+    async def _run(self, end: str, link: P2PLink) -> None:
+        await self.me.tell(LinkEnded(end, await link.run()))
+
+    async def _release(self, end: LinkEnd) -> None:
+        link, end.link = end.link, None
+        if link is None:
+            return
+        link.break_off()
+        self._trace_link(Op.CLOSE, end, link.name)
+        owed = link.owed()
+        if owed:
+            await self.context.bus.hand_back(owed, end.name)
+
+    @override
+    async def farewell(self) -> None:
+        with suppress(ActorStoppedError):
+            for name in list(self._ends):
+                await self.perform(self.decide(name, DisconnectAsked("the stub is removed")))
+
+    # --- evidence -------------------------------------------------------------------------
+
+    def _trace_link(self, op: Op, end: LinkEnd, link: str) -> None:
+        own = self.context.config.runtime
+        fact = Fact(k=Kind.LINK, op=op, link=link, a=own, b=end.remote, kind="p2p", stub=end.name)
+        self.context.tracer.record(self.context.url, fact)
+
+    def _trace_drop(self, message: Message, reason: DropReason) -> None:
+        fact = attrs.evolve(message_fact(Op.DROP, message), reason=reason.value)
+        self.context.tracer.record(self.context.url, fact)
