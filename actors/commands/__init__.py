@@ -1,0 +1,1 @@
+"""The commands of `python -m actors`, one module each, imported when called."""

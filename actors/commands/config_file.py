@@ -1,0 +1,60 @@
+"""The file of `--config`: TOML, options by their names, in a table named like the command."""
+
+import tomllib
+from pathlib import Path
+from typing import Final
+
+import click
+
+from actors.commands.command_error import CommandError
+from actors.commands.exit_code import ExitCode
+
+__all__ = ["config_option"]
+
+_NOT_IN_FILE: Final = frozenset({"config"})
+
+
+def _read(ctx: click.Context, _: click.Parameter, path: Path | None) -> None:
+    if path is None:
+        return
+    options = _table(path, ctx.info_name or "")
+    known = {one.name for one in ctx.command.params if one.name} - _NOT_IN_FILE
+    named = {key.replace("-", "_"): value for key, value in options.items()}
+    unknown = sorted(named.keys() - known)
+    if unknown:
+        raise CommandError(
+            f"{path} sets {unknown[0]!r}, which is no option of {ctx.info_name}; remove it",
+            ExitCode.CONFIGURATION,
+        )
+    ctx.default_map = named
+
+
+def _table(path: Path, command: str) -> dict[str, object]:
+    try:
+        content: dict[str, object] = tomllib.loads(path.read_text())
+    except OSError as exc:
+        raise CommandError(
+            f"cannot read {path}: {exc.strerror}; name another file with --config",
+            ExitCode.CONFIGURATION,
+        ) from exc
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
+        raise CommandError(f"{path} is no TOML: {exc}; correct it", ExitCode.CONFIGURATION) from exc
+    table = content.get(command, {})
+    if not isinstance(table, dict):
+        raise CommandError(
+            f"{path} has {command!r} where a table [{command}] belongs; correct it",
+            ExitCode.CONFIGURATION,
+        )
+    return {str(key): value for key, value in table.items()}
+
+
+config_option = click.option(
+    "--config",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    is_eager=True,
+    expose_value=False,
+    callback=_read,
+    help="TOML file with options, in a table named like the command.",
+)
+"""The option `--config FILE`; what the file says is the default of the other options."""

@@ -1,0 +1,85 @@
+"""`python -m actors demo`: everything at work, in three processes."""
+
+import signal
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Final
+
+import click
+import trio
+
+from actors.commands.command_error import CommandError
+from actors.commands.config_file import config_option
+from actors.commands.exit_code import ExitCode
+from actors.commands.failure import run
+from actors.commands.output import say
+from actors.demo.show import JsonShow, Show, choose_show
+from actors.demo.stage import Play, perform
+from transports.link import Kind
+
+__all__ = ["command"]
+
+_KINDS: Final = f"{Kind.UNIX},{Kind.WEBSOCKET}"
+
+
+@click.command("demo")
+@click.option(
+    "--p2p",
+    type=click.Choice([str(kind) for kind in Kind]),
+    help=f"What the link between the runtimes uses [default: the better of {_KINDS}].",
+)
+@click.option(
+    "--trace",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Keep traces and report there [default: a new temporary directory].",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, every figure last.")
+@click.option(
+    "--requests",
+    type=click.IntRange(10, 1_000_000),
+    default=1000,
+    show_default=True,
+    help="How many are measured by the node, and by the link.",
+)
+@config_option
+def command(*, p2p: str | None, trace: Path | None, as_json: bool, requests: int) -> int:
+    """Show a message node and two runtimes as three processes.
+
+    They register, talk by the node, set up a link and talk by it; the link is cut
+    and comes back; then the traces of all three are judged. Exits with 0 only if
+    every step happened and the traces are conformant.
+    """
+    traces = _directory(trace)
+    play = Play(kinds=p2p or _KINDS, requests=requests, traces=traces)
+    show: Show = JsonShow() if as_json else choose_show()
+
+    async def work() -> ExitCode:
+        with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(_interrupt, signals)
+                code, told = await perform(play, show)
+                nursery.cancel_scope.cancel()
+        if as_json:
+            say("demo-result", ok=code is ExitCode.OK, **told)
+        return code
+
+    return run(work)
+
+
+def _directory(trace: Path | None) -> Path:
+    if trace is None:
+        return Path(tempfile.mkdtemp(prefix="protofly-demo-"))
+    if any(trace.glob("node=*")):
+        raise CommandError(
+            f"{trace} holds the traces of another run; choose another directory",
+            ExitCode.CONFIGURATION,
+        )
+    trace.mkdir(parents=True, exist_ok=True)
+    return trace
+
+
+async def _interrupt(signals: AsyncIterator[int]) -> None:
+    async for _ in signals:
+        raise CommandError("interrupted", ExitCode.INTERRUPTED)

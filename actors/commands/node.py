@@ -1,0 +1,91 @@
+"""`python -m actors node`: the message node of a domain."""
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import attrs
+import click
+import trio
+
+from actors.commands.config_file import config_option
+from actors.commands.failure import run
+from actors.commands.lifetime import serve
+from actors.commands.option import check_domain, log_option, trace_option
+from actors.commands.output import say_ready
+from actors.commands.tracing import open_tracer
+from actors.kit.ids import IdSource
+from actors.kit.log import Level, configure_log
+from actors.node.app import Node, open_node
+from actors.node.config import NodeConfig
+from transports.system import open_system_network
+
+__all__ = ["command"]
+
+
+@click.command("node")
+@click.option("--domain", required=True, callback=check_domain, help="The domain it serves.")
+@click.option(
+    "--listen",
+    metavar="HOST:PORT",
+    default="127.0.0.1:0",
+    show_default=True,
+    help="Where stubs connect; port 0 picks a free one.",
+)
+@click.option(
+    "--registry",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="SQLite file of the domain registry [default: in memory].",
+)
+@click.option("--allow-legacy", is_flag=True, help="Serve the plain forms of upstream's stubs.")
+@trace_option
+@config_option
+@log_option
+def command(  # noqa: PLR0913 - one for each option
+    *,
+    domain: str,
+    listen: str,
+    registry: Path | None,
+    allow_legacy: bool,
+    trace: Path | None,
+    log: str,
+) -> int:
+    """Run the message node of a domain until SIGTERM or Ctrl-C.
+
+    Prints one line of JSON when it is ready, with the addresses it listens on.
+    """
+    configure_log(Level(log))
+    config = NodeConfig(
+        domain=domain,
+        listen=listen,
+        registry=registry,
+        allow_legacy=allow_legacy,
+        ids=IdSource(time.time_ns() // 1000),
+    )
+    return run(partial(serve, partial(_open, config, trace), partial(_announce, config)))
+
+
+@asynccontextmanager
+async def _open(config: NodeConfig, trace: Path | None) -> AsyncIterator[Node]:
+    offset = time.time_ns() / 1e9 - trio.current_time()
+    async with (
+        open_tracer(trace, f"node.{config.domain}") as tracer,
+        open_system_network() as network,
+        open_node(attrs.evolve(config, clock_offset=offset), network, tracer) as node,
+    ):
+        yield node
+
+
+def _announce(config: NodeConfig, node: Node) -> None:
+    base = node.url.removesuffix("/link")
+    say_ready(
+        "node",
+        config.domain,
+        url=node.url,
+        legacy_url=f"{base}/stub/connect" if config.allow_legacy else None,
+        session_url=f"{base}/ws" if config.allow_legacy else None,
+        http_url=None,
+    )

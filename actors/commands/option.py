@@ -1,0 +1,64 @@
+"""Options that several commands share, and the checks of their values."""
+
+from pathlib import Path
+from typing import Final
+
+import click
+
+from actors.kit.log import Level
+from specs.address import canonical, parse
+from specs.errors import BadUrlError
+from transports.link import Kind
+
+__all__ = ["NO_LINKS", "check_address", "check_domain", "check_kinds", "log_option", "trace_option"]
+
+NO_LINKS: Final = "none"
+"""What stands for no P2P links at all."""
+
+
+def check_domain(_: click.Context, __: click.Parameter, value: str) -> str:
+    """Return the name of a domain in lower case; refuse what is none."""
+    try:
+        url = parse(f"domain://{value}")
+    except BadUrlError:
+        url = None
+    if url is None or url.path:
+        raise click.BadParameter(f"{value!r} is no domain name such as a.example")
+    return url.domain
+
+
+def check_address(_: click.Context, __: click.Parameter, value: str) -> str:
+    """Return a canonical address; refuse what is none."""
+    try:
+        return canonical(value)
+    except BadUrlError as exc:
+        raise click.BadParameter(str(exc)) from exc
+
+
+def check_kinds(_: click.Context, __: click.Parameter, value: str) -> tuple[Kind, ...]:
+    """Return transports of P2P links, best first; refuse an unknown one."""
+    if value == NO_LINKS:
+        return ()
+    names = [name.strip() for name in value.split(",")]
+    for name in names:
+        if name not in set(Kind):
+            raise click.BadParameter(f"{name!r} is none of {', '.join([*Kind, NO_LINKS])}")
+    return tuple(Kind(name) for name in dict.fromkeys(names))
+
+
+trace_option = click.option(
+    "--trace",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Keep the trace of this run there: every state change and message hop.",
+)
+"""The option `--trace DIR`."""
+
+log_option = click.option(
+    "--log",
+    type=click.Choice([str(level) for level in Level]),
+    default=str(Level.WARNING),
+    show_default=True,
+    help="From which severity on the log on stderr speaks.",
+)
+"""The option `--log LEVEL`."""

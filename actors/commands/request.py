@@ -1,0 +1,93 @@
+"""`python -m actors request`: ask an address once."""
+
+import secrets
+import time
+from functools import partial
+from typing import Final
+
+import click
+import orjson
+
+from actors.commands.command_error import CommandError
+from actors.commands.config_file import config_option
+from actors.commands.exit_code import ExitCode
+from actors.commands.failure import run
+from actors.commands.option import check_address, check_domain, log_option
+from actors.commands.output import say
+from actors.commands.reach import check_node
+from actors.hyperties import Caller
+from actors.kit.ids import IdSource
+from actors.kit.log import Level, configure_log
+from actors.kit.trace import NULL_TRACER
+from actors.runtime.app import open_runtime
+from actors.runtime.config import RuntimeConfig
+from specs.jsonvalue import Json
+from specs.message import Message
+from specs.reply_code import LAST_SUCCESS, Code
+from transports.system import open_system_network
+
+__all__ = ["command"]
+
+_MEANING: Final = {
+    Code.UNAUTHENTICATED: ExitCode.REFUSED,
+    Code.FORBIDDEN: ExitCode.REFUSED,
+    Code.TIMEOUT: ExitCode.TIMEOUT,
+    Code.BACKEND_TIMEOUT: ExitCode.TIMEOUT,
+    Code.UNAVAILABLE: ExitCode.CANNOT_CONNECT,
+}
+"""Exit statuses of answers; other refusals are `ExitCode.FAILED`."""
+
+
+def _check_json(_: click.Context, __: click.Parameter, value: str) -> Json:
+    try:
+        parsed: Json = orjson.loads(value)
+    except orjson.JSONDecodeError as exc:
+        raise click.BadParameter(f"{value!r} is no JSON: {exc}") from exc
+    return parsed
+
+
+@click.command("request")
+@click.option("--node", required=True, metavar="URL", help="The domain's message node.")
+@click.option("--domain", required=True, callback=check_domain, help="The domain it serves.")
+@click.argument("to", metavar="TO", callback=check_address)
+@click.argument("value", metavar="JSON", callback=_check_json)
+@config_option
+@log_option
+def command(*, node: str, domain: str, to: str, value: Json, log: str) -> int:
+    """Ask the hyperty at address TO with the value JSON and print its answer.
+
+    A runtime is made for the question and taken down after it.
+    """
+    configure_log(Level(log))
+    return run(partial(_ask, node, domain, to, value))
+
+
+async def _ask(node: str, domain: str, to: str, value: Json) -> ExitCode:
+    config = RuntimeConfig(
+        domain=domain,
+        name=f"request-{secrets.token_hex(4)}",
+        node_url=node,
+        kinds=(),
+        ids=IdSource(time.time_ns() // 1000),
+    )
+    async with open_system_network() as network:
+        await check_node(network, node)
+        async with open_runtime(config, network, NULL_TRACER) as runtime:
+            caller = Caller()
+            await runtime.deploy("caller", caller)
+            answer = await caller.request(to, value)
+    return _tell(answer)
+
+
+def _tell(answer: Message) -> ExitCode:
+    say("answer", code=answer.code, sender=answer.from_, **_shown(answer))
+    if answer.code <= LAST_SUCCESS:
+        return ExitCode.OK
+    why = answer.body.get("description", "no reason given")
+    known = answer.code in set(Code)
+    code = _MEANING.get(Code(answer.code), ExitCode.FAILED) if known else ExitCode.FAILED
+    raise CommandError(f"{answer.from_} answered {answer.code}: {why}", code)
+
+
+def _shown(answer: Message) -> dict[str, Json]:
+    return {key: answer.body[key] for key in ("value", "description") if key in answer.body}

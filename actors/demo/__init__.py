@@ -1,0 +1,1 @@
+"""The demonstration: three processes that show the protocol at work."""

@@ -1,0 +1,63 @@
+"""Bob: a runtime with a hyperty that counts what it is asked.
+
+Run as `python -m actors.demo.bob`; the demonstration does.
+"""
+
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import click
+
+from actors.commands.entry import enter
+from actors.commands.failure import run
+from actors.commands.lifetime import serve
+from actors.commands.option import check_domain, check_kinds
+from actors.commands.output import say_ready
+from actors.demo.observing import ObservingTracer
+from actors.hyperties import Counter
+from actors.kit.ids import IdSource
+from actors.kit.log import configure_log
+from actors.kit.trace import open_trace
+from actors.runtime.app import open_runtime
+from actors.runtime.config import RuntimeConfig
+from transports.link import Kind
+from transports.system import open_system_network
+
+__all__ = ["main"]
+
+NAME = "bob"
+
+
+@click.command(NAME)
+@click.option("--domain", required=True, callback=check_domain)
+@click.option("--node", required=True)
+@click.option("--p2p", required=True, callback=check_kinds)
+@click.option("--trace", required=True, type=click.Path(path_type=Path))
+def main(*, domain: str, node: str, p2p: tuple[Kind, ...], trace: Path) -> int:
+    """Serve the counting hyperty until SIGTERM."""
+    configure_log()
+    config = RuntimeConfig(
+        domain=domain, name=NAME, node_url=node, kinds=p2p, ids=IdSource(time.time_ns() // 1000)
+    )
+    return run(partial(serve, partial(_open, config, trace), partial(_announce, domain)))
+
+
+@asynccontextmanager
+async def _open(config: RuntimeConfig, trace: Path) -> AsyncIterator[str]:
+    async with (
+        open_trace(trace, NAME) as inner,
+        open_system_network() as network,
+        open_runtime(config, network, ObservingTracer(NAME, inner)) as runtime,
+    ):
+        yield await runtime.deploy("counter", Counter())
+
+
+def _announce(domain: str, hyperty: str) -> None:
+    say_ready("runtime", domain, url=hyperty)
+
+
+if __name__ == "__main__":
+    enter(main)

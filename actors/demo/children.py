@@ -1,0 +1,139 @@
+"""The child processes of the demonstration: started, listened to, and never left behind."""
+
+import signal
+import subprocess
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import Final, final
+
+import attrs
+import trio
+
+from actors.commands.command_error import CommandError
+from actors.commands.exit_code import ExitCode
+from actors.demo.line import Line, What, read_line
+from actors.demo.show import Show
+from specs.limits import DRAIN_TIMEOUT
+
+__all__ = ["Cast", "open_cast"]
+
+_READ: Final = 65_536
+"""Bytes read from a child's stdout at once (ours)."""
+
+
+@final
+@attrs.frozen
+class _Ended:
+    """A child's stdout came to its end."""
+
+    who: str
+
+
+@final
+class Cast:
+    """The children that are running, and what they say."""
+
+    def __init__(self, nursery: trio.Nursery, show: Show) -> None:
+        self._nursery = nursery
+        self._show = show
+        self._processes: dict[str, trio.Process] = {}
+        self._said, self._heard = trio.open_memory_channel[Line | _Ended](0)
+
+    async def start(self, who: str, command: Sequence[str]) -> None:
+        """Start a child in a session of its own, so that Ctrl-C reaches only us."""
+        process = await trio.lowlevel.open_process(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True
+        )
+        self._processes[who] = process
+        self._nursery.start_soon(self._listen, who, process)
+
+    async def _listen(self, who: str, process: trio.Process) -> None:
+        if process.stdout is None:
+            return
+        rest = b""
+        async for piece in process.stdout:
+            *lines, rest = (rest + piece).split(b"\n")
+            for raw in lines:
+                line = read_line(who, raw)
+                if line is not None:
+                    await self._said.send(line)
+        await self._said.send(_Ended(who))
+
+    async def expect(self, who: str, what: What) -> Line:
+        """Show what the children say until one says what is expected.
+
+        Raises:
+            CommandError: A child ended before.
+        """
+        while True:
+            heard = await self._heard.receive()
+            if isinstance(heard, _Ended):
+                raise await self._died(heard.who)
+            self._show.line(heard)
+            if (heard.who, heard.what) == (who, what):
+                return heard
+
+    async def _died(self, who: str) -> CommandError:
+        status = await self._processes[who].wait()
+        return CommandError(
+            f"{who} ended with status {status} before its time; its own messages say why",
+            ExitCode.FAILED,
+        )
+
+    async def stop(self, who: str) -> None:
+        """Tell a child to go, and show what it says until it has gone.
+
+        Raises:
+            CommandError: It did not go in good order.
+        """
+        process = self._processes[who]
+        if process.poll() is None:
+            process.send_signal(signal.SIGTERM)
+        await self.ended(who)
+
+    async def ended(self, who: str) -> None:
+        """Show what the children say until one has gone by itself.
+
+        Raises:
+            CommandError: It did not go in good order, or another one went.
+        """
+        while True:
+            heard = await self._heard.receive()
+            if isinstance(heard, Line):
+                self._show.line(heard)
+            elif heard.who == who:
+                break
+            else:
+                raise await self._died(heard.who)
+        if await self._processes[who].wait() != 0:
+            raise await self._died(who)
+
+    def show(self, line: Line) -> None:
+        """Show a line of our own."""
+        self._show.line(line)
+
+    async def end_all(self) -> None:
+        """Leave no child behind: ask, wait in bounded time, then kill."""
+        running = [one for one in self._processes.values() if one.poll() is None]
+        with trio.move_on_after(DRAIN_TIMEOUT, shield=True):
+            for process in running:
+                process.send_signal(signal.SIGTERM)
+            for process in running:
+                await process.wait()
+        for process in running:
+            if process.poll() is None:
+                process.kill()
+                with trio.CancelScope(shield=True):
+                    await process.wait()
+
+
+@asynccontextmanager
+async def open_cast(show: Show) -> AsyncIterator[Cast]:
+    """Run children while inside; on leaving, however that happens, all are gone."""
+    async with trio.open_nursery() as nursery:
+        cast = Cast(nursery, show)
+        try:
+            yield cast
+        finally:
+            await cast.end_all()
+        nursery.cancel_scope.cancel()

@@ -1,0 +1,84 @@
+"""A tracer that also watches: it tells what happened and lets others wait for it."""
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Final, final
+
+import trio
+from typing_extensions import override
+
+from actors.demo.line import What, tell
+from actors.kit.trace import Tracer
+from specs.trace import Fact, Kind, Op
+
+__all__ = ["ObservingTracer"]
+
+_TOLD: Final = frozenset({"stub_deployment", "stub_connection", "p2p_connection"})
+"""Machines whose steps are worth a line."""
+
+_LINKS: Final = "p2p_connection"
+
+
+@final
+class ObservingTracer(Tracer):
+    """Passes every fact on, prints the steps of stubs and links, counts what stubs send.
+
+    Attributes:
+        link: State of the link, as its machine has it; None before there is one.
+        lives: How often a link became live.
+        sent: Requests sent by each stub.
+    """
+
+    hops = True
+
+    def __init__(self, who: str, inner: Tracer) -> None:
+        self.link: str | None = None
+        self.lives = 0
+        self.sent: Counter[str] = Counter()
+        self._who = who
+        self._inner = inner
+        self._p2p: set[str] = set()
+        self._stepped = trio.Event()
+
+    @override
+    def record(self, actor: str, fact: Fact) -> None:
+        self._inner.record(actor, fact)
+        if fact.k is Kind.STATE and fact.op is Op.STEP:
+            self._note_step(fact)
+        elif fact.k is Kind.MSG and fact.op is Op.XMIT and fact.type == "execute":
+            self.sent[fact.stub or ""] += 1
+
+    def _note_step(self, fact: Fact) -> None:
+        if fact.machine not in _TOLD:
+            return
+        key = fact.key or ""
+        if fact.machine == _LINKS:
+            self.link = fact.new
+            self.lives += fact.new == "live"
+            self._p2p.add(key.rpartition("|")[2])
+        text = f"{fact.machine} {key.rpartition('|')[2]}: {fact.old} -> {fact.new} ({fact.cause})"
+        tell(
+            self._who,
+            What.STEP,
+            text,
+            machine=fact.machine,
+            key=key,
+            old=fact.old,
+            new=fact.new,
+            cause=fact.cause,
+        )
+        self._stepped.set()
+        self._stepped = trio.Event()
+
+    def sent_by_link(self) -> int:
+        """Count the requests that went by P2P links."""
+        return sum(count for stub, count in self.sent.items() if stub in self._p2p)
+
+    def sent_by_node(self) -> int:
+        """Count the requests that went by node stubs."""
+        return sum(count for stub, count in self.sent.items() if stub not in self._p2p)
+
+    async def until(self, reached: Callable[[], bool]) -> None:
+        """Wait until something holds; looked at after each step of a stub or link."""
+        while not reached():
+            await self._stepped.wait()

@@ -1,0 +1,74 @@
+"""The last act: the traces are judged, and the judgement is told."""
+
+import sys
+from pathlib import Path
+from typing import Final
+
+import orjson
+import trio
+
+from actors.commands.command_error import CommandError
+from actors.commands.exit_code import ExitCode
+from actors.demo.line import Line, What
+from actors.demo.show import Show
+from specs.jsonvalue import Json, JsonObject
+
+__all__ = ["CONFORMANT", "judge"]
+
+CONFORMANT: Final = "conformant"
+_SCHEMA: Final = "protofly.verdict/1"
+
+
+async def judge(traces: Path, report: Path, show: Show) -> JsonObject:
+    """Have the traces judged in a process of its own; return the verdict.
+
+    Raises:
+        CommandError: There came no verdict.
+    """
+    command = [sys.executable, "-m", "spark", "validate", "--json", "--report", str(report)]
+    done = await trio.run_process(
+        [*command, str(traces)], capture_stdout=True, check=False, stdin=b""
+    )
+    verdict = _verdict(done.stdout)
+    if verdict is None:
+        raise CommandError(
+            f"the traces in {traces} could not be judged (status {done.returncode}); "
+            "the messages above say why",
+            ExitCode.FAILED,
+        )
+    for line in _lines(verdict):
+        show.line(line)
+    return verdict
+
+
+def _verdict(output: bytes) -> JsonObject | None:
+    """Return the last object of the output, if it is a verdict."""
+    lines = output.splitlines()
+    try:
+        told: Json = orjson.loads(lines[-1]) if lines else None
+    except orjson.JSONDecodeError:
+        return None
+    return told if isinstance(told, dict) and told.get("schema") == _SCHEMA else None
+
+
+def _lines(verdict: JsonObject) -> list[Line]:
+    head = f"verdict {verdict.get('verdict')}: {verdict.get('events')} events, "
+    head += f"{verdict.get('entities')} entities, {verdict.get('violations')} violations"
+    texts = [head]
+    texts += [f"trace of {one['node']}: {one['line']}" for one in _rows(verdict, "nodes")]
+    texts += [f"machine {one['machine']}: {one['line']}" for one in _rows(verdict, "machines")]
+    texts += [f"see {path}" for path in _paths(verdict)]
+    return [Line("demo", What.VERDICT, text, {"what": What.VERDICT.value}) for text in texts]
+
+
+def _rows(verdict: JsonObject, key: str) -> list[JsonObject]:
+    rows = verdict.get(key)
+    return [one for one in rows if isinstance(one, dict)] if isinstance(rows, list) else []
+
+
+def _paths(verdict: JsonObject) -> list[Json]:
+    report = verdict.get("report")
+    if not isinstance(report, dict):
+        return []
+    drawings = report.get("drawings")
+    return [report.get("html"), *(drawings.values() if isinstance(drawings, dict) else ())]

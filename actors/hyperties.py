@@ -1,0 +1,46 @@
+"""Hyperties to try things with; name them as `echo=actors.hyperties:Echo`."""
+
+from typing import final
+
+from typing_extensions import override
+
+from actors.runtime.hyperty import Hyperty
+from specs.jsonvalue import Json
+from specs.message import Message
+
+__all__ = ["Counter", "Echo"]
+
+
+@final
+class Echo(Hyperty):
+    """Answers every request with the value it came with."""
+
+    @override
+    async def on_request(self, message: Message) -> Json:
+        return message.body.get("value")
+
+
+@final
+class Counter(Hyperty):
+    """Counts numbered requests, so that a lost or doubled one shows.
+
+    A request with the value `{"number": n}` is counted and answered with it; one
+    with the value `"report"` is answered with how many numbers came, and how often
+    one came again.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._seen: set[int] = set()
+        self._doubled = 0
+
+    @override
+    async def on_request(self, message: Message) -> Json:
+        value = message.body.get("value")
+        if value == "report":
+            return {"distinct": len(self._seen), "doubled": self._doubled}
+        number = value.get("number") if isinstance(value, dict) else None
+        if isinstance(number, int):
+            self._doubled += number in self._seen
+            self._seen.add(number)
+        return value
