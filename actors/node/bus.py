@@ -162,6 +162,7 @@ class NodeBus(Actor[BusMessage]):
     # ---- messages from links
 
     def _arrived(self, number: int, items: Sequence[Item]) -> None:
+        self._exchange.heard(number)
         for item in items:
             port = self._exchange.ports.get(number)
             if port is None:

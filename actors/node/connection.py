@@ -74,6 +74,7 @@ class Connection(Actor[Nudge]):
     async def timed_out(self) -> None:
         self._why = "no session in time"
         self._port.farewell = Farewell.REFUSED
+        self._outbox.is_leaving = True
         self.finish()
 
     @override
@@ -88,7 +89,7 @@ class Connection(Actor[Nudge]):
     async def _write(self) -> None:
         """Write until there is nothing to write, or nobody to write to."""
         outbox = self._outbox
-        with outbox.writing:
+        with outbox.writing():
             while parcels := outbox.take():
                 try:
                     await self._link.send_many(tuple(self._door.write(parcels)))
@@ -115,4 +116,6 @@ class Connection(Actor[Nudge]):
 
     def _leave(self, why: str) -> None:
         self._why = why
-        self.me.try_tell(Nudge.LEAVE)
+        if not self._outbox.is_leaving:
+            self._outbox.is_leaving = True
+            self.me.try_tell(Nudge.LEAVE)

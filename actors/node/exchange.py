@@ -98,6 +98,12 @@ class Exchange:
             if session is not None:
                 self.feed(session, Tick())
 
+    def heard(self, number: int) -> None:
+        """Note that a link showed a sign of life."""
+        session = self.session_of(number)
+        if session is not None:
+            session.core.heard(trio.current_time())
+
     def lost(self, number: int, why: str) -> None:
         """Note that a link is gone."""
         port = self.ports.pop(number, None)

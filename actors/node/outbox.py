@@ -17,17 +17,18 @@ class Outbox:
 
     Attributes:
         is_idle: Whether the writer has to be told of what is put next.
-        writing: Cancel it to have the writer leave a write that does not end.
+        is_leaving: Whether the writer has been told to leave.
     """
 
-    __slots__ = ("_bytes", "_is_closed", "_parcels", "is_idle", "writing")
+    __slots__ = ("_bytes", "_is_closed", "_parcels", "_writing", "is_idle", "is_leaving")
 
     def __init__(self) -> None:
         self._parcels: deque[Parcel] = deque()
         self._bytes = 0
         self._is_closed = False
+        self._writing = trio.CancelScope()
         self.is_idle = True
-        self.writing = trio.CancelScope()
+        self.is_leaving = False
 
     def __len__(self) -> int:
         return len(self._parcels)
@@ -48,9 +49,17 @@ class Outbox:
         self._bytes -= sum(len(parcel.line) for parcel in taken)
         return taken
 
+    def writing(self) -> trio.CancelScope:
+        """Return the scope to write in, until the queue is closed."""
+        self._writing = trio.CancelScope()
+        if self._is_closed:
+            self._writing.cancel()
+        return self._writing
+
     def close(self) -> list[Parcel]:
-        """Take in nothing more, and give back what was not taken."""
+        """Take in nothing more, stop the write at hand, and give back what was not taken."""
         self._is_closed = True
+        self._writing.cancel()
         rest = list(self._parcels)
         self._parcels.clear()
         self._bytes = 0

@@ -66,12 +66,16 @@ class Port:
     def finish(self, farewell: Farewell) -> None:
         """Write what is left, then say goodbye."""
         self.farewell = farewell
-        self._connection.try_tell(Nudge.LEAVE)
+        self._leave()
 
     def cut(self, farewell: Farewell) -> list[Parcel]:
         """Leave at once, and give back what was not written."""
-        unsent = self._outbox.close()
         self.farewell = farewell
-        self._outbox.writing.cancel()
-        self._connection.try_tell(Nudge.LEAVE)
+        unsent = self._outbox.close()
+        self._leave()
         return unsent
+
+    def _leave(self) -> None:
+        if not self._outbox.is_leaving:
+            self._outbox.is_leaving = True
+            self._connection.try_tell(Nudge.LEAVE)
