@@ -1,5 +1,7 @@
 """The command `python -m actors`, also installed as `protofly`."""
 
+from importlib import metadata
+
 import click
 
 from actors.commands.entry import enter
@@ -8,8 +10,26 @@ from actors.commands.group import CommandGroup
 __all__ = ["main"]
 
 
+def _show_version(ctx: click.Context, _: click.Parameter, wanted: object) -> None:
+    if not wanted or ctx.resilient_parsing:
+        return
+    try:
+        version = metadata.version("protofly")
+    except metadata.PackageNotFoundError:
+        version = "run from its source, not installed"
+    click.echo(f"protofly {version}")
+    ctx.exit()
+
+
 @click.group(cls=CommandGroup, context_settings={"auto_envvar_prefix": "PROTOFLY"})
-@click.version_option(package_name="protofly")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version and exit.",
+)
 def _commands() -> None:
     """Hyperty messaging on Trio: a message node, runtimes, and links between them.
 

@@ -1,0 +1,52 @@
+"""Errors become one sentence and a status."""
+
+import pytest
+
+from actors.commands.command_error import CommandError
+from actors.commands.exit_code import ExitCode
+from actors.commands.failure import first_known, run
+from actors.kit.errors import RestartLimitError
+from specs.errors import BadUrlError
+from transports.errors import DialError, ListenError
+
+DIAL = DialError("ws://127.0.0.1:1/link", "connection refused")
+
+
+def fails_with(error):
+    async def work():
+        raise error
+
+    with pytest.raises(CommandError) as caught:
+        run(work)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (DIAL, ExitCode.CANNOT_CONNECT),
+        (ListenError("127.0.0.1:1", "it is taken"), ExitCode.FAILED),
+        (BadUrlError("x", "it is none"), ExitCode.FAILED),
+        (CommandError("no", ExitCode.REFUSED), ExitCode.REFUSED),
+        (BaseExceptionGroup("g", [KeyboardInterrupt()]), ExitCode.INTERRUPTED),
+        (ExceptionGroup("g", [ExceptionGroup("h", [ValueError("x"), DIAL])]), 5),
+    ],
+)
+def test_a_known_error_is_a_sentence_with_its_status(error, code):
+    failure = fails_with(error)
+    assert failure.code == code
+    assert "\n" not in str(failure)
+
+
+def test_the_border_tells_more_than_who_passed_its_error_on():
+    outer = RestartLimitError("node", "bus")
+    outer.__cause__ = DIAL
+    assert first_known(ExceptionGroup("g", [outer])) is DIAL
+
+
+def test_an_error_nobody_can_act_on_is_not_hidden():
+    async def work():
+        raise ExceptionGroup("g", [ValueError("a bug")])
+
+    with pytest.raises(ExceptionGroup):
+        run(work)

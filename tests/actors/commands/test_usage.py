@@ -1,0 +1,65 @@
+"""What a person sees who gets the command line wrong."""
+
+import time
+
+import pytest
+
+from actors.commands.exit_code import ExitCode
+from actors.commands.group import SUMMARIES, CommandGroup
+from tests.support.command import call
+
+
+async def test_help_is_there_at_once_and_lists_every_command():
+    began = time.monotonic()
+    ended = await call("--help")
+    assert time.monotonic() - began < 2
+    assert ended.status == ExitCode.OK
+    assert all(any(f"  {name} " in line for line in ended.out) for name in SUMMARIES)
+
+
+async def test_the_version_is_told():
+    ended = await call("--version")
+    assert ended.status == ExitCode.OK
+    assert "protofly" in ended.out[0]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (["--frobnicate"], "No such option"),
+        (["frobnicate"], "No such command"),
+        (["node", "--frobnicate"], "No such option"),
+        (["node"], "Missing option"),
+        (["node", "--domain", "a b"], "no domain name"),
+        (["node", "--domain", "a.ex/x"], "no domain name"),
+        (["node", "--domain", "a.ex", "--log", "loud"], "Invalid value"),
+        (["demo", "--p2p", "carrier-pigeon"], "Invalid value"),
+        (["demo", "--requests", "1"], "Invalid value"),
+        (
+            ["runtime", "--domain", "a.ex", "--node", "ws://x/", "--name", "r", "--p2p", "owl"],
+            "none of",
+        ),
+        (
+            ["runtime", "--domain", "a.ex", "--node", "ws://x/", "--name", "r", "--hyperty", "x"],
+            "form",
+        ),
+        (["request", "--domain", "a.ex", "--node", "ws://x/", "nonsense", "1"], "no address"),
+        (["request", "--domain", "a.ex", "--node", "ws://x/", "hyperty://a.ex/1", "{"], "no JSON"),
+    ],
+)
+async def test_wrong_usage_is_told_and_ends_with_2(arguments, complaint):
+    ended = await call(*arguments)
+    assert ended.status == ExitCode.USAGE
+    assert complaint in " ".join(ended.err)
+    assert not ended.out
+
+
+@pytest.mark.parametrize("name", SUMMARIES)
+def test_the_summary_of_a_command_is_the_one_of_its_module(name):
+    command = CommandGroup().get_command(None, name)
+    assert command.name == name
+    assert command.help
+
+
+def test_what_is_no_command_is_none():
+    assert CommandGroup().get_command(None, "frobnicate") is None

@@ -1,0 +1,104 @@
+"""The children of the demonstration: heard, awaited, never left behind."""
+
+import os
+import sys
+
+import pytest
+import trio
+
+from actors.commands.command_error import CommandError
+from actors.demo.children import open_cast
+from actors.demo.line import What
+from actors.demo.show import Show
+
+SAY = (
+    "import json, functools; out = functools.partial(print, flush=True); "
+    "say = lambda **f: out(json.dumps(dict(schema='protofly.demo/1', **f))); "
+)
+WAIT = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); "
+STUBBORN = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+
+
+class Recorder(Show):
+    def __init__(self):
+        self.texts = []
+
+    def line(self, line):
+        self.texts.append((line.who, line.text))
+
+
+def python(code):
+    return (sys.executable, "-c", code)
+
+
+def is_alive(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+async def test_what_children_say_is_shown_until_the_expected_comes():
+    show = Recorder()
+    code = SAY + "say(what='note', text='one'); print('noise'); say(what='done', text='two')"
+    async with open_cast(show) as cast:
+        await cast.start("kid", python(code))
+        line = await cast.expect("kid", What.DONE)
+        await cast.ended("kid")
+    assert line.text == "two"
+    assert show.texts == [("kid", "one"), ("kid", "two")]
+
+
+async def test_a_child_that_dies_is_told_in_one_sentence():
+    async with open_cast(Recorder()) as cast:
+        await cast.start("kid", python("raise SystemExit(7)"))
+        with pytest.raises(CommandError, match="kid ended with status 7") as caught:
+            await cast.expect("kid", What.READY)
+    assert caught.value.code == 1
+
+
+async def test_a_child_that_ends_badly_is_told():
+    async with open_cast(Recorder()) as cast:
+        await cast.start("kid", python("raise SystemExit(7)"))
+        with pytest.raises(CommandError):
+            await cast.ended("kid")
+
+
+async def test_a_child_is_asked_to_go():
+    code = WAIT + SAY + "say(what='ready', text='here'); signal.pause()"
+    async with open_cast(Recorder()) as cast:
+        await cast.start("kid", python(code))
+        await cast.expect("kid", What.READY)
+        await cast.stop("kid")
+
+
+async def test_another_child_that_dies_meanwhile_is_told():
+    code = WAIT + SAY + "say(what='ready', text='here'); signal.pause()"
+    async with open_cast(Recorder()) as cast:
+        await cast.start("kid", python(code))
+        await cast.expect("kid", What.READY)
+        await cast.start("other", python("raise SystemExit(3)"))
+        with pytest.raises(CommandError, match="other ended with status 3"):
+            await cast.ended("kid")
+
+
+async def test_no_child_is_left_behind_when_cancelled():
+    code = WAIT + SAY + "import os; say(what='ready', text=str(os.getpid())); signal.pause()"
+    with trio.CancelScope() as scope:
+        async with open_cast(Recorder()) as cast:
+            await cast.start("kid", python(code))
+            pid = int((await cast.expect("kid", What.READY)).text)
+            assert is_alive(pid)
+            scope.cancel()
+            await trio.sleep_forever()
+    assert not is_alive(pid)
+
+
+async def test_a_stubborn_child_is_killed(monkeypatch):
+    monkeypatch.setattr("actors.demo.children.DRAIN_TIMEOUT", 0.2)
+    code = STUBBORN + SAY + "say(what='ready', text='no'); time.sleep(60)"
+    with trio.fail_after(10):
+        async with open_cast(Recorder()) as cast:
+            await cast.start("kid", python(code))
+            await cast.expect("kid", What.READY)

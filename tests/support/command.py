@@ -1,0 +1,77 @@
+"""Commands as a person runs them: real processes of this interpreter."""
+
+import signal
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import attrs
+import orjson
+import trio
+
+ROOT = Path(__file__).parents[2]
+PYTHON = (sys.executable, "-m")
+
+
+@attrs.frozen
+class Ended:
+    """How a command ended."""
+
+    status: int
+    out: list[str]
+    err: list[str]
+
+
+async def call(*arguments: str, env: dict[str, str] | None = None) -> Ended:
+    """Run `python -m actors ...` to its end."""
+    done = await trio.run_process(
+        [*PYTHON, "actors", *arguments],
+        capture_stdout=True,
+        capture_stderr=True,
+        check=False,
+        stdin=b"",
+        cwd=ROOT,
+        env=env,
+    )
+    return Ended(
+        done.returncode, done.stdout.decode().splitlines(), done.stderr.decode().splitlines()
+    )
+
+
+@attrs.frozen
+class Serving:
+    """A command that serves, and its ready line."""
+
+    process: trio.Process
+    ready: dict[str, object]
+
+    @property
+    def url(self) -> str:
+        return str(self.ready["url"])
+
+    async def stop(self, how: int = signal.SIGTERM) -> int:
+        self.process.send_signal(how)
+        return await self.process.wait()
+
+
+@asynccontextmanager
+async def serving(*arguments: str, env: dict[str, str] | None = None) -> AsyncIterator[Serving]:
+    """Run a command that serves, from its ready line on; it is gone afterwards."""
+    process = await trio.lowlevel.open_process(
+        [*PYTHON, "actors", *arguments], stdout=subprocess.PIPE, cwd=ROOT, env=env
+    )
+    try:
+        line = b""
+        while not line.endswith(b"\n"):
+            piece = await process.stdout.receive_some()
+            assert piece, "it ended before it was ready"
+            line += piece
+        yield Serving(process, orjson.loads(line))
+    finally:
+        if process.poll() is None:
+            process.kill()
+        await process.stdout.aclose()
+        with trio.CancelScope(shield=True):
+            await process.wait()
