@@ -1,0 +1,44 @@
+"""What routers do is what the tables of `specs.routing` say."""
+
+import pytest
+
+from actors.runtime.admission import Admission
+from actors.runtime.bus_messages import Origin
+from specs.message import Message, MessageType
+from specs.routing import RUNTIME_CHECKS, Check
+
+R = "hyperty-runtime://a.ex/ra"
+STUB, OTHER = f"{R}/protostub/1", f"{R}/protostub/2"
+GOOD = Message(1, MessageType.UPDATE, STUB, f"{STUB}/status", {})
+FLAWS = {
+    Check.SOURCE: {"from_": OTHER},
+    Check.STATUS_SENDER: {"to": f"{OTHER}/x/status"},
+    Check.LOOP: {"body": {"via": [STUB, STUB]}},
+}
+"""How a message breaks each check that the admission makes."""
+
+CHECKED = [row for row in RUNTIME_CHECKS if row.check in FLAWS]
+
+
+def flawed(checks):
+    changes = {key: value for check in checks for key, value in FLAWS[check].items()}
+    fields = {"id": 1, "type": MessageType.UPDATE, "from_": STUB, "to": GOOD.to, "body": {}}
+    return Message(**(fields | changes))
+
+
+def refusal(message):
+    admission = Admission(R)
+    admission.grant(STUB, STUB, Origin.LOCAL)
+    return admission.refusal(message, STUB)
+
+
+def test_a_good_message_passes():
+    assert refusal(GOOD) is None
+
+
+@pytest.mark.parametrize("first", range(len(CHECKED)), ids=[row.check for row in CHECKED])
+def test_a_message_with_many_flaws_is_refused_for_the_first_of_the_table(first):
+    """BUS-12, ADR-06, STB-06 in the order of the table."""
+    row = CHECKED[first]
+    found = refusal(flawed([one.check for one in CHECKED[first:]]))
+    assert (found.reason, found.code) == (row.drop, row.refusal)
