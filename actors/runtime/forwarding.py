@@ -24,7 +24,7 @@ from fsm.cores.resolve_inputs import Asked, HeardFrom
 from fsm.cores.routing import Router, RoutingCore
 from fsm.cores.transactions import SeenWindow, TransactionsCore, same_request
 from specs.address import is_below, last_segment
-from specs.message import Message, instance_id, refuse
+from specs.message import Message, refuse
 from specs.reply_code import Code, DropReason
 from specs.trace import Op
 
@@ -125,7 +125,7 @@ class Forwarding:
     def _reject(self, submitted: Submitted, code: Code, why: str) -> None:
         """Answer the one who submitted, whoever `from` says it is."""
         response = refuse(submitted.message, code, why)
-        self._hops.synthesised(response, instance_id(submitted.message))
+        self._hops.synthesised(response, submitted.message)
         if submitted.reply is not None:
             submitted.reply.send(response)
         else:
@@ -185,7 +185,7 @@ class Forwarding:
             self._hops.dropped(message, reason)
             return
         response = refuse(message, code, why)
-        self._hops.synthesised(response, instance_id(message))
+        self._hops.synthesised(response, message)
         self._give(response, transaction.waiter, now)
 
     def _settle(self, request: Message, now: float) -> None:
@@ -302,6 +302,6 @@ class Forwarding:
             self._settle(transaction.request, now)
             if transaction.waiter.origin is Origin.LOCAL:
                 response = refuse(transaction.request, Code.TIMEOUT, "Request Timeout")
-                self._hops.synthesised(response, instance_id(transaction.request))
+                self._hops.synthesised(response, transaction.request)
                 self._give(response, transaction.waiter, now)
         self._flush(self._paths.tick(now), now)

@@ -25,6 +25,7 @@ class Hops:
         self._actor = actor
         self._counters = counters
         self._listen = tracer.hops
+        self._crossed: dict[tuple[str, Op], int] = {}
 
     def say(
         self, op: Op, message: Message, listener: str | None = None, by: str | None = None
@@ -64,10 +65,17 @@ class Hops:
             fact = attrs.evolve(message_fact(Op.DROP, message), reason=reason)
             self._tracer.record(self._actor, fact)
 
-    def synthesised(self, response: Message, ref: str) -> None:
-        """Say that the router itself answers."""
+    def synthesised(self, response: Message, request: Message) -> None:
+        """Say that the router itself answers a request."""
         if self._listen:
-            fact = attrs.evolve(message_fact(Op.SYNTH, response), ref=ref)
+            fact = attrs.evolve(message_fact(Op.SYNTH, response), ref=instance_id(request))
+            self._tracer.record(self._actor, fact)
+
+    def crossed(self, op: Op, message: Message, stub: str, link: str) -> None:
+        """Say that a message left by a link, or came over it; `seq` counts per link."""
+        if self._listen:
+            seq = self._crossed[link, op] = self._crossed.get((link, op), 0) + 1
+            fact = attrs.evolve(message_fact(op, message), stub=stub, link=link, seq=seq)
             self._tracer.record(self._actor, fact)
 
     def rows(self, changes: list[RowChanged]) -> None:

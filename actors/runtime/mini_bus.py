@@ -84,16 +84,14 @@ class MiniBus(Actor[MiniBusMessage]):
     components' ports: it always leads to the Message BUS (BUS-05).
     """
 
-    def __init__(self, sandbox: str, lost: Callable[[Lost], None], hops: Hops) -> None:
+    def __init__(self, lost: Callable[[Lost], bool], hops: Hops) -> None:
         """Construct it.
 
         Args:
-            sandbox: Name of the sandbox, for traces.
-            lost: Told what no component has room for, or listens to.
+            lost: Tells the Message BUS what no component has room for, or listens to.
             hops: Takes the evidence.
         """
         self._routing: RoutingCore[ActorRef[Delivery]] = RoutingCore(Router.MINI_BUS)
-        self._sandbox = sandbox
         self._lost = lost
         self._hops = hops
         self._early: deque[Delivery] = deque()

@@ -31,6 +31,7 @@ from typing import TypeAlias, final
 import attrs
 
 from actors.kit.actor import Actor
+from actors.kit.counters import Counters
 from actors.kit.delivery import Delivery
 from actors.kit.ids import IdSource
 from actors.kit.trace import Tracer
@@ -78,6 +79,7 @@ class StubContext:
         tracer: Takes its evidence.
         ids: Message ids for its own addresses.
         entropy: n random bytes.
+        counters: Counts what it drops.
     """
 
     url: str
@@ -87,6 +89,7 @@ class StubContext:
     tracer: Tracer
     ids: IdSource
     entropy: Callable[[int], bytes]
+    counters: Counters = attrs.field(factory=Counters)
 
 
 StubFactory: TypeAlias = Callable[[StubContext], Actor[Delivery]]

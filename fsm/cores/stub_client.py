@@ -112,6 +112,9 @@ class StubClientCore:
             case ev.Written(count):
                 self._outbox.written(count)
                 return []
+            case ev.Unwritable(message):
+                self._outbox.unwritable(message)
+                return []
             case ev.DisconnectAsked():
                 return self._disconnect(now)
             case _:

@@ -31,6 +31,7 @@ __all__ = [
     "SendAsked",
     "SessionAnswered",
     "TimePassed",
+    "Unwritable",
     "Write",
     "Written",
 ]
@@ -121,6 +122,14 @@ class Written:
 
 @final
 @attrs.frozen(slots=True)
+class Unwritable:
+    """The message of a `Write` cannot go over any link; the host says so to whom it may."""
+
+    message: Message
+
+
+@final
+@attrs.frozen(slots=True)
 class TimePassed:
     """The deadline may have passed."""
 
@@ -128,7 +137,7 @@ class TimePassed:
 LinkInput: TypeAlias = ConnectAsked | Dialled | DialFailed | LinkLost | SessionAnswered | TimePassed
 """What moves link and session."""
 
-Input: TypeAlias = LinkInput | SendAsked | DisconnectAsked | Heard | Written
+Input: TypeAlias = LinkInput | SendAsked | DisconnectAsked | Heard | Written | Unwritable
 
 
 # ---- effects

@@ -45,6 +45,11 @@ class StubOutbox:
         for _ in range(min(count, len(self._unwritten))):
             self._unwritten.popleft()
 
+    def unwritable(self, message: Message) -> None:
+        """Forget a message that no link can take."""
+        if message in self._unwritten:
+            self._unwritten.remove(message)
+
     def flush(self) -> list[Effect]:
         """Give all that waits to the link, oldest first."""
         waiting, self._waiting = self._waiting, deque()

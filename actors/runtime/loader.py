@@ -1,0 +1,208 @@
+"""The stub loader, R/ua: deploys stubs into sandboxes and removes them (STB-10, STB-16).
+
+In this order: descriptor, status listener, sandbox, bus listener, the stub itself: so
+not even a stub's first status event is missed (I-S7), and every request it makes while
+it starts finds its way back.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Final, TypeAlias, assert_never, final
+
+import attrs
+import trio
+from typing_extensions import override
+
+from actors.kit.actor import Actor, ActorRef, Reply
+from actors.kit.crash import Crash
+from actors.kit.delivery import Delivery
+from actors.kit.ids import IdSource
+from actors.runtime.catalogue import Catalogue, Descriptor
+from actors.runtime.hops import Hops
+from actors.runtime.mini_bus import MiniBusPort
+from actors.runtime.ports import CorePort
+from actors.runtime.sandbox import STUB_INTENSITY, SandboxMessage
+from actors.runtime.sandboxes import Component, Sandboxes
+from actors.runtime.stub import StubConfig, StubContext
+from fsm.catalogue import MACHINES
+from fsm.cores.resolve_inputs import Deployed, DeployFailed, StubGone
+from fsm.engine import Entity
+from fsm.machines.stub_deployment import Trigger
+from specs.address import status_of
+from specs.body import Command
+from specs.limits import DEPLOY_TIMEOUT, GOODBYE_TIMEOUT
+from specs.message import Message, MessageType
+from transports.bodies import write_body
+
+__all__ = ["Load", "Loader", "LoaderMessage", "LoaderTools", "RegistryRef", "StubToolbox", "Unload"]
+
+RegistryRef: TypeAlias = ActorRef[Deployed | DeployFailed | StubGone | Delivery]
+"""Who is told how deployments end, and hears the stubs' status events."""
+
+StubToolbox: TypeAlias = Callable[[str, MiniBusPort, StubConfig], StubContext]
+"""Puts together what a stub may use; the composition root knows how."""
+
+_DISCONNECT: Final = 2 * GOODBYE_TIMEOUT
+"""Seconds a stub has to leave in good order before it is removed."""
+
+
+@final
+@attrs.frozen(slots=True)
+class Load:
+    """Deploy a stub; the registry is told `Deployed` or `DeployFailed`.
+
+    Attributes:
+        url: Minted by the registry, never used before (STB-15).
+        descriptor: Catalogue address.
+        config: The deployer's part; the descriptor's comes first (STB-13).
+        done: Told why it failed, or None, as soon as it is known.
+    """
+
+    url: str
+    descriptor: str
+    config: StubConfig
+    done: Reply[str | None] | None = None
+
+
+@final
+@attrs.frozen(slots=True)
+class Unload:
+    """Disconnect a stub and remove it; repeated is fine."""
+
+    url: str
+    remote: str | None = None
+    done: Reply[None] | None = None
+
+
+@final
+@attrs.frozen(slots=True)
+class _Ended:
+    """A sandbox is gone, asked for or not."""
+
+    url: str
+
+
+LoaderMessage: TypeAlias = Load | Unload | Delivery | _Ended
+
+
+@final
+@attrs.frozen(slots=True)
+class LoaderTools:
+    """What the loader needs beside its neighbours.
+
+    Attributes:
+        hops: Takes its evidence.
+        ids: Message ids.
+        context: Puts together what a stub may use.
+    """
+
+    hops: Hops
+    ids: IdSource
+    context: StubToolbox
+
+
+@final
+class Loader(Actor[LoaderMessage]):
+    """Keeps the deployment machine of every stub of the runtime."""
+
+    def __init__(
+        self,
+        port: CorePort,
+        sandboxes: Sandboxes,
+        catalogue: Catalogue,
+        registry: RegistryRef,
+        tools: LoaderTools,
+    ) -> None:
+        self._port = port
+        self._sandboxes = sandboxes
+        self._catalogue = catalogue
+        self._registry = registry
+        self._tools = tools
+        self._deployed: set[str] = set()
+
+    @override
+    async def handle(self, message: LoaderMessage) -> None:
+        match message:
+            case Load():
+                self.spawn(self._load, message)
+            case Unload():
+                self.spawn(self._unload, message)
+            case _Ended(url):
+                if url in self._deployed:
+                    self._deployed.discard(url)
+                    self.spawn(self._clear, url)
+            case Delivery():
+                pass
+            case _:
+                assert_never(message)
+
+    # ---- deployment
+
+    async def _load(self, load: Load) -> None:
+        entity = Entity(MACHINES["stub_deployment"], load.url)
+        self._tools.hops.step(entity.step(Trigger.LOAD))
+        why: str | None = "it took too long"
+        with trio.move_on_after(DEPLOY_TIMEOUT):
+            why = await self._deploy(load)
+        if why is None:
+            self._tools.hops.step(entity.step(Trigger.LOADED))
+            self._deployed.add(load.url)
+            await self._registry.tell(Deployed(load.url))
+        else:
+            self._tools.hops.step(entity.step(Trigger.LOAD_FAILED, why))
+            await self._remove(load.url)
+            await self._registry.tell(DeployFailed(load.url, why))
+        if load.done is not None:
+            load.done.send(why)
+
+    async def _deploy(self, load: Load) -> str | None:
+        """Deploy, and return why that is impossible; None: it is done."""
+        with Crash() as crash:
+            descriptor = await self._catalogue.find(load.descriptor)
+            await self._port.watch(status_of(load.url), self._registry)
+            sandbox = await self._sandboxes.open(self._component(load, descriptor))
+            self.spawn(self._watch, load.url, sandbox)
+        return None if crash.error is None else str(crash.error)
+
+    def _component(self, load: Load, descriptor: Descriptor) -> Component:
+        config = load.config
+        if config.node_url is None:
+            config = attrs.evolve(config, node_url=descriptor.node_url)
+        make = partial(self._make, descriptor, config)
+        return Component(load.url, descriptor.kind.origin, make, STUB_INTENSITY)
+
+    def _make(
+        self, descriptor: Descriptor, config: StubConfig, port: MiniBusPort
+    ) -> Actor[Delivery]:
+        return descriptor.activate(self._tools.context(port.url, port, config))
+
+    async def _watch(self, url: str, sandbox: ActorRef[SandboxMessage]) -> None:
+        await sandbox.wait_stopped()
+        await self.me.tell(_Ended(url))
+
+    # ---- removal
+
+    async def _unload(self, unload: Unload) -> None:
+        if unload.url in self._deployed:
+            self._deployed.discard(unload.url)
+            with trio.move_on_after(_DISCONNECT):
+                await self._disconnect(unload)
+            await self._remove(unload.url)
+        if unload.done is not None:
+            unload.done.send(None)
+
+    async def _disconnect(self, unload: Unload) -> None:
+        params = () if unload.remote is None else (unload.remote,)
+        sender = self._port.url
+        number = self._tools.ids.next(sender)
+        body = write_body(Command("disconnect", params))
+        request = Message(number, MessageType.EXECUTE, sender, unload.url, body)
+        await self._port.request(request)
+
+    async def _clear(self, url: str) -> None:
+        await self._remove(url)
+        await self._registry.tell(StubGone(url))
+
+    async def _remove(self, url: str) -> None:
+        await self._sandboxes.close(url)
+        await self._port.unwatch(status_of(url), self._registry)

@@ -1,0 +1,138 @@
+"""The link of a node stub at work: its tasks dial, read and write, and tell the stub."""
+
+from collections import deque
+from typing import TypeAlias, final
+
+import attrs
+import trio
+
+from actors.kit.actor import ActorRef
+from transports.codec import frames
+from transports.errors import DialError, LinkError
+from transports.link import Kind, Link
+from transports.network import Network
+
+__all__ = ["LinkNews", "NodeLink", "Opened", "Read", "Unavailable", "Wrote"]
+
+
+@final
+@attrs.frozen(slots=True)
+class Opened:
+    """The link is open."""
+
+    attempt: int
+
+
+@final
+@attrs.frozen(slots=True)
+class Unavailable:
+    """There is no link, or no longer."""
+
+    attempt: int
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Read:
+    """A frame came."""
+
+    attempt: int
+    frame: bytes
+
+
+@final
+@attrs.frozen(slots=True)
+class Wrote:
+    """This many messages are with the link now."""
+
+    attempt: int
+    messages: int
+
+
+LinkNews: TypeAlias = Opened | Unavailable | Read | Wrote
+
+
+@final
+class NodeLink:
+    """One attempt at a link, and its life.
+
+    Attributes:
+        attempt: Its number: news of earlier attempts do not count.
+        name: Of the link, for traces; empty before it is open.
+    """
+
+    def __init__(self, attempt: int, owner: ActorRef[LinkNews]) -> None:
+        self.attempt = attempt
+        self.name = ""
+        self._owner = owner
+        self._scope = trio.CancelScope()
+        self._lines: deque[bytes] = deque()
+        self._messages = 0
+        self._wake = trio.Event()
+
+    async def run(self, network: Network, address: str) -> None:
+        """Dial, then read and write until the link breaks or `hang_up`."""
+        why = "hung up"
+        with self._scope:
+            try:
+                link = await network.dial(Kind.WEBSOCKET, address)
+                why = await self._live(link)
+            except (DialError, LinkError) as error:
+                why = str(error)
+        await self._owner.tell(Unavailable(self.attempt, why))
+
+    async def _live(self, link: Link) -> str:
+        self.name = link.name
+        try:
+            await self._owner.tell(Opened(self.attempt))
+            why = "it cannot be written to"
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._write, link, nursery.cancel_scope)
+                why = await self._read(link)
+                nursery.cancel_scope.cancel()
+            return why
+        finally:
+            with trio.CancelScope(shield=True):
+                await link.aclose()
+
+    async def _read(self, link: Link) -> str:
+        try:
+            while True:
+                frame = await link.receive()
+                await self._owner.tell(Read(self.attempt, frame))
+        except LinkError as error:
+            return str(error)
+
+    async def _write(self, link: Link, scope: trio.CancelScope) -> None:
+        while True:
+            if not self._lines:
+                self._wake = trio.Event()
+                await self._wake.wait()
+                continue
+            lines, self._lines = self._lines, deque()
+            messages, self._messages = self._messages, 0
+            try:
+                await link.send_many(tuple(frames(lines)))
+            except LinkError:
+                scope.cancel()
+                return
+            await self._owner.tell(Wrote(self.attempt, messages))
+
+    def control(self, line: bytes) -> None:
+        """Write a line that counts as no message."""
+        self._lines.append(line)
+
+    def message(self, line: bytes) -> None:
+        """Write a message; `Wrote` counts it."""
+        self._lines.append(line)
+        self._messages += 1
+
+    def flush(self) -> None:
+        """Write what was put in since; what is put together goes in one frame."""
+        if self._lines:
+            self._wake.set()
+
+    def hang_up(self) -> None:
+        """End at once, whatever is under way."""
+        self._scope.cancel()
