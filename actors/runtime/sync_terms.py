@@ -1,0 +1,121 @@
+"""What the sync manager is given, and what its own tasks tell it."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias, final
+
+import attrs
+
+from actors.kit.delivery import Delivery
+from actors.kit.ids import IdSource
+from actors.kit.tracer import Tracer
+from actors.runtime.ports import CorePort
+from fsm.cores.data_object import ReporterAccepted, ReporterRefused
+from specs.body_sync import DataObject
+from specs.jsonvalue import Json, JsonObject
+from specs.message import Message, MessageType, refuse, reply
+from specs.reply_code import Code
+
+__all__ = [
+    "Addresses",
+    "Decided",
+    "Job",
+    "ObjectReady",
+    "ObserveDone",
+    "Spawn",
+    "SyncContext",
+    "SyncMessage",
+    "Tell",
+]
+
+
+class Addresses(ABC):
+    """Where addresses of data objects come from: the runtime's address allocation."""
+
+    @abstractmethod
+    async def allocate(self, scheme: str) -> str | None:
+        """Return a new address of a scheme; None: the node gives none."""
+
+    @abstractmethod
+    async def free(self, address: str) -> None:
+        """Give an address back; one that is not ours any more is fine."""
+
+
+@final
+@attrs.frozen(slots=True)
+class SyncContext:
+    """All that the sync manager may use.
+
+    Attributes:
+        runtime: The runtime it serves.
+        domain: Its domain, at whose node reporter paths are set.
+        bus: Its handle on the Message BUS; the handle's address is its own.
+    """
+
+    runtime: str
+    domain: str
+    bus: CorePort
+    addresses: Addresses
+    ids: IdSource
+    tracer: Tracer
+
+    def request(
+        self, kind: MessageType, to: str, body: JsonObject, from_: str | None = None
+    ) -> Message:
+        """Write a request, from the sync manager itself or from an object."""
+        sender = from_ or self.bus.url
+        return Message(self.ids.next(sender), kind, sender, to, body)
+
+    async def answer(self, request: Message, code: int, **body: Json) -> None:
+        """Answer a request."""
+        await self.bus.post(reply(request, Code(code), **body))
+
+    async def refuse(self, request: Message, code: int, why: str) -> None:
+        """Answer a request with a refusal."""
+        await self.bus.post(refuse(request, Code(code), why))
+
+
+@final
+@attrs.frozen(slots=True)
+class ObjectReady:
+    """A new object has its address, path and listeners."""
+
+    request: Message
+    created: DataObject
+
+
+@final
+@attrs.frozen(slots=True)
+class Decided:
+    """The reporter said whether an observer may subscribe."""
+
+    url: str
+    decision: ReporterAccepted | ReporterRefused
+
+
+@final
+@attrs.frozen(slots=True)
+class ObserveDone:
+    """The reporter's end answered, or the path was refused.
+
+    Attributes:
+        request: The observer's own request.
+        answer: What it comes to.
+    """
+
+    request: Message
+    url: str
+    answer: Message
+
+
+SyncMessage: TypeAlias = Delivery | ObjectReady | Decided | ObserveDone
+"""What the sync manager is told."""
+
+Tell: TypeAlias = Callable[[ObjectReady | Decided | ObserveDone], Awaitable[None]]
+"""Tells the sync manager."""
+
+Job: TypeAlias = Callable[[], Awaitable[None]]
+"""Work for a task."""
+
+Spawn: TypeAlias = Callable[[Job], None]
+"""Runs work in a task of the sync manager."""
