@@ -231,8 +231,8 @@ class World:
         side, (name, link) = self.sides[end[0]], end
         role = "requester" if link in side.requesters else "handler"
         row = side.row
-        keeps = row is not None and row.role == "requester" and own_request_wins(
-            name, self.other(name)
+        keeps = (
+            row is not None and row.role == "requester" and own_request_wins(name, self.other(name))
         )
         if state is State.CREATED and role == "handler" and not (keeps and self._is_at_work(side)):
             side.row = Row(role, link)

@@ -10,10 +10,24 @@ from tests.support.p2p_world import World
 RA = "hyperty-runtime://a.ex/ra"
 RB = "hyperty-runtime://b.ex/rb"
 
-MOVES = (
-    "start-a start-b deliver-a deliver-a deliver-a deliver-b deliver-b deliver-b "
-    "lose-a lose-b dial dial refuse-dial cut reconnect wait"
-).split()
+MOVES = [
+    "start-a",
+    "start-b",
+    "deliver-a",
+    "deliver-a",
+    "deliver-a",
+    "deliver-b",
+    "deliver-b",
+    "deliver-b",
+    "lose-a",
+    "lose-b",
+    "dial",
+    "dial",
+    "refuse-dial",
+    "cut",
+    "reconnect",
+    "wait",
+]
 
 
 def move(world: World, name: str) -> None:
