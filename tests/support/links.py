@@ -1,0 +1,74 @@
+"""Pairs of linked ends over every transport, for tests of what they all keep."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import attrs
+import trio
+
+from transports.link import Kind, Link
+from transports.memory import MemoryNetwork
+from transports.network import Network
+from transports.system import open_system_network
+
+PATH = "/link?name=alice%20b"
+"""Path and query every test dials where there are any."""
+
+
+@attrs.frozen
+class Place:
+    """A network, and somewhere to listen on it."""
+
+    network: Network
+    kind: Kind
+    where: str
+
+    def dialled(self, listening: str) -> str:
+        """Return what to dial to reach a listener's address."""
+        return listening + PATH if self.kind is Kind.WEBSOCKET else listening
+
+
+@attrs.frozen
+class Pair:
+    """Both ends of one link."""
+
+    dialler: Link
+    acceptor: Link
+
+    def ends(self, sender: str) -> tuple[Link, Link]:
+        """Return the sending and the receiving end."""
+        ends = (self.dialler, self.acceptor)
+        return ends if sender == "dialler" else ends[::-1]
+
+
+def place_on(network: Network, kind: Kind, directory: Path) -> Place:
+    return Place(network, kind, str(directory / "s") if kind is Kind.UNIX else "127.0.0.1:0")
+
+
+@asynccontextmanager
+async def open_place(name: str, directory: Path) -> AsyncIterator[Place]:
+    """Open the network a parameter such as `memory-tcp` or `system-unix` names."""
+    family, _, kind = name.partition("-")
+    if family == "memory":
+        yield place_on(MemoryNetwork(), Kind(kind), directory)
+        return
+    async with open_system_network() as network:
+        yield place_on(network, Kind(kind), directory)
+
+
+@asynccontextmanager
+async def open_pair(place: Place) -> AsyncIterator[Pair]:
+    async with place.network.listen(place.kind, place.where) as listener:
+        dialler = await place.network.dial(place.kind, place.dialled(listener.address))
+        acceptor = await listener.accept()
+        try:
+            yield Pair(dialler, acceptor)
+        finally:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(dialler.aclose)
+                nursery.start_soon(acceptor.aclose)
+
+
+PLACES = [f"{family}-{kind}" for family in ("memory", "system") for kind in Kind]
+"""Every transport, by the names `open_place` understands."""

@@ -1,0 +1,336 @@
+"""What every transport keeps."""
+
+import pytest
+import trio
+from trio.testing import wait_all_tasks_blocked
+
+from specs.limits import DIAL_TIMEOUT, GOODBYE_TIMEOUT, MAX_FRAME_BYTES
+from tests.support.links import Place, open_pair
+from transports.errors import (
+    DialError,
+    Farewell,
+    FrameTooLargeError,
+    LinkBrokenError,
+    LinkClosedError,
+    LinkError,
+    ListenError,
+)
+from transports.link import Kind, Link
+
+LARGEST = b"x" * MAX_FRAME_BYTES
+TOO_LARGE = b"x" * (MAX_FRAME_BYTES + 1)
+
+
+async def drain(link: Link) -> list[bytes]:
+    """Receive until the link ends, then close it; return what came."""
+    came: list[bytes] = []
+    try:
+        while True:
+            came.append(await link.receive())
+    except LinkError:
+        await link.aclose()
+        return came
+
+
+async def flood(link: Link) -> None:
+    """Send for ever."""
+    while True:
+        await link.send(LARGEST)
+
+
+async def test_frames_come_in_order_and_once(ends):
+    sender, receiver = ends
+    frames = [str(number).encode() for number in range(10)]
+    await sender.send_many(frames)
+    await sender.aclose()
+
+    assert await drain(receiver) == frames
+
+
+async def test_both_ends_send_at_once(pair):
+    await pair.dialler.send(b"there")
+    await pair.acceptor.send(b"back")
+
+    assert await pair.acceptor.receive() == b"there"
+    assert await pair.dialler.receive() == b"back"
+
+
+async def test_a_frame_may_be_empty_or_not_ascii(ends):
+    sender, receiver = ends
+    await sender.send_many([b"", "gr\u00fc\u00df \U0001f44b".encode()])
+
+    assert await receiver.receive() == b""
+    assert await receiver.receive() == "gr\u00fc\u00df \U0001f44b".encode()
+
+
+async def test_the_largest_frame_arrives(ends):
+    sender, receiver = ends
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(sender.send, LARGEST)
+
+        assert await receiver.receive() == LARGEST
+
+
+async def test_a_frame_over_the_limit_is_refused_and_the_link_lives(ends):
+    sender, receiver = ends
+    with pytest.raises(FrameTooLargeError):
+        await sender.send_many([b"unsent", TOO_LARGE])
+    await sender.send(b"next")
+
+    assert await receiver.receive() == b"next"
+
+
+async def test_both_ends_know_what_was_asked_for(pair):
+    assert pair.dialler.upgrade == pair.acceptor.upgrade
+    assert pair.dialler.name != pair.acceptor.name
+
+
+async def test_the_farewell_comes_after_the_last_frame(ends):
+    leaver, other = ends
+    async with trio.open_nursery() as nursery:
+        await leaver.send(b"last words")
+        nursery.start_soon(leaver.aclose, Farewell.SLOW_CONSUMER)
+
+        assert await other.receive() == b"last words"
+        with pytest.raises(LinkBrokenError) as caught:
+            await other.receive()
+        await other.aclose()
+    assert caught.value.farewell is Farewell.SLOW_CONSUMER
+
+
+async def test_an_end_that_vanishes_leaves_no_farewell(ends):
+    leaver, other = ends
+    await trio.aclose_forcefully(leaver)
+
+    with pytest.raises(LinkBrokenError) as caught:
+        await other.receive()
+    assert caught.value.farewell is None
+
+
+async def test_sending_to_an_end_that_left_breaks_in_the_end(ends):
+    leaver, other = ends
+    await trio.aclose_forcefully(leaver)
+
+    with pytest.raises(LinkBrokenError):
+        await flood(other)
+
+
+async def test_after_closing_every_call_says_that_we_did(ends):
+    link, _ = ends
+    await trio.aclose_forcefully(link)
+
+    with pytest.raises(LinkClosedError):
+        await link.receive()
+    with pytest.raises(LinkClosedError):
+        await link.send(b"late")
+
+
+async def test_closing_twice_is_once(ends):
+    link, other = ends
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(drain, other)
+        await link.aclose()
+        await link.aclose(Farewell.GOING_AWAY)
+
+
+async def test_closing_while_receiving_ends_the_receiver(ends):
+    link, other = ends
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(drain, other)
+
+        async def receive():
+            with pytest.raises(LinkClosedError):
+                await link.receive()
+
+        nursery.start_soon(receive)
+        await wait_all_tasks_blocked()
+        await link.aclose()
+
+
+async def test_closing_while_sending_ends_the_sender_in_time(ends):
+    link, _ = ends
+
+    async def send():
+        with pytest.raises(LinkClosedError):
+            await flood(link)
+
+    with trio.fail_after(GOODBYE_TIMEOUT + 2):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(send)
+            await wait_all_tasks_blocked(0.1)
+            await link.aclose()
+
+
+async def test_closing_takes_bounded_time_when_the_peer_is_deaf(ends):
+    link, _ = ends
+    with trio.fail_after(GOODBYE_TIMEOUT + 1):
+        await link.aclose()
+
+
+async def test_a_cancelled_receive_loses_no_frame(ends):
+    sender, receiver = ends
+    for number in range(10):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(sender.send, str(number).encode())
+            with trio.CancelScope() as scope:
+                scope.cancel()
+                await receiver.receive()
+
+    assert [await receiver.receive() for _ in range(10)] == [
+        str(number).encode() for number in range(10)
+    ]
+
+
+async def test_a_sender_waits_while_the_peer_does_not_read(ends):
+    sender, _ = ends
+    with trio.move_on_after(0.2) as patience:
+        await flood(sender)
+
+    assert patience.cancelled_caught
+
+
+async def test_what_waited_arrives_when_the_peer_reads_again(ends):
+    sender, receiver = ends
+    sent = [LARGEST[:-3] + b"%03d" % number for number in range(100)]
+
+    async def send():
+        await sender.send_many(sent)
+        await sender.aclose()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(send)
+        await wait_all_tasks_blocked(0.1)
+
+        assert await drain(receiver) == sent
+
+
+async def test_two_senders_at_once_are_our_bug(ends):
+    sender, _ = ends
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(flood, sender)
+        await wait_all_tasks_blocked(0.1)
+        with pytest.raises(trio.BusyResourceError):
+            await sender.send(b"second")
+        nursery.cancel_scope.cancel()
+
+
+async def test_two_receivers_at_once_are_our_bug(ends):
+    _, receiver = ends
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(receiver.receive)
+        await wait_all_tasks_blocked()
+        with pytest.raises(trio.BusyResourceError):
+            await receiver.receive()
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_link_outlives_its_listener(place):
+    async with place.network.listen(place.kind, place.where) as listener:
+        dialler = await place.network.dial(place.kind, place.dialled(listener.address))
+        acceptor = await listener.accept()
+    async with dialler, acceptor:
+        await dialler.send(b"still here")
+
+        assert await acceptor.receive() == b"still here"
+
+
+async def test_dialling_where_nobody_listens_is_refused_in_time(place):
+    async with place.network.listen(place.kind, place.where) as listener:
+        address = place.dialled(listener.address)
+
+    with trio.fail_after(DIAL_TIMEOUT + 1), pytest.raises(DialError, match="cannot connect"):
+        await place.network.dial(place.kind, address)
+
+
+@pytest.mark.parametrize("address", ["", "nonsense", "http://127.0.0.1:1/", "127.0.0.1:99999"])
+async def test_what_is_no_address_cannot_be_dialled(place, address):
+    with pytest.raises(DialError):
+        await place.network.dial(place.kind, address)
+
+
+async def test_a_place_is_listened_on_once(place):
+    async with place.network.listen(place.kind, place.where) as listener:
+        where = listener.address.removeprefix("ws://")
+        with pytest.raises(ListenError):
+            async with place.network.listen(place.kind, where):
+                pass
+
+
+async def test_a_place_that_was_left_can_be_taken_again(place):
+    async with place.network.listen(place.kind, place.where) as listener:
+        where = listener.address.removeprefix("ws://")
+
+    async with place.network.listen(place.kind, where) as listener:
+        assert listener.address.endswith(where)
+
+
+async def test_accepting_ends_with_the_listener(place):
+    async with place.network.listen(place.kind, place.where) as listener:
+        pass
+
+    with pytest.raises(LinkClosedError):
+        await listener.accept()
+
+
+async def test_an_error_in_the_listening_block_comes_out_as_itself(place):
+    with pytest.raises(ZeroDivisionError):
+        async with place.network.listen(place.kind, place.where):
+            raise ZeroDivisionError
+
+
+async def echo(place: Place, listening: str, name: bytes) -> bytes:
+    async with await place.network.dial(place.kind, place.dialled(listening)) as link:
+        await link.send(name)
+        return await link.receive()
+
+
+async def test_many_diallers_are_served(place):
+    answers: list[bytes] = []
+
+    async def ask(listening: str, name: bytes) -> None:
+        answers.append(await echo(place, listening, name))
+
+    async def answer(link: Link) -> None:
+        await link.send(await link.receive())
+        await drain(link)
+
+    async with (
+        place.network.listen(place.kind, place.where) as listener,
+        trio.open_nursery() as nursery,
+    ):
+        for number in range(50):
+            nursery.start_soon(ask, listener.address, str(number).encode())
+        for _ in range(50):
+            nursery.start_soon(answer, await listener.accept())
+    assert sorted(map(int, answers)) == list(range(50))
+
+
+async def test_a_cancelled_accept_loses_no_link(place):
+    async with place.network.listen(place.kind, place.where) as listener:
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await listener.accept()
+        async with (
+            await place.network.dial(place.kind, place.dialled(listener.address)) as dialler,
+            await listener.accept() as acceptor,
+        ):
+            await dialler.send(b"hello")
+
+            assert await acceptor.receive() == b"hello"
+
+
+async def test_pairs_do_not_share_frames(place):
+    async with open_pair(place) as one:
+        other = beside(place)
+        async with open_pair(other) as two:
+            await one.dialler.send(b"one")
+            await two.dialler.send(b"two")
+
+            assert await two.acceptor.receive() == b"two"
+            assert await one.acceptor.receive() == b"one"
+
+
+def beside(place: Place) -> Place:
+    """Return another place on the same network."""
+    where = place.where + "2" if place.kind is Kind.UNIX else place.where
+    return Place(place.network, place.kind, where)
