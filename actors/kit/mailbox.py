@@ -18,6 +18,10 @@ M = TypeVar("M")
 M_co = TypeVar("M_co", covariant=True)
 
 
+_FEW: Final = 16
+"""Deferred asks that are kept without looking which of them are answered."""
+
+
 class Losable(Protocol):
     """What the mailbox must know of a `Reply`, whatever its answer."""
 
@@ -74,6 +78,7 @@ class Mailbox(Generic[M]):
         channel = trio.open_memory_channel[M | Asked[M]](size)
         self._send, self._receive = channel
         self._deferred: list[Losable] = []
+        self._sweep_at = _FEW
         self._in_hand: Losable | None = None
         self.name = name
         self.party = Party(name)
@@ -146,8 +151,10 @@ class Mailbox(Generic[M]):
         reply, self._in_hand = self._in_hand, None
         if reply is not None and reply.is_open:
             reply.defer()
-            self._deferred = [held for held in self._deferred if held.is_open]
             self._deferred.append(reply)
+            if len(self._deferred) > self._sweep_at:
+                self._deferred = [held for held in self._deferred if held.is_open]
+                self._sweep_at = 2 * len(self._deferred) + _FEW
 
     def lose_taken(self, cause: BaseException | None) -> None:
         """Fail every ask that was taken and not answered: its incarnation is over."""

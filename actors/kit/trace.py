@@ -1,5 +1,6 @@
 """Evidence: what components report, and who keeps it."""
 
+import json
 from hashlib import blake2b
 from typing import Final, TypedDict, Unpack
 
@@ -101,7 +102,12 @@ def drop_fact(message: Message, reason: DropReason, **where: Unpack[Where]) -> F
 def digest(message: Message) -> str:
     """Return a short hash of type, ends and body, equal at every hop of the message."""
     told = [message.type, message.from_, message.to, _told(message.body)]
-    return blake2b(orjson.dumps(told, option=orjson.OPT_SORT_KEYS), digest_size=8).hexdigest()
+    try:
+        text = orjson.dumps(told, option=orjson.OPT_SORT_KEYS)
+    except TypeError:
+        # No wire would carry it: a number beyond 64 bits, text that is no Unicode.
+        text = json.dumps(told, sort_keys=True).encode()
+    return blake2b(text, digest_size=8).hexdigest()
 
 
 def _told(value: Json) -> Json:

@@ -80,6 +80,12 @@ class FileTracer(Tracer):
         self.is_half_full = trio.Event()
         return lines
 
+    def end(self) -> None:
+        """Tell that the run ended orderly; there is always room for this."""
+        if self._undeclared:
+            self._tell_drops()
+        self._append("trace", Fact(k=Kind.END))
+
     def _tell_drops(self) -> None:
         count, self._undeclared = self._undeclared, 0
         self._append("trace", Fact(k=Kind.DROPPED, count=count))
@@ -135,13 +141,14 @@ async def keep_trace(tracer: FileTracer, parts: TraceParts) -> AsyncIterator[Non
     try:
         parts.write(tracer.take())
     except OSError as error:
+        parts.close()
         raise TraceDirectoryError(parts.directory, str(error.strerror)) from error
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_write_on, tracer, parts)
             yield
             nursery.cancel_scope.cancel()
-        tracer.record("trace", Fact(k=Kind.END))
+        tracer.end()
     finally:
         _write_last(tracer, parts)
 

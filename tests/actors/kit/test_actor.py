@@ -5,6 +5,7 @@ from functools import partial
 
 import pytest
 import trio
+from trio.testing import wait_all_tasks_blocked
 
 from actors.kit.actor import Actor
 from actors.kit.errors import ActorStoppedError
@@ -49,7 +50,7 @@ async def test_a_batch_is_drained_once_and_bounded(diary):
         ref = await supervisor.start_child(scribe(diary))
         for _ in range(BATCH + 1):
             await ref.tell(Note("notes"))
-        await trio.testing.wait_all_tasks_blocked()
+        await wait_all_tasks_blocked()
 
         assert diary.count("a drained") == 2
         assert diary.index("a drained") == 1 + BATCH
@@ -60,7 +61,7 @@ async def test_a_full_mailbox_makes_tell_wait_and_try_tell_refuse(diary, autojum
     async with open_supervisor("s") as supervisor:
         ref = await supervisor.start_child(scribe(diary, mailbox=1))
         await ref.tell(Wait(gate))
-        await trio.testing.wait_all_tasks_blocked()
+        await wait_all_tasks_blocked()
         await ref.tell(Note("first"))
 
         assert not ref.try_tell(Note("refused"))

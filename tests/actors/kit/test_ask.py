@@ -4,6 +4,7 @@ from functools import partial
 
 import pytest
 import trio
+from trio.testing import wait_all_tasks_blocked
 
 from actors.kit.actor import Reply
 from actors.kit.errors import ActorStoppedError, ReplyTwiceError
@@ -32,7 +33,7 @@ async def outcome_of(ask, outcomes):
 
 async def keep(ref, nursery, outcomes):
     nursery.start_soon(outcome_of, ref.ask(Keep), outcomes)
-    await trio.testing.wait_all_tasks_blocked()
+    await wait_all_tasks_blocked()
 
 
 async def test_an_ask_returns_the_answer(ref):
@@ -46,7 +47,7 @@ async def test_an_answer_can_come_later_while_others_are_served(ref, nursery):
     assert await ref.ask(Count) == 0
 
     await ref.tell(Do(lambda actor: actor.kept.pop().send(7)))
-    await trio.testing.wait_all_tasks_blocked()
+    await wait_all_tasks_blocked()
     assert outcomes == [7]
 
 
@@ -54,7 +55,7 @@ async def test_an_ask_raises_what_it_was_failed_with(ref, nursery):
     outcomes = []
     await keep(ref, nursery, outcomes)
     await ref.tell(Do(lambda actor: actor.kept.pop().fail(KeyError("no"))))
-    await trio.testing.wait_all_tasks_blocked()
+    await wait_all_tasks_blocked()
 
     assert isinstance(outcomes[0], KeyError)
 
@@ -81,7 +82,7 @@ async def test_an_ask_kept_for_later_fails_when_the_actor_ends(ref, nursery, end
     await keep(ref, nursery, outcomes)
     await ref.tell(end)
     await ref.wait_stopped()
-    await trio.testing.wait_all_tasks_blocked()
+    await wait_all_tasks_blocked()
 
     assert isinstance(outcomes[0], ActorStoppedError)
 
@@ -90,12 +91,12 @@ async def test_an_ask_still_in_the_mailbox_fails_when_the_actor_ends(ref, nurser
     gate = trio.Event()
     outcomes = []
     await ref.tell(Wait(gate))
-    await trio.testing.wait_all_tasks_blocked()
+    await wait_all_tasks_blocked()
     await ref.tell(finish())
     nursery.start_soon(outcome_of, ref.ask(Count), outcomes)
-    await trio.testing.wait_all_tasks_blocked()
+    await wait_all_tasks_blocked()
     gate.set()
-    await trio.testing.wait_all_tasks_blocked()
+    await wait_all_tasks_blocked()
 
     assert isinstance(outcomes[0], ActorStoppedError)
 
@@ -104,12 +105,12 @@ async def test_an_ask_that_waits_for_room_fails_when_the_actor_ends(ref, nursery
     gate = trio.Event()
     outcomes = []
     await ref.tell(Wait(gate))
-    await trio.testing.wait_all_tasks_blocked()
+    await wait_all_tasks_blocked()
     for _ in range(3):
         nursery.start_soon(outcome_of, ref.ask(lambda _reply: finish()), outcomes)
-    await trio.testing.wait_all_tasks_blocked()
+    await wait_all_tasks_blocked()
     gate.set()
-    await trio.testing.wait_all_tasks_blocked()
+    await wait_all_tasks_blocked()
 
     assert [type(outcome) for outcome in outcomes] == [ActorStoppedError] * 3
 
@@ -127,7 +128,7 @@ async def test_a_cancelled_ask_is_never_handled(ref, diary, autojump_clock):
 async def test_an_ask_cancelled_while_it_waits_for_room_leaves_nothing(ref, autojump_clock):
     gate = trio.Event()
     await ref.tell(Wait(gate))
-    await trio.testing.wait_all_tasks_blocked()
+    await wait_all_tasks_blocked()
     await ref.tell(Note("one"))
     await ref.tell(Note("two"))
     with trio.move_on_after(1):

@@ -1,0 +1,112 @@
+"""Facts: what is told about a step and a message, and what never is."""
+
+from enum import StrEnum
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.kit.trace import (
+    NULL_TRACER,
+    MemoryTracer,
+    digest,
+    drop_fact,
+    message_fact,
+    refused_fact,
+    step_fact,
+)
+from fsm.engine import Step
+from fsm.errors import UndeclaredTransitionError
+from specs.message import Message, MessageType, reply, stamped
+from specs.reply_code import Code, DropReason
+from specs.trace import ABSENT, Fact, Kind, Op
+
+READ = Message(
+    7,
+    MessageType.READ,
+    "hyperty://a.example/1",
+    "hyperty://b.example/2",
+    {"value": "told to nobody", "auth": "T0KEN"},
+)
+
+
+class Trigger(StrEnum):
+    OPENED = "opened"
+
+
+def test_a_step_names_what_was_left_and_entered():
+    fact = step_fact(Step("session", "key", "open", "closed", "close", "asked to"))
+
+    assert (fact.k, fact.op, fact.machine, fact.key) == (Kind.STATE, Op.STEP, "session", "key")
+    assert (fact.old, fact.new, fact.cause, fact.why) == ("open", "closed", "close", "asked to")
+
+
+def test_the_first_step_leaves_nothing():
+    assert step_fact(Step("session", "key", None, "open", "opened")).old == ABSENT
+
+
+def test_a_refused_step_enters_nothing():
+    fact = refused_fact(UndeclaredTransitionError("session", "key", None, Trigger.OPENED))
+
+    assert (fact.op, fact.old, fact.new, fact.cause) == (Op.REFUSED, ABSENT, None, "opened")
+
+
+def test_a_message_is_told_without_body_and_token():
+    fact = message_fact(Op.ADMIT, READ, by="stub", link="l1")
+
+    told = repr(attrs.asdict(fact))
+    assert "told to nobody" not in told
+    assert "T0KEN" not in told
+    assert (fact.mid, fact.by, fact.link) == ("hyperty://a.example/1#7", "stub", "l1")
+    assert (fact.code, fact.ref) == (None, None)
+
+
+def test_an_answer_names_its_request_and_code():
+    fact = message_fact(Op.CALLBACK, reply(READ, Code.OK))
+
+    assert (fact.ref, fact.code) == ("hyperty://a.example/1#7", 200)
+
+
+def test_a_drop_has_one_reason():
+    assert drop_fact(READ, DropReason.LOOP).reason == "loop"
+
+
+def test_a_digest_is_the_same_at_every_hop():
+    evolved = attrs.evolve(READ, body={"value": "told to nobody", "auth": "OTHER"})
+
+    assert digest(stamped(READ, "stub")) == digest(READ) == digest(evolved)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        attrs.evolve(READ, body={"value": "changed"}),
+        attrs.evolve(READ, to="hyperty://b.example/3"),
+        attrs.evolve(READ, type=MessageType.EXECUTE),
+    ],
+    ids=["body", "to", "type"],
+)
+def test_a_digest_tells_messages_apart(other):
+    assert digest(other) != digest(READ)
+
+
+@given(st.dictionaries(st.text(), st.text() | st.integers() | st.lists(st.text())))
+def test_a_digest_does_not_depend_on_the_order_of_keys(body):
+    turned = dict(reversed(body.items()))
+
+    assert digest(attrs.evolve(READ, body=body)) == digest(attrs.evolve(READ, body=turned))
+
+
+def test_a_memory_tracer_keeps_facts_with_who_told_them():
+    tracer = MemoryTracer()
+    fact = Fact(k=Kind.END)
+    tracer.record("bus", fact)
+
+    assert tracer.records == [("bus", fact)]
+    assert tracer.facts == [fact]
+
+
+def test_the_null_tracer_wants_no_hops():
+    NULL_TRACER.record("bus", Fact(k=Kind.END))
+    assert not NULL_TRACER.hops
