@@ -28,7 +28,8 @@ def declared_step(stories: DataFrame) -> DataFrame:
     none = F.concat(F.lit("no step by '"), "cause", F.lit("' from '"), "old", F.lit("'"))
     known = _steps(stories).where(F.col("rest").isNotNull())
     undeclared = known.where(~F.col("target").eqNullSafe(F.col("new")))
-    return _broken(undeclared, F.coalesce(_quoted("target"), none))
+    wanted = F.concat(F.lit("a step to "), _quoted("target"))
+    return _broken(undeclared, F.coalesce(wanted, none))
 
 
 def starts_at_initial(stories: DataFrame) -> DataFrame:

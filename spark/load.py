@@ -15,10 +15,13 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StringType, StructField, StructType
 
 from spark.errors import TraceMissingError
-from spark.schemas import QUARANTINE, REQUIRED, TRACE
+from spark.schemas import ENTITY, QUARANTINE, REQUIRED, TRACE
 from specs.trace import Kind, Op
 
 __all__ = ["Source", "parse", "quarantine", "read_lines", "records"]
+
+_JUDGED: Final = (*ENTITY, "ln", "t", "actor", "k", "op", "old", "cause", "new", "why")
+"""The fields of a record that a claim or a figure needs; all of them are checked."""
 
 _CORRUPT: Final = "_corrupt"
 _PARSED: Final = StructType([*TRACE.fields, StructField(_CORRUPT, StringType())])
@@ -84,19 +87,20 @@ def parse(lines: DataFrame) -> DataFrame:
     """Read each line as a record, strictly.
 
     Returns:
-        Rows of lines with the fields of TRACE and the reason why it is none, or null.
+        Rows of lines: where it stood, the fields that are judged, and `flaw`: why it is
+        no record, or null; only then its text.
     """
     options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
     record = F.from_json("text", _PARSED, options)
-    read = lines.withColumn("record", record).withColumn("reason", _reason())
-    kept = F.when(F.col("reason").isNotNull(), F.col("text")).alias("text")
-    return read.select("file", "block", "position", "reason", kept, "record.*").drop(_CORRUPT)
+    read = lines.withColumn("record", record).withColumn("flaw", _reason())
+    kept = F.when(F.col("flaw").isNotNull(), F.col("text")).alias("text")
+    fields = [F.col(f"record.{name}") for name in _JUDGED]
+    return read.select("file", "block", "position", "flaw", kept, *fields)
 
 
 def records(parsed: DataFrame) -> DataFrame:
-    """Keep the good lines: rows of TRACE, with the file each stood in."""
-    names = [field.name for field in TRACE.fields]
-    return parsed.where(F.col("reason").isNull()).select(*names, "file")
+    """Keep the good lines: the fields that are judged, and the file each stood in."""
+    return parsed.where(F.col("flaw").isNull()).select(*_JUDGED, "file")
 
 
 def quarantine(parsed: DataFrame) -> DataFrame:
@@ -114,11 +118,11 @@ def quarantine(parsed: DataFrame) -> DataFrame:
         .agg(F.count("*").alias("length"), F.min("position").alias("first"))
         .withColumn("offset", F.coalesce(F.sum("length").over(earlier), F.lit(0)))
     )
-    bad = parsed.where(F.col("reason").isNotNull())
-    line = (F.col("offset") + F.col("position") - F.col("first") + 1).alias("line")
-    return bad.join(F.broadcast(pieces), on=["file", "block"], how="inner").select(
-        *(line if field.name == "line" else F.col(field.name) for field in QUARANTINE.fields)
-    )
+    line = F.col("offset") + F.col("position") - F.col("first") + 1
+    bad = parsed.where(F.col("flaw").isNotNull())
+    placed = bad.join(F.broadcast(pieces), on=["file", "block"], how="inner")
+    named = placed.withColumnRenamed("flaw", "reason").withColumn("line", line)
+    return named.select(*QUARANTINE.fieldNames())
 
 
 def _reason() -> Column:
@@ -129,7 +133,7 @@ def _reason() -> Column:
     checks = [
         (unread & F.try_parse_json("text").isNull(), "no JSON"),
         (unread & ~F.ltrim("text").startswith("{"), "no JSON object"),
-        (unread, "a number is missing where one belongs"),
+        (unread, "a field that is a number holds something else"),
         (F.col("text").rlike(_NO_TEXT), F.concat(no_text, F.lit(" is no text"))),
         *((F.col(f"record.{name}").isNull(), f"{name} is missing") for name in REQUIRED),
         (~kind.isin([kind.value for kind in Kind]), "k is no kind of record"),

@@ -9,19 +9,18 @@ from specs.trace import Kind
 __all__ = ["holes", "judge_nodes"]
 
 
-def judge_nodes(records: DataFrame, bad_lines: DataFrame) -> DataFrame:
+def judge_nodes(parsed: DataFrame) -> DataFrame:
     """Look at each node's trace as a whole.
 
     Args:
-        records: Rows of TRACE, with file.
-        bad_lines: Rows of QUARANTINE.
+        parsed: What `spark.load.parse` returns.
 
     Returns:
-        A row per run and node: records, ended, dropped, missing (records that its
-        numbers say there were), doubled (numbers used again), quarantined (lines in its
-        files), flaws.
+        Rows of NODE.
     """
-    by_file = bad_lines.groupBy("file").agg(F.count("*").alias("bad"))
+    is_bad = F.col("flaw").isNotNull()
+    by_file = parsed.where(is_bad).groupBy("file").agg(F.count("*").alias("bad"))
+    records = parsed.where(~is_bad)
     files = records.select("run", "node", "file").distinct()
     quarantined = (
         files.join(F.broadcast(by_file), on="file", how="inner")

@@ -1,13 +1,11 @@
 """From paths to findings: the only place that asks Spark for results."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, final
 
 import attrs
-from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import Row as SparkRow
 from pyspark.sql import functions as F
@@ -32,7 +30,7 @@ from spark.findings import (
 )
 from spark.load import parse, quarantine, read_lines, records
 from spark.nodes import holes, judge_nodes
-from spark.schemas import QUARANTINE, VIOLATION
+from spark.schemas import NODE, QUARANTINE, VIOLATION
 from spark.stories import tell_stories
 from spark.tables import tables_of
 
@@ -48,7 +46,7 @@ class _Judged:
     """The DataFrames of one validation.
 
     Attributes:
-        nodes: What `spark.nodes.judge_nodes` returns, collected.
+        nodes: Rows of NODE, collected.
     """
 
     bad_lines: DataFrame
@@ -75,27 +73,21 @@ def validate(
         TraceMissingError: There is no trace at a path.
     """
     source = read_lines(session, paths)
-    with _kept(parse(source.lines)) as parsed:
-        told, bad = records(parsed), quarantine(parsed)
-        nodes = judge_nodes(told, bad)
-        tables = tables_of(session, MACHINES.values())
-        with _kept(tell_stories(told, nodes, tables)) as stories:
-            found = find_violations(stories, holes(told, nodes))
-            with _kept(found) as violations:
-                judged = _Judged(bad, stories, violations, nodes.collect())
-                if report is not None:
-                    _write(judged, report)
-                return _findings(judged, source.nodes, allowed)
+    parsed = _kept(parse(source.lines))
+    told, bad = records(parsed), quarantine(parsed)
+    judged_nodes = judge_nodes(parsed).collect()
+    nodes = session.createDataFrame(judged_nodes, NODE)
+    stories = _kept(tell_stories(told, nodes, tables_of(session, MACHINES.values())))
+    violations = _kept(find_violations(stories, holes(told, nodes)))
+    judged = _Judged(bad, stories, violations, judged_nodes)
+    if report is not None:
+        _write(judged, report)
+    return _findings(judged, source.nodes, allowed)
 
 
-@contextmanager
-def _kept(frame: DataFrame) -> Iterator[DataFrame]:
-    """Compute once, as long as the block runs; spills to disk."""
-    kept = frame.persist(StorageLevel.MEMORY_AND_DISK)
-    try:
-        yield kept
-    finally:
-        kept.unpersist()
+def _kept(frame: DataFrame) -> DataFrame:
+    """Compute once, and forget how: later plans stay short, which halves small runs."""
+    return frame.localCheckpoint()
 
 
 def _write(judged: _Judged, report: Path) -> None:

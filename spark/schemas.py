@@ -5,6 +5,7 @@ from typing import Final, get_args, get_type_hints
 import attrs
 from pyspark.sql.types import (
     ArrayType,
+    BooleanType,
     DataType,
     DoubleType,
     LongType,
@@ -15,7 +16,7 @@ from pyspark.sql.types import (
 
 from specs.trace import Fact, Stamp
 
-__all__ = ["ENTITY", "QUARANTINE", "REQUIRED", "TRACE", "VIOLATION"]
+__all__ = ["ENTITY", "NODE", "QUARANTINE", "REQUIRED", "TRACE", "VIOLATION"]
 
 
 def _type_of(hint: object) -> DataType:
@@ -74,3 +75,19 @@ QUARANTINE: Final = StructType(
     ]
 )
 """A line that is no record."""
+
+NODE: Final = StructType(
+    [
+        StructField("run", StringType()),
+        StructField("node", StringType()),
+        StructField("records", LongType()),
+        StructField("ended", BooleanType()),
+        StructField("dropped", BooleanType()),
+        StructField("missing", LongType()),
+        StructField("doubled", LongType()),
+        StructField("quarantined", LongType()),
+        StructField("flaws", ArrayType(StringType())),
+    ]
+)
+"""The trace of one node as a whole: how many records it has, how many its numbers say
+are missing, how many have a number used before, how many lines of its files are none."""

@@ -21,8 +21,8 @@ def tell_stories(records: DataFrame, nodes: DataFrame, tables: Tables) -> DataFr
     """Put the state records of each entity in order.
 
     Args:
-        records: Rows of TRACE.
-        nodes: What `spark.nodes.judge_nodes` returns.
+        records: What `spark.load.records` returns.
+        nodes: Rows of NODE.
         tables: The declared machines.
 
     Returns:
@@ -34,32 +34,27 @@ def tell_stories(records: DataFrame, nodes: DataFrame, tables: Tables) -> DataFr
     """
     states = records.where(F.col("k") == Kind.STATE.value)
     refused = states.where(F.col("op") == Op.REFUSED.value).select(*_TOLD)
-    steps = states.where(F.col("op") == Op.STEP.value).select(*_TOLD, "new", *_neighbours())
-    told = steps.unionByName(refused, allowMissingColumns=True)
+    steps = states.where(F.col("op") == Op.STEP.value).select(*_TOLD, "new")
+    resting = steps.join(F.broadcast(tables.ends), on=["machine", "new"], how="left")
+    in_order = resting.withColumns(_neighbours()).fillna(
+        value=False, subset=["rests", "before_rests"]
+    )
+    told = in_order.unionByName(refused, allowMissingColumns=True)
     ended = nodes.select("run", "node", "ended")
-    return _beside_tables(told, tables).join(F.broadcast(ended), on=["run", "node"], how="left")
+    return (
+        told.join(F.broadcast(tables.machines), on="machine", how="left")
+        .join(F.broadcast(tables.transitions), on=["machine", "old", "cause"], how="left")
+        .join(F.broadcast(ended), on=["run", "node"], how="left")
+    )
 
 
-def _neighbours() -> list[Column]:
+def _neighbours() -> dict[str, Column]:
     by_number = [F.col(name).asc_nulls_first() for name in ("ln", "op", "old", "new", "cause")]
     in_order = Window.partitionBy(*ENTITY).orderBy(*by_number)
-    return [
-        F.lag("new").over(in_order).alias("before"),
-        F.lag("ln").over(in_order).alias("before_ln"),
-        F.lead("t").over(in_order).alias("next_t"),
-        F.lead("ln").over(in_order).isNull().alias("last"),
-    ]
-
-
-def _beside_tables(states: DataFrame, tables: Tables) -> DataFrame:
-    rest = tables.ends.select("machine", F.col("state").alias("new"), F.expr("true").alias("rests"))
-    before_rest = tables.ends.select(
-        "machine", F.col("state").alias("before"), F.expr("true").alias("before_rests")
-    )
-    return (
-        states.join(F.broadcast(tables.machines), on="machine", how="left")
-        .join(F.broadcast(tables.transitions), on=["machine", "old", "cause"], how="left")
-        .join(F.broadcast(rest), on=["machine", "new"], how="left")
-        .join(F.broadcast(before_rest), on=["machine", "before"], how="left")
-        .fillna(value=False, subset=["rests", "before_rests"])
-    )
+    return {
+        "before": F.lag("new").over(in_order),
+        "before_ln": F.lag("ln").over(in_order),
+        "before_rests": F.lag("rests").over(in_order),
+        "next_t": F.lead("t").over(in_order),
+        "last": F.lead("ln").over(in_order).isNull(),
+    }

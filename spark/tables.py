@@ -19,7 +19,7 @@ class Tables:
     Attributes:
         machines: machine, rest (its states that may end, in words).
         transitions: machine, old, cause, target.
-        ends: machine, state: those that may end.
+        ends: machine, new, rests (true): the states that may end.
     """
 
     machines: DataFrame
@@ -29,16 +29,17 @@ class Tables:
 
 def tables_of(session: SparkSession, machines: Iterable[Table]) -> Tables:
     """Turn tables into DataFrames."""
-    names, rows, ends = [], [], []
+    names, rows = [], []
+    ends: list[tuple[str, str, bool]] = []
     for table in machines:
         resting = [state.value for state in table.states if state in table.may_end]
         names.append((table.name, " or ".join(repr(state) for state in resting)))
-        ends += [(table.name, state) for state in resting]
+        ends += [(table.name, state, True) for state in resting]
         rows += [(table.name, row.old, row.trigger.value, row.target.value) for row in table.rows]
     return Tables(
         machines=session.createDataFrame(names, "machine string, rest string"),
         transitions=session.createDataFrame(
             rows, "machine string, old string, cause string, target string"
         ),
-        ends=session.createDataFrame(ends, "machine string, state string"),
+        ends=session.createDataFrame(ends, "machine string, new string, rests boolean"),
     )

@@ -85,12 +85,13 @@ def machine_line(machine: MachineUse) -> str:
 def summary(findings: Findings) -> list[str]:
     """Findings as lines for a terminal, the verdict first."""
     found = findings
-    lines = [
-        (
-            f"{found.verdict}: {count(found.events, 'event')}, {count(found.entities, 'entity')}, "
-            f"{count(found.violations, 'violation')}, {count(found.quarantined, 'line')} quarantined"
-        )
+    figures = [
+        count(found.events, "event"),
+        count(found.entities, "entity"),
+        count(found.violations, "violation"),
+        count(found.quarantined, "line") + " quarantined",
     ]
+    lines = [f"{found.verdict}: {', '.join(figures)}"]
     lines += [f"node {node.node}: {node.verdict}, {node_line(node)}" for node in found.nodes]
     lines += [f"machine {one.machine}: {machine_line(one)}" for one in found.machines]
     lines += [

@@ -127,11 +127,12 @@ MUTATIONS: tuple[Callable[[list[Fact], int, random.Random], list[Fact]], ...] = 
 )  # fmt: skip
 
 
-def generated(count: int, dice: random.Random) -> list[list[Record]]:
+def generated(count: int, seed: int) -> list[list[Record]]:
     """Traces of runs of their own, every other one with one to three mutations.
 
     Some lose a record after they were written: what is missing is no proof of anything.
     """
+    dice = random.Random(seed)  # noqa: S311 - reproducible, not secret
     return [_generated(number, dice) for number in range(count)]
 
 
