@@ -38,23 +38,21 @@ class Admission:
         self._runtime = runtime
         self._origins: dict[str, Origin] = {}
         self._granted: dict[str, set[str]] = {}
-        self._local: dict[str, int] = {}
+        self._local: set[str] = set()
 
     def grant(self, owner: str, address: str, origin: Origin) -> None:
         """Let `owner` send from an address and from what is below it."""
         self._origins[owner] = origin
         granted = self._granted.setdefault(owner, set())
-        if address not in granted and origin is Origin.LOCAL:
-            entity = runtime_of(address)
-            self._local[entity] = self._local.get(entity, 0) + 1
+        if origin is Origin.LOCAL and address == runtime_of(address):
+            self._local.add(address)
         granted.add(address)
 
     def revoke(self, owner: str, address: str) -> None:
         """End it; what was not granted is no error."""
         granted = self._granted.get(owner, set())
-        if address in granted:
-            granted.remove(address)
-            self._forget_local(owner, runtime_of(address))
+        granted.discard(address)
+        self._local.discard(address)
         if not granted:
             self._granted.pop(owner, None)
             self._origins.pop(owner, None)
@@ -92,15 +90,6 @@ class Admission:
 
     def _is_local(self, from_: str) -> bool:
         return is_below(from_, self._runtime) or runtime_of(from_) in self._local
-
-    def _forget_local(self, owner: str, entity: str) -> None:
-        if self._origins.get(owner) is not Origin.LOCAL:
-            return
-        left = self._local.get(entity, 0) - 1
-        if left > 0:
-            self._local[entity] = left
-        else:
-            self._local.pop(entity, None)
 
 
 def _loops(via: tuple[str, ...]) -> bool:

@@ -1,0 +1,167 @@
+"""Registrations of this runtime's hyperties in the domain registry (REG-06..09, M-21..24)."""
+
+import math
+from typing import Final, TypeAlias, assert_never, final
+
+import attrs
+import trio
+from typing_extensions import override
+
+from actors.kit.actor import Actor, Reply
+from actors.kit.ids import IdSource
+from actors.runtime.mini_bus import MiniBusPort
+from specs.address import domain_of, domain_registry
+from specs.body import Record, Register, UpdateRecord
+from specs.errors import ProtoflyError
+from specs.jsonvalue import JsonObject
+from specs.limits import KEEP_ALIVE_SHARE, RETRY_COOL_DOWN
+from specs.message import Message, MessageType
+from specs.reply_code import LAST_SUCCESS, Code
+from transports.bodies import write_body
+
+__all__ = [
+    "RegisterWanted",
+    "Registrar",
+    "RegistrarMessage",
+    "RegistrationError",
+    "ReplayWanted",
+    "UnregisterWanted",
+]
+
+_STATUS: Final = "status"
+_DISCONNECTED: Final = "disconnected"
+
+
+@final
+class RegistrationError(ProtoflyError):
+    """The domain registry did not take a record.
+
+    Attributes:
+        url: The address that is not registered.
+        code: What was answered.
+    """
+
+    def __init__(self, url: str, code: int, why: str) -> None:
+        super().__init__(f"{url} is not registered: the answer was {code} {why}".rstrip())
+        self.url = url
+        self.code = code
+
+
+@final
+@attrs.frozen(slots=True)
+class RegisterWanted:
+    """Register a record and keep it alive; fails with `RegistrationError`."""
+
+    record: Record
+    reply: Reply[None]
+
+
+@final
+@attrs.frozen(slots=True)
+class UnregisterWanted:
+    """Set a record to disconnected and let it be; one that is not ours is fine."""
+
+    url: str
+    reply: Reply[None]
+
+
+@final
+@attrs.frozen(slots=True)
+class ReplayWanted:
+    """The node has forgotten us: register all records again."""
+
+
+@final
+@attrs.frozen(slots=True)
+class _Refreshed:
+    """A keep-alive, or a registration made again, is answered."""
+
+    url: str
+    code: int
+
+
+RegistrarMessage: TypeAlias = RegisterWanted | UnregisterWanted | ReplayWanted | _Refreshed
+
+
+@attrs.define(slots=True)
+class _Kept:
+    """A record that is kept alive, and when that is due."""
+
+    record: Record
+    due: float
+
+
+@final
+class Registrar(Actor[RegistrarMessage]):
+    """Speaks for the runtime's registry to the domain registry."""
+
+    def __init__(self, port: MiniBusPort, ids: IdSource) -> None:
+        self._port = port
+        self._ids = ids
+        self._kept: dict[str, _Kept] = {}
+
+    @override
+    def deadline(self) -> float:
+        return min((kept.due for kept in self._kept.values()), default=math.inf)
+
+    @override
+    async def timed_out(self) -> None:
+        now = trio.current_time()
+        for url, kept in self._kept.items():
+            if kept.due <= now:
+                kept.due = now + kept.record.expires / KEEP_ALIVE_SHARE
+                self.spawn(self._refresh, url, UpdateRecord(url), MessageType.UPDATE)
+
+    @override
+    async def handle(self, message: RegistrarMessage) -> None:
+        match message:
+            case RegisterWanted():
+                self.spawn(self._register, message)
+            case UnregisterWanted():
+                self.spawn(self._unregister, message)
+            case ReplayWanted():
+                for kept in self._kept.values():
+                    self._again(kept)
+            case _Refreshed(url, code):
+                self._refreshed(url, code)
+            case _:
+                assert_never(message)
+
+    async def _register(self, wanted: RegisterWanted) -> None:
+        record = wanted.record
+        answer = await self._ask(MessageType.CREATE, record.url, write_body(Register(record)))
+        if answer.code > LAST_SUCCESS:
+            why = str(answer.body.get("description", ""))
+            wanted.reply.fail(RegistrationError(record.url, answer.code, why))
+            return
+        due = trio.current_time() + record.expires / KEEP_ALIVE_SHARE
+        self._kept[record.url] = _Kept(record, due)
+        wanted.reply.send(None)
+
+    async def _unregister(self, wanted: UnregisterWanted) -> None:
+        if self._kept.pop(wanted.url, None) is not None:
+            update = UpdateRecord(wanted.url, _DISCONNECTED, _STATUS)
+            await self._ask(MessageType.UPDATE, wanted.url, write_body(update))
+        wanted.reply.send(None)
+
+    async def _refresh(self, url: str, body: UpdateRecord | Register, kind: MessageType) -> None:
+        answer = await self._ask(kind, url, write_body(body))
+        await self.me.tell(_Refreshed(url, answer.code))
+
+    def _refreshed(self, url: str, code: int) -> None:
+        """Register anew what the registry has forgotten; try the rest again soon (C-53)."""
+        kept = self._kept.get(url)
+        if kept is None or code <= LAST_SUCCESS:
+            return
+        if code == Code.NOT_FOUND:
+            self._again(kept)
+        else:
+            kept.due = min(kept.due, trio.current_time() + RETRY_COOL_DOWN)
+
+    def _again(self, kept: _Kept) -> None:
+        url = kept.record.url
+        self.spawn(self._refresh, url, Register(kept.record), MessageType.CREATE)
+
+    async def _ask(self, kind: MessageType, url: str, body: JsonObject) -> Message:
+        sender, to = self._port.url, domain_registry(domain_of(url))
+        return await self._port.request(Message(self._ids.next(sender), kind, sender, to, body))

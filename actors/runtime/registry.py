@@ -1,0 +1,230 @@
+"""The runtime's registry, R/registry: the one writer of what is where (REG-01..05, RES-*).
+
+It hosts the resolve core. Whatever it must ask others for runs in its own tasks, which
+tell it the outcome; so its mailbox, and with it the runtime's routing, never stands.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias, assert_never, final
+
+import attrs
+import trio
+from typing_extensions import override
+
+from actors.kit.actor import Actor, ActorRef, Reply
+from actors.kit.delivery import Delivery
+from actors.kit.ids import IdSource
+from actors.runtime.bus_messages import BusMessage
+from actors.runtime.hops import Hops
+from actors.runtime.loader import Load, LoaderMessage, Unload
+from actors.runtime.ports import CorePort
+from actors.runtime.registry_talk import RegistryTalk
+from actors.runtime.stub import StubConfig
+from fsm.cores import resolve_effects as do
+from fsm.cores import resolve_inputs as told
+from fsm.cores.effects import RowChanged
+from fsm.cores.link_table import LinkEntry
+from fsm.cores.resolve import ResolveConfig, ResolveCore
+from specs.address import catalogue_stub
+from specs.body import ObjectName, Status
+from specs.errors import BadMessageError
+from specs.jsonvalue import Json
+from specs.message import Message, MessageType, refuse, reply
+from specs.reply_code import Code
+from specs.trace import Fact, Kind, Op
+from transports.bodies import read_body
+from transports.link import Kind as LinkKind
+
+__all__ = ["LinksWanted", "Registry", "RegistryMessage", "RegistryParts", "RegistryView"]
+
+
+@final
+@attrs.frozen(slots=True)
+class LinksWanted:
+    """Show the P2P entries and the node stubs."""
+
+    reply: Reply["RegistryView"]
+
+
+@final
+@attrs.frozen(slots=True)
+class RegistryView:
+    """What the registry's tables say at one moment."""
+
+    links: tuple[LinkEntry, ...]
+    node_stubs: tuple[str, ...]
+
+
+RegistryMessage: TypeAlias = told.Input | Delivery | LinksWanted
+
+
+@final
+@attrs.frozen(slots=True)
+class RegistryParts:
+    """Whom the registry works with.
+
+    Attributes:
+        paths_lost: Told the domain whose node has forgotten our session.
+        kinds: What P2P links may use, best first.
+    """
+
+    port: CorePort
+    bus: ActorRef[BusMessage]
+    loader: ActorRef[LoaderMessage]
+    ids: IdSource
+    hops: Hops
+    paths_lost: Callable[[str], Awaitable[None]]
+    kinds: tuple[LinkKind, ...] = ()
+
+
+@final
+class Registry(Actor[RegistryMessage]):
+    """Hosts the resolve core."""
+
+    def __init__(self, config: ResolveConfig, parts: RegistryParts) -> None:
+        self._config = config
+        self._parts = parts
+        self._core = ResolveCore(config)
+        self._talk = RegistryTalk(config.domain, parts.port, parts.ids)
+        self._resolved = 0
+
+    @override
+    async def start(self) -> None:
+        await self._parts.port.add_listener(self._parts.port.url, self.me)
+
+    @override
+    def deadline(self) -> float:
+        return self._core.deadline()
+
+    @override
+    async def timed_out(self) -> None:
+        await self._feed(told.TimePassed())
+
+    @override
+    async def handle(self, message: RegistryMessage) -> None:
+        match message:
+            case Delivery(delivered):
+                await self._delivered(delivered)
+            case LinksWanted(reply_):
+                links = tuple(attrs.evolve(entry) for entry in self._core.links())
+                reply_.send(RegistryView(links, self._core.node_stubs()))
+            case told.Asked(to, _):
+                self._parts.hops.fact(Fact(k=Kind.RESOLVE, op=Op.BEGIN, to=to))
+                await self._feed(message)
+            case _:
+                await self._feed(message)
+
+    # ---- messages
+
+    async def _delivered(self, message: Message) -> None:
+        if message.is_event:
+            await self._status(message)
+        elif message.is_request:
+            await self._parts.port.post(self._answer(message))
+
+    async def _status(self, message: Message) -> None:
+        try:
+            status = read_body(message, Status)
+        except BadMessageError:
+            return
+        seen = told.StatusSeen(message.from_, status.value, status.resource, status.link)
+        await self._feed(seen)
+
+    def _answer(self, message: Message) -> Message:
+        """Answer what other components of the runtime ask: the row of a runtime (P2P-18)."""
+        if message.type is not MessageType.READ:
+            return refuse(message, Code.MALFORMED, "the registry can only be read")
+        try:
+            remote = read_body(message, ObjectName).resource
+        except BadMessageError as error:
+            return refuse(message, error.code, error.reason)
+        entry = next((row for row in self._core.links() if row.remote == remote), None)
+        if entry is None:
+            return refuse(message, Code.NOT_FOUND, "no link to this runtime")
+        row: dict[str, Json] = {
+            "role": entry.role.value,
+            "status": entry.status.value,
+            "url": entry.url,
+            "link": entry.link,
+            "entities": list[Json](sorted(entry.entities)),
+        }
+        return reply(message, Code.OK, value=row)
+
+    # ---- effects
+
+    async def _feed(self, happened: told.Input) -> None:
+        for effect in self._core.feed(happened, trio.current_time()):
+            await self._perform(effect)
+
+    async def _perform(self, effect: do.Effect) -> None:
+        match effect:
+            case do.Route() | do.NoRoute():
+                self._trace_done(effect)
+                await self._parts.bus.tell(effect)
+            case do.RoutesChanged():
+                await self._parts.bus.tell(effect)
+            case RowChanged():
+                self._parts.hops.rows([effect])
+            case do.Deploy(url, plan):
+                await self._deploy(url, plan)
+            case do.Undeploy(url):
+                await self._parts.loader.tell(Unload(url))
+            case do.PathsLost(domain):
+                self.spawn(self._parts.paths_lost, domain)
+            case _:
+                self._talk_about(effect)
+
+    def _talk_about(
+        self,
+        effect: do.ReadRecord
+        | do.SetPath
+        | do.RemovePath
+        | do.RegisterLink
+        | do.UnregisterLink
+        | do.Connect
+        | do.Disconnect,
+    ) -> None:
+        talk = self._talk
+        match effect:
+            case do.ReadRecord(entity):
+                self.spawn(self._tell, talk.read_record(entity))
+            case do.SetPath(url):
+                self.spawn(self._tell, talk.set_path(url))
+            case do.RegisterLink(link, handler):
+                self.spawn(self._tell, talk.register_link(link, handler))
+            case do.RemovePath(url):
+                self.spawn(talk.remove_path, url)
+            case do.UnregisterLink(link):
+                self.spawn(talk.unregister_link, link)
+            case do.Connect(stub, handler):
+                self.spawn(talk.connect, stub, handler)
+            case do.Disconnect(stub, remote):
+                self.spawn(talk.disconnect, stub, remote)
+            case _:
+                assert_never(effect)
+
+    async def _tell(self, answer: Awaitable[told.Input]) -> None:
+        await self.me.tell(await answer)
+
+    async def _deploy(self, url: str, plan: do.NodePlan | do.RequesterPlan) -> None:
+        runtime, own = self._config.runtime, self._config.domain
+        match plan:
+            case do.NodePlan(domain):
+                load = Load(url, catalogue_stub(domain), StubConfig(runtime, domain))
+            case do.RequesterPlan(remote, handler, descriptor):
+                config = StubConfig(
+                    runtime,
+                    own,
+                    remote_runtime=remote,
+                    p2p_handler=handler,
+                    kinds=self._parts.kinds,
+                )
+                load = Load(url, descriptor, config)
+            case _:
+                assert_never(plan)
+        await self._parts.loader.tell(load)
+
+    def _trace_done(self, effect: do.Route | do.NoRoute) -> None:
+        result = effect.url if isinstance(effect, do.Route) else None
+        fact = Fact(k=Kind.RESOLVE, op=Op.DONE, to=effect.to, result=result, why=effect.why)
+        self._parts.hops.fact(fact)

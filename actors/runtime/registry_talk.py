@@ -1,0 +1,83 @@
+"""What the registry asks others for: each question is a task that tells the answer."""
+
+from typing import final
+
+import attrs
+
+from actors.kit.ids import IdSource
+from actors.runtime.ports import CorePort
+from fsm.cores.resolve_inputs import LinkRegistered, PathSet, RecordRead
+from specs.address import domain_of, domain_registry, subscription_manager
+from specs.body import Command, Path, ReadRecord, Record
+from specs.errors import BadMessageError
+from specs.jsonvalue import JsonObject
+from specs.message import Message, MessageType
+from specs.reply_code import LAST_SUCCESS
+from transports.bodies import read_body, write_body
+
+__all__ = ["RegistryTalk"]
+
+
+@final
+class RegistryTalk:
+    """The registry's requests (M-03, M-04, M-05, M-11, M-12, M-25)."""
+
+    def __init__(self, domain: str, port: CorePort, ids: IdSource) -> None:
+        self._paths = subscription_manager(domain)
+        self._port = port
+        self._ids = ids
+
+    async def read_record(self, entity: str) -> RecordRead:
+        """Read an entity's record at the registry of its domain (M-25, I-R10)."""
+        to = domain_registry(domain_of(entity))
+        answer = await self._ask(MessageType.READ, to, write_body(ReadRecord(entity)))
+        return RecordRead(entity, _record(answer))
+
+    async def set_path(self, url: str) -> PathSet:
+        """Have the own node deliver a stub's address here (M-03)."""
+        answer = await self._ask(MessageType.SUBSCRIBE, self._paths, write_body(Path((url,), url)))
+        return PathSet(url, _refusal(answer))
+
+    async def remove_path(self, url: str) -> None:
+        """Have the own node forget it (M-04)."""
+        await self._ask(MessageType.UNSUBSCRIBE, self._paths, write_body(Path((url,), url)))
+
+    async def register_link(self, link: str, handler: str) -> LinkRegistered:
+        """Set the listeners of a handler's link: the bus's, then the MiniBUS's (I-P17)."""
+        await self._port.follow(link, handler)
+        body = write_body(Path((link,), handler))
+        answer = await self._ask(MessageType.SUBSCRIBE, handler, body)
+        return LinkRegistered(link, _refusal(answer))
+
+    async def unregister_link(self, link: str) -> None:
+        """Remove the bus's listener of a link."""
+        await self._port.unfollow(link)
+
+    async def connect(self, stub: str, handler: str) -> None:
+        """Tell a requester to get its link back (M-11)."""
+        await self._ask(MessageType.EXECUTE, stub, write_body(Command("connect", (handler,))))
+
+    async def disconnect(self, stub: str, remote: str) -> None:
+        """Tell a P2P stub to end its link (M-12)."""
+        await self._ask(MessageType.EXECUTE, stub, write_body(Command("disconnect", (remote,))))
+
+    async def _ask(self, kind: MessageType, to: str, body: JsonObject) -> Message:
+        sender = self._port.url
+        return await self._port.request(Message(self._ids.next(sender), kind, sender, to, body))
+
+
+def _record(answer: Message) -> Record | None:
+    value = answer.body.get("value")
+    if answer.code > LAST_SUCCESS or not isinstance(value, dict):
+        return None
+    try:
+        record = read_body(attrs.evolve(answer, body=value), Record)
+    except BadMessageError:
+        return None
+    return record if record.status == "live" else None
+
+
+def _refusal(answer: Message) -> str | None:
+    if answer.code <= LAST_SUCCESS:
+        return None
+    return f"{answer.code} {answer.body.get('description', '')}".rstrip()
