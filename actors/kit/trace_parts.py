@@ -16,7 +16,7 @@ __all__ = ["OpenPart", "PartFile", "TraceParts", "node_directory", "open_part"]
 class PartFile(Protocol):
     """What a part needs of a file: unbuffered, so that an error is an error now."""
 
-    def write(self, data: bytes, /) -> int | None:
+    def write(self, data: memoryview, /) -> int | None:
         """Write some of the data; return how many bytes."""
 
     def close(self) -> None:
@@ -100,6 +100,12 @@ class TraceParts:
             self.close()
             self._file = self._open(self.directory / f"part-{next(self._numbers):05}.jsonl")
             self._room = self._part_bytes
+        size = sum(map(len, self._waiting))
+        if size <= self._room:
+            self._room -= size
+            whole = b"".join(self._waiting)
+            self._waiting.clear()
+            return self._file, whole
         taken = [self._waiting.popleft()]
         self._room -= len(taken[0])
         while self._waiting and len(self._waiting[0]) <= self._room:
@@ -111,7 +117,7 @@ class TraceParts:
         rest = memoryview(data)
         try:
             while rest:
-                rest = rest[file.write(bytes(rest)) or 0 :]
+                rest = rest[file.write(rest) or 0 :]
         finally:
             if rest:
                 self._waiting.appendleft(bytes(rest))

@@ -1,0 +1,44 @@
+"""Run every benchmark that is listed, and print what they reach as one table."""
+
+import subprocess
+import sys
+from typing import Final
+
+import click
+import orjson
+
+__all__ = ["BENCHES"]
+
+BENCHES: Final = ("tell",)
+"""Modules of this folder. Each takes `--json`, prints one object with `bench`, `ratio` and
+`reach`, and exits 0 if it reaches its number (more may be better, or less)."""
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="One object per benchmark and line.")
+@click.argument("names", nargs=-1, type=click.Choice(BENCHES))
+def main(names: tuple[str, ...], *, as_json: bool) -> None:
+    """Run the benchmarks NAMES, or all; exit 1 if one does not reach its number."""
+    is_reached = True
+    for name in names or BENCHES:
+        line, code = _run(name)
+        is_reached = is_reached and code == 0
+        print(line if as_json else _row(line, code))
+    sys.exit(0 if is_reached else 1)
+
+
+def _run(name: str) -> tuple[str, int]:
+    """Run one in a process of its own: none warms up or slows down another."""
+    command = [sys.executable, "-m", f"bench.{name}", "--json"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)  # noqa: S603  our own module
+    return done.stdout.strip(), done.returncode
+
+
+def _row(line: str, code: int) -> str:
+    told = orjson.loads(line)
+    verdict = "reached" if code == 0 else "MISSED"
+    return f"{told['bench']:<12} {told['ratio']:>8.2f}x  reach {told['reach']:>5.2f}x  {verdict}"
+
+
+if __name__ == "__main__":
+    main()

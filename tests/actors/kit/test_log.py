@@ -1,0 +1,77 @@
+"""The log: on stderr, in the style asked for, from the level on, never with local variables."""
+
+import io
+import json
+
+import pytest
+import structlog
+
+from actors.kit.log import Level, Style, configure_log
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture(autouse=True)
+def log_lines():
+    """Leave the log as it was."""
+    before = structlog.get_config()
+    yield
+    structlog.configure(**before)
+
+
+def fail(pass_phrase):
+    raise ValueError(len(pass_phrase))
+
+
+def crash():
+    try:
+        fail("T0KEN".lower().upper())
+    except ValueError as error:
+        structlog.get_logger().error("crashed", exc_info=error)
+
+
+def test_the_log_goes_to_stderr_and_never_to_stdout(capsys):
+    configure_log()
+    structlog.get_logger().warning("told", actor="a")
+
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "event=told actor=a" in captured.err
+
+
+def test_what_is_below_the_level_stays_unsaid():
+    stream = io.StringIO()
+    configure_log(Level.ERROR, Style.TEXT, stream)
+    structlog.get_logger().warning("not told")
+
+    assert stream.getvalue() == ""
+
+
+def test_json_is_one_object_a_line():
+    stream = io.StringIO()
+    configure_log(Level.INFO, Style.JSON, stream)
+    structlog.get_logger().info("told", actor="a")
+
+    told = json.loads(stream.getvalue())
+    assert (told["event"], told["actor"], told["level"]) == ("told", "a", "info")
+
+
+@pytest.mark.parametrize("style", [Style.TEXT, Style.CONSOLE, Style.JSON])
+def test_a_traceback_shows_no_local_variables(style):
+    stream = io.StringIO()
+    configure_log(Level.INFO, style, stream)
+    crash()
+
+    assert "ValueError: 5" in stream.getvalue()
+    assert "T0KEN" not in stream.getvalue()
+
+
+def test_a_terminal_gets_colours_by_itself():
+    stream = Terminal()
+    configure_log(Level.INFO, Style.AUTO, stream)
+    structlog.get_logger().info("told")
+
+    assert "\x1b[" in stream.getvalue()
