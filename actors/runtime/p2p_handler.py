@@ -103,11 +103,10 @@ class P2PHandler(P2PStub):
 
     async def _commanded(self, message: Message) -> None:
         command = read_body(message, Command)
-        if command.method != "disconnect" or len(command.params) != 1:
-            raise BadMessageError("a handler is told to disconnect one runtime, nothing else")
-        (remote,) = command.params
-        why = "disconnect asked"
-        effects = self._core.disconnect(remote, why, trio.current_time())
+        if command.method != "disconnect":
+            raise BadMessageError("a handler is told to disconnect, nothing else")
+        why, now = "disconnect asked", trio.current_time()
+        effects = self._core.disconnect(command.params or self._core.remotes(), why, now)
         await self.command(message, _told(effects))
 
 

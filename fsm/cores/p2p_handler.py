@@ -1,7 +1,7 @@
 """The handler stub: one controller per requester, many at once, none knows another (P2P-19)."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import final
 
 import attrs
@@ -78,10 +78,14 @@ class P2PHandlerCore:
         self._links[name] = P2PControllerCore(terms, offer, self._policy)
         return [*effects, *self.feed(name, Started(), now)]
 
-    def disconnect(self, remote: str, why: str, now: float) -> list[PerLink]:
-        """Close the links to a runtime (M-12); exactly one answer is among the effects."""
+    def remotes(self) -> tuple[str, ...]:
+        """Return the runtimes there are links to."""
+        return tuple(dict.fromkeys(core.terms.remote for core in self._links.values()))
+
+    def disconnect(self, remotes: Sequence[str], why: str, now: float) -> list[PerLink]:
+        """Close the links to some runtimes (M-12); exactly one answer is among the effects."""
         effects: list[PerLink] = []
-        for name in [name for name, core in self._links.items() if core.terms.remote == remote]:
+        for name in [name for name, core in self._links.items() if core.terms.remote in remotes]:
             effects += self.feed(name, DisconnectAsked(why), now)
         kept = [each for each in effects if not isinstance(each.effect, Answered)]
         return [*kept, PerLink("", Answered(Code.OK))]

@@ -89,9 +89,11 @@ class World:
         else:
             self._do_per_link(name, self.sides[name].handler.feed(link, happened, self.now))
 
-    def cut(self, link: str) -> None:
-        for end in self.links.pop(link, ()):
-            self.feed(end, seen.LinkLost(link, seen.Loss.BROKEN))
+    def cut(self) -> None:
+        """Break every link."""
+        for link in list(self.links):
+            for end in self.links.pop(link, ()):
+                self.feed(end, seen.LinkLost(link, seen.Loss.BROKEN))
 
     def deliver(self, towards: str) -> None:
         if self.signals[towards]:
@@ -127,6 +129,16 @@ class World:
             for url, core in list(side.requesters.items()):
                 if core.state is State.DISCONNECTED and not core.has_ended:
                     self.feed((side.name, url), seen.ConnectAsked())
+
+    def close(self, name: str) -> None:
+        """The registry ends the link of its row for good (M-12)."""
+        side = self.sides[name]
+        row, side.row = side.row, None
+        if row is not None and row.role == "requester":
+            self.feed((name, row.link), seen.DisconnectAsked("asked"))
+        elif row is not None:
+            effects = side.handler.disconnect((self.other(name),), "asked", self.now)
+            self._do_per_link(name, effects)
 
     def settle(self) -> None:
         """Deliver everything, let every dial succeed and every deadline pass."""
@@ -178,73 +190,84 @@ class World:
             self._do(end, effect)
 
     def _do(self, end: End, effect: do.SideEffect) -> None:
-        name, link = end
         match effect:
             case Step():
                 self.steps.append(effect)
             case do.Announce(state):
                 self._announced(end, state)
             case do.AskRow():
-                self.feed(end, seen.RowTold(self._has_own_request(name)))
-            case do.CreateObject():
-                url = f"{link}/object"
-                self.objects[end], self.owner[url] = url, end
-                self.data[url] = ConnectionData(owner=link)
-                self.feed(end, seen.ObjectCreated(url))
-            case do.Invite():
-                self._signal(name, self._invite, end)
-            case do.AnswerInvitation(url, code, why):
-                self._signal(name, self._answer, url, int(code), why)
-            case do.Observe(url):
-                self._signal(name, self._observe, url, end)
-            case do.Listen():
-                address = f"at-{link}"
-                self.listening[address] = end
-                self.feed(end, seen.CandidatesReady((Candidate("tcp", address, "00"),)))
+                self.feed(end, seen.RowTold(self._has_own_request(end[0])))
+            case do.Dial():
+                self.dials.append((end, effect))
+            case do.ReleaseLink(link):
+                self._end_link(end, link, seen.Loss.BROKEN)
+            case do.CloseLink(link):
+                self._end_link(end, link, seen.Loss.ORDERLY)
             case _:
-                self._do_more(end, effect)
+                self._do_on_object(end, effect)
 
-    def _do_more(self, end: End, effect: do.SideEffect) -> None:
+    def _do_on_object(self, end: End, effect: do.SideEffect) -> None:
         match effect:
+            case do.CreateObject():
+                self._create(end)
+            case do.Invite():
+                self._signal(end[0], self._invite, end)
+            case do.AnswerInvitation(url, code, why):
+                self._signal(end[0], self._answer, url, int(code), why)
+            case do.Observe(url):
+                self._signal(end[0], self._observe, url, end)
+            case do.Listen():
+                self._listen(end)
             case do.Offer(candidates):
                 self._update(end, ice_candidates=candidates)
             case do.Plead(status):
                 self._update(end, status=status)
-            case do.Dial():
-                self.dials.append((end, effect))
-            case do.ReleaseLink(link) | do.CloseLink(link):
-                loss = seen.Loss.ORDERLY if isinstance(effect, do.CloseLink) else seen.Loss.BROKEN
-                for peer in self.links.pop(link, ()):
-                    if peer != end:
-                        self.feed(peer, seen.LinkLost(link, loss))
-            case do.Withdraw():
-                self.listening = {a: e for a, e in self.listening.items() if e != end}
-                self.dials = deque(entry for entry in self.dials if entry[0] != end)
-                url = self.objects.get(end, "")
-                if url in self.observer:
-                    self._signal(end[0], self.feed, self.observer[url], seen.PeerObjectDeleted())
             case _:
-                pass
+                self._withdraw(end, effect)
+
+    def _create(self, end: End) -> None:
+        url = f"{end[1]}/object"
+        self.objects[end], self.owner[url] = url, end
+        self.data[url] = ConnectionData(owner=end[1])
+        self.feed(end, seen.ObjectCreated(url))
+
+    def _listen(self, end: End) -> None:
+        address = f"at-{end[1]}"
+        self.listening[address] = end
+        self.feed(end, seen.CandidatesReady((Candidate("tcp", address, "00"),)))
+
+    def _end_link(self, end: End, link: str, loss: seen.Loss) -> None:
+        for peer in self.links.pop(link, ()):
+            if peer != end:
+                self.feed(peer, seen.LinkLost(link, loss))
+
+    def _withdraw(self, end: End, effect: do.SideEffect) -> None:
+        if not isinstance(effect, do.Withdraw):
+            return
+        self.listening = {a: e for a, e in self.listening.items() if e != end}
+        self.dials = deque(entry for entry in self.dials if entry[0] != end)
+        url = self.objects.get(end, "")
+        if url in self.observer:
+            self._signal(end[0], self.feed, self.observer[url], seen.PeerObjectDeleted())
 
     def _announced(self, end: End, state: State) -> None:
         """Keep the row as the registry does."""
         side, (name, link) = self.sides[end[0]], end
-        role = "requester" if link in side.requesters else "handler"
         row = side.row
-        keeps = (
-            row is not None and row.role == "requester" and own_request_wins(name, self.other(name))
-        )
-        if state is State.CREATED and role == "handler" and not (keeps and self._is_at_work(side)):
-            side.row = Row(role, link)
+        if state is State.CREATED and link not in side.requesters:
+            if self._has_own_request(name) and own_request_wins(name, self.other(name)):
+                self._do_per_link(name, side.handler.disconnect((self.other(name),), "", self.now))
+                return
+            side.row = Row("handler", link)
+            if row is not None and row.role == "requester":
+                self.feed((name, row.link), seen.DisconnectAsked("replaced"))
         elif state is State.FAILED and row is not None and row.link == link:
             side.row = None
 
-    def _is_at_work(self, side: Side) -> bool:
-        core = side.requesters.get(side.row.link) if side.row else None
-        return core is not None and not core.has_ended
-
     def _has_own_request(self, name: str) -> bool:
-        return any(not core.has_ended for core in self.sides[name].requesters.values())
+        row = self.sides[name].row
+        core = None if row is None else self.sides[name].requesters.get(row.link)
+        return core is not None and core.state in {State.CREATED, State.IN_PROGRESS}
 
     def _signal(self, source: str, work: Callable[..., None], *args: object) -> None:
         self.signals[self.other(source)].append(lambda: work(*args))

@@ -11,22 +11,9 @@ RA = "hyperty-runtime://a.ex/ra"
 RB = "hyperty-runtime://b.ex/rb"
 
 MOVES = [
-    "start-a",
-    "start-b",
-    "deliver-a",
-    "deliver-a",
-    "deliver-a",
-    "deliver-b",
-    "deliver-b",
-    "deliver-b",
-    "lose-a",
-    "lose-b",
-    "dial",
-    "dial",
-    "refuse-dial",
-    "cut",
-    "reconnect",
-    "wait",
+    *("start-a", "start-b", "lose-a", "lose-b", "dial", "dial", "refuse-dial"),
+    *("deliver-a", "deliver-b") * 3,
+    *("cut", "reconnect", "close-a", "close-b", "wait"),
 ]
 
 
@@ -34,19 +21,12 @@ def move(world: World, name: str) -> None:
     verb, _, where = name.partition("-")
     runtime = RA if where == "a" else RB
     match verb:
-        case "start":
-            world.start(runtime)
-        case "deliver":
-            world.deliver(runtime)
-        case "lose":
-            world.lose(runtime)
+        case "start" | "deliver" | "lose" | "close":
+            getattr(world, verb)(runtime)
         case "dial" | "refuse":
             world.dial(succeeds=verb == "dial")
-        case "cut":
-            for link in list(world.links):
-                world.cut(link)
-        case "reconnect":
-            world.reconnect()
+        case "cut" | "reconnect":
+            getattr(world, verb)()
         case _:
             world.pass_time(world.now + 4.0)
 
@@ -113,7 +93,8 @@ def test_a_cut_link_comes_back_in_place():
     world.start(RA)
     world.settle()
     (link,) = world.live_links()
-    world.cut(link)
+    world.cut()
+    assert link not in world.links
     assert world.live_ends() == []
     world.settle()
     assert len(world.live_links()) == 1

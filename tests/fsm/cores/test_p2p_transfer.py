@@ -25,7 +25,7 @@ def message(number):
 
 def sending(count):
     core = P2PTransferCore(0.0)
-    assert all([core.send(message(number + 1)) for number in range(count)])
+    assert all(core.send(message(number + 1)) for number in range(count))
     return core
 
 
@@ -38,7 +38,7 @@ def test_no_more_than_the_window_is_on_its_way():
     core = sending(STUB_QUEUE)
     written = core.take_output(MANY)
     assert len(written) == LINK_WINDOW
-    assert all([core.send(message(number)) for number in range(1, 3)])
+    assert all(core.send(message(number)) for number in range(1, 3))
     assert not core.has_output
     core.heard(Ack(1), 1.0)
     assert len(core.take_output(MANY)) == 1

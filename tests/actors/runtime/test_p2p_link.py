@@ -1,0 +1,259 @@
+"""A link between two ends: offered, proven, carrying messages, lost (P2P-15, P2P-20, T11)."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import attrs
+import pytest
+import trio
+
+from actors.kit.tracer import MemoryTracer
+from actors.runtime.candidates import host_fingerprint, open_candidates
+from actors.runtime.p2p_handshake import ProvenLink, dial_candidate, welcome
+from actors.runtime.p2p_link import LinkUse, P2PLink
+from fsm.cores.link_proof import LinkKeys
+from fsm.cores.p2p_input import Loss
+from specs.limits import PING_PERIOD, PONG_TIMEOUT
+from specs.message import Message, MessageType
+from specs.trace import Op
+from tests.support.p2p_bus import KeepingPort
+from transports.codec import decode_frame, encode
+from transports.errors import DialError, LinkError
+from transports.link import Kind
+from transports.memory import MemoryNetwork
+
+PQ, PC = "hyperty-runtime://a.ex/ra/p2prequester/1", "hyperty-runtime://b.ex/rb/p2phandler/1/conn/1"
+KINDS = (Kind.UNIX, Kind.WEBSOCKET, Kind.TCP)
+
+
+def entropy():
+    count = 0
+
+    def some(size):
+        nonlocal count
+        count += 1
+        return count.to_bytes(size, "big")
+
+    return some
+
+
+def message(number, **body):
+    return Message(number, MessageType.READ, "hyperty://a.ex/1", "hyperty://b.ex/2", body)
+
+
+@attrs.frozen
+class End:
+    link: P2PLink
+    port: KeepingPort
+    tracer: MemoryTracer
+
+
+@attrs.frozen
+class Pair:
+    network: MemoryNetwork
+    dialler: End
+    listener: End
+
+    def cut(self):
+        self.network.wires[-1].cut()
+
+
+def end(proven: ProvenLink, stub: str) -> End:
+    port, tracer = KeepingPort(stub), MemoryTracer()
+    return End(P2PLink(proven, LinkUse(stub, stub, port, tracer)), port, tracer)
+
+
+@asynccontextmanager
+async def offered_pair(kind: Kind) -> AsyncIterator[Pair]:
+    network, random = MemoryNetwork(), entropy()
+    keys, proven = LinkKeys(), []
+    async with open_candidates(network, (kind,), "host", random) as (offered,):
+        keys.offer(offered.candidate.address, bytes.fromhex(offered.candidate.secret))
+
+        async def accept():
+            pipe = await offered.listener.accept()
+            proven.append(await welcome(pipe, keys, offered.candidate.address, random))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(accept)
+            dialled = await dial_candidate(network, offered.candidate, LinkKeys(), random)
+        yield Pair(network, end(dialled, PQ), end(proven[0], PC))
+
+
+@asynccontextmanager
+async def running_pair() -> AsyncIterator[tuple[Pair, list]]:
+    ends = []
+    async with offered_pair(Kind.TCP) as pair, trio.open_nursery() as nursery:
+
+        async def run(which):
+            ends.append((which, await which.link.run()))
+
+        nursery.start_soon(run, pair.dialler)
+        nursery.start_soon(run, pair.listener)
+        yield pair, ends
+        nursery.cancel_scope.cancel()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+async def test_both_ends_of_a_link_call_it_the_same(kind, autojump_clock):
+    async with offered_pair(kind) as pair:
+        assert pair.dialler.link.name == pair.listener.link.name
+
+
+async def test_each_candidate_has_a_secret_of_its_own_and_only_unix_tells_its_host(autojump_clock):
+    async with open_candidates(MemoryNetwork(), KINDS, "host", entropy()) as offered:
+        candidates = [each.candidate for each in offered]
+    assert [candidate.kind for candidate in candidates] == list(KINDS)
+    assert len({candidate.secret for candidate in candidates}) == len(KINDS)
+    assert [candidate.host for candidate in candidates] == ["host", None, None]
+
+
+def test_one_machine_has_one_fingerprint_that_does_not_tell_its_boot_id():
+    assert host_fingerprint() == host_fingerprint()
+    assert len(host_fingerprint()) == 16
+
+
+async def test_a_stranger_gets_nothing_and_the_listener_lives_on(autojump_clock):
+    network, random, keys = MemoryNetwork(), entropy(), LinkKeys()
+    async with open_candidates(network, (Kind.TCP,), None, random) as (offered,):
+        keys.offer(offered.candidate.address, bytes.fromhex(offered.candidate.secret))
+
+        async def accept_all():
+            while True:
+                pipe = await offered.listener.accept()
+                await welcome(pipe, keys, offered.candidate.address, random)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(accept_all)
+            for frame in (
+                b"hello?",
+                b"{}",
+                b'{"p2p":"hello","nonce":"00","tag":"00"}',
+                b'{"p2p":1}',
+            ):
+                pipe = await network.dial(Kind.TCP, offered.candidate.address)
+                await pipe.send(frame)
+                with pytest.raises(LinkError):
+                    await pipe.receive()
+            await dial_candidate(network, offered.candidate, LinkKeys(), random)
+            nursery.cancel_scope.cancel()
+
+
+async def test_who_says_nothing_is_hung_up(autojump_clock):
+    network, random, keys = MemoryNetwork(), entropy(), LinkKeys()
+    async with open_candidates(network, (Kind.TCP,), None, random) as (offered,):
+        await network.dial(Kind.TCP, offered.candidate.address)
+        assert await welcome(await offered.listener.accept(), keys, "", random) is None
+
+
+@pytest.mark.parametrize("secret", ["00" * 16, "not hex"])
+async def test_a_wrong_secret_opens_nothing(secret, autojump_clock):
+    network, random, keys = MemoryNetwork(), entropy(), LinkKeys()
+    async with open_candidates(network, (Kind.TCP,), None, random) as (offered,):
+        keys.offer(offered.candidate.address, bytes.fromhex(offered.candidate.secret))
+
+        async def accept():
+            pipe = await offered.listener.accept()
+            assert await welcome(pipe, keys, offered.candidate.address, random) is None
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(accept)
+            wrong = attrs.evolve(offered.candidate, secret=secret)
+            with pytest.raises(DialError):
+                await dial_candidate(network, wrong, LinkKeys(), random)
+            nursery.cancel_scope.cancel()
+
+
+async def test_messages_arrive_in_order_stamped_by_both_ends(autojump_clock):
+    async with running_pair() as (pair, _):
+        for number in range(1, 201):
+            assert pair.dialler.link.send(message(number))
+        arrived = await pair.listener.port.wait_for(200)
+        assert [each.id for each in arrived] == list(range(1, 201))
+        assert {each.via for each in arrived} == {(PQ, PC)}
+
+
+async def test_the_trace_tells_each_number_once_at_each_end(autojump_clock):
+    async with running_pair() as (pair, _):
+        for number in range(1, 4):
+            pair.dialler.link.send(message(number))
+        await pair.listener.port.wait_for(3)
+        sent = [(f.op, f.seq, f.mid, f.link, f.digest) for f in pair.dialler.tracer.facts]
+        read = [(f.op, f.seq, f.mid, f.link, f.digest) for f in pair.listener.tracer.facts]
+    assert [each[0] for each in sent] == [Op.XMIT] * 3
+    assert [(Op.RCV, *each[1:]) for each in sent] == read
+
+
+async def test_what_already_crossed_the_stub_is_dropped(autojump_clock):
+    async with running_pair() as (pair, _):
+        pair.dialler.link.send(message(1, via=[PC]))
+        pair.dialler.link.send(message(2))
+        await pair.listener.port.wait_for(1)
+        assert [each.id for each in pair.listener.port.posted] == [2]
+
+
+async def test_a_cut_link_owes_exactly_what_was_not_acknowledged(autojump_clock):
+    async with running_pair() as (pair, ends):
+        for number in range(1, 11):
+            pair.dialler.link.send(message(number))
+        await pair.listener.port.wait_for(10)
+        await trio.sleep(1)
+        pair.dialler.link.send(message(11))
+        pair.cut()
+        await trio.sleep(1)
+        assert [each.id for each in pair.dialler.link.owed()] == [11]
+        assert [lost.loss for _, lost in ends] == [Loss.BROKEN, Loss.BROKEN]
+
+
+async def test_goodbye_delivers_what_waits_and_is_no_break(autojump_clock):
+    async with running_pair() as (pair, ends):
+        for number in range(1, 11):
+            pair.dialler.link.send(message(number))
+        await pair.dialler.link.say_goodbye()
+        await trio.sleep(1)
+        assert len(pair.listener.port.posted) == 10
+        assert pair.dialler.link.owed() == []
+        losses = {which.port.url: lost.loss for which, lost in ends}
+        assert losses[PC] is Loss.ORDERLY
+
+
+async def test_a_peer_that_went_silent_is_given_up(autojump_clock):
+    async with offered_pair(Kind.TCP) as pair:
+        began = trio.current_time()
+        lost = await pair.dialler.link.run()
+        assert lost.loss is Loss.BROKEN
+        assert trio.current_time() - began <= PING_PERIOD + PONG_TIMEOUT + 1
+
+
+async def test_an_idle_link_stays_open(autojump_clock):
+    async with running_pair() as (pair, ends):
+        await trio.sleep(10 * PING_PERIOD)
+        assert ends == []
+        pair.listener.link.send(message(1))
+        await pair.dialler.port.wait_for(1)
+
+
+async def test_a_peer_that_writes_nonsense_is_given_up(autojump_clock):
+    async with running_pair() as (pair, ends):
+        await pair.network.wires[-1].dialler.send(b'{"p2p":"dance"}')
+        await trio.sleep(1)
+        assert len(ends) == 2
+
+
+async def test_a_line_that_is_no_message_is_answered_and_harms_no_other(autojump_clock):
+    bad = b'{"id":5,"type":"dance","from":"hyperty://a.ex/1","to":"hyperty://b.ex/2"}'
+    async with offered_pair(Kind.TCP) as pair, trio.open_nursery() as nursery:
+        nursery.start_soon(pair.listener.link.run)
+        peer = pair.network.wires[-1].dialler
+        await peer.send(bad + b"\n" + encode(message(6)))
+        lines = (await peer.receive()).split(b"\n")
+        (answer,) = decode_frame(lines[0])
+        assert (answer.id, answer.code) == (5, 400)
+        assert lines[1] == b'{"p2p":"ack","seq":2}'
+        assert [each.id for each in pair.listener.port.posted] == [6]
+        nursery.cancel_scope.cancel()
+
+
+async def test_what_is_too_big_is_not_taken(autojump_clock):
+    async with running_pair() as (pair, _):
+        assert not pair.dialler.link.send(message(1, value="x" * 100_000))
