@@ -55,6 +55,7 @@ class Child(Generic[M]):
     """One actor under a supervisor, through all its lives.
 
     Attributes:
+        was_started: Whether a life of it has ever started.
         is_leaving: Set once it is to be stopped for good: no restart any more.
     """
 
@@ -67,6 +68,7 @@ class Child(Generic[M]):
         self.restart = spec.restart
         self.ref: ActorRef[M] = ActorRef(self._mailbox)
         self.life = Incarnation(self._mailbox)
+        self.was_started = False
         self.is_leaving = False
 
     def reborn(self) -> Incarnation[M]:
@@ -77,8 +79,13 @@ class Child(Generic[M]):
     async def live(self, started: Callable[[], None]) -> Exception | None:
         """Run the current life; return what it crashed with, if it did."""
         life = self.life
+
+        def settle() -> None:
+            self.was_started = True
+            started()
+
         try:
-            self._cause = await life.run(self._make, self.ref, started)
+            self._cause = await life.run(self._make, self.ref, settle)
         finally:
             life.ended.set()
         return self._cause

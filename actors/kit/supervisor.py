@@ -75,6 +75,7 @@ class _AnyChild(Protocol):
     name: str
     party: Party
     restart: Restart
+    was_started: bool
     is_leaving: bool
 
     @property
@@ -140,7 +141,7 @@ class Supervisor:
             await self._begin(child)
         finally:
             end_wait(wait)
-            if not child.life.has_started:
+            if not child.was_started:
                 self._forget(child)
         return child.ref
 
@@ -240,7 +241,8 @@ class Supervisor:
         return not (child.is_leaving or self._is_stopping)
 
     def _affected(self, child: _AnyChild) -> list[_AnyChild]:
-        everybody = list(self._children.values())
+        # A child in its very first start is its starter's affair.
+        everybody = [other for other in self._children.values() if other.was_started]
         match self._strategy:
             case Strategy.ONE_FOR_ONE:
                 return [child]

@@ -28,7 +28,7 @@ def fail(pass_phrase):
 
 def crash():
     try:
-        fail("T0KEN".lower().upper())
+        fail("NEK0T"[::-1])
     except ValueError as error:
         structlog.get_logger().error("crashed", exc_info=error)
 

@@ -207,6 +207,44 @@ async def test_a_child_stopped_while_it_starts_is_an_error_at_the_starter(autoju
             await supervisor.start_child(ChildSpec("slow", partial(Slow, [])))
 
 
+async def test_a_crash_beside_it_leaves_a_first_start_alone(diary, nursery):
+    gate = trio.Event()
+
+    class Slow(Scribe):
+        async def start(self):
+            await gate.wait()
+            self.write("starts")
+
+    async with open_supervisor("s", Strategy.ONE_FOR_ALL) as supervisor:
+        a = await supervisor.start_child(scribe(diary, "a"))
+        nursery.start_soon(supervisor.start_child, ChildSpec("slow", partial(Slow, diary)))
+        await wait_all_tasks_blocked()
+        await a.tell(Crash())
+        await wait_all_tasks_blocked()
+        gate.set()
+        await wait_all_tasks_blocked()
+
+        assert deeds(diary) == ["a starts", "a stops", "a starts", "slow starts"]
+
+
+async def test_a_child_that_crashes_as_soon_as_it_has_started_is_restarted(diary):
+    async def burst():
+        raise OSError
+
+    class Hasty(Scribe):
+        async def start(self):
+            self.write("starts")
+            if diary.count("a starts") < 3:
+                self.spawn(burst)
+
+    async with open_supervisor("s") as supervisor:
+        ref = await supervisor.start_child(ChildSpec("a", partial(Hasty, diary)))
+        await wait_all_tasks_blocked()
+
+        assert await ref.ask(Count) == 0
+        assert diary.count("a starts") == 3
+
+
 async def test_two_crashes_at_once_under_one_for_all_restart_everybody_once(diary):
     gate = trio.Event()
     async with open_supervisor("s", Strategy.ONE_FOR_ALL) as supervisor:
