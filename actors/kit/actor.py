@@ -14,7 +14,6 @@ from actors.kit.waits import SERVING, begin_wait, end_wait
 
 __all__ = ["Actor", "ActorRef", "Reply"]
 
-M = TypeVar("M")
 M_contra = TypeVar("M_contra", contravariant=True)
 R = TypeVar("R")
 Ts = TypeVarTuple("Ts")
@@ -90,7 +89,7 @@ class ActorRef(Generic[M_contra]):
         await self._mailbox.stopped.wait()
 
 
-class Actor(ABC, Generic[M]):
+class Actor(ABC, Generic[M_contra]):
     """State that one task owns, changed only by the messages in its mailbox.
 
     The kit calls, in this order: `start`; for each message `handle`; `drained`
@@ -106,7 +105,7 @@ class Actor(ABC, Generic[M]):
     """
 
     name: str
-    me: ActorRef[M]
+    me: ActorRef[M_contra]
     _nursery: trio.Nursery | None = None
     is_finished: bool = False
     _wake: Callable[[], None] | None = None
@@ -115,7 +114,7 @@ class Actor(ABC, Generic[M]):
         """Get ready; runs before the first message."""
 
     @abstractmethod
-    async def handle(self, message: M) -> None:
+    async def handle(self, message: M_contra) -> None:
         """Do what one message asks for."""
 
     async def drained(self) -> None:
@@ -160,7 +159,9 @@ class Actor(ABC, Generic[M]):
             self._wake()
 
     @final
-    def enter(self, me: ActorRef[M], nursery: trio.Nursery, wake: Callable[[], None]) -> None:
+    def enter(
+        self, me: ActorRef[M_contra], nursery: trio.Nursery, wake: Callable[[], None]
+    ) -> None:
         """Take name, handle, nursery and bell; called by the kit before `start`."""
         self.name = me.name
         self.me = me
