@@ -6,6 +6,8 @@ from typing import final
 import attrs
 
 from actors.runtime.bus_messages import Origin
+from actors.runtime.hops import Hops
+from actors.runtime.policy import Policy
 from specs.address import is_below, last_segment, runtime_of, status_of
 from specs.limits import HOP_LIMIT
 from specs.message import Message
@@ -34,7 +36,9 @@ class Refusal:
 class Admission:
     """The grants of one runtime, and the checks that need them."""
 
-    def __init__(self, runtime: str) -> None:
+    def __init__(self, runtime: str, policy: Policy, hops: Hops) -> None:
+        self._policy = policy
+        self._hops = hops
         self._runtime = runtime
         self._origins: dict[str, Origin] = {}
         self._granted: dict[str, set[str]] = {}
@@ -72,7 +76,20 @@ class Admission:
         via = message.body.get("via")
         if via is not None and _loops(message.via):
             return Refusal(DropReason.LOOP, "it went round in a circle")
-        return None
+        return None if self._is_exempt(message) else self._judged(message, by)
+
+    def _is_exempt(self, message: Message) -> bool:
+        """Answers, own status events and the runtime's own parts pass (BUS-13)."""
+        if message.is_response:
+            return True
+        if not is_below(message.from_, self._runtime):
+            return False
+        return is_below(message.to, self._runtime)
+
+    def _judged(self, message: Message, by: str) -> Refusal | None:
+        why = self._policy.refusal(message, by)
+        self._hops.decided(message, why)
+        return None if why is None else Refusal(DropReason.DENIED, why, Code.FORBIDDEN)
 
     def _owns(self, from_: str, by: str) -> bool:
         owner = self._owner(by)
