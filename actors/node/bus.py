@@ -34,7 +34,8 @@ from fsm.cores.allocation import Bind
 from fsm.cores.node_routing import Admitted, Nobody, Refusal, ToComponent, ToRuntimes
 from fsm.cores.node_session_terms import CloseAsked
 from fsm.cores.refused import Refused
-from specs.errors import BadMessageError
+from specs.address import canonical
+from specs.errors import BadMessageError, BadUrlError
 from specs.limits import MAX_FRAME_BYTES
 from specs.message import Message, MessageType, refuse
 from specs.reply_code import Code, DropReason
@@ -267,7 +268,9 @@ class NodeBus(Actor[BusMessage]):
 
     def _ask(self, message: Message, address: str, by: str) -> None:
         component = self._exchange.components.get(address)
-        asked = Asked(message, by, self._routing.owner_of(_subject(message)))
+        subject = _subject(message)
+        owner = None if subject is None else self._routing.owner_of(subject)
+        asked = Asked(message, by, owner)
         if component is None or not component.try_tell(asked):
             answer = refuse(message, Code.UNAVAILABLE, f"{address} cannot be asked now")
             self._exchange.send(by, answer)
@@ -279,9 +282,12 @@ class NodeBus(Actor[BusMessage]):
             self._exchange.send(to_runtime, message)
 
 
-def _subject(message: Message) -> str:
-    """Return the address a request to a component is about; empty if it names none."""
+def _subject(message: Message) -> str | None:
+    """Return the address a request to a component is about; None if it names none."""
     value = message.body.get("value")
     named = value.get("url") if isinstance(value, dict) else None
     subject = named or message.body.get("resource")
-    return subject if isinstance(subject, str) else ""
+    try:
+        return canonical(subject) if isinstance(subject, str) else None
+    except BadUrlError:
+        return None

@@ -99,8 +99,8 @@ class Control:
             case Granted(_, token, _):
                 session.stub = message.from_
                 granted = write_body(SessionGranted(token))
-                self._exchange.tell_link(port, reply(message, Code.OK, value=granted))
-                self._exchange.hand_out(session, outcome.waiting)
+                answer = reply(message, Code.OK, value=granted)
+                self._exchange.hand_out(port, answer, outcome.waiting)
             case Refused(_, code, why):
                 self._refuse(message, port, code, why)
             case None:

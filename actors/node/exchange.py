@@ -152,11 +152,12 @@ class Exchange:
         if not port.put(Parcel(message, encode(message))):
             self.lost(port.number, "slow consumer")
 
-    def hand_out(self, session: Session, waiting: tuple[Parcel, ...]) -> None:
-        """Write what waited for a session, in order."""
+    def hand_out(self, port: Port, answer: Message, waiting: tuple[Parcel, ...]) -> None:
+        """Write the answer to a wish for a session, then what waited for it, in order."""
+        port.refill([Parcel(answer, encode(answer)), *waiting])
         for parcel in waiting:
             self.witness.hop(Op.FLUSH, parcel.message)
-            self.send(session.core.runtime, parcel.message, parcel.line)
+            self.witness.xmit(parcel.message, port.name)
 
     def undeliverable(self, message: Message, code: Code, why: str, reason: DropReason) -> None:
         """Answer a request that reaches nobody; count anything else (MN-25, I-B12)."""

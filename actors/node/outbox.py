@@ -1,6 +1,7 @@
 """What waits to be written to one link: bounded by count and by bytes (RELIABILITY L2)."""
 
 from collections import deque
+from collections.abc import Iterable
 from typing import final
 
 import trio
@@ -20,18 +21,25 @@ class Outbox:
         is_leaving: Whether the writer has been told to leave.
     """
 
-    __slots__ = ("_bytes", "_is_closed", "_parcels", "_writing", "is_idle", "is_leaving")
+    __slots__ = (
+        "_bytes", "_is_closed", "_old", "_parcels", "_writing", "is_idle", "is_leaving",
+    )  # fmt: skip
 
     def __init__(self) -> None:
         self._parcels: deque[Parcel] = deque()
         self._bytes = 0
+        self._old: deque[Parcel] = deque()
         self._is_closed = False
         self._writing = trio.CancelScope()
         self.is_idle = True
         self.is_leaving = False
 
     def __len__(self) -> int:
-        return len(self._parcels)
+        return len(self._parcels) + len(self._old)
+
+    def refill(self, parcels: Iterable[Parcel]) -> None:
+        """Take in what waited for the session: it goes out first, and was bounded there."""
+        self._old.extend(parcels)
 
     def put(self, parcel: Parcel) -> bool:
         """Take in a parcel; False: there is no room, or nobody writes any more."""
@@ -44,8 +52,9 @@ class Outbox:
 
     def take(self) -> list[Parcel]:
         """Take out the next parcels, at most a frame's worth."""
-        parcels = self._parcels
-        taken = [parcels.popleft() for _ in range(min(FRAME_MESSAGES, len(parcels)))]
+        if self._old:
+            return _first(self._old)
+        taken = _first(self._parcels)
         self._bytes -= sum(len(parcel.line) for parcel in taken)
         return taken
 
@@ -60,7 +69,12 @@ class Outbox:
         """Take in nothing more, stop the write at hand, and give back what was not taken."""
         self._is_closed = True
         self._writing.cancel()
-        rest = list(self._parcels)
+        rest = [*self._old, *self._parcels]
+        self._old.clear()
         self._parcels.clear()
         self._bytes = 0
         return rest
+
+
+def _first(parcels: deque[Parcel]) -> list[Parcel]:
+    return [parcels.popleft() for _ in range(min(FRAME_MESSAGES, len(parcels)))]

@@ -1,5 +1,6 @@
 """What the bus holds of a connection: a way to write that never waits."""
 
+from collections.abc import Iterable
 from enum import Enum, auto, unique
 from typing import final
 
@@ -51,13 +52,15 @@ class Port:
 
     def put(self, parcel: Parcel) -> bool:
         """Have a parcel written; False: the peer reads too slowly, or is gone."""
-        outbox = self._outbox
-        if not outbox.put(parcel):
+        if not self._outbox.put(parcel):
             return False
-        if outbox.is_idle:
-            outbox.is_idle = False
-            self._connection.try_tell(Nudge.WRITE)
+        self._nudge()
         return True
+
+    def refill(self, parcels: Iterable[Parcel]) -> None:
+        """Have what waited for the session written before anything else."""
+        self._outbox.refill(parcels)
+        self._nudge()
 
     def granted(self) -> None:
         """Tell that the peer has a session: its handshake is over."""
@@ -74,6 +77,11 @@ class Port:
         unsent = self._outbox.close()
         self._leave()
         return unsent
+
+    def _nudge(self) -> None:
+        if self._outbox.is_idle:
+            self._outbox.is_idle = False
+            self._connection.try_tell(Nudge.WRITE)
 
     def _leave(self) -> None:
         if not self._outbox.is_leaving:

@@ -138,11 +138,12 @@ class AllocationCore:
     def owner_of(self, address: str) -> str | None:
         """Return who owns an address or the nearest one above it."""
         owners = self._owners
-        while not address.endswith("/"):
+        slash = "/"
+        while slash and not address.endswith("/"):
             owner = owners.get(address)
             if owner is not None:
                 return owner
-            address = address.rpartition("/")[0]
+            address, slash, _ = address.rpartition("/")
         return None
 
     def owned_by(self, owner: str) -> tuple[str, ...]:

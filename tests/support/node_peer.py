@@ -49,9 +49,14 @@ class Peer:
     async def hear(self) -> Message:
         """Return the next message, pings answered and left out."""
         while not self.heard:
-            self.heard += [one for one in decode_frame(await self.link.receive())]
+            self.heard += list(decode_frame(await self.link.receive()))
             await self._answer_pings()
         return self.heard.pop(0)
+
+    async def read_on(self) -> None:
+        """Read until there is nothing to read any more."""
+        while True:
+            await self.link.receive()
 
     async def _answer_pings(self) -> None:
         pings = [one for one in self.heard if one.body.get("method") == "ping"]

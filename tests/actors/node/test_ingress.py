@@ -3,12 +3,10 @@
 import pytest
 import trio
 
-from actors.kit.counters import Counters
 from actors.node.policy import Decision, Policy, Ruling
-from specs.limits import HOP_LIMIT, MAX_FRAME_BYTES
+from specs.limits import HOP_LIMIT
 from specs.reply_code import DropReason
 from tests.support.node_peer import DR, MN, RA, RB, RX, SM, open_world
-from transports.errors import LinkBrokenError
 
 
 class NoChatting(Policy):
@@ -187,27 +185,3 @@ async def test_a_bad_body_gets_400_with_a_sentence(autojump_clock):
 
         assert answer.code == 400
         assert "nonsense" in answer.body["description"]
-
-
-async def test_a_frame_over_the_limit_gets_413_and_ends_that_session_only(autojump_clock):
-    async with open_world() as world:
-        ra, rb = await world.peer(RA), await world.peer(RB)
-        await oversized(ra)
-
-        assert (await ra.hear()).code == 413
-        with pytest.raises(LinkBrokenError):
-            await ra.hear()
-        assert await world.states() == {RB: "open"}
-        assert (await rb.control("ping")).code == 200
-
-
-async def oversized(peer):
-    from transports.errors import FrameTooLargeError
-
-    with pytest.raises(FrameTooLargeError):
-        await peer.raw(b"x" * (MAX_FRAME_BYTES + 1))
-    pytest.skip("a link of ours does not send such a frame")
-
-
-def test_counters_start_empty():
-    assert not Counters().drops

@@ -1,0 +1,78 @@
+"""Addresses of the node's domain (M-18..M-20, MN-10..MN-12, I-A1..I-A7)."""
+
+import pytest
+
+from specs.limits import MAX_ALLOCATION
+from tests.support.node_peer import ALLOCATION, RA, RB, SM, open_world
+
+ALLOC = f"{RA}/address-allocation"
+
+
+async def test_as_many_as_asked_for_and_all_different(autojump_clock):
+    async with open_world() as world:
+        ra = await world.peer()
+
+        addresses = await ra.allocate("connection", 5)
+
+        assert len(set(addresses)) == 5
+        assert all(one.startswith("connection://a.ex/") for one in addresses)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"scheme": "hyperty", "value": {"number": 0}},
+        {"scheme": "hyperty", "value": {"number": MAX_ALLOCATION + 1}},
+        {"scheme": "hyperty", "value": {}},
+        {"scheme": "hyperty"},
+        {"scheme": "gopher", "value": {"number": 1}},
+        {"value": {"number": 1}},
+    ],
+)
+async def test_a_wish_that_makes_no_sense_gets_400(body, autojump_clock):
+    async with open_world() as world:
+        ra = await world.peer()
+
+        assert (await ra.ask("create", ALLOC, ALLOCATION, **body)).code == 400
+
+
+@pytest.mark.parametrize(("type_", "body"), [("read", {}), ("delete", {}), ("update", {})])
+async def test_allocation_knows_create_and_delete_only(type_, body, autojump_clock):
+    async with open_world() as world:
+        ra = await world.peer()
+
+        assert (await ra.ask(type_, ALLOC, ALLOCATION, **body)).code == 400
+
+
+async def test_the_key_of_another_session_frees_nothing(autojump_clock):
+    async with open_world() as world:
+        ra, rb = await world.peer(RA), await world.peer(RB)
+        wish = {"number": 1, "allocationKey": "k"}
+        await ra.ask("create", ALLOC, ALLOCATION, scheme="comm", value=wish)
+
+        answer = await rb.ask("delete", f"{RB}/ua", ALLOCATION, resource="k")
+
+        assert answer.code == 200
+        assert [view.addresses != () for view in await world.node.sessions()] == [True, False]
+
+
+async def test_freeing_with_one_foreign_address_frees_none(autojump_clock):
+    async with open_world() as world:
+        ra, rb = await world.peer(RA), await world.peer(RB)
+        (ha,), (hb,) = await ra.allocate(), await rb.allocate()
+
+        answer = await ra.ask("delete", ALLOC, ALLOCATION, childrenResources=[ha, hb])
+
+        assert answer.code == 403
+        assert [view.addresses for view in await world.node.sessions()] == [(ha,), (hb,)]
+
+
+async def test_a_freed_address_is_no_longer_subscribed_to(autojump_clock):
+    async with open_world() as world:
+        ra, rb = await world.peer(RA), await world.peer(RB)
+        (ha,) = await ra.allocate("comm")
+        await rb.ask("subscribe", f"{RB}/sm", SM, resources=[f"{ha}/changes"])
+
+        await ra.ask("delete", ALLOC, ALLOCATION, resource=ha)
+
+        assert [view.paths for view in await world.node.sessions()] == [(), ()]
