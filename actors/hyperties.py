@@ -8,7 +8,7 @@ from actors.runtime.hyperty import Hyperty
 from specs.jsonvalue import Json
 from specs.message import Message
 
-__all__ = ["Counter", "Echo"]
+__all__ = ["Caller", "Counter", "Echo"]
 
 
 @final
@@ -30,7 +30,6 @@ class Counter(Hyperty):
     """
 
     def __init__(self) -> None:
-        super().__init__()
         self._seen: set[int] = set()
         self._doubled = 0
 
@@ -44,3 +43,8 @@ class Counter(Hyperty):
             self._doubled += number in self._seen
             self._seen.add(number)
         return value
+
+
+@final
+class Caller(Hyperty):
+    """Answers nothing; whoever holds it asks in its name."""

@@ -66,7 +66,7 @@ async def _ask(node: str, domain: str, to: str, value: Json) -> ExitCode:
     config = RuntimeConfig(
         domain=domain,
         name=f"request-{secrets.token_hex(4)}",
-        node_url=node,
+        node=node,
         kinds=(),
         ids=IdSource(time.time_ns() // 1000),
     )
@@ -74,7 +74,7 @@ async def _ask(node: str, domain: str, to: str, value: Json) -> ExitCode:
         await check_node(network, node)
         async with open_runtime(config, network, NULL_TRACER) as runtime:
             caller = Caller()
-            await runtime.deploy("caller", caller)
+            await runtime.deploy("caller", lambda: caller)
             answer = await caller.request(to, value)
     return _tell(answer)
 

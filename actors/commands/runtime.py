@@ -68,7 +68,7 @@ def command(  # noqa: PLR0913 - one for each option
     configure_log(Level(log))
     classes = {name: load_hyperty(where) for name, where in hyperties.items()}
     config = RuntimeConfig(
-        domain=domain, name=name, node_url=node, kinds=p2p, ids=IdSource(time.time_ns() // 1000)
+        domain=domain, name=name, node=node, kinds=p2p, ids=IdSource(time.time_ns() // 1000)
     )
     service = partial(_open, config, classes, trace)
     return run(partial(serve, service, partial(_announce, config)))
@@ -79,9 +79,9 @@ async def _open(
     config: RuntimeConfig, classes: Mapping[str, type[Hyperty]], trace: Path | None
 ) -> AsyncIterator[dict[str, str]]:
     async with open_tracer(trace, config.name) as tracer, open_system_network() as network:
-        await check_node(network, config.node_url)
+        await check_node(network, config.node)
         async with open_runtime(config, network, tracer) as runtime:
-            yield {name: await runtime.deploy(name, made()) for name, made in classes.items()}
+            yield {name: await runtime.deploy(name, made) for name, made in classes.items()}
 
 
 def _announce(config: RuntimeConfig, hyperties: dict[str, str]) -> None:

@@ -5,6 +5,8 @@ tells what happened to her; where it was to be otherwise she ends with an error.
 """
 
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -27,9 +29,9 @@ from actors.kit.log import configure_log
 from actors.kit.trace import open_trace
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from specs.jsonvalue import Json
+from specs.jsonvalue import Json, JsonObject
 from specs.limits import P2P_TIMEOUT, REPLY_TIMEOUT
-from specs.message import Message
+from specs.message import Message, MessageType
 from transports.cuttable import CuttableNetwork
 from transports.link import Kind, Link
 from transports.system import open_system_network
@@ -59,7 +61,8 @@ class Scene:
 
     async def by_node(self, value: Json) -> Message:
         """Ask Bob by the message node, link or no link."""
-        return await self.caller.request(self.bob, value, p2p=False)
+        body: JsonObject = {"value": value, "p2p": False}
+        return await self.caller.ask(self.bob, MessageType.CREATE, body)
 
 
 @click.command(NAME)
@@ -75,18 +78,18 @@ def main(  # noqa: PLR0913 - one for each option
     """Act the script and end."""
     configure_log()
     config = RuntimeConfig(
-        domain=domain, name=NAME, node_url=node, kinds=p2p, ids=IdSource(time.time_ns() // 1000)
+        domain=domain, name=NAME, node=node, kinds=p2p, ids=IdSource(time.time_ns() // 1000)
     )
     return run(partial(_act, config, trace, bob, requests))
 
 
 async def _act(config: RuntimeConfig, trace: Path, bob: str, requests: int) -> ExitCode:
     async with open_trace(trace, NAME) as inner, open_system_network() as system:
-        seen = ObservingTracer(NAME, inner)
+        seen = ObservingTracer(NAME, inner, bob)
         network = CuttableNetwork(system)
         async with open_runtime(config, network, seen) as runtime:
             caller = Caller()
-            url = await runtime.deploy("caller", caller)
+            url = await runtime.deploy("caller", lambda: caller)
             tell(NAME, What.NOTE, f"session open, address {url} allocated and registered", url=url)
             await _script(Scene(caller, bob, network, seen), requests)
             tell(NAME, What.NOTE, "unregistering, taking routes down, closing the session")
@@ -121,7 +124,7 @@ async def _meet(scene: Scene, numbered: NumberedRequests) -> None:
     _check(numbered.answered == 1, f"bob answered the first request {numbered.failures}")
     _check(scene.seen.sent_by_node() == 1, "the first request did not go by the node")
     tell(NAME, What.NOTE, "first request answered by way of the node")
-    with trio.fail_after(P2P_TIMEOUT + REPLY_TIMEOUT):
+    with _in_time("the link did not become live"):
         await scene.seen.until(lambda: scene.seen.link == _LIVE)
     tell(NAME, What.NOTE, "link to bob is live")
 
@@ -160,7 +163,7 @@ async def _cut(scene: Scene, numbered: NumberedRequests, base: tuple[Link, ...])
     seen, enough = scene.seen, trio.Event()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(numbered.keep_asking, scene.by_any, enough)
-        with trio.fail_after(P2P_TIMEOUT + REPLY_TIMEOUT):
+        with _in_time("the link did not come back"):
             goal = numbered.answered + IN_FLIGHT
             await numbered.until(lambda: numbered.answered >= goal)
             node_before = seen.sent_by_node()
@@ -190,6 +193,15 @@ async def _reckon(scene: Scene, numbered: NumberedRequests) -> None:
         report == {"distinct": numbered.sent, "doubled": 0},
         f"{numbered.sent} requests were sent and bob counted {report}",
     )
+
+
+@contextmanager
+def _in_time(complaint: str) -> Iterator[None]:
+    try:
+        with trio.fail_after(P2P_TIMEOUT + REPLY_TIMEOUT):
+            yield
+    except trio.TooSlowError as exc:
+        raise CommandError(f"the demonstration failed: {complaint}", ExitCode.TIMEOUT) from exc
 
 
 def _check(holds: object, complaint: str) -> None:

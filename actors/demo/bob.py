@@ -40,7 +40,7 @@ def main(*, domain: str, node: str, p2p: tuple[Kind, ...], trace: Path) -> int:
     """Serve the counting hyperty until SIGTERM."""
     configure_log()
     config = RuntimeConfig(
-        domain=domain, name=NAME, node_url=node, kinds=p2p, ids=IdSource(time.time_ns() // 1000)
+        domain=domain, name=NAME, node=node, kinds=p2p, ids=IdSource(time.time_ns() // 1000)
     )
     return run(partial(serve, partial(_open, config, trace), partial(_announce, domain)))
 
@@ -52,7 +52,7 @@ async def _open(config: RuntimeConfig, trace: Path) -> AsyncIterator[str]:
         open_system_network() as network,
         open_runtime(config, network, ObservingTracer(NAME, inner)) as runtime,
     ):
-        yield await runtime.deploy("counter", Counter())
+        yield await runtime.deploy("counter", Counter)
 
 
 def _announce(domain: str, hyperty: str) -> None:

@@ -23,20 +23,26 @@ _LINKS: Final = "p2p_connection"
 class ObservingTracer(Tracer):
     """Passes every fact on, prints the steps of stubs and links, counts what stubs send.
 
+    Args:
+        who: Name of the process, for the lines.
+        inner: Keeps the facts.
+        target: The address whose requests are counted.
+
     Attributes:
         link: State of the link, as its machine has it; None before there is one.
         lives: How often a link became live.
-        sent: Requests sent by each stub.
+        sent: Requests to the target sent by each stub.
     """
 
     hops = True
 
-    def __init__(self, who: str, inner: Tracer) -> None:
+    def __init__(self, who: str, inner: Tracer, target: str | None = None) -> None:
         self.link: str | None = None
         self.lives = 0
         self.sent: Counter[str] = Counter()
         self._who = who
         self._inner = inner
+        self._target = target
         self._p2p: set[str] = set()
         self._stepped = trio.Event()
 
@@ -45,7 +51,7 @@ class ObservingTracer(Tracer):
         self._inner.record(actor, fact)
         if fact.k is Kind.STATE and fact.op is Op.STEP:
             self._note_step(fact)
-        elif fact.k is Kind.MSG and fact.op is Op.XMIT and fact.type == "execute":
+        elif fact.k is Kind.MSG and fact.op is Op.XMIT and fact.to == self._target:
             self.sent[fact.stub or ""] += 1
 
     def _note_step(self, fact: Fact) -> None:

@@ -27,8 +27,8 @@ def step(old, new, machine="p2p_connection", key=LINK):
     return Fact(k=Kind.STATE, op=Op.STEP, machine=machine, key=key, old=old, new=new, cause="c")
 
 
-def sent(stub, type_="execute"):
-    return Fact(k=Kind.MSG, op=Op.XMIT, stub=stub, type=type_)
+def sent(stub, to="hyperty://b.ex/1"):
+    return Fact(k=Kind.MSG, op=Op.XMIT, stub=stub, to=to)
 
 
 def test_a_told_line_is_read_as_it_was_meant(capsys):
@@ -60,9 +60,9 @@ async def test_steps_of_links_are_told_and_can_be_awaited(capsys):
 
 def test_requests_are_counted_by_the_way_they_went():
     inner = MemoryTracer()
-    seen = ObservingTracer("alice", inner)
+    seen = ObservingTracer("alice", inner, "hyperty://b.ex/1")
     facts = [step("created", "live"), sent("R/p2prequester/1"), sent("R/protostub/1")]
-    facts += [sent("R/protostub/1"), sent("R/protostub/1", "create"), Fact(k=Kind.END)]
+    facts += [sent("R/protostub/1"), sent("R/protostub/1", "elsewhere"), Fact(k=Kind.END)]
     facts += [step("[*]", "open", machine="session", key="x")]
     for fact in facts:
         seen.record("stub", fact)
