@@ -8,6 +8,7 @@ import attrs
 from actors.kit.actor import ActorRef, Reply
 from actors.kit.delivery import Delivery
 from fsm.cores.resolve_effects import NoRoute, Route, RoutesChanged
+from fsm.cores.resolve_inputs import Asked, HeardFrom
 from specs.message import Message
 from specs.reply_code import Code
 
@@ -21,6 +22,7 @@ __all__ = [
     "Lost",
     "MiniBusMessage",
     "Origin",
+    "RegistryJoined",
     "Revoked",
     "RoutingMessage",
     "Submitted",
@@ -141,11 +143,27 @@ class Lost:
     why: str
 
 
+@final
+@attrs.frozen(slots=True)
+class RegistryJoined:
+    """From now on this registry knows the ways out."""
+
+    registry: ActorRef[Asked | HeardFrom]
+    done: Reply[None]
+
+
 RoutingMessage: TypeAlias = Granted | Revoked | ListenerAdded | ListenerRemoved | Followed
 """What changes a Message BUS's tables."""
 
 BusMessage: TypeAlias = (
-    Submitted | HandedBack | Lost | Route | NoRoute | RoutesChanged | RoutingMessage
+    Submitted
+    | HandedBack
+    | Lost
+    | Route
+    | NoRoute
+    | RoutesChanged
+    | RegistryJoined
+    | RoutingMessage
 )
 """What a Message BUS is told; the routes by the registry, which it asks for them."""
 

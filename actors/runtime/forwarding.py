@@ -23,7 +23,7 @@ from fsm.cores.resolve_effects import NoRoute, Route
 from fsm.cores.resolve_inputs import Asked, HeardFrom
 from fsm.cores.routing import Router, RoutingCore
 from fsm.cores.transactions import SeenWindow, TransactionsCore, same_request
-from specs.address import is_below, last_segment
+from specs.address import is_below
 from specs.message import Message, refuse
 from specs.reply_code import Code, DropReason
 from specs.trace import Op
@@ -31,7 +31,6 @@ from specs.trace import Op
 __all__ = ["Forwarding", "Waiter"]
 
 _HEARD_LIMIT = 4096
-_STATUS = "status"
 
 
 @final
@@ -51,21 +50,26 @@ class Waiter:
 
 @final
 class Forwarding:
-    """The messages of one runtime on their way."""
+    """The messages of one runtime on their way.
+
+    Attributes:
+        routing: Who listens to what.
+        admission: Who may send as what.
+        routes: The ways out that the registry told.
+        registry: Knows the ways out; None before it has joined.
+    """
 
     def __init__(
         self,
         runtime: str,
-        registry: ActorRef[Asked | HeardFrom],
         policy: Policy,
         hops: Hops,
     ) -> None:
         self.routing: RoutingCore[ActorRef[Delivery]] = RoutingCore(Router.MESSAGE_BUS)
-        self.admission = Admission(runtime)
+        self.admission = Admission(runtime, policy, hops)
         self.routes = RouteCache()
+        self.registry: ActorRef[Asked | HeardFrom] | None = None
         self._runtime = runtime
-        self._registry = registry
-        self._policy = policy
         self._hops = hops
         self._open: TransactionsCore[Waiter] = TransactionsCore()
         self._seen = SeenWindow()
@@ -77,7 +81,7 @@ class Forwarding:
     def submit(self, submitted: Submitted) -> None:
         """Take a message from a component."""
         message, by = submitted.message, submitted.by
-        refusal = self._refusal(message, by)
+        refusal = self.admission.refusal(message, by)
         if refusal is not None:
             self._deny(submitted, refusal)
             return
@@ -94,23 +98,6 @@ class Forwarding:
         if message.is_request:
             self._open.open(message, Waiter(by, origin, submitted.reply), now)
         self._forward(message, now)
-
-    def _refusal(self, message: Message, by: str) -> Refusal | None:
-        refusal = self.admission.refusal(message, by)
-        if refusal is not None or self._is_exempt(message):
-            return refusal
-        why = self._policy.refusal(message, by)
-        self._hops.decided(message, why)
-        if why is None:
-            return None
-        return Refusal(DropReason.DENIED, why, Code.FORBIDDEN)
-
-    def _is_exempt(self, message: Message) -> bool:
-        """Answers, own status events and the runtime's own parts pass (BUS-13)."""
-        if message.is_response:
-            return True
-        own = is_below(message.from_, self._runtime)
-        return own and (last_segment(message.to) == _STATUS or is_below(message.to, self._runtime))
 
     def _deny(self, submitted: Submitted, refusal: Refusal) -> None:
         message = submitted.message
@@ -149,7 +136,7 @@ class Forwarding:
             return
         if len(self._heard) >= _HEARD_LIMIT:
             self._heard.clear()
-        if self._registry.try_tell(HeardFrom(from_, by)):
+        if self.registry is not None and self.registry.try_tell(HeardFrom(from_, by)):
             self._heard.add((from_, by))
 
     # ---- answers
@@ -230,7 +217,8 @@ class Forwarding:
                 pass
 
     def _ask(self, to: str, intent: Intent, now: float) -> None:
-        if not self._registry.try_tell(Asked(to, intent)):
+        asked = Asked(to, intent)
+        if self.registry is None or not self.registry.try_tell(asked):
             self.no_route(NoRoute(to, intent, Code.UNAVAILABLE, "the registry is busy"), now)
 
     def routed(self, route: Route, now: float) -> None:

@@ -7,7 +7,7 @@ it starts finds its way back.
 
 from collections.abc import Callable
 from functools import partial
-from typing import Final, TypeAlias, assert_never, final
+from typing import TypeAlias, assert_never, final
 
 import attrs
 import trio
@@ -34,16 +34,22 @@ from specs.limits import DEPLOY_TIMEOUT, GOODBYE_TIMEOUT
 from specs.message import Message, MessageType
 from transports.bodies import write_body
 
-__all__ = ["Load", "Loader", "LoaderMessage", "LoaderTools", "RegistryRef", "StubToolbox", "Unload"]
+__all__ = [
+    "Load",
+    "Loader",
+    "LoaderMessage",
+    "LoaderTools",
+    "RegistryIs",
+    "RegistryRef",
+    "StubToolbox",
+    "Unload",
+]
 
 RegistryRef: TypeAlias = ActorRef[Deployed | DeployFailed | StubGone | Delivery]
 """Who is told how deployments end, and hears the stubs' status events."""
 
 StubToolbox: TypeAlias = Callable[[str, MiniBusPort, StubConfig], StubContext]
 """Puts together what a stub may use; the composition root knows how."""
-
-_DISCONNECT: Final = 2 * GOODBYE_TIMEOUT
-"""Seconds a stub has to leave in good order before it is removed."""
 
 
 @final
@@ -82,7 +88,16 @@ class _Ended:
     url: str
 
 
-LoaderMessage: TypeAlias = Load | Unload | Delivery | _Ended
+@final
+@attrs.frozen(slots=True)
+class RegistryIs:
+    """Who is told how deployments end; comes before the first `Load`."""
+
+    registry: RegistryRef
+    done: Reply[None]
+
+
+LoaderMessage: TypeAlias = RegistryIs | Load | Unload | Delivery | _Ended
 
 
 @final
@@ -110,56 +125,78 @@ class Loader(Actor[LoaderMessage]):
         port: CorePort,
         sandboxes: Sandboxes,
         catalogue: Catalogue,
-        registry: RegistryRef,
         tools: LoaderTools,
     ) -> None:
         self._port = port
         self._sandboxes = sandboxes
         self._catalogue = catalogue
-        self._registry = registry
+        self._registry: RegistryRef | None = None
         self._tools = tools
         self._deployed: set[str] = set()
 
     @override
+    async def start(self) -> None:
+        await self._port.add_listener(self._port.url, self.me)
+
+    @override
     async def handle(self, message: LoaderMessage) -> None:
         match message:
-            case Load():
-                self.spawn(self._load, message)
-            case Unload():
-                self.spawn(self._unload, message)
-            case _Ended(url):
-                if url in self._deployed:
-                    self._deployed.discard(url)
-                    self.spawn(self._clear, url)
+            case RegistryIs(registry, done):
+                self._registry = registry
+                done.send(None)
+            case Load() | Unload() | _Ended():
+                if self._registry is not None:
+                    self._work(message, self._registry)
             case Delivery():
                 pass
             case _:
                 assert_never(message)
 
+    def _work(self, message: Load | Unload | _Ended, registry: RegistryRef) -> None:
+        match message:
+            case Load():
+                self.spawn(self._load, message, registry)
+            case Unload(url):
+                if self._forget(url):
+                    self.spawn(self._unload, message, registry)
+                elif message.done is not None:
+                    message.done.send(None)
+            case _Ended(url):
+                if self._forget(url):
+                    self.spawn(self._clear, url, registry)
+            case _:
+                assert_never(message)
+
+    def _forget(self, url: str) -> bool:
+        """Take a stub off the list; tell whether it was on it."""
+        known = url in self._deployed
+        self._deployed.discard(url)
+        return known
+
     # ---- deployment
 
-    async def _load(self, load: Load) -> None:
+    async def _load(self, load: Load, registry: RegistryRef) -> None:
         entity = Entity(MACHINES["stub_deployment"], load.url)
         self._tools.hops.step(entity.step(Trigger.LOAD))
         why: str | None = "it took too long"
         with trio.move_on_after(DEPLOY_TIMEOUT):
-            why = await self._deploy(load)
+            why = await self._deploy(load, registry)
         if why is None:
             self._tools.hops.step(entity.step(Trigger.LOADED))
             self._deployed.add(load.url)
-            await self._registry.tell(Deployed(load.url))
+            await registry.tell(Deployed(load.url))
         else:
             self._tools.hops.step(entity.step(Trigger.LOAD_FAILED, why))
-            await self._remove(load.url)
-            await self._registry.tell(DeployFailed(load.url, why))
+            await self._remove(load.url, registry)
+            await registry.tell(DeployFailed(load.url, why))
         if load.done is not None:
             load.done.send(why)
 
-    async def _deploy(self, load: Load) -> str | None:
+    async def _deploy(self, load: Load, registry: RegistryRef) -> str | None:
         """Deploy, and return why that is impossible; None: it is done."""
         with Crash() as crash:
             descriptor = await self._catalogue.find(load.descriptor)
-            await self._port.watch(status_of(load.url), self._registry)
+            await self._port.watch(status_of(load.url), registry)
             sandbox = await self._sandboxes.open(self._component(load, descriptor))
             self.spawn(self._watch, load.url, sandbox)
         return None if crash.error is None else str(crash.error)
@@ -182,12 +219,10 @@ class Loader(Actor[LoaderMessage]):
 
     # ---- removal
 
-    async def _unload(self, unload: Unload) -> None:
-        if unload.url in self._deployed:
-            self._deployed.discard(unload.url)
-            with trio.move_on_after(_DISCONNECT):
-                await self._disconnect(unload)
-            await self._remove(unload.url)
+    async def _unload(self, unload: Unload, registry: RegistryRef) -> None:
+        with trio.move_on_after(GOODBYE_TIMEOUT):
+            await self._disconnect(unload)
+        await self._remove(unload.url, registry)
         if unload.done is not None:
             unload.done.send(None)
 
@@ -199,10 +234,10 @@ class Loader(Actor[LoaderMessage]):
         request = Message(number, MessageType.EXECUTE, sender, unload.url, body)
         await self._port.request(request)
 
-    async def _clear(self, url: str) -> None:
-        await self._remove(url)
-        await self._registry.tell(StubGone(url))
+    async def _clear(self, url: str, registry: RegistryRef) -> None:
+        await self._remove(url, registry)
+        await registry.tell(StubGone(url))
 
-    async def _remove(self, url: str) -> None:
+    async def _remove(self, url: str, registry: RegistryRef) -> None:
         await self._sandboxes.close(url)
-        await self._port.unwatch(status_of(url), self._registry)
+        await self._port.unwatch(status_of(url), registry)

@@ -9,7 +9,7 @@ from typing import Final, assert_never, final
 import trio
 from typing_extensions import override
 
-from actors.kit.actor import Actor, ActorRef
+from actors.kit.actor import Actor
 from actors.kit.counters import Counters
 from actors.kit.tracer import Tracer
 from actors.runtime.bus_messages import (
@@ -20,6 +20,7 @@ from actors.runtime.bus_messages import (
     ListenerAdded,
     ListenerRemoved,
     Lost,
+    RegistryJoined,
     Revoked,
     RoutingMessage,
     Submitted,
@@ -28,7 +29,6 @@ from actors.runtime.forwarding import Forwarding
 from actors.runtime.hops import Hops
 from actors.runtime.policy import Policy
 from fsm.cores.resolve_effects import NoRoute, Route, RoutesChanged
-from fsm.cores.resolve_inputs import Asked, HeardFrom
 
 __all__ = ["MessageBus"]
 
@@ -42,13 +42,12 @@ class MessageBus(Actor[BusMessage]):
     def __init__(
         self,
         runtime: str,
-        registry: ActorRef[Asked | HeardFrom],
         policy: Policy,
         tracer: Tracer,
         counters: Counters,
     ) -> None:
         self._hops = Hops(tracer, _NAME, counters)
-        self._forwarding = Forwarding(runtime, registry, policy, self._hops)
+        self._forwarding = Forwarding(runtime, policy, self._hops)
 
     @override
     async def handle(self, message: BusMessage) -> None:
@@ -65,6 +64,9 @@ class MessageBus(Actor[BusMessage]):
                 self._forwarding.routes.forget()
             case Lost(delivery, code, why):
                 self._forwarding.refuse(delivery.message, code, why, trio.current_time())
+            case RegistryJoined(registry, done):
+                self._forwarding.registry = registry
+                done.send(None)
             case _:
                 self._write(message)
 

@@ -23,7 +23,7 @@ from actors.runtime.stub import StubConfig
 from fsm.cores import resolve_effects as do
 from fsm.cores import resolve_inputs as told
 from fsm.cores.effects import RowChanged
-from fsm.cores.link_table import LinkEntry
+from fsm.cores.link_table import LinkEntry, Role
 from fsm.cores.resolve import ResolveConfig, ResolveCore
 from specs.address import catalogue_stub
 from specs.body import ObjectName, Status
@@ -35,7 +35,14 @@ from specs.trace import Fact, Kind, Op
 from transports.bodies import read_body
 from transports.link import Kind as LinkKind
 
-__all__ = ["LinksWanted", "Registry", "RegistryMessage", "RegistryParts", "RegistryView"]
+__all__ = [
+    "LinksClosed",
+    "LinksWanted",
+    "Registry",
+    "RegistryMessage",
+    "RegistryParts",
+    "RegistryView",
+]
 
 
 @final
@@ -55,7 +62,15 @@ class RegistryView:
     node_stubs: tuple[str, ...]
 
 
-RegistryMessage: TypeAlias = told.Input | Delivery | LinksWanted
+@final
+@attrs.frozen(slots=True)
+class LinksClosed:
+    """Forget all P2P links, set none up any more; show what is to be ended now."""
+
+    reply: Reply[tuple[LinkEntry, ...]]
+
+
+RegistryMessage: TypeAlias = told.Input | Delivery | LinksWanted | LinksClosed
 
 
 @final
@@ -108,6 +123,10 @@ class Registry(Actor[RegistryMessage]):
             case LinksWanted(reply_):
                 links = tuple(attrs.evolve(entry) for entry in self._core.links())
                 reply_.send(RegistryView(links, self._core.node_stubs()))
+            case LinksClosed(closed):
+                entries = self._core.links()
+                await self._feed(told.Closing())
+                closed.send(entries)
             case told.Asked(to, _):
                 self._parts.hops.fact(Fact(k=Kind.RESOLVE, op=Op.BEGIN, to=to))
                 await self._feed(message)
@@ -158,10 +177,8 @@ class Registry(Actor[RegistryMessage]):
 
     async def _perform(self, effect: do.Effect) -> None:
         match effect:
-            case do.Route() | do.NoRoute():
+            case do.Route() | do.NoRoute() | do.RoutesChanged():
                 self._trace_done(effect)
-                await self._parts.bus.tell(effect)
-            case do.RoutesChanged():
                 await self._parts.bus.tell(effect)
             case RowChanged():
                 self._parts.hops.rows([effect])
@@ -170,7 +187,7 @@ class Registry(Actor[RegistryMessage]):
             case do.Undeploy(url):
                 await self._parts.loader.tell(Unload(url))
             case do.PathsLost(domain):
-                self.spawn(self._parts.paths_lost, domain)
+                self._renew_paths(domain)
             case _:
                 self._talk_about(effect)
 
@@ -224,7 +241,15 @@ class Registry(Actor[RegistryMessage]):
                 assert_never(plan)
         await self._parts.loader.tell(load)
 
-    def _trace_done(self, effect: do.Route | do.NoRoute) -> None:
+    def _renew_paths(self, domain: str) -> None:
+        self.spawn(self._parts.paths_lost, domain)
+        for entry in self._core.links():
+            if domain == self._config.domain and entry.role is Role.REQUESTER:
+                self.spawn(self._talk.renew_path, entry.stub)
+
+    def _trace_done(self, effect: do.Route | do.NoRoute | do.RoutesChanged) -> None:
+        if isinstance(effect, do.RoutesChanged):
+            return
         result = effect.url if isinstance(effect, do.Route) else None
         fact = Fact(k=Kind.RESOLVE, op=Op.DONE, to=effect.to, result=result, why=effect.why)
         self._parts.hops.fact(fact)

@@ -38,6 +38,10 @@ class RegistryTalk:
         answer = await self._ask(MessageType.SUBSCRIBE, self._paths, write_body(Path((url,), url)))
         return PathSet(url, _refusal(answer))
 
+    async def renew_path(self, url: str) -> None:
+        """Set a path again that the node has forgotten."""
+        await self._ask(MessageType.SUBSCRIBE, self._paths, write_body(Path((url,), url)))
+
     async def remove_path(self, url: str) -> None:
         """Have the own node forget it (M-04)."""
         await self._ask(MessageType.UNSUBSCRIBE, self._paths, write_body(Path((url,), url)))

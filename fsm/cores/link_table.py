@@ -8,7 +8,6 @@ tries are over, or on `failed`, everything that belongs to the entry goes.
 """
 
 import math
-from collections.abc import Iterable
 from enum import Enum
 from typing import Final, final
 
@@ -99,6 +98,7 @@ class LinkTable:
         self._remote_of: dict[str, str] = {}
         self._cooling: dict[str, float] = {}
         self._minted = 0
+        self._is_closed = False
 
     def entries(self) -> tuple[LinkEntry, ...]:
         """Return all entries."""
@@ -135,7 +135,11 @@ class LinkTable:
 
     def plan(self, plan: RequesterPlan, now: float) -> list[Effect]:
         """Begin a set-up, unless one exists or failed a moment ago (RES-10, I-P7)."""
-        if plan.remote in self._entries or now < self._cooling.get(plan.remote, -math.inf):
+        if (
+            self._is_closed
+            or plan.remote in self._entries
+            or now < self._cooling.get(plan.remote, -math.inf)
+        ):
             return []
         self._minted += 1
         url = f"{self._runtime}/p2prequester/{self._minted}"
@@ -171,7 +175,7 @@ class LinkTable:
     def status(self, seen: StatusSeen, now: float) -> list[Effect]:
         """Take a link's status event; one of a link that is no entry's only ends it."""
         remote, link = seen.resource, seen.link or seen.stub
-        if remote is None:
+        if remote is None or self._is_closed:
             return []
         entry = self._entries.get(remote)
         value = State(seen.value)
@@ -265,6 +269,14 @@ class LinkTable:
         due = [entry for entry in self.entries() if entry.until <= now]
         return [effect for entry in due for effect in self._reconnect(entry, now)]
 
+    def close(self) -> list[Effect]:
+        """Remove all entries, and take no new ones; others end the links."""
+        self._is_closed = True
+        entries, self._entries, self._remote_of = self.entries(), {}, {}
+        handled = [entry for entry in entries if entry.role is Role.HANDLER]
+        gone: list[Effect] = [_changed(Op.DEL, entry) for entry in entries]
+        return [*gone, RoutesChanged(), *(UnregisterLink(entry.link) for entry in handled)]
+
     def _remove(self, entry: LinkEntry, now: float) -> list[Effect]:
         """Remove an entry with all that belongs to it (P2P-28)."""
         del self._entries[entry.remote]
@@ -281,9 +293,5 @@ class LinkTable:
 
 
 def _changed(op: Op, entry: LinkEntry) -> RowChanged:
-    entities = " ".join(_sorted(entry.entities))
+    entities = " ".join(sorted(entry.entities))
     return RowChanged(op, _TABLE, entry.remote, f"{entry.status} {entry.url} {entities}", _WRITER)
-
-
-def _sorted(names: Iterable[str]) -> list[str]:
-    return sorted(names)

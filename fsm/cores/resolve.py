@@ -18,6 +18,7 @@ from fsm.cores.record_cache import RecordCache
 from fsm.cores.resolve_effects import Effect, NoRoute, ReadRecord, RequesterPlan, Route
 from fsm.cores.resolve_inputs import (
     Asked,
+    Closing,
     Deployed,
     DeployFailed,
     HandlerReady,
@@ -105,7 +106,7 @@ class ResolveCore:
                 return self._status(happened, now)
             case HeardFrom() | RecordRead():
                 return self._learnt(happened, now)
-            case HandlerReady() | LocalAdded() | LocalRemoved():
+            case HandlerReady() | LocalAdded() | LocalRemoved() | Closing():
                 return self._own(happened)
             case TimePassed():
                 return self._links.tick(now)
@@ -124,7 +125,7 @@ class ResolveCore:
             case _:
                 assert_never(happened)
 
-    def _own(self, happened: HandlerReady | LocalAdded | LocalRemoved) -> list[Effect]:
+    def _own(self, happened: HandlerReady | LocalAdded | LocalRemoved | Closing) -> list[Effect]:
         match happened:
             case HandlerReady(url):
                 self.handler = url
@@ -132,6 +133,8 @@ class ResolveCore:
             case LocalAdded(address):
                 self._local.add(address)
                 return []
+            case Closing():
+                return self._links.close()
             case LocalRemoved():
                 # It stays ours: whoever still writes to it is answered here.
                 return []

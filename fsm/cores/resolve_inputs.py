@@ -9,6 +9,7 @@ from specs.body import Record
 
 __all__ = [
     "Asked",
+    "Closing",
     "DeployFailed",
     "Deployed",
     "HandlerReady",
@@ -139,6 +140,12 @@ class LocalRemoved:
 
 @final
 @attrs.frozen(slots=True)
+class Closing:
+    """The runtime goes: whoever says so ends the links; none is set up any more."""
+
+
+@final
+@attrs.frozen(slots=True)
 class TimePassed:
     """The deadline may have passed."""
 
@@ -156,5 +163,6 @@ Input: TypeAlias = (
     | HandlerReady
     | LocalAdded
     | LocalRemoved
+    | Closing
     | TimePassed
 )

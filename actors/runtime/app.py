@@ -1,0 +1,207 @@
+"""The composition root of a runtime: what is built, in which order, and taken down again."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import final
+
+import attrs
+
+from actors.kit.actor import ActorRef
+from actors.kit.counters import Counters
+from actors.kit.supervisor import ChildSpec, Intensity, Strategy, Supervisor, open_supervisor
+from actors.kit.tracer import Tracer
+from actors.runtime import node_stub, p2p_handler, p2p_requester
+from actors.runtime.addresses import AllocatedAddresses
+from actors.runtime.allocation import AddressAllocation, AllocationMessage
+from actors.runtime.bus_messages import BusMessage, RegistryJoined
+from actors.runtime.catalogue import BuiltInCatalogue, StubKind
+from actors.runtime.config import RuntimeConfig
+from actors.runtime.dead_mail import DeadMail
+from actors.runtime.hops import Hops
+from actors.runtime.loader import Loader, LoaderMessage, LoaderTools, RegistryIs
+from actors.runtime.message_bus import MessageBus
+from actors.runtime.mini_bus import MiniBusPort
+from actors.runtime.ports import CorePort
+from actors.runtime.registrar import Registrar
+from actors.runtime.registry import Registry, RegistryMessage, RegistryParts
+from actors.runtime.runtime import Runtime, RuntimeParts
+from actors.runtime.sandboxes import Sandboxes
+from actors.runtime.stub import StubConfig, StubContext, StubFactory
+from actors.runtime.sync_manager import SyncManager
+from actors.runtime.sync_terms import SyncContext
+from fsm.cores.intent import P2pWish
+from fsm.cores.resolve import ResolveConfig
+from transports.network import Network
+
+__all__ = ["open_runtime"]
+
+_ONE_LIFE = Intensity(restarts=0)
+"""The core parts share tables: a crash of one is a bug, and ends the runtime."""
+
+
+@final
+class Replay:
+    """Who sets the runtime's paths again; known last, called by what is made before it."""
+
+    def __init__(self) -> None:
+        self._run: Callable[[str], Awaitable[None]] | None = None
+
+    def to(self, run: Callable[[str], Awaitable[None]]) -> None:
+        """Say who."""
+        self._run = run
+
+    async def run(self, domain: str) -> None:
+        """Have it done for the node of a domain."""
+        if self._run is not None:
+            await self._run(domain)
+
+
+@final
+@attrs.frozen
+class _Plan:
+    """What all parts of one runtime share."""
+
+    config: RuntimeConfig
+    network: Network
+    tracer: Tracer
+    counters: Counters
+    dead_mail: DeadMail
+    replay: Replay
+
+    def hops(self, actor: str) -> Hops:
+        """Make the pen of one part."""
+        return Hops(self.tracer, actor, self.counters)
+
+    def context(self, url: str, port: MiniBusPort, config: StubConfig) -> StubContext:
+        """Put together what a stub may use (STB-13)."""
+        return StubContext(
+            url,
+            port,
+            attrs.evolve(config, token=self.config.token),
+            self.network,
+            self.tracer,
+            self.config.ids,
+            self.config.entropy,
+            self.counters,
+        )
+
+
+@asynccontextmanager
+async def open_runtime(
+    config: RuntimeConfig, network: Network, tracer: Tracer
+) -> AsyncIterator[Runtime]:
+    """Run a runtime while the context is open; on leaving it takes leave of everybody.
+
+    With P2P wanted, the handler stub is deployed and its path set before this returns;
+    if that fails the runtime goes on without P2P (RT-01, P2P-02). Without P2P nothing
+    is connected before it is needed.
+
+    Raises:
+        BadUrlError: Domain or name cannot be part of an address.
+        RestartLimitError: A core part crashed: a bug; comes out of the context in a
+            group.
+    """
+    plan = _Plan(config, network, tracer, Counters(), DeadMail(), Replay())
+    async with (
+        open_supervisor(config.name, Strategy.ONE_FOR_ALL, _ONE_LIFE, plan.dead_mail) as core,
+        open_supervisor(f"{config.name} sandboxes", dead_letters=plan.dead_mail) as rooms,
+    ):
+        runtime = await _start(plan, core, rooms)
+        await runtime.boot()
+        try:
+            yield runtime
+        finally:
+            await runtime.leave()
+
+
+async def _start(plan: _Plan, core: Supervisor, rooms: Supervisor) -> Runtime:
+    config, own = plan.config, plan.config.runtime
+    make_bus = partial(MessageBus, own, config.policy, plan.tracer, plan.counters)
+    bus = await core.start_child(ChildSpec("bus", make_bus))
+    plan.dead_mail.attach(bus, plan.counters)
+    agent = CorePort(f"{own}/ua", bus)
+    sandboxes = Sandboxes(rooms, bus, agent, plan.tracer, plan.counters)
+    loader = await core.start_child(ChildSpec("loader", partial(_loader, plan, agent, sandboxes)))
+    port = CorePort(f"{own}/registry", bus)
+    registrar = await core.start_child(ChildSpec("registrar", partial(Registrar, port, config.ids)))
+    registry = await _registry(plan, core, port, bus, loader)
+    allocation = await _allocation(plan, core, bus)
+    await _sync_manager(plan, core, bus, allocation)
+    parts = RuntimeParts(
+        config=config,
+        counters=plan.counters,
+        agent=agent,
+        sandboxes=sandboxes,
+        loader=loader,
+        registrar=registrar,
+        registry=registry,
+        allocation=allocation,
+    )
+    runtime = Runtime(parts)
+    plan.replay.to(runtime.paths_lost)
+    return runtime
+
+
+def _loader(plan: _Plan, agent: CorePort, sandboxes: Sandboxes) -> Loader:
+    config = plan.config
+    factories: dict[StubKind, StubFactory] = {
+        StubKind.NODE: node_stub.activate,
+        StubKind.P2P_REQUESTER: p2p_requester.activate,
+        StubKind.P2P_HANDLER: p2p_handler.activate,
+    }
+    catalogue = BuiltInCatalogue(factories, {**config.nodes, config.domain: config.node})
+    tools = LoaderTools(plan.hops("loader"), config.ids, plan.context)
+    return Loader(agent, sandboxes, catalogue, tools)
+
+
+async def _registry(
+    plan: _Plan,
+    core: Supervisor,
+    port: CorePort,
+    bus: ActorRef[BusMessage],
+    loader: ActorRef[LoaderMessage],
+) -> ActorRef[RegistryMessage]:
+    config = plan.config
+    wish = P2pWish.WHENEVER_POSSIBLE if config.kinds else P2pWish.NEVER
+    resolve = ResolveConfig(config.runtime, config.domain, wish, config.topology)
+    parts = RegistryParts(
+        port=port,
+        bus=bus,
+        loader=loader,
+        ids=config.ids,
+        hops=plan.hops("registry"),
+        paths_lost=plan.replay.run,
+        kinds=config.kinds,
+    )
+    registry = await core.start_child(ChildSpec("registry", partial(Registry, resolve, parts)))
+    await bus.ask(lambda done: RegistryJoined(registry, done))
+    await loader.ask(lambda done: RegistryIs(registry, done))
+    return registry
+
+
+async def _allocation(
+    plan: _Plan, core: Supervisor, bus: ActorRef[BusMessage]
+) -> ActorRef[AllocationMessage]:
+    config = plan.config
+    port = CorePort(f"{config.runtime}/address-allocation", bus)
+    make = partial(AddressAllocation, config.domain, port, config.ids)
+    return await core.start_child(ChildSpec("address-allocation", make))
+
+
+async def _sync_manager(
+    plan: _Plan,
+    core: Supervisor,
+    bus: ActorRef[BusMessage],
+    allocation: ActorRef[AllocationMessage],
+) -> None:
+    config = plan.config
+    context = SyncContext(
+        runtime=config.runtime,
+        domain=config.domain,
+        bus=CorePort(f"{config.runtime}/sm", bus),
+        addresses=AllocatedAddresses(allocation),
+        ids=config.ids,
+        tracer=plan.tracer,
+    )
+    await core.start_child(ChildSpec("sync-manager", partial(SyncManager, context)))

@@ -1,0 +1,264 @@
+"""A runtime that runs: what its owner can do with it, and how it comes and goes."""
+
+from typing import final
+
+import attrs
+import trio
+
+from actors.kit.actor import Actor, ActorRef
+from actors.kit.counters import Counters
+from actors.kit.delivery import Delivery
+from actors.kit.supervisor import Intensity
+from actors.runtime.allocation import (
+    AddressesWanted,
+    AllocationError,
+    AllocationMessage,
+    FreeWanted,
+)
+from actors.runtime.bus_messages import Origin
+from actors.runtime.catalogue import handler_descriptor, requester_descriptor
+from actors.runtime.config import RuntimeConfig
+from actors.runtime.hyperty import HypertyHost, HypertyMaker
+from actors.runtime.loader import Load, LoaderMessage, Unload
+from actors.runtime.mini_bus import MiniBusPort
+from actors.runtime.ports import CorePort
+from actors.runtime.registrar import (
+    RegisterWanted,
+    RegistrarMessage,
+    ReplayWanted,
+    UnregisterWanted,
+)
+from actors.runtime.registry import LinksClosed, LinksWanted, RegistryMessage, RegistryView
+from actors.runtime.sandboxes import Component, Sandboxes
+from actors.runtime.stub import StubConfig
+from fsm.cores.link_table import LinkEntry, Role
+from fsm.cores.resolve_inputs import HandlerReady, LocalAdded
+from specs.address import subscription_manager
+from specs.body import Command, Path, Record
+from specs.limits import DRAIN_TIMEOUT, GOODBYE_TIMEOUT
+from specs.message import Message, MessageType
+from specs.reply_code import LAST_SUCCESS
+from transports.bodies import write_body
+
+__all__ = ["Runtime", "RuntimeParts"]
+
+_HYPERTY = "hyperty"
+
+
+@final
+@attrs.frozen
+class RuntimeParts:
+    """The actors of a runtime.
+
+    Attributes:
+        agent: The port of `R/ua`.
+    """
+
+    config: RuntimeConfig
+    counters: Counters
+    agent: CorePort
+    sandboxes: Sandboxes
+    loader: ActorRef[LoaderMessage]
+    registrar: ActorRef[RegistrarMessage]
+    registry: ActorRef[RegistryMessage]
+    allocation: ActorRef[AllocationMessage]
+
+
+@final
+class Runtime:
+    """A runtime; made by `open_runtime`.
+
+    Attributes:
+        url: Its address.
+        counters: What was dropped, and why.
+    """
+
+    def __init__(self, parts: RuntimeParts) -> None:
+        self.url = parts.config.runtime
+        self.counters = parts.counters
+        self._parts = parts
+        self._handler: str | None = None
+        self._hyperties: dict[str, str] = {}
+
+    # ---- for its owner
+
+    async def deploy(self, name: str, make: HypertyMaker) -> str:
+        """Run a hyperty and register it; return its address (HYP-01).
+
+        Args:
+            name: For the record; need not be unique.
+            make: Makes the hyperty, anew after each crash; a class will do.
+
+        If anything fails, or this is cancelled, nothing of it is left.
+
+        Raises:
+            AllocationError: The node gave no address; `code` 503 if it is out of reach.
+            RegistrationError: The domain registry did not take the record.
+        """
+        url = await self._allocate()
+        try:
+            await self._run(url, make)
+            await self._register(url, name)
+            self._hyperties[url] = name
+        finally:
+            if url not in self._hyperties:
+                await self._undo(url)
+        return url
+
+    async def _undo(self, url: str) -> None:
+        with trio.CancelScope(deadline=trio.current_time() + GOODBYE_TIMEOUT, shield=True):
+            await self._parts.sandboxes.close(url)
+            await self._free((url,))
+
+    async def undeploy(self, url: str) -> None:
+        """Unregister a hyperty, stop it, and give its address back; repeated is fine."""
+        if self._hyperties.pop(url, None) is not None:
+            await self._parts.registrar.ask(lambda reply: UnregisterWanted(url, reply))
+            await self._parts.sandboxes.close(url)
+            await self._free((url,))
+
+    async def links(self) -> tuple[LinkEntry, ...]:
+        """Show the P2P links, one per remote runtime (P2P-18)."""
+        return (await self._view()).links
+
+    async def node_stubs(self) -> tuple[str, ...]:
+        """Show the stubs to message nodes that are deployed."""
+        return (await self._view()).node_stubs
+
+    @property
+    def handler(self) -> str | None:
+        """The handler stub that takes P2P links; None: this runtime takes none."""
+        return self._handler
+
+    async def _view(self) -> RegistryView:
+        return await self._parts.registry.ask(LinksWanted)
+
+    # ---- hyperties
+
+    async def _run(self, url: str, make: HypertyMaker) -> None:
+        ids = self._parts.config.ids
+
+        def host(port: MiniBusPort) -> Actor[Delivery]:
+            return HypertyHost(make, port, ids)
+
+        await self._parts.registry.tell(LocalAdded(url))
+        await self._parts.sandboxes.open(Component(url, Origin.LOCAL, host, Intensity()))
+
+    async def _register(self, url: str, name: str) -> None:
+        config = self._parts.config
+        takes_links = self._handler is not None
+        record = Record(
+            url,
+            self.url,
+            user=config.user,
+            name=name,
+            p2p_handler=self._handler,
+            p2p_requester=requester_descriptor(config.domain) if takes_links else None,
+        )
+        await self._parts.registrar.ask(lambda reply: RegisterWanted(record, reply))
+
+    async def _allocate(self) -> str:
+        addresses: tuple[str, ...] = await self._parts.allocation.ask(
+            lambda reply: AddressesWanted(_HYPERTY, 1, reply)
+        )
+        return addresses[0]
+
+    async def _free(self, urls: tuple[str, ...]) -> None:
+        try:
+            await self._parts.allocation.ask(lambda reply: FreeWanted(urls, reply))
+        except AllocationError:
+            # The node frees what a session leaves (I-A7).
+            return
+
+    # ---- coming
+
+    async def boot(self) -> None:
+        """Deploy the handler stub and set its path, if P2P is wanted (P2P-01, P2P-02)."""
+        config = self._parts.config
+        if not config.kinds:
+            return
+        url = f"{self.url}/p2phandler/1"
+        stub = StubConfig(self.url, config.domain, kinds=config.kinds)
+        descriptor = handler_descriptor(config.domain)
+        refusal: str | None = await self._parts.loader.ask(
+            lambda done: Load(url, descriptor, stub, done)
+        )
+        if refusal is None and await self._set_path(url, MessageType.SUBSCRIBE):
+            self._handler = url
+            await self._parts.registry.tell(HandlerReady(url))
+
+    async def paths_lost(self, domain: str) -> None:
+        """Set paths and registrations again that a node has forgotten (STB-09)."""
+        if domain != self._parts.config.domain:
+            return
+        await self._parts.registrar.tell(ReplayWanted())
+        if self._handler is not None:
+            await self._set_path(self._handler, MessageType.SUBSCRIBE)
+
+    async def _set_path(self, url: str, kind: MessageType) -> bool:
+        """Set or remove the path of a P2P stub at the own node (M-01, M-02, M-04)."""
+        to = subscription_manager(self._parts.config.domain)
+        answer = await self._ask(kind, to, Path((url,), url))
+        return answer.code <= LAST_SUCCESS
+
+    async def _ask(self, kind: MessageType, to: str, body: Path | Command) -> Message:
+        sender = self._parts.agent.url
+        number = self._parts.config.ids.next(sender)
+        return await self._parts.agent.request(Message(number, kind, sender, to, write_body(body)))
+
+    # ---- going
+
+    async def leave(self) -> None:
+        """Take leave: each step has its time, all of them `DRAIN_TIMEOUT` (P2P-28).
+
+        Registrations, P2P links, paths, addresses, sessions, in this order. What a node
+        or peer that is gone does not answer is left to its own timers.
+        """
+        steps = (
+            self._unregister_all,
+            self._end_links,
+            self._free_all,
+            self._end_sessions,
+        )
+        with trio.CancelScope(deadline=trio.current_time() + DRAIN_TIMEOUT, shield=True):
+            for step in steps:
+                with trio.move_on_after(GOODBYE_TIMEOUT):
+                    await step()
+
+    async def _unregister_all(self) -> None:
+        async with trio.open_nursery() as nursery:
+            for url in self._hyperties:
+                nursery.start_soon(self._unregister, url)
+
+    async def _unregister(self, url: str) -> None:
+        await self._parts.registrar.ask(lambda reply: UnregisterWanted(url, reply))
+        await self._parts.sandboxes.close(url)
+
+    async def _end_links(self) -> None:
+        links = await self._parts.registry.ask(LinksClosed)
+        async with trio.open_nursery() as nursery:
+            for entry in links:
+                nursery.start_soon(self._end_link, entry)
+        if self._handler is not None:
+            await self._set_path(self._handler, MessageType.UNSUBSCRIBE)
+            await self._unload(self._handler, None)
+
+    async def _end_link(self, entry: LinkEntry) -> None:
+        if entry.role is Role.REQUESTER:
+            await self._unload(entry.stub, entry.remote)
+            await self._set_path(entry.stub, MessageType.UNSUBSCRIBE)
+        else:
+            command = Command("disconnect", (entry.remote,))
+            await self._ask(MessageType.EXECUTE, entry.stub, command)
+
+    async def _free_all(self) -> None:
+        if self._hyperties:
+            await self._free(tuple(self._hyperties))
+
+    async def _end_sessions(self) -> None:
+        async with trio.open_nursery() as nursery:
+            for stub in await self.node_stubs():
+                nursery.start_soon(self._unload, stub, None)
+
+    async def _unload(self, url: str, remote: str | None) -> None:
+        await self._parts.loader.ask(lambda done: Unload(url, remote, done))
