@@ -24,7 +24,7 @@ lint: $(STAMP)
 	$(BIN)/flake8 $(PACKAGES)
 
 bench: $(STAMP)
-	@for file in bench/[a-z]*.py; do $(BIN)/python $$file $(ARGS) || exit 1; done
+	@$(BIN)/python -m bench.run $(ARGS)
 
 # Installed anew when pyproject.toml changes. What is installed is told on stderr: stdout is data.
 $(STAMP): pyproject.toml
