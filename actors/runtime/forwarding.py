@@ -39,12 +39,11 @@ class Waiter:
     """Who is to get the answer to a request.
 
     Attributes:
-        by: Who submitted the request.
+        is_ours: Whether a component of this runtime asks, a stub for itself included.
         reply: The way back, if a component here awaits the answer in place.
     """
 
-    by: str
-    origin: Origin
+    is_ours: bool
     reply: Reply[Message] | None = None
 
 
@@ -96,7 +95,9 @@ class Forwarding:
             self._answer(message, now)
             return
         if message.is_request:
-            self._open.open(message, Waiter(by, origin, submitted.reply), now)
+            # A stub that asks for itself is answered here, not over its own link.
+            asker = Origin.LOCAL if is_below(message.from_, self._runtime) else origin
+            self._open.open(message, Waiter(by, asker, submitted.reply), now)
         self._forward(message, now)
 
     def _deny(self, submitted: Submitted, refusal: Refusal) -> None:
@@ -155,7 +156,7 @@ class Forwarding:
             self._hops.say(Op.CALLBACK, response)
             if response.is_final:
                 waiter.reply.send(response)
-        elif waiter.origin is not Origin.LOCAL:
+        elif not waiter.is_ours:
             self._outward(response, now)
         elif not self._deliver(response, response.to):
             self._hops.dropped(response, DropReason.NO_TARGET)
@@ -288,7 +289,7 @@ class Forwarding:
         """Answer 408 for those who waited too long, release what was held (MSG-06)."""
         for transaction in self._open.overdue(now):
             self._settle(transaction.request, now)
-            if transaction.waiter.origin is Origin.LOCAL:
+            if transaction.waiter.is_ours:
                 response = refuse(transaction.request, Code.TIMEOUT, "Request Timeout")
                 self._hops.synthesised(response, transaction.request)
                 self._give(response, transaction.waiter, now)
