@@ -126,11 +126,12 @@ def _override(field: "attrs.Attribute[object]") -> AttributeOverride:
 
 def _free_reader(kind: object) -> _Read | None:
     """Return how free JSON is read, which cattrs must not walk through; None for the rest."""
-    if kind == Json:
+    origins = {get_origin(one) for one in get_args(kind)}
+    if kind == Json or origins >= {dict, list}:  # as written, or as cattrs resolved it
         return _as_is
-    if kind == JsonObject:
+    if get_origin(kind) is dict:
         return _object
-    return _optional_object if JsonObject in get_args(kind) else None
+    return _optional_object if dict in origins else None
 
 
 def _as_is(value: Json, _: type[object]) -> Json:

@@ -34,14 +34,12 @@ def check_size(text: bytes, value: Json) -> None:
 
 def _look(value: Json) -> None:
     level: list[Json] = [value]
-    for _ in range(MAX_JSON_DEPTH + 1):
-        below: list[Json] = []
-        for one in level:
-            below += _parts(one)
-        if not below:
-            return
-        level = below
-    raise BadMessageError(f"JSON is nested deeper than {MAX_JSON_DEPTH}", Code.TOO_LARGE)
+    for _ in range(MAX_JSON_DEPTH):
+        level = [part for one in level for part in _parts(one)]
+    if any(isinstance(one, dict | list) for one in level):
+        raise BadMessageError(f"JSON is nested deeper than {MAX_JSON_DEPTH}", Code.TOO_LARGE)
+    for one in level:
+        _parts(one)
 
 
 def _parts(value: Json) -> list[Json]:

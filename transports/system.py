@@ -78,11 +78,7 @@ class SystemNetwork(Network):
             raise DialError(address, str(exc)) from exc
         stream = await dial_tcp(url.authority)
         approach = Approach(url, subprotocol, self.name(Kind.WEBSOCKET, "out"), stream)
-        try:
-            link: Link = await self._readers.start(shake_hands, approach)
-        except trio.Cancelled:
-            await trio.aclose_forcefully(stream)
-            raise
+        link: Link = await self._readers.start(shake_hands, approach)
         if subprotocol is not None and link.upgrade.subprotocol != subprotocol:
             await trio.aclose_forcefully(link)
             raise DialError(address, f"the server does not speak {subprotocol}")

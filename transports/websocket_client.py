@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Final, final
 
 import attrs
+import h11
 import trio
 from trio_websocket import (
     ConnectionClosed,
@@ -35,6 +36,16 @@ _ABNORMAL: Final = 1006
 _HARD_LIMIT: Final = 2 * MAX_FRAME_BYTES
 """Bytes above which the library hangs up itself; below, the layer above may still
 say what was wrong."""
+
+
+_LIBRARY_ERRORS: Final = (
+    ConnectionClosed,
+    HandshakeError,
+    ProtocolError,
+    h11.ProtocolError,
+    trio.BrokenResourceError,
+)
+"""What the library's reader lets out when a server breaks the rules."""
 
 
 @final
@@ -155,10 +166,12 @@ async def shake_hands(
             nursery.cancel_scope.cancel()
     except* ConnectionRejected as group:
         refusal = _told(group)
-    except* (ConnectionClosed, HandshakeError, ProtocolError, trio.BrokenResourceError):
+    except* _LIBRARY_ERRORS:
         pass  # the link tells it to whoever uses it
+    finally:
+        if not links:
+            await trio.aclose_forcefully(approach.stream)
     if not links:
-        await trio.aclose_forcefully(approach.stream)
         raise DialError(approach.url.server + approach.url.target, refusal)
 
 
