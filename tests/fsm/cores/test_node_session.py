@@ -1,0 +1,180 @@
+"""The node's side of a session, without a node (I-M1..I-M4, I-M12)."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fsm.cores.alarms import Alarms
+from fsm.cores.node_session import NodeSessionCore
+from fsm.cores.node_session_terms import (
+    CloseAsked,
+    Ended,
+    Granted,
+    LinkCut,
+    LinkDone,
+    LinkLost,
+    Liveness,
+    NodeLeaves,
+    OpenAsked,
+    Overflowed,
+    Parcel,
+    PingDue,
+    Queued,
+    Refused,
+    ReopenAsked,
+    Tick,
+    Wait,
+)
+from fsm.engine import Step
+from specs.limits import OUTBOX_BYTES, PING_PERIOD, PONG_TIMEOUT, SESSION_IDLE, SESSION_QUEUE
+from specs.message import Message, MessageType
+
+TOKEN = "t" * 64
+R = "hyperty-runtime://a.ex/ra"
+
+
+def parcel(n=1, size=10):
+    return Parcel(Message(n, MessageType.CREATE, "a://b/c", R), b"x" * size)
+
+
+def opened(liveness=Liveness.PINGED):
+    core = NodeSessionCore(f"mn|{R}", R)
+    core.feed(OpenAsked(1, None, TOKEN, liveness), 0.0)
+    return core
+
+
+def detached():
+    core = opened()
+    core.feed(LinkLost(1, "lost"), 0.0)
+    return core
+
+
+def kinds(effects):
+    return [type(one) for one in effects]
+
+
+def test_the_first_open_grants_a_fresh_token():
+    step, granted = NodeSessionCore("k", R).feed(OpenAsked(1, None, TOKEN), 0.0)
+
+    assert (step.old, step.new) == (None, "open")
+    assert granted == Granted(1, TOKEN, ())
+
+
+def test_the_token_itself_is_not_kept():
+    core = opened()
+
+    kept = [getattr(core, name) for name in NodeSessionCore.__slots__]
+    assert TOKEN not in kept
+    assert TOKEN.encode() not in kept
+
+
+@pytest.mark.parametrize("token", [None, "", "u" * 64])
+@pytest.mark.parametrize("make", [opened, detached])
+def test_without_the_token_nobody_gets_the_session(make, token):
+    core = make()
+
+    assert [one.code for one in core.feed(OpenAsked(2, token, "f"), 1.0)] == [409]
+    assert [one.code for one in core.feed(ReopenAsked(2, token), 1.0)] == [401]
+    assert kinds(core.feed(ReopenAsked(2, token), 1.0)) == [Refused]
+
+
+def test_a_newer_link_cuts_the_older_before_it_is_granted():
+    core = opened()
+
+    assert kinds(core.feed(ReopenAsked(2, TOKEN), 1.0)) == [LinkCut, Step, Step, Granted]
+    assert core.feed(LinkLost(1, "the older one"), 2.0) == []
+    assert core.feed(CloseAsked(1), 2.0) == []
+    assert core.link == 2
+
+
+def test_what_waited_is_handed_over_once_and_in_order():
+    core = detached()
+    parcels = [parcel(n) for n in range(1, 4)]
+    assert [core.feed(Wait(one), 1.0) for one in parcels] == [[Queued(p.message)] for p in parcels]
+
+    granted = core.feed(ReopenAsked(2, TOKEN), 2.0)[-1]
+
+    assert granted.waiting == tuple(parcels)
+    core.feed(LinkLost(2, "lost"), 3.0)
+    assert core.feed(ReopenAsked(3, TOKEN), 4.0)[-1].waiting == ()
+
+
+def test_the_queue_is_bounded_by_count():
+    core = detached()
+    for n in range(SESSION_QUEUE):
+        core.feed(Wait(parcel(n + 1)), 1.0)
+
+    assert kinds(core.feed(Wait(parcel()), 1.0)) == [Overflowed]
+
+
+def test_the_queue_is_bounded_by_bytes():
+    core = detached()
+    core.feed(Wait(parcel(1, OUTBOX_BYTES)), 1.0)
+
+    assert kinds(core.feed(Wait(parcel(2, 1)), 1.0)) == [Overflowed]
+
+
+def test_expiry_ends_it_and_tells_what_was_not_delivered():
+    core = detached()
+    core.feed(Wait(parcel(7)), 1.0)
+    assert core.deadline() == SESSION_IDLE
+    assert core.feed(Tick(), SESSION_IDLE - 1) == []
+
+    step, ended = core.feed(Tick(), SESSION_IDLE)
+
+    assert (step.old, step.new) == ("detached", "expired")
+    assert [one.id for one in ended.undelivered] == [7]
+
+
+def test_silence_is_asked_about_and_then_taken_for_a_loss():
+    core = opened()
+    assert kinds(core.feed(Tick(), PING_PERIOD)) == [PingDue]
+    assert core.deadline() == PING_PERIOD + PONG_TIMEOUT
+
+    assert kinds(core.feed(Tick(), PING_PERIOD + PONG_TIMEOUT)) == [LinkCut, Step]
+
+
+def test_any_sign_of_life_answers_a_ping():
+    core = opened()
+    core.feed(Tick(), PING_PERIOD)
+    core.heard(PING_PERIOD + 1)
+
+    assert core.feed(Tick(), PING_PERIOD + PONG_TIMEOUT) == []
+    assert core.deadline() == 2 * PING_PERIOD + 1
+
+
+def test_a_link_that_looks_after_itself_is_not_pinged():
+    assert opened(Liveness.BY_LINK).deadline() == float("inf")
+
+
+@pytest.mark.parametrize("happened", [CloseAsked(1), NodeLeaves()])
+def test_a_goodbye_ends_it_before_the_link_is_let_go(happened):
+    core = opened()
+
+    assert kinds(core.feed(happened, 1.0)) == [Step, Ended, LinkDone]
+    assert core.state == "closed"
+
+
+def test_the_node_leaves_a_detached_session_too():
+    assert Ended in kinds(detached().feed(NodeLeaves(), 1.0))
+
+
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 100)), max_size=30))
+def test_alarms_never_forget_the_earliest_time_of_a_key(wishes):
+    alarms = Alarms()
+    earliest = {}
+    for key, when in wishes:
+        alarms.set(key, when)
+        earliest[key] = min(when, earliest.get(key, when))
+
+    assert alarms.deadline() == min(earliest.values(), default=float("inf"))
+    assert sorted(alarms.due(100)) == sorted(earliest)
+    assert alarms.due(100) == []
+
+
+def test_an_alarm_can_be_taken_back():
+    alarms = Alarms()
+    alarms.set("a", 1.0)
+    alarms.set("a", float("inf"))
+
+    assert alarms.deadline() == float("inf")

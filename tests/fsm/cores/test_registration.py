@@ -1,0 +1,200 @@
+"""The records of a domain registry against a model of them (I-G1..I-G5)."""
+
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from fsm.cores.registration import RegistrationCore
+from fsm.cores.registration_terms import (
+    Answered,
+    Create,
+    Find,
+    Forget,
+    Keep,
+    Leave,
+    Read,
+    Row,
+    StatusChanged,
+    Tick,
+    Touch,
+)
+from fsm.cores.record_index import By, Search, search_of
+from fsm.engine import Step
+from fsm.machines.registration import State
+from specs.limits import REGISTRATION_EXPIRES, REGISTRATION_GRAVE
+
+URLS = st.sampled_from(["hyperty://a.ex/1", "hyperty://a.ex/2"])
+RUNTIMES = st.sampled_from(["r1", "r2"])
+HB = "hyperty://a.ex/hb"
+
+
+def code(effects):
+    return next(one.code for one in effects if isinstance(one, Answered))
+
+
+def created(core, url=HB, by="r1", now=0.0, **more):
+    return core.feed(Create(url, by, by, {"url": url, "runtime": by, **more}), now)
+
+
+class Registry(RuleBasedStateMachine):
+    """Status and time of death of each record, kept the simplest way; and what is on disk."""
+
+    def __init__(self):
+        super().__init__()
+        self.core = RegistrationCore()
+        self.now = 0.0
+        self.model = {}
+        self.disk = {}
+        self.told = {}
+
+    def feed(self, happened):
+        effects = self.core.feed(happened, self.now)
+        for effect in effects:
+            match effect:
+                case Keep(row):
+                    self.disk[row.url] = row
+                case Forget(url):
+                    del self.disk[url]
+                case StatusChanged(url, status):
+                    assert self.told.get(url) != status
+                    self.told[url] = status
+        return effects
+
+    def live(self, url, owner):
+        self.model[url] = (owner, "live", self.now + REGISTRATION_EXPIRES)
+
+    def away(self, url):
+        owner, status, _ = self.model[url]
+        if status == "live":
+            self.model[url] = (owner, "disconnected", self.now + REGISTRATION_GRAVE)
+
+    @rule(url=URLS, by=RUNTIMES)
+    def create(self, url, by):
+        allowed = self.model.get(url, (by,))[0] == by
+        assert code(created_by(self, url, by)) == (200 if allowed else 403)
+        if allowed:
+            self.live(url, by)
+
+    @rule(url=URLS, by=RUNTIMES)
+    def keep_alive(self, url, by):
+        expected = 404 if url not in self.model else 200 if self.model[url][0] == by else 403
+        assert code(self.feed(Touch(url, by, {}))) == expected
+        if expected == 200:
+            self.live(url, by)
+
+    @rule(url=URLS, by=RUNTIMES)
+    def unregister(self, url, by):
+        expected = 404 if url not in self.model else 200 if self.model[url][0] == by else 403
+        assert code(self.feed(Touch(url, by, {"status": "disconnected"}))) == expected
+        if expected == 200:
+            owner, status, _ = self.model[url]
+            self.model[url] = (owner, "disconnected", self.now + REGISTRATION_GRAVE)
+            assert status in {"live", "disconnected"}
+
+    @rule(runtime=RUNTIMES)
+    def leave(self, runtime):
+        self.feed(Leave(runtime, "session over"))
+        for url in [url for url, (owner, *_) in self.model.items() if owner == runtime]:
+            self.away(url)
+
+    @rule(seconds=st.sampled_from([1.0, 1800.0, REGISTRATION_EXPIRES, REGISTRATION_GRAVE]))
+    def time_passes(self, seconds):
+        until = self.now + seconds
+        while self.core.deadline() <= until:
+            self.now = max(self.now, self.core.deadline())
+            self.feed(Tick())
+            for url in [u for u, (_, _, due) in self.model.items() if due <= self.now]:
+                if self.model[url][1] == "live":
+                    self.away(url)
+                else:
+                    del self.model[url]
+                    self.told.pop(url, None)
+        self.now = until
+
+    @invariant()
+    def reads_tell_the_status(self):
+        for url in ("hyperty://a.ex/1", "hyperty://a.ex/2"):
+            status = self.model.get(url, (None, None))[1]
+            expected = {"live": 200, "disconnected": 408, None: 404}[status]
+            assert code(self.core.feed(Read(url), self.now)) == expected
+
+    @invariant()
+    def the_disk_holds_what_is_true(self):
+        assert {url: row.status.value for url, row in self.disk.items()} == {
+            url: status for url, (_, status, _) in self.model.items()
+        }
+
+    @invariant()
+    def a_restart_changes_nothing(self):
+        again = RegistrationCore(self.disk.values())
+        assert len(again) == len(self.core)
+        for url in self.disk:
+            assert again.row(url) == self.core.row(url)
+
+
+def created_by(machine, url, by):
+    return machine.feed(Create(url, by, by, {"url": url, "runtime": by}))
+
+
+TestRegistry = Registry.TestCase
+
+
+def test_a_record_may_come_before_it_is_live_and_is_unseen_till_then():
+    core = RegistrationCore()
+    created(core, status="created")
+    assert code(core.feed(Read(HB), 0.0)) == 404
+    assert code(core.feed(Touch(HB, "r1", {"status": "disconnected"}), 0.0)) == 400
+
+    effects = core.feed(Touch(HB, "r1", {"status": "live"}), 0.0)
+
+    assert [one.new for one in effects if isinstance(one, Step)] == ["live"]
+    assert code(core.feed(Read(HB), 0.0)) == 200
+
+
+def test_url_and_runtime_of_a_record_do_not_change():
+    core = RegistrationCore()
+    created(core)
+
+    assert code(core.feed(Touch(HB, "r1", {"runtime": "r2"}), 0.0)) == 400
+    assert code(core.feed(Touch(HB, "r1", {"status": "dead"}), 0.0)) == 400
+
+
+def test_a_record_of_another_process_is_told_from_its_beginning():
+    row = Row(HB, "r1", State.DISCONNECTED, 0.0, {"url": HB, "runtime": "r1"})
+    core = RegistrationCore([row])
+
+    effects = core.feed(Touch(HB, "r1", {}), 1.0)
+
+    steps = [(one.old, one.new) for one in effects if isinstance(one, Step)]
+    assert steps == [(None, "live"), ("live", "disconnected"), ("disconnected", "live")]
+
+
+def test_a_record_made_again_after_its_death_is_another_entity():
+    core = RegistrationCore()
+    created(core)
+    core.feed(Leave("r1", "gone"), 0.0)
+    core.feed(Tick(), REGISTRATION_GRAVE)
+
+    (step, *_) = created(core, now=REGISTRATION_GRAVE)
+
+    assert (step.key, step.old, step.new) == (f"{HB}|2", None, "live")
+
+
+def test_a_search_with_live_and_lost_records_tells_the_live_ones():
+    core = RegistrationCore()
+    created(core, user="user://idp.ex/bob")
+    created(core, "hyperty://a.ex/other", user="user://idp.ex/bob")
+    core.feed(Touch(HB, "r1", {"status": "disconnected"}), 0.0)
+
+    (answer,) = core.feed(Find(Search(By.USER, "user://idp.ex/bob")), 0.0)
+
+    assert answer.code == 200
+    assert [one["url"] for one in answer.value] == ["hyperty://a.ex/other"]
+
+
+def test_what_a_read_asks_for_is_told_by_its_form():
+    assert search_of(HB, None) is None
+    assert search_of("user://idp.ex/bob", None) == Search(By.USER, "user://idp.ex/bob")
+    assert search_of("/comm/guid/user-guid://g", None) == Search(
+        By.GUID, "user-guid://g", scheme="comm"
+    )
+    assert search_of("/comm/odd/x", None) is None
