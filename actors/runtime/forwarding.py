@@ -96,8 +96,8 @@ class Forwarding:
             return
         if message.is_request:
             # A stub that asks for itself is answered here, not over its own link.
-            asker = Origin.LOCAL if is_below(message.from_, self._runtime) else origin
-            self._open.open(message, Waiter(by, asker, submitted.reply), now)
+            is_ours = origin is Origin.LOCAL or is_below(message.from_, self._runtime)
+            self._open.open(message, Waiter(is_ours, submitted.reply), now)
         self._forward(message, now)
 
     def _deny(self, submitted: Submitted, refusal: Refusal) -> None:
