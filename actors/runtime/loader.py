@@ -61,7 +61,8 @@ class Load:
         url: Minted by the registry, never used before (STB-15).
         descriptor: Catalogue address.
         config: The deployer's part; the descriptor's comes first (STB-13).
-        done: Told why it failed, or None, as soon as it is known.
+        done: Told why it failed, or None; the registry is not told of success then:
+            it did not ask.
     """
 
     url: str
@@ -184,7 +185,8 @@ class Loader(Actor[LoaderMessage]):
         if why is None:
             self._tools.hops.step(entity.step(Trigger.LOADED))
             self._deployed.add(load.url)
-            await registry.tell(Deployed(load.url))
+            if load.done is None:
+                await registry.tell(Deployed(load.url))
         else:
             self._tools.hops.step(entity.step(Trigger.LOAD_FAILED, why))
             await self._remove(load.url, registry)
