@@ -1,0 +1,68 @@
+"""The project keeps its own word: sizes, documents, examples."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PACKAGES = ("actors", "fsm", "spark", "specs", "transports")
+SOURCES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+MAX_LINES = 300
+
+_CODE = re.compile(r"`([^`\n]+)`")
+_FILE = re.compile(r"[\w./-]+\.(?:py|md|toml|svg|sqlite)")
+_WALK_ROW = re.compile(r"^\|[^|]*\|[^|]*\| `(?P<file>[\w/.]+\.py)` \| `(?P<name>[\w.]+)`", re.M)
+
+
+def names_defined(path: Path) -> set[str]:
+    """Every class, function, method and module constant, methods as `Class.method`."""
+    names: set[str] = set()
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.ClassDef):
+            names.add(node.name)
+            names |= {f"{node.name}.{item.name}" for item in node.body if hasattr(item, "name")}
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            names.add(node.name)
+        elif isinstance(node, ast.Assign):
+            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            names.add(node.target.id)
+    return names
+
+
+def walk_rows() -> list[tuple[str, str]]:
+    text = (ROOT / "docs" / "architecture.md").read_text()
+    return [(row["file"], row["name"]) for row in _WALK_ROW.finditer(text)]
+
+
+def files_mentioned(document: Path) -> set[str]:
+    words = _CODE.findall(document.read_text())
+    return {word for word in words if "/" in word and _FILE.fullmatch(word)}
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
+def test_no_file_is_longer_than_a_newcomer_reads(path):
+    assert len(path.read_text().splitlines()) <= MAX_LINES
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: p.name)
+def test_every_file_a_document_names_exists(document):
+    missing = {name for name in files_mentioned(document) if not (ROOT / name).exists()}
+    assert not missing
+
+
+def test_the_architecture_page_walks_through_named_places():
+    assert len(walk_rows()) >= 20
+
+
+@pytest.mark.parametrize(("file", "name"), walk_rows(), ids=lambda part: part)
+def test_every_place_of_the_walks_exists(file, name):
+    assert name in names_defined(ROOT / file)
+
+
+def test_a_name_that_does_not_exist_would_be_found():
+    assert "Message.body_of_nobody" not in names_defined(ROOT / "specs" / "message.py")
+    assert "Message.is_event" in names_defined(ROOT / "specs" / "message.py")
