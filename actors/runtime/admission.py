@@ -16,6 +16,8 @@ from specs.reply_code import Code, DropReason
 __all__ = ["Admission", "Refusal"]
 
 _STATUS = "status"
+_CHANGES = "changes"
+_CHILDREN = "/children/"
 
 
 @final
@@ -68,7 +70,7 @@ class Admission:
 
     def refusal(self, message: Message, by: str) -> Refusal | None:
         """Say why a message may not pass; None: it may (MN-03's order, in a runtime)."""
-        if not self._owns(message.from_, by):
+        if not (self._owns(message.from_, by) or self._is_shared_answer(message, by)):
             why = f"{message.from_} is not an address of {by}"
             return Refusal(DropReason.UNKNOWN_SOURCE, why, Code.UNAUTHENTICATED)
         if last_segment(message.to) == _STATUS and message.to != status_of(message.from_):
@@ -99,6 +101,12 @@ class Admission:
         if from_ in granted or any(is_below(from_, address) for address in granted):
             return True
         return self._origins[owner] is not Origin.LOCAL and not self._is_local(from_)
+
+    def _is_shared_answer(self, message: Message, by: str) -> bool:
+        """Say whether it answers from an address that many listen to (C-81)."""
+        if not message.is_response or self.origin(by) in {None, Origin.LOCAL}:
+            return False
+        return last_segment(message.from_) == _CHANGES or _CHILDREN in message.from_
 
     def _owner(self, by: str) -> str | None:
         if by in self._origins:

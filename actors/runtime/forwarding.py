@@ -98,7 +98,7 @@ class Forwarding:
             # A stub that asks for itself is answered here, not over its own link.
             is_ours = origin is Origin.LOCAL or is_below(message.from_, self._runtime)
             self._open.open(message, Waiter(is_ours, submitted.reply), now)
-        self._forward(message, now)
+        self._forward(message, origin, now)
 
     def _deny(self, submitted: Submitted, refusal: Refusal) -> None:
         message = submitted.message
@@ -184,10 +184,13 @@ class Forwarding:
 
     # ---- out
 
-    def _forward(self, message: Message, now: float) -> None:
+    def _forward(self, message: Message, origin: Origin, now: float) -> None:
         if self.routing.find(message.to):
             if not self._deliver(message, message.to):
                 self.refuse(message, Code.TOO_LARGE, "the receiver's mailbox is full", now)
+        elif origin is not Origin.LOCAL and not is_below(message.from_, self._runtime):
+            # What came from outside goes nowhere else: a runtime is no relay.
+            self.refuse(message, Code.NOT_FOUND, "target not found", now)
         elif is_below(message.to, self._runtime):
             self.refuse(message, Code.NOT_FOUND, "target not found", now)
         else:
