@@ -1,0 +1,176 @@
+"""A whole domain in one process: node and runtimes over a network in memory."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import count
+from typing import final
+
+import attrs
+import trio
+from typing_extensions import override
+
+from actors.kit.tracer import MemoryTracer
+from actors.node.app import Node, open_node
+from actors.node.config import NodeConfig
+from actors.runtime.app import open_runtime
+from actors.runtime.config import RuntimeConfig
+from actors.runtime.hyperty import Hyperty
+from actors.runtime.policy import PERMIT_ALL, Policy
+from actors.runtime.runtime import Runtime
+from fsm.replay import Judgement, judge
+from fsm.trace_line import read_record
+from specs.jsonvalue import Json
+from specs.message import Message, MessageType
+from specs.trace import Fact, Kind, Op
+from tests.support.trace_files import records, whole
+from transports.link import Kind as Carrier
+from transports.memory import MemoryNetwork
+
+DOMAIN = "a.example"
+
+
+@final
+class Echo(Hyperty):
+    """Answers a request with its own value, and remembers every value.
+
+    Attributes:
+        heard: The values, in the order they came.
+    """
+
+    def __init__(self) -> None:
+        self.heard: list[Json] = []
+
+    @override
+    async def on_request(self, message: Message) -> Json:
+        value = message.body.get("value")
+        self.heard.append(value)
+        return value
+
+
+@final
+@attrs.frozen
+class Member:
+    """One runtime of the domain, with one hyperty.
+
+    Attributes:
+        hyperty: The hyperty, to look into and to send from.
+        address: Its address.
+    """
+
+    runtime: Runtime
+    tracer: MemoryTracer
+    hyperty: Echo
+    address: str
+
+    def steps(self, machine: str = "p2p_connection") -> list[tuple[str, str]]:
+        """The steps of a machine: role or key, and the state entered."""
+        return [
+            (_short(fact.key or ""), fact.new or "")
+            for fact in self.tracer.facts
+            if fact.k is Kind.STATE and fact.op is Op.STEP and fact.machine == machine
+        ]
+
+    def facts(self, op: Op, kind: Kind = Kind.MSG) -> list[Fact]:
+        return [fact for fact in self.tracer.facts if fact.k is kind and fact.op is op]
+
+    async def status(self, other: "Member") -> str | None:
+        """What the registry's table says of the link to another runtime."""
+        for entry in await self.runtime.links():
+            if entry.remote == other.runtime.url:
+                return entry.status.value
+        return None
+
+    async def wait_for(self, status: str | None, other: "Member") -> None:
+        """Wait, at most a minute of virtual time, until the table says so."""
+        with trio.fail_after(60):
+            while await self.status(other) != status:
+                await trio.sleep(0.05)
+
+    async def ask(self, other: "Member", value: Json) -> Message:
+        return await self.hyperty.request(other.address, value)
+
+    async def post(self, other: "Member", value: Json) -> None:
+        """Send a request without waiting for its answer."""
+        port, url = self.hyperty._port, self.address
+        number = self.hyperty._ids.next(url)
+        message = Message(number, MessageType.CREATE, url, other.address, {"value": value})
+        await port.post(message)
+
+
+def _short(key: str) -> str:
+    parts = key.split("|")
+    return parts[2] if len(parts) == 4 else key
+
+
+@final
+@attrs.frozen
+class Domain:
+    """A domain that runs."""
+
+    node: Node
+    network: MemoryNetwork
+    members: Mapping[str, Member]
+    node_tracer: MemoryTracer
+
+    def __getitem__(self, name: str) -> Member:
+        return self.members[name]
+
+    def cut_links(self, carrier: Carrier) -> None:
+        """Break all P2P links of a kind, abruptly."""
+        for wire in self.network.open_wires(carrier):
+            wire.cut()
+
+
+@final
+@attrs.frozen
+class Wishes:
+    """How the domain is to be."""
+
+    kinds: tuple[Carrier, ...] = (Carrier.TCP,)
+    policies: Mapping[str, Policy] = attrs.field(factory=dict)
+
+
+@asynccontextmanager
+async def open_domain(*names: str, wishes: Wishes | None = None) -> AsyncIterator[Domain]:
+    """Run a domain with these runtimes, each with an `Echo`."""
+    wanted, network, tracer = wishes or Wishes(), MemoryNetwork(), MemoryTracer()
+    async with AsyncExitStack() as stack:
+        config = NodeConfig(domain=DOMAIN, entropy=_entropy(0))
+        node = await stack.enter_async_context(open_node(config, network, tracer))
+        members = {
+            name: await _join(stack, node, network, (name, number, wanted))
+            for number, name in enumerate(names, start=1)
+        }
+        yield Domain(node, network, members, tracer)
+
+
+async def _join(
+    stack: AsyncExitStack, node: Node, network: MemoryNetwork, who: tuple[str, int, Wishes]
+) -> Member:
+    name, number, wishes = who
+    config = RuntimeConfig(
+        domain=DOMAIN,
+        name=name,
+        node=node.url,
+        kinds=wishes.kinds,
+        policy=wishes.policies.get(name, PERMIT_ALL),
+        entropy=_entropy(number),
+    )
+    tracer, hyperty = MemoryTracer(), Echo()
+    runtime = await stack.enter_async_context(open_runtime(config, network, tracer))
+    address = await runtime.deploy(name, lambda: hyperty)
+    return Member(runtime, tracer, hyperty, address)
+
+
+def _entropy(seed: int):
+    numbers = count(1)
+
+    def some(size: int) -> bytes:
+        return (seed * 10**6 + next(numbers)).to_bytes(size, "big")
+
+    return some
+
+
+def judged(member: Member) -> Judgement:
+    """What the reference judge says of a runtime that has ended."""
+    return judge(read_record(line) for line in records(whole(member.tracer.facts)))
