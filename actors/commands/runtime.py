@@ -34,7 +34,6 @@ __all__ = ["command"]
 @click.option("--node", required=True, metavar="URL", help="The domain's message node.")
 @click.option(
     "--hyperty",
-    "hyperties",
     metavar="NAME=module:Class",
     multiple=True,
     callback=check_hyperties,
@@ -56,7 +55,7 @@ def command(  # noqa: PLR0913 - one for each option
     domain: str,
     name: str,
     node: str,
-    hyperties: dict[str, str],
+    hyperty: dict[str, str],
     p2p: tuple[Kind, ...],
     trace: Path | None,
     log: str,
@@ -66,7 +65,7 @@ def command(  # noqa: PLR0913 - one for each option
     Prints one line of JSON when it is ready, with the addresses of its hyperties.
     """
     configure_log(Level(log))
-    classes = {name: load_hyperty(where) for name, where in hyperties.items()}
+    classes = {name: load_hyperty(where) for name, where in hyperty.items()}
     config = RuntimeConfig(
         domain=domain, name=name, node=node, kinds=p2p, ids=IdSource(time.time_ns() // 1000)
     )

@@ -1,0 +1,93 @@
+"""`python -m actors runtime` and `request`, as processes that talk to a real node."""
+
+import os
+import socket
+
+import orjson
+import pytest
+import trio
+
+from actors.commands.exit_code import ExitCode
+from tests.support.command import call, serving
+
+NODE = ("node", "--domain", "a.example")
+ECHO = "echo=actors.hyperties:Echo"
+
+
+@pytest.fixture
+def nobody():
+    """The URL of a node that is not there."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    return f"ws://127.0.0.1:{port}/link"
+
+
+def runtime(node, *more):
+    return ("runtime", "--domain", "a.example", "--name", "ra", "--node", node, *more)
+
+
+def request(node, to, value="1"):
+    return ("request", "--domain", "a.example", "--node", node, to, value)
+
+
+async def test_a_question_goes_through_node_and_runtime_and_back():
+    async with (
+        serving(*NODE) as node,
+        serving(*runtime(node.url, "--hyperty", ECHO, "--p2p", "none")) as echo,
+    ):
+        assert echo.url == "hyperty-runtime://a.example/ra"
+        ended = await call(*request(node.url, echo.ready["hyperties"]["echo"], '{"a": [1]}'))
+    assert ended.status == ExitCode.OK
+    answer = orjson.loads(ended.out[0])
+    assert (answer["schema"], answer["code"], answer["value"]) == (
+        "protofly.answer/1",
+        200,
+        {"a": [1]},
+    )
+
+
+async def test_a_runtime_ends_orderly_when_told():
+    async with serving(*NODE) as node, serving(*runtime(node.url, "--hyperty", ECHO)) as echo:
+        with trio.fail_after(5):
+            assert await echo.stop() == ExitCode.OK
+
+
+async def test_a_question_to_nobody_is_answered_404():
+    async with serving(*NODE) as node:
+        ended = await call(*request(node.url, "hyperty://a.example/nobody"))
+    assert ended.status == ExitCode.FAILED
+    assert orjson.loads(ended.out[0])["code"] == 404
+    assert len(ended.err) == 1
+
+
+@pytest.mark.parametrize("command", [runtime, lambda url: request(url, "hyperty://a.example/1")])
+async def test_a_node_that_is_not_there_is_told_within_5_seconds(command, nobody):
+    with trio.fail_after(5):
+        ended = await call(*command(nobody))
+    assert ended.status == ExitCode.CANNOT_CONNECT
+    assert len(ended.err) == 1
+    assert nobody.split("/")[2] in ended.err[0]
+    assert "--node" in ended.err[0]
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1/link", "nonsense", "ws://127.0.0.1:0/link"])
+async def test_a_url_that_leads_to_no_node_is_told(url):
+    ended = await call(*runtime(url))
+    assert ended.status == ExitCode.CANNOT_CONNECT
+    assert len(ended.err) == 1
+
+
+@pytest.mark.parametrize("where", ["no.such.module:Echo", "actors.hyperties:Nobody", "os:path"])
+async def test_a_hyperty_that_is_not_there_is_told(where):
+    ended = await call(*runtime("ws://127.0.0.1:1/link", "--hyperty", f"x={where}"))
+    assert ended.status == ExitCode.CONFIGURATION
+    assert len(ended.err) == 1
+    assert "--hyperty" in ended.err[0]
+
+
+async def test_several_hyperties_may_be_named_in_the_environment():
+    async with serving(*NODE) as node:
+        named = f"{ECHO} two=actors.hyperties:Counter"
+        env = {**os.environ, "PROTOFLY_RUNTIME_HYPERTY": named}
+        async with serving(*runtime(node.url, "--p2p", "none"), env=env) as both:
+            assert set(both.ready["hyperties"]) == {"echo", "two"}
