@@ -57,16 +57,19 @@ class SystemNetwork(Network):
     @override
     async def dial(self, kind: Kind, address: str, subprotocol: str | None = PROTOFLY_V1) -> Link:
         with trio.move_on_after(DIAL_TIMEOUT):
-            match kind:
-                case Kind.WEBSOCKET:
-                    return await self._dial_websocket(address, subprotocol)
-                case Kind.TCP:
-                    return self._wrap(kind, await dial_tcp(address))
-                case Kind.UNIX:
-                    return self._wrap(kind, await dial_unix(address))
-                case _:
-                    assert_never(kind)
+            return await self._open(kind, address, subprotocol)
         raise DialError(address, f"no answer within {DIAL_TIMEOUT:g} s")
+
+    async def _open(self, kind: Kind, address: str, subprotocol: str | None) -> Link:
+        match kind:
+            case Kind.WEBSOCKET:
+                return await self._dial_websocket(address, subprotocol)
+            case Kind.TCP:
+                return self._wrap(kind, await dial_tcp(address))
+            case Kind.UNIX:
+                return self._wrap(kind, await dial_unix(address))
+            case _:
+                assert_never(kind)
 
     def _wrap(self, kind: Kind, stream: trio.SocketStream) -> Link:
         return StreamLink((kind, self.name(kind, "out"), Upgrade()), stream)

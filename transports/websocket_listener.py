@@ -49,8 +49,15 @@ class _Porter:
     name: Callable[[], str]
     ready: "trio.MemorySendChannel[Link]"
 
-    async def serve(self, listener: trio.SocketListener, nursery: trio.Nursery) -> None:
+    async def serve(
+        self,
+        listener: trio.SocketListener,
+        nursery: trio.Nursery,
+        *,
+        task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
+    ) -> None:
         """Greet whoever connects; above the limit nobody."""
+        task_status.started()
         while True:
             stream = await next_stream(listener)
             if len(nursery.child_tasks) > PENDING_HANDSHAKES:
@@ -140,7 +147,7 @@ async def open_websocket_listener(
     porter = _Porter(doors, name, send)
     try:
         async with open_background() as nursery:
-            nursery.start_soon(porter.serve, listener, nursery)
+            await nursery.start(porter.serve, listener, nursery)
             yield _WebSocketListener(address, receive)
     finally:
         send.close()

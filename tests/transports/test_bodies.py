@@ -28,6 +28,13 @@ ALICE = "hyperty://a.example/alice"
 KINDS = [kind for kind in vars(body).values() if isinstance(kind, type) and attrs.has(kind)]
 WORDS = ["open", "live", "unix", "offer", "add"]
 
+PRIMITIVES = {
+    int: st.integers(1, 200),
+    float: st.floats(1, 3600),
+    bool: st.booleans(),
+    types.NoneType: st.none(),
+}
+
 plain_json = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.sampled_from([ALICE, "x", ""]),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner),
@@ -68,14 +75,7 @@ def values_of(field, kind) -> st.SearchStrategy:
         return st.dictionaries(st.sampled_from("abc"), plain_json, max_size=3)
     if isinstance(kind, types.UnionType):
         return st.one_of([values_of(field, one) for one in get_args(kind)])
-    if kind is str:
-        return text_for(field)
-    return {
-        int: st.integers(1, 200),
-        float: st.floats(1, 3600),
-        bool: st.booleans(),
-        types.NoneType: st.none(),
-    }[kind]
+    return text_for(field) if kind is str else PRIMITIVES[kind]
 
 
 def bodies_of(kind) -> st.SearchStrategy:

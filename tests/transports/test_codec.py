@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specs.dialect import PLAIN, Dialect
+from specs.dialect import PLAIN, Dialect, emit
 from specs.errors import BadMessageError
 from specs.limits import (
     FRAME_MESSAGES,
@@ -52,6 +52,10 @@ def test_a_message_is_one_line_with_its_fields_in_order():
         b'{"id":1,"type":"delete","from":"hyperty://a.example/alice",'
         b'"to":"hyperty://a.example/bob","body":{"b":"\\n","a":1}}'
     )
+
+
+def test_normal_form_is_what_the_dialect_module_calls_plain():
+    assert orjson.loads(encode(ASK)) == orjson.loads(orjson.dumps(emit(ASK)))
 
 
 def test_what_is_written_is_read_again():
