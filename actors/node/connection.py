@@ -79,6 +79,7 @@ class Connection(Actor[Nudge]):
 
     @override
     async def stop(self) -> None:
+        self._outbox.is_leaving = True
         self._outbox.close()
         try:
             await self._bus.tell(Gone(self._number, self._link.name, self._why))

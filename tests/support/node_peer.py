@@ -29,8 +29,9 @@ SESSION, SM, ALLOCATION = f"{MN}/session", f"{MN}/sm", f"{MN}/address-allocation
 class Peer:
     """One runtime's end of a link to a node."""
 
-    def __init__(self, link: Link, runtime: str) -> None:
+    def __init__(self, link: Link, runtime: str, domain: str = DOMAIN) -> None:
         self.link = link
+        self.node = f"domain://msg-node.{domain}"
         self.runtime = runtime
         self.stub = f"{runtime}/protostub/1"
         self.token = ""
@@ -78,7 +79,9 @@ class Peer:
                 kept.append(message)
 
     async def control(self, method: str, **params: object) -> Message:
-        return await self.ask("execute", self.stub, SESSION, method=method, params=params)
+        return await self.ask(
+            "execute", self.stub, f"{self.node}/session", method=method, params=params
+        )
 
     async def open(self) -> "Peer":
         answer = await self.control("open", runtimeURL=self.runtime)
@@ -88,7 +91,7 @@ class Peer:
 
     async def allocate(self, scheme: str = "hyperty", number: int = 1) -> list[str]:
         answer = await self.ask(
-            "create", f"{self.runtime}/address-allocation", ALLOCATION,
+            "create", f"{self.runtime}/address-allocation", f"{self.node}/address-allocation",
             scheme=scheme, value={"number": number},
         )  # fmt: skip
         assert answer.code == 200, answer.body
@@ -108,13 +111,15 @@ class World:
         self.node = node
         self.network = network
         self.tracer = tracer
+        self.links: list[Link] = []
 
     async def link(self) -> Link:
-        return await self.network.dial(Kind.WEBSOCKET, self.node.url)
+        self.links.append(await self.network.dial(Kind.WEBSOCKET, self.node.url))
+        return self.links[-1]
 
     async def stranger(self, runtime: str = RA) -> Peer:
         """Connect without a session."""
-        return Peer(await self.link(), runtime)
+        return Peer(await self.link(), runtime, self.node.domain)
 
     async def peer(self, runtime: str = RA) -> Peer:
         """Connect and open a session."""
@@ -147,5 +152,9 @@ def plain(message: Message) -> JsonObject:
 async def open_world(network: Network | None = None, **config: object) -> AsyncIterator[World]:
     tracer = MemoryTracer()
     network = network or MemoryNetwork()
-    async with open_node(NodeConfig(domain=DOMAIN, **config), network, tracer) as node:
-        yield World(node, network, tracer)
+    config.setdefault("domain", DOMAIN)
+    async with open_node(NodeConfig(**config), network, tracer) as node:
+        world = World(node, network, tracer)
+        yield world
+    for link in world.links:
+        await link.aclose()

@@ -6,15 +6,15 @@ import sys
 
 import pytest
 
+from actors.kit.trace import NULL_TRACER
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.node.errors import RegistryFileError
 from actors.node.record_file import SqliteRecords
-from actors.kit.trace import NULL_TRACER
 from fsm.cores.registration_terms import Forget, Keep, Row
 from fsm.machines.registration import State
 from tests.actors.node.test_registry import read, registered, update
-from tests.support.node_peer import RA, RB, DOMAIN, open_world
+from tests.support.node_peer import DOMAIN, RA, RB, open_world
 from transports.memory import MemoryNetwork
 
 ROW = Row("hyperty://a.ex/hb", RB, State.LIVE, 12.5, {"url": "hyperty://a.ex/hb", "k": [1]})
@@ -49,11 +49,10 @@ async def test_rows_come_back_as_they_were(tmp_path):
     assert SqliteRecords(tmp_path / "r.sqlite").load() == [ROW]
 
 
-async def test_what_a_killed_process_acknowledged_is_there(tmp_path):
+def test_what_a_killed_process_acknowledged_is_there(tmp_path):
     path = tmp_path / "r.sqlite"
-    with subprocess.Popen(
-        [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE
-    ) as writer:
+    command = [sys.executable, "-c", WRITER, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as writer:  # noqa: S603 - our own
         acknowledged = [int(writer.stdout.readline()) for _ in range(50)]
         writer.kill()
         acknowledged += [int(line) for line in writer.stdout.read().split()]

@@ -40,9 +40,7 @@ async def test_what_is_registered_is_found_with_all_it_said(autojump_clock):
         answer = await read(ra, url)
 
         assert answer.code == 200
-        assert answer.body["value"] == record(
-            url, p2pHandler=f"{RB}/p2phandler/1", unheard_of=1
-        )
+        assert answer.body["value"] == record(url, p2pHandler=f"{RB}/p2phandler/1", unheard_of=1)
         assert answer.from_ == DR
 
 

@@ -35,13 +35,12 @@ async def test_a_session_is_opened_with_a_token_of_its_own(autojump_clock):
 
 async def test_leaving_closes_every_session(autojump_clock):
     async with open_world() as world:
-        ra = await world.peer(RA)
+        await world.peer(RA)
+
     assert world.steps("session") == [
         (f"{MN}|{RA}", "[*]", "open"),
         (f"{MN}|{RA}", "open", "closed"),
     ]
-    with pytest.raises(LinkBrokenError):
-        await ra.hear()
 
 
 async def test_nothing_is_done_for_a_link_without_a_session(autojump_clock):

@@ -105,7 +105,9 @@ class AllocationTable(RuleBasedStateMachine):
 
     @invariant()
     def nothing_is_allocated_twice(self):
-        assert all(told in (["allocated"], ["allocated", "released"]) for told in self.steps.values())
+        assert all(
+            told in (["allocated"], ["allocated", "released"]) for told in self.steps.values()
+        )
 
 
 TestAllocationTable = AllocationTable.TestCase

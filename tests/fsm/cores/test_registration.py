@@ -3,6 +3,7 @@
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from fsm.cores.record_index import By, Search, search_of
 from fsm.cores.registration import RegistrationCore
 from fsm.cores.registration_terms import (
     Answered,
@@ -17,7 +18,6 @@ from fsm.cores.registration_terms import (
     Tick,
     Touch,
 )
-from fsm.cores.record_index import By, Search, search_of
 from fsm.engine import Step
 from fsm.machines.registration import State
 from specs.limits import REGISTRATION_EXPIRES, REGISTRATION_GRAVE
