@@ -7,6 +7,7 @@ from pathlib import Path
 import attrs
 import trio
 
+from transports.errors import LinkError
 from transports.link import Kind, Link
 from transports.memory import MemoryNetwork
 from transports.network import Network
@@ -68,6 +69,17 @@ async def open_pair(place: Place) -> AsyncIterator[Pair]:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(dialler.aclose)
                 nursery.start_soon(acceptor.aclose)
+
+
+async def drain(link: Link) -> list[bytes]:
+    """Receive until the link ends, then close it; return what came."""
+    came: list[bytes] = []
+    try:
+        while True:
+            came.append(await link.receive())
+    except LinkError:
+        await link.aclose()
+        return came
 
 
 PLACES = [f"{family}-{kind}" for family in ("memory", "system") for kind in Kind]
