@@ -1,0 +1,296 @@
+"""A node stub's decisions (STB-03..09, STB-17, I-S1, I-S8..I-S10)."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fsm.cores import stub_events as ev
+from fsm.cores.effects import Dropped
+from fsm.cores.stub_client import StubClientCore
+from fsm.engine import Step
+from fsm.machines.stub_connection import State
+from specs.limits import (
+    GOODBYE_TIMEOUT,
+    OPEN_TIMEOUT,
+    OUTBOX_MESSAGES,
+    PING_PERIOD,
+    PONG_TIMEOUT,
+    RECONNECT_TRIES,
+    STUB_QUEUE,
+)
+from specs.reply_code import Code, DropReason
+from tests.support.wire import ask, event
+
+OPENED = ev.SessionAnswered(ev.Method.OPEN, 200, "token-1")
+REOPENED = ev.SessionAnswered(ev.Method.RE_OPEN, 200, "token-1")
+
+
+class Stub:
+    """A core with a clock that remembers every effect."""
+
+    def __init__(self):
+        self.core = StubClientCore("S", lambda: 0.0)
+        self.now = 0.0
+        self.effects = self.core.begin()
+
+    def feed(self, *inputs):
+        effects = [each for happened in inputs for each in self.core.feed(happened, self.now)]
+        self.effects += effects
+        return effects
+
+    def wait(self):
+        """Let the time pass until the next deadline."""
+        self.now = max(self.now, self.core.deadline())
+        return self.feed(ev.TimePassed())
+
+    def steps(self):
+        return [effect.new for effect in self.effects if isinstance(effect, Step)]
+
+
+def connecting():
+    stub = Stub()
+    stub.feed(ev.SendAsked(ask(1)), ev.Dialled())
+    return stub
+
+
+def live():
+    stub = connecting()
+    stub.feed(OPENED)
+    return stub
+
+
+def lost():
+    stub = live()
+    stub.feed(ev.Written(1), ev.LinkLost("cut"))
+    return stub
+
+
+def test_the_first_message_connects_and_goes_when_the_session_is_open():
+    stub = Stub()
+    assert stub.feed(ev.SendAsked(ask(1)))[-1] == ev.Dial()
+    assert stub.feed(ev.Dialled()) == [ev.Ask(ev.Method.OPEN)]
+    assert stub.feed(OPENED)[1:] == [ev.Released(ask(1)), ev.Write(ask(1))]
+    assert stub.steps() == ["created", "in-progress", "live"]
+
+
+def test_messages_that_wait_share_one_connect_and_keep_their_order():
+    stub = Stub()
+    stub.feed(*(ev.SendAsked(ask(n)) for n in (1, 2, 3)), ev.Dialled(), OPENED)
+    assert stub.effects.count(ev.Dial()) == 1
+    written = [e.message.id for e in stub.effects if isinstance(e, ev.Write)]
+    assert written == [1, 2, 3]
+
+
+def test_while_live_messages_go_at_once():
+    assert live().feed(ev.SendAsked(ask(2))) == [ev.Write(ask(2))]
+
+
+def test_a_lost_link_is_dialled_again_at_once_and_reopened_with_the_token():
+    stub = lost()
+    assert stub.wait() == [ev.Dial()]
+    assert stub.now == 0.0
+    assert stub.feed(ev.Dialled()) == [ev.Ask(ev.Method.RE_OPEN, "token-1")]
+    stub.feed(REOPENED)
+    assert stub.steps()[-2:] == ["disconnected", "live"]
+    assert stub.core.sessions == 1
+
+
+def test_what_the_link_did_not_send_waits_first_for_the_next():
+    stub = live()
+    stub.feed(ev.Written(1), ev.SendAsked(ask(2)), ev.LinkLost("cut"), ev.SendAsked(ask(3)))
+    stub.wait()
+    effects = stub.feed(ev.Dialled(), REOPENED)
+    assert [e.message.id for e in effects if isinstance(e, ev.Write)] == [2, 3]
+
+
+def test_pauses_between_attempts_grow():
+    stub, pauses = lost(), []
+    for _ in range(RECONNECT_TRIES + 1):
+        before = stub.now
+        stub.wait()
+        pauses.append(stub.now - before)
+        stub.feed(ev.DialFailed("nobody there"))
+    assert pauses == [0.0, 0.25, 0.5, 1.0, 2.0, 4.0]
+
+
+def test_when_the_tries_are_over_everything_that_waits_is_refused_once():
+    stub = lost()
+    stub.feed(ev.SendAsked(ask(2)), ev.SendAsked(event(3)))
+    for _ in range(RECONNECT_TRIES):
+        stub.wait()
+        stub.feed(ev.DialFailed("nobody there"))
+    assert [e.message for e in stub.effects if isinstance(e, ev.Refuse)] == [ask(2)]
+    assert Dropped(event(3), DropReason.SESSION_GONE) in stub.effects
+    assert stub.core.queued == 0
+
+
+def test_after_the_tries_a_later_message_tries_once_more():
+    stub = lost()
+    for _ in range(RECONNECT_TRIES):
+        stub.wait()
+        stub.feed(ev.DialFailed("nobody there"))
+    (refused,) = stub.feed(ev.SendAsked(ask(2)))
+    assert refused.code is Code.UNAVAILABLE
+    stub.now += 1.0
+    assert stub.feed(ev.SendAsked(ask(3)))[-1] == ev.Dial()
+
+
+def test_a_node_that_forgot_the_session_gets_a_new_one():
+    stub = lost()
+    stub.wait()
+    stub.feed(ev.Dialled())
+    assert stub.feed(ev.SessionAnswered(ev.Method.RE_OPEN, 410)) == [ev.Ask(ev.Method.OPEN)]
+    stub.feed(OPENED)
+    assert stub.core.sessions == 2
+    assert stub.steps()[-1] == "live"
+
+
+def test_the_first_connect_gives_up_in_time_and_answers_all_that_wait():
+    stub = Stub()
+    stub.feed(ev.SendAsked(ask(1)), ev.SendAsked(ask(2)))
+    stub.feed(ev.DialFailed("nobody there"))
+    while stub.core.state is not State.FAILED:
+        stub.wait()
+        stub.feed(ev.DialFailed("nobody there"))
+    refused = [e.message.id for e in stub.effects if isinstance(e, ev.Refuse)]
+    assert refused == [1, 2]
+    assert stub.now <= OPEN_TIMEOUT
+    assert stub.steps() == ["created", "in-progress", "failed"]
+
+
+def test_a_node_that_never_answers_the_open_fails_the_stub():
+    stub = connecting()
+    effects = stub.wait()
+    assert stub.now == OPEN_TIMEOUT
+    assert effects[0] == ev.HangUp()
+    assert stub.core.state is State.FAILED
+
+
+def test_a_refused_open_is_final():
+    stub = connecting()
+    stub.feed(ev.SessionAnswered(ev.Method.OPEN, 401, why="bad token"))
+    assert stub.core.state is State.FAILED
+    assert [e.why for e in stub.effects if isinstance(e, ev.Refuse)] == ["bad token"]
+
+
+def test_a_conflict_is_tried_again():
+    stub = connecting()
+    effects = stub.feed(ev.SessionAnswered(ev.Method.OPEN, 409))
+    assert effects == [ev.HangUp()]
+    assert stub.wait() == [ev.Dial()]
+
+
+def test_a_failed_stub_refuses_what_comes():
+    stub = connecting()
+    stub.feed(ev.SessionAnswered(ev.Method.OPEN, 401))
+    (refused,) = stub.feed(ev.SendAsked(ask(2)))
+    assert refused.code is Code.UNAVAILABLE
+
+
+def test_the_newest_is_refused_when_the_queue_is_full():
+    stub = Stub()
+    stub.feed(*(ev.SendAsked(ask(n)) for n in range(1, STUB_QUEUE + 1)))
+    (refused,) = stub.feed(ev.SendAsked(ask(STUB_QUEUE + 1)))
+    assert refused.code is Code.TOO_LARGE
+    assert stub.feed(ev.SendAsked(event(9))) == [Dropped(event(9), DropReason.OVERFLOW)]
+
+
+def test_a_link_that_does_not_write_is_given_only_so_much():
+    stub = live()
+    stub.feed(*(ev.SendAsked(ask(n)) for n in range(2, OUTBOX_MESSAGES + 1)))
+    (refused,) = stub.feed(ev.SendAsked(ask(OUTBOX_MESSAGES + 1)))
+    assert refused.code is Code.TOO_LARGE
+    assert stub.feed(ev.Written(1), ev.SendAsked(ask(9000))) == [ev.Write(ask(9000))]
+
+
+def test_what_no_link_can_take_is_not_kept():
+    stub = live()
+    stub.feed(ev.Unwritable(ask(1)), ev.LinkLost("cut"))
+    assert stub.core.queued == 0
+
+
+def test_silence_is_pinged_and_an_answer_is_life():
+    stub = live()
+    assert stub.wait() == [ev.Ask(ev.Method.PING)]
+    assert stub.now == PING_PERIOD
+    stub.feed(ev.Heard(), ev.SessionAnswered(ev.Method.PING, 200))
+    assert stub.core.deadline() == stub.now + PING_PERIOD
+
+
+def test_an_unanswered_ping_is_a_lost_link():
+    stub = live()
+    stub.wait()
+    assert stub.wait()[0] == ev.HangUp()
+    assert stub.now == PING_PERIOD + PONG_TIMEOUT
+    assert stub.core.state is State.DISCONNECTED
+
+
+def test_disconnect_closes_the_session_and_stays():
+    stub = live()
+    assert stub.feed(ev.DisconnectAsked()) == [ev.Ask(ev.Method.CLOSE)]
+    effects = stub.feed(ev.SessionAnswered(ev.Method.CLOSE, 200))
+    assert effects[-1] == ev.Ended()
+    assert stub.core.deadline() == math.inf
+    (refused,) = stub.feed(ev.SendAsked(ask(2)))
+    assert refused.code is Code.UNAVAILABLE
+    assert ev.Dial() not in stub.feed(ev.ConnectAsked(), ev.LinkLost("gone"))
+
+
+def test_disconnect_does_not_wait_for_a_silent_node():
+    stub = live()
+    stub.feed(ev.DisconnectAsked(), ev.DisconnectAsked())
+    assert stub.wait()[-1] == ev.Ended()
+    assert stub.now == GOODBYE_TIMEOUT
+
+
+@pytest.mark.parametrize(
+    ("make", "last"),
+    [(Stub, "failed"), (connecting, "failed"), (live, "disconnected"), (lost, "disconnected")],
+)
+def test_disconnect_brings_every_state_to_rest(make, last):
+    stub = make()
+    stub.feed(ev.DisconnectAsked(), ev.LinkLost("gone"))
+    assert stub.steps()[-1] == last
+    assert stub.effects[-1] == ev.Ended()
+
+
+def test_a_link_that_comes_too_late_is_hung_up():
+    stub = live()
+    assert stub.feed(ev.Dialled()) == [ev.HangUp()]
+
+
+_anything = st.sampled_from(
+    [
+        ev.SendAsked(ask(1)),
+        ev.SendAsked(event(2)),
+        ev.ConnectAsked(),
+        ev.Dialled(),
+        ev.DialFailed("no"),
+        ev.LinkLost("cut"),
+        OPENED,
+        REOPENED,
+        ev.SessionAnswered(ev.Method.RE_OPEN, 410),
+        ev.SessionAnswered(ev.Method.OPEN, 409),
+        ev.SessionAnswered(ev.Method.PING, 200),
+        ev.Heard(),
+        ev.Written(1),
+        ev.TimePassed(),
+        ev.DisconnectAsked(),
+    ]
+)
+
+
+@given(st.lists(st.tuples(_anything, st.floats(0, 5)), max_size=40))
+def test_whatever_happens_each_message_ends_once_and_only_live_writes(story):
+    stub = Stub()
+    for happened, pause in story:
+        stub.now += pause
+        was_live = stub.core.state is State.LIVE
+        effects = stub.feed(happened)
+        writes = [effect for effect in effects if isinstance(effect, ev.Write)]
+        assert not writes or was_live or stub.core.state is State.LIVE
+    stub.feed(ev.DisconnectAsked(), ev.LinkLost("end"))
+    assert stub.core.queued == 0
+    assert stub.core.state in {State.FAILED, State.DISCONNECTED}
