@@ -1,0 +1,369 @@
+"""The Message BUS (BUS-01..14, I-B1..I-B12, I-T1..I-T8)."""
+
+import pytest
+import trio
+from typing_extensions import override
+
+from actors.runtime.bus_messages import Origin
+from actors.runtime.policy import Policy
+from fsm.cores.intent import Intent
+from fsm.cores.resolve_effects import NoRoute, Route, RoutesChanged
+from fsm.cores.resolve_inputs import Asked, HeardFrom
+from specs.limits import REPLY_TIMEOUT
+from specs.message import Message, MessageType, reply
+from specs.reply_code import Code, DropReason
+from specs.trace import Op
+from tests.support.runtime_parts import R, open_bus
+from tests.support.wire import A, B, C, answer, ask, event
+
+S, PQ = f"{R}/protostub/1", f"{R}/p2prequester/1"
+
+
+def route(to=C, url=S, intent=Intent.REACH):
+    return Route(to, intent, url, float("inf"), "test")
+
+
+@pytest.fixture
+async def world():
+    async with open_bus() as world:
+        yield world
+
+
+async def with_route(world):
+    """Alice here, a node stub that leads to Carol."""
+    alice, stub = await world.component(A), await world.component(S, Origin.NODE_STUB)
+    await world.bus.tell(route())
+    return alice, stub
+
+
+async def test_a_request_and_its_answer_cross_the_bus(world):
+    alice, bob = await world.component(A), await world.component(B)
+    await world.port(A).post(ask(1))
+    await world.settle()
+    await world.port(B).post(answer(ask(1)))
+    await world.settle()
+    assert world.heard_by(bob) == [ask(1)]
+    assert world.heard_by(alice) == [answer(ask(1))]
+
+
+async def test_who_awaits_an_answer_in_place_gets_it_there_only(world):
+    alice, _ = await world.component(A), await world.component(B)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(_answer_when_asked, world)
+        final = await world.port(A).request(ask(1))
+    assert final == answer(ask(1))
+    assert alice == []
+    assert [f.code for f in world.tracer.facts if f.op is Op.CALLBACK] == [183, 200]
+
+
+async def _answer_when_asked(world):
+    await world.settle()
+    await world.port(B).post(answer(ask(1), 183))
+    await world.port(B).post(answer(ask(1)))
+
+
+async def test_all_listeners_of_an_address_get_a_copy(world):
+    changes = f"{A}/changes"
+    alice, bob = await world.component(A), await world.component(B)
+    for component in (A, B):
+        await world.agent.follow(changes, component)
+    await world.port(A).post(event(1, to=changes))
+    await world.settle()
+    assert world.heard_by(alice) == world.heard_by(bob) == [event(1, to=changes)]
+
+
+async def test_nothing_is_delivered_after_a_listener_went(world):
+    await world.component(A)
+    bob = await world.component(B)
+    await world.agent.expel(B)
+    await world.port(A).post(ask(1, to=f"{R}/b"))
+    await world.settle()
+    assert bob == []
+
+
+async def test_own_runtime_without_listener_is_answered_404(world):
+    await world.component(A)
+    final = await world.port(A).request(ask(1, to=f"{R}/nobody"))
+    assert (final.code, final.from_, final.to) == (404, f"{R}/nobody", A)
+    assert world.asked == []
+
+
+async def test_an_event_to_nobody_is_counted(world):
+    await world.component(A)
+    await world.port(A).post(event(1, to=f"{R}/changes"))
+    await world.settle()
+    assert world.counters.drops == {DropReason.NO_TARGET: 1}
+
+
+async def test_silence_becomes_408_and_the_late_answer_is_dropped(world, autojump_clock):
+    await world.component(A)
+    await world.component(B)
+    final = await world.port(A).request(ask(1))
+    assert (final.code, trio.current_time()) == (Code.TIMEOUT, REPLY_TIMEOUT)
+    await world.port(B).post(answer(ask(1)))
+    await world.settle()
+    assert world.counters.drops == {DropReason.LATE_RESPONSE: 1}
+
+
+async def test_an_answer_nobody_asked_for_is_dropped(world):
+    alice = await world.component(A)
+    await world.component(B)
+    await world.port(B).post(answer(ask(1)))
+    await world.settle()
+    assert alice == []
+    assert world.counters.drops == {DropReason.UNMATCHED: 1}
+
+
+# ---- admission
+
+
+async def test_a_forged_source_is_refused_to_the_one_who_submitted(world):
+    alice, bob = await world.component(A), await world.component(B)
+    await world.port(B).post(ask(1, from_=A, to=B))
+    await world.settle()
+    assert alice == []
+    assert [m.code for m in world.heard_by(bob)] == [Code.UNAUTHENTICATED]
+    assert world.counters.drops == {DropReason.UNKNOWN_SOURCE: 1}
+
+
+async def test_a_stub_may_not_speak_for_this_runtime(world):
+    bob = await world.component(B)
+    await world.component(A)
+    await world.component(S, Origin.NODE_STUB)
+    for forged in (A, f"{R}/registry", R):
+        await world.port(S).post(ask(1, from_=forged))
+    await world.settle()
+    assert bob == []
+    assert world.counters.drops == {DropReason.UNKNOWN_SOURCE: 3}
+
+
+async def test_nobody_in_particular_may_not_submit(world):
+    refused = await world.port(C).request(ask(1, from_=C))
+    assert refused.code == Code.UNAUTHENTICATED
+
+
+async def test_a_status_of_somebody_else_is_dropped(world):
+    bob = await world.component(B)
+    await world.component(A)
+    await world.agent.follow(f"{B}/status", B)
+    await world.port(A).post(event(1, to=f"{B}/status"))
+    await world.settle()
+    assert bob == []
+    assert world.counters.drops == {DropReason.FORGED_STATUS: 1}
+
+
+@pytest.mark.parametrize("via", [["s", "t", "s"], [str(n) for n in range(9)]])
+async def test_what_goes_in_circles_is_dropped(via, world):
+    await world.component(B)
+    await world.component(S, Origin.NODE_STUB)
+    await world.port(S).post(ask(1, from_=C, to=B, via=via))
+    await world.settle()
+    assert world.counters.drops == {DropReason.LOOP: 1}
+
+
+async def test_the_same_message_by_two_paths_is_delivered_once(world):
+    bob = await world.component(B)
+    await world.component(S, Origin.NODE_STUB)
+    await world.component(PQ, Origin.P2P_STUB)
+    for stub in (S, PQ):
+        await world.port(stub).post(ask(1, from_=C, via=[stub]))
+    await world.settle()
+    assert len(bob) == 1
+    assert world.counters.drops == {DropReason.DUPLICATE: 1}
+
+
+async def test_another_request_with_the_same_id_is_malformed(world):
+    alice, bob = await world.component(A), await world.component(B)
+    await world.port(A).post(ask(1, value=1))
+    await world.port(A).post(ask(1, value=2))
+    await world.settle()
+    assert len(bob) == 1
+    assert [m.code for m in world.heard_by(alice)] == [Code.MALFORMED]
+
+
+async def test_asking_twice_with_one_id_does_not_hang(world):
+    await world.component(A)
+    await world.component(B)
+    await world.port(A).post(ask(1))
+    assert (await world.port(A).request(ask(1))).code == Code.CONFLICT
+
+
+class _NoWriting(Policy):
+    @override
+    def refusal(self, message, by):
+        return "read only" if message.type == "create" else None
+
+
+async def test_the_policy_refuses_before_anything_is_resolved(autojump_clock):
+    async with open_bus(_NoWriting()) as world:
+        await world.component(A)
+        refused = await world.port(A).request(ask(1, to=C))
+        assert (refused.code, refused.body["description"]) == (Code.FORBIDDEN, "read only")
+        assert world.asked == []
+        decisions = [fact.decision for fact in world.tracer.facts if fact.decision]
+        assert decisions == ["deny"]
+
+
+# ---- outward
+
+
+async def test_who_waits_for_a_route_goes_in_order(world):
+    await world.component(A)
+    stub = await world.component(S, Origin.NODE_STUB)
+    for number in (1, 2, 3):
+        await world.port(A).post(ask(number, to=C))
+    await world.settle()
+    assert world.asked == [Asked(C, Intent.REACH)]
+    await world.bus.tell(route())
+    await world.settle()
+    assert [(d.message.id, d.route) for d in stub] == [(1, S), (2, S), (3, S)]
+
+
+async def test_a_known_route_is_not_asked_again_until_routes_change(world):
+    await with_route(world)
+    await world.port(A).post(ask(1, to=C))
+    await world.settle()
+    assert world.asked == []
+    await world.bus.tell(RoutesChanged())
+    await world.port(A).post(ask(2, to=C))
+    await world.settle()
+    assert world.asked == [Asked(C, Intent.REACH)]
+
+
+async def test_requests_and_events_to_one_target_keep_their_order_while_it_is_asked(world):
+    await world.component(A)
+    stub = await world.component(S, Origin.NODE_STUB)
+    await world.port(A).post(ask(1, to=f"{C}/changes"))
+    await world.port(A).post(event(2, to=f"{C}/changes"))
+    await world.settle()
+    await world.bus.tell(route(f"{C}/changes"))
+    await world.settle()
+    await world.bus.tell(route(f"{C}/changes", intent=Intent.KNOWN))
+    await world.settle()
+    assert [d.message.id for d in stub] == [1, 2]
+
+
+async def test_no_route_refuses_every_waiting_request_once(world):
+    alice = await world.component(A)
+    for number in (1, 2):
+        await world.port(A).post(ask(number, to=C))
+    await world.settle()
+    await world.bus.tell(NoRoute(C, Intent.REACH, Code.UNAVAILABLE, "no stub"))
+    await world.settle()
+    assert [(m.id, m.code) for m in world.heard_by(alice)] == [(1, 503), (2, 503)]
+
+
+async def test_what_waited_too_long_for_a_route_is_not_sent_any_more(world, autojump_clock):
+    await world.component(A)
+    stub = await world.component(S, Origin.NODE_STUB)
+    assert (await world.port(A).request(ask(1, to=C))).code == Code.TIMEOUT
+    await world.bus.tell(route())
+    await world.settle()
+    assert stub == []
+
+
+async def test_a_stub_that_is_gone_is_503(world):
+    await with_route(world)
+    await world.agent.expel(S)
+    assert (await world.port(A).request(ask(1, to=C))).code == Code.UNAVAILABLE
+
+
+async def test_an_answer_from_outside_comes_home(world):
+    alice, _ = await with_route(world)
+    await world.port(A).post(ask(1, to=C))
+    await world.port(S).post(answer(ask(1, to=C)))
+    await world.settle()
+    assert world.heard_by(alice) == [answer(ask(1, to=C))]
+
+
+async def test_a_remote_requester_is_answered_by_its_route(world):
+    await world.component(B)
+    stub = await world.component(S, Origin.NODE_STUB)
+    await world.port(S).post(ask(1, from_=C))
+    await world.port(B).post(answer(ask(1, from_=C)))
+    await world.settle()
+    await world.bus.tell(route(intent=Intent.KNOWN))
+    await world.settle()
+    assert world.heard_by(stub) == [answer(ask(1, from_=C))]
+
+
+async def test_a_remote_requester_gets_404_for_nobody_and_is_never_relayed(world):
+    stub = await world.component(S, Origin.NODE_STUB)
+    await world.port(S).post(ask(1, from_=C, to="hyperty://d.ex/x"))
+    await world.settle()
+    assert world.asked == [Asked(C, Intent.KNOWN)]
+    await world.bus.tell(route(intent=Intent.KNOWN))
+    await world.settle()
+    assert [m.code for m in world.heard_by(stub)] == [Code.NOT_FOUND]
+
+
+async def test_a_stub_asking_for_itself_is_answered_here(world):
+    requester, _ = await world.component(PQ, Origin.P2P_STUB), await world.component(B)
+    await world.port(PQ).post(ask(1, from_=PQ))
+    await world.port(B).post(answer(ask(1, from_=PQ)))
+    await world.settle()
+    assert world.heard_by(requester) == [answer(ask(1, from_=PQ))]
+
+
+# ---- links
+
+
+async def test_the_first_word_over_a_link_is_told_to_the_registry(world):
+    await world.component(B)
+    await world.component(PQ, Origin.P2P_STUB)
+    for number in (1, 2):
+        await world.port(PQ).post(ask(number, from_=C))
+    await world.settle()
+    assert world.asked == [HeardFrom(C, PQ)]
+
+
+async def test_what_is_handed_back_is_routed_again_before_what_is_younger(world):
+    _, stub = await with_route(world)
+    link = await world.component(PQ, Origin.P2P_STUB)
+    await world.bus.tell(route(url=PQ))
+    for number in (1, 2):
+        await world.port(A).post(ask(number, to=C))
+    await world.settle()
+    await world.port(PQ).hand_back(world.heard_by(link))
+    await world.port(A).post(ask(3, to=C))
+    await world.settle()
+    await world.bus.tell(route())
+    await world.settle()
+    assert [m.id for m in world.heard_by(stub)] == [1, 2, 3]
+
+
+async def test_what_is_handed_back_after_its_408_goes_nowhere(world, autojump_clock):
+    _, stub = await with_route(world)
+    assert (await world.port(A).request(ask(1, to=C))).code == Code.TIMEOUT
+    await world.port(S).hand_back([ask(1, to=C)])
+    await world.settle()
+    assert len(stub) == 1
+
+
+async def test_a_switch_of_paths_waits_for_the_answers_of_the_old_one(world):
+    await with_route(world)
+    link = await world.component(PQ, Origin.P2P_STUB)
+    await world.port(A).post(ask(1, to=C))
+    await world.settle()
+    await world.bus.tell(RoutesChanged())
+    await world.bus.tell(route(url=PQ))
+    await world.port(A).post(ask(2, to=C))
+    await world.settle()
+    assert link == []
+    await world.port(S).post(reply(ask(1, to=C), Code.OK))
+    await world.settle()
+    assert [m.id for m in world.heard_by(link)] == [2]
+    ops = [fact.op for fact in world.tracer.facts if fact.mid == f"{A}#2"]
+    assert ops[-3:] == [Op.QUEUE, Op.FLUSH, Op.DELIVER]
+
+
+async def test_answers_to_a_shared_address_may_come_from_many(world):
+    core = await world.component(A)
+    await world.component(S, Origin.NODE_STUB)
+    gone = Message(1, MessageType.DELETE, A, f"{A}/changes")
+    await world.bus.tell(route(gone.to))
+    await world.port(A).post(gone)
+    await world.settle()
+    await world.port(S).post(answer(gone))
+    await world.settle()
+    assert world.heard_by(core) == [answer(gone)]

@@ -1,0 +1,99 @@
+"""Parts of a runtime for tests of one of them: a bus with a scripted registry, listeners."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import final
+
+import attrs
+import trio
+import trio.testing
+from typing_extensions import override
+
+from actors.kit.actor import Actor, ActorRef
+from actors.kit.counters import Counters
+from actors.kit.delivery import Delivery
+from actors.kit.supervisor import ChildSpec, Supervisor, open_supervisor
+from actors.kit.tracer import MemoryTracer
+from actors.runtime.bus_messages import BusMessage, Origin, RegistryJoined
+from actors.runtime.message_bus import MessageBus
+from actors.runtime.policy import PERMIT_ALL, Policy
+from actors.runtime.ports import CorePort
+from fsm.cores.resolve_inputs import Asked, HeardFrom
+from specs.message import Message
+
+R = "hyperty-runtime://a.ex/ra"
+UA = f"{R}/ua"
+
+
+@final
+class Listener(Actor[Delivery]):
+    """Keeps what it is given."""
+
+    def __init__(self, heard: list[Delivery]) -> None:
+        self._heard = heard
+
+    @override
+    async def handle(self, message: Delivery) -> None:
+        self._heard.append(message)
+
+
+@final
+class ScriptedRegistry(Actor[Asked | HeardFrom]):
+    """Keeps what it is asked; the test answers."""
+
+    def __init__(self, asked: list[Asked | HeardFrom]) -> None:
+        self._asked = asked
+
+    @override
+    async def handle(self, message: Asked | HeardFrom) -> None:
+        self._asked.append(message)
+
+
+@final
+@attrs.define
+class BusWorld:
+    """A Message BUS and all around it.
+
+    Attributes:
+        asked: What the registry was asked.
+    """
+
+    bus: ActorRef[BusMessage]
+    supervisor: Supervisor
+    tracer: MemoryTracer
+    counters: Counters
+    asked: list[Asked | HeardFrom]
+    agent: CorePort
+
+    def port(self, url: str) -> CorePort:
+        return CorePort(url, self.bus)
+
+    async def component(self, url: str, origin: Origin = Origin.LOCAL) -> list[Delivery]:
+        """Add a component that keeps what it hears."""
+        heard: list[Delivery] = []
+        ref = await self.supervisor.start_child(ChildSpec(url, partial(Listener, heard)))
+        await self.agent.admit(url, origin, ref)
+        return heard
+
+    async def settle(self) -> None:
+        await trio.testing.wait_all_tasks_blocked()
+
+    def heard_by(self, heard: list[Delivery]) -> list[Message]:
+        return [delivery.message for delivery in heard]
+
+
+@asynccontextmanager
+async def open_bus(policy: Policy = PERMIT_ALL) -> AsyncIterator[BusWorld]:
+    """Run a Message BUS with a registry that is the test itself."""
+    tracer, counters = MemoryTracer(), Counters()
+    asked: list[Asked | HeardFrom] = []
+    make: Callable[[], MessageBus] = partial(MessageBus, R, policy, tracer, counters)
+    async with open_supervisor("test") as supervisor:
+        bus = await supervisor.start_child(ChildSpec("bus", make))
+        registry = await supervisor.start_child(
+            ChildSpec("registry", partial(ScriptedRegistry, asked))
+        )
+        await bus.ask(partial(RegistryJoined, registry))
+        agent = CorePort(UA, bus)
+        yield BusWorld(bus, supervisor, tracer, counters, asked, agent)
