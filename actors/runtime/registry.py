@@ -214,11 +214,15 @@ class Registry(Actor[RegistryMessage]):
             case do.UnregisterLink(link):
                 self.spawn(talk.unregister_link, link)
             case do.Connect(stub, handler):
-                self.spawn(talk.connect, stub, handler)
+                self.spawn(self._connect, stub, handler)
             case do.Disconnect(stub, remote):
                 self.spawn(talk.disconnect, stub, remote)
             case _:
                 assert_never(effect)
+
+    async def _connect(self, stub: str, handler: str) -> None:
+        if not await self._talk.connect(stub, handler):
+            await self.me.tell(told.StubGone(stub))
 
     async def _tell(self, answer: Awaitable[told.Input]) -> None:
         await self.me.tell(await answer)

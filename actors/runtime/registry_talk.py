@@ -57,9 +57,14 @@ class RegistryTalk:
         """Remove the bus's listener of a link."""
         await self._port.unfollow(link)
 
-    async def connect(self, stub: str, handler: str) -> None:
-        """Tell a requester to get its link back (M-11)."""
-        await self._ask(MessageType.EXECUTE, stub, write_body(Command("connect", (handler,))))
+    async def connect(self, stub: str, handler: str) -> bool:
+        """Tell a requester to get its link back (M-11); return whether it tries.
+
+        One whose link has ended for good, or that is stuck, does not.
+        """
+        body = write_body(Command("connect", (handler,)))
+        answer = await self._ask(MessageType.EXECUTE, stub, body)
+        return answer.code <= LAST_SUCCESS
 
     async def disconnect(self, stub: str, remote: str) -> None:
         """Tell a P2P stub to end its link (M-12)."""

@@ -133,7 +133,8 @@ class P2PControllerCore:
             case ObjectRefused(why):
                 return self._side.give_up(why)
             case InvitationAnswered(code, why):
-                return [] if code <= LAST_SUCCESS else self._side.give_up(why or f"refused {code}")
+                refused = f"refused {code}" if code > LAST_SUCCESS else ""
+                return self._side.refused(refused and (why or refused))
             case CandidatesReady(candidates):
                 return [Offer(candidates)] if candidates else []
             case _:
@@ -146,7 +147,7 @@ class P2PControllerCore:
             case PeerObjectSeen(data):
                 return self._offer_seen(data)
             case ObserveRefused(why):
-                return self._side.give_up(why)
+                return self._side.refused(why)
             case PeerObjectDeleted():
                 return self._side.give_up("the peer deleted its object")
             case _:

@@ -172,6 +172,10 @@ class LinkSide:
             return []
         return self.give_up("timeout" if self.is_setting_up else "the link did not come back")
 
+    def refused(self, why: str) -> list[SideEffect]:
+        """Give up a set-up that was refused; empty: it was not. A link stands without it."""
+        return self.give_up(why) if why and self.is_setting_up else []
+
     def give_up(self, why: str) -> list[SideEffect]:
         """End for good, from any state: failed if never live, else disconnected."""
         if self.ended:

@@ -1,6 +1,6 @@
 """A whole domain in one process: node and runtimes over a network in memory."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from itertools import count
 from typing import final
@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from actors.kit.tracer import MemoryTracer
 from actors.node.app import Node, open_node
-from actors.node.config import NodeConfig
+from actors.node.config import OBJECT_SCHEMES, NodeConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty import Hyperty
@@ -27,6 +27,11 @@ from transports.link import Kind as Carrier
 from transports.memory import MemoryNetwork
 
 DOMAIN = "a.example"
+NODE_PLACE = "ws://127.0.0.1:40000"
+"""Where the node listens: the first port a network in memory picks."""
+
+P2P_PLACES = tuple(f"127.0.0.1:{port}" for port in range(40_001, 40_020))
+"""Where candidates listen, in the order they are opened."""
 
 
 @final
@@ -83,7 +88,7 @@ class Member:
     async def wait_for(self, status: str | None, other: "Member") -> None:
         """Wait, at most a minute of virtual time, until the table says so."""
         with trio.fail_after(60):
-            while await self.status(other) != status:
+            while await self.status(other) != status:  # noqa: ASYNC110 - as a person would look
                 await trio.sleep(0.05)
 
     async def ask(self, other: "Member", value: Json) -> Message:
@@ -128,6 +133,8 @@ class Wishes:
 
     kinds: tuple[Carrier, ...] = (Carrier.TCP,)
     policies: Mapping[str, Policy] = attrs.field(factory=dict)
+    object_schemes: frozenset[str] = OBJECT_SCHEMES
+    weather: Callable[[MemoryNetwork], None] = lambda network: None
 
 
 @asynccontextmanager
@@ -135,7 +142,10 @@ async def open_domain(*names: str, wishes: Wishes | None = None) -> AsyncIterato
     """Run a domain with these runtimes, each with an `Echo`."""
     wanted, network, tracer = wishes or Wishes(), MemoryNetwork(), MemoryTracer()
     async with AsyncExitStack() as stack:
-        config = NodeConfig(domain=DOMAIN, entropy=_entropy(0))
+        wanted.weather(network)
+        config = NodeConfig(
+            domain=DOMAIN, entropy=_entropy(0), object_schemes=wanted.object_schemes
+        )
         node = await stack.enter_async_context(open_node(config, network, tracer))
         members = {
             name: await _join(stack, node, network, (name, number, wanted))
