@@ -1,0 +1,194 @@
+"""The sync manager between whole runtimes: create, invite, observe, change, delete (SYN-01..22)."""
+
+from contextlib import asynccontextmanager
+
+import attrs
+import pytest
+import trio
+
+from specs.message import MessageType
+from tests.support.domain import Wishes, open_domain
+
+SCHEMA = "hyperty-catalogue://catalogue.a.example/.well-known/dataschema/Communication"
+SILENT = Wishes(kinds=())
+
+
+@attrs.frozen
+class Party:
+    """A hyperty and what it asks of its own sync manager."""
+
+    member: object
+
+    @property
+    def url(self):
+        return self.member.address
+
+    @property
+    def manager(self):
+        return f"{self.member.runtime.url}/sm"
+
+    async def ask(self, type_, to=None, **body):
+        return await self.member.hyperty.ask(to or self.manager, type_, body)
+
+    async def create(self, **data):
+        value = {"reporter": self.url, "runtime": self.member.runtime.url, "data": data}
+        answer = await self.ask(MessageType.CREATE, schema=SCHEMA, value=value)
+        return answer.body["resource"]
+
+    async def invite(self, url, other):
+        return await self.ask(
+            MessageType.CREATE, resource=url, schema=SCHEMA, authorise=[other.url], value={}
+        )
+
+    async def observe(self, url):
+        return await self.ask(MessageType.SUBSCRIBE, resource=url)
+
+    async def change(self, url, attribute, value):
+        return await self.ask(MessageType.UPDATE, resource=url, attribute=attribute, value=value)
+
+
+@asynccontextmanager
+async def parties():
+    async with open_domain("alice", "bob", wishes=SILENT) as domain:
+        for member in domain.members.values():
+            member.hyperty.events = []
+
+            async def keep(message, events=member.hyperty.events):
+                events.append(message)
+
+            member.hyperty.on_event = keep
+        yield Party(domain["alice"]), Party(domain["bob"])
+
+
+async def test_an_invited_observer_gets_the_object_and_then_its_changes_in_order(autojump_clock):
+    async with parties() as (alice, bob):
+        url = await alice.create(t=0)
+        assert (await alice.invite(url, bob)).code == 200
+        await alice.change(url, "t", 1)
+        snapshot = (await bob.observe(url)).body["value"]
+        assert (snapshot["version"], snapshot["data"]) == (2, {"t": 1})
+        for number in (2, 3, 4):
+            await alice.change(url, "t", number)
+        await trio.sleep(1)
+        told = [(each.body["version"], each.body["value"]) for each in bob.member.hyperty.events]
+        assert told == [(3, 2), (4, 3), (5, 4)]
+
+
+async def test_an_invitation_tells_who_answered(autojump_clock):
+    async with parties() as (alice, bob):
+        url = await alice.create()
+        assert (await alice.invite(url, bob)).body["source"] == bob.url
+
+
+async def test_an_uninvited_observer_is_decided_on_by_the_reporter(autojump_clock):
+    async with parties() as (alice, bob):
+        url = await alice.create(t=7)
+        answer = await bob.observe(url)
+        assert (answer.code, answer.body["value"]["data"]) == (200, {"t": 7})
+
+
+async def test_a_refused_observer_is_told_and_hears_nothing(autojump_clock):
+    async with parties() as (alice, bob):
+        url = await alice.create()
+        alice.member.hyperty.on_request = refuse_all
+        assert (await bob.observe(url)).code == 403
+        await alice.change(url, "t", 1)
+        await trio.sleep(1)
+        assert bob.member.hyperty.events == []
+
+
+async def refuse_all(message):
+    from actors.runtime.hyperty import Refused
+    from specs.reply_code import Code
+
+    raise Refused(Code.FORBIDDEN, "no")
+
+
+async def test_who_left_hears_nothing_more(autojump_clock):
+    async with parties() as (alice, bob):
+        url = await alice.create()
+        await bob.observe(url)
+        assert (await bob.ask(MessageType.UNSUBSCRIBE, resource=url)).code == 200
+        await alice.change(url, "t", 1)
+        await trio.sleep(1)
+        assert bob.member.hyperty.events == []
+        assert (await bob.ask(MessageType.UNSUBSCRIBE, resource=url)).code == 200
+
+
+async def test_observers_read_and_strangers_do_not(autojump_clock):
+    async with parties() as (alice, bob):
+        url = await alice.create(t=1)
+        assert (await bob.ask(MessageType.READ, url)).code == 401
+        await bob.observe(url)
+        assert (await bob.ask(MessageType.READ, url)).body["value"]["data"] == {"t": 1}
+
+
+async def test_a_deleted_object_is_gone_for_everybody(autojump_clock):
+    async with parties() as (alice, bob):
+        url = await alice.create()
+        await bob.observe(url)
+        assert (await alice.ask(MessageType.DELETE, resource=url)).code == 200
+        assert (await alice.change(url, "t", 1)).code == 404
+        assert (await bob.observe(url)).code == 404
+        assert (await bob.ask(MessageType.READ, url)).code == 404
+
+
+@pytest.mark.parametrize("verb", ["change", "invite", "delete"])
+async def test_only_the_reporter_writes_invites_and_deletes(verb, autojump_clock):
+    async with open_domain("alice", wishes=SILENT) as domain:
+        alice = Party(domain["alice"])
+        url = await alice.create()
+        other = Party(attrs.evolve(domain["alice"], hyperty=await second(domain), address="unused"))
+        asked = {
+            "change": lambda: other.change(url, "t", 1),
+            "invite": lambda: other.invite(url, alice),
+            "delete": lambda: other.ask(MessageType.DELETE, resource=url),
+        }
+        assert (await asked[verb]()).code == 403
+
+
+async def second(domain):
+    from tests.support.domain import Echo
+
+    hyperty = Echo()
+    await domain["alice"].runtime.deploy("second", lambda: hyperty)
+    return hyperty
+
+
+@pytest.mark.parametrize(
+    ("type_", "body", "code"),
+    [
+        (MessageType.UPDATE, {"resource": "comm://a.example/none", "attribute": "t"}, 404),
+        (MessageType.DELETE, {"resource": "comm://a.example/none"}, 404),
+        (MessageType.DELETE, {}, 400),
+        (MessageType.EXECUTE, {"method": "dance"}, 400),
+        (MessageType.SUBSCRIBE, {"resource": "comm://a.example/none"}, 404),
+        (
+            MessageType.CREATE,
+            {"resource": "comm://a.example/none", "schema": SCHEMA, "authorise": []},
+            404,
+        ),
+        (MessageType.CREATE, {"value": {}}, 400),
+    ],
+)
+async def test_nonsense_is_refused(type_, body, code, autojump_clock):
+    async with open_domain("alice", wishes=SILENT) as domain:
+        answer = await Party(domain["alice"]).ask(type_, **body)
+        assert answer.code == code
+
+
+async def test_one_invitation_per_observer(autojump_clock):
+    async with parties() as (alice, bob):
+        url = await alice.create()
+        both = await alice.ask(
+            MessageType.CREATE, resource=url, schema=SCHEMA, authorise=[bob.url, alice.url]
+        )
+        assert both.code == 400
+
+
+async def test_an_object_nobody_gives_an_address_for_is_refused(autojump_clock):
+    wishes = Wishes(kinds=(), object_schemes=frozenset())
+    async with open_domain("alice", wishes=wishes) as domain:
+        alice = Party(domain["alice"])
+        value = {"reporter": alice.url, "runtime": alice.manager, "data": {}}
+        assert (await alice.ask(MessageType.CREATE, schema=SCHEMA, value=value)).code == 503
