@@ -18,10 +18,16 @@ _TOLD: Final = frozenset({"stub_deployment", "stub_connection", "p2p_connection"
 
 _LINKS: Final = "p2p_connection"
 
+_TABLE: Final = "p2p"
+"""The registry's table of links: its rows are worth a line."""
+
+_LINK_PART: Final = "/conn/"
+"""Part of the address of a handler's link: who listens to it is worth a line."""
+
 
 @final
 class ObservingTracer(Tracer):
-    """Passes every fact on, prints the steps of stubs and links, counts what stubs send.
+    """Passes every fact on, prints steps, routes and rows that matter, counts what stubs send.
 
     Args:
         who: Name of the process, for the lines.
@@ -43,16 +49,24 @@ class ObservingTracer(Tracer):
         self._who = who
         self._inner = inner
         self._target = target
+        self._route: str | None = None
         self._p2p: set[str] = set()
         self._stepped = trio.Event()
 
     @override
     def record(self, actor: str, fact: Fact) -> None:
         self._inner.record(actor, fact)
-        if fact.k is Kind.STATE and fact.op is Op.STEP:
-            self._note_step(fact)
-        elif fact.k is Kind.MSG and fact.op is Op.XMIT and fact.to == self._target:
-            self.sent[fact.stub or ""] += 1
+        match fact.k, fact.op:
+            case Kind.STATE, Op.STEP:
+                self._note_step(fact)
+            case Kind.MSG, Op.XMIT if fact.to == self._target:
+                self.sent[fact.stub or ""] += 1
+            case Kind.RESOLVE, Op.DONE if fact.to == self._target:
+                self._note_route(fact)
+            case Kind.TABLE, _ if fact.table == _TABLE or _LINK_PART in (fact.key or ""):
+                self._note_row(actor, fact)
+            case _:
+                pass
 
     def _note_step(self, fact: Fact) -> None:
         if fact.machine not in _TOLD:
@@ -75,6 +89,18 @@ class ObservingTracer(Tracer):
         )
         self._stepped.set()
         self._stepped = trio.Event()
+
+    def _note_route(self, fact: Fact) -> None:
+        if fact.result == self._route:
+            return
+        self._route = fact.result
+        text = f"no listener for {fact.to}: resolved to {fact.result}, {fact.why}"
+        tell(self._who, What.STEP, text, to=fact.to, result=fact.result, why=fact.why)
+
+    def _note_row(self, actor: str, fact: Fact) -> None:
+        op = None if fact.op is None else str(fact.op)
+        text = f"{actor}: {fact.table} {op} {fact.key}: {fact.val}"
+        tell(self._who, What.STEP, text, table=fact.table, op=op, key=fact.key, val=fact.val)
 
     def sent_by_link(self) -> int:
         """Count the requests that went by P2P links."""

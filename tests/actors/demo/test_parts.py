@@ -70,6 +70,19 @@ def test_requests_are_counted_by_the_way_they_went():
     assert inner.facts == facts
 
 
+def test_routes_and_rows_that_matter_are_told_once(capsys):
+    seen = ObservingTracer("alice", MemoryTracer(), "hyperty://b.ex/1")
+    route = Fact(k=Kind.RESOLVE, op=Op.DONE, to="hyperty://b.ex/1", result="R/protostub/1", why="w")
+    seen.record("registry", route)
+    seen.record("registry", route)
+    seen.record("registry", Fact(k=Kind.TABLE, op=Op.ADD, table="p2p", key="S", val="created"))
+    seen.record("registry", Fact(k=Kind.TABLE, op=Op.ADD, table="stubs", key="d", val="created"))
+    assert [read_line("", line.encode()).text for line in capsys.readouterr().out.splitlines()] == [
+        "no listener for hyperty://b.ex/1: resolved to R/protostub/1, w",
+        "registry: p2p add S: created",
+    ]
+
+
 async def test_requests_are_measured_one_after_the_other(autojump_clock):
     async def ask(_):
         await trio.sleep(0.001)
