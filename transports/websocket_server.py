@@ -37,7 +37,8 @@ class WebSocketProtocol(ServerProtocol):
 
     @override
     def fail(self, code: CloseCode | int, reason: str = "") -> None:
-        if code == CloseCode.MESSAGE_TOO_BIG and self.state is State.OPEN:
+        # What came in one piece with the handshake is parsed while still connecting.
+        if code == CloseCode.MESSAGE_TOO_BIG and self.state in {State.CONNECTING, State.OPEN}:
             self.is_over_limit = True
         else:
             super().fail(code, reason)
