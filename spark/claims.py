@@ -13,11 +13,11 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from fsm.trace_line import CLAIMS, Claim
-from spark.schemas import ENTITY, VIOLATION
+from spark.schemas import ENTITY, STEP
 from specs.trace import ABSENT, Op
 
 __all__ = ["CHECKS", "declared_step", "ends_at_rest", "find_violations", "no_gap_between_steps"]
-__all__ += ["refused_step", "starts_at_initial", "unknown_machine"]
+__all__ += ["refused_step", "starts_at_initial", "unknown_machine", "with_records_before"]
 
 WINDOW: Final = 5
 """Records shown before a violation."""
@@ -88,17 +88,30 @@ def find_violations(stories: DataFrame, holes: DataFrame) -> DataFrame:
     hole, the claim is not judged (the trace is incomplete anyway).
 
     Returns:
-        Rows of VIOLATION and rank, the claim's place in the order of claims.
+        Rows of VIOLATION but for `before`; and rank, the claim's place in their order.
     """
     found = [
         CHECKS[claim](stories).withColumns({"claim": F.lit(claim.value), "rank": F.lit(rank)})
         for rank, claim in enumerate(CLAIMS)
     ]
     candidates = reduce(DataFrame.unionByName, found)
-    proven = candidates.join(
-        F.broadcast(holes), on=_in_evidence(candidates, holes), how="left_anti"
+    in_hole = _in_evidence(candidates, holes)
+    proven = candidates.join(F.broadcast(holes), on=in_hole, how="left_anti")
+    return proven.drop("since", "until")
+
+
+def with_records_before(violations: DataFrame, stories: DataFrame) -> DataFrame:
+    """Add what led to each violation: the entity's records `before` it, oldest first."""
+    entities = violations.select(*ENTITY).distinct()
+    recent = Window.partitionBy(*ENTITY).orderBy("ln").rowsBetween(-WINDOW, -1)
+    step = F.struct(*STEP.fieldNames())
+    timelines = (
+        stories.join(entities, on=list(ENTITY), how="left_semi")
+        .withColumn("before", F.collect_list(step).over(recent))
+        .select(*ENTITY, "ln", "before")
+        .dropDuplicates([*ENTITY, "ln"])
     )
-    return _with_records_before(proven, stories).select(*VIOLATION.fieldNames(), "rank")
+    return violations.join(timelines, on=[*ENTITY, "ln"], how="inner")
 
 
 def _in_evidence(candidates: DataFrame, holes: DataFrame) -> Column:
@@ -109,19 +122,6 @@ def _in_evidence(candidates: DataFrame, holes: DataFrame) -> Column:
         & since.isNotNull()
         & (after.isNull() | ((after >= since) & (until.isNull() | (after < until))))
     )
-
-
-def _with_records_before(violations: DataFrame, stories: DataFrame) -> DataFrame:
-    entities = violations.select(*ENTITY).distinct()
-    recent = Window.partitionBy(*ENTITY).orderBy("ln").rowsBetween(-WINDOW, -1)
-    step = F.struct("ln", "t", "old", "cause", "new")
-    timelines = (
-        stories.join(entities, on=list(ENTITY), how="left_semi")
-        .withColumn("before", F.collect_list(step).over(recent))
-        .select(*ENTITY, "ln", "before")
-        .dropDuplicates([*ENTITY, "ln"])
-    )
-    return violations.join(timelines, on=[*ENTITY, "ln"], how="inner")
 
 
 def _steps(stories: DataFrame) -> DataFrame:

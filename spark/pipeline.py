@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from fsm.catalogue import MACHINES
 from fsm.table import Table
 from fsm.trace_line import CLAIMS, Flaw, Verdict
-from spark.claims import find_violations
+from spark.claims import find_violations, with_records_before
 from spark.figures import count_entities, count_steps, time_in_states
 from spark.findings import (
     BadLine,
@@ -31,6 +31,7 @@ from spark.findings import (
 from spark.load import parse, quarantine, read_lines, records
 from spark.nodes import holes, judge_nodes
 from spark.schemas import NODE, QUARANTINE, VIOLATION
+from spark.small import small_frame
 from spark.stories import tell_stories
 from spark.tables import tables_of
 
@@ -76,9 +77,10 @@ def validate(
     parsed = _kept(parse(source.lines))
     told, bad = records(parsed), quarantine(parsed)
     judged_nodes = judge_nodes(parsed).collect()
-    nodes = session.createDataFrame(judged_nodes, NODE)
+    nodes = small_frame(session, [row.asDict() for row in judged_nodes], NODE)
     stories = _kept(tell_stories(told, nodes, tables_of(session, MACHINES.values())))
-    violations = _kept(find_violations(stories, holes(told, nodes)))
+    broken = _kept(find_violations(stories, holes(told, nodes)))
+    violations = _kept(with_records_before(broken, stories))
     judged = _Judged(bad, stories, violations, judged_nodes)
     if report is not None:
         _write(judged, report)
@@ -114,8 +116,8 @@ def _findings(judged: _Judged, named: Iterable[str], allowed: Quarantine) -> Fin
         by_claim={claim.value: by_claim[claim.value,] for claim in CLAIMS},
         nodes=nodes,
         machines=machines,
-        first=_first(judged.violations),
-        bad_lines=_bad_lines(judged.bad_lines),
+        first=_first(judged.violations) if violations else [],
+        bad_lines=_bad_lines(judged.bad_lines) if quarantined else [],
     )
 
 

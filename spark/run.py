@@ -2,7 +2,7 @@
 
 import json
 from pathlib import Path
-from typing import final
+from typing import Final, final
 
 import attrs
 
@@ -10,10 +10,13 @@ from fsm.trace_line import Verdict
 from spark.findings import Findings, Quarantine
 from spark.pipeline import validate
 from spark.report import Report, verdict_object, violation_objects, write_report
-from spark.session import open_session
+from spark.session import Effort, open_session
 from spark.words import summary
 
 __all__ = ["Order", "Outcome", "Quarantine", "run"]
+
+_SMALL_BYTES: Final = 64 * 1024 * 1024
+"""Below that a good compiler does not pay (about 250,000 records)."""
 
 
 @final
@@ -69,7 +72,19 @@ def run(order: Order) -> Outcome:
         TraceMissingError: There is no trace at a path.
         LayoutError: A report is wanted and there is nothing to lay out drawings with.
     """
-    with open_session(order.master) as session:
+    with open_session(order.master, effort=_effort(order.traces)) as session:
         findings = validate(session, order.traces, order.quarantine, order.report)
     report = None if order.report is None else write_report(findings, order.report)
     return Outcome(findings, report)
+
+
+def _effort(traces: tuple[str, ...]) -> Effort:
+    """How much there is to do; LONG for what does not lie on this machine."""
+    size = 0
+    for trace in traces:
+        path = Path(trace)
+        files = path.rglob("*") if path.is_dir() else [path]
+        if not path.exists():
+            return Effort.LONG
+        size += sum(file.stat().st_size for file in files if file.is_file())
+    return Effort.SHORT if size < _SMALL_BYTES else Effort.LONG

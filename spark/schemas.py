@@ -16,7 +16,10 @@ from pyspark.sql.types import (
 
 from specs.trace import Fact, Stamp
 
-__all__ = ["ENTITY", "NODE", "QUARANTINE", "REQUIRED", "TRACE", "VIOLATION"]
+__all__ = [
+    "END", "ENTITY", "MACHINE", "NODE", "QUARANTINE", "REQUIRED", "STEP", "TRACE", "TRANSITION",
+    "VIOLATION",
+]  # fmt: skip
 
 
 def _type_of(hint: object) -> DataType:
@@ -34,6 +37,10 @@ def _fields_of(record: type[Fact] | type[Stamp]) -> list[StructField]:
     return [StructField(name.rstrip("_"), _type_of(hints[name])) for name in names]
 
 
+def _texts(*names: str) -> StructType:
+    return StructType([StructField(name, StringType()) for name in names])
+
+
 TRACE: Final = StructType(_fields_of(Stamp) + _fields_of(Fact))
 """A record: the stamp, then what happened. Every field may be absent."""
 
@@ -43,7 +50,7 @@ REQUIRED: Final = (*(field.name for field in attrs.fields(Stamp)), "k")
 ENTITY: Final = ("run", "node", "machine", "key")
 """What tells entities apart."""
 
-_STEP: Final = StructType(
+STEP: Final = StructType(
     [
         StructField("ln", LongType()),
         StructField("t", DoubleType()),
@@ -52,16 +59,17 @@ _STEP: Final = StructType(
         StructField("new", StringType()),
     ]
 )
+"""A state record, as a timeline shows it."""
 
 VIOLATION: Final = StructType(
     [
         StructField("claim", StringType()),
         *(StructField(name, StringType()) for name in ENTITY),
-        *_STEP.fields,
+        *STEP.fields,
         StructField("actor", StringType()),
         StructField("why", StringType()),
         StructField("expected", StringType()),
-        StructField("before", ArrayType(_STEP)),
+        StructField("before", ArrayType(STEP)),
     ]
 )
 """A record that breaks a claim, and the entity's records before it, oldest first."""
@@ -91,3 +99,12 @@ NODE: Final = StructType(
 )
 """The trace of one node as a whole: how many records it has, how many its numbers say
 are missing, how many have a number used before, how many lines of its files are none."""
+
+MACHINE: Final = _texts("machine", "rest")
+"""A declared machine, and in words its states that may end."""
+
+TRANSITION: Final = _texts("machine", "old", "cause", "target")
+"""A row of a machine's table."""
+
+END: Final = _texts("machine", "new").add("rests", BooleanType())
+"""A state that may end."""

@@ -1,12 +1,17 @@
 """The declared machines as DataFrames: the rows that the actors run, nothing else."""
 
 from collections.abc import Iterable
-from typing import final
+from typing import TYPE_CHECKING, final
 
 import attrs
 from pyspark.sql import DataFrame, SparkSession
 
 from fsm.table import Table
+from spark.schemas import END, MACHINE, TRANSITION
+from spark.small import small_frame
+
+if TYPE_CHECKING:
+    from specs.jsonvalue import JsonObject
 
 __all__ = ["Tables", "tables_of"]
 
@@ -29,17 +34,24 @@ class Tables:
 
 def tables_of(session: SparkSession, machines: Iterable[Table]) -> Tables:
     """Turn tables into DataFrames."""
-    names, rows = [], []
-    ends: list[tuple[str, str, bool]] = []
+    names: list[JsonObject] = []
+    rows: list[JsonObject] = []
+    ends: list[JsonObject] = []
     for table in machines:
         resting = [state.value for state in table.states if state in table.may_end]
-        names.append((table.name, " or ".join(repr(state) for state in resting)))
-        ends += [(table.name, state, True) for state in resting]
-        rows += [(table.name, row.old, row.trigger.value, row.target.value) for row in table.rows]
+        names.append({"machine": table.name, "rest": " or ".join(map(repr, resting))})
+        ends += [{"machine": table.name, "new": state, "rests": True} for state in resting]
+        rows += [
+            {
+                "machine": table.name,
+                "old": row.old,
+                "cause": row.trigger.value,
+                "target": row.target.value,
+            }
+            for row in table.rows
+        ]
     return Tables(
-        machines=session.createDataFrame(names, "machine string, rest string"),
-        transitions=session.createDataFrame(
-            rows, "machine string, old string, cause string, target string"
-        ),
-        ends=session.createDataFrame(ends, "machine string, new string, rests boolean"),
+        machines=small_frame(session, names, MACHINE),
+        transitions=small_frame(session, rows, TRANSITION),
+        ends=small_frame(session, ends, END),
     )

@@ -4,7 +4,7 @@ import pytest
 
 from fsm.trace_line import Flaw, Verdict
 from spark.errors import TraceMissingError
-from spark.findings import Quarantine
+from spark.findings import NodeFindings, Quarantine, judge_node
 from spark.pipeline import validate
 from specs.trace import Fact, Kind
 from tests.support.trace_files import record, records, session, whole, write_trace
@@ -41,7 +41,7 @@ def test_lines_that_are_no_records_are_quarantined_with_file_line_and_reason(
 
     assert [bad.reason for bad in found.bad_lines] == [reason for _, reason in BAD_LINES.values()]
     assert [bad.line for bad in found.bad_lines] == list(range(7, 7 + len(BAD_LINES)))
-    assert {bad.file for bad in found.bad_lines} == {path.as_uri().replace("%3D", "=")}
+    assert {bad.file for bad in found.bad_lines} == {f"file:{path}"}
     assert found.quarantined == len(BAD_LINES)
     assert found.verdict is Verdict.INCOMPLETE
 
@@ -63,16 +63,28 @@ def test_a_record_spoilt_on_disk_makes_the_trace_incomplete_not_wrong(spark_sess
     assert (found.verdict, found.violations) == (Verdict.INCOMPLETE, 0)
 
 
-def test_quarantined_lines_may_be_allowed(spark_session, tmp_path):
-    write_trace(tmp_path, [*TOLD[:2], "garbage", *TOLD[3:]])
-    found = validate(spark_session, [str(tmp_path)], Quarantine.ALLOWED)
-    assert (found.verdict, found.quarantined) == (Verdict.CONFORMANT, 1)
+def node_findings(**changed):
+    counts = {"records": 6, "missing": 0, "doubled": 0, "quarantined": 0, "violations": 0}
+    names = {"run": "r1", "node": "alice", "verdict": Verdict.INCOMPLETE, "flaws": frozenset()}
+    return NodeFindings(**(names | counts | changed))
 
 
-def test_allowed_lines_excuse_no_record_that_is_not_there(spark_session, tmp_path):
-    write_trace(tmp_path, [*TOLD[:1], "garbage", *TOLD[3:]])
-    found = validate(spark_session, [str(tmp_path)], Quarantine.ALLOWED)
-    assert found.verdict is Verdict.INCOMPLETE
+GAP = {"missing": 1, "flaws": frozenset({Flaw.GAP})}
+VERDICTS = {
+    "nothing wrong": ({}, Quarantine.COUNTS, "conformant"),
+    "violation first": (GAP | {"violations": 1}, Quarantine.COUNTS, "violations"),
+    "bad line": ({"quarantined": 1}, Quarantine.COUNTS, "incomplete"),
+    "bad line allowed": ({"quarantined": 1}, Quarantine.ALLOWED, "conformant"),
+    "gap explained": (GAP | {"quarantined": 1}, Quarantine.ALLOWED, "conformant"),
+    "gap too wide": (GAP | {"quarantined": 1, "missing": 2}, Quarantine.ALLOWED, "incomplete"),
+    "doubled": (GAP | {"quarantined": 1, "doubled": 1}, Quarantine.ALLOWED, "incomplete"),
+    "no end": ({"flaws": frozenset({Flaw.NO_END})}, Quarantine.ALLOWED, "incomplete"),
+}
+
+
+@pytest.mark.parametrize(("changed", "allowed", "verdict"), VERDICTS.values(), ids=VERDICTS.keys())
+def test_a_node_is_judged_by_what_is_wrong_and_what_is_allowed(changed, allowed, verdict):
+    assert judge_node(node_findings(**changed), allowed) == verdict
 
 
 DROPPED = [TOLD[0], record(Fact(k=Kind.DROPPED, count=9), 2)]
@@ -84,12 +96,13 @@ FLAWED = {
 }
 
 
-@pytest.mark.parametrize("flaw", list(Flaw))
-def test_a_trace_with_one_flaw_is_incomplete(spark_session, tmp_path, flaw):
-    write_trace(tmp_path / "node=alice", FLAWED[flaw])
+def test_a_trace_with_one_flaw_is_incomplete(spark_session, tmp_path):
+    for flaw, told in FLAWED.items():
+        write_trace(tmp_path / f"node={flaw}", [record | {"node": flaw.value} for record in told])
     found = validate(spark_session, [str(tmp_path)])
+    assert {node.node: node.flaws for node in found.nodes} == {flaw: {flaw} for flaw in Flaw}
+    assert {node.verdict for node in found.nodes} == {Verdict.INCOMPLETE}
     assert (found.verdict, found.violations) == (Verdict.INCOMPLETE, 0)
-    assert [node.flaws for node in found.nodes] == [{flaw}]
 
 
 def test_a_killed_process_spoils_its_own_trace_only(spark_session, tmp_path):
@@ -119,6 +132,7 @@ def test_a_file_and_a_node_and_rotated_parts_are_traces_too(spark_session, tmp_p
     bobs = write_trace(tmp_path / "other" / "node=bob", records(whole([]), "r2", "bob"))
     found = validate(spark_session, [str(tmp_path / "run" / "node=alice"), str(bobs)])
     assert (found.verdict, found.events) == (Verdict.CONFORMANT, 8)
+    assert [node.node for node in found.nodes] == ["alice", "bob"]
 
 
 @pytest.mark.parametrize("place", ["missing", "file:///nowhere/at/all", "empty"])
