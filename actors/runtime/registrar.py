@@ -80,7 +80,17 @@ class _Refreshed:
     code: int
 
 
-RegistrarMessage: TypeAlias = RegisterWanted | UnregisterWanted | ReplayWanted | _Refreshed
+@final
+@attrs.frozen(slots=True)
+class _Registered:
+    """A record is registered, and to be kept alive from now on."""
+
+    wanted: RegisterWanted
+
+
+RegistrarMessage: TypeAlias = (
+    _Registered | RegisterWanted | UnregisterWanted | ReplayWanted | _Refreshed
+)
 
 
 @attrs.define(slots=True)
@@ -117,6 +127,10 @@ class Registrar(Actor[RegistrarMessage]):
         match message:
             case RegisterWanted():
                 self.spawn(self._register, message)
+            case _Registered(wanted):
+                due = trio.current_time() + wanted.record.expires / KEEP_ALIVE_SHARE
+                self._kept[wanted.record.url] = _Kept(wanted.record, due)
+                wanted.reply.send(None)
             case UnregisterWanted():
                 self.spawn(self._unregister, message)
             case ReplayWanted():
@@ -134,9 +148,7 @@ class Registrar(Actor[RegistrarMessage]):
             why = str(answer.body.get("description", ""))
             wanted.reply.fail(RegistrationError(record.url, answer.code, why))
             return
-        due = trio.current_time() + record.expires / KEEP_ALIVE_SHARE
-        self._kept[record.url] = _Kept(record, due)
-        wanted.reply.send(None)
+        await self.me.tell(_Registered(wanted))
 
     async def _unregister(self, wanted: UnregisterWanted) -> None:
         if self._kept.pop(wanted.url, None) is not None:
