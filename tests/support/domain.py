@@ -184,3 +184,10 @@ def _entropy(seed: int):
 def judged(member: Member) -> Judgement:
     """What the reference judge says of a runtime that has ended."""
     return judge(read_record(line) for line in records(whole(member.tracer.facts)))
+
+
+async def go_live(domain: Domain, one: str = "alice", other: str = "bob") -> None:
+    """Let one ask the other, until both ends of their link are live."""
+    await domain[one].ask(domain[other], "first")
+    await domain[one].wait_for("live", domain[other])
+    await domain[other].wait_for("live", domain[one])

@@ -67,8 +67,6 @@ class World:
     def other(self, name: str) -> str:
         return next(each for each in self.sides if each != name)
 
-    # --- what the surroundings do ---------------------------------------------------------
-
     def start(self, name: str) -> None:
         """The registry deploys a requester, unless its row forbids it (RES-07)."""
         side = self.sides[name]
@@ -162,8 +160,6 @@ class World:
             yield side.handler.deadline()
             yield from (core.deadline() for core in side.requesters.values())
 
-    # --- what can be asked ------------------------------------------------------------------
-
     def live_ends(self) -> list[End]:
         states: dict[str, str] = {}
         for step in self.steps:
@@ -178,8 +174,6 @@ class World:
 
     def states(self) -> dict[str, str]:
         return {step.key: step.new for step in self.steps}
-
-    # --- effects ----------------------------------------------------------------------------
 
     def _do_per_link(self, name: str, effects: list[PerLink]) -> None:
         for each in effects:

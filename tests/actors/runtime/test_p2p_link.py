@@ -249,7 +249,7 @@ async def test_a_line_that_is_no_message_is_answered_and_harms_no_other(autojump
         lines = []
         while b'{"p2p":"ack","seq":2}' not in lines:
             lines += (await peer.receive()).split(b"\n")
-        (line,) = [line for line in lines if b"p2p" not in line]
+        (line,) = [line for line in lines if not line.startswith(b'{"p2p"')]
         (answer,) = decode_frame(line)
         assert (answer.id, answer.code) == (5, 400)
         assert [each.id for each in pair.listener.port.posted] == [6]
