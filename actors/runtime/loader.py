@@ -83,6 +83,15 @@ class Unload:
 
 @final
 @attrs.frozen(slots=True)
+class Hosted:
+    """A hyperty runs in a sandbox: when that ends, take it off the bus."""
+
+    url: str
+    sandbox: ActorRef[SandboxMessage]
+
+
+@final
+@attrs.frozen(slots=True)
 class _Ended:
     """A sandbox is gone, asked for or not."""
 
@@ -98,7 +107,7 @@ class RegistryIs:
     done: Reply[None]
 
 
-LoaderMessage: TypeAlias = RegistryIs | Load | Unload | Delivery | _Ended
+LoaderMessage: TypeAlias = RegistryIs | Load | Unload | Hosted | Delivery | _Ended
 
 
 @final
@@ -148,6 +157,8 @@ class Loader(Actor[LoaderMessage]):
             case Load() | Unload() | _Ended():
                 if self._registry is not None:
                     self._work(message, self._registry)
+            case Hosted(url, sandbox):
+                self.spawn(self._watch_hyperty, url, sandbox)
             case Delivery():
                 pass
             case _:
@@ -218,6 +229,10 @@ class Loader(Actor[LoaderMessage]):
     async def _watch(self, url: str, sandbox: ActorRef[SandboxMessage]) -> None:
         await sandbox.wait_stopped()
         await self.me.tell(_Ended(url))
+
+    async def _watch_hyperty(self, url: str, sandbox: ActorRef[SandboxMessage]) -> None:
+        await sandbox.wait_stopped()
+        await self._sandboxes.close(url)
 
     # ---- removal
 

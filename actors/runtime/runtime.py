@@ -19,7 +19,7 @@ from actors.runtime.bus_messages import Origin
 from actors.runtime.catalogue import handler_descriptor, requester_descriptor
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty import HypertyHost, HypertyMaker
-from actors.runtime.loader import Load, LoaderMessage, Unload
+from actors.runtime.loader import Hosted, Load, LoaderMessage, Unload
 from actors.runtime.mini_bus import MiniBusPort
 from actors.runtime.ports import CorePort
 from actors.runtime.registrar import (
@@ -142,7 +142,9 @@ class Runtime:
             return HypertyHost(make, port, ids)
 
         await self._parts.registry.tell(LocalAdded(url))
-        await self._parts.sandboxes.open(Component(url, Origin.LOCAL, host, Intensity()))
+        component = Component(url, Origin.LOCAL, host, Intensity())
+        sandbox = await self._parts.sandboxes.open(component)
+        await self._parts.loader.tell(Hosted(url, sandbox))
 
     async def _register(self, url: str, name: str) -> None:
         config = self._parts.config
