@@ -14,7 +14,9 @@ MAX_LINES = 300
 
 _CODE = re.compile(r"`([^`\n]+)`")
 _FILE = re.compile(r"[\w./-]+\.(?:py|md|toml|svg|sqlite)")
-_WALK_ROW = re.compile(r"^\|[^|]*\|[^|]*\| `(?P<file>[\w/.]+\.py)` \| `(?P<name>[\w.]+)`", re.M)
+_WALK_ROW = re.compile(
+    r"^\|[^|]*\|[^|]*\| `(?P<file>[\w/.]+\.py)` \| `(?P<name>[\w.]+)`", re.MULTILINE
+)
 
 
 def names_defined(path: Path) -> set[str]:

@@ -177,12 +177,12 @@ class NodeSessionCore:
         return [*self._end(Trigger.CLOSE, why), *done]
 
     def _end(self, trigger: Trigger, why: str) -> list[Effect]:
-        steps = [self._entity.step(trigger, why)] if self._entity.allows(trigger) else []
+        step = self._entity.step(trigger, why)
         undelivered = tuple(parcel.message for parcel in self._queue)
         self._queue.clear()
         self._bytes = 0
         self.link = None
-        return [*steps, Ended(why, undelivered)]
+        return [step, Ended(why, undelivered)]
 
 
 def _digest(token: str) -> bytes:

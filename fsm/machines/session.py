@@ -3,13 +3,14 @@
 The session outlives the link it was opened on: a lost link detaches it, and within
 T_gc the runtime may re-open it with its token and finds all as it was (MN-04..MN-08,
 M-14..M-17, I-M1..I-M4, I-M12). `closed` and `expired` are absorbing: whoever opens again gets a
-new session, which is a new entity with a key of its own.
+new session, which is a new entity with a key of its own. `expired` is kept for those
+who stayed away for T_gc: a node that stops closes what is still detached.
 """
 
 from enum import StrEnum, unique
 from typing import Final
 
-from fsm.table import Deadline, Table, Transition
+from fsm.table import Deadline, Origin, Table, Transition
 
 __all__ = ["SESSION", "State", "Trigger"]
 
@@ -40,6 +41,7 @@ _LOST: Final = "3.3 MN session: link lost, ping unanswered"
 _AGAIN: Final = "3.3 MN session: re-open with token"
 _CLOSE: Final = "3.3 MN session: disconnect"
 _EXPIRE: Final = "3.3 MN session: detached for T_gc"
+_LEAVES: Final = "ours: the node itself stops, so nobody can come back to it"
 
 # fmt: off
 _ROWS: Final = (
@@ -48,6 +50,7 @@ _ROWS: Final = (
     Transition(State.DETACHED, Trigger.REOPENED,  State.OPEN,     _AGAIN),
     Transition(State.OPEN,     Trigger.CLOSE,     State.CLOSED,   _CLOSE),
     Transition(State.DETACHED, Trigger.EXPIRE,    State.EXPIRED,  _EXPIRE),
+    Transition(State.DETACHED, Trigger.CLOSE,     State.CLOSED,   _LEAVES, origin=Origin.EXTENSION),
 )
 # fmt: on
 
@@ -65,7 +68,7 @@ SESSION: Final = Table(
     meanings={
         State.OPEN: "The runtime is linked; its messages are routed.",
         State.DETACHED: "The link is lost; addresses, subscriptions and messages are kept.",
-        State.CLOSED: "The runtime said goodbye; all it held here is released.",
+        State.CLOSED: "Runtime or node said goodbye; all it held here is released.",
         State.EXPIRED: "The runtime did not come back; all it held here is released.",
     },
     drawn_in="protocol page 03, section 3.3",

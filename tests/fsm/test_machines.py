@@ -24,12 +24,13 @@ TABLES = [pytest.param(table, id=table.name) for table in MACHINES.values()]
 
 # What the drawings do not have and the protocol pages name (C-15, C-17, SC-11). And
 # two more places to rest: a deployed stub's story goes on in its other machine, and a
-# record stays disconnected for as long as its runtime is away.
+# record stays disconnected for as long as its runtime is away. A node that stops closes
+# what is still detached.
 EXTENSIONS = {
     "p2p_connection": {("disconnected", "in-progress")},
     "stub_deployment": {("deployed", "[*]")},
     "stub_connection": {("created", "failed")},
-    "session": set(),
+    "session": {("detached", "closed")},
     "address": set(),
     "registration": {("[*]", "live"), ("disconnected", "[*]")},
 }

@@ -156,7 +156,9 @@ def test_a_goodbye_ends_it_before_the_link_is_let_go(happened):
 
 
 def test_the_node_leaves_a_detached_session_too():
-    assert Ended in kinds(detached().feed(NodeLeaves(), 1.0))
+    step, *_ = effects = detached().feed(NodeLeaves(), 1.0)
+    assert (step.old, step.new) == ("detached", "closed")
+    assert Ended in kinds(effects)
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.floats(0, 100)), max_size=30))
