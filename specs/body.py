@@ -9,19 +9,6 @@ Bodies of data objects and P2P links are in `specs.body_sync`.
 
 import attrs
 
-from specs.body_sync import (
-    Candidate,
-    Change,
-    ConnectionData,
-    ConnectionDescription,
-    CreateObject,
-    DataObject,
-    Invitation,
-    InviteObservers,
-    ObjectName,
-    Observe,
-    Subscription,
-)
 from specs.field import (
     address,
     addresses,
@@ -35,34 +22,6 @@ from specs.field import (
 from specs.jsonvalue import Json, JsonObject
 from specs.limits import MAX_ALLOCATION, REGISTRATION_EXPIRES
 from specs.word import RecordStatus, SessionMethod, StatusValue
-
-__all__ = [
-    "Allocate",
-    "Allocated",
-    "AllocationWish",
-    "Candidate",
-    "Change",
-    "Command",
-    "ConnectionData",
-    "ConnectionDescription",
-    "CreateObject",
-    "DataObject",
-    "Free",
-    "Invitation",
-    "InviteObservers",
-    "ObjectName",
-    "Observe",
-    "Path",
-    "ReadRecord",
-    "Record",
-    "Register",
-    "SessionControl",
-    "SessionGranted",
-    "SessionParams",
-    "Status",
-    "Subscription",
-    "UpdateRecord",
-]
 
 
 @attrs.frozen(slots=True)

@@ -99,8 +99,8 @@ class Check(StrEnum):
     SOURCE = "source"
     STATUS_SENDER = "status-sender"
     LOOP = "loop"
-    DUPLICATE = "duplicate"
     POLICY = "policy"
+    DUPLICATE = "duplicate"
 
 
 @attrs.frozen(slots=True)
@@ -125,10 +125,13 @@ RUNTIME_CHECKS: Final = (
     ),
     Interception(Check.STATUS_SENDER, None, DropReason.FORGED_STATUS, "ADR-06, I-S3"),
     Interception(Check.LOOP, None, DropReason.LOOP, "STB-06, I-L2"),
-    Interception(Check.DUPLICATE, None, DropReason.DUPLICATE, "MSG-07, I-P22"),
     Interception(Check.POLICY, Code.FORBIDDEN, DropReason.DENIED, "BUS-11, BUS-13, I-B8, I-B9"),
+    Interception(Check.DUPLICATE, None, DropReason.DUPLICATE, "MSG-07, I-P22"),
 )
-"""Order of checks at the Message BUS. Nothing is resolved before the last (C-22)."""
+"""Order of checks at the Message BUS.
+
+Nothing is remembered or resolved for a message before policy permits it (C-22).
+"""
 
 NODE_CHECKS: Final = (
     Interception(Check.NORMAL_FORM, Code.MALFORMED, DropReason.MALFORMED, "MN-03, MSG-18, I-T10"),

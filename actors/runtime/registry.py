@@ -26,7 +26,8 @@ from fsm.cores.effects import RowChanged
 from fsm.cores.link_table import LinkEntry, Role
 from fsm.cores.resolve import ResolveConfig, ResolveCore
 from specs.address import catalogue_stub
-from specs.body import ObjectName, Status
+from specs.body import Status
+from specs.body_sync import ObjectName
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json
 from specs.message import Message, MessageType, refuse, reply
