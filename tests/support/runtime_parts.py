@@ -26,7 +26,6 @@ R = "hyperty-runtime://a.ex/ra"
 UA = f"{R}/ua"
 
 
-@final
 class Listener(Actor[Delivery]):
     """Keeps what it is given."""
 
