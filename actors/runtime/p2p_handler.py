@@ -12,7 +12,6 @@ from actors.runtime.p2p_stub import EndEffects, P2PStub
 from actors.runtime.stub import StubContext
 from fsm.cores.p2p_handler import P2PHandlerCore, PerLink
 from fsm.cores.p2p_input import SideInput
-from fsm.machines.p2p_connection import State
 from specs.address import is_below, runtime_of
 from specs.body import Command, Path
 from specs.body_sync import Invitation
@@ -48,10 +47,6 @@ class P2PHandler(P2PStub):
     @override
     def decide(self, end: str, happened: SideInput) -> EndEffects:
         return _told(self._core.feed(end, happened, trio.current_time()))
-
-    @override
-    def state_of(self, end: str) -> State | None:
-        return self._core.state(end)
 
     @override
     def end_for(self, delivery: Delivery) -> str:

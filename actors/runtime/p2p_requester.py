@@ -20,7 +20,6 @@ from fsm.cores.p2p_input import (
     TimePassed,
 )
 from fsm.cores.p2p_requester import P2PRequesterCore
-from fsm.machines.p2p_connection import State
 from specs.address import is_below
 from specs.body import Command
 from specs.body_sync import Invitation
@@ -70,10 +69,6 @@ class P2PRequester(P2PStub):
     @override
     def decide(self, end: str, happened: SideInput) -> EndEffects:
         return [(end, each) for each in self._core.feed(happened, trio.current_time())]
-
-    @override
-    def state_of(self, end: str) -> State | None:
-        return self._core.state
 
     @override
     def end_for(self, delivery: Delivery) -> str:

@@ -35,7 +35,6 @@ from fsm.cores import p2p_effect as do
 from fsm.cores.p2p_dial import DialPolicy
 from fsm.cores.p2p_input import DisconnectAsked, LinkOpened, SideInput
 from fsm.engine import Step
-from fsm.machines.p2p_connection import State
 from specs.message import Message, refuse, reply
 from specs.reply_code import Code, DropReason
 from specs.trace import Fact, Kind, Op
@@ -66,10 +65,6 @@ class P2PStub(Actor[P2PMessage]):
     @abstractmethod
     def decide(self, end: str, happened: SideInput) -> EndEffects:
         """Feed the core of one end."""
-
-    @abstractmethod
-    def state_of(self, end: str) -> State | None:
-        """Return the state of an end; None: there is no such end."""
 
     @abstractmethod
     def end_for(self, delivery: Delivery) -> str:

@@ -11,7 +11,6 @@ from fsm.cores.p2p_dial import DialPolicy
 from fsm.cores.p2p_effect import Answered, Ended, SideEffect
 from fsm.cores.p2p_input import DisconnectAsked, LinkTerms, SideInput, Started, TimePassed
 from fsm.cores.p2p_side import after_the_end
-from fsm.machines.p2p_connection import State
 from specs.reply_code import Code
 
 __all__ = ["P2PHandlerCore", "PerLink"]
@@ -48,15 +47,6 @@ class P2PHandlerCore:
     def knows(self, link: str) -> bool:
         """Say whether a link of that address is at work."""
         return link in self._links
-
-    def state(self, link: str) -> State | None:
-        """Return the state of a link; None: there is no such link."""
-        core = self._links.get(link)
-        return None if core is None else core.state
-
-    def link_offered_by(self, offer: str) -> str | None:
-        """Return the link whose requester reports the object `offer`."""
-        return next((name for name, core in self._links.items() if core.offer == offer), None)
 
     def terms(self, link: str) -> LinkTerms:
         """Return between whom a link is.

@@ -1,7 +1,7 @@
 """A whole domain in one process: node and runtimes over a network in memory."""
 
 from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from itertools import count
 from typing import final
 
@@ -25,6 +25,7 @@ from specs.trace import Fact, Kind, Op
 from tests.support.trace_files import records, whole
 from transports.link import Kind as Carrier
 from transports.memory import MemoryNetwork
+from transports.network import Network
 
 DOMAIN = "a.example"
 NODE_PLACE = "ws://127.0.0.1:40000"
@@ -126,6 +127,12 @@ class Domain:
             wire.cut()
 
 
+@asynccontextmanager
+async def in_memory() -> AsyncIterator[MemoryNetwork]:
+    await trio.lowlevel.checkpoint()
+    yield MemoryNetwork()
+
+
 @final
 @attrs.frozen
 class Wishes:
@@ -135,13 +142,15 @@ class Wishes:
     policies: Mapping[str, Policy] = attrs.field(factory=dict)
     object_schemes: frozenset[str] = OBJECT_SCHEMES
     weather: Callable[[MemoryNetwork], None] = lambda network: None
+    network: Callable[[], AbstractAsyncContextManager[Network]] = in_memory
 
 
 @asynccontextmanager
 async def open_domain(*names: str, wishes: Wishes | None = None) -> AsyncIterator[Domain]:
     """Run a domain with these runtimes, each with an `Echo`."""
-    wanted, network, tracer = wishes or Wishes(), MemoryNetwork(), MemoryTracer()
+    wanted, tracer = wishes or Wishes(), MemoryTracer()
     async with AsyncExitStack() as stack:
+        network = await stack.enter_async_context(wanted.network())
         wanted.weather(network)
         config = NodeConfig(
             domain=DOMAIN, entropy=_entropy(0), object_schemes=wanted.object_schemes
@@ -155,7 +164,7 @@ async def open_domain(*names: str, wishes: Wishes | None = None) -> AsyncIterato
 
 
 async def _join(
-    stack: AsyncExitStack, node: Node, network: MemoryNetwork, who: tuple[str, int, Wishes]
+    stack: AsyncExitStack, node: Node, network: Network, who: tuple[str, int, Wishes]
 ) -> Member:
     name, number, wishes = who
     config = RuntimeConfig(

@@ -1,0 +1,316 @@
+"""What P2P stubs answer to whoever writes to them, alone with a bus (STB-06, M-05..12)."""
+
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+
+from actors.kit.counters import Counters
+from actors.kit.delivery import Delivery
+from actors.kit.ids import IdSource
+from actors.kit.supervisor import ChildSpec, open_supervisor
+from actors.kit.tracer import MemoryTracer
+from actors.runtime import p2p_handler, p2p_requester
+from actors.runtime.stub import StubConfig, StubContext
+from fsm.cores.link_proof import LinkKeys
+from specs.errors import SpecError
+from specs.message import Message, MessageType
+from specs.trace import Op
+from tests.support.p2p_bus import KeepingPort
+from transports.link import Kind
+from transports.memory import MemoryNetwork
+
+RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://b.ex/rb"
+PQ, PH = f"{RA}/p2prequester/1", f"{RB}/p2phandler/1"
+C1, C2 = "connection://a.ex/c1", "connection://b.ex/c2"
+EXECUTE, CREATE, UPDATE = MessageType.EXECUTE, MessageType.CREATE, MessageType.UPDATE
+
+
+def context(url, config):
+    return StubContext(
+        url,
+        KeepingPort(url),
+        config,
+        MemoryNetwork(),
+        MemoryTracer(),
+        IdSource(),
+        bytes,
+        Counters(),
+    )
+
+
+class Stub:
+    """A stub that runs, its port, and the words to it."""
+
+    def __init__(self, ref, told):
+        self.ref = ref
+        self.context = told
+        self.port = told.bus
+        self.ids = IdSource(100)
+
+    async def tell(self, type_, from_, to, **body):
+        """Deliver a message, wait until it is worked off, return what was posted for it."""
+        before = len(self.port.posted)
+        message = Message(self.ids.next(from_), type_, from_, to, body)
+        await self.ref.tell(Delivery(message, to))
+        await trio.testing.wait_all_tasks_blocked()
+        return self.port.posted[before:]
+
+    async def answer(self, code, **body):
+        """Answer the last request that was posted."""
+        request = next(m for m in reversed(self.port.posted) if m.is_request)
+        answer = Message(
+            request.id, MessageType.RESPONSE, request.to, request.from_, {"code": code, **body}
+        )
+        before = len(self.port.posted)
+        await self.ref.tell(Delivery(answer, answer.to))
+        await trio.testing.wait_all_tasks_blocked()
+        return self.port.posted[before:]
+
+
+@asynccontextmanager
+async def running(activate, told):
+    async with open_supervisor("test") as supervisor:
+        ref = await supervisor.start_child(ChildSpec(told.url, lambda: activate(told)))
+        await trio.testing.wait_all_tasks_blocked()
+        yield Stub(ref, told)
+
+
+def requester():
+    config = StubConfig(RA, "a.ex", remote_runtime=RB, p2p_handler=PH, kinds=(Kind.TCP,))
+    return running(p2p_requester.activate, context(PQ, config))
+
+
+def handler():
+    return running(p2p_handler.activate, context(PH, StubConfig(RB, "b.ex", kinds=(Kind.TCP,))))
+
+
+def data(status="", *candidates):
+    return {"owner": PH, "status": status, "iceCandidates": list(candidates)}
+
+
+def value(version, held):
+    return {"reporter": PH, "runtime": RB, "url": C2, "version": version, "data": held}
+
+
+async def invite_requester(stub):
+    """Bring a requester so far that it observes C2."""
+    await stub.answer(200, resource=C1)
+    await stub.tell(CREATE, f"{C2}/subscription", PQ, source=PH, schema="s", value={})
+
+
+def codes(messages):
+    return [message.code for message in messages if message.is_response]
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        StubConfig(RA, "a.ex"),
+        StubConfig(RA, "a.ex", remote_runtime=RB),
+        StubConfig(RA, "a.ex", remote_runtime=RB, p2p_handler=f"{RA}/p2phandler/1"),
+    ],
+)
+def test_a_requester_must_know_whom_to_link_to(config):
+    with pytest.raises(SpecError):
+        p2p_requester.activate(context(PQ, config))
+
+
+async def test_a_requester_begins_with_its_status_and_its_object(autojump_clock):
+    async with requester() as stub:
+        status, create = stub.port.posted
+        assert status.body == {"value": "created", "resource": RB, "link": PQ}
+        assert (create.type, create.to) == (CREATE, f"{RA}/sm")
+
+
+@pytest.mark.parametrize(
+    ("type_", "body", "code"),
+    [
+        (EXECUTE, {"method": "dance", "params": []}, 400),
+        (EXECUTE, {"method": "connect", "params": [PH]}, 202),
+        (EXECUTE, {"method": "disconnect", "params": [RB]}, 200),
+        (MessageType.READ, {}, 404),
+        (CREATE, {}, 400),
+    ],
+)
+async def test_a_requester_answers_every_request(type_, body, code, autojump_clock):
+    async with requester() as stub:
+        assert codes(await stub.tell(type_, f"{RA}/registry", PQ, **body)) == [code]
+
+
+async def test_a_requester_takes_no_answer_object_from_strangers(autojump_clock):
+    async with requester() as stub:
+        await stub.answer(200, resource=C1)
+        posted = await stub.tell(
+            CREATE, f"{C2}/subscription", PQ, source=f"{RA}/p2phandler/9", schema="s", value={}
+        )
+        assert codes(posted) == [403]
+
+
+async def test_a_gap_in_the_peers_object_is_read_over(autojump_clock):
+    async with requester() as stub:
+        await invite_requester(stub)
+        await stub.answer(200, value=value(1, data()))
+        (read,) = await stub.tell(
+            UPDATE, C2, f"{C2}/changes", version=3, attribute="status", value="unreachable-1"
+        )
+        assert (read.type, read.to) == (MessageType.READ, C2)
+        posted = await stub.answer(200, value=value(3, data("unreachable-1")))
+        assert posted[0].body["value"] == "failed"
+
+
+async def test_a_malformed_change_is_let_be_and_a_malformed_object_ends_the_set_up(autojump_clock):
+    async with requester() as stub:
+        await invite_requester(stub)
+        await stub.answer(200, value=value(1, data()))
+        assert await stub.tell(UPDATE, C2, f"{C2}/changes", version="x") == []
+        posted = await stub.tell(
+            UPDATE, C2, f"{C2}/changes", version=2, attribute="iceCandidates", value=[{"kind": 1}]
+        )
+        assert posted[0].body["value"] == "failed"
+
+
+async def test_a_snapshot_that_is_none_ends_the_set_up(autojump_clock):
+    async with requester() as stub:
+        await invite_requester(stub)
+        posted = await stub.answer(200, value="nothing")
+        assert posted[0].body["value"] == "failed"
+
+
+async def test_a_deleted_peer_object_ends_the_set_up(autojump_clock):
+    async with requester() as stub:
+        await invite_requester(stub)
+        await stub.answer(200, value=value(1, data()))
+        posted = await stub.tell(MessageType.DELETE, f"{C2}/subscription", f"{C2}/changes")
+        assert posted[0].body["value"] == "failed"
+        assert [m.type for m in posted[1:]] == [MessageType.DELETE]
+
+
+async def test_an_object_that_comes_too_late_is_deleted(autojump_clock):
+    async with requester() as stub:
+        create = stub.port.posted[-1]
+        await stub.tell(EXECUTE, f"{RA}/registry", PQ, method="disconnect", params=[RB])
+        late = Message(
+            create.id, MessageType.RESPONSE, f"{RA}/sm", PQ, {"code": 200, "resource": C1}
+        )
+        await stub.ref.tell(Delivery(late, PQ))
+        await trio.testing.wait_all_tasks_blocked()
+        deleted = stub.port.posted[-1]
+        assert (deleted.type, deleted.body) == (MessageType.DELETE, {"resource": C1})
+
+
+async def test_messages_come_back_from_a_stub_that_is_not_live(autojump_clock):
+    async with requester() as stub:
+        await stub.tell(CREATE, "hyperty://a.ex/1", "hyperty://b.ex/1")
+        assert [each.to for each in stub.port.handed_back] == ["hyperty://b.ex/1"]
+
+
+async def test_messages_that_crossed_the_stub_before_are_dropped(autojump_clock):
+    async with requester() as stub:
+        await stub.tell(CREATE, "hyperty://a.ex/1", "hyperty://b.ex/1", via=[PQ])
+        assert stub.port.handed_back == []
+        assert [f.reason for f in stub.context.tracer.facts if f.op is Op.DROP] == ["loop"]
+
+
+# --- the handler --------------------------------------------------------------------------
+
+
+def invitation(runtime=RA, source=PQ):
+    return {"source": source, "schema": "s", "value": {"runtime": runtime, "reporter": source}}
+
+
+async def test_a_handler_tells_its_registry_before_it_asks_it(autojump_clock):
+    async with handler() as stub:
+        posted = await stub.tell(CREATE, f"{C1}/subscription", PH, **invitation())
+        assert [(m.type, m.to) for m in posted] == [
+            (CREATE, f"{PH}/status"),
+            (MessageType.READ, f"{RB}/registry"),
+        ]
+        assert posted[0].body["link"] == f"{PH}/conn/1"
+
+
+@pytest.mark.parametrize(
+    ("row", "code"),
+    [
+        ({"role": "handler", "status": "created"}, 200),
+        ({"role": "requester", "status": "created"}, 200),
+        ("nonsense", 200),
+    ],
+)
+async def test_a_handler_of_the_larger_runtime_accepts(row, code, autojump_clock):
+    async with handler() as stub:
+        await stub.tell(CREATE, f"{C1}/subscription", PH, **invitation())
+        assert codes(await stub.answer(200, value=row)) == [code]
+
+
+async def test_a_handler_of_the_smaller_runtime_insists_on_its_own_request(autojump_clock):
+    larger = "hyperty-runtime://c.ex/rc"
+    async with handler() as stub:
+        asked = invitation(larger, f"{larger}/p2prequester/1")
+        await stub.tell(CREATE, f"{C1}/subscription", PH, **asked)
+        row = {"role": "requester", "status": "in-progress"}
+        posted = await stub.answer(200, value=row)
+        assert codes(posted) == [409]
+        assert "glare" in posted[0].body["description"]
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        invitation(RB, f"{RB}/p2prequester/1"),
+        invitation("hyperty-runtime://c.ex/rc"),
+        {"source": PQ, "schema": "s", "value": {}},
+        {},
+    ],
+)
+async def test_a_handler_refuses_who_is_not_who_he_says(asked, autojump_clock):
+    async with handler() as stub:
+        assert codes(await stub.tell(CREATE, f"{C1}/subscription", PH, **asked)) == [400]
+
+
+async def test_the_same_requester_again_gets_a_new_link_and_the_old_one_is_closed(autojump_clock):
+    async with handler() as stub:
+        await stub.tell(CREATE, f"{C1}/subscription", PH, **invitation())
+        posted = await stub.tell(CREATE, "connection://a.ex/c9/subscription", PH, **invitation())
+        told = [(m.body["value"], m.body["link"][-1]) for m in posted if m.is_event]
+        assert told == [("failed", "1"), ("created", "2")]
+        assert codes(posted) == [409]
+
+
+@pytest.mark.parametrize(
+    ("type_", "body", "code"),
+    [
+        (EXECUTE, {"method": "dance"}, 400),
+        (EXECUTE, {"method": "disconnect", "params": [RA]}, 200),
+        (EXECUTE, {"method": "disconnect"}, 200),
+        (MessageType.READ, {}, 404),
+        (MessageType.SUBSCRIBE, {"resources": [f"{PH}/conn/9"]}, 404),
+        (MessageType.SUBSCRIBE, {"resources": [f"{PH}/conn/1"]}, 200),
+    ],
+)
+async def test_a_handler_answers_every_request(type_, body, code, autojump_clock):
+    async with handler() as stub:
+        await stub.tell(CREATE, f"{C1}/subscription", PH, **invitation())
+        assert codes(await stub.tell(type_, f"{RB}/registry", PH, **body))[-1:] == [code]
+
+
+async def test_a_link_that_ends_is_listened_to_no_more(autojump_clock):
+    async with handler() as stub:
+        await stub.tell(CREATE, f"{C1}/subscription", PH, **invitation())
+        registry, link = f"{RB}/registry", f"{PH}/conn/1"
+        await stub.tell(MessageType.SUBSCRIBE, registry, PH, resources=[link], source=PH)
+        assert list(stub.port.listeners) == [link]
+        await stub.tell(EXECUTE, registry, PH, method="disconnect", params=[RA])
+        assert stub.port.listeners == {}
+
+
+async def test_a_handler_that_hears_nothing_gives_up(autojump_clock):
+    async with handler() as stub:
+        await stub.tell(CREATE, f"{C1}/subscription", PH, **invitation())
+        await trio.sleep(11)
+        assert [m.body["value"] for m in stub.port.posted if m.is_event] == ["created", "failed"]
+        assert codes(stub.port.posted) == [409]
+
+
+def test_keys_that_were_never_offered_let_nobody_in():
+    assert LinkKeys().to_accept("anywhere") == ()
