@@ -1,0 +1,222 @@
+"""Each end of a P2P link alone: what comes too early, too late, or not for it (C-15..C-17)."""
+
+import pytest
+
+from fsm.cores import p2p_effect as do
+from fsm.cores import p2p_input as seen
+from fsm.cores.p2p_controller import P2PControllerCore
+from fsm.cores.p2p_dial import DialPlan, DialPolicy
+from fsm.cores.p2p_requester import P2PRequesterCore
+from fsm.machines.p2p_connection import State
+from specs.body_sync import Candidate, ConnectionData
+from specs.limits import P2P_TIMEOUT, SESSION_IDLE
+from specs.reply_code import Code
+
+RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://b.ex/rb"
+PQ, PH, PC = f"{RA}/p2prequester/1", f"{RB}/p2phandler/1", f"{RB}/p2phandler/1/conn/1"
+C1, C2 = "connection://a.ex/c1", "connection://b.ex/c2"
+POLICY = DialPolicy(("unix", "tcp"), "here")
+TCP = Candidate("tcp", "127.0.0.1:1", "00")
+DIALLED, ACCEPTED = seen.Opening.DIALLED, seen.Opening.ACCEPTED
+OFFER = seen.PeerObjectSeen(ConnectionData(PQ))
+
+
+def requester():
+    return P2PRequesterCore(seen.LinkTerms(RA, RB, PQ, PH), POLICY)
+
+
+def controller():
+    return P2PControllerCore(seen.LinkTerms(RB, RA, PC, PQ), C1, POLICY)
+
+
+def fed(core, *inputs, now=0.0):
+    for happened in inputs[:-1]:
+        core.feed(happened, now)
+    return core.feed(inputs[-1], now)
+
+
+TO_PROGRESS = {
+    requester: (seen.Started(), seen.ObjectCreated(C1)),
+    controller: (
+        seen.Started(),
+        seen.RowTold(has_own_request=False),
+        OFFER,
+        seen.ObjectCreated(C2),
+    ),
+}
+BOTH = pytest.mark.parametrize("make", [requester, controller])
+
+
+def live(make):
+    core = make()
+    fed(core, *TO_PROGRESS[make], seen.LinkOpened("L1", ACCEPTED))
+    assert core.state is State.LIVE
+    return core
+
+
+@BOTH
+def test_a_refused_object_fails_from_created(make):
+    core = make()
+    fed(core, *TO_PROGRESS[make][:-1], seen.ObjectRefused("no"))
+    assert core.state is State.FAILED
+    assert core.has_ended
+
+
+@BOTH
+def test_a_refused_invitation_fails_from_in_progress(make):
+    core = make()
+    effects = fed(core, *TO_PROGRESS[make], seen.InvitationAnswered(409, "glare"))
+    assert effects[1:] == [do.Announce(State.FAILED, "glare"), do.Withdraw(), do.Ended()]
+
+
+@BOTH
+@pytest.mark.parametrize("late", [seen.InvitationAnswered(408), seen.ObserveRefused("late")])
+def test_a_refusal_that_comes_late_harms_no_live_link(make, late):
+    core = live(make)
+    assert core.feed(late, 1.0) == []
+    assert core.state is State.LIVE
+
+
+@BOTH
+def test_the_time_for_a_set_up_is_bounded(make):
+    core = make()
+    fed(core, *TO_PROGRESS[make])
+    assert core.deadline() == P2P_TIMEOUT
+    assert core.feed(seen.TimePassed(), P2P_TIMEOUT / 2) == []
+    core.feed(seen.TimePassed(), P2P_TIMEOUT)
+    assert core.state is State.FAILED
+
+
+@BOTH
+def test_a_lost_link_is_not_waited_for_without_end(make):
+    core = live(make)
+    core.feed(seen.LinkLost("L1", seen.Loss.BROKEN), 1.0)
+    assert core.deadline() == 1.0 + SESSION_IDLE
+    assert core.feed(seen.TimePassed(), core.deadline()) == [do.Withdraw(), do.Ended()]
+    assert core.state is State.DISCONNECTED
+
+
+@BOTH
+def test_a_link_that_the_peer_opened_anew_replaces_the_one_we_believed_in(make):
+    core = live(make)
+    effects = core.feed(seen.LinkOpened("L2", ACCEPTED), 1.0)
+    told = [effect.state for effect in effects if isinstance(effect, do.Announce)]
+    assert told == [State.DISCONNECTED, State.LIVE]
+    assert do.ReleaseLink("L1") in effects
+    assert effects[-1] == do.UseLink("L2")
+
+
+@BOTH
+def test_a_second_link_that_we_dialled_is_closed(make):
+    core = live(make)
+    assert core.feed(seen.LinkOpened("L2", DIALLED), 1.0) == [do.CloseLink("L2")]
+
+
+@BOTH
+def test_a_farewell_of_the_peer_is_the_end(make):
+    core = live(make)
+    effects = core.feed(seen.LinkLost("L1", seen.Loss.ORDERLY), 1.0)
+    assert effects[-2:] == [do.Withdraw(), do.Ended()]
+    assert core.state is State.DISCONNECTED
+
+
+@BOTH
+def test_closing_a_live_link_says_goodbye_and_answers(make):
+    effects = live(make).feed(seen.DisconnectAsked("asked"), 1.0)
+    assert do.CloseLink("L1") in effects
+    assert effects[-1] == do.Answered(Code.OK)
+
+
+@BOTH
+def test_the_loss_of_another_link_is_no_matter(make):
+    core = live(make)
+    assert core.feed(seen.LinkLost("L0", seen.Loss.BROKEN), 1.0) == []
+    assert core.state is State.LIVE
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("late", "effects"),
+    [
+        (seen.ConnectAsked(), [do.Answered(Code.GONE, "the link has ended")]),
+        (seen.DisconnectAsked(""), [do.Answered(Code.OK)]),
+        (seen.ObjectCreated(C1), [do.Withdraw()]),
+        (seen.LinkOpened("L9", ACCEPTED), [do.CloseLink("L9")]),
+        (seen.PeerInvited(C2, PH), [do.AnswerInvitation(C2, Code.GONE, "the link has ended")]),
+        (seen.TimePassed(), []),
+        (OFFER, []),
+    ],
+)
+def test_after_the_end_nothing_is_left_lying_about(make, late, effects):
+    core = make()
+    fed(core, *TO_PROGRESS[make], seen.DisconnectAsked("asked"))
+    assert core.feed(late, 1.0) == effects
+
+
+def test_a_requester_reconnects_only_what_is_lost():
+    core = live(requester)
+    assert core.feed(seen.ConnectAsked(), 1.0) == [do.Answered(Code.ACCEPTED, "reconnecting")]
+
+
+def test_a_requester_accepts_one_answer_object_of_the_handler_it_invited():
+    core = requester()
+    fed(core, *TO_PROGRESS[requester])
+    refused = core.feed(seen.PeerInvited(C2, f"{RB}/p2phandler/9"), 0.0)
+    assert [effect.code for effect in refused] == [Code.FORBIDDEN]
+    assert core.feed(seen.PeerInvited(C2, PH), 0.0)[-1] == do.Observe(C2)
+    again = core.feed(seen.PeerInvited("connection://b.ex/c9", PH), 0.0)
+    assert [effect.code for effect in again] == [Code.CONFLICT]
+
+
+def test_a_requester_pleads_once_a_round_and_fails_when_the_handler_cannot_dial_either():
+    core = requester()
+    offered = seen.PeerObjectSeen(ConnectionData(PH, "", None, (TCP,)))
+    fed(core, *TO_PROGRESS[requester], seen.PeerInvited(C2, PH))
+    assert core.feed(offered, 0.0) == [do.Dial(TCP, 1)]
+    assert core.feed(seen.DialFailed(1), 0.0) == [do.Plead("unreachable-1")]
+    assert core.feed(seen.DialFailed(1), 0.0) == []
+    core.feed(seen.PeerObjectSeen(ConnectionData(PH, "unreachable-1", None, (TCP,))), 0.0)
+    assert core.state is State.FAILED
+
+
+def test_a_handler_dials_only_when_asked_to_and_says_when_nothing_opens():
+    core = controller()
+    held = ConnectionData(PQ, "", None, (TCP,))
+    fed(core, *TO_PROGRESS[controller])
+    assert core.feed(seen.PeerObjectSeen(held), 0.0) == []
+    pleading = seen.PeerObjectSeen(ConnectionData(PQ, "unreachable-1", None, (TCP,)))
+    assert core.feed(pleading, 0.0) == [do.Dial(TCP, 1)]
+    assert core.feed(pleading, 0.0) == []
+    assert core.feed(seen.DialFailed(1), 0.0) == [do.Plead("unreachable-1")]
+
+
+def test_a_handler_leaves_reconnecting_to_the_requester():
+    (answer,) = live(controller).feed(seen.ConnectAsked(), 1.0)
+    assert answer.code is Code.FORBIDDEN
+
+
+def test_a_handler_answers_an_invitation_once():
+    core = controller()
+    fed(core, seen.Started(), seen.RowTold(has_own_request=False))
+    assert core.feed(seen.RowTold(has_own_request=True), 0.0) == []
+    (answer,) = core.feed(seen.PeerInvited(C1, PQ), 0.0)
+    assert answer.code is Code.CONFLICT
+
+
+def test_a_handler_that_gives_up_early_refuses_the_invitation():
+    core = controller()
+    effects = fed(core, seen.Started(), seen.DisconnectAsked("closing"))
+    assert effects[0] == do.AnswerInvitation(C1, Code.CONFLICT, "closing")
+
+
+def test_candidates_are_dialled_by_policy_and_unix_only_on_the_same_machine():
+    plan = DialPlan(POLICY)
+    here, there = (Candidate("unix", f"/{host}", "00", host) for host in ("here", "there"))
+    plan.learn([Candidate("webrtc", "x", "00"), TCP, there, here])
+    assert [plan.next(), plan.next(), plan.next()] == [here, TCP, None]
+    plan.restart()
+    assert plan.next() == here
+
+
+def test_an_unknown_machine_is_never_the_same():
+    assert not DialPolicy(("unix",), None).allows(Candidate("unix", "/x", "00", None))
