@@ -13,7 +13,7 @@ from actors.commands.command_error import CommandError
 from actors.commands.exit_code import ExitCode
 from actors.demo.line import Line, What, read_line
 from actors.demo.show import Show
-from specs.limits import DRAIN_TIMEOUT
+from specs.limits import DRAIN_TIMEOUT, GOODBYE_TIMEOUT
 
 __all__ = ["Cast", "open_cast"]
 
@@ -114,17 +114,16 @@ class Cast:
 
     async def end_all(self) -> None:
         """Leave no child behind: ask, wait in bounded time, then kill."""
+        with trio.move_on_after(DRAIN_TIMEOUT):
+            await self._send(signal.SIGTERM)
+        await self._send(signal.SIGKILL)
+
+    async def _send(self, number: signal.Signals) -> None:
         running = [one for one in self._processes.values() if one.poll() is None]
-        with trio.move_on_after(DRAIN_TIMEOUT, shield=True):
-            for process in running:
-                process.send_signal(signal.SIGTERM)
-            for process in running:
-                await process.wait()
         for process in running:
-            if process.poll() is None:
-                process.kill()
-                with trio.CancelScope(shield=True):
-                    await process.wait()
+            process.send_signal(number)
+        for process in running:
+            await process.wait()
 
 
 @asynccontextmanager
@@ -135,5 +134,6 @@ async def open_cast(show: Show) -> AsyncIterator[Cast]:
         try:
             yield cast
         finally:
-            await cast.end_all()
+            with trio.move_on_after(DRAIN_TIMEOUT + GOODBYE_TIMEOUT, shield=True):
+                await cast.end_all()
         nursery.cancel_scope.cancel()

@@ -94,7 +94,8 @@ async def open_node(config: NodeConfig, network: Network, tracer: Tracer) -> Asy
                 try:
                     yield Node(config.domain, listener.address + _LINK, plan.counters, bus)
                 finally:
-                    await _drain(bus)
+                    with trio.move_on_after(DRAIN_TIMEOUT / 2, shield=True):
+                        await _drain(bus)
 
 
 def _records(config: NodeConfig) -> AbstractContextManager[RecordFile]:
@@ -139,8 +140,5 @@ def _make_bus(plan: _Plan) -> NodeBus:
 
 async def _drain(bus: ActorRef[BusMessage]) -> None:
     """Have every session closed and its records disconnected; then the parts stop."""
-    with (
-        trio.move_on_after(DRAIN_TIMEOUT / 2, shield=True),
-        suppress(ActorStoppedError),
-    ):
+    with suppress(ActorStoppedError):
         await bus.ask(Drain)

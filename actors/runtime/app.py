@@ -6,6 +6,7 @@ from functools import partial
 from typing import final
 
 import attrs
+import trio
 
 from actors.kit.actor import ActorRef
 from actors.kit.counters import Counters
@@ -32,6 +33,7 @@ from actors.runtime.sync_manager import SyncManager
 from actors.runtime.sync_terms import SyncContext
 from fsm.cores.intent import P2pWish
 from fsm.cores.resolve import ResolveConfig
+from specs.limits import DRAIN_TIMEOUT
 from transports.network import Network
 
 __all__ = ["open_runtime"]
@@ -112,7 +114,8 @@ async def open_runtime(
         try:
             yield runtime
         finally:
-            await runtime.leave()
+            with trio.move_on_after(DRAIN_TIMEOUT, shield=True):
+                await runtime.leave()
 
 
 async def _start(plan: _Plan, core: Supervisor, rooms: Supervisor) -> Runtime:

@@ -16,7 +16,7 @@ from fsm.cores.link_proof import (
     ProofError,
 )
 from specs.body_sync import Candidate
-from specs.limits import HANDSHAKE_TIMEOUT
+from specs.limits import GOODBYE_TIMEOUT, HANDSHAKE_TIMEOUT
 from transports.errors import DialError, Farewell, LinkError
 from transports.link import Kind, Link
 from transports.network import Network
@@ -78,7 +78,8 @@ async def _prove(pipe: Link, proof: DiallerProof, keys: LinkKeys, secret: bytes)
         is_open = False
     finally:
         if not is_open:
-            await _hang_up(pipe)
+            with trio.move_on_after(2 * GOODBYE_TIMEOUT, shield=True):
+                await pipe.aclose(Farewell.REFUSED)
     return is_open
 
 
@@ -101,11 +102,6 @@ async def welcome(pipe: Link, keys: LinkKeys, address: str, entropy: Entropy) ->
         is_open = False
     finally:
         if not is_open:
-            await _hang_up(pipe)
+            with trio.move_on_after(2 * GOODBYE_TIMEOUT, shield=True):
+                await pipe.aclose(Farewell.REFUSED)
     return ProvenLink(proof.link, pipe) if is_open else None
-
-
-async def _hang_up(pipe: Link) -> None:
-    # `aclose` is bounded by the transport itself.
-    with trio.CancelScope(shield=True):
-        await pipe.aclose(Farewell.REFUSED)

@@ -154,19 +154,21 @@ class P2PLink:
     # --- out ----------------------------------------------------------------------------
 
     async def _write(self) -> None:
-        while True:
-            while not self._core.has_output:
-                await self._wake.wait()
-                self._wake = trio.Event()
-            written = self._core.take_output(FRAME_MESSAGES)
-            try:
-                await self._pipe.send_many(tuple(frames(self._lines_of(written))))
-            except LinkError as exc:
-                self._end(str(exc))
-                return
-            if any(isinstance(item, Bye) for item in written):
-                self._end("closed by this end")
-                return
+        try:
+            while not await self._wrote_goodbye():
+                continue
+            self._end("closed by this end")
+        except LinkError as exc:
+            self._end(str(exc))
+
+    async def _wrote_goodbye(self) -> bool:
+        """Wait for output and write it; tell whether the last word was among it."""
+        while not self._core.has_output:
+            await self._wake.wait()
+            self._wake = trio.Event()
+        written = self._core.take_output(FRAME_MESSAGES)
+        await self._pipe.send_many(tuple(frames(self._lines_of(written))))
+        return any(isinstance(item, Bye) for item in written)
 
     def _lines_of(self, written: list[Outgoing]) -> list[bytes]:
         lines: list[bytes] = []

@@ -35,7 +35,7 @@ from fsm.cores.link_table import LinkEntry, Role
 from fsm.cores.resolve_inputs import HandlerReady, LocalAdded
 from specs.address import subscription_manager
 from specs.body import Command, Path, Record
-from specs.limits import DRAIN_TIMEOUT, GOODBYE_TIMEOUT
+from specs.limits import GOODBYE_TIMEOUT
 from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS
 from transports.bodies import write_body
@@ -102,13 +102,13 @@ class Runtime:
             self._hyperties[url] = name
         finally:
             if url not in self._hyperties:
-                await self._undo(url)
+                with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
+                    await self._undo(url)
         return url
 
     async def _undo(self, url: str) -> None:
-        with trio.CancelScope(deadline=trio.current_time() + GOODBYE_TIMEOUT, shield=True):
-            await self._parts.sandboxes.close(url)
-            await self._free((url,))
+        await self._parts.sandboxes.close(url)
+        await self._free((url,))
 
     async def undeploy(self, url: str) -> None:
         """Unregister a hyperty, stop it, and give its address back; repeated is fine."""
@@ -211,7 +211,7 @@ class Runtime:
     # ---- going
 
     async def leave(self) -> None:
-        """Take leave: each step has its time, all of them `DRAIN_TIMEOUT` (P2P-28).
+        """Take leave; each step has its time (P2P-28).
 
         Registrations, P2P links, paths, addresses, sessions, in this order. What a node
         or peer that is gone does not answer is left to its own timers.
@@ -222,10 +222,9 @@ class Runtime:
             self._free_all,
             self._end_sessions,
         )
-        with trio.CancelScope(deadline=trio.current_time() + DRAIN_TIMEOUT, shield=True):
-            for step in steps:
-                with trio.move_on_after(GOODBYE_TIMEOUT):
-                    await step()
+        for step in steps:
+            with trio.move_on_after(GOODBYE_TIMEOUT):
+                await step()
 
     async def _unregister_all(self) -> None:
         async with trio.open_nursery() as nursery:
