@@ -80,12 +80,11 @@ async def _open(config: NodeConfig, trace: Path | None) -> AsyncIterator[Node]:
 
 
 def _announce(config: NodeConfig, node: Node) -> None:
-    base = node.url.removesuffix("/link")
     say_ready(
         "node",
         config.domain,
         url=node.url,
-        legacy_url=f"{base}/stub/connect" if config.allow_legacy else None,
-        session_url=f"{base}/ws" if config.allow_legacy else None,
+        legacy_url=node.legacy_url,
+        session_url=node.session_url,
         http_url=None,
     )

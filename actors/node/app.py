@@ -24,9 +24,11 @@ from actors.node.door import LinkDoor
 from actors.node.exchange import Exchange
 from actors.node.front_door import DoorMaker, FrontDoor
 from actors.node.paths import PathDesk
+from actors.node.plain_door import PlainDoor
 from actors.node.record_file import MemoryRecords, RecordFile, SqliteRecords
 from actors.node.record_writer import RecordWriter
 from actors.node.registry import DomainRegistry, RegistryParts
+from actors.node.session_door import SessionDoor
 from actors.node.tables import NodeAddresses
 from actors.node.witness import Witness
 from specs.limits import DRAIN_TIMEOUT
@@ -36,6 +38,8 @@ from transports.network import Network
 __all__ = ["Node", "open_node"]
 
 _LINK: Final = "/link"
+_PLAIN: Final = "/stub/connect"
+_SESSION: Final = "/ws"
 
 
 @final
@@ -46,11 +50,16 @@ class Node:
     Attributes:
         domain: The domain it serves.
         url: Where our stubs connect.
+        legacy_url: Where upstream's plain stubs connect, `?runtimeURL=` to be appended;
+            None if they are not served.
+        session_url: Where upstream's stubs with a session handshake connect.
         counters: What it had to drop.
     """
 
     domain: str
     url: str
+    legacy_url: str | None
+    session_url: str | None
     counters: Counters
     _bus: ActorRef[BusMessage]
 
@@ -85,17 +94,31 @@ async def open_node(config: NodeConfig, network: Network, tracer: Tracer) -> Asy
         RestartLimitError: A part of the node crashes again and again; comes out of
             the context in a group.
     """
-    doors = {_LINK: PROTOFLY_V1}
+    doors: dict[str, str | None] = {_LINK: PROTOFLY_V1}
+    if config.allow_legacy:
+        doors |= {_PLAIN: None, _SESSION: None}
     async with network.listen(Kind.WEBSOCKET, config.listen, doors) as listener:
         with _records(config) as file:
             plan = _Plan(config, NodeAddresses(config.domain), tracer, Counters(), file)
             async with open_supervisor("node", Strategy.REST_FOR_ONE) as supervisor:
                 bus = await _start(plan, listener, supervisor)
                 try:
-                    yield Node(config.domain, listener.address + _LINK, plan.counters, bus)
+                    yield _node(plan, listener.address, bus)
                 finally:
                     with trio.move_on_after(DRAIN_TIMEOUT / 2, shield=True):
                         await _drain(bus)
+
+
+def _node(plan: _Plan, address: str, bus: ActorRef[BusMessage]) -> Node:
+    is_legacy = plan.config.allow_legacy
+    return Node(
+        domain=plan.config.domain,
+        url=address + _LINK,
+        legacy_url=address + _PLAIN if is_legacy else None,
+        session_url=address + _SESSION if is_legacy else None,
+        counters=plan.counters,
+        bus=bus,
+    )
 
 
 def _records(config: NodeConfig) -> AbstractContextManager[RecordFile]:
@@ -105,7 +128,12 @@ def _records(config: NodeConfig) -> AbstractContextManager[RecordFile]:
 async def _start(plan: _Plan, listener: Listener, supervisor: Supervisor) -> ActorRef[BusMessage]:
     """Start the parts; who is behind a part that crashes is started again with it."""
     bus = await supervisor.start_child(ChildSpec("bus", partial(_make_bus, plan)))
-    doors: dict[str, DoorMaker] = {_LINK: lambda _: LinkDoor()}
+    control = plan.addresses.session
+    doors: dict[str, DoorMaker] = {
+        _LINK: lambda _: LinkDoor(),
+        _PLAIN: partial(PlainDoor, control),
+        _SESSION: lambda _: SessionDoor(control),
+    }
     door = partial(FrontDoor, listener, MappingProxyType(doors), itertools.count(1), bus)
     await supervisor.start_child(ChildSpec("front-door", door))
     writer = await supervisor.start_child(

@@ -4,7 +4,7 @@ Normal form, session, source, loop, policy, route (MN-03). Whatever is refused i
 answered over the link it came from, if it is a request, and counted if it is not.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, assert_never, final
 
 import attrs
@@ -25,19 +25,17 @@ from actors.node.bus_message import (
 )
 from actors.node.control import Control
 from actors.node.desk import Desk
-from actors.node.door import Item
+from actors.node.door import Claim, Item
 from actors.node.exchange import Exchange
 from actors.node.policy import Decision, Policy, Ruling
 from actors.node.port import Port
-from actors.node.session import Session
 from fsm.cores.allocation import Bind
 from fsm.cores.node_routing import Admitted, Nobody, Refusal, ToComponent, ToRuntimes
 from fsm.cores.node_session_terms import CloseAsked
 from fsm.cores.refused import Refused
 from specs.address import canonical
 from specs.errors import BadMessageError, BadUrlError
-from specs.limits import MAX_FRAME_BYTES
-from specs.message import Message, MessageType, refuse
+from specs.message import Message, refuse
 from specs.reply_code import Code, DropReason
 from specs.routing import Check
 from specs.trace import Op
@@ -142,23 +140,10 @@ class NodeBus(Actor[BusMessage]):
         if port is None:
             return
         port.farewell = Farewell.TOO_LARGE
-        self._exchange.tell_link(port, self._overlong(session))
+        self._control.refuse_size(port)
         if session is not None:
             self._exchange.feed(session, CloseAsked(number))
         port.finish(Farewell.TOO_LARGE)
-
-    def _overlong(self, session: Session | None) -> Message:
-        node = self._node.session
-        return Message(
-            id=self._exchange.next_id(node),
-            type=MessageType.RESPONSE,
-            from_=node,
-            to=node if session is None else session.stub,
-            body={
-                "code": int(Code.TOO_LARGE),
-                "description": f"a frame holds at most {MAX_FRAME_BYTES} bytes",
-            },
-        )
 
     # ---- messages from links
 
@@ -170,6 +155,8 @@ class NodeBus(Actor[BusMessage]):
                 self._witness.counters.drop(DropReason.SESSION_GONE)
             elif isinstance(item, BadLine):
                 self._malformed(item, port)
+            elif isinstance(item, Claim):
+                self._claimed(item.wish, port)
             else:
                 self._ingress(item, port)
 
@@ -178,6 +165,16 @@ class NodeBus(Actor[BusMessage]):
         if line.answer is not None:
             self._exchange.tell_link(port, line.answer)
 
+    def _claimed(self, wish: Message, port: Port) -> None:
+        """Give a link the session it has come for, or show it out."""
+        refusal = self._ruled_out(wish, None)
+        if refusal is None:
+            self._controlled(self._control.claim, wish, port)
+        else:
+            self._refuse(wish, port, refusal)
+        if self._exchange.session_of(port.number) is None:
+            port.finish(Farewell.REFUSED)
+
     def _ingress(self, message: Message, port: Port) -> None:
         session = self._exchange.session_of(port.number)
         by = None if session is None else session.core.runtime
@@ -185,16 +182,18 @@ class NodeBus(Actor[BusMessage]):
         if message.to == self._node.session:
             refusal = self._ruled_out(message, by)
             if refusal is None:
-                self._controlled(message, port)
+                self._controlled(self._control.receive, message, port)
         else:
             self._witness.rcv(message, port.name)
             refusal = _NO_SESSION if by is None else self._routed_out(message, by)
         if refusal is not None:
             self._refuse(message, port, refusal)
 
-    def _controlled(self, message: Message, port: Port) -> None:
+    def _controlled(
+        self, control: Callable[[Message, Port], None], message: Message, port: Port
+    ) -> None:
         try:
-            self._control.receive(message, port)
+            control(message, port)
         except BadMessageError as exc:
             if message.is_request:
                 self._exchange.tell_link(port, refuse(message, exc.code, exc.reason))

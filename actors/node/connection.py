@@ -51,7 +51,7 @@ class Connection(Actor[Nudge]):
     @override
     async def start(self) -> None:
         self._handshake_until = trio.current_time() + HANDSHAKE_TIMEOUT
-        self._port = Port(self._number, self._link.name, self._door.liveness, self._outbox, self.me)
+        self._port = Port(self._number, self._link.name, self._door, self._outbox, self.me)
         await self._bus.tell(Connected(self._port))
         self.spawn(self._read)
 

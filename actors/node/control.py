@@ -7,10 +7,18 @@ from actors.node.exchange import Exchange
 from actors.node.port import Port
 from actors.node.session import Outcome, Session
 from fsm.cores.node_session import NodeSessionCore
-from fsm.cores.node_session_terms import CloseAsked, Granted, OpenAsked, Refused, ReopenAsked
+from fsm.cores.node_session_terms import (
+    ClaimAsked,
+    CloseAsked,
+    Granted,
+    OpenAsked,
+    Refused,
+    ReopenAsked,
+)
 from specs.address import RUNTIME_SCHEME, is_below, parse
 from specs.body import SessionControl, SessionGranted
 from specs.errors import BadMessageError, BadUrlError
+from specs.limits import MAX_FRAME_BYTES
 from specs.message import Message, MessageType, refuse, reply
 from specs.reply_code import Code, DropReason
 from transports.bodies import read_body, write_body
@@ -58,6 +66,35 @@ class Control:
                 self._refuse(message, port, Code.UNAUTHENTICATED, "the link has no session")
             case method:
                 raise BadMessageError(f"session control knows no {method!r}")
+
+    def claim(self, wish: Message, port: Port) -> None:
+        """Give a session to a link that knows no tokens, or refuse it.
+
+        Raises:
+            BadMessageError: It is the session of no runtime.
+        """
+        runtime = _runtime(read_body(wish, SessionControl))
+        session = self._exchange.sessions.get(runtime)
+        if session is None:
+            session = self._new(runtime, wish.from_)
+        claimed = ClaimAsked(port.number, port.liveness)
+        self._answer(wish, port, session, self._exchange.feed(session, claimed))
+
+    def refuse_size(self, port: Port) -> None:
+        """Say that a frame was over the limit, whatever stood in it."""
+        session = self._exchange.session_of(port.number)
+        node = self._exchange.tables.addresses.session
+        refusal = Message(
+            id=self._exchange.next_id(node),
+            type=MessageType.RESPONSE,
+            from_=node,
+            to=node if session is None else session.stub,
+            body={
+                "code": int(Code.TOO_LARGE),
+                "description": f"a frame holds at most {MAX_FRAME_BYTES} bytes",
+            },
+        )
+        self._exchange.tell_link(port, refusal)
 
     def _open(self, message: Message, asked: SessionControl, port: Port) -> None:
         runtime = _runtime(asked)

@@ -8,15 +8,30 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import ClassVar, TypeAlias, final
 
+import attrs
 from typing_extensions import override
 
 from fsm.cores.node_session_terms import Liveness, Parcel
+from specs.dialect import PLAIN, Dialect
 from specs.message import Message
 from transports.codec import BadLine, decode_frame, frames
 
-__all__ = ["Door", "Item", "LinkDoor"]
+__all__ = ["Claim", "Door", "Item", "LinkDoor"]
 
-Item: TypeAlias = Message | BadLine
+
+@final
+@attrs.frozen
+class Claim:
+    """The peer has come for the session of a runtime, and knows no tokens.
+
+    Attributes:
+        wish: To open the session, as session control would say it.
+    """
+
+    wish: Message
+
+
+Item: TypeAlias = Message | BadLine | Claim
 
 
 class Door(ABC):
@@ -24,11 +39,14 @@ class Door(ABC):
 
     Attributes:
         liveness: How it is noticed that the peer is gone.
+        dialect: How the peer spells, as far as it has shown; outlives the link with
+            the session (N3).
     """
 
     liveness: ClassVar[Liveness]
+    dialect: Dialect = PLAIN
 
-    def greeting(self) -> Sequence[Message]:
+    def greeting(self) -> Sequence[Item]:
         """Return what the peer means by having come."""
         return ()
 

@@ -231,6 +231,8 @@ class Exchange:
     def _grant(self, session: Session, granted: Granted) -> None:
         port = self.ports[granted.link]
         session.port = port
+        if session.dialect is not None:
+            port.door.dialect, session.dialect = session.dialect, None
         self._runtimes[granted.link] = session.core.runtime
         port.granted()
 
@@ -250,6 +252,7 @@ class Exchange:
         self._runtimes.pop(number, None)
         self.ports.pop(number, None)
         if session.port is not None and session.port.number == number:
+            session.dialect = session.port.door.dialect
             session.port = None
 
     def _ping(self, session: Session) -> None:

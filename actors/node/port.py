@@ -5,6 +5,7 @@ from enum import Enum, auto, unique
 from typing import final
 
 from actors.kit.actor import ActorRef
+from actors.node.door import Door
 from actors.node.outbox import Outbox
 from fsm.cores.node_session_terms import Liveness, Parcel
 from transports.errors import Farewell
@@ -29,26 +30,31 @@ class Port:
     Attributes:
         number: Never used twice in a node.
         name: Name of the link.
-        liveness: How it is noticed that the peer is gone.
+        door: How the link writes the protocol.
         farewell: How the link is closed when it is to be left.
     """
 
-    __slots__ = ("_connection", "_outbox", "farewell", "liveness", "name", "number")
+    __slots__ = ("_connection", "_outbox", "door", "farewell", "name", "number")
 
     def __init__(
         self,
         number: int,
         name: str,
-        liveness: Liveness,
+        door: Door,
         outbox: Outbox,
         connection: ActorRef[Nudge],
     ) -> None:
         self.number = number
         self.name = name
-        self.liveness = liveness
+        self.door = door
         self.farewell = Farewell.DONE
         self._outbox = outbox
         self._connection = connection
+
+    @property
+    def liveness(self) -> Liveness:
+        """How it is noticed that the peer is gone."""
+        return self.door.liveness
 
     def put(self, parcel: Parcel) -> bool:
         """Have a parcel written; False: the peer reads too slowly, or is gone."""

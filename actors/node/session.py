@@ -7,6 +7,7 @@ import attrs
 from actors.node.port import Port
 from fsm.cores.node_session import NodeSessionCore
 from fsm.cores.node_session_terms import Granted, Parcel, Refused
+from specs.dialect import Dialect
 
 __all__ = ["Outcome", "Session"]
 
@@ -20,11 +21,13 @@ class Session:
         core: Decides.
         stub: The address session control comes from.
         port: The link that has the session; None while detached.
+        dialect: How the runtime spelt over its last link; None while it has one (N3).
     """
 
     core: NodeSessionCore
     stub: str
     port: Port | None = None
+    dialect: Dialect | None = None
 
 
 @final

@@ -4,7 +4,8 @@ The session belongs to a runtime, not to a socket. It outlives its link: while
 detached it keeps what is sent to the runtime, in order and within bounds, and whoever
 knows the token gets all of it. A newer link with the token takes over at once; frames
 of the older one are told apart by the number of the link and no longer count.
-Only a hash of the token is kept.
+Only a hash of the token is kept. A session that was claimed has none, and goes to
+whoever claims it next; one that has a token is never claimed away.
 """
 
 import hashlib
@@ -15,6 +16,7 @@ from typing import assert_never, final
 
 from fsm.catalogue import MACHINES
 from fsm.cores.node_session_terms import (
+    ClaimAsked,
     CloseAsked,
     Effect,
     Ended,
@@ -98,7 +100,7 @@ class NodeSessionCore:
     def feed(self, happened: Input, now: float) -> list[Effect]:
         """Decide."""
         match happened:
-            case OpenAsked() | ReopenAsked():
+            case OpenAsked() | ReopenAsked() | ClaimAsked():
                 return self._grant(happened, now)
             case CloseAsked(link):
                 return self._close("disconnect()") if link == self.link else []
@@ -113,7 +115,9 @@ class NodeSessionCore:
             case _:
                 assert_never(happened)
 
-    def _grant(self, asked: OpenAsked | ReopenAsked, now: float) -> list[Effect]:
+    def _grant(self, asked: OpenAsked | ReopenAsked | ClaimAsked, now: float) -> list[Effect]:
+        if isinstance(asked, ClaimAsked):
+            return self._claim(asked, now)
         if isinstance(asked, ReopenAsked):
             return self._take_over(asked, Code.UNAUTHENTICATED, now)
         if self._entity.state is not None:
@@ -127,13 +131,28 @@ class NodeSessionCore:
         if token is None or not hmac.compare_digest(_digest(token), self._digest):
             why = "the session of this runtime has another token"
             return [Refused(asked.link, refusal, why)]
+        return self._resume(asked, token, now)
+
+    def _claim(self, asked: ClaimAsked, now: float) -> list[Effect]:
+        if self._digest:
+            return [Refused(asked.link, Code.CONFLICT, "the session of this runtime has a token")]
+        if self._entity.state is not None:
+            return self._resume(asked, "", now)
+        step = self._entity.step(Trigger.OPENED, f"claim runtimeURL={self.runtime}")
+        return [step, self._attach(asked, "", now)]
+
+    def _resume(
+        self, asked: OpenAsked | ReopenAsked | ClaimAsked, token: str, now: float
+    ) -> list[Effect]:
         if asked.link == self.link:
             return [Granted(asked.link, token, ())]
         fenced = self._cut("a newer link of the runtime took over", now)
         step = self._entity.step(Trigger.REOPENED, f"re-open runtimeURL={self.runtime}")
         return [*fenced, step, self._attach(asked, token, now)]
 
-    def _attach(self, asked: OpenAsked | ReopenAsked, token: str, now: float) -> Granted:
+    def _attach(
+        self, asked: OpenAsked | ReopenAsked | ClaimAsked, token: str, now: float
+    ) -> Granted:
         self.link = asked.link
         self._liveness = asked.liveness
         self.heard(now)

@@ -10,6 +10,7 @@ from specs.message import Message
 from specs.reply_code import Code
 
 __all__ = [
+    "ClaimAsked",
     "CloseAsked",
     "Effect",
     "Ended",
@@ -83,6 +84,18 @@ class ReopenAsked:
 
 @final
 @attrs.frozen(slots=True)
+class ClaimAsked:
+    """A link of a kind that knows no tokens asks for the session.
+
+    It gets a session that never had a token, from whichever link has it.
+    """
+
+    link: int
+    liveness: Liveness = Liveness.BY_LINK
+
+
+@final
+@attrs.frozen(slots=True)
 class CloseAsked:
     """The link says goodbye (M-16)."""
 
@@ -118,7 +131,9 @@ class Tick:
     """The deadline has passed."""
 
 
-Input: TypeAlias = OpenAsked | ReopenAsked | CloseAsked | LinkLost | Wait | NodeLeaves | Tick
+Input: TypeAlias = (
+    OpenAsked | ReopenAsked | ClaimAsked | CloseAsked | LinkLost | Wait | NodeLeaves | Tick
+)
 
 
 @final
@@ -127,7 +142,7 @@ class Granted:
     """The link has the session now; what waited goes out first, in order.
 
     Attributes:
-        token: What resumes the session.
+        token: What resumes the session; empty if a claim does.
         waiting: Messages for the runtime that came while it was away.
     """
 
