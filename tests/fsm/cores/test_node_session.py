@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from fsm.cores.alarms import Alarms
 from fsm.cores.node_session import NodeSessionCore
 from fsm.cores.node_session_terms import (
+    ClaimAsked,
     CloseAsked,
     Ended,
     Granted,
@@ -76,6 +77,29 @@ def test_without_the_token_nobody_gets_the_session(make, token):
     assert [one.code for one in core.feed(OpenAsked(2, token, "f"), 1.0)] == [409]
     assert [one.code for one in core.feed(ReopenAsked(2, token), 1.0)] == [401]
     assert kinds(core.feed(ReopenAsked(2, token), 1.0)) == [Refused]
+
+
+@pytest.mark.parametrize("make", [opened, detached])
+def test_a_session_with_a_token_is_never_claimed(make):
+    assert [one.code for one in make().feed(ClaimAsked(2), 1.0)] == [409]
+
+
+@pytest.mark.parametrize("token", [None, "", TOKEN])
+def test_a_claimed_session_has_no_token_that_resumes_it(token):
+    core = NodeSessionCore("k", R)
+    core.feed(ClaimAsked(1), 0.0)
+
+    assert [one.code for one in core.feed(OpenAsked(2, token, TOKEN), 1.0)] == [409]
+    assert [one.code for one in core.feed(ReopenAsked(2, token), 1.0)] == [401]
+    assert core.link == 1
+
+
+def test_a_claimed_session_goes_to_whoever_claims_it_next():
+    core = NodeSessionCore("k", R)
+
+    assert kinds(core.feed(ClaimAsked(1), 0.0)) == [Step, Granted]
+    assert kinds(core.feed(ClaimAsked(2), 0.0)) == [LinkCut, Step, Step, Granted]
+    assert core.feed(ClaimAsked(2), 0.0) == [Granted(2, "", ())]
 
 
 def test_a_newer_link_cuts_the_older_before_it_is_granted():

@@ -1,0 +1,56 @@
+"""The doors for upstream's stubs, alone: whatever comes is read, nothing is raised."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.node.door import Claim
+from actors.node.plain_door import PlainDoor
+from actors.node.session_door import SessionDoor
+from fsm.cores.node_session_terms import Parcel
+from specs.message import Message, reply
+from specs.reply_code import Code
+from tests.support.node_peer import RA, SESSION
+from transports.codec import BadLine
+from transports.link import Upgrade
+
+URL = f"{RA}/{'0' * 64}"
+
+words = st.sampled_from([
+    "mn:/session", "open", "re-open", "close", "disconnect", "update", RA, URL, SESSION, "", "7",
+])  # fmt: skip
+scalars = words | st.none() | st.booleans() | st.integers() | st.floats() | st.text()
+values = st.recursive(
+    scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=8
+)
+keys = st.sampled_from(["id", "type", "from", "to", "body", "cmd", "via", "source", "runtimeURL"])
+messages = st.dictionaries(keys, values | st.dictionaries(keys, values))
+frames = st.binary() | messages.map(lambda raw: json.dumps(raw).encode())
+
+
+def written(door, message):
+    return list(door.write([Parcel(message, b"")]))
+
+
+@pytest.mark.parametrize(
+    "make", [lambda: SessionDoor(SESSION), lambda: PlainDoor(SESSION, Upgrade("/", {}))]
+)
+@given(said=st.lists(frames, max_size=4))
+def test_whatever_comes_is_read_and_can_be_answered(make, said):
+    door = make()
+    items = [item for frame in said for item in door.read(frame)]
+    answers = [item.answer if isinstance(item, BadLine) else item for item in items]
+
+    assert all(isinstance(item, Message | BadLine) for item in items)
+    for message in filter(None, answers):
+        assert len(written(door, reply(message, Code.NOT_FOUND))) == 1
+
+
+@given(named=st.text() | words)
+def test_a_plain_stub_claims_the_session_it_names_whatever_that_is(named):
+    (claim,) = PlainDoor(SESSION, Upgrade("/", {"runtimeURL": named})).greeting()
+
+    assert isinstance(claim, Claim)
+    assert claim.wish.body["params"] == {"runtimeURL": named}
