@@ -30,7 +30,7 @@ from actors.runtime.runtime import Runtime, RuntimeParts
 from actors.runtime.sandboxes import Sandboxes
 from actors.runtime.stub import StubConfig, StubContext, StubFactory
 from actors.runtime.sync_manager import SyncManager
-from actors.runtime.sync_terms import SyncContext
+from actors.runtime.sync_terms import SyncContext, SyncMessage
 from fsm.cores.intent import P2pWish
 from fsm.cores.resolve import ResolveConfig
 from specs.limits import DRAIN_TIMEOUT
@@ -130,7 +130,7 @@ async def _start(plan: _Plan, core: Supervisor, rooms: Supervisor) -> Runtime:
     registrar = await core.start_child(ChildSpec("registrar", partial(Registrar, port, config.ids)))
     registry = await _registry(plan, core, port, bus, loader)
     allocation = await _allocation(plan, core, bus)
-    await _sync_manager(plan, core, bus, allocation)
+    sync_manager = await _sync_manager(plan, core, bus, allocation)
     parts = RuntimeParts(
         config=config,
         counters=plan.counters,
@@ -140,6 +140,7 @@ async def _start(plan: _Plan, core: Supervisor, rooms: Supervisor) -> Runtime:
         registrar=registrar,
         registry=registry,
         allocation=allocation,
+        sync_manager=sync_manager,
     )
     runtime = Runtime(parts)
     plan.replay.to(runtime.paths_lost)
@@ -197,7 +198,7 @@ async def _sync_manager(
     core: Supervisor,
     bus: ActorRef[BusMessage],
     allocation: ActorRef[AllocationMessage],
-) -> None:
+) -> ActorRef[SyncMessage]:
     config = plan.config
     context = SyncContext(
         runtime=config.runtime,
@@ -207,4 +208,4 @@ async def _sync_manager(
         ids=config.ids,
         tracer=plan.tracer,
     )
-    await core.start_child(ChildSpec("sync-manager", partial(SyncManager, context)))
+    return await core.start_child(ChildSpec("sync-manager", partial(SyncManager, context)))

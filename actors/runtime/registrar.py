@@ -10,8 +10,8 @@ from typing_extensions import override
 from actors.kit.actor import Actor, Reply
 from actors.kit.ids import IdSource
 from actors.runtime.mini_bus import MiniBusPort
-from specs.address import domain_of, domain_registry
-from specs.body import Record, Register, UpdateRecord
+from specs.address import domain_of, domain_registry, subscription_manager
+from specs.body import Path, Record, Register, UpdateRecord
 from specs.errors import ProtoflyError
 from specs.jsonvalue import JsonObject
 from specs.limits import KEEP_ALIVE_SHARE, RETRY_COOL_DOWN
@@ -68,7 +68,7 @@ class UnregisterWanted:
 @final
 @attrs.frozen(slots=True)
 class ReplayWanted:
-    """The node has forgotten us: register all records again."""
+    """The node has forgotten us: claim all addresses and register all records again."""
 
 
 @final
@@ -171,9 +171,19 @@ class Registrar(Actor[RegistrarMessage]):
             kept.due = min(kept.due, trio.current_time() + RETRY_COOL_DOWN)
 
     def _again(self, kept: _Kept) -> None:
-        url = kept.record.url
-        self.spawn(self._refresh, url, Register(kept.record), MessageType.CREATE)
+        self.spawn(self._register_again, kept.record)
+
+    async def _register_again(self, record: Record) -> None:
+        """Claim the address, which a node that forgot us does not know as ours (C-44)."""
+        claim = write_body(Path((record.url,), record.runtime))
+        to = subscription_manager(domain_of(record.url))
+        await self._request(MessageType.SUBSCRIBE, to, claim)
+        if record.url in self._kept:
+            await self._refresh(record.url, Register(record), MessageType.CREATE)
 
     async def _ask(self, kind: MessageType, url: str, body: JsonObject) -> Message:
-        sender, to = self._port.url, domain_registry(domain_of(url))
+        return await self._request(kind, domain_registry(domain_of(url)), body)
+
+    async def _request(self, kind: MessageType, to: str, body: JsonObject) -> Message:
+        sender = self._port.url
         return await self._port.request(Message(self._ids.next(sender), kind, sender, to, body))

@@ -31,6 +31,7 @@ from actors.runtime.registrar import (
 from actors.runtime.registry import LinksClosed, LinksWanted, RegistryMessage, RegistryView
 from actors.runtime.sandboxes import Component, Sandboxes
 from actors.runtime.stub import StubConfig
+from actors.runtime.sync_terms import PathsForgotten, SyncMessage
 from fsm.cores.link_table import LinkEntry, Role
 from fsm.cores.resolve_inputs import HandlerReady, LocalAdded
 from specs.address import subscription_manager
@@ -62,6 +63,7 @@ class RuntimeParts:
     registrar: ActorRef[RegistrarMessage]
     registry: ActorRef[RegistryMessage]
     allocation: ActorRef[AllocationMessage]
+    sync_manager: ActorRef[SyncMessage]
 
 
 @final
@@ -191,6 +193,7 @@ class Runtime:
 
     async def paths_lost(self, domain: str) -> None:
         """Set paths and registrations again that a node has forgotten (STB-09)."""
+        await self._parts.sync_manager.tell(PathsForgotten(domain))
         if domain != self._parts.config.domain:
             return
         await self._parts.registrar.tell(ReplayWanted())

@@ -13,7 +13,14 @@ from actors.kit.actor import Actor
 from actors.kit.delivery import Delivery
 from actors.runtime.sync_observer import ObservedObjects
 from actors.runtime.sync_reporter import ReportedObjects
-from actors.runtime.sync_terms import Decided, ObjectReady, ObserveDone, SyncContext, SyncMessage
+from actors.runtime.sync_terms import (
+    Decided,
+    ObjectReady,
+    ObserveDone,
+    PathsForgotten,
+    SyncContext,
+    SyncMessage,
+)
 from specs.errors import BadMessageError
 from specs.message import Message, MessageType
 from specs.reply_code import Code
@@ -50,6 +57,9 @@ class SyncManager(Actor[SyncMessage]):
                 await self._reported.decided(message)
             case ObserveDone():
                 await self._observed.done(message)
+            case PathsForgotten(domain):
+                self._reported.renew_paths(domain)
+                self._observed.renew_paths(domain)
 
     async def _delivered(self, message: Message) -> None:
         if message.is_response:

@@ -73,6 +73,15 @@ class ObservedObjects:
         to = subscription_manager(domain_of(url))
         return self._context.request(kind, to, write_body(body))
 
+    def renew_paths(self, domain: str) -> None:
+        """Set the paths again that the node of a domain has forgotten."""
+        for url in self._observers:
+            if domain_of(url) == domain:
+                self._spawn(partial(self._renew_path, url))
+
+    async def _renew_path(self, url: str) -> None:
+        await self._context.bus.request(self._path(MessageType.SUBSCRIBE, url))
+
     def _of_observer(self, kind: MessageType, url: str, observer: str) -> Message:
         body = write_body(Subscription(observer))
         return self._context.request(kind, f"{url}/{_SUBSCRIPTION}", body)

@@ -95,6 +95,18 @@ class ReportedObjects:
         to = subscription_manager(self._context.domain)
         return self._context.request(kind, to, write_body(body))
 
+    def renew_paths(self, domain: str) -> None:
+        """Claim the objects, and set their paths, that the node has forgotten (C-44)."""
+        if domain == self._context.domain:
+            for url in self._cores:
+                self._spawn(partial(self._renew_path, url))
+
+    async def _renew_path(self, url: str) -> None:
+        claim = write_body(Path((url,), self._context.runtime))
+        to = subscription_manager(self._context.domain)
+        await self._context.bus.request(self._context.request(MessageType.SUBSCRIBE, to, claim))
+        await self._context.bus.request(self._path(MessageType.SUBSCRIBE, url))
+
     async def ready(self, done: ObjectReady) -> None:
         """Take a new object in and answer its reporter."""
         url = done.created.url or ""

@@ -22,6 +22,7 @@ __all__ = [
     "Job",
     "ObjectReady",
     "ObserveDone",
+    "PathsForgotten",
     "Spawn",
     "SyncContext",
     "SyncMessage",
@@ -108,7 +109,15 @@ class ObserveDone:
     answer: Message
 
 
-SyncMessage: TypeAlias = Delivery | ObjectReady | Decided | ObserveDone
+@final
+@attrs.frozen(slots=True)
+class PathsForgotten:
+    """The node of a domain has forgotten us: set all paths there again (STB-09)."""
+
+    domain: str
+
+
+SyncMessage: TypeAlias = Delivery | ObjectReady | Decided | ObserveDone | PathsForgotten
 """What the sync manager is told."""
 
 Tell: TypeAlias = Callable[[ObjectReady | Decided | ObserveDone], Awaitable[None]]

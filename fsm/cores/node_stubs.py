@@ -43,14 +43,12 @@ class _Row:
 
     Attributes:
         status: Of its deployment, then of its connection.
-        session: The session it last told of.
         waiting: Who asked while it was being deployed, first come first.
     """
 
     url: str
     is_deployed: bool = False
     status: str = _Deployment.DEPLOYING
-    session: str | None = None
     waiting: dict[tuple[str, Intent], float] = attrs.field(factory=dict)
 
 
@@ -62,6 +60,7 @@ class NodeStubTable:
         self._runtime = runtime
         self._rows: dict[str, _Row] = {}
         self._cooling: dict[str, float] = {}
+        self._sessions: dict[str, str | None] = {}
         self._minted = 0
 
     def url(self, domain: str) -> str | None:
@@ -139,7 +138,7 @@ class NodeStubTable:
             return [*self.failed(url, "it could not connect", now), Undeploy(url)]
         if value != State.LIVE:
             return [changed]
-        known, row.session = row.session, session
+        known, self._sessions[domain] = self._sessions.get(domain), session
         is_new = known is not None and known != session
         return [changed, *([PathsLost(domain)] if is_new else [])]
 

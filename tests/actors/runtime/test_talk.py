@@ -28,7 +28,7 @@ from actors.runtime.registrar import (
     ReplayWanted,
     UnregisterWanted,
 )
-from specs.address import address_allocation, domain_registry
+from specs.address import address_allocation, domain_registry, subscription_manager
 from specs.body import Record
 from specs.limits import RETRY_COOL_DOWN
 from specs.message import MessageType, reply
@@ -56,8 +56,8 @@ class Service(Actor[Delivery]):
         await self._port.post(reply(message.message, Code(code), **value))
 
 
-async def serve(world, address, *codes, value=None):
-    heard: list[tuple[MessageType, object]] = []
+async def serve(world, address, *codes, value=None, heard=None):
+    heard = [] if heard is None else heard
     make = partial(Service, world.port(address), list(codes), heard, value)
     ref = await world.supervisor.start_child(ChildSpec(address, make))
     await world.agent.admit(address, Origin.LOCAL, ref)
@@ -66,6 +66,7 @@ async def serve(world, address, *codes, value=None):
 
 async def registrar(world, *codes):
     heard = await serve(world, domain_registry("a.ex"), *codes)
+    await serve(world, subscription_manager("a.ex"), heard=heard)
     port = world.port(f"{R}/registry")
     listener = await world.supervisor.start_child(ChildSpec("r", partial(Listener, [])))
     await port.add_listener(port.url, listener)
@@ -99,7 +100,7 @@ async def test_a_record_the_registry_forgot_is_registered_anew(autojump_clock):
         ref, heard = await registrar(world, 200, 404)
         await ref.ask(partial(RegisterWanted, RECORD))
         await trio.sleep(101)
-        assert types(heard) == ["create", "update", "create"]
+        assert types(heard) == ["create", "update", "subscribe", "create"]
 
 
 async def test_a_keep_alive_that_fails_is_repeated_soon(autojump_clock):
@@ -110,13 +111,24 @@ async def test_a_keep_alive_that_fails_is_repeated_soon(autojump_clock):
         assert types(heard) == ["create", "update", "update"]
 
 
-async def test_after_a_new_session_everything_is_registered_again(autojump_clock):
+async def test_after_a_new_session_everything_is_claimed_and_registered_again(autojump_clock):
     async with open_bus() as world:
         ref, heard = await registrar(world)
         await ref.ask(partial(RegisterWanted, RECORD))
         await ref.tell(ReplayWanted())
         await trio.sleep(1)
-        assert types(heard) == ["create", "create"]
+        assert types(heard) == ["create", "subscribe", "create"]
+        assert heard[1][1] == {"resources": [A], "source": R}
+
+
+async def test_what_is_unregistered_while_it_is_claimed_stays_unregistered(autojump_clock):
+    async with open_bus() as world:
+        ref, heard = await registrar(world)
+        await ref.ask(partial(RegisterWanted, RECORD))
+        await ref.tell(ReplayWanted())
+        await ref.ask(partial(UnregisterWanted, A))
+        await trio.sleep(1)
+        assert sorted(types(heard)) == ["create", "subscribe", "update"]
 
 
 async def test_a_refused_registration_says_why(autojump_clock):

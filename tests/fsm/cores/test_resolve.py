@@ -152,6 +152,17 @@ def test_a_new_session_of_the_same_stub_means_that_paths_are_lost():
     assert registry.feed(told.StatusSeen(S1, *live, f"{S1}/session/2")) == [do.PathsLost("b.ex")]
 
 
+def test_a_session_of_the_stub_that_replaces_a_crashed_one_means_the_same():
+    registry = with_node()
+    registry.feed(told.StatusSeen(S1, "live", None, f"{S1}/session/1"), told.StubGone(S1))
+    registry.now = RETRY_COOL_DOWN
+    registry.ask()
+    registry.feed(told.Deployed(S2))
+    assert registry.feed(told.StatusSeen(S2, "live", None, f"{S2}/session/1")) == [
+        do.PathsLost("b.ex")
+    ]
+
+
 def test_a_stub_deployed_for_nobody_is_removed_again():
     assert Registry().feed(told.Deployed(S1)) == [do.Undeploy(S1)]
 
