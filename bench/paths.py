@@ -1,0 +1,170 @@
+"""Requests between the same two runtimes by a link of their own, against by the message node.
+
+Three processes for each stage: a node, Bob, and Alice, who is this one. All figures
+of a kind of link are taken by turns, so that a busy machine hits all of them.
+"""
+
+import sys
+import time
+from collections.abc import Sequence
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Final, final
+
+import attrs
+import click
+import orjson
+import trio
+
+from bench.stage import Stage, Tracing, Way, open_stage
+from transports.link import Kind
+
+__all__ = ["REACH", "TRACING_REACH", "Taken", "measure"]
+
+REACH: Final = 0.5
+"""p50 by the link in p50s by the node that unix and tcp must stay under (DESIGN section 11)."""
+
+TRACING_REACH: Final = 0.85
+"""Throughput with hop tracing, in throughput without, that is wanted; shown, not judged."""
+
+_JUDGED: Final = (Kind.UNIX, Kind.TCP)
+_IN_FLIGHT: Final = 32
+_WARM_UP: Final = 200
+
+
+@final
+@attrs.frozen
+class Taken:
+    """One round by one way.
+
+    Attributes:
+        p50: Microseconds of a request, one after the other.
+        p99: The same of the slowest in a hundred.
+        per_second: Requests with 32 in flight.
+        cpu: Microseconds of all three processes for each of those.
+    """
+
+    p50: float
+    p99: float
+    per_second: float
+    cpu: float
+
+
+@final
+@attrs.frozen
+class Figures:
+    """Medians over rounds, for one kind of link.
+
+    Attributes:
+        ways: By tracing, then by way.
+        latency: p50 by the link in p50s by the node.
+        cpu: CPU by the link in CPU by the node.
+        tracing: By way, throughput with hop tracing in throughput without; both as the
+            CPU allows them, since a busy machine lends its cores now to one, now to the other.
+    """
+
+    ways: dict[Tracing, dict[Way, Taken]]
+    latency: float
+    cpu: float
+    tracing: dict[Way, float]
+
+
+async def measure(kind: Kind, requests: int, rounds: int) -> Figures:
+    """Measure both ways, with and without tracing, by turns."""
+    with TemporaryDirectory() as traces:
+        async with (
+            open_stage(kind, Tracing.OFF, traces) as plain,
+            open_stage(kind, Tracing.ON, traces) as traced,
+        ):
+            stages = {Tracing.OFF: plain, Tracing.ON: traced}
+            for stage in stages.values():
+                for way in Way:
+                    await _in_turn(stage, way, _WARM_UP)
+            taken = [
+                {(tracing, way): await _take(stage, way, requests)
+                 for tracing, stage in stages.items() for way in Way}
+                for _ in range(rounds)
+            ]  # fmt: skip
+    return _figures(taken)
+
+
+async def _take(stage: Stage, way: Way, requests: int) -> Taken:
+    latencies = sorted(await _in_turn(stage, way, requests))
+    spent, began = stage.cpu(), time.perf_counter()
+    async with trio.open_nursery() as nursery:
+        for _ in range(_IN_FLIGHT):
+            nursery.start_soon(_in_turn, stage, way, requests // _IN_FLIGHT)
+    taken, spent = time.perf_counter() - began, stage.cpu() - spent
+    count = requests // _IN_FLIGHT * _IN_FLIGHT
+    return Taken(
+        p50=latencies[requests // 2] / 1e3,
+        p99=latencies[requests * 99 // 100] / 1e3,
+        per_second=count / taken,
+        cpu=spent * 1e6 / count,
+    )
+
+
+async def _in_turn(stage: Stage, way: Way, count: int) -> list[int]:
+    """Ask one after the other; return the nanoseconds each took."""
+    taken: list[int] = []
+    for number in range(count):
+        began = time.perf_counter_ns()
+        await stage.ask(way, number)
+        taken.append(time.perf_counter_ns() - began)
+    return taken
+
+
+def _figures(rounds: Sequence[dict[tuple[Tracing, Way], Taken]]) -> Figures:
+    def taken(tracing: Tracing, way: Way) -> Taken:
+        columns = zip(*(attrs.astuple(one[tracing, way]) for one in rounds), strict=True)
+        return Taken(*map(median, columns))
+
+    node, link = (Tracing.OFF, Way.NODE), (Tracing.OFF, Way.LINK)
+    return Figures(
+        ways={tracing: {way: taken(tracing, way) for way in Way} for tracing in Tracing},
+        latency=median(one[link].p50 / one[node].p50 for one in rounds),
+        cpu=median(one[link].cpu / one[node].cpu for one in rounds),
+        tracing={
+            way: median(one[Tracing.OFF, way].cpu / one[Tracing.ON, way].cpu for one in rounds)
+            for way in Way
+        },
+    )
+
+
+@click.command()
+@click.option("--requests", default=640, show_default=True, help="Requests in a round.")
+@click.option("--rounds", default=5, show_default=True, help="Rounds the median is over.")
+@click.option("--kind", "kinds", type=click.Choice([*map(str, Kind)]), multiple=True)
+@click.option("--json", "as_json", is_flag=True, help="One object instead of a table.")
+def main(requests: int, rounds: int, kinds: tuple[str, ...], *, as_json: bool) -> None:
+    """Measure requests by a link against requests by the node."""
+    wanted = tuple(map(Kind, kinds)) or tuple(Kind)
+    figures = {kind: trio.run(measure, kind, requests, rounds) for kind in wanted}
+    judged = [figures[kind].latency for kind in _JUDGED if kind in figures]
+    ratio = max(judged or (one.latency for one in figures.values()))
+    if as_json:
+        told = {"schema": "protofly.bench/1", "bench": "paths", "reach": REACH}
+        told |= {"ratio": round(ratio, 3), "tracing_reach": TRACING_REACH}
+        by_kind = {str(kind): attrs.asdict(one) for kind, one in figures.items()}
+        print(orjson.dumps({**told, "kinds": by_kind}).decode())
+    else:
+        for kind, one in figures.items():
+            _show(kind, one)
+        print(f"p50 by the link in p50s by the node: {ratio:.2f} (reach {REACH:.2f})")
+    sys.exit(0 if ratio <= REACH else 1)
+
+
+def _show(kind: Kind, figures: Figures) -> None:
+    for tracing, ways in figures.ways.items():
+        for way, one in ways.items():
+            print(
+                f"{kind:<10} {way} tracing {tracing:<4}p50 {one.p50:6.0f} us  p99 {one.p99:6.0f} us"
+                f"  {one.per_second:6,.0f}/s  {one.cpu:5.0f} us CPU"
+            )
+    by_way = ", ".join(f"{one:.2f}x by the {way}" for way, one in figures.tracing.items())
+    print(f"{kind:<10} link/node: p50 {figures.latency:.2f}x, CPU {figures.cpu:.2f}x")
+    print(f"{kind:<10} traced/not: {by_way} (reach {TRACING_REACH:.2f}x)")
+
+
+if __name__ == "__main__":
+    main()
