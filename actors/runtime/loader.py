@@ -5,7 +5,7 @@ not even a stub's first status event is missed (I-S7), and every request it make
 it starts finds its way back.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeAlias, assert_never, final
 
@@ -84,10 +84,15 @@ class Unload:
 @final
 @attrs.frozen(slots=True)
 class Hosted:
-    """A hyperty runs in a sandbox: when that ends, take it off the bus."""
+    """A hyperty runs in a sandbox: when that ends, take it off the bus.
+
+    Attributes:
+        ended: Told its address then, to take leave of it elsewhere.
+    """
 
     url: str
     sandbox: ActorRef[SandboxMessage]
+    ended: Callable[[str], Awaitable[None]]
 
 
 @final
@@ -157,8 +162,8 @@ class Loader(Actor[LoaderMessage]):
             case Load() | Unload() | _Ended():
                 if self._registry is not None:
                     self._work(message, self._registry)
-            case Hosted(url, sandbox):
-                self.spawn(self._watch_hyperty, url, sandbox)
+            case Hosted():
+                self.spawn(self._watch_hyperty, message)
             case Delivery():
                 pass
             case _:
@@ -230,9 +235,10 @@ class Loader(Actor[LoaderMessage]):
         await sandbox.wait_stopped()
         await self.me.tell(_Ended(url))
 
-    async def _watch_hyperty(self, url: str, sandbox: ActorRef[SandboxMessage]) -> None:
-        await sandbox.wait_stopped()
-        await self._sandboxes.close(url)
+    async def _watch_hyperty(self, hosted: Hosted) -> None:
+        await hosted.sandbox.wait_stopped()
+        await self._sandboxes.close(hosted.url)
+        await hosted.ended(hosted.url)
 
     # ---- removal
 

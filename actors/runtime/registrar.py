@@ -109,6 +109,7 @@ class Registrar(Actor[RegistrarMessage]):
         self._port = port
         self._ids = ids
         self._kept: dict[str, _Kept] = {}
+        self._registering: set[str] = set()
 
     @override
     def deadline(self) -> float:
@@ -125,13 +126,13 @@ class Registrar(Actor[RegistrarMessage]):
     @override
     async def handle(self, message: RegistrarMessage) -> None:
         match message:
-            case RegisterWanted():
+            case RegisterWanted(record):
+                self._registering.add(record.url)
                 self.spawn(self._register, message)
             case _Registered(wanted):
-                due = trio.current_time() + wanted.record.expires / KEEP_ALIVE_SHARE
-                self._kept[wanted.record.url] = _Kept(wanted.record, due)
-                wanted.reply.send(None)
-            case UnregisterWanted():
+                self._registered(wanted)
+            case UnregisterWanted(url):
+                self._registering.discard(url)
                 self.spawn(self._unregister, message)
             case ReplayWanted():
                 for kept in self._kept.values():
@@ -146,15 +147,30 @@ class Registrar(Actor[RegistrarMessage]):
         answer = await self._ask(MessageType.CREATE, record.url, write_body(Register(record)))
         if answer.code > LAST_SUCCESS:
             why = str(answer.body.get("description", ""))
+            self._registering.discard(record.url)
             wanted.reply.fail(RegistrationError(record.url, answer.code, why))
             return
         await self.me.tell(_Registered(wanted))
 
+    def _registered(self, wanted: RegisterWanted) -> None:
+        record = wanted.record
+        if record.url not in self._registering:
+            # It was unregistered before the registry had answered.
+            self.spawn(self._disconnect, record.url)
+            return
+        self._registering.discard(record.url)
+        due = trio.current_time() + record.expires / KEEP_ALIVE_SHARE
+        self._kept[record.url] = _Kept(record, due)
+        wanted.reply.send(None)
+
     async def _unregister(self, wanted: UnregisterWanted) -> None:
         if self._kept.pop(wanted.url, None) is not None:
-            update = UpdateRecord(wanted.url, _DISCONNECTED, _STATUS)
-            await self._ask(MessageType.UPDATE, wanted.url, write_body(update))
+            await self._disconnect(wanted.url)
         wanted.reply.send(None)
+
+    async def _disconnect(self, url: str) -> None:
+        update = UpdateRecord(url, _DISCONNECTED, _STATUS)
+        await self._ask(MessageType.UPDATE, url, write_body(update))
 
     async def _refresh(self, url: str, body: UpdateRecord | Register, kind: MessageType) -> None:
         answer = await self._ask(kind, url, write_body(body))

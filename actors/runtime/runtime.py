@@ -29,6 +29,7 @@ from actors.runtime.registrar import (
     UnregisterWanted,
 )
 from actors.runtime.registry import LinksClosed, LinksWanted, RegistryMessage, RegistryView
+from actors.runtime.sandbox import SandboxMessage
 from actors.runtime.sandboxes import Component, Sandboxes
 from actors.runtime.stub import StubConfig
 from actors.runtime.sync_terms import PathsForgotten, SyncMessage
@@ -80,7 +81,8 @@ class Runtime:
         self.counters = parts.counters
         self._parts = parts
         self._handler: str | None = None
-        self._hyperties: dict[str, str] = {}
+        self._hyperties: set[str] = set()
+        self._leaving: tuple[str, ...] = ()
 
     # ---- for its owner
 
@@ -98,26 +100,32 @@ class Runtime:
             RegistrationError: The domain registry did not take the record.
         """
         url = await self._allocate()
+        is_up = False
         try:
-            await self._run(url, make)
+            sandbox = await self._run(url, make)
             await self._register(url, name)
-            self._hyperties[url] = name
+            self._hyperties.add(url)
+            await self._parts.loader.tell(Hosted(url, sandbox, self.undeploy))
+            is_up = True
         finally:
-            if url not in self._hyperties:
+            if not is_up:
+                self._hyperties.discard(url)
                 with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
-                    await self._undo(url)
+                    await self._remove(url)
         return url
 
-    async def _undo(self, url: str) -> None:
-        await self._parts.sandboxes.close(url)
-        await self._free((url,))
-
     async def undeploy(self, url: str) -> None:
-        """Unregister a hyperty, stop it, and give its address back; repeated is fine."""
-        if self._hyperties.pop(url, None) is not None:
-            await self._parts.registrar.ask(lambda reply: UnregisterWanted(url, reply))
-            await self._parts.sandboxes.close(url)
-            await self._free((url,))
+        """Unregister a hyperty, stop it, and give its address back; repeated is fine.
+
+        One that crashes too often is undeployed by the runtime itself.
+        """
+        if url in self._hyperties:
+            self._hyperties.discard(url)
+            await self._remove(url)
+
+    async def _remove(self, url: str) -> None:
+        await self._unregister(url)
+        await self._free((url,))
 
     async def links(self) -> tuple[LinkEntry, ...]:
         """Show the P2P links, one per remote runtime (P2P-18)."""
@@ -137,7 +145,7 @@ class Runtime:
 
     # ---- hyperties
 
-    async def _run(self, url: str, make: HypertyMaker) -> None:
+    async def _run(self, url: str, make: HypertyMaker) -> ActorRef[SandboxMessage]:
         ids = self._parts.config.ids
 
         def host(port: MiniBusPort) -> Actor[Delivery]:
@@ -145,8 +153,7 @@ class Runtime:
 
         await self._parts.registry.tell(LocalAdded(url))
         component = Component(url, Origin.LOCAL, host, Intensity())
-        sandbox = await self._parts.sandboxes.open(component)
-        await self._parts.loader.tell(Hosted(url, sandbox))
+        return await self._parts.sandboxes.open(component)
 
     async def _register(self, url: str, name: str) -> None:
         config = self._parts.config
@@ -230,8 +237,10 @@ class Runtime:
                 await step()
 
     async def _unregister_all(self) -> None:
+        self._leaving = tuple(self._hyperties)
+        self._hyperties.clear()
         async with trio.open_nursery() as nursery:
-            for url in self._hyperties:
+            for url in self._leaving:
                 nursery.start_soon(self._unregister, url)
 
     async def _unregister(self, url: str) -> None:
@@ -256,8 +265,8 @@ class Runtime:
             await self._ask(MessageType.EXECUTE, entry.stub, command)
 
     async def _free_all(self) -> None:
-        if self._hyperties:
-            await self._free(tuple(self._hyperties))
+        if self._leaving:
+            await self._free(self._leaving)
 
     async def _end_sessions(self) -> None:
         async with trio.open_nursery() as nursery:

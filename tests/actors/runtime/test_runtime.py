@@ -169,6 +169,11 @@ async def test_a_hyperty_that_always_crashes_ends_alone(autojump_clock):
         await trio.testing.wait_all_tasks_blocked()
         assert (await caller.request(bad, 1)).code == Code.NOT_FOUND
         assert (await caller.request(good, 1)).code == Code.OK
+        told = [f for f in place.tracers["node"].facts if f.key == bad]
+        assert {f.machine: f.new for f in told if f.k is About.STATE} == {
+            "registration": "disconnected",
+            "address": "released",
+        }
 
 
 async def test_a_slow_request_does_not_hold_up_others_and_all_begin_in_order(autojump_clock):

@@ -67,11 +67,15 @@ async def serve(world, address, *codes, value=None, heard=None):
 async def registrar(world, *codes):
     heard = await serve(world, domain_registry("a.ex"), *codes)
     await serve(world, subscription_manager("a.ex"), heard=heard)
+    return await lone_registrar(world), heard
+
+
+async def lone_registrar(world):
     port = world.port(f"{R}/registry")
     listener = await world.supervisor.start_child(ChildSpec("r", partial(Listener, [])))
     await port.add_listener(port.url, listener)
     make = partial(Registrar, port, IdSource())
-    return await world.supervisor.start_child(ChildSpec("registrar", make)), heard
+    return await world.supervisor.start_child(ChildSpec("registrar", make))
 
 
 def types(heard):
@@ -129,6 +133,20 @@ async def test_what_is_unregistered_while_it_is_claimed_stays_unregistered(autoj
         await ref.ask(partial(UnregisterWanted, A))
         await trio.sleep(1)
         assert sorted(types(heard)) == ["create", "subscribe", "update"]
+
+
+async def test_who_no_longer_wants_a_registration_that_is_under_way_gets_none(autojump_clock):
+    async with open_bus() as world, trio.open_nursery() as nursery:
+        registry = domain_registry("a.ex")
+        heard = await world.component(registry)
+        ref = await lone_registrar(world)
+        nursery.start_soon(ref.ask, partial(RegisterWanted, RECORD))
+        await world.settle()
+        await ref.ask(partial(UnregisterWanted, A))
+        await world.port(registry).post(reply(heard[0].message, Code.OK))
+        await world.settle()
+        assert [each.message.body.get("value") for each in heard][1:] == ["disconnected"]
+        nursery.cancel_scope.cancel()
 
 
 async def test_a_refused_registration_says_why(autojump_clock):
