@@ -4,6 +4,7 @@ Run as `python -m actors.demo.alice`; the demonstration does. Each line she prin
 tells what happened to her; where it was to be otherwise she ends with an error.
 """
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,9 +21,12 @@ from actors.commands.entry import enter
 from actors.commands.exit_code import ExitCode
 from actors.commands.failure import run
 from actors.commands.option import check_domain, check_kinds
+from actors.demo.act import Beat
+from actors.demo.leash import leashed, until_told
 from actors.demo.line import What, tell
 from actors.demo.observing import ObservingTracer
-from actors.demo.workload import Latencies, NumberedRequests, measure
+from actors.demo.watched_network import WatchedNetwork
+from actors.demo.workload import Latencies, NumberedRequests, compared, measure
 from actors.hyperties import Caller
 from actors.kit.ids import IdSource
 from actors.kit.log import configure_log
@@ -80,21 +84,22 @@ def main(  # noqa: PLR0913 - one for each option
     config = RuntimeConfig(
         domain=domain, name=NAME, node=node, kinds=p2p, ids=IdSource(time.time_ns() // 1000)
     )
-    return run(partial(_act, config, trace, bob, requests))
+    act = partial(_act, config, trace, bob, requests)
+    return run(partial(leashed, partial(until_told, act)))
 
 
-async def _act(config: RuntimeConfig, trace: Path, bob: str, requests: int) -> ExitCode:
+async def _act(config: RuntimeConfig, trace: Path, bob: str, requests: int) -> None:
     async with open_trace(trace, NAME) as inner, open_system_network() as system:
         seen = ObservingTracer(NAME, inner, bob)
-        network = CuttableNetwork(system)
+        network = CuttableNetwork(WatchedNetwork(NAME, system, config.node))
         async with open_runtime(config, network, seen) as runtime:
             caller = Caller()
             url = await runtime.deploy("caller", lambda: caller)
-            tell(NAME, What.NOTE, f"session open, address {url} allocated and registered", url=url)
+            tell(NAME, What.NOTE, f"ready: {url}", Beat.SERVES, url=url, pid=os.getpid())
             await _script(Scene(caller, bob, network, seen), requests)
-            tell(NAME, What.NOTE, "unregistering, taking routes down, closing the session")
-    tell(NAME, What.DONE, "closed in good order")
-    return ExitCode.OK
+            text = "unregisters, takes its routes down, closes its session"
+            tell(NAME, What.NOTE, text, Beat.LEAVES)
+    tell(NAME, What.DONE, "closed in good order", Beat.GONE)
 
 
 async def _script(scene: Scene, requests: int) -> None:
@@ -108,9 +113,11 @@ async def _script(scene: Scene, requests: int) -> None:
         NAME,
         What.FIGURES,
         f"{numbered.sent:,} numbered requests: none lost, none doubled",
+        Beat.RECKONED,
         node=by_node.as_json(),
         link=by_link.as_json(),
         p50_ratio=round(by_link.p50_us / by_node.p50_us, 3),
+        p99_ratio=round(by_link.p99_us / by_node.p99_us, 3),
         numbered=numbered.sent,
         lost=0,
         doubled=0,
@@ -123,10 +130,10 @@ async def _meet(scene: Scene, numbered: NumberedRequests) -> None:
     await numbered.one(scene.by_any)
     _check(numbered.answered == 1, f"bob answered the first request {numbered.failures}")
     _check(scene.seen.sent_by_node() == 1, "the first request did not go by the node")
-    tell(NAME, What.NOTE, "first request answered by way of the node")
+    text = "the first request is answered by way of the node"
+    tell(NAME, What.NOTE, text, Beat.ANSWERED)
     with _in_time("the link did not become live"):
         await scene.seen.until(lambda: scene.seen.link == _LIVE)
-    tell(NAME, What.NOTE, "link to bob is live")
 
 
 async def _compare(
@@ -138,24 +145,16 @@ async def _compare(
     before = seen.sent_by_node()
     by_node = await measure(numbered, scene.by_node, requests)
     _check(seen.sent_by_node() - before == requests, "not all requests went by the node")
-    _tell_latencies("by the node", by_node)
+    tell(NAME, What.NOTE, f"{requests:,} requests by the node are measured", Beat.MEASURED_BY_NODE)
 
     await measure(numbered, scene.by_any, WARM_UP)
     before = seen.sent_by_link()
     by_link = await measure(numbered, scene.by_any, requests)
     _check(seen.sent_by_link() - before == requests, "not all requests went by the link")
-    _tell_latencies("by the link", by_link)
+    tell(NAME, What.NOTE, f"{requests:,} requests by the link are measured", Beat.MEASURED_BY_LINK)
+    for row in compared(by_node, by_link):
+        tell(NAME, What.ROW, row, Beat.COMPARED)
     return by_node, by_link
-
-
-def _tell_latencies(way: str, taken: Latencies) -> None:
-    tell(
-        NAME,
-        What.NOTE,
-        f"{taken.requests:,} requests {way}: p50 {taken.p50_us:,.0f} us, "
-        f"p99 {taken.p99_us:,.0f} us, {taken.per_second:,.0f} per second",
-        **taken.as_json(),
-    )
 
 
 async def _cut(scene: Scene, numbered: NumberedRequests, base: tuple[Link, ...]) -> int:
@@ -167,21 +166,16 @@ async def _cut(scene: Scene, numbered: NumberedRequests, base: tuple[Link, ...])
             goal = numbered.answered + IN_FLIGHT
             await numbered.until(lambda: numbered.answered >= goal)
             node_before = seen.sent_by_node()
-            count = await scene.network.cut(lambda link: link not in base)
-            tell(NAME, What.NOTE, f"cut the socket under the link ({count} closed)", cut=count)
+            tell(NAME, What.NOTE, "cuts the socket under the link, requests under way", Beat.CUT)
+            _check(await scene.network.cut(lambda link: link not in base), "there was no socket")
             await seen.until(lambda: seen.lives > 1)
             link_before = seen.sent_by_link()
-            tell(NAME, What.NOTE, "link to bob is live again")
             await numbered.until(lambda: seen.sent_by_link() >= link_before + IN_FLIGHT)
             fell_back = seen.sent_by_node() - node_before
         enough.set()
     _check(fell_back > 0, "no request fell back to the node")
-    tell(
-        NAME,
-        What.NOTE,
-        f"{fell_back} requests went by the node meanwhile; traffic is back on the link",
-        fell_back=fell_back,
-    )
+    text = f"{fell_back} requests went by the node meanwhile; traffic is back on the link"
+    tell(NAME, What.NOTE, text, Beat.CAUGHT_UP, fell_back=fell_back)
     return fell_back
 
 

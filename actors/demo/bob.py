@@ -16,7 +16,9 @@ from actors.commands.failure import run
 from actors.commands.lifetime import serve
 from actors.commands.option import check_domain, check_kinds
 from actors.commands.output import say_ready
+from actors.demo.leash import leashed
 from actors.demo.observing import ObservingTracer
+from actors.demo.watched_network import WatchedNetwork
 from actors.hyperties import Counter
 from actors.kit.ids import IdSource
 from actors.kit.log import configure_log
@@ -24,6 +26,7 @@ from actors.kit.trace import open_trace
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from transports.link import Kind
+from transports.network import Network
 from transports.system import open_system_network
 
 __all__ = ["main"]
@@ -42,17 +45,22 @@ def main(*, domain: str, node: str, p2p: tuple[Kind, ...], trace: Path) -> int:
     config = RuntimeConfig(
         domain=domain, name=NAME, node=node, kinds=p2p, ids=IdSource(time.time_ns() // 1000)
     )
-    return run(partial(serve, partial(_open, config, trace), partial(_announce, domain)))
+    service = partial(_open, config, trace)
+    return run(partial(leashed, partial(serve, service, partial(_announce, domain))))
 
 
 @asynccontextmanager
 async def _open(config: RuntimeConfig, trace: Path) -> AsyncIterator[str]:
     async with (
         open_trace(trace, NAME) as inner,
-        open_system_network() as network,
-        open_runtime(config, network, ObservingTracer(NAME, inner)) as runtime,
+        open_system_network() as system,
+        open_runtime(config, _watched(system, config), ObservingTracer(NAME, inner)) as runtime,
     ):
         yield await runtime.deploy("counter", Counter)
+
+
+def _watched(network: Network, config: RuntimeConfig) -> Network:
+    return WatchedNetwork(NAME, network, config.node)
 
 
 def _announce(domain: str, hyperty: str) -> None:

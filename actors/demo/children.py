@@ -11,8 +11,8 @@ import trio
 
 from actors.commands.command_error import CommandError
 from actors.commands.exit_code import ExitCode
+from actors.demo.director import Director
 from actors.demo.line import Line, What, read_line
-from actors.demo.show import Show
 from specs.limits import DRAIN_TIMEOUT, GOODBYE_TIMEOUT
 
 __all__ = ["Cast", "open_cast"]
@@ -33,16 +33,19 @@ class _Ended:
 class Cast:
     """The children that are running, and what they say."""
 
-    def __init__(self, nursery: trio.Nursery, show: Show) -> None:
+    def __init__(self, nursery: trio.Nursery, director: Director) -> None:
         self._nursery = nursery
-        self._show = show
+        self._director = director
         self._processes: dict[str, trio.Process] = {}
         self._said, self._heard = trio.open_memory_channel[Line | _Ended](0)
 
     async def start(self, who: str, command: Sequence[str]) -> None:
-        """Start a child in a session of its own, so that Ctrl-C reaches only us."""
+        """Start a child in a session of its own, so that Ctrl-C reaches only us.
+
+        Its stdin is a pipe that ends when we do: by that it knows that we are gone.
+        """
         process = await trio.lowlevel.open_process(
-            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True
         )
         self._processes[who] = process
         self._nursery.start_soon(self._listen, who, process)
@@ -69,7 +72,7 @@ class Cast:
             heard = await self._heard.receive()
             if isinstance(heard, _Ended):
                 raise await self._died(heard.who)
-            self._show.line(heard)
+            self._director.line(heard)
             if (heard.who, heard.what) == (who, what):
                 return heard
 
@@ -100,17 +103,13 @@ class Cast:
         while True:
             heard = await self._heard.receive()
             if isinstance(heard, Line):
-                self._show.line(heard)
+                self._director.line(heard)
             elif heard.who == who:
                 break
             else:
                 raise await self._died(heard.who)
         if await self._processes[who].wait() != 0:
             raise await self._died(who)
-
-    def show(self, line: Line) -> None:
-        """Show a line of our own."""
-        self._show.line(line)
 
     async def end_all(self) -> None:
         """Leave no child behind: ask, wait in bounded time, then kill."""
@@ -127,10 +126,10 @@ class Cast:
 
 
 @asynccontextmanager
-async def open_cast(show: Show) -> AsyncIterator[Cast]:
+async def open_cast(director: Director) -> AsyncIterator[Cast]:
     """Run children while inside; on leaving, however that happens, all are gone."""
     async with trio.open_nursery() as nursery:
-        cast = Cast(nursery, show)
+        cast = Cast(nursery, director)
         try:
             yield cast
         finally:

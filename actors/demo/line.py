@@ -1,5 +1,7 @@
 """The lines a demonstrating process prints: what really happened to it, as JSON."""
 
+import os
+import sys
 from enum import StrEnum
 from typing import Final, final
 
@@ -7,6 +9,7 @@ import attrs
 import orjson
 
 from actors.commands.output import say
+from actors.demo.act import Beat
 from specs.jsonvalue import Json, JsonObject
 
 __all__ = ["SCHEMA", "Line", "What", "read_line", "tell"]
@@ -14,13 +17,18 @@ __all__ = ["SCHEMA", "Line", "What", "read_line", "tell"]
 SCHEMA: Final = "demo"
 """Name of the shape of these lines."""
 
+_READY: Final = "protofly.ready/1"
+
 
 class What(StrEnum):
     """What a line tells."""
 
     READY = "ready"
+    ACT = "act"
     STEP = "step"
+    DETAIL = "detail"
     NOTE = "note"
+    ROW = "row"
     FIGURES = "figures"
     VERDICT = "verdict"
     DONE = "done"
@@ -35,18 +43,23 @@ class Line:
         who: Name of the process.
         what: What it tells.
         text: The same in words.
-        fields: Everything the line carries.
+        fields: Everything else the line carries.
+        beat: Which step of the demonstration it shows, if any.
     """
 
     who: str
     what: What
     text: str
-    fields: JsonObject
+    fields: JsonObject = attrs.field(factory=dict)
+    beat: Beat | None = None
 
 
-def tell(who: str, what: What, text: str, **fields: Json) -> None:
-    """Print a line."""
-    say(SCHEMA, who=who, what=what, text=text, **fields)
+def tell(who: str, what: What, text: str, beat: Beat | None = None, **fields: Json) -> None:
+    """Print a line; if nobody reads any more, be silent from now on."""
+    try:
+        say(SCHEMA, who=who, what=what, text=text, beat=beat, **fields)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def read_line(who: str, raw: bytes) -> Line | None:
@@ -57,10 +70,13 @@ def read_line(who: str, raw: bytes) -> Line | None:
         return None
     if not isinstance(fields, dict):
         return None
-    if fields.get("schema") == "protofly.ready/1":
-        ready = f"{fields.get('role')} ready at {fields.get('url')}"
-        return Line(who, What.READY, ready, fields)
-    what, text = fields.get("what"), fields.get("text")
-    if not isinstance(text, str) or not isinstance(what, str) or what not in set(What):
+    if fields.get("schema") == _READY:
+        return Line(who, What.READY, f"ready: {fields.get('url')}", fields, Beat.SERVES)
+    what, text, beat = (fields.get(name) for name in ("what", "text", "beat"))
+    if not isinstance(text, str) or what not in set(What):
         return None
-    return Line(who, What(what), text, fields)
+    return Line(who, What(str(what)), text, fields, _beat(beat))
+
+
+def _beat(name: Json) -> Beat | None:
+    return Beat(name) if isinstance(name, str) and name in set(Beat) else None

@@ -10,7 +10,7 @@ import click
 import orjson
 from typing_extensions import override
 
-from actors.demo.line import Line
+from actors.demo.line import SCHEMA, Line, What
 
 __all__ = ["JsonShow", "PlainShow", "Show", "choose_show"]
 
@@ -22,17 +22,20 @@ class Show(ABC):
     """Where the lines go."""
 
     @abstractmethod
-    def line(self, line: Line) -> None:
-        """Show a line, at once."""
+    def line(self, line: Line, act: int) -> None:
+        """Show a line of an act (the first is 1), at once."""
 
 
 @final
 class PlainShow(Show):
-    """One line of text for each line."""
+    """One line of text for each line, below the headings of the acts."""
 
     @override
-    def line(self, line: Line) -> None:
-        click.echo(f"{line.who:<6} {line.text}")
+    def line(self, line: Line, act: int) -> None:
+        if line.what is What.ACT:
+            click.echo(f"{act}  {line.text}")
+        else:
+            click.echo(f"   {line.who:<6} {line.text}")
 
 
 @final
@@ -40,8 +43,15 @@ class JsonShow(Show):
     """One object for each line."""
 
     @override
-    def line(self, line: Line) -> None:
-        click.echo(orjson.dumps({**line.fields, "who": line.who, "text": line.text}))
+    def line(self, line: Line, act: int) -> None:
+        told = {
+            "who": line.who,
+            "what": line.what,
+            "act": act,
+            "beat": line.beat,
+            "text": line.text,
+        }
+        click.echo(orjson.dumps({"schema": f"protofly.{SCHEMA}/1", **line.fields, **told}))
 
 
 def choose_show() -> Show:

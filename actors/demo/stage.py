@@ -6,9 +6,11 @@ from typing import Final, final
 
 import attrs
 
+from actors.commands.command_error import CommandError
 from actors.commands.exit_code import ExitCode
 from actors.demo.children import Cast, open_cast
-from actors.demo.line import Line, What
+from actors.demo.director import Director
+from actors.demo.line import What
 from actors.demo.show import Show
 from actors.demo.verdict import CONFORMANT, judge
 from specs.jsonvalue import JsonObject
@@ -18,6 +20,9 @@ __all__ = ["Play", "perform"]
 DOMAIN: Final = "a.example"
 
 _PYTHON: Final = (sys.executable, "-m")
+
+_ENVELOPE: Final = frozenset({"schema", "who", "what", "text", "beat"})
+"""Fields of a line that are no figures."""
 
 
 @final
@@ -42,9 +47,14 @@ async def perform(play: Play, show: Show) -> tuple[ExitCode, JsonObject]:
     Raises:
         CommandError: A child ended before its time, or did not do what it should.
     """
-    async with open_cast(show) as cast:
-        figures = await _acts(play, cast)
-    verdict = await judge(play.traces, play.traces / "report", show)
+    director = Director(show)
+    try:
+        async with open_cast(director) as cast:
+            figures = await _acts(play, cast)
+        _check(director)
+    finally:
+        director.release()
+    verdict = await judge(play.traces, play.traces / "report", director)
     code = ExitCode.OK if verdict.get("verdict") == CONFORMANT else ExitCode.FAILED
     return code, {"figures": figures, "verdict": verdict, "traces": str(play.traces)}
 
@@ -52,11 +62,11 @@ async def perform(play: Play, show: Show) -> tuple[ExitCode, JsonObject]:
 async def _acts(play: Play, cast: Cast) -> JsonObject:
     trace = ("--trace", str(play.traces))
     registry = ("--registry", str(play.traces / "registry.sqlite"))
-    node = (*_PYTHON, "actors", "node", "--domain", DOMAIN, *registry, *trace)
-    await cast.start("node", node)
+    domain = ("--domain", DOMAIN)
+    await cast.start("node", (*_PYTHON, "actors.demo.message_node", *domain, *registry, *trace))
     url = str((await cast.expect("node", What.READY)).fields["url"])
 
-    common = ("--domain", DOMAIN, "--node", url, "--p2p", play.kinds, *trace)
+    common = (*domain, "--node", url, "--p2p", play.kinds, *trace)
     await cast.start("bob", (*_PYTHON, "actors.demo.bob", *common))
     bob = str((await cast.expect("bob", What.READY)).fields["url"])
 
@@ -67,5 +77,20 @@ async def _acts(play: Play, cast: Cast) -> JsonObject:
     await cast.ended("alice")
     await cast.stop("bob")
     await cast.stop("node")
-    cast.show(Line("demo", What.NOTE, "all three processes ended in good order", {}))
-    return {k: v for k, v in figures.fields.items() if k not in {"schema", "who", "what", "text"}}
+    return {k: v for k, v in figures.fields.items() if k not in _ENVELOPE}
+
+
+def _check(director: Director) -> None:
+    """Everything before the verdict must have been seen.
+
+    Raises:
+        CommandError: Something was not.
+    """
+    missing = director.missing()
+    if missing is not None:
+        who, beat = missing
+        raise CommandError(
+            f"the demonstration failed: {who} never showed {beat!r}, or not when it should; "
+            "run it again with --trace DIR and look there",
+            ExitCode.FAILED,
+        )

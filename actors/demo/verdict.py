@@ -9,8 +9,8 @@ import trio
 
 from actors.commands.command_error import CommandError
 from actors.commands.exit_code import ExitCode
+from actors.demo.director import Director
 from actors.demo.line import Line, What
-from actors.demo.show import Show
 from specs.jsonvalue import Json, JsonObject
 
 __all__ = ["CONFORMANT", "judge"]
@@ -19,7 +19,7 @@ CONFORMANT: Final = "conformant"
 _SCHEMA: Final = "protofly.verdict/1"
 
 
-async def judge(traces: Path, report: Path, show: Show) -> JsonObject:
+async def judge(traces: Path, report: Path, director: Director) -> JsonObject:
     """Have the traces judged in a process of its own; return the verdict.
 
     Raises:
@@ -37,7 +37,7 @@ async def judge(traces: Path, report: Path, show: Show) -> JsonObject:
             ExitCode.FAILED,
         )
     for line in _lines(verdict):
-        show.line(line)
+        director.line(line)
     return verdict
 
 
@@ -52,13 +52,24 @@ def _verdict(output: bytes) -> JsonObject | None:
 
 
 def _lines(verdict: JsonObject) -> list[Line]:
-    head = f"verdict {verdict.get('verdict')}: {verdict.get('events')} events, "
+    head = f"verdict {verdict.get('verdict')}: {verdict.get('events'):,} events, "
     head += f"{verdict.get('entities')} entities, {verdict.get('violations')} violations"
-    texts = [head]
-    texts += [f"trace of {one['node']}: {one['line']}" for one in _rows(verdict, "nodes")]
-    texts += [f"machine {one['machine']}: {one['line']}" for one in _rows(verdict, "machines")]
-    texts += [f"see {path}" for path in _paths(verdict)]
-    return [Line("demo", What.VERDICT, text, {"what": What.VERDICT.value}) for text in texts]
+    lines = [Line("demo", What.VERDICT, head)]
+    lines += [_line(f"trace of {one['node']}: {one['line']}") for one in _rows(verdict, "nodes")]
+    machines = [("machine", "steps", "entities", "declared, but never exercised")]
+    machines += [_machine(one) for one in _rows(verdict, "machines")]
+    lines += [_line("{:<16}{:>6}{:>10}  {}".format(*one)) for one in machines]
+    return lines + [_line(f"see {path}") for path in _paths(verdict)]
+
+
+def _line(text: str) -> Line:
+    return Line("demo", What.ROW, text)
+
+
+def _machine(one: JsonObject) -> tuple[str, str, str, str]:
+    """Return what was seen of a machine, as the columns of a table."""
+    never = [f"{row['old']} -> {row['new']}" for row in _rows(one, "never")]
+    return str(one["machine"]), str(one["steps"]), str(one["entities"]), ", ".join(never) or "-"
 
 
 def _rows(verdict: JsonObject, key: str) -> list[JsonObject]:

@@ -11,7 +11,7 @@ from specs.jsonvalue import Json, JsonObject
 from specs.message import Message
 from specs.reply_code import Code
 
-__all__ = ["Ask", "Latencies", "NumberedRequests", "measure"]
+__all__ = ["Ask", "Latencies", "NumberedRequests", "compared", "measure"]
 
 Ask: TypeAlias = Callable[[Json], Awaitable[Message]]
 """Asks the counting hyperty with a value; gives its answer."""
@@ -38,6 +38,26 @@ class Latencies:
             "p99_us": round(self.p99_us, 1),
             "per_second": round(self.per_second),
         }
+
+
+def compared(by_node: Latencies, by_link: Latencies) -> list[str]:
+    """Return both side by side, as the lines of a table."""
+    ratios = (
+        by_link.p50_us / by_node.p50_us,
+        by_link.p99_us / by_node.p99_us,
+        by_link.per_second / by_node.per_second,
+    )
+    return [
+        f"{'':<12}{'requests':>9}{'p50':>12}{'p99':>12}{'per second':>12}",
+        _row("by the node", by_node),
+        _row("by the link", by_link),
+        f"{'link / node':<21}" + "".join(f"{one:>12.2f}" for one in ratios),
+    ]
+
+
+def _row(way: str, taken: Latencies) -> str:
+    p50, p99 = (f"{one:,.0f} us" for one in (taken.p50_us, taken.p99_us))
+    return f"{way:<12}{taken.requests:>9,}{p50:>12}{p99:>12}{taken.per_second:>12,.0f}"
 
 
 @final

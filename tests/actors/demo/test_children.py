@@ -7,7 +7,8 @@ import pytest
 import trio
 
 from actors.commands.command_error import CommandError
-from actors.demo.children import open_cast
+from actors.demo import children
+from actors.demo.director import Director
 from actors.demo.line import What
 from actors.demo.show import Show
 
@@ -23,8 +24,13 @@ class Recorder(Show):
     def __init__(self):
         self.texts = []
 
-    def line(self, line):
-        self.texts.append((line.who, line.text))
+    def line(self, line, act):
+        if line.what is not What.ACT:
+            self.texts.append((line.who, line.text))
+
+
+def open_cast(show):
+    return children.open_cast(Director(show))
 
 
 def python(code):

@@ -6,12 +6,14 @@ import trio
 import trio.testing
 
 from actors.commands.command_error import CommandError
+from actors.demo.act import Beat
+from actors.demo.director import Director
 from actors.demo.line import Line, What, read_line, tell
 from actors.demo.observing import ObservingTracer
 from actors.demo.show import JsonShow, PlainShow, choose_show
 from actors.demo.terminal import TerminalShow
 from actors.demo.verdict import judge
-from actors.demo.workload import WORKERS, NumberedRequests, measure
+from actors.demo.workload import WORKERS, Latencies, NumberedRequests, compared, measure
 from actors.kit.trace import MemoryTracer
 from specs.message import Message, MessageType
 from specs.trace import Fact, Kind, Op
@@ -23,8 +25,8 @@ def answer(code=200):
     return Message(1, MessageType.RESPONSE, "hyperty://b.ex/1", "hyperty://a.ex/1", {"code": code})
 
 
-def step(old, new, machine="p2p_connection", key=LINK):
-    return Fact(k=Kind.STATE, op=Op.STEP, machine=machine, key=key, old=old, new=new, cause="c")
+def step(old, new, machine="p2p_connection", key=LINK, cause="c"):
+    return Fact(k=Kind.STATE, op=Op.STEP, machine=machine, key=key, old=old, new=new, cause=cause)
 
 
 def sent(stub, to="hyperty://b.ex/1"):
@@ -40,7 +42,7 @@ def test_a_told_line_is_read_as_it_was_meant(capsys):
 
 def test_a_ready_line_is_read_too():
     raw = orjson.dumps({"schema": "protofly.ready/1", "role": "node", "url": "ws://x/link"})
-    assert read_line("node", raw).text == "node ready at ws://x/link"
+    assert read_line("node", raw).text == "ready: ws://x/link"
 
 
 @pytest.mark.parametrize("raw", [b"", b"noise", b"[]", b"{}", b'{"what":"x","text":"y"}', b"\xff"])
@@ -53,9 +55,10 @@ async def test_steps_of_links_are_told_and_can_be_awaited(capsys):
     async with trio.open_nursery() as nursery:
         nursery.start_soon(seen.until, lambda: seen.link == "live")
         await trio.testing.wait_all_tasks_blocked()
-        seen.record("stub", step("in-progress", "live"))
+        seen.record("stub", step("in-progress", "live", cause="established"))
     assert seen.lives == 1
-    assert "R/p2prequester/1: in-progress -> live (c)" in capsys.readouterr().out
+    told = read_line("alice", capsys.readouterr().out.encode())
+    assert (told.text, told.beat) == ("link to S: live (requester)", Beat.LINK_LIVE)
 
 
 def test_requests_are_counted_by_the_way_they_went():
@@ -68,19 +71,6 @@ def test_requests_are_counted_by_the_way_they_went():
         seen.record("stub", fact)
     assert (seen.sent_by_link(), seen.sent_by_node()) == (1, 2)
     assert inner.facts == facts
-
-
-def test_routes_and_rows_that_matter_are_told_once(capsys):
-    seen = ObservingTracer("alice", MemoryTracer(), "hyperty://b.ex/1")
-    route = Fact(k=Kind.RESOLVE, op=Op.DONE, to="hyperty://b.ex/1", result="R/protostub/1", why="w")
-    seen.record("registry", route)
-    seen.record("registry", route)
-    seen.record("registry", Fact(k=Kind.TABLE, op=Op.ADD, table="p2p", key="S", val="created"))
-    seen.record("registry", Fact(k=Kind.TABLE, op=Op.ADD, table="stubs", key="d", val="created"))
-    assert [read_line("", line.encode()).text for line in capsys.readouterr().out.splitlines()] == [
-        "no listener for hyperty://b.ex/1: resolved to R/protostub/1, w",
-        "registry: p2p add S: created",
-    ]
 
 
 async def test_requests_are_measured_one_after_the_other(autojump_clock):
@@ -112,15 +102,33 @@ async def test_numbers_are_used_once_and_bad_answers_are_kept(autojump_clock):
     assert requests.failures == [503]
 
 
-def test_shows_show_each_line(capsys):
-    line = Line("alice", What.NOTE, "hello", {"what": "note"})
-    PlainShow().line(line)
-    JsonShow().line(line)
-    TerminalShow().line(line)
-    plain, json, rich = capsys.readouterr().out.splitlines()
-    assert plain == "alice  hello"
-    assert orjson.loads(json) == {"who": "alice", "what": "note", "text": "hello"}
-    assert rich.split() == ["alice", "hello"]
+@pytest.mark.parametrize("show", [PlainShow(), TerminalShow()])
+def test_a_line_stands_below_the_heading_of_its_act(show, capsys):
+    show.line(Line("demo", What.ACT, "A heading"), 2)
+    show.line(Line("alice", What.NOTE, "hello"), 2)
+    told = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert told[-2:] == ["2  A heading", "   alice  hello"]
+
+
+def test_every_json_line_has_a_schema_and_its_act(capsys):
+    JsonShow().line(Line("demo", What.ACT, "A heading"), 2)
+    JsonShow().line(Line("bob", What.READY, "ready", {"schema": "protofly.ready/1"}), 2)
+    first, second = map(orjson.loads, capsys.readouterr().out.splitlines())
+    assert first == {
+        "schema": "protofly.demo/1", "who": "demo", "what": "act", "act": 2, "beat": None,
+        "text": "A heading",
+    }  # fmt: skip
+    assert second["schema"] == "protofly.ready/1"
+
+
+def test_both_ways_stand_side_by_side():
+    ways = Latencies(1000, 2111.4, 5430, 449.2), Latencies(1000, 1055.7, 2715, 898.4)
+    assert compared(*ways) == [
+        "             requests         p50         p99  per second",
+        "by the node     1,000    2,111 us    5,430 us         449",
+        "by the link     1,000    1,056 us    2,715 us         898",
+        "link / node                  0.50        0.50        2.00",
+    ]
 
 
 def test_text_is_plain_where_there_is_no_terminal(monkeypatch):
@@ -131,4 +139,4 @@ def test_text_is_plain_where_there_is_no_terminal(monkeypatch):
 
 async def test_without_a_verdict_the_demonstration_fails(tmp_path):
     with pytest.raises(CommandError, match="could not be judged"):
-        await judge(tmp_path / "nowhere", tmp_path / "report", PlainShow())
+        await judge(tmp_path / "nowhere", tmp_path / "report", Director(PlainShow()))

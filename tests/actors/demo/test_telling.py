@@ -1,0 +1,213 @@
+"""Facts become sentences, sentences stand in their act."""
+
+import pytest
+
+from actors.demo.act import ACTS, Beat
+from actors.demo.director import Director
+from actors.demo.line import Line, What
+from actors.demo.narrator import Narrator
+from actors.demo.show import Show
+from actors.demo.wording import short
+from specs.trace import Fact, Kind, Op
+
+R = "hyperty-runtime://a.ex"
+H = "hyperty://a.ex/12345678-1234"
+C = "connection://a.ex/87654321-1234"
+PQ, PC = f"{R}/alice/p2prequester/1", f"{R}/bob/p2phandler/1/conn/1"
+
+
+def state(machine, key, new, cause="c"):
+    return Fact(k=Kind.STATE, op=Op.STEP, machine=machine, key=key, new=new, cause=cause)
+
+
+def table(name, op, key, val):
+    return Fact(k=Kind.TABLE, op=op, table=name, key=key, val=val)
+
+
+@pytest.mark.parametrize(
+    ("address", "shown"),
+    [
+        (f"{R}/alice", "alice"),
+        (PC, "bob/p2phandler/1/conn/1"),
+        (H, "hyperty 12345678"),
+        (f"{C}/changes", "connection 87654321/changes"),
+        ("domain://msg-node.a.ex/sm", "msg-node.a.ex/sm"),
+        ("domain://registry.a.ex", "registry.a.ex"),
+        ("no address", "no address"),
+        (None, "nobody"),
+    ],
+)
+def test_long_addresses_are_shortened(address, shown):
+    assert short(address) == shown
+
+
+@pytest.mark.parametrize(
+    ("fact", "text", "beat"),
+    [
+        (
+            state("stub_deployment", f"{R}/bob/protostub/1", "deployed"),
+            "the node stub is deployed: bob/protostub/1",
+            Beat.NODE_STUB_DEPLOYED,
+        ),
+        (
+            state("stub_connection", f"{R}/bob/protostub/1", "live"),
+            "bob/protostub/1 is live: its session is open",
+            Beat.NODE_STUB_LIVE,
+        ),
+        (
+            state("session", f"domain://n|{R}/bob", "closed"),
+            "session of bob: closed",
+            Beat.SESSION_CLOSED,
+        ),
+        (
+            state("registration", H, "disconnected"),
+            "registration of hyperty 12345678: disconnected",
+            Beat.UNREGISTERED,
+        ),
+        (
+            state("p2p_connection", f"{R}/bob|{R}/alice|handler|{PC}", "live", "reestablished"),
+            "link to alice: live again (handler)",
+            Beat.LINK_BACK,
+        ),
+        (
+            table("alloc", Op.ADD, C, f"{R}/bob"),
+            "address connection 87654321: allocated to bob",
+            Beat.OBJECT_ALLOCATED,
+        ),
+        (
+            table("alloc", Op.DEL, H, f"{R}/bob"),
+            "hyperty 12345678 of bob: released",
+            Beat.RELEASED,
+        ),
+        (
+            table("p2p", Op.UPD, f"{R}/alice", f"live {PC} {H}"),
+            "link table: alice live, by bob/p2phandler/1/conn/1",
+            Beat.ROW_LIVE,
+        ),
+        (
+            Fact(k=Kind.OBJ, op=Op.WRITE, key=C, by=PQ, version=2),
+            "writes the offer C1, connection 87654321, version 2",
+            Beat.WRITTEN,
+        ),
+        (
+            Fact(k=Kind.OBJ, op=Op.APPLY, key=C, by=PQ, version=2),
+            "has read the answer C2, connection 87654321, version 2",
+            Beat.READ,
+        ),
+        (
+            Fact(k=Kind.MSG, op=Op.SUBMIT, type="update", from_=PQ, by=PQ, to=f"{PQ}/status"),
+            "status event to alice/p2prequester/1/status (update)",
+            Beat.STATUS_EVENT,
+        ),
+    ],
+)
+def test_a_fact_is_a_sentence_and_a_step(fact, text, beat):
+    told = Narrator().tell("bus", fact)
+    assert (told.text, told.beat) == (text, beat)
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [
+        Fact(k=Kind.END),
+        state("address", H, "allocated"),
+        state("stub_connection", f"{R}/bob/protostub/1", "created"),
+        state("stub_deployment", f"{R}/bob/protostub/1", "deploying"),
+        table("listeners", Op.ADD, f"{R}/bob/sm", "sync-manager"),
+        Fact(k=Kind.MSG, op=Op.SUBMIT, from_=H, by=H, to=f"{H}/status"),
+    ],
+)
+def test_what_nobody_wants_to_hear_is_not_told(fact):
+    assert Narrator().tell("bus", fact) is None
+
+
+@pytest.mark.parametrize(
+    ("actor", "op", "beat"),
+    [
+        ("bus", Op.ADD, Beat.ON_BUS),
+        ("minibus:x", Op.ADD, Beat.ON_MINIBUS),
+        ("bus", Op.DEL, Beat.OFF_BUS),
+        ("minibus:x", Op.DEL, Beat.OFF_MINIBUS),
+    ],
+)
+def test_who_listens_to_a_link_is_told(actor, op, beat):
+    assert Narrator().tell(actor, table("listeners", op, PC, "x")).beat is beat
+
+
+def test_the_same_way_and_the_same_row_are_told_once():
+    narrator = Narrator(H)
+    asked = Fact(k=Kind.RESOLVE, op=Op.BEGIN, to=H)
+    found = Fact(k=Kind.RESOLVE, op=Op.DONE, to=H, result=f"{R}/alice/protostub/1", why="w")
+    row = table("p2p", Op.UPD, f"{R}/bob", f"created None {H}")
+    told = [narrator.tell("registry", fact) for fact in (asked, found, row) * 2]
+    assert [one.text for one in told if one] == [
+        "no listener for hyperty 12345678: the registry is asked for a way",
+        "hyperty 12345678 is reached by alice/protostub/1, w",
+        "link table: bob created",
+    ]
+
+
+class Programme(Show):
+    """Remembers which beat was shown in which act."""
+
+    def __init__(self):
+        self.shown = []
+
+    def line(self, line, act):
+        self.shown.append((act, line.who, line.beat or line.what))
+
+
+def show_all(director, act):
+    for who, beats in ACTS[act].beats.items():
+        for beat in beats:
+            director.line(Line(who, What.STEP, "", beat=beat))
+
+
+def test_an_act_opens_when_all_of_the_one_before_was_seen():
+    programme = Programme()
+    director = Director(programme)
+    show_all(director, 0)
+    assert programme.shown[-1] == (2, "demo", What.ACT)
+    assert director.missing() == ("alice", Beat.NO_LISTENER)
+
+
+def test_what_comes_before_its_act_waits_for_it():
+    programme = Programme()
+    director = Director(programme)
+    director.line(Line("alice", What.STEP, "", beat=Beat.NO_LISTENER))
+    assert len(programme.shown) == 1
+    show_all(director, 0)
+    assert programme.shown[-1] == (2, "alice", Beat.NO_LISTENER)
+
+
+def test_what_happens_in_the_wrong_order_does_not_count():
+    director = Director(Programme())
+    director.line(Line("node", What.STEP, "", beat=Beat.REGISTERED))
+    assert director.missing() == ("node", Beat.SERVES)
+
+
+def test_the_consequence_is_shown_after_its_cause():
+    programme = Programme()
+    director = Director(programme)
+    for act in range(4):
+        show_all(director, act)
+    director.line(Line("bob", What.STEP, "", beat=Beat.LINK_LOST))
+    director.line(Line("alice", What.STEP, "", beat=Beat.CUT))
+    assert programme.shown[-2:] == [(5, "alice", Beat.CUT), (5, "bob", Beat.LINK_LOST)]
+
+
+def test_when_it_breaks_off_what_was_kept_is_shown_too():
+    programme = Programme()
+    director = Director(programme)
+    director.line(Line("alice", What.STEP, "", beat=Beat.GONE))
+    director.release()
+    assert programme.shown[-1] == (1, "alice", Beat.GONE)
+
+
+def test_there_are_seven_acts_and_the_last_is_the_verdict():
+    director = Director(Programme())
+    for act in range(len(ACTS)):
+        show_all(director, act)
+    assert len(ACTS) == 7
+    assert director.missing() is None
+    assert "verdict" in ACTS[-1].title
