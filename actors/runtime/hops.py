@@ -1,11 +1,11 @@
 """How the runtime's routers and stubs report what happens to messages."""
 
-from typing import final
+from typing import Unpack, final
 
 import attrs
 
 from actors.kit.counters import Counters
-from actors.kit.trace import message_fact, step_fact
+from actors.kit.trace import More, message_fact, step_fact
 from actors.kit.tracer import Tracer
 from fsm.cores.effects import RowChanged
 from fsm.engine import Step
@@ -27,25 +27,21 @@ class Hops:
         self._listen = tracer.hops
         self._crossed: dict[tuple[str, Op], int] = {}
 
-    def say(
-        self, op: Op, message: Message, listener: str | None = None, by: str | None = None
-    ) -> None:
+    def say(self, op: Op, message: Message, **more: Unpack[More]) -> None:
         """Say what happened to a message."""
         if self._listen:
-            fact = message_fact(op, message)
-            self._tracer.record(self._actor, attrs.evolve(fact, listener=listener, by=by))
+            self._tracer.message(self._actor, op, message, **more)
 
     def submitted(self, message: Message, by: str) -> None:
         """Say that a message came in and may go on."""
         if self._listen:
-            fact = attrs.evolve(message_fact(Op.SUBMIT, message), by=by)
-            self._tracer.record(self._actor, fact)
-            self._tracer.record(self._actor, attrs.evolve(fact, op=Op.ADMIT))
+            self._tracer.message(self._actor, Op.SUBMIT, message, by=by)
+            self._tracer.message(self._actor, Op.ADMIT, message, by=by)
 
     def denied(self, message: Message, by: str, code: int, why: str) -> None:
         """Say that a message came in and goes no further."""
         if self._listen:
-            fact = attrs.evolve(message_fact(Op.SUBMIT, message), by=by)
+            fact = message_fact(Op.SUBMIT, message, by=by)
             self._tracer.record(self._actor, fact)
             denied = attrs.evolve(fact, op=Op.DENY, code=code or None, why=why)
             self._tracer.record(self._actor, denied)
@@ -61,9 +57,7 @@ class Hops:
     def dropped(self, message: Message, reason: DropReason) -> None:
         """Say, and count, that a message ends here."""
         self._counters.drop(reason)
-        if self._listen:
-            fact = attrs.evolve(message_fact(Op.DROP, message), reason=reason)
-            self._tracer.record(self._actor, fact)
+        self.say(Op.DROP, message, reason=reason)
 
     def synthesised(self, response: Message, request: Message) -> None:
         """Say that the router itself answers a request."""
@@ -75,8 +69,7 @@ class Hops:
         """Say that a message left by a link, or came over it; `seq` counts per link."""
         if self._listen:
             seq = self._crossed[link, op] = self._crossed.get((link, op), 0) + 1
-            fact = attrs.evolve(message_fact(op, message), stub=stub, link=link, seq=seq)
-            self._tracer.record(self._actor, fact)
+            self._tracer.message(self._actor, op, message, stub=stub, link=link, seq=seq)
 
     def rows(self, changes: list[RowChanged]) -> None:
         """Say that rows of a table changed."""

@@ -95,6 +95,7 @@ class P2PHandler(P2PStub):
     @override
     async def end_removed(self, name: str) -> None:
         await self.context.bus.remove_listener(name, self.me)
+        await self.context.bus.post(self.signalling.over(name))
 
     async def _commanded(self, message: Message) -> None:
         command = read_body(message, Command)

@@ -11,7 +11,7 @@ from typing import final
 import attrs
 import trio
 
-from actors.kit.trace import Tracer, message_fact
+from actors.kit.trace import Tracer
 from actors.runtime.mini_bus import MiniBusPort
 from actors.runtime.p2p_handshake import ProvenLink
 from actors.runtime.p2p_lines import is_own_line, read_control, write_control
@@ -196,12 +196,9 @@ class P2PLink:
     # --- evidence -------------------------------------------------------------------------
 
     def _trace(self, op: Op, message: Message, seq: int) -> None:
-        if not self._use.tracer.hops:
-            return
-        fact = message_fact(op, message)
-        told = attrs.evolve(fact, stub=self._use.stub, link=self.name, seq=seq)
-        self._use.tracer.record(self._use.actor, told)
+        use = self._use
+        if use.tracer.hops:
+            use.tracer.message(use.actor, op, message, stub=use.stub, link=self.name, seq=seq)
 
     def _trace_drop(self, message: Message, reason: DropReason) -> None:
-        fact = attrs.evolve(message_fact(Op.DROP, message), reason=reason.value)
-        self._use.tracer.record(self._use.actor, fact)
+        self._use.tracer.message(self._use.actor, Op.DROP, message, reason=reason.value)

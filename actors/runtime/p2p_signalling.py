@@ -74,6 +74,12 @@ class Signalling:
             MessageType.READ, f"{self._runtime}/registry", write_body(ObjectName(remote))
         )
 
+    def over(self, link: str) -> Message:
+        """Tell the registry that a link has ended for good (I-P19)."""
+        return self._message(
+            MessageType.DELETE, f"{self._runtime}/registry", write_body(ObjectName(link))
+        )
+
     def create_object(self, description: str) -> Message:
         """Create the own Connection object (M-32); `description`: offer or answer."""
         data = ConnectionData(self._context.url, "", ConnectionDescription(description))

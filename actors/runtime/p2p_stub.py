@@ -10,13 +10,12 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import TypeAlias, final
 
-import attrs
 from typing_extensions import override
 
 from actors.kit.actor import Actor
 from actors.kit.delivery import Delivery
 from actors.kit.errors import ActorStoppedError
-from actors.kit.trace import message_fact, step_fact
+from actors.kit.trace import step_fact
 from actors.runtime.candidates import host_fingerprint
 from actors.runtime.p2p_end import (
     Happened,
@@ -53,8 +52,8 @@ class P2PStub(Actor[P2PMessage]):
         kinds = tuple(kind.value for kind in context.config.kinds)
         self.context = context
         self.policy = DialPolicy(kinds, host_fingerprint())
-        self._signalling = Signalling(context)
-        self._objects = LinkObjects(self._signalling, description, context.tracer)
+        self.signalling = Signalling(context)
+        self._objects = LinkObjects(self.signalling, description, context.tracer)
         self._ends: dict[str, tuple[LinkEnd, LinkWork]] = {}
         self._asked: dict[int, tuple[LinkEnd, Understand]] = {}
         self._invitations: dict[str, Message] = {}
@@ -154,7 +153,7 @@ class P2PStub(Actor[P2PMessage]):
     async def _perform(self, end: LinkEnd, work: LinkWork, effect: do.SideEffect) -> None:
         match effect:
             case do.Announce(state, why):
-                event = self._signalling.status(end.remote, end.name, state, why)
+                event = self.signalling.status(end.remote, end.name, state, why)
                 await self.context.bus.post(event)
             case do.AnswerInvitation(url, code, why):
                 await self._answer_invitation(url, code, why)
@@ -274,5 +273,4 @@ class P2PStub(Actor[P2PMessage]):
         self.context.tracer.record(self.context.url, fact)
 
     def _trace_drop(self, message: Message, reason: DropReason) -> None:
-        fact = attrs.evolve(message_fact(Op.DROP, message), reason=reason.value)
-        self.context.tracer.record(self.context.url, fact)
+        self.context.tracer.message(self.context.url, Op.DROP, message, reason=reason.value)

@@ -23,7 +23,7 @@ from actors.runtime.stub import StubConfig
 from fsm.cores import resolve_effects as do
 from fsm.cores import resolve_inputs as told
 from fsm.cores.effects import RowChanged
-from fsm.cores.link_table import LinkEntry, Role
+from fsm.cores.link_entry import LinkEntry, Role
 from fsm.cores.resolve import ResolveConfig, ResolveCore
 from specs.address import catalogue_stub
 from specs.body import Status
@@ -139,6 +139,8 @@ class Registry(Actor[RegistryMessage]):
     async def _delivered(self, message: Message) -> None:
         if message.is_event:
             await self._status(message)
+        elif message.type is MessageType.DELETE:
+            await self._link_over(message)
         elif message.is_request:
             await self._parts.port.post(self._answer(message))
 
@@ -149,6 +151,16 @@ class Registry(Actor[RegistryMessage]):
             return
         seen = told.StatusSeen(message.from_, status.value, status.resource, status.link)
         await self._feed(seen)
+
+    async def _link_over(self, message: Message) -> None:
+        """Remove the entry of a link that its handler will not get back; repeated is fine."""
+        try:
+            link = read_body(message, ObjectName).resource
+        except BadMessageError as error:
+            await self._parts.port.post(refuse(message, error.code, error.reason))
+            return
+        await self._feed(told.LinkOver(message.from_, link))
+        await self._parts.port.post(reply(message, Code.OK))
 
     def _answer(self, message: Message) -> Message:
         """Answer what other components of the runtime ask: the row of a runtime (P2P-18)."""

@@ -33,7 +33,7 @@ from actors.runtime.sandbox import SandboxMessage
 from actors.runtime.sandboxes import Component, Sandboxes
 from actors.runtime.stub import StubConfig
 from actors.runtime.sync_terms import PathsForgotten, SyncMessage
-from fsm.cores.link_table import LinkEntry, Role
+from fsm.cores.link_entry import LinkEntry, Role
 from fsm.cores.resolve_inputs import HandlerReady, LocalAdded
 from specs.address import subscription_manager
 from specs.body import Command, Path, Record

@@ -22,7 +22,9 @@ A P2P stub keeps to this, too:
    Connection objects; it is answered 200 when that is done, also if there is none.
 6. A handler names its links `<PH>/conn/<k>`, k never reused; the `link` of each status
    event is that address. When the registry subscribes it (M-05) the handler adds the
-   MiniBUS listener, then answers 200; 404 if it has no such link.
+   MiniBUS listener, then answers 200; 404 if it has no such link. When a link of it
+   has ended for good it tells the registry: `delete` to `R/registry`, `resource` the
+   link.
 """
 
 from collections.abc import Callable

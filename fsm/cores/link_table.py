@@ -8,12 +8,10 @@ tries are over, or on `failed`, everything that belongs to the entry goes.
 """
 
 import math
-from enum import Enum
 from typing import Final, final
 
-import attrs
-
 from fsm.cores.effects import RowChanged
+from fsm.cores.link_entry import LinkEntry, Role
 from fsm.cores.p2p_glare import own_request_wins
 from fsm.cores.resolve_effects import (
     Connect,
@@ -39,53 +37,10 @@ from specs.limits import (
 )
 from specs.trace import Op
 
-__all__ = ["LinkEntry", "LinkTable", "Role"]
+__all__ = ["LinkTable"]
 
 _TABLE: Final = "p2p"
 _WRITER: Final = "registry"
-
-
-class Role(Enum):
-    """Which end of a link this runtime is."""
-
-    REQUESTER = "requester"
-    HANDLER = "handler"
-
-
-@attrs.define(slots=True)
-class LinkEntry:
-    """One remote runtime.
-
-    Attributes:
-        stub: The own P2P stub: PQ, or PH.
-        link: The link's address: PQ, or PC once the handler has named it.
-        url: What routes to it; None until it was live once.
-        plan: How a requester is deployed; None on the handler side.
-        entities: What is known to live there (I-R8).
-        until: When its next timer is due.
-    """
-
-    remote: str
-    role: Role
-    stub: str
-    link: str
-    plan: RequesterPlan | None = None
-    status: State = State.CREATED
-    url: str | None = None
-    entities: set[str] = attrs.field(factory=set)
-    tries: int = 0
-    until: float = math.inf
-
-    @property
-    def is_live(self) -> bool:
-        """Whether messages may go by it."""
-        return self.status is State.LIVE and self.url is not None
-
-    @property
-    def is_pending(self) -> bool:
-        """Whether we asked for it and it is being set up: two such make a glare."""
-        setting_up = self.status in {State.CREATED, State.IN_PROGRESS}
-        return self.role is Role.REQUESTER and setting_up
 
 
 @final
@@ -169,6 +124,11 @@ class LinkTable:
             if entry.stub == url
             for effect in self._remove(entry, now)
         ]
+
+    def over(self, stub: str, link: str, now: float) -> list[Effect]:
+        """Take a stub's word that a link of it has ended for good (I-P19)."""
+        entry = self._by_link(link)
+        return [] if entry is None or entry.stub != stub else self._remove(entry, now)
 
     # ---- status events
 

@@ -12,7 +12,8 @@ from typing import assert_never, final
 import attrs
 
 from fsm.cores.intent import Intent, P2pWish
-from fsm.cores.link_table import LinkEntry, LinkTable
+from fsm.cores.link_entry import LinkEntry
+from fsm.cores.link_table import LinkTable
 from fsm.cores.node_stubs import NodeStubTable
 from fsm.cores.record_cache import RecordCache
 from fsm.cores.resolve_effects import Effect, NoRoute, ReadRecord, RequesterPlan, Route
@@ -24,6 +25,7 @@ from fsm.cores.resolve_inputs import (
     HandlerReady,
     HeardFrom,
     Input,
+    LinkOver,
     LinkRegistered,
     LocalAdded,
     LocalRemoved,
@@ -106,6 +108,8 @@ class ResolveCore:
                 return self._status(happened, now)
             case HeardFrom() | RecordRead():
                 return self._learnt(happened, now)
+            case LinkOver(stub, link):
+                return self._links.over(stub, link, now)
             case HandlerReady() | LocalAdded() | LocalRemoved() | Closing():
                 return self._own(happened)
             case TimePassed():

@@ -15,6 +15,7 @@ __all__ = [
     "HandlerReady",
     "HeardFrom",
     "Input",
+    "LinkOver",
     "LinkRegistered",
     "LocalAdded",
     "LocalRemoved",
@@ -107,6 +108,15 @@ class LinkRegistered:
 
 @final
 @attrs.frozen(slots=True)
+class LinkOver:
+    """A handler says that a link of it has ended for good and will not come back."""
+
+    stub: str
+    link: str
+
+
+@final
+@attrs.frozen(slots=True)
 class HeardFrom:
     """An entity was heard over a P2P link for the first time (I-R8)."""
 
@@ -159,6 +169,7 @@ Input: TypeAlias = (
     | RecordRead
     | PathSet
     | LinkRegistered
+    | LinkOver
     | HeardFrom
     | HandlerReady
     | LocalAdded

@@ -121,6 +121,13 @@ class Domain:
     def __getitem__(self, name: str) -> Member:
         return self.members[name]
 
+    @asynccontextmanager
+    async def visitor(self, name: str) -> AsyncIterator[Member]:
+        """Let one more runtime come, and leave again."""
+        async with AsyncExitStack() as stack:
+            who = name, len(self.members) + 1, Wishes()
+            yield await _join(stack, self.node, self.network, who)
+
     def cut_links(self, carrier: Carrier) -> None:
         """Break all P2P links of a kind, abruptly."""
         for wire in self.network.open_wires(carrier):

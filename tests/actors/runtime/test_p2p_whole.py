@@ -3,10 +3,11 @@
 import pytest
 import trio
 import trio.lowlevel
+import trio.testing
 
 from fsm.trace_line import Verdict
 from specs.trace import Kind, Op
-from tests.support.domain import Wishes, go_live, judged, open_domain
+from tests.support.domain import P2P_PLACES, Wishes, go_live, judged, open_domain
 from transports.link import Kind as Carrier
 
 SET_UP = ["created", "in-progress", "live"]
@@ -149,6 +150,29 @@ async def test_a_live_link_ends_in_good_order_when_a_runtime_leaves(autojump_clo
     assert len(bob.facts(Op.OPEN, Kind.LINK)) == len(bob.facts(Op.CLOSE, Kind.LINK))
     assert judged(alice).verdict is Verdict.CONFORMANT
     assert judged(bob).verdict is Verdict.CONFORMANT
+
+
+async def test_the_handlers_row_goes_at_once_when_the_requesters_runtime_leaves(autojump_clock):
+    """I-P19: an orderly goodbye is for good."""
+    async with open_domain("bob") as domain:
+        bob = domain["bob"]
+        async with domain.visitor("alice") as alice:
+            await alice.ask(bob, 1)
+            await bob.wait_for("live", alice)
+        await trio.testing.wait_all_tasks_blocked()
+        assert await bob.status(alice) is None
+    assert judged(bob).verdict is Verdict.CONFORMANT
+
+
+async def test_the_handlers_row_goes_when_the_requester_gives_up(autojump_clock):
+    async with open_domain("alice", "bob") as domain:
+        await go_live(domain)
+        for place in P2P_PLACES:
+            domain.network.refuse(place)
+        domain.cut_links(Carrier.TCP)
+        await domain["alice"].wait_for(None, domain["bob"])
+        await trio.sleep(1)
+        assert await domain["bob"].status(domain["alice"]) is None
 
 
 async def test_both_asking_at_once_get_one_link_the_smaller_runtime_asked_for(autojump_clock):

@@ -8,7 +8,7 @@ from fsm.cores import resolve_effects as do
 from fsm.cores import resolve_inputs as told
 from fsm.cores.effects import RowChanged
 from fsm.cores.intent import Intent, P2pWish, intent_of
-from fsm.cores.link_table import Role
+from fsm.cores.link_entry import Role
 from fsm.cores.resolve import ResolveConfig, ResolveCore, Topology
 from specs.body import Record
 from specs.limits import (
@@ -378,6 +378,17 @@ def test_a_link_lost_while_it_is_registered_is_not_live():
     registry.status(PH, "disconnected", PC)
     assert registry.feed(told.LinkRegistered(PC)) == []
     assert not registry.core.links()[0].is_live
+
+
+def test_a_link_that_has_ended_for_good_is_removed_at_once():
+    registry = handling()
+    registry.status(PH, "live", PC)
+    registry.feed(told.LinkRegistered(PC))
+    registry.status(PH, "disconnected", PC)
+    assert registry.feed(told.LinkOver(f"{PH}/conn/9", PC)) == []
+    assert do.UnregisterLink(PC) in registry.feed(told.LinkOver(PH, PC))
+    assert registry.core.links() == ()
+    assert registry.feed(told.LinkOver(PH, PC)) == []
 
 
 def test_the_same_requester_again_replaces_its_old_link():
