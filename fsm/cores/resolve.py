@@ -106,10 +106,8 @@ class ResolveCore:
                 return self._asked(to, intent, now)
             case StatusSeen():
                 return self._status(happened, now)
-            case HeardFrom() | RecordRead():
+            case HeardFrom() | RecordRead() | LinkOver():
                 return self._learnt(happened, now)
-            case LinkOver(stub, link):
-                return self._links.over(stub, link, now)
             case HandlerReady() | LocalAdded() | LocalRemoved() | Closing():
                 return self._own(happened)
             case TimePassed():
@@ -119,8 +117,10 @@ class ResolveCore:
             case _:
                 assert_never(happened)
 
-    def _learnt(self, happened: HeardFrom | RecordRead, now: float) -> list[Effect]:
+    def _learnt(self, happened: HeardFrom | RecordRead | LinkOver, now: float) -> list[Effect]:
         match happened:
+            case LinkOver(stub, link):
+                return self._links.over(stub, link, now)
             case HeardFrom(address, link):
                 return self._links.bind_heard(runtime_of(address), link)
             case RecordRead(entity, record):
