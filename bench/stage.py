@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Final, final
+from typing import Final, Unpack, final
 
 import attrs
 import orjson
@@ -19,14 +19,14 @@ from typing_extensions import override
 from actors.commands.tracing import open_tracer
 from actors.hyperties import Caller
 from actors.kit.ids import IdSource
-from actors.kit.trace import Tracer
+from actors.kit.trace import More, Tracer
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from specs.jsonvalue import JsonObject
 from specs.limits import DRAIN_TIMEOUT, P2P_TIMEOUT
-from specs.message import MessageType
+from specs.message import Message, MessageType
 from specs.reply_code import Code
-from specs.trace import Fact
+from specs.trace import Fact, Op
 from specs.trace import Kind as FactKind
 from transports.link import Kind
 from transports.system import open_system_network
@@ -66,6 +66,10 @@ class _Watch(Tracer):
         self.stub = ""
         self.is_live = trio.Event()
         self._inner = inner
+
+    @override
+    def message(self, actor: str, op: Op, message: Message, **more: Unpack[More]) -> None:
+        self._inner.message(actor, op, message, **more)
 
     @override
     def record(self, actor: str, fact: Fact) -> None:

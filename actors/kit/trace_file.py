@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from operator import attrgetter
 from pathlib import Path
-from typing import Final, final
+from typing import Final, Unpack, final
 from uuid import uuid4
 
 import attrs
@@ -20,11 +20,13 @@ import trio
 from typing_extensions import override
 
 from actors.kit.errors import TraceDirectoryError
+from actors.kit.trace_message import MessageText, More
 from actors.kit.trace_parts import TraceParts, node_directory
 from actors.kit.tracer import Tracer
 from fsm.catalogue import MACHINES
 from specs import limits
-from specs.trace import SCHEMA, Fact, Kind
+from specs.message import Message
+from specs.trace import SCHEMA, Fact, Kind, Op
 
 __all__ = ["FileTracer", "keep_trace", "open_trace"]
 
@@ -51,6 +53,7 @@ class FileTracer(Tracer):
         self.dropped = 0
         self._undeclared = 0
         self._head = orjson.dumps({"run": self.run, "node": node})[:-1]
+        self._texts = MessageText()
         self._buffer = buffer
         self._lines: list[bytes] = []
         self._last = 0
@@ -59,16 +62,32 @@ class FileTracer(Tracer):
 
     @override
     def record(self, actor: str, fact: Fact) -> None:
-        waiting = len(self._lines)
-        if waiting >= self._buffer:
+        if self._has_room():
+            self._append(actor, fact)
+            self._ring()
+
+    @override
+    def message(self, actor: str, op: Op, message: Message, **more: Unpack[More]) -> None:
+        if self._has_room():
+            try:
+                self._stamp(self._texts.write(actor, op, message, more))
+            except TypeError:
+                self._drop(1)
+            self._ring()
+
+    def _has_room(self) -> bool:
+        """Say whether one more can be kept; if not, it is counted."""
+        if len(self._lines) >= self._buffer:
             self._drop(1)
-            return
+            return False
         if self._undeclared:
             self._tell_drops()
-        self._append(actor, fact)
-        if not waiting:
+        return True
+
+    def _ring(self) -> None:
+        if not self.has_lines.is_set():
             self.has_lines.set()
-        elif waiting + waiting == self._buffer:
+        if 2 * len(self._lines) >= self._buffer:
             self.is_half_full.set()
 
     def take(self) -> list[bytes]:
@@ -98,21 +117,23 @@ class FileTracer(Tracer):
         pairs = zip(_NAMES, _values(fact), strict=True)
         told = {"actor": actor} | {name: value for name, value in pairs if value is not None}
         try:
-            tail = orjson.dumps(told)
+            self._stamp(orjson.dumps(told)[1:-1])
         except TypeError:
             # Text that is no Unicode, a number JSON has no place for: a bug above.
             self._drop(1)
-            return
+
+    def _stamp(self, told: bytes) -> None:
+        """Put who, where and when in front, and keep the line."""
         self._last += 1
         self._lines.append(
-            b'%b,"ln":%d,"wall_ns":%d,"mono_ns":%d,"t":%.6f,%b\n'
+            b'%b,"ln":%d,"wall_ns":%d,"mono_ns":%d,"t":%.6f,%b}\n'
             % (
                 self._head,
                 self._last,
                 time.time_ns(),
                 time.monotonic_ns(),
                 trio.current_time(),
-                tail[1:],
+                told,
             )
         )
 

@@ -1,11 +1,13 @@
 """Where components report what they did, and two who listen without a file."""
 
 from abc import ABC, abstractmethod
-from typing import Final, final
+from typing import Final, Unpack, final
 
 from typing_extensions import override
 
-from specs.trace import Fact
+from actors.kit.trace_message import More, message_fact
+from specs.message import Message
+from specs.trace import Fact, Op
 
 __all__ = ["NULL_TRACER", "MemoryTracer", "Tracer"]
 
@@ -28,6 +30,10 @@ class Tracer(ABC):
             fact: What happened.
         """
 
+    def message(self, actor: str, op: Op, message: Message, **more: Unpack[More]) -> None:
+        """Keep what happened to a message: `record` of its fact, by a shorter way perhaps."""
+        self.record(actor, message_fact(op, message, **more))
+
 
 @final
 class _NullTracer(Tracer):
@@ -35,6 +41,10 @@ class _NullTracer(Tracer):
 
     @override
     def record(self, actor: str, fact: Fact) -> None:
+        pass
+
+    @override
+    def message(self, actor: str, op: Op, message: Message, **more: Unpack[More]) -> None:
         pass
 
 

@@ -65,25 +65,22 @@ class Witness:
     def rcv(self, message: Message, link: str) -> None:
         """A message came over a link."""
         if self._tracer.hops:
-            fact = attrs.evolve(message_fact(Op.RCV, message), link=link)
-            self._tracer.record(self._actor, fact)
+            self._tracer.message(self._actor, Op.RCV, message, link=link)
 
     def xmit(self, message: Message, link: str) -> None:
         """A message was given to a link."""
         if self._tracer.hops:
-            fact = attrs.evolve(message_fact(Op.XMIT, message), link=link)
-            self._tracer.record(self._actor, fact)
+            self._tracer.message(self._actor, Op.XMIT, message, link=link)
 
     def hop(self, op: Op, message: Message) -> None:
         """Something happened to a message that needs no more words."""
         if self._tracer.hops:
-            self._tracer.record(self._actor, message_fact(op, message))
+            self._tracer.message(self._actor, op, message)
 
     def deliver(self, message: Message, listener: str) -> None:
         """A message was given to a part of the node."""
         if self._tracer.hops:
-            fact = attrs.evolve(message_fact(Op.DELIVER, message), listener=listener)
-            self._tracer.record(self._actor, fact)
+            self._tracer.message(self._actor, Op.DELIVER, message, listener=listener)
 
     def deny(self, message: Message, code: Code, why: str) -> None:
         """A message was refused before it had any effect."""
@@ -94,12 +91,10 @@ class Witness:
     def publish(self, message: Message, targets: int) -> None:
         """A message is fanned out."""
         if self._tracer.hops:
-            fact = attrs.evolve(message_fact(Op.PUBLISH, message), targets=targets)
-            self._tracer.record(self._actor, fact)
+            self._tracer.message(self._actor, Op.PUBLISH, message, targets=targets)
 
     def drop(self, message: Message, reason: DropReason) -> None:
         """A message ends here."""
         self.counters.drop(reason)
         if self._tracer.hops:
-            fact = attrs.evolve(message_fact(Op.DROP, message), reason=reason)
-            self._tracer.record(self._actor, fact)
+            self._tracer.message(self._actor, Op.DROP, message, reason=reason)
