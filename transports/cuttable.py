@@ -1,7 +1,7 @@
 """A network whose links can be cut on purpose: the fault a cable makes (OBS-04)."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import asynccontextmanager
 from typing import Final, final
 
 import trio
@@ -103,12 +103,9 @@ class CuttableNetwork(Network):
         return self._adopt(await self._network.dial(kind, address, subprotocol))
 
     @override
-    def listen(
-        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS
-    ) -> AbstractAsyncContextManager[Listener]:
-        return self._listening(kind, where, doors)
-
     @asynccontextmanager
-    async def _listening(self, kind: Kind, where: str, doors: Doors) -> AsyncIterator[Listener]:
+    async def listen(
+        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS
+    ) -> AsyncIterator[Listener]:
         async with self._network.listen(kind, where, doors) as listener:
             yield _CuttableListener(listener, self._adopt)

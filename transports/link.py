@@ -10,7 +10,8 @@ import attrs
 from trio.abc import AsyncResource
 from typing_extensions import override
 
-from transports.errors import Farewell
+from specs.limits import MAX_FRAME_BYTES
+from transports.errors import Farewell, FrameTooLargeError
 
 __all__ = ["PROTOFLY_V1", "Kind", "Link", "Listener", "Upgrade"]
 
@@ -85,6 +86,11 @@ class Link(AsyncResource, ABC):
             LinkClosedError: This end was closed by us.
             trio.BusyResourceError: Another task is sending: our bug.
         """
+
+    def _check_sizes(self, frames: Sequence[bytes]) -> None:
+        """Raise `FrameTooLargeError` if one of `frames` is over the limit."""
+        if any(len(frame) > MAX_FRAME_BYTES for frame in frames):
+            raise FrameTooLargeError(self.name)
 
     @abstractmethod
     async def receive(self) -> bytes:

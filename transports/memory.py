@@ -2,7 +2,7 @@
 
 import itertools
 from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from typing import Final, final
 
 import attrs
@@ -142,13 +142,10 @@ class MemoryNetwork(Network):
         return listener, upgrade
 
     @override
-    def listen(
-        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS
-    ) -> AbstractAsyncContextManager[Listener]:
-        return self._listening(kind, where, doors)
-
     @asynccontextmanager
-    async def _listening(self, kind: Kind, where: str, doors: Doors) -> AsyncIterator[Listener]:
+    async def listen(
+        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS
+    ) -> AsyncIterator[Listener]:
         address = where if kind is Kind.UNIX else self._place(where)
         if kind is Kind.WEBSOCKET:
             address = f"ws://{address}"

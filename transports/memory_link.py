@@ -7,8 +7,7 @@ import attrs
 import trio
 from typing_extensions import override
 
-from specs.limits import MAX_FRAME_BYTES
-from transports.errors import Farewell, FrameTooLargeError, LinkBrokenError, LinkClosedError
+from transports.errors import Farewell, LinkBrokenError, LinkClosedError
 from transports.link import Kind, Link, Upgrade
 from transports.turn import Turn
 
@@ -81,8 +80,7 @@ class MemoryLink(Link):
 
     @override
     async def send_many(self, frames: Sequence[bytes]) -> None:
-        if any(len(frame) > MAX_FRAME_BYTES for frame in frames):
-            raise FrameTooLargeError(self.name)
+        self._check_sizes(frames)
         with self._sending:
             for frame in frames:
                 await self._put(frame)

@@ -9,7 +9,7 @@ from typing import Final
 import trio
 from typing_extensions import override
 
-from specs.limits import GOODBYE_TIMEOUT, MAX_FRAME_BYTES, OUTBOX_BYTES, READ_BYTES
+from specs.limits import GOODBYE_TIMEOUT, OUTBOX_BYTES, READ_BYTES
 from transports.errors import (
     Farewell,
     FrameTooLargeError,
@@ -92,8 +92,7 @@ class SocketLink(Link):
 
     @override
     async def send_many(self, frames: Sequence[bytes]) -> None:
-        if any(len(frame) > MAX_FRAME_BYTES for frame in frames):
-            raise FrameTooLargeError(self.name)
+        self._check_sizes(frames)
         with self._sending:
             self._check_open()
             if self._outbox:

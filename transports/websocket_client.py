@@ -80,8 +80,7 @@ class _WebSocketClientLink(Link):
 
     @override
     async def send_many(self, frames: Sequence[bytes]) -> None:
-        if any(len(frame) > MAX_FRAME_BYTES for frame in frames):
-            raise FrameTooLargeError(self.name)
+        self._check_sizes(frames)
         with self._sending:
             if self._is_closed or self._is_torn:
                 raise self._gone()
