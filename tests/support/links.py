@@ -59,16 +59,23 @@ async def open_place(name: str, directory: Path) -> AsyncIterator[Place]:
 
 
 @asynccontextmanager
+async def leaving_together(*links: Link) -> AsyncIterator[None]:
+    """Close links at once, so that none waits in vain for the goodbye of another."""
+    try:
+        yield
+    finally:
+        async with trio.open_nursery() as nursery:
+            for link in links:
+                nursery.start_soon(link.aclose)
+
+
+@asynccontextmanager
 async def open_pair(place: Place) -> AsyncIterator[Pair]:
     async with place.network.listen(place.kind, place.where) as listener:
         dialler = await place.network.dial(place.kind, place.dialled(listener.address))
         acceptor = await listener.accept()
-        try:
+        async with leaving_together(dialler, acceptor):
             yield Pair(dialler, acceptor)
-        finally:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(dialler.aclose)
-                nursery.start_soon(acceptor.aclose)
 
 
 async def drain(link: Link) -> list[bytes]:

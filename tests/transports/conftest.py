@@ -1,8 +1,25 @@
 import gc
 
 import pytest
+from trio.testing import MockClock
 
 from tests.support.links import PLACES, open_pair, open_place
+
+
+@pytest.fixture
+def hasty_clock():
+    """Time at five times its speed, for patience that the real system tries.
+
+    It does not jump: real sockets keep the real time they need.
+    """
+    return MockClock(rate=5.0)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _only_ours_is_collected():
+    """What lives before the first test is left out of every collection below."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(params=PLACES)

@@ -4,7 +4,7 @@ import pytest
 import trio
 
 from specs.limits import DIAL_TIMEOUT
-from tests.support.links import Place, drain, open_pair
+from tests.support.links import Place, drain, leaving_together, open_pair
 from transports.errors import DialError, LinkClosedError, ListenError
 from transports.link import Kind, Link
 
@@ -13,7 +13,7 @@ async def test_a_link_outlives_its_listener(place):
     async with place.network.listen(place.kind, place.where) as listener:
         dialler = await place.network.dial(place.kind, place.dialled(listener.address))
         acceptor = await listener.accept()
-    async with dialler, acceptor:
+    async with leaving_together(dialler, acceptor):
         await dialler.send(b"still here")
 
         assert await acceptor.receive() == b"still here"
@@ -95,10 +95,9 @@ async def test_a_cancelled_accept_loses_no_link(place):
         with trio.CancelScope() as scope:
             scope.cancel()
             await listener.accept()
-        async with (
-            await place.network.dial(place.kind, place.dialled(listener.address)) as dialler,
-            await listener.accept() as acceptor,
-        ):
+        dialler = await place.network.dial(place.kind, place.dialled(listener.address))
+        acceptor = await listener.accept()
+        async with leaving_together(dialler, acceptor):
             await dialler.send(b"hello")
 
             assert await acceptor.receive() == b"hello"

@@ -71,9 +71,9 @@ async def refuse(stream):
         (refuse, "HTTP 403"),
     ],
 )
-async def test_a_server_that_is_none_cannot_be_dialled(network, serve, reason):
+async def test_a_server_that_is_none_cannot_be_dialled(network, serve, reason, hasty_clock):
     async with raw_server(serve) as url:
-        with trio.fail_after(DIAL_TIMEOUT + 1), pytest.raises(DialError, match=reason):
+        with trio.fail_after(DIAL_TIMEOUT + 2), pytest.raises(DialError, match=reason):
             await network.dial(Kind.WEBSOCKET, url)
 
 

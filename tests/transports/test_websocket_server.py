@@ -108,7 +108,7 @@ async def test_a_path_without_subprotocol_is_open_to_old_peers(listener):
             await stream.aclose()
 
 
-async def test_a_peer_that_does_not_finish_its_handshake_is_dropped(listener):
+async def test_a_peer_that_does_not_finish_its_handshake_is_dropped(listener, hasty_clock):
     async with await connect(listener) as stream:
         await stream.send_all(handshake()[:-2])
         with trio.fail_after(limits.HANDSHAKE_TIMEOUT + 2):
@@ -223,15 +223,17 @@ async def test_pings_without_reading_do_not_fill_our_memory(listener):
     assert len(link._outbox) < limits.OUTBOX_BYTES + limits.READ_BYTES
 
 
-async def test_a_stock_trio_websocket_client_is_served(listener):
-    async def answer():
-        async with await listener.accept() as link:
-            await link.send(await link.receive())
-            with pytest.raises(LinkBrokenError):
-                await link.receive()
+async def echo_once(listener):
+    """Answer the first frame of the next link, and see it leave."""
+    async with await listener.accept() as link:
+        await link.send(await link.receive())
+        with pytest.raises(LinkBrokenError):
+            await link.receive()
 
+
+async def test_a_stock_trio_websocket_client_is_served(listener):
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(answer)
+        nursery.start_soon(echo_once, listener)
         async with trio_websocket.open_websocket_url(listener.address + "/ws") as client:
             await client.send_message("hello")
 
@@ -245,14 +247,8 @@ async def test_a_stock_threaded_client_is_served(listener):
             client.send("hello")
             return f"{client.recv()} by {client.subprotocol}"
 
-    async def answer():
-        async with await listener.accept() as link:
-            await link.send(await link.receive())
-            with pytest.raises(LinkBrokenError):
-                await link.receive()
-
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(answer)
+        nursery.start_soon(echo_once, listener)
 
         assert await trio.to_thread.run_sync(talk) == "hello by protofly.v1"
 
