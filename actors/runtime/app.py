@@ -177,6 +177,7 @@ async def _registry(
         hops=plan.hops("registry"),
         paths_lost=plan.replay.run,
         kinds=config.kinds,
+        p2p_host=config.p2p_host,
     )
     registry = await core.start_child(ChildSpec("registry", partial(Registry, resolve, parts)))
     await bus.ask(lambda done: RegistryJoined(registry, done))

@@ -10,6 +10,7 @@ from typing import Final, final
 import attrs
 
 from actors.runtime.p2p_handshake import Entropy
+from actors.runtime.stub import StubConfig
 from fsm.cores.link_proof import NONCE_BYTES
 from specs.body_sync import Candidate
 from transports.errors import ListenError
@@ -18,7 +19,6 @@ from transports.network import Network
 
 __all__ = ["Offered", "host_fingerprint", "open_candidates"]
 
-_LOOPBACK: Final = "127.0.0.1:0"
 _PATH: Final = "/p2p"
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 _FINGERPRINT_CHARACTERS: Final = 16
@@ -47,30 +47,32 @@ def host_fingerprint() -> str | None:
 
 @asynccontextmanager
 async def open_candidates(
-    network: Network, kinds: tuple[Kind, ...], host: str | None, entropy: Entropy
+    network: Network, config: StubConfig, fingerprint: str | None, entropy: Entropy
 ) -> AsyncIterator[tuple[Offered, ...]]:
     """Listen on every kind that can be listened on, until the context is left.
 
-    Unix sockets are made in a directory that only this user may enter.
+    Unix sockets are made in a directory that only this user may enter, and offered
+    with the fingerprint of this host.
     """
     async with AsyncExitStack() as stack:
         offered: list[Offered] = []
-        for kind in kinds:
+        for kind in config.kinds:
             with suppress(ListenError):
-                offered.append(await _offer(stack, network, kind, (host, entropy)))
+                listener = await _listen(stack, network, kind, config.host)
+                offered.append(_offer(listener, kind, fingerprint, entropy))
         yield tuple(offered)
 
 
-async def _offer(
-    stack: AsyncExitStack, network: Network, kind: Kind, terms: tuple[str | None, Entropy]
-) -> Offered:
-    host, entropy = terms
-    where = _LOOPBACK
+async def _listen(stack: AsyncExitStack, network: Network, kind: Kind, host: str) -> Listener:
+    where = f"{host}:0"
     if kind is Kind.UNIX:
         folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="protofly-"))
         where = str(Path(folder) / "p2p.sock")
-    listener = await stack.enter_async_context(network.listen(kind, where, {_PATH: PROTOFLY_V1}))
+    return await stack.enter_async_context(network.listen(kind, where, {_PATH: PROTOFLY_V1}))
+
+
+def _offer(listener: Listener, kind: Kind, fingerprint: str | None, entropy: Entropy) -> Offered:
     address = listener.address + _PATH if kind is Kind.WEBSOCKET else listener.address
     secret = entropy(NONCE_BYTES).hex()
-    fingerprint = host if kind is Kind.UNIX else None
-    return Offered(Candidate(kind.value, address, secret, fingerprint), listener)
+    host = fingerprint if kind is Kind.UNIX else None
+    return Offered(Candidate(kind.value, address, secret, host), listener)

@@ -9,6 +9,7 @@ import attrs
 
 from actors.kit.ids import IdSource
 from actors.runtime.policy import PERMIT_ALL, Policy
+from actors.runtime.stub import LOOPBACK
 from fsm.cores.resolve import Topology
 from specs.address import runtime
 from transports.link import Kind
@@ -29,6 +30,8 @@ class RuntimeConfig:
         node: Where the own domain's node is dialled, such as ws://127.0.0.1:4123/link.
         nodes: The same for other domains.
         kinds: What P2P links may use, best first; none: no P2P (P2P-01).
+        p2p_host: Where P2P links are listened for: a name or address of this machine
+            by which others dial it, not a wildcard.
         topology: Whose node messages for other domains go to.
         user: Address of the user whose hyperties these are.
         token: Credentials for the first open of a session, if nodes want some.
@@ -43,6 +46,7 @@ class RuntimeConfig:
     node: str
     nodes: Mapping[str, str] = _NO_NODES
     kinds: tuple[Kind, ...] = ()
+    p2p_host: str = LOOPBACK
     topology: Topology = Topology.TRIANGLE
     user: str | None = None
     token: str | None = None

@@ -70,9 +70,9 @@ class LinkWork:
 
     async def _listen(self) -> None:
         context, end = self._context, self._end
-        kinds, host = context.config.kinds, self._policy.host
+        config, fingerprint = context.config, self._policy.host
         async with (
-            open_candidates(context.network, kinds, host, context.entropy) as offered,
+            open_candidates(context.network, config, fingerprint, context.entropy) as offered,
             trio.open_nursery() as nursery,
         ):
             for each in offered:

@@ -19,7 +19,7 @@ from actors.runtime.hops import Hops
 from actors.runtime.loader import Load, LoaderMessage, Unload
 from actors.runtime.ports import CorePort
 from actors.runtime.registry_talk import RegistryTalk
-from actors.runtime.stub import StubConfig
+from actors.runtime.stub import LOOPBACK, StubConfig
 from fsm.cores import resolve_effects as do
 from fsm.cores import resolve_inputs as told
 from fsm.cores.effects import RowChanged
@@ -82,6 +82,7 @@ class RegistryParts:
     Attributes:
         paths_lost: Told the domain whose node has forgotten our session.
         kinds: What P2P links may use, best first.
+        p2p_host: Where they are listened for.
     """
 
     port: CorePort
@@ -91,6 +92,7 @@ class RegistryParts:
     hops: Hops
     paths_lost: Callable[[str], Awaitable[None]]
     kinds: tuple[LinkKind, ...] = ()
+    p2p_host: str = LOOPBACK
 
 
 @final
@@ -252,6 +254,7 @@ class Registry(Actor[RegistryMessage]):
                     remote_runtime=remote,
                     p2p_handler=handler,
                     kinds=self._parts.kinds,
+                    host=self._parts.p2p_host,
                 )
                 load = Load(url, descriptor, config)
             case _:

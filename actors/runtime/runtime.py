@@ -189,7 +189,7 @@ class Runtime:
         if not config.kinds:
             return
         url = f"{self.url}/p2phandler/1"
-        stub = StubConfig(self.url, config.domain, kinds=config.kinds)
+        stub = StubConfig(self.url, config.domain, kinds=config.kinds, host=config.p2p_host)
         descriptor = handler_descriptor(config.domain)
         refusal: str | None = await self._parts.loader.ask(
             lambda done: Load(url, descriptor, stub, done)

@@ -28,7 +28,7 @@ A P2P stub keeps to this, too:
 """
 
 from collections.abc import Callable
-from typing import TypeAlias, final
+from typing import Final, TypeAlias, final
 
 import attrs
 
@@ -41,7 +41,10 @@ from actors.runtime.mini_bus import MiniBusPort
 from transports.link import Kind
 from transports.network import Network
 
-__all__ = ["StubConfig", "StubContext", "StubFactory"]
+__all__ = ["LOOPBACK", "StubConfig", "StubContext", "StubFactory"]
+
+LOOPBACK: Final = "127.0.0.1"
+"""Where P2P stubs listen if nobody says otherwise: for this machine only."""
 
 
 @final
@@ -57,6 +60,7 @@ class StubConfig:
         remote_runtime: The runtime a P2P requester links to (C-30).
         p2p_handler: That runtime's handler stub, which a requester invites.
         kinds: Transports a P2P link may use, best first.
+        host: Where a P2P stub listens, as the other end is to dial it.
     """
 
     runtime: str
@@ -66,6 +70,7 @@ class StubConfig:
     remote_runtime: str | None = None
     p2p_handler: str | None = None
     kinds: tuple[Kind, ...] = ()
+    host: str = LOOPBACK
 
 
 @final

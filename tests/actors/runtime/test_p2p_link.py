@@ -11,6 +11,7 @@ from actors.kit.tracer import MemoryTracer
 from actors.runtime.candidates import host_fingerprint, open_candidates
 from actors.runtime.p2p_handshake import ProvenLink, dial_candidate, welcome
 from actors.runtime.p2p_link import LinkUse, P2PLink
+from actors.runtime.stub import LOOPBACK, StubConfig
 from fsm.cores.link_proof import LinkKeys
 from fsm.cores.p2p_input import Loss
 from specs.limits import PING_PERIOD, PONG_TIMEOUT
@@ -58,6 +59,10 @@ class Pair:
         self.network.wires[-1].cut()
 
 
+def offering(*kinds: Kind, host: str = LOOPBACK) -> StubConfig:
+    return StubConfig("hyperty-runtime://a.ex/ra", "a.ex", kinds=kinds, host=host)
+
+
 def end(proven: ProvenLink, stub: str) -> End:
     port, tracer = KeepingPort(stub), MemoryTracer()
     return End(P2PLink(proven, LinkUse(stub, stub, port, tracer)), port, tracer)
@@ -67,7 +72,7 @@ def end(proven: ProvenLink, stub: str) -> End:
 async def offered_pair(kind: Kind) -> AsyncIterator[Pair]:
     network, random = MemoryNetwork(), entropy()
     keys, proven = LinkKeys(), []
-    async with open_candidates(network, (kind,), "host", random) as (offered,):
+    async with open_candidates(network, offering(kind), "host", random) as (offered,):
         keys.offer(offered.candidate.address, bytes.fromhex(offered.candidate.secret))
 
         async def accept():
@@ -101,11 +106,18 @@ async def test_both_ends_of_a_link_call_it_the_same(kind, autojump_clock):
 
 
 async def test_each_candidate_has_a_secret_of_its_own_and_only_unix_tells_its_host(autojump_clock):
-    async with open_candidates(MemoryNetwork(), KINDS, "host", entropy()) as offered:
+    async with open_candidates(MemoryNetwork(), offering(*KINDS), "host", entropy()) as offered:
         candidates = [each.candidate for each in offered]
     assert [candidate.kind for candidate in candidates] == list(KINDS)
     assert len({candidate.secret for candidate in candidates}) == len(KINDS)
     assert [candidate.host for candidate in candidates] == ["host", None, None]
+
+
+async def test_candidates_are_where_the_configuration_says(autojump_clock):
+    config = offering(Kind.TCP, Kind.WEBSOCKET, host="192.0.2.7")
+    async with open_candidates(MemoryNetwork(), config, None, entropy()) as offered:
+        places = [each.candidate.address for each in offered]
+    assert all(place.removeprefix("ws://").startswith("192.0.2.7:") for place in places)
 
 
 def test_one_machine_has_one_fingerprint_that_does_not_tell_its_boot_id():
@@ -115,7 +127,7 @@ def test_one_machine_has_one_fingerprint_that_does_not_tell_its_boot_id():
 
 async def test_a_stranger_gets_nothing_and_the_listener_lives_on(autojump_clock):
     network, random, keys = MemoryNetwork(), entropy(), LinkKeys()
-    async with open_candidates(network, (Kind.TCP,), None, random) as (offered,):
+    async with open_candidates(network, offering(Kind.TCP), None, random) as (offered,):
         keys.offer(offered.candidate.address, bytes.fromhex(offered.candidate.secret))
 
         async def accept_all():
@@ -141,7 +153,7 @@ async def test_a_stranger_gets_nothing_and_the_listener_lives_on(autojump_clock)
 
 async def test_who_says_nothing_is_hung_up(autojump_clock):
     network, random, keys = MemoryNetwork(), entropy(), LinkKeys()
-    async with open_candidates(network, (Kind.TCP,), None, random) as (offered,):
+    async with open_candidates(network, offering(Kind.TCP), None, random) as (offered,):
         await network.dial(Kind.TCP, offered.candidate.address)
         assert await welcome(await offered.listener.accept(), keys, "", random) is None
 
@@ -149,7 +161,7 @@ async def test_who_says_nothing_is_hung_up(autojump_clock):
 @pytest.mark.parametrize("secret", ["00" * 16, "not hex"])
 async def test_a_wrong_secret_opens_nothing(secret, autojump_clock):
     network, random, keys = MemoryNetwork(), entropy(), LinkKeys()
-    async with open_candidates(network, (Kind.TCP,), None, random) as (offered,):
+    async with open_candidates(network, offering(Kind.TCP), None, random) as (offered,):
         keys.offer(offered.candidate.address, bytes.fromhex(offered.candidate.secret))
 
         async def accept():
