@@ -18,7 +18,7 @@ from actors.runtime.p2p_lines import is_own_line, read_control, write_control
 from fsm.cores.p2p_input import LinkLost, Loss
 from fsm.cores.p2p_transfer import Bye, Numbered, Outgoing, P2PTransferCore, TransferEnd
 from specs.errors import BadMessageError
-from specs.limits import FRAME_MESSAGES, GOODBYE_TIMEOUT, MAX_MESSAGE_BYTES
+from specs.limits import ACK_DELAY, FRAME_MESSAGES, GOODBYE_TIMEOUT, MAX_MESSAGE_BYTES
 from specs.message import Message, stamped
 from specs.reply_code import DropReason
 from specs.trace import Op
@@ -164,11 +164,18 @@ class P2PLink:
     async def _wrote_goodbye(self) -> bool:
         """Wait for output and write it; tell whether the last word was among it."""
         while not self._core.has_output:
-            await self._wake.wait()
-            self._wake = trio.Event()
+            await self._woken()
+        # The answer to what was just read is mostly ready very soon.
+        with trio.move_on_after(ACK_DELAY):
+            while self._core.may_wait:
+                await self._woken()
         written = self._core.take_output(FRAME_MESSAGES)
         await self._pipe.send_many(tuple(frames(self._lines_of(written))))
         return any(isinstance(item, Bye) for item in written)
+
+    async def _woken(self) -> None:
+        await self._wake.wait()
+        self._wake = trio.Event()
 
     def _lines_of(self, written: list[Outgoing]) -> list[bytes]:
         lines: list[bytes] = []

@@ -7,7 +7,14 @@ import attrs
 
 from actors.kit.actor import ActorRef
 from actors.kit.delivery import Delivery
-from actors.runtime.sync_terms import Decided, ObjectReady, Spawn, SyncContext, Tell
+from actors.runtime.sync_terms import (
+    Decided,
+    ObjectReady,
+    Spawn,
+    SyncContext,
+    Tell,
+    observer_of,
+)
 from fsm.cores import data_object as core
 from specs.address import last_segment, subscription_manager
 from specs.body import Path
@@ -19,7 +26,6 @@ from specs.body_sync import (
     Invitation,
     InviteObservers,
     ObjectName,
-    Subscription,
 )
 from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS, Code
@@ -51,7 +57,7 @@ class ReportedObjects:
         self._spawn = spawn
         self._tell = tell
         self._cores: dict[str, core.ReporterCore] = {}
-        self._subscribing: dict[tuple[str, str], Message] = {}
+        self._subscribing: dict[tuple[str, str], list[Message]] = {}
         self._listener: ActorRef[Delivery]
 
     def start(self, listener: ActorRef[Delivery]) -> None:
@@ -150,13 +156,12 @@ class ReportedObjects:
         reported = self._cores[url]
         match request.type:
             case MessageType.SUBSCRIBE:
-                observer = read_body(request, Subscription).source
-                self._subscribing[url, observer] = request
+                observer = observer_of(request)
+                self._subscribing.setdefault((url, observer), []).append(request)
                 asked = core.SubscribeAsked(observer, request.from_)
                 await self._perform(url, request, reported.feed(asked))
             case MessageType.UNSUBSCRIBE:
-                observer = read_body(request, Subscription).source
-                reported.feed(core.UnsubscribeAsked(observer))
+                reported.feed(core.UnsubscribeAsked(observer_of(request), request.from_))
                 await self._context.answer(request, Code.OK)
             case MessageType.READ:
                 await self._read(reported, request)
@@ -231,16 +236,14 @@ class ReportedObjects:
                     pass
 
     async def _answer_subscription(self, url: str, effect: core.Granted | core.Denied) -> None:
-        request = self._subscribing.pop((url, effect.observer), None)
-        if request is None:
-            return
-        match effect:
-            case core.Granted():
-                await self._context.answer(request, Code.OK, value=write_body(effect.snapshot))
-            case core.Denied():
-                await self._context.refuse(request, effect.code, effect.why)
-            case _:
-                assert_never(effect)
+        for request in self._subscribing.pop((url, effect.observer), ()):
+            match effect:
+                case core.Granted():
+                    await self._context.answer(request, Code.OK, value=write_body(effect.snapshot))
+                case core.Denied():
+                    await self._context.refuse(request, effect.code, effect.why)
+                case _:
+                    assert_never(effect)
 
     async def _on_reporter(
         self, url: str, request: Message, effect: core.Published | core.Refused | core.Deleted
@@ -253,9 +256,16 @@ class ReportedObjects:
             case core.Refused(code, why):
                 await self._context.refuse(request, code, why)
             case core.Deleted(managers):
+                await self._refuse_waiting(url)
                 self._spawn(partial(self._remove, url, request, bool(managers)))
             case _:
                 assert_never(effect)
+
+    async def _refuse_waiting(self, url: str) -> None:
+        """Answer who waits for the reporter's decision, as long as the object can."""
+        for key in [key for key in self._subscribing if key[0] == url]:
+            for request in self._subscribing.pop(key):
+                await self._context.refuse(request, Code.NOT_FOUND, "the object is deleted")
 
     async def _publish(self, url: str, change: Change) -> None:
         if self._cores[url].observers:

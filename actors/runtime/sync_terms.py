@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from typing import TypeAlias, final
+from typing import Final, TypeAlias, final
 
 import attrs
 
@@ -11,10 +11,13 @@ from actors.kit.ids import IdSource
 from actors.kit.tracer import Tracer
 from actors.runtime.ports import CorePort
 from fsm.cores.data_object import ReporterAccepted, ReporterRefused
-from specs.body_sync import DataObject
+from specs.address import RUNTIME_SCHEME, is_below, runtime_of, scheme_of
+from specs.body_sync import DataObject, Subscription
+from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message, MessageType, refuse, reply
 from specs.reply_code import Code
+from transports.bodies import read_body
 
 __all__ = [
     "Addresses",
@@ -27,7 +30,10 @@ __all__ = [
     "SyncContext",
     "SyncMessage",
     "Tell",
+    "observer_of",
 ]
+
+_MANAGER: Final = "sm"
 
 
 class Addresses(ABC):
@@ -128,3 +134,22 @@ Job: TypeAlias = Callable[[], Awaitable[None]]
 
 Spawn: TypeAlias = Callable[[Job], None]
 """Runs work in a task of the sync manager."""
+
+
+def observer_of(request: Message) -> str:
+    """Return for whom a sync manager asks: itself, or one that lives in its runtime.
+
+    Where another runtime's hyperties live its node knows, and has checked (MN-03); a
+    part of a runtime is known by its address.
+
+    Raises:
+        BadMessageError: It asks for somebody else.
+    """
+    observer, asking = read_body(request, Subscription).source, request.from_
+    is_manager = asking == f"{runtime_of(asking)}/{_MANAGER}"
+    is_part = scheme_of(observer) == RUNTIME_SCHEME
+    if observer == asking or (is_manager and not is_part):
+        return observer
+    if is_manager and is_below(observer, runtime_of(asking)):
+        return observer
+    raise BadMessageError(f"{asking} does not speak for {observer}", Code.FORBIDDEN)

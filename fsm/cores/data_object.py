@@ -79,9 +79,10 @@ class ReporterRefused:
 @final
 @attrs.frozen(slots=True)
 class UnsubscribeAsked:
-    """An observer leaves (M-43)."""
+    """An observer leaves (M-43); only the manager that brought it can say so."""
 
     observer: str
+    manager: str
 
 
 @final
@@ -214,8 +215,8 @@ class ReporterCore:
                 return self._subscribe(observer, manager)
             case ReporterAccepted() | ReporterRefused():
                 return self._decided(happened)
-            case UnsubscribeAsked(observer):
-                return [Left(observer)] if self._observers.pop(observer, None) else []
+            case UnsubscribeAsked(observer, manager):
+                return self._leave(observer, manager)
             case ChangeAsked(by, change):
                 return self._change(by, change)
             case DeleteAsked(by):
@@ -246,6 +247,12 @@ class ReporterCore:
     def _admit(self, observer: str, manager: str) -> Granted:
         self._observers[observer] = manager
         return Granted(observer, manager, self._object)
+
+    def _leave(self, observer: str, manager: str) -> list[ReporterEffect]:
+        if self._observers.get(observer) != manager:
+            return []
+        del self._observers[observer]
+        return [Left(observer)]
 
     def _change(self, by: str, change: Change) -> list[ReporterEffect]:
         refused = self._refusal(by)

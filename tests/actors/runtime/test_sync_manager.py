@@ -104,6 +104,57 @@ async def refuse_all(message):
     raise Refused(Code.FORBIDDEN, "no")
 
 
+async def test_while_the_reporter_decides_all_who_ask_again_are_answered_with_it(autojump_clock):
+    async with parties() as (alice, bob):
+        url = await alice.create()
+        decide, codes = slow(alice), []
+        async with trio.open_nursery() as nursery:
+            for _ in range(2):
+                nursery.start_soon(collect, codes, bob.observe, url)
+            await trio.sleep(1)
+            assert codes == []
+            decide.set()
+        assert codes == [200, 200]
+
+
+async def test_an_object_deleted_while_the_reporter_decides_is_not_found(autojump_clock):
+    async with parties() as (alice, bob):
+        url = await alice.create()
+        decide, codes = slow(alice), []
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(collect, codes, bob.observe, url)
+            await trio.sleep(1)
+            await alice.ask(MessageType.DELETE, resource=url)
+            decide.set()
+        assert codes == [404]
+
+
+def slow(party):
+    """Let the reporter decide only when told to."""
+    decide = trio.Event()
+
+    async def on_request(_message):
+        await decide.wait()
+
+    party.member.hyperty.on_request = on_request
+    return decide
+
+
+async def collect(codes, ask, *args):
+    codes.append((await ask(*args)).code)
+
+
+async def test_nobody_subscribes_for_a_part_of_another_runtime(autojump_clock):
+    """Only whoever runs it, or its own sync manager, speaks for a stub."""
+    async with parties() as (alice, bob):
+        url = await alice.create(secret=1)
+        victim = f"{alice.member.runtime.url}/p2phandler/1"
+        for verb in (MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE):
+            answer = await alice.ask(verb, f"{url}/subscription", source=victim)
+            assert answer.code == 403
+        assert (await bob.observe(url)).code == 200
+
+
 async def test_who_left_hears_nothing_more(autojump_clock):
     async with parties() as (alice, bob):
         url = await alice.create()

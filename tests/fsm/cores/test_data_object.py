@@ -128,8 +128,9 @@ def test_an_observer_leaves_once():
     core = reporter()
     core.feed(Authorised(HB))
     core.feed(SubscribeAsked(HB, SM))
-    assert core.feed(UnsubscribeAsked(HB)) == [Left(HB)]
-    assert core.feed(UnsubscribeAsked(HB)) == []
+    assert core.feed(UnsubscribeAsked(HB, f"{SM}/other")) == []
+    assert core.feed(UnsubscribeAsked(HB, SM)) == [Left(HB)]
+    assert core.feed(UnsubscribeAsked(HB, SM)) == []
 
 
 def test_deleting_tells_each_sync_manager_once_and_then_nothing_happens_any_more():
