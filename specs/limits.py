@@ -110,6 +110,11 @@ DEDUP_SECONDS: Final = 600.0
 LINK_WINDOW: Final = 1000
 """Messages sent on a P2P link and not yet acknowledged (ours)."""
 
+ACK_DELAY: Final = 0.01
+"""Seconds an acknowledgement on a P2P link waits for a message to go with it (ours).
+
+An answer takes less; and whoever waits for the end of a link waits as long."""
+
 PENDING_PROOFS: Final = 8
 """Dialled P2P links that may prove themselves at once; more are hung up (ours, T11)."""
 

@@ -165,13 +165,17 @@ class P2PLink:
         """Wait for output and write it; tell whether the last word was among it."""
         while not self._core.has_output:
             await self._woken()
-        # The answer to what was just read is mostly ready very soon.
-        with trio.move_on_after(ACK_DELAY):
-            while self._core.may_wait:
-                await self._woken()
+        if self._core.may_wait:
+            await self._wait_for_company()
         written = self._core.take_output(FRAME_MESSAGES)
         await self._pipe.send_many(tuple(frames(self._lines_of(written))))
         return any(isinstance(item, Bye) for item in written)
+
+    async def _wait_for_company(self) -> None:
+        """Keep an acknowledgement back: the answer to what was read is mostly ready soon."""
+        with trio.move_on_after(ACK_DELAY):
+            while self._core.may_wait:
+                await self._woken()
 
     async def _woken(self) -> None:
         await self._wake.wait()

@@ -2,7 +2,8 @@
 
 Each message written has the next number of its direction; nobody writes the
 number down, because a link loses only the end of what was sent. The receiver
-acknowledges cumulatively what its bus has taken. What was not acknowledged when
+acknowledges cumulatively what its bus has taken, where it can along with messages of
+its own. What was not acknowledged when
 the link dies is handed back in order, and so may arrive twice: the bus knows by
 (from, to, id). A link that is silent is pinged; one that does not answer is dead.
 """
@@ -10,7 +11,7 @@ the link dies is handed back in order, and so may arrive twice: the bus knows by
 import math
 from collections import deque
 from enum import Enum, unique
-from typing import TypeAlias, final
+from typing import Final, TypeAlias, final
 
 import attrs
 
@@ -69,6 +70,9 @@ class Numbered:
 
 
 Outgoing: TypeAlias = Numbered | Control
+
+_PRESSING: Final = LINK_WINDOW // 8
+"""Messages taken at which their acknowledgement waits for nothing any more (ours)."""
 
 
 @unique
@@ -130,6 +134,14 @@ class P2PTransferCore:
         """Whether `take_output` would return anything."""
         has_messages = bool(self._waiting) and self._has_room
         return has_messages or self._owes_ack or self._says_bye or bool(self._controls)
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether the output is an acknowledgement that nobody misses for a while."""
+        if self._received - self._acknowledged >= _PRESSING or self._controls:
+            return False
+        has_messages = bool(self._waiting) and self._has_room
+        return self._owes_ack and not (has_messages or self._says_bye)
 
     @property
     def _has_room(self) -> bool:

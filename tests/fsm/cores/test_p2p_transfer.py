@@ -66,6 +66,35 @@ def test_only_what_the_bus_has_taken_is_acknowledged():
     assert not core.has_output
 
 
+def taking(count):
+    core = P2PTransferCore(0.0)
+    for number in range(count):
+        core.taken(core.received(message(number + 1), 1.0))
+    return core
+
+
+def test_an_acknowledgement_may_wait_for_a_message_to_go_with_it():
+    core = taking(1)
+    assert core.may_wait
+    core.send(message(7))
+    assert not core.may_wait
+    assert core.take_output(MANY) == [Numbered(1, message(7)), Ack(1)]
+    assert not core.may_wait
+
+
+@pytest.mark.parametrize("press", [P2PTransferCore.insist_on_goodbye, P2PTransferCore.say_goodbye])
+def test_it_goes_with_a_goodbye(press):
+    core = taking(1)
+    press(core)
+    assert not core.may_wait
+    assert core.take_output(MANY) == [Ack(1), Bye()]
+
+
+def test_it_waits_for_nothing_before_the_peer_has_to():
+    assert taking(LINK_WINDOW // 8 - 1).may_wait
+    assert not taking(LINK_WINDOW // 8).may_wait
+
+
 def test_what_is_no_message_is_counted_all_the_same():
     core = P2PTransferCore(0.0)
     core.skipped(1.0)
