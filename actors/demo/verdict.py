@@ -1,6 +1,9 @@
 """The last act: the traces are judged, and the judgement is told."""
 
+import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +20,8 @@ __all__ = ["CONFORMANT", "judge"]
 
 CONFORMANT: Final = "conformant"
 _SCHEMA: Final = "protofly.verdict/1"
+_TETHERED: Final = (sys.executable, "-m", "actors.demo.tether")
+_VALIDATE: Final = (sys.executable, "-m", "spark", "validate", "--json")
 
 
 async def judge(traces: Path, report: Path, director: Director) -> JsonObject:
@@ -25,10 +30,9 @@ async def judge(traces: Path, report: Path, director: Director) -> JsonObject:
     Raises:
         CommandError: There came no verdict.
     """
-    command = [sys.executable, "-m", "spark", "validate", "--json", "--report", str(report)]
-    done = await trio.run_process(
-        [*command, str(traces)], capture_stdout=True, check=False, stdin=b""
-    )
+    command = (*_TETHERED, *_VALIDATE, "--report", str(report), str(traces))
+    with _lifeline() as stdin:
+        done = await trio.run_process(command, capture_stdout=True, check=False, stdin=stdin)
     verdict = _verdict(done.stdout)
     if verdict is None:
         raise CommandError(
@@ -39,6 +43,17 @@ async def judge(traces: Path, report: Path, director: Director) -> JsonObject:
     for line in _lines(verdict):
         director.line(line)
     return verdict
+
+
+@contextmanager
+def _lifeline() -> Iterator[int]:
+    """Make a stdin that ends when we do."""
+    reading, writing = os.pipe()
+    try:
+        yield reading
+    finally:
+        os.close(reading)
+        os.close(writing)
 
 
 def _verdict(output: bytes) -> JsonObject | None:
