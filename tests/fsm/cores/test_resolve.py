@@ -1,92 +1,31 @@
-"""How the registry finds ways (RES-01..15, I-R1..I-R10, I-P6..I-P8, I-P17)."""
-
-import math
+"""How the registry finds ways by nodes (RES-01..15, I-R1..I-R10)."""
 
 import pytest
 
 from fsm.cores import resolve_effects as do
 from fsm.cores import resolve_inputs as told
-from fsm.cores.effects import RowChanged
-from fsm.cores.intent import Intent, P2pWish, intent_of
-from fsm.cores.link_entry import Role
-from fsm.cores.resolve import ResolveConfig, ResolveCore, Topology
-from specs.body import Record
+from fsm.cores.intent import P2pWish, intent_of
+from fsm.cores.resolve import Topology
 from specs.limits import (
-    DIAL_TIMEOUT,
-    NEGATIVE_CACHE,
-    RECONNECT_TRIES,
     RETRY_COOL_DOWN,
-    SESSION_IDLE,
 )
 from specs.message import Message, MessageType
 from specs.reply_code import Code
+from tests.support.registry_core import (
+    HB,
+    HC,
+    KNOWN,
+    NODE,
+    PHB,
+    RA,
+    RB,
+    REACH,
+    S1,
+    S2,
+    Registry,
+    with_node,
+)
 from tests.support.wire import A, answer, ask, event
-
-RA, RB, RC = (f"hyperty-runtime://{d}.ex/r{d}" for d in "abc")
-HB, HC = "hyperty://b.ex/hb", "hyperty://c.ex/hc"
-S1, S2 = f"{RA}/protostub/1", f"{RA}/protostub/2"
-PQ, PH, PHB = f"{RA}/p2prequester/1", f"{RA}/p2phandler/1", f"{RB}/p2phandler/1"
-PC = f"{PH}/conn/1"
-CRQ = "hyperty-catalogue://catalogue.b.ex/.well-known/protocolstub/p2p-requester"
-RECORD = Record(HB, RB, p2p_handler=PHB, p2p_requester=CRQ)
-REACH, KNOWN, NODE = Intent.REACH, Intent.KNOWN, Intent.NODE
-
-
-class Registry:
-    """A core with a clock; answers come without the table's rows."""
-
-    def __init__(self, wish=P2pWish.WHENEVER_POSSIBLE, topology=Topology.TRIANGLE):
-        self.core = ResolveCore(ResolveConfig(RA, "a.ex", wish, topology))
-        self.now = 0.0
-
-    def feed(self, *inputs):
-        effects = [each for happened in inputs for each in self.core.feed(happened, self.now)]
-        return [effect for effect in effects if not isinstance(effect, RowChanged)]
-
-    def ask(self, to=HB, intent=REACH):
-        return self.feed(told.Asked(to, intent))
-
-    def route(self, to=HB, intent=REACH):
-        """Where a message goes now."""
-        routes = [effect for effect in self.ask(to, intent) if isinstance(effect, do.Route)]
-        return routes[0].url if routes else None
-
-    def status(self, stub, value, link=None, remote=RB):
-        return self.feed(told.StatusSeen(stub, value, remote, link or stub))
-
-    def wait(self):
-        self.now = self.core.deadline()
-        return self.feed(told.TimePassed())
-
-
-def with_node(**kwargs):
-    registry = Registry(**kwargs)
-    registry.ask("domain://registry.b.ex")
-    registry.feed(told.Deployed(S1))
-    return registry
-
-
-def requesting():
-    registry = with_node()
-    registry.ask()
-    registry.feed(told.RecordRead(HB, RECORD), told.PathSet(PQ), told.Deployed(PQ))
-    registry.status(PQ, "created")
-    return registry
-
-
-def linked():
-    registry = requesting()
-    registry.status(PQ, "in-progress")
-    registry.status(PQ, "live")
-    return registry
-
-
-def handling():
-    registry = with_node()
-    registry.status(PH, "created", PC)
-    registry.status(PH, "in-progress", PC)
-    return registry
-
 
 # ---- node stubs
 
@@ -184,252 +123,6 @@ def test_a_neighbour_with_a_longer_name_is_not_us():
 
 def registry_asks_node(to):
     return isinstance(Registry().ask(to)[0], do.Deploy)
-
-
-# ---- setting up a link
-
-
-def test_a_request_goes_by_the_node_at_once_and_the_record_is_read_beside():
-    registry = with_node()
-    route, read = registry.ask()
-    assert (route.url, read) == (S1, do.ReadRecord(HB))
-    assert registry.ask()[1:] == []
-
-
-@pytest.mark.parametrize("intent", [KNOWN, NODE])
-def test_answers_and_signalling_set_nothing_up(intent):
-    assert [type(e) for e in with_node().ask(HB, intent)] == [do.Route]
-
-
-def test_a_runtime_without_p2p_reads_no_records():
-    assert [type(e) for e in with_node(wish=P2pWish.NEVER).ask()] == [do.Route]
-
-
-def test_backend_services_are_reached_by_nodes_only():
-    registry = with_node()
-    assert [type(e) for e in registry.ask("domain://registry.b.ex")] == [do.Route]
-
-
-def test_the_path_is_set_before_the_requester_is_deployed():
-    registry = with_node()
-    registry.ask()
-    assert registry.feed(told.RecordRead(HB, RECORD)) == [do.SetPath(PQ)]
-    plan = do.RequesterPlan(RB, PHB, RECORD.p2p_requester)
-    assert registry.feed(told.PathSet(PQ)) == [do.Deploy(PQ, plan)]
-
-
-def test_one_set_up_is_under_way_per_runtime():
-    registry = requesting()
-    other = Record("hyperty://b.ex/hb2", RB, p2p_handler=PHB, p2p_requester=CRQ)
-    assert registry.feed(told.RecordRead(other.url, other)) == []
-    (entry,) = registry.core.links()
-    assert entry.entities == {HB, other.url}
-
-
-def test_a_refused_path_ends_the_set_up_and_cools_down():
-    registry = with_node()
-    registry.ask()
-    registry.feed(told.RecordRead(HB, RECORD))
-    assert do.Undeploy(PQ) in registry.feed(told.PathSet(PQ, "403"))
-    assert registry.core.links() == ()
-    assert [type(e) for e in registry.ask()] == [do.Route]
-
-
-@pytest.mark.parametrize(
-    "record",
-    [
-        None,
-        Record(HB, RB),
-        Record(HB, RB, p2p_handler=PHB),
-        Record(HB, RB, p2p_handler=f"{RC}/p2phandler/1", p2p_requester=CRQ),
-        Record(HB, RA, p2p_handler=PH, p2p_requester=CRQ),
-    ],
-    ids=["none", "no p2p", "no requester", "foreign handler", "own runtime"],
-)
-def test_a_record_that_offers_no_link_sets_none_up(record):
-    registry = with_node()
-    registry.ask()
-    assert registry.feed(told.RecordRead(HB, record)) == []
-    assert registry.route() == S1
-
-
-def test_a_negative_answer_is_remembered_for_a_moment():
-    registry = with_node()
-    registry.ask()
-    registry.feed(told.RecordRead(HB, None))
-    assert len(registry.ask()) == 1
-    registry.now = NEGATIVE_CACHE
-    assert registry.ask()[1:] == [do.ReadRecord(HB)]
-
-
-# ---- a link's life
-
-
-def test_until_live_the_node_carries_everything():
-    registry = requesting()
-    assert registry.route() == S1
-    registry.status(PQ, "in-progress")
-    assert registry.route() == S1
-
-
-def test_a_live_link_is_preferred_for_entities_and_runtime_parts_alike():
-    registry = linked()
-    assert registry.route() == registry.route(HB, KNOWN) == PQ
-    assert registry.route(f"{RB}/registry") == PQ
-    assert registry.route(HB, NODE) == S1
-
-
-def test_becoming_live_changes_routes():
-    registry = requesting()
-    registry.status(PQ, "in-progress")
-    assert registry.status(PQ, "live") == [do.RoutesChanged()]
-
-
-def test_a_lost_link_falls_back_and_is_reconnected_beside():
-    registry = linked()
-    assert registry.status(PQ, "disconnected") == [do.RoutesChanged(), do.Connect(PQ, PHB)]
-    assert registry.route() == S1
-    registry.status(PQ, "live")
-    assert registry.route() == PQ
-    assert registry.core.deadline() == math.inf
-
-
-def test_after_the_last_try_everything_of_the_link_goes():
-    registry = linked()
-    registry.status(PQ, "disconnected")
-    connects = [registry.wait() for _ in range(RECONNECT_TRIES - 1)]
-    assert all(effects == [do.Connect(PQ, PHB)] for effects in connects)
-    assert registry.now >= DIAL_TIMEOUT * (RECONNECT_TRIES - 1)
-    ended = registry.wait()
-    assert ended[0] == do.Disconnect(PQ, RB)
-    assert {do.Undeploy(PQ), do.RemovePath(PQ)} <= set(ended)
-    assert registry.core.links() == ()
-
-
-def test_a_failed_link_is_removed_with_its_records_and_cools_down():
-    registry = requesting()
-    ended = registry.status(PQ, "failed")
-    assert {do.Undeploy(PQ), do.RemovePath(PQ), do.RoutesChanged()} == set(ended)
-    route, read = registry.ask()
-    assert (route.url, read) == (S1, do.ReadRecord(HB))
-    assert registry.feed(told.RecordRead(HB, RECORD)) == []
-    registry.now = RETRY_COOL_DOWN
-    assert do.SetPath(f"{RA}/p2prequester/2") in registry.ask()
-
-
-def test_a_crashed_requester_is_removed():
-    registry = linked()
-    assert do.RemovePath(PQ) in registry.feed(told.StubGone(PQ))
-    assert registry.route() == S1
-
-
-def test_events_of_a_stub_that_is_gone_only_end_it():
-    registry = requesting()
-    registry.status(PQ, "failed")
-    assert registry.status(PQ, "failed") == [do.Undeploy(PQ), do.RemovePath(PQ)]
-    assert registry.status(PQ, "in-progress") == []
-
-
-# ---- the handler side
-
-
-def test_the_entry_is_live_only_after_both_listeners_are_there():
-    registry = handling()
-    registry.feed(told.HeardFrom("hyperty://b.ex/hb/x", PC))
-    assert registry.status(PH, "live", PC) == [do.RegisterLink(PC, PH)]
-    assert registry.route() == S1
-    assert registry.feed(told.LinkRegistered(PC)) == [do.RoutesChanged()]
-    assert registry.route() == PC
-
-
-def test_what_is_heard_over_a_link_lives_behind_it():
-    registry = handling()
-    registry.status(PH, "live", PC)
-    registry.feed(told.LinkRegistered(PC))
-    assert registry.route(HC, KNOWN) is None
-    assert registry.feed(told.HeardFrom(HC, PC)) == [do.RoutesChanged()]
-    assert registry.route(HC, KNOWN) == PC
-    assert registry.feed(told.HeardFrom(HC, PC)) == []
-
-
-def test_refused_listeners_end_the_link():
-    registry = handling()
-    registry.status(PH, "live", PC)
-    effects = registry.feed(told.LinkRegistered(PC, "404"))
-    assert effects[0] == do.Disconnect(PH, RB)
-    assert do.UnregisterLink(PC) in effects
-
-
-def test_a_handler_waits_for_the_requester_to_come_back_but_not_for_ever():
-    registry = handling()
-    registry.status(PH, "live", PC)
-    registry.feed(told.LinkRegistered(PC))
-    assert registry.status(PH, "disconnected", PC) == [do.RoutesChanged()]
-    assert registry.core.deadline() == SESSION_IDLE
-    registry.status(PH, "live", PC)
-    assert registry.core.deadline() == math.inf
-    registry.status(PH, "disconnected", PC)
-    assert do.UnregisterLink(PC) in registry.wait()
-
-
-def test_a_link_lost_while_it_is_registered_is_not_live():
-    registry = handling()
-    registry.status(PH, "live", PC)
-    registry.status(PH, "disconnected", PC)
-    assert registry.feed(told.LinkRegistered(PC)) == []
-    assert not registry.core.links()[0].is_live
-
-
-def test_a_link_that_has_ended_for_good_is_removed_at_once():
-    registry = handling()
-    registry.status(PH, "live", PC)
-    registry.feed(told.LinkRegistered(PC))
-    registry.status(PH, "disconnected", PC)
-    assert registry.feed(told.LinkOver(f"{PH}/conn/9", PC)) == []
-    assert do.UnregisterLink(PC) in registry.feed(told.LinkOver(PH, PC))
-    assert registry.core.links() == ()
-    assert registry.feed(told.LinkOver(PH, PC)) == []
-
-
-def test_the_same_requester_again_replaces_its_old_link():
-    registry = handling()
-    assert do.UnregisterLink(PC) in registry.status(PH, "created", f"{PH}/conn/2")
-    (entry,) = registry.core.links()
-    assert entry.link == f"{PH}/conn/2"
-    assert registry.status(PH, "failed", PC) == [do.UnregisterLink(PC)]
-
-
-def test_a_handlers_link_that_nobody_knows_is_unregistered():
-    assert Registry().feed(told.LinkRegistered(PC)) == [do.UnregisterLink(PC)]
-
-
-# ---- glare and the end
-
-
-def test_in_a_glare_the_smaller_runtimes_request_survives():
-    registry = requesting()
-    assert registry.status(PH, "created", PC) == [do.Disconnect(PH, RB)]
-    (entry,) = registry.core.links()
-    assert entry.role is Role.REQUESTER
-
-
-def test_in_a_glare_the_larger_runtime_gives_its_own_request_up():
-    registry = Registry()
-    small = "hyperty-runtime://a.ex/a"
-    record = Record(HB, small, p2p_handler=f"{small}/p2phandler/1", p2p_requester=CRQ)
-    registry.feed(told.RecordRead(HB, record))
-    effects = registry.status(PH, "created", PC, small)
-    assert do.Disconnect(PQ, small) in effects
-    (entry,) = registry.core.links()
-    assert (entry.role, entry.entities) == (Role.HANDLER, {HB})
-    assert registry.status(PQ, "failed", remote=small) == [do.Undeploy(PQ), do.RemovePath(PQ)]
-
-
-def test_a_runtime_that_closes_forgets_its_links_and_takes_none():
-    registry = linked()
-    assert registry.feed(told.Closing()) == [do.RoutesChanged()]
-    assert registry.status(PQ, "disconnected") == []
-    assert registry.feed(told.RecordRead(HB, RECORD)) == []
 
 
 # ---- what a message may have done for it

@@ -1,0 +1,73 @@
+"""A registry's core with a clock, in the situations that tests begin with."""
+
+from fsm.cores import resolve_effects as do
+from fsm.cores import resolve_inputs as told
+from fsm.cores.effects import RowChanged
+from fsm.cores.intent import Intent, P2pWish
+from fsm.cores.resolve import ResolveConfig, ResolveCore, Topology
+from specs.body import Record
+
+RA, RB, RC = (f"hyperty-runtime://{d}.ex/r{d}" for d in "abc")
+HB, HC = "hyperty://b.ex/hb", "hyperty://c.ex/hc"
+S1, S2 = f"{RA}/protostub/1", f"{RA}/protostub/2"
+PQ, PH, PHB = f"{RA}/p2prequester/1", f"{RA}/p2phandler/1", f"{RB}/p2phandler/1"
+PC = f"{PH}/conn/1"
+CRQ = "hyperty-catalogue://catalogue.b.ex/.well-known/protocolstub/p2p-requester"
+RECORD = Record(HB, RB, p2p_handler=PHB, p2p_requester=CRQ)
+REACH, KNOWN, NODE = Intent.REACH, Intent.KNOWN, Intent.NODE
+
+
+class Registry:
+    """A core with a clock; answers come without the table's rows."""
+
+    def __init__(self, wish=P2pWish.WHENEVER_POSSIBLE, topology=Topology.TRIANGLE):
+        self.core = ResolveCore(ResolveConfig(RA, "a.ex", wish, topology))
+        self.now = 0.0
+
+    def feed(self, *inputs):
+        effects = [each for happened in inputs for each in self.core.feed(happened, self.now)]
+        return [effect for effect in effects if not isinstance(effect, RowChanged)]
+
+    def ask(self, to=HB, intent=REACH):
+        return self.feed(told.Asked(to, intent))
+
+    def route(self, to=HB, intent=REACH):
+        """Where a message goes now."""
+        routes = [effect for effect in self.ask(to, intent) if isinstance(effect, do.Route)]
+        return routes[0].url if routes else None
+
+    def status(self, stub, value, link=None, remote=RB):
+        return self.feed(told.StatusSeen(stub, value, remote, link or stub))
+
+    def wait(self):
+        self.now = self.core.deadline()
+        return self.feed(told.TimePassed())
+
+
+def with_node(**kwargs):
+    registry = Registry(**kwargs)
+    registry.ask("domain://registry.b.ex")
+    registry.feed(told.Deployed(S1))
+    return registry
+
+
+def requesting():
+    registry = with_node()
+    registry.ask()
+    registry.feed(told.RecordRead(HB, RECORD), told.PathSet(PQ), told.Deployed(PQ))
+    registry.status(PQ, "created")
+    return registry
+
+
+def linked():
+    registry = requesting()
+    registry.status(PQ, "in-progress")
+    registry.status(PQ, "live")
+    return registry
+
+
+def handling():
+    registry = with_node()
+    registry.status(PH, "created", PC)
+    registry.status(PH, "in-progress", PC)
+    return registry
