@@ -1,8 +1,8 @@
 """Messages that wait until the registry knows a way, and the ways it told (BUS-06)."""
 
-from collections import deque
+from collections import OrderedDict, deque
 from enum import Enum, auto
-from typing import final
+from typing import Final, final
 
 import attrs
 
@@ -13,6 +13,9 @@ from specs.limits import STUB_QUEUE
 from specs.message import Message
 
 __all__ = ["Asking", "RouteCache", "Waiting"]
+
+_CAPACITY: Final = 4096
+"""Routes remembered; the oldest goes first, and is asked for again."""
 
 
 class Asking(Enum):
@@ -42,7 +45,7 @@ class RouteCache:
     """Per target: what waits, in order of arrival, and the route that was told last."""
 
     def __init__(self) -> None:
-        self._routes: dict[tuple[str, Intent], Route] = {}
+        self._routes: OrderedDict[tuple[str, Intent], Route] = OrderedDict()
         self._waiting: dict[str, deque[Waiting]] = {}
 
     def find(self, to: str, intent: Intent, now: float) -> str | None:
@@ -56,6 +59,8 @@ class RouteCache:
         """Let a message wait for its route."""
         queue = self._waiting.get(message.to)
         if queue is None:
+            if len(self._waiting) >= STUB_QUEUE:
+                return Asking.FULL
             self._waiting[message.to] = deque([Waiting(message, intent)])
             return Asking.ASK
         if len(queue) >= STUB_QUEUE:
@@ -66,6 +71,8 @@ class RouteCache:
     def told(self, route: Route) -> tuple[list[Message], Intent | None]:
         """Take a route; return who can go by it, and what must be asked next for the rest."""
         self._routes[route.to, route.intent] = route
+        if len(self._routes) > _CAPACITY:
+            self._routes.popitem(last=False)
         return self._take(route.to, route.intent)
 
     def refused(self, to: str, intent: Intent) -> tuple[list[Message], Intent | None]:

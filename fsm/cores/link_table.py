@@ -42,6 +42,9 @@ __all__ = ["LinkTable"]
 _TABLE: Final = "p2p"
 _WRITER: Final = "registry"
 
+_ENTITIES: Final = 4096
+"""Entities bound to one link; more are reached by the node (ours)."""
+
 
 @final
 class LinkTable:
@@ -73,6 +76,8 @@ class LinkTable:
         """Note where an entity lives; it moves if it lived elsewhere."""
         entry = self._entries.get(remote)
         if entry is None or self._remote_of.get(entity) == remote:
+            return []
+        if len(entry.entities) >= _ENTITIES:
             return []
         former = self._entries.get(self._remote_of.get(entity, ""))
         if former is not None:
@@ -240,6 +245,7 @@ class LinkTable:
     def _remove(self, entry: LinkEntry, now: float) -> list[Effect]:
         """Remove an entry with all that belongs to it (P2P-28)."""
         del self._entries[entry.remote]
+        self._cooling = {one: until for one, until in self._cooling.items() if until > now}
         self._cooling[entry.remote] = now + RETRY_COOL_DOWN
         for entity in entry.entities:
             self._remote_of.pop(entity, None)

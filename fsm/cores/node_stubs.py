@@ -119,6 +119,7 @@ class NodeStubTable:
             return []
         domain, row = found
         del self._rows[domain]
+        self._cooling = {one: until for one, until in self._cooling.items() if until > now}
         self._cooling[domain] = now + RETRY_COOL_DOWN
         refusals: list[Effect] = [
             NoRoute(*asked, Code.UNAVAILABLE, f"no stub for {domain}: {why}")

@@ -27,6 +27,9 @@ Key: TypeAlias = tuple[str, str, int]
 _REMEMBERED: Final = 4096
 """Requests that ended without their real answer and are remembered, to name it late."""
 
+_SENDERS: Final = 16_384
+"""Senders whose instances are remembered; the one silent for longest goes first."""
+
 _HOP_FIELDS: Final = frozenset({"via", "auth", "idToken", "accessToken"})
 """What may differ between two copies of one message (the digest leaves it out)."""
 
@@ -127,7 +130,8 @@ class TransactionsCore(Generic[W]):
 class SeenWindow:
     """The last message instances of each sender (I-P22).
 
-    Remembers `DEDUP_WINDOW` instances per sender, for `DEDUP_SECONDS`.
+    Remembers `DEDUP_WINDOW` instances per sender, for `DEDUP_SECONDS`, of at
+    most `_SENDERS` senders.
     """
 
     def __init__(self) -> None:
@@ -139,6 +143,8 @@ class SeenWindow:
         window = self._senders.get(message.from_)
         if window is None:
             self._forget_silent(now)
+            if len(self._senders) >= _SENDERS:
+                self._senders.popitem(last=False)
             window = self._senders[message.from_] = OrderedDict()
         else:
             self._senders.move_to_end(message.from_)

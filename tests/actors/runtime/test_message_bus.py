@@ -317,6 +317,17 @@ async def test_the_first_word_over_a_link_is_told_to_the_registry(world):
     assert world.asked == [HeardFrom(C, PQ)]
 
 
+async def test_the_memory_of_who_was_heard_over_links_is_bounded(world):
+    await world.component(A)
+    await world.component(PQ, Origin.P2P_STUB)
+    for id_, number in enumerate([0, *range(4097), 0], start=1):
+        await world.port(PQ).post(ask(id_, from_=f"{C}{number}", to=A))
+        await world.settle()
+    told = [each.address for each in world.asked if isinstance(each, HeardFrom)]
+    assert len(set(told)) == 4097
+    assert told[4097:] == told[:1]
+
+
 async def test_what_is_handed_back_is_routed_again_before_what_is_younger(world):
     _, stub = await with_route(world)
     link = await world.component(PQ, Origin.P2P_STUB)

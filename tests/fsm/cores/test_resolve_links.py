@@ -182,6 +182,15 @@ def test_events_of_a_stub_that_is_gone_only_end_it():
     assert registry.status(PQ, "in-progress") == []
 
 
+def test_a_link_is_bound_to_so_many_entities_and_the_node_carries_the_rest():
+    registry = linked()
+    for number in range(5000):
+        registry.feed(told.HeardFrom(f"hyperty://b.ex/{number}", PQ))
+    assert len(registry.core.links()[0].entities) == 4096
+    assert registry.route("hyperty://b.ex/1") == PQ
+    assert registry.route("hyperty://b.ex/4999") == S1
+
+
 # ---- the handler side
 
 

@@ -107,6 +107,14 @@ def test_a_sender_that_fell_silent_is_forgotten():
     assert len(window._senders) == 1
 
 
+def test_however_many_senders_there_are_memory_is_bounded():
+    window = SeenWindow()
+    for number in range(17_000):
+        window.is_new(ask(1, from_=f"hyperty://a.ex/{number}"), 0.0)
+    assert len(window._senders) == 16_384
+    assert not window.is_new(ask(1, from_="hyperty://a.ex/16999"), 1.0)
+
+
 def test_a_retry_may_differ_only_in_what_the_hops_wrote():
     assert same_request(ask(1, value=1), ask(1, value=1, via=["s"], auth=True))
     assert not same_request(ask(1, value=1), ask(1, value=2))

@@ -1,0 +1,40 @@
+"""What waits for a route, and what is remembered of routes, is bounded."""
+
+import math
+
+import pytest
+
+from actors.runtime.route_cache import Asking, RouteCache
+from fsm.cores.intent import Intent
+from fsm.cores.resolve_effects import Route
+from specs.limits import STUB_QUEUE
+from tests.support.wire import ask
+
+REACH = Intent.REACH
+
+
+@pytest.fixture
+def cache():
+    return RouteCache()
+
+
+def route(number):
+    return Route(f"hyperty://a.ex/{number}", REACH, "s", math.inf, "test")
+
+
+def test_so_many_wait_for_one_target(cache):
+    told = [cache.wait(ask(number), REACH) for number in range(1, STUB_QUEUE + 2)]
+    assert told == [Asking.ASK, *[Asking.WAIT] * (STUB_QUEUE - 1), Asking.FULL]
+
+
+def test_so_many_targets_are_waited_for(cache):
+    targets = [f"hyperty://a.ex/{number}" for number in range(STUB_QUEUE + 1)]
+    told = [cache.wait(ask(1, to=to), REACH) for to in targets]
+    assert told == [*[Asking.ASK] * STUB_QUEUE, Asking.FULL]
+
+
+def test_the_oldest_route_is_forgotten_when_there_are_too_many(cache):
+    for number in range(4097):
+        cache.told(route(number))
+    assert cache.find(route(0).to, REACH, 0.0) is None
+    assert cache.find(route(4096).to, REACH, 0.0) == "s"
