@@ -6,6 +6,7 @@ import trio.lowlevel
 import trio.testing
 
 from fsm.trace_line import Verdict
+from specs.message import MessageType
 from specs.trace import Kind, Op
 from tests.support.domain import P2P_PLACES, Wishes, go_live, judged, open_domain
 from transports.link import Kind as Carrier
@@ -71,6 +72,29 @@ async def test_traffic_takes_the_live_link_both_ways_stamped_by_both_ends(autoju
         assert len([fact for fact in alice.facts(Op.XMIT) if fact.link]) > before
         back = await bob.ask(alice, "back")
         assert back.via[0] == f"{alice.runtime.url}/p2prequester/1"
+
+
+OPT_OUT = {"value": 1, "p2p": False}
+
+
+async def test_who_wants_no_p2p_is_carried_by_the_node_though_a_link_is_live(autojump_clock):
+    """C-21: the body of a request can say so."""
+    async with open_domain("alice", "bob") as domain:
+        await go_live(domain)
+        alice, bob = domain["alice"], domain["bob"]
+        answer = await alice.hyperty.ask(bob.address, MessageType.CREATE, OPT_OUT)
+        assert answer.code == 200
+        sent = [fact for fact in alice.facts(Op.XMIT) if fact.to == bob.address]
+        assert sent[-1].stub == f"{alice.runtime.url}/protostub/1"
+
+
+async def test_who_wants_no_p2p_sets_no_link_up(autojump_clock):
+    async with open_domain("alice", "bob") as domain:
+        alice, bob = domain["alice"], domain["bob"]
+        answer = await alice.hyperty.ask(bob.address, MessageType.CREATE, OPT_OUT)
+        await trio.sleep(20)
+        assert answer.code == 200
+        assert await alice.runtime.links() == await bob.runtime.links() == ()
 
 
 async def test_signalling_never_takes_the_link(autojump_clock):
