@@ -26,7 +26,7 @@ class Exit(IntEnum):
     NO_TRACE = 3
 
 
-@click.group()
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
     """Judge traces by the declared machines, with Spark."""
 

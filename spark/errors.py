@@ -4,7 +4,10 @@ from typing import final
 
 from specs.errors import ProtoflyError
 
-__all__ = ["JavaMissingError", "SparkMissingError", "TraceMissingError"]
+__all__ = [
+    "JavaMissingError", "ReportPlaceError", "SparkFailedError", "SparkMissingError",
+    "TraceMissingError",
+]  # fmt: skip
 
 
 @final
@@ -15,6 +18,24 @@ class JavaMissingError(ProtoflyError):
 @final
 class SparkMissingError(ProtoflyError):
     """PySpark or what it needs is not installed: install the extra."""
+
+
+@final
+class SparkFailedError(ProtoflyError):
+    """Spark did not start, or could not read or write what it was to."""
+
+
+@final
+class ReportPlaceError(ProtoflyError):
+    """The report cannot be written where it is wanted.
+
+    Attributes:
+        directory: Where that is.
+    """
+
+    def __init__(self, directory: str, reason: str) -> None:
+        super().__init__(f"cannot write a report to {directory}: {reason}; name another directory")
+        self.directory = directory
 
 
 @final

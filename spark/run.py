@@ -2,18 +2,22 @@
 
 import json
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Final, final
 
 import attrs
+from pyspark.sql import SparkSession
 
 from fsm.trace_line import Verdict
+from spark.errors import ReportPlaceError
+from spark.failure import failures_told
 from spark.findings import Findings, Quarantine
 from spark.pipeline import validate
 from spark.report import Report, verdict_object, violation_objects, write_report
 from spark.session import Effort, open_session
 from spark.words import summary
 
-__all__ = ["Order", "Outcome", "Quarantine", "run"]
+__all__ = ["Order", "Outcome", "Quarantine", "carry_out", "run"]
 
 _SMALL_BYTES: Final = 64 * 1024 * 1024
 """Below that a good compiler does not pay (about 250,000 records)."""
@@ -70,12 +74,38 @@ def run(order: Order) -> Outcome:
     Raises:
         JavaMissingError: There is no Java that Spark supports.
         TraceMissingError: There is no trace at a path.
+        ReportPlaceError: The report cannot be written where it is wanted.
+        SparkFailedError: Spark did not start, or a trace is damaged as a file.
         LayoutError: A report is wanted and there is nothing to lay out drawings with.
     """
+    if order.report is not None:
+        _make(order.report)
     with open_session(order.master, effort=_effort(order.traces)) as session:
+        return carry_out(session, order)
+
+
+def carry_out(session: SparkSession, order: Order) -> Outcome:
+    """Carry out an order on a Spark that runs, whatever its `master` says.
+
+    Raises:
+        TraceMissingError: There is no trace at a path.
+        SparkFailedError: A trace is damaged as a file.
+        LayoutError: A report is wanted and there is nothing to lay out drawings with.
+    """
+    with failures_told("Spark could not finish"):
         findings = validate(session, order.traces, order.quarantine, order.report)
     report = None if order.report is None else write_report(findings, order.report)
     return Outcome(findings, report)
+
+
+def _make(directory: Path) -> None:
+    """Find out about a wrong place before Spark takes its seconds."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=directory):
+            pass
+    except OSError as exc:
+        raise ReportPlaceError(str(directory), str(exc.strerror).lower()) from exc
 
 
 def _effort(traces: tuple[str, ...]) -> Effort:

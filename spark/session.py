@@ -10,6 +10,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
+from spark.failure import failures_told
 from spark.java import JavaSource, find_java, java_home
 
 __all__ = ["LOCAL", "Effort", "open_session"]
@@ -68,6 +69,7 @@ def open_session(
 
     Raises:
         JavaMissingError: There is no Java that Spark supports.
+        SparkFailedError: Spark did not start.
     """
     with ExitStack() as stack:
         submitted = "PYSPARK_GATEWAY_PORT" in os.environ
@@ -85,7 +87,8 @@ def open_session(
             if master.startswith("local"):
                 stack.enter_context(_environment({"SPARK_LOCAL_IP": "127.0.0.1"}))
                 builder = builder.config(map=_LOOPBACK)
-        session = builder.getOrCreate()
+        with failures_told(f"Spark did not start on {master or 'its cluster'}"):
+            session = builder.getOrCreate()
         stack.callback(session.stop)
         yield session
 

@@ -1,7 +1,6 @@
 """The command as its users meet it: arguments, exit status, stdout, stderr."""
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -54,35 +53,21 @@ def test_on_the_wheels_java_a_trace_is_judged_and_nothing_else_is_said(tmp_path,
     assert [node["verdict"] for node in verdict["nodes"]] == ["conformant"]
 
 
-@pytest.mark.spark
-@pytest.mark.timeout(180)
-def test_a_broken_trace_is_reported_and_fails(tmp_path):
-    write_trace(tmp_path / "run" / "node=<bob>", records(whole(session("open")), node="<bob>"))
-    report = tmp_path / "report"
-    done = run_command(tmp_path / "run", "--report", report, **os.environ)
-
-    assert done.returncode == 1
-    assert done.stderr == ""
-    assert done.stdout.startswith(
-        "violations: 3 events, 1 entity, 1 violation, 0 lines quarantined"
-    )
-    assert f"report {report / 'report.html'}" in done.stdout
-    summary = json.loads((report / "summary.json").read_text())
-    assert summary["by_claim"]["ends_at_rest"] == 1
-    assert summary["first"][0]["record"]["new"] == "open"
-    assert {path.stem for path in report.glob("*.svg")} >= {"session", "p2p_connection"}
-    assert list(report.glob("violations.parquet/*.parquet"))
-    page = (report / "report.html").read_text()
-    assert "<bob>" not in page
-    assert page.count("<svg") == 1
-
-
 def test_a_missing_trace_is_one_sentence_and_status_3(tmp_path):
     done = CliRunner().invoke(main, ["validate", str(tmp_path / "nothing")])
     assert done.exit_code == 3
     assert done.stdout == ""
     assert done.stderr.startswith(f"Error: no trace at {tmp_path / 'nothing'}: ")
     assert done.stderr.count("\n") == 1
+
+
+def test_a_report_that_cannot_be_written_is_one_sentence_before_spark_starts(tmp_path):
+    write_trace(tmp_path, records(whole([])))
+    (tmp_path / "file").touch()
+    place = tmp_path / "file" / "report"
+    done = CliRunner().invoke(main, ["validate", str(tmp_path), "--report", str(place)])
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert done.stderr.startswith(f"Error: cannot write a report to {place}: not a directory; ")
 
 
 @pytest.mark.parametrize("arguments", [["validate"], ["validate", "x", "--bogus"], ["judge"]])

@@ -1,11 +1,14 @@
 """What is not told is not judged: quarantine, missing ends, holes, drops."""
 
+import gzip
+
 import pytest
 
 from fsm.trace_line import Flaw, Verdict
-from spark.errors import TraceMissingError
+from spark.errors import SparkFailedError, TraceMissingError
 from spark.findings import NodeFindings, Quarantine, judge_node
 from spark.pipeline import validate
+from spark.run import Order, carry_out
 from specs.trace import Fact, Kind
 from tests.support.trace_files import record, records, session, whole, write_trace
 
@@ -126,8 +129,14 @@ def test_a_node_that_told_nothing_is_not_forgotten(spark_session, tmp_path):
     assert [(node.node, node.records) for node in found.nodes] == [("alice", 6), ("bob", 0)]
 
 
-def test_a_file_and_a_node_and_rotated_parts_are_traces_too(spark_session, tmp_path):
-    write_trace(tmp_path / "run" / "node=alice", TOLD[:3])
+def packed(path, until=None):
+    """Replace a part by its gzip, or by the beginning of it."""
+    path.with_suffix(".jsonl.gz").write_bytes(gzip.compress(path.read_bytes())[:until])
+    path.unlink()
+
+
+def test_a_file_and_a_node_and_rotated_packed_parts_are_traces_too(spark_session, tmp_path):
+    packed(write_trace(tmp_path / "run" / "node=alice", TOLD[:3]))
     write_trace(tmp_path / "run" / "node=alice", TOLD[3:], part=1)
     bobs = write_trace(tmp_path / "other" / "node=bob", records(whole([]), "r2", "bob"))
     found = validate(spark_session, [str(tmp_path / "run" / "node=alice"), str(bobs)])
@@ -141,3 +150,9 @@ def test_no_trace_is_an_error_of_its_own(spark_session, tmp_path, place):
     path = place if "://" in place else str(tmp_path / place)
     with pytest.raises(TraceMissingError, match="no trace at"):
         validate(spark_session, [path])
+
+
+def test_a_file_that_is_damaged_as_such_is_named_in_one_sentence(spark_session, tmp_path):
+    packed(write_trace(tmp_path, TOLD), until=40)
+    with pytest.raises(SparkFailedError, match=r"^Spark could not finish: .*part-00000.jsonl.gz$"):
+        carry_out(spark_session, Order(traces=(str(tmp_path),)))
