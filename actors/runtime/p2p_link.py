@@ -64,7 +64,11 @@ class P2PLink:
         self._why = ""
 
     def send(self, message: Message) -> bool:
-        """Take a message to be written; False: it is too big, or too many wait."""
+        """Take a message to be written; False: it is too big, or too many wait.
+
+        Raises:
+            BadMessageError: It cannot be written at all.
+        """
         line = encode(stamped(message, self._use.stub))
         if len(line) > MAX_MESSAGE_BYTES or not self._core.send(message):
             return False
@@ -174,6 +178,7 @@ class P2PLink:
     async def _wait_for_company(self) -> None:
         """Keep an acknowledgement back: the answer to what was read is mostly ready soon."""
         with trio.move_on_after(ACK_DELAY):
+            await self._woken()
             while self._core.may_wait:
                 await self._woken()
 
