@@ -34,6 +34,7 @@ from fsm.cores import p2p_effect as do
 from fsm.cores.p2p_dial import DialPolicy
 from fsm.cores.p2p_input import DisconnectAsked, LinkOpened, SideInput
 from fsm.engine import Step
+from specs.errors import BadMessageError
 from specs.message import Message, refuse, reply
 from specs.reply_code import Code, DropReason
 from specs.trace import Fact, Kind, Op
@@ -127,14 +128,24 @@ class P2PStub(Actor[P2PMessage]):
             self._trace_drop(message, DropReason.LOOP)
         elif end is None or end.link is None:
             await self.context.bus.hand_back((message,), name)
-        elif not end.link.send(message):
-            await self._overflow(message, name)
+        else:
+            await self._write(end.link, message, name)
 
-    async def _overflow(self, message: Message, name: str) -> None:
-        self._trace_drop(message, DropReason.OVERFLOW)
-        if message.is_request:
+    async def _write(self, link: P2PLink, message: Message, name: str) -> None:
+        try:
+            is_taken = link.send(message)
+        except BadMessageError as error:
+            self._trace_drop(message, DropReason.MALFORMED)
+            await self._refuse(message, name, error.code, error.reason)
+            return
+        if not is_taken:
+            self._trace_drop(message, DropReason.OVERFLOW)
             why = "the link takes no more, or not so much at once"
-            await self.context.bus.post(refuse(message, Code.TOO_LARGE, why), name)
+            await self._refuse(message, name, Code.TOO_LARGE, why)
+
+    async def _refuse(self, message: Message, name: str, code: Code, why: str) -> None:
+        if message.is_request:
+            await self.context.bus.post(refuse(message, code, why), name)
 
     # --- effects --------------------------------------------------------------------------
 

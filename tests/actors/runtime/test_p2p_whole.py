@@ -74,6 +74,16 @@ async def test_traffic_takes_the_live_link_both_ways_stamped_by_both_ends(autoju
         assert back.via[0] == f"{alice.runtime.url}/p2prequester/1"
 
 
+@pytest.mark.parametrize("value", [2**70, "\ud800", "x" * 70_000])
+async def test_what_cannot_be_written_is_refused_and_harms_no_link(value, autojump_clock):
+    async with open_domain("alice", "bob") as domain:
+        await go_live(domain)
+        alice, bob = domain["alice"], domain["bob"]
+        assert (await alice.ask(bob, value)).code in {413, 500}
+        assert (await bob.ask(alice, 2)).via[0].endswith("/p2prequester/1")
+        assert (await alice.ask(bob, 2)).via[0].endswith("/conn/1")
+
+
 OPT_OUT = {"value": 1, "p2p": False}
 
 
