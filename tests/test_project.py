@@ -14,6 +14,7 @@ MAX_LINES = 300
 
 _CODE = re.compile(r"`([^`\n]+)`")
 _FILE = re.compile(r"[\w./-]+\.(?:py|md|toml|svg|sqlite)")
+_LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 _WALK_ROW = re.compile(
     r"^\|[^|]*\|[^|]*\| `(?P<file>[\w/.]+\.py)` \| `(?P<name>[\w.]+)`", re.MULTILINE
 )
@@ -54,6 +55,12 @@ def test_no_file_is_longer_than_a_newcomer_reads(path):
 def test_every_file_a_document_names_exists(document):
     missing = {name for name in files_mentioned(document) if not (ROOT / name).exists()}
     assert not missing
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: p.name)
+def test_every_link_of_a_document_leads_somewhere(document):
+    links = _LINK.findall(document.read_text())
+    assert [link for link in links if not (document.parent / link).exists()] == []
 
 
 def test_the_architecture_page_walks_through_named_places():
