@@ -101,7 +101,7 @@ def draw_machine(machine: Table, language: str, output: Path | None) -> None:
         raise click.ClickException(f"cannot write {output}: {exc.strerror}") from exc
 
 
-@cli.command(name="check")
+@cli.command(name="check", short_help="Check MACHINES, or all, for dead ends and the like.")
 @click.argument("machines", nargs=-1, callback=_machines)
 @_json_option
 @click.pass_context
