@@ -50,10 +50,10 @@ def draw(table: Table, language: Format) -> str:
 
 _STYLE: Final = """<style>
 .fsm { --fsm-ink: #1f2937; --fsm-muted: #6b7280; --fsm-line: #64748b; --fsm-box: #f8fafc;
-  --fsm-extension: #7c3aed; --fsm-never: #a3acb9; max-width: 100%; height: auto; }
+  --fsm-extension: #7c3aed; --fsm-never: #7a8594; max-width: 100%; height: auto; }
 @media (prefers-color-scheme: dark) {
   .fsm { --fsm-ink: #e5e7eb; --fsm-muted: #9ca3af; --fsm-line: #94a3b8; --fsm-box: #273244;
-    --fsm-extension: #b79cf7; --fsm-never: #5b6675; }
+    --fsm-extension: #b79cf7; --fsm-never: #7d8a9b; }
 }
 .fsm text { font-family: Helvetica, Arial, sans-serif; fill: var(--fsm-ink); }
 .fsm .state path { fill: var(--fsm-box); stroke: var(--fsm-line); }

@@ -25,7 +25,7 @@ INK: Final = "#1f2937"
 LINE: Final = "#64748b"
 BOX: Final = "#f8fafc"
 EXTENSION: Final = "#7c3aed"
-NEVER: Final = "#a3acb9"
+NEVER: Final = "#7a8594"
 
 
 def dot(table: Table, weights: Weights | None = None) -> str:

@@ -3,6 +3,7 @@
 import re
 import shutil
 import sys
+from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import pytest
@@ -17,6 +18,8 @@ from fsm.layout import render
 from fsm.table import Transition
 from tests.support import tables
 from tests.support.tables import Door, Push, door
+
+DOCUMENTED = Path(__file__).parents[2] / "docs" / "p2p_connection.svg"
 
 SCXML = "{http://www.w3.org/2005/07/scxml}"
 SVG = "{http://www.w3.org/2000/svg}"
@@ -50,6 +53,12 @@ def test_svg_has_an_element_of_stable_id_per_state_and_edge(table):
 
     assert {*states, *edges, *ends} <= set(drawn)
     assert len({*states, *edges, *ends}) == len(states) + len(edges) + len(ends)
+
+
+def test_the_drawing_of_the_documents_is_of_todays_table():
+    table = MACHINES["p2p_connection"]
+    shown = re.findall(r'id="([^"]+)"', DOCUMENTED.read_text())
+    assert set(shown) == set(re.findall(r'id="([^"]+)"', svg(table)))
 
 
 def test_svg_ids_do_not_depend_on_the_other_rows():
