@@ -19,7 +19,7 @@ from typing_extensions import override
 from actors.commands.tracing import open_tracer
 from actors.hyperties import Caller
 from actors.kit.ids import IdSource
-from actors.kit.trace import More, Tracer
+from actors.kit.trace import More, Ruling, Tracer
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from specs.jsonvalue import JsonObject
@@ -70,6 +70,10 @@ class _Watch(Tracer):
     @override
     def message(self, actor: str, op: Op, message: Message, **more: Unpack[More]) -> None:
         self._inner.message(actor, op, message, **more)
+
+    @override
+    def ruled(self, actor: str, message: Message, **ruling: Unpack[Ruling]) -> None:
+        self._inner.ruled(actor, message, **ruling)
 
     @override
     def record(self, actor: str, fact: Fact) -> None:

@@ -120,4 +120,5 @@ def refuse(request: Message, code: Code, why: str) -> Message:
 def stamped(message: Message, stub: str) -> Message:
     """Return the message with `stub` appended to its `via` (STB-06, append only)."""
     via: Json = [*message.via, stub]
-    return attrs.evolve(message, body={**message.body, "via": via})
+    body = {**message.body, "via": via}
+    return Message(message.id, message.type, message.from_, message.to, body)

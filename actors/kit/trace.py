@@ -3,7 +3,7 @@
 from typing import Unpack
 
 from actors.kit.trace_file import open_trace
-from actors.kit.trace_message import More, Where, digest, message_fact
+from actors.kit.trace_message import More, Ruling, Where, digest, message_fact
 from actors.kit.tracer import NULL_TRACER, MemoryTracer, Tracer
 from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
@@ -15,6 +15,7 @@ __all__ = [
     "NULL_TRACER",
     "MemoryTracer",
     "More",
+    "Ruling",
     "Tracer",
     "Where",
     "digest",

@@ -20,7 +20,7 @@ import trio
 from typing_extensions import override
 
 from actors.kit.errors import TraceDirectoryError
-from actors.kit.trace_message import MessageText, More
+from actors.kit.trace_message import MessageText, More, Ruling, ruling_text
 from actors.kit.trace_parts import TraceParts, node_directory
 from actors.kit.tracer import Tracer
 from fsm.catalogue import MACHINES
@@ -71,6 +71,15 @@ class FileTracer(Tracer):
         if self._has_room():
             try:
                 self._stamp(self._texts.write(actor, op, message, more))
+            except TypeError:
+                self._drop(1)
+            self._ring()
+
+    @override
+    def ruled(self, actor: str, message: Message, **ruling: Unpack[Ruling]) -> None:
+        if self._has_room():
+            try:
+                self._stamp(ruling_text(actor, message, ruling))
             except TypeError:
                 self._drop(1)
             self._ring()

@@ -6,7 +6,7 @@ that text is made once for each instance and kept while the instance lives.
 
 import json
 from hashlib import blake2b
-from typing import Final, TypedDict, Unpack, final
+from typing import Final, Literal, TypedDict, Unpack, final
 from weakref import ref
 
 import orjson
@@ -15,10 +15,22 @@ from specs.jsonvalue import Json, JsonObject
 from specs.message import Message, instance_id, request_id
 from specs.trace import Fact, Kind, Op
 
-__all__ = ["MessageText", "More", "Where", "digest", "message_fact"]
+__all__ = [
+    "MessageText",
+    "More",
+    "Ruling",
+    "Where",
+    "digest",
+    "message_fact",
+    "ruling_fact",
+    "ruling_text",
+]
 
 _SECRET: Final = frozenset({"via", "auth", "token", "runtimeToken", "secret"})
 """Body keys that never count for a digest and never stand in a trace."""
+
+_IN: Final = "in"
+_RULING: Final[tuple[Literal["decision", "policy", "why"], ...]] = ("decision", "policy", "why")
 
 _KEPT: Final = 1024
 """Texts kept at most; each is some 400 bytes (ours)."""
@@ -42,6 +54,19 @@ class More(Where, total=False):
     reason: str
 
 
+class Ruling(TypedDict, total=False):
+    """What a policy engine said of a message; None: nothing."""
+
+    decision: str
+    policy: str | None
+    why: str | None
+
+
+def ruling_fact(message: Message, **ruling: Unpack[Ruling]) -> Fact:
+    """Say what a policy engine said of a message that came in."""
+    return Fact(k=Kind.AUTHZ, mid=instance_id(message), direction=_IN, **ruling)
+
+
 def message_fact(op: Op, message: Message, **more: Unpack[More]) -> Fact:
     """Say what happened to a message, without its body."""
     return Fact(
@@ -57,6 +82,20 @@ def message_fact(op: Op, message: Message, **more: Unpack[More]) -> Fact:
         digest=digest(message),
         **more,
     )
+
+
+def ruling_text(actor: str, message: Message, ruling: Ruling) -> bytes:
+    """Write what `ruling_fact` tells as the inside of a JSON object.
+
+    Raises:
+        TypeError: Something has no place in JSON.
+    """
+    told = {"actor": actor, "k": Kind.AUTHZ, "mid": instance_id(message), "direction": _IN}
+    for name in _RULING:
+        said = ruling.get(name)
+        if said is not None:
+            told[name] = said
+    return orjson.dumps(told)[1:-1]
 
 
 @final

@@ -5,7 +5,7 @@ from typing import Final, Unpack, final
 
 from typing_extensions import override
 
-from actors.kit.trace_message import More, message_fact
+from actors.kit.trace_message import More, Ruling, message_fact, ruling_fact
 from specs.message import Message
 from specs.trace import Fact, Op
 
@@ -34,6 +34,10 @@ class Tracer(ABC):
         """Keep what happened to a message: `record` of its fact, by a shorter way perhaps."""
         self.record(actor, message_fact(op, message, **more))
 
+    def ruled(self, actor: str, message: Message, **ruling: Unpack[Ruling]) -> None:
+        """Keep what a policy engine said of a message; likewise."""
+        self.record(actor, ruling_fact(message, **ruling))
+
 
 @final
 class _NullTracer(Tracer):
@@ -45,6 +49,10 @@ class _NullTracer(Tracer):
 
     @override
     def message(self, actor: str, op: Op, message: Message, **more: Unpack[More]) -> None:
+        pass
+
+    @override
+    def ruled(self, actor: str, message: Message, **ruling: Unpack[Ruling]) -> None:
         pass
 
 

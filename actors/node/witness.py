@@ -10,7 +10,7 @@ from actors.node.policy import Ruling
 from fsm.cores.effects import RowChanged
 from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
-from specs.message import Message, instance_id
+from specs.message import Message
 from specs.reply_code import Code, DropReason
 from specs.trace import Fact, Kind, Op
 
@@ -53,14 +53,8 @@ class Witness:
     def authz(self, message: Message, ruling: Ruling) -> None:
         """The policy engine ruled."""
         if self._tracer.hops:
-            fact = Fact(
-                k=Kind.AUTHZ,
-                mid=instance_id(message),
-                direction="in",
-                decision=ruling.decision,
-                policy=ruling.policy,
-            )
-            self._tracer.record(self._actor, fact)
+            decision, policy = ruling.decision, ruling.policy
+            self._tracer.ruled(self._actor, message, decision=decision, policy=policy)
 
     def rcv(self, message: Message, link: str) -> None:
         """A message came over a link."""

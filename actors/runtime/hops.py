@@ -50,9 +50,7 @@ class Hops:
         """Say what the policy decided."""
         if self._listen:
             decision = "permit" if why is None else "deny"
-            mid = instance_id(message)
-            fact = Fact(k=Kind.AUTHZ, mid=mid, decision=decision, direction="in", why=why)
-            self._tracer.record(self._actor, fact)
+            self._tracer.ruled(self._actor, message, decision=decision, why=why)
 
     def dropped(self, message: Message, reason: DropReason) -> None:
         """Say, and count, that a message ends here."""
