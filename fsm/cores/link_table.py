@@ -87,9 +87,15 @@ class LinkTable:
         return [_changed(Op.UPD, entry), *([RoutesChanged()] if entry.is_live else [])]
 
     def bind_heard(self, entity: str, link: str) -> list[Effect]:
-        """Note that an entity was heard over a link."""
+        """Note that an entity was heard over a link.
+
+        Only a record moves an entity that is known to live elsewhere: else a peer
+        could draw another's messages to itself by using its name once.
+        """
         found = self._by_link(link)
-        return [] if found is None else self.bind(entity, found.remote)
+        if found is None or self._remote_of.get(entity, found.remote) != found.remote:
+            return []
+        return self.bind(entity, found.remote)
 
     # ---- requester side
 

@@ -206,7 +206,9 @@ class P2PTransferCore:
             case Ack(seq):
                 self._acknowledge(seq)
             case Ping():
-                self._controls.append(Pong())
+                # One answer does for all pings that were not answered yet.
+                if Pong() not in self._controls:
+                    self._controls.append(Pong())
             case Pong():
                 pass
             case Bye():

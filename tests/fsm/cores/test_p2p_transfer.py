@@ -154,8 +154,9 @@ def test_any_sign_of_life_calms_the_watch(sign):
     assert core.end is None
 
 
-def test_a_ping_is_answered():
+def test_pings_are_answered_but_not_one_by_one():
     core = P2PTransferCore(0.0)
+    core.heard(Ping(), 1.0)
     core.heard(Ping(), 1.0)
     assert core.take_output(MANY) == [Pong()]
 

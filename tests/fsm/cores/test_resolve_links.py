@@ -191,6 +191,15 @@ def test_a_link_is_bound_to_so_many_entities_and_the_node_carries_the_rest():
     assert registry.route("hyperty://b.ex/4999") == S1
 
 
+def test_a_peer_cannot_take_over_who_is_known_to_live_elsewhere():
+    registry = linked()
+    registry.status(PH, "created", PC, remote=RC)
+    registry.status(PH, "live", PC, remote=RC)
+    registry.feed(told.LinkRegistered(PC))
+    registry.feed(told.HeardFrom(HB, PC))
+    assert registry.route(HB) == PQ
+
+
 # ---- the handler side
 
 
