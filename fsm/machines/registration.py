@@ -1,10 +1,10 @@
 """A record of the domain registry (protocol page 03, section 3.3).
 
-One entity per registered URL: key is the URL (REG-07..REG-09, M-21..M-24, SC-12, I-G1, I-G4). A record
-usually arrives already live, without having been `created` first (SC-11): that way in
-is an extension. Without keep-alive it becomes `disconnected` when it expires, and
-`dead`, for good, when nobody has come back to it for long. `created` and `dead` are
-never seen outside the registry (C-57).
+One entity per registered URL: key is the URL (REG-07..REG-09, M-21..M-24, SC-12, I-G1, I-G4). A
+record usually arrives already live, without having been `created` first (SC-11): that way in is
+an extension. Without keep-alive it becomes `disconnected` when it expires, and `dead`, for
+good, when nobody has come back to it for long. `created` and `dead` are never seen outside the
+registry (C-57).
 """
 
 from enum import StrEnum, unique

@@ -1,34 +1,11 @@
-"""The one way in: N1..N14, N16, MSG-18."""
-
-from contextlib import suppress
+"""The one way in, whole messages and single fields: N1..N7, N12..N14, N16, MSG-18."""
 
 import pytest
-from hypothesis import given
 
 from specs.errors import BadMessageError
 from specs.message import Message, MessageType
 from specs.normalise import is_normal, normalise
-from tests.support.wire_json import MANGLED, WIRE
-
-HA, HB = "hyperty://a.ex/ha", "hyperty://b.ex/hb"
-R = "hyperty-runtime://a.ex/ra"
-MN = "domain://msg-node.a.ex"
-O = "comm://a.ex/o1"  # noqa: E741 the protocol's name for an object
-
-
-def raw(**changes):
-    return {"id": 7, "type": "execute", "from": HA, "to": HB, "body": {}, **changes}
-
-
-def body_of(type_, to, body):
-    return normalise(raw(type=type_, to=to, body=body)).body
-
-
-def refused(**changes):
-    with pytest.raises(BadMessageError) as caught:
-        normalise(raw(**changes))
-    assert str(caught.value)
-    return caught.value
+from tests.support.raw_messages import HA, HB, MN, O, R, body_of, raw, refused
 
 
 def test_a_message_in_normal_form_is_taken_as_it_is():
@@ -155,91 +132,6 @@ def test_a_via_beyond_the_limit_is_too_large():
     assert refused(body={"via": [R] * 257}).code == 413
 
 
-@pytest.mark.parametrize("key", ["resources", "subscribe", "unsubscribe", "resource"])
-@pytest.mark.parametrize("to", [f"{MN}/sm", f"{R}/p2phandler/1", f"{R}/registry"])
-@pytest.mark.parametrize("type_", ["subscribe", "unsubscribe"])
-def test_n8_path_messages_list_resources(type_, to, key):
-    assert body_of(type_, to, {key: [HA]}) == {"resources": [HA]}
-    assert body_of(type_, to, {key: HA}) == {"resources": [HA]}
-
-
-def test_n8_two_lists_may_agree_and_must_not_differ():
-    assert body_of("subscribe", f"{MN}/sm", {"resources": [O], "subscribe": O}) == {
-        "resources": [O]
-    }
-    refused(type="subscribe", to=f"{MN}/sm", body={"resources": [O], "subscribe": [HA]})
-
-
-@pytest.mark.parametrize("to", [f"{R}/sm", f"{O}/subscription", HB])
-def test_n8_other_subscribes_keep_their_resource(to):
-    """M-36, M-42, M-45 are no path messages."""
-    assert body_of("subscribe", to, {"resource": O}) == {"resource": O}
-
-
-@pytest.mark.parametrize("listed", [[["x"]], [None], 7, {}, [7]])
-def test_n8_a_list_holds_addresses(listed):
-    refused(type="subscribe", to=f"{MN}/sm", body={"resources": listed})
-
-
-def test_n9_the_subscriber_is_the_source():
-    assert body_of("execute", HB, {"subscriber": HA}) == {"source": HA}
-    refused(body={"subscriber": HA, "source": HB})
-
-
-@pytest.mark.parametrize("source", [None, 7, [HA], "nonsense"])
-def test_n9_a_source_is_one_address(source):
-    refused(body={"source": source})
-
-
-@pytest.mark.parametrize("type_", ["subscribe", "unsubscribe"])
-def test_n10_the_seed_form_lists_changes_and_children(type_):
-    """MN-17."""
-    body = {"resource": O, "childrenResources": ["resources", "votes"]}
-    assert body_of(type_, f"{MN}/sm", body) == {
-        "resources": [f"{O}/changes", f"{O}/children/resources", f"{O}/children/votes"]
-    }
-
-
-def test_n10_only_at_a_node():
-    body = {"source": HA, "childrenResources": ["resources"]}
-    assert body_of("subscribe", f"{O}/subscription", body) == body
-
-
-@pytest.mark.parametrize(
-    "body",
-    [
-        {"childrenResources": ["resources"]},
-        {"resource": O, "childrenResources": "resources"},
-        {"resource": O, "childrenResources": [7]},
-        {"resource": O, "childrenResources": [f"{O}/children/resources"]},
-        {"resource": O, "childrenResources": ["a b"]},
-        {"resource": [O], "childrenResources": []},
-        {"resource": f"{O}/changes", "childrenResources": ["resources"]},
-        {"resource": O, "childrenResources": ["resources"], "resources": [O]},
-        {"resource": O, "childrenResources": ["x"] * 300},
-    ],
-)
-def test_n10_what_is_not_clear_is_refused(body):
-    refused(type="subscribe", to=f"{MN}/sm", body=body)
-
-
-@pytest.mark.parametrize(
-    "written", [f"{O}/resources/child", f"{O}/resources", f"{O}/children/resources"]
-)
-def test_n11_children_that_the_schema_names(written):
-    assert normalise(raw(type="create", to=written)).to == f"{O}/children/resources"
-    body = body_of("subscribe", f"{MN}/sm", {"resources": [written]})
-    assert body == {"resources": [f"{O}/children/resources"]}
-
-
-@pytest.mark.parametrize(
-    "written",
-    [f"{O}/votes", f"{O}/votes/child", "comm://a.ex/resources", "ctxt://a.ex/o1/resources", HA],
-)
-def test_n11_everything_else_stays(written):
-    assert normalise(raw(type="create", to=written)).to == written
-
-
 @pytest.mark.parametrize("written", ["runtime://a.ex/ra", "hyperty-runtime://A.EX/ra/", R])
 @pytest.mark.parametrize("field", ["from", "to"])
 def test_n12_ends_are_canonical(field, written):
@@ -332,31 +224,3 @@ def test_a_forward_in_a_forward_is_looked_at_once():
     inner = raw(type="forward", body={"message": {"anything": 1}})
     outer = normalise(raw(type="forward", body={"message": inner}))
     assert outer.body["message"]["body"] == {"message": {"anything": 1}}
-
-
-@given(MANGLED)
-def test_any_object_is_a_message_or_is_refused(mangled):
-    with suppress(BadMessageError):
-        assert isinstance(normalise(mangled), Message)
-
-
-@given(WIRE)
-def test_unknown_keys_survive_and_the_input_is_left_alone(wire):
-    """MSG-09."""
-    before = repr(wire)
-    try:
-        message = normalise(wire)
-    except BadMessageError:
-        return
-    finally:
-        assert repr(wire) == before
-    unknown = {key: value for key, value in wire["body"].items() if key.startswith("x-")}
-    assert unknown.items() <= message.body.items()
-
-
-@given(WIRE)
-def test_what_counts_as_normal_is_not_changed(wire):
-    if is_normal(wire):
-        message = normalise(wire)
-        assert message.body == wire["body"]
-        assert (message.from_, message.to, message.id) == (wire["from"], wire["to"], wire["id"])

@@ -1,0 +1,38 @@
+"""Whatever comes in: a message or the one declared error."""
+
+from contextlib import suppress
+
+from hypothesis import given
+
+from specs.errors import BadMessageError
+from specs.message import Message
+from specs.normalise import is_normal, normalise
+from tests.support.wire_json import MANGLED, WIRE
+
+
+@given(MANGLED)
+def test_any_object_is_a_message_or_is_refused(mangled):
+    with suppress(BadMessageError):
+        assert isinstance(normalise(mangled), Message)
+
+
+@given(WIRE)
+def test_unknown_keys_survive_and_the_input_is_left_alone(wire):
+    """MSG-09."""
+    before = repr(wire)
+    try:
+        message = normalise(wire)
+    except BadMessageError:
+        return
+    finally:
+        assert repr(wire) == before
+    unknown = {key: value for key, value in wire["body"].items() if key.startswith("x-")}
+    assert unknown.items() <= message.body.items()
+
+
+@given(WIRE)
+def test_what_counts_as_normal_is_not_changed(wire):
+    if is_normal(wire):
+        message = normalise(wire)
+        assert message.body == wire["body"]
+        assert (message.from_, message.to, message.id) == (wire["from"], wire["to"], wire["id"])
