@@ -16,6 +16,7 @@ import click
 import orjson
 import trio
 
+from actors.kit.log import configure_log
 from bench.stage import Stage, Tracing, Way, open_stage
 from transports.link import Kind
 
@@ -138,6 +139,7 @@ def _figures(rounds: Sequence[dict[tuple[Tracing, Way], Taken]]) -> Figures:
 @click.option("--json", "as_json", is_flag=True, help="One object instead of a table.")
 def main(requests: int, rounds: int, kinds: tuple[str, ...], *, as_json: bool) -> None:
     """Measure requests by a link against requests by the node."""
+    configure_log()
     wanted = tuple(map(Kind, kinds)) or tuple(Kind)
     figures = {kind: trio.run(measure, kind, requests, rounds) for kind in wanted}
     judged = [figures[kind].latency for kind in _JUDGED if kind in figures]
@@ -146,7 +148,7 @@ def main(requests: int, rounds: int, kinds: tuple[str, ...], *, as_json: bool) -
         told = {"schema": "protofly.bench/1", "bench": "paths", "reach": REACH}
         told |= {"ratio": round(ratio, 3), "tracing_reach": TRACING_REACH}
         by_kind = {str(kind): attrs.asdict(one) for kind, one in figures.items()}
-        print(orjson.dumps({**told, "kinds": by_kind}).decode())
+        print(orjson.dumps({**told, "kinds": by_kind}, option=orjson.OPT_NON_STR_KEYS).decode())
     else:
         for kind, one in figures.items():
             _show(kind, one)
