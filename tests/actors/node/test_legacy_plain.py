@@ -2,6 +2,7 @@
 
 import pytest
 import trio
+from trio.testing import wait_all_tasks_blocked
 
 from actors.node.policy import Decision, Policy, Ruling
 from specs.limits import PING_PERIOD, PONG_TIMEOUT, SESSION_IDLE
@@ -258,6 +259,7 @@ async def test_what_came_while_it_was_away_waits_and_is_spelt_its_way(autojump_c
         old, new = await plain_peer(world), await world.peer(RA)
         await old.allocate(id="1", type="CREATE")
         await old.link.aclose()
+        await wait_all_tasks_blocked()  # the node has seen it go
         for n in range(3):
             await new.post("create", f"{RA}/ua", f"{OLD_INSIDE}/ua", value=n)
         await new.silence()
