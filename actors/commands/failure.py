@@ -8,6 +8,7 @@ import trio
 from actors.commands.command_error import CommandError
 from actors.commands.exit_code import ExitCode
 from actors.kit.errors import TraceDirectoryError
+from actors.node.errors import RegistryFileError
 from specs.errors import ProtoflyError
 from transports.errors import DialError, ListenError
 
@@ -18,6 +19,7 @@ _MEANING: Final[tuple[tuple[type[ProtoflyError], ExitCode, str], ...]] = (
     (DialError, ExitCode.CANNOT_CONNECT, "start a node there, or name another with --node"),
     (ListenError, ExitCode.FAILED, "choose another place with --listen; port 0 picks a free one"),
     (TraceDirectoryError, ExitCode.CONFIGURATION, ""),
+    (RegistryFileError, ExitCode.CONFIGURATION, "name another with --registry"),
 )
 """What the errors of the layers below mean to somebody at a terminal."""
 

@@ -6,11 +6,19 @@ from typing import Final
 import click
 
 from actors.kit.log import Level
-from specs.address import canonical, parse
+from specs.address import canonical, parse, runtime
 from specs.errors import BadUrlError
 from transports.link import Kind
 
-__all__ = ["NO_LINKS", "check_address", "check_domain", "check_kinds", "log_option", "trace_option"]
+__all__ = [
+    "NO_LINKS",
+    "check_address",
+    "check_domain",
+    "check_kinds",
+    "check_name",
+    "log_option",
+    "trace_option",
+]
 
 NO_LINKS: Final = "none"
 """What stands for no P2P links at all."""
@@ -33,6 +41,17 @@ def check_address(_: click.Context, __: click.Parameter, value: str) -> str:
         return canonical(value)
     except BadUrlError as exc:
         raise click.BadParameter(str(exc)) from exc
+
+
+def check_name(_: click.Context, __: click.Parameter, value: str) -> str:
+    """Return the name of a runtime; refuse what cannot stand in its address."""
+    try:
+        is_name = parse(runtime("a.example", value)).path == (value,)
+    except BadUrlError:
+        is_name = False
+    if not is_name:
+        raise click.BadParameter(f"{value!r} is no name such as alice")
+    return value
 
 
 def check_kinds(_: click.Context, __: click.Parameter, value: str) -> tuple[Kind, ...]:

@@ -13,6 +13,8 @@ from actors.commands.exit_code import ExitCode
 from actors.demo.act import ACTS
 from tests.support.command import PYTHON, ROOT, call
 
+pytestmark = pytest.mark.timeout(120)
+
 QUICK = ("--json", "--requests", "20", "--p2p", "unix")
 
 
