@@ -6,6 +6,7 @@ it starts finds its way back.
 """
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from typing import TypeAlias, assert_never, final
 
@@ -16,6 +17,7 @@ from typing_extensions import override
 from actors.kit.actor import Actor, ActorRef, Reply
 from actors.kit.crash import Crash
 from actors.kit.delivery import Delivery
+from actors.kit.errors import ActorStoppedError
 from actors.kit.ids import IdSource
 from actors.runtime.catalogue import Catalogue, Descriptor
 from actors.runtime.hops import Hops
@@ -259,7 +261,9 @@ class Loader(Actor[LoaderMessage]):
 
     async def _clear(self, url: str, registry: RegistryRef) -> None:
         await self._remove(url, registry)
-        await registry.tell(StubGone(url))
+        # When the runtime ends the registry may be gone first; it has no use for this then.
+        with suppress(ActorStoppedError):
+            await registry.tell(StubGone(url))
 
     async def _remove(self, url: str, registry: RegistryRef) -> None:
         await self._sandboxes.close(url)

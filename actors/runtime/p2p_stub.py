@@ -258,7 +258,10 @@ class P2PStub(Actor[P2PMessage]):
                 await self._release(end)
 
     async def _run(self, end: str, link: P2PLink) -> None:
-        await self.me.tell(LinkEnded(end, await link.run()))
+        ended = LinkEnded(end, await link.run())
+        # A stub that is being undeployed has said its farewell already.
+        with suppress(ActorStoppedError):
+            await self.me.tell(ended)
 
     async def _release(self, end: LinkEnd) -> None:
         link, end.link = end.link, None

@@ -76,7 +76,8 @@ async def test_after_a_restart_of_the_node_all_is_answered_and_soon_with_200(pau
         one, other = place.members
         assert (await one.ask(other, 1)).code == 200
         await place.restart_node(pause)
-        assert (await one.ask(other, 2)).code in {200, 401}
+        # 503: asked in the half second after an attempt that came too early.
+        assert (await one.ask(other, 2)).code in {200, 401, 503}
         await trio.sleep(10)
         assert (await one.ask(other, 3)).code == 200
         assert (await other.ask(one, 4)).code == 200

@@ -2,6 +2,7 @@
 
 from functools import partial
 
+import pytest
 import trio
 import trio.lowlevel
 from hypothesis import HealthCheck, given, settings
@@ -18,6 +19,9 @@ BURST = 50
 
 CUTS = st.dictionaries(st.integers(0, REQUESTS - 1), st.integers(0, 30), min_size=1, max_size=6)
 """With which request the link is cut, and how many checkpoints after it was made."""
+
+
+pytestmark = pytest.mark.timeout(180)
 
 
 class Storm:
