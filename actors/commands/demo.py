@@ -3,6 +3,7 @@
 import signal
 import tempfile
 from collections.abc import AsyncIterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
@@ -51,6 +52,7 @@ def command(*, p2p: str | None, trace: Path | None, as_json: bool, requests: int
     and comes back; then the traces of all three are judged. Exits with 0 only if
     every step happened and the traces are conformant.
     """
+    _check_judge()
     traces = _directory(trace)
     play = Play(kinds=p2p or _KINDS, requests=requests, traces=traces)
     show: Show = JsonShow() if as_json else choose_show()
@@ -66,6 +68,15 @@ def command(*, p2p: str | None, trace: Path | None, as_json: bool, requests: int
         return code
 
     return run(work)
+
+
+def _check_judge() -> None:
+    if find_spec("pyspark") is None:
+        raise CommandError(
+            "the demonstration ends with a judgement by Spark, which is not installed; "
+            "install protofly with its extra 'spark'",
+            ExitCode.CONFIGURATION,
+        )
 
 
 def _directory(trace: Path | None) -> Path:

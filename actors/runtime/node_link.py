@@ -1,12 +1,14 @@
 """The link of a node stub at work: its tasks dial, read and write, and tell the stub."""
 
 from collections import deque
+from contextlib import suppress
 from typing import TypeAlias, final
 
 import attrs
 import trio
 
 from actors.kit.actor import ActorRef
+from actors.kit.errors import ActorStoppedError
 from transports.codec import frames
 from transports.errors import DialError, LinkError
 from transports.link import Kind, Link
@@ -80,12 +82,17 @@ class NodeLink:
                 why = await self._live(link)
             except (DialError, LinkError) as error:
                 why = str(error)
-        await self._owner.tell(Unavailable(self.attempt, why))
+        await self._tell(Unavailable(self.attempt, why))
+
+    async def _tell(self, news: LinkNews) -> None:
+        # A stub that has stopped wants no news; its tasks are cancelled at once.
+        with suppress(ActorStoppedError):
+            await self._owner.tell(news)
 
     async def _live(self, link: Link) -> str:
         self.name = link.name
         try:
-            await self._owner.tell(Opened(self.attempt))
+            await self._tell(Opened(self.attempt))
             why = "it cannot be written to"
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(self._write, link, nursery.cancel_scope)
@@ -100,7 +107,7 @@ class NodeLink:
         try:
             while True:
                 frame = await link.receive()
-                await self._owner.tell(Read(self.attempt, frame))
+                await self._tell(Read(self.attempt, frame))
         except LinkError as error:
             return str(error)
 
@@ -117,7 +124,7 @@ class NodeLink:
             except LinkError:
                 scope.cancel()
                 return
-            await self._owner.tell(Wrote(self.attempt, messages))
+            await self._tell(Wrote(self.attempt, messages))
 
     def control(self, line: bytes) -> None:
         """Write a line that counts as no message."""

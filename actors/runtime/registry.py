@@ -151,7 +151,8 @@ class Registry(Actor[RegistryMessage]):
             status = read_body(message, Status)
         except BadMessageError:
             return
-        seen = told.StatusSeen(message.from_, status.value, status.resource, status.link)
+        why = status.description or ""
+        seen = told.StatusSeen(message.from_, status.value, status.resource, status.link, why)
         await self._feed(seen)
 
     async def _link_over(self, message: Message) -> None:

@@ -18,6 +18,7 @@ from fsm.cores.resolve_effects import (
     RoutesChanged,
     Undeploy,
 )
+from fsm.cores.resolve_inputs import StatusSeen
 from fsm.machines.stub_connection import State
 from specs.limits import RETRY_COOL_DOWN
 from specs.reply_code import Code
@@ -52,6 +53,14 @@ class _Row:
     waiting: dict[tuple[str, Intent], float] = attrs.field(factory=dict)
 
 
+@attrs.frozen(slots=True)
+class _Cooling:
+    """A domain whose stub failed: until when it is left alone, and why it failed."""
+
+    until: float
+    why: str
+
+
 @final
 class NodeStubTable:
     """Which stub leads to which domain's node."""
@@ -59,7 +68,7 @@ class NodeStubTable:
     def __init__(self, runtime: str) -> None:
         self._runtime = runtime
         self._rows: dict[str, _Row] = {}
-        self._cooling: dict[str, float] = {}
+        self._cooling: dict[str, _Cooling] = {}
         self._sessions: dict[str, str | None] = {}
         self._minted = 0
 
@@ -89,8 +98,9 @@ class NodeStubTable:
         if row is not None:
             row.waiting[asked] = until
             return []
-        if now < self._cooling.get(domain, -math.inf):
-            why = f"the node of {domain} could not be reached a moment ago"
+        cooling = self._cooling.get(domain)
+        if cooling is not None and now < cooling.until:
+            why = f"no way to the node of {domain} a moment ago: {cooling.why}"
             return [NoRoute(*asked, Code.UNAVAILABLE, why)]
         self._minted += 1
         row = _Row(f"{self._runtime}/protostub/{self._minted}", waiting={asked: until})
@@ -119,16 +129,17 @@ class NodeStubTable:
             return []
         domain, row = found
         del self._rows[domain]
-        self._cooling = {one: until for one, until in self._cooling.items() if until > now}
-        self._cooling[domain] = now + RETRY_COOL_DOWN
+        self._cooling = {one: it for one, it in self._cooling.items() if it.until > now}
+        self._cooling[domain] = _Cooling(now + RETRY_COOL_DOWN, why)
         refusals: list[Effect] = [
             NoRoute(*asked, Code.UNAVAILABLE, f"no stub for {domain}: {why}")
             for asked in row.waiting
         ]
         return [self._changed(Op.DEL, domain, row), RoutesChanged(), *refusals]
 
-    def status(self, url: str, value: str, session: str | None, now: float) -> list[Effect]:
+    def status(self, seen: StatusSeen, now: float) -> list[Effect]:
         """Take what the stub says of its connection (I-S5); a removed one is not heard."""
+        url, value = seen.stub, seen.value
         found = self._find(url)
         if found is None:
             return []
@@ -136,11 +147,11 @@ class NodeStubTable:
         row.status = value
         changed = self._changed(Op.UPD, domain, row)
         if value == State.FAILED:
-            return [*self.failed(url, "it could not connect", now), Undeploy(url)]
+            return [*self.failed(url, seen.why or "it could not connect", now), Undeploy(url)]
         if value != State.LIVE:
             return [changed]
-        known, self._sessions[domain] = self._sessions.get(domain), session
-        is_new = known is not None and known != session
+        known, self._sessions[domain] = self._sessions.get(domain), seen.link
+        is_new = known is not None and known != seen.link
         return [changed, *([PathsLost(domain)] if is_new else [])]
 
     def has(self, url: str) -> bool:

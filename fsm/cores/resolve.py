@@ -199,7 +199,7 @@ class ResolveCore:
 
     def _status(self, seen: StatusSeen, now: float) -> list[Effect]:
         if seen.resource is None:
-            return self._stubs.status(seen.stub, seen.value, seen.link, now)
+            return self._stubs.status(seen, now)
         effects = self._links.status(seen, now)
         if seen.value == "failed":
             self._records.forget_runtime(seen.resource)

@@ -71,12 +71,14 @@ class StatusSeen:
         value: State entered, in the machine's words.
         resource: Remote runtime; None for a node stub.
         link: The P2P link it is about; of a node stub, its session.
+        why: Half a sentence for people.
     """
 
     stub: str
     value: str
     resource: str | None = None
     link: str | None = None
+    why: str = ""
 
 
 @final

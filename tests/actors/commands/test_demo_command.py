@@ -3,6 +3,7 @@
 import os
 import signal
 import subprocess
+import sys
 from contextlib import ExitStack, aclosing, contextmanager
 
 import orjson
@@ -143,3 +144,13 @@ async def test_the_demonstration_shows_every_step_and_a_conformant_trace(tmp_pat
     assert figures["node"]["requests"] == figures["link"]["requests"] == 20
     assert result["verdict"]["verdict"] == "conformant"
     assert (tmp_path / "report" / "report.html").exists()
+
+
+async def test_without_spark_nothing_is_begun_that_could_not_be_judged():
+    program = "import sys; sys.modules['pyspark'] = None; import actors.__main__ as m; m.main()"
+    command = [sys.executable, "-c", program, "demo"]
+    done = await trio.run_process(
+        command, check=False, capture_stdout=True, capture_stderr=True, cwd=ROOT
+    )
+    assert (done.returncode, done.stdout) == (ExitCode.CONFIGURATION, b"")
+    assert b"install protofly with its extra 'spark'" in done.stderr

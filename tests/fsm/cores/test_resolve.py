@@ -65,9 +65,11 @@ def test_a_failed_deployment_refuses_each_who_waited_once_then_cools_down():
 
 def test_a_stub_that_could_not_connect_is_removed():
     registry = with_node()
-    effects = registry.feed(told.StatusSeen(S1, "failed"))
+    effects = registry.feed(told.StatusSeen(S1, "failed", why="the node said no"))
     assert effects == [do.RoutesChanged(), do.Undeploy(S1)]
-    assert isinstance(registry.ask()[0], do.NoRoute)
+    refused, *_ = registry.ask()
+    assert isinstance(refused, do.NoRoute)
+    assert "the node said no" in refused.why
 
 
 def test_a_stub_that_lost_its_link_is_still_the_way():
