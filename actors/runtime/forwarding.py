@@ -5,18 +5,17 @@ other message to the listeners of its `to`, or, if there are none, by the route 
 registry knows. Nothing here waits: mailboxes are given what they have room for.
 """
 
-from typing import final
+from typing import TYPE_CHECKING, final
 
-import attrs
 import trio
 
-from actors.kit.actor import ActorRef, Reply
 from actors.kit.delivery import Delivery
 from actors.runtime.admission import Admission, Refusal
 from actors.runtime.bus_messages import Origin, Submitted
 from actors.runtime.hops import Hops
 from actors.runtime.policy import Policy
 from actors.runtime.route_cache import Asking, RouteCache
+from actors.runtime.waiter import Waiter
 from fsm.cores.intent import Intent, intent_of
 from fsm.cores.pair_path import Forward, PairPathCore
 from fsm.cores.resolve_effects import NoRoute, Route
@@ -28,23 +27,12 @@ from specs.message import Message, refuse
 from specs.reply_code import Code, DropReason
 from specs.trace import Op
 
-__all__ = ["Forwarding", "Waiter"]
+if TYPE_CHECKING:
+    from actors.kit.actor import ActorRef
+
+__all__ = ["Forwarding"]
 
 _HEARD_LIMIT = 4096
-
-
-@final
-@attrs.frozen(slots=True)
-class Waiter:
-    """Who is to get the answer to a request.
-
-    Attributes:
-        is_ours: Whether a component of this runtime asks, a stub for itself included.
-        reply: The way back, if a component here awaits the answer in place.
-    """
-
-    is_ours: bool
-    reply: Reply[Message] | None = None
 
 
 @final
@@ -97,7 +85,7 @@ class Forwarding:
         if message.is_request:
             # A stub that asks for itself is answered here, not over its own link.
             is_ours = origin is Origin.LOCAL or is_below(message.from_, self._runtime)
-            self._open.open(message, Waiter(is_ours, submitted.reply), now)
+            self._open.open(message, Waiter(is_ours, intent_of(message), submitted.reply), now)
         self._forward(message, origin, now)
 
     def _deny(self, submitted: Submitted, refusal: Refusal) -> None:
@@ -157,7 +145,7 @@ class Forwarding:
             if response.is_final:
                 waiter.reply.send(response)
         elif not waiter.is_ours:
-            self._outward(response, now)
+            self._outward(response, now, waiter.way_back(response))
         elif not self._deliver(response, response.to):
             self._hops.dropped(response, DropReason.NO_TARGET)
 
@@ -194,7 +182,7 @@ class Forwarding:
         elif is_below(message.to, self._runtime):
             self.refuse(message, Code.NOT_FOUND, "target not found", now)
         else:
-            self._outward(message, now)
+            self._outward(message, now, intent_of(message))
 
     def _deliver(self, message: Message, route: str) -> bool:
         """Give a message to all listeners of a route; tell whether one had room."""
@@ -206,8 +194,7 @@ class Forwarding:
                 self._hops.say(Op.DELIVER, message, listener=listener.name)
         return had_room
 
-    def _outward(self, message: Message, now: float) -> None:
-        intent = intent_of(message)
+    def _outward(self, message: Message, now: float, intent: Intent) -> None:
         route = self.routes.find(message.to, intent, now)
         if route is not None:
             self._by_route(message, route, now)
@@ -282,7 +269,7 @@ class Forwarding:
         self._paths.returned(messages)
         for message in messages:
             if self._is_wanted(message, now):
-                self._outward(message, now)
+                self._outward(message, now, intent_of(message))
 
     def deadline(self) -> float:
         """Return when `tick` is due."""

@@ -92,8 +92,10 @@ async def test_who_wants_no_p2p_is_carried_by_the_node_though_a_link_is_live(aut
     async with open_domain("alice", "bob") as domain:
         await go_live(domain)
         alice, bob = domain["alice"], domain["bob"]
+        assert (await alice.ask(bob, 1)).via[0].endswith("/conn/1")
         answer = await alice.hyperty.ask(bob.address, MessageType.CREATE, OPT_OUT)
         assert answer.code == 200
+        assert answer.via[0].endswith("/protostub/1")
         sent = [fact for fact in alice.facts(Op.XMIT) if fact.to == bob.address]
         assert sent[-1].stub == f"{alice.runtime.url}/protostub/1"
 

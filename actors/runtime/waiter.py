@@ -1,0 +1,31 @@
+"""Who waits for the answer to a request, and by which way it may go back."""
+
+from typing import final
+
+import attrs
+
+from actors.kit.actor import Reply
+from fsm.cores.intent import Intent, intent_of
+from specs.message import Message
+
+__all__ = ["Waiter"]
+
+
+@final
+@attrs.frozen(slots=True)
+class Waiter:
+    """Who is to get the answer to a request.
+
+    Attributes:
+        is_ours: Whether a component of this runtime asks, a stub for itself included.
+        intent: What might be done for the request.
+        reply: The way back, if a component here awaits the answer in place.
+    """
+
+    is_ours: bool
+    intent: Intent
+    reply: Reply[Message] | None = None
+
+    def way_back(self, response: Message) -> Intent:
+        """Return what may be done for the answer: who asked by the node is answered by it."""
+        return Intent.NODE if self.intent is Intent.NODE else intent_of(response)
