@@ -21,6 +21,7 @@ from actors.kit.log import Level, configure_log
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty import Hyperty
+from actors.runtime.stub import LOOPBACK
 from specs import address
 from transports.link import Kind
 from transports.system import open_system_network
@@ -47,6 +48,13 @@ __all__ = ["command"]
     callback=check_kinds,
     help="Transports of links to other runtimes, best first; none for no links.",
 )
+@click.option(
+    "--p2p-host",
+    metavar="HOST",
+    default=LOOPBACK,
+    show_default=True,
+    help="Where links by websocket and tcp are listened for.",
+)
 @trace_option
 @config_option
 @log_option
@@ -57,6 +65,7 @@ def command(  # noqa: PLR0913 - one for each option
     node: str,
     hyperty: dict[str, str],
     p2p: tuple[Kind, ...],
+    p2p_host: str,
     trace: Path | None,
     log: str,
 ) -> int:
@@ -67,7 +76,12 @@ def command(  # noqa: PLR0913 - one for each option
     configure_log(Level(log))
     classes = {name: load_hyperty(where) for name, where in hyperty.items()}
     config = RuntimeConfig(
-        domain=domain, name=name, node=node, kinds=p2p, ids=IdSource(time.time_ns() // 1000)
+        domain=domain,
+        name=name,
+        node=node,
+        kinds=p2p,
+        p2p_host=p2p_host,
+        ids=IdSource(time.time_ns() // 1000),
     )
     service = partial(_open, config, classes, trace)
     return run(partial(serve, service, partial(_announce, config)))

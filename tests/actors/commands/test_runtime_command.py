@@ -5,10 +5,19 @@ import socket
 
 import orjson
 import pytest
+import trio
 
 from actors.commands.exit_code import ExitCode
+from actors.demo.watched_network import WatchedNetwork
+from actors.hyperties import Caller
+from actors.kit.ids import IdSource
+from actors.kit.tracer import NULL_TRACER
+from actors.runtime.app import open_runtime
+from actors.runtime.config import RuntimeConfig
 from specs.limits import DIAL_TIMEOUT
 from tests.support.command import call, serving
+from transports.link import Kind
+from transports.system import open_system_network
 
 NODE = ("node", "--domain", "a.example")
 ECHO = "echo=actors.hyperties:Echo"
@@ -98,3 +107,24 @@ async def test_several_hyperties_may_be_named_in_the_environment():
         env = {**os.environ, "PROTOFLY_RUNTIME_HYPERTY": named}
         async with serving(*runtime(node.url, "--p2p", "none"), env=env) as both:
             assert set(both.ready["hyperties"]) == {"echo", "two"}
+
+
+async def test_links_are_listened_for_at_the_host_that_was_named(capfd):
+    """The link between two such runtimes is made there, or not at all."""
+    places = ("--p2p", "tcp", "--p2p-host", "127.0.0.2")
+    async with (
+        serving(*NODE) as node,
+        serving(*runtime(node.url, "--hyperty", ECHO, *places)) as echo,
+        open_system_network() as network,
+    ):
+        config = RuntimeConfig(
+            domain="a.example", name="rb", node=node.url, kinds=(Kind.TCP,), ids=IdSource()
+        )
+        watched = WatchedNetwork("rb", network, node.url)
+        async with open_runtime(config, watched, NULL_TRACER) as here:
+            caller = Caller()
+            await here.deploy("caller", lambda: caller)
+            await caller.request(echo.ready["hyperties"]["echo"])
+            while not any(link.is_live for link in await here.links()):
+                await trio.lowlevel.checkpoint()
+    assert "dials the candidate tcp 127.0.0.2:" in capfd.readouterr().out
