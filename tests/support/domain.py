@@ -160,7 +160,7 @@ async def open_domain(*names: str, wishes: Wishes | None = None) -> AsyncIterato
         network = await stack.enter_async_context(wanted.network())
         wanted.weather(network)
         config = NodeConfig(
-            domain=DOMAIN, entropy=_entropy(0), object_schemes=wanted.object_schemes
+            domain=DOMAIN, entropy=counted_bytes(0), object_schemes=wanted.object_schemes
         )
         node = await stack.enter_async_context(open_node(config, network, tracer))
         members = {
@@ -180,7 +180,7 @@ async def _join(
         node=node.url,
         kinds=wishes.kinds,
         policy=wishes.policies.get(name, PERMIT_ALL),
-        entropy=_entropy(number),
+        entropy=counted_bytes(number),
     )
     tracer, hyperty = MemoryTracer(), Echo()
     runtime = await stack.enter_async_context(open_runtime(config, network, tracer))
@@ -188,11 +188,13 @@ async def _join(
     return Member(runtime, tracer, hyperty, address)
 
 
-def _entropy(seed: int):
+def counted_bytes(seed: int):
+    """Entropy for tests: the same in every run; secrets and nonces never come twice."""
     numbers = count(1)
 
     def some(size: int) -> bytes:
-        return (seed * 10**6 + next(numbers)).to_bytes(size, "big")
+        number = seed * 10**6 + next(numbers)
+        return (number % 256**size).to_bytes(size, "big")
 
     return some
 

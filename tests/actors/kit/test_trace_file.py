@@ -9,6 +9,7 @@ import attrs
 import orjson
 import pytest
 import trio
+import trio.lowlevel
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,7 +17,6 @@ from actors.kit.errors import TraceDirectoryError
 from actors.kit.trace import open_trace
 from actors.kit.trace_file import FileTracer, keep_trace
 from actors.kit.trace_parts import TraceParts, node_directory, open_part
-from specs.limits import TRACE_FLUSH
 from specs.trace import SCHEMA, Fact, Kind, Op, Stamp
 
 FACT = Fact(k=Kind.MSG, op=Op.SUBMIT, from_="hyperty://a.ex/1", to="hyperty://b.ex/2", id=1)
@@ -39,14 +39,26 @@ async def small_trace(directory, buffer=100, part_bytes=10_000, opener=open_part
         yield tracer
 
 
+async def until(holds):
+    """Let the thread that writes get on with it; what passes is real time."""
+    with trio.fail_after(10):
+        while not holds():
+            await trio.lowlevel.checkpoint()
+
+
 @attrs.define
 class Disk:
-    """A disk that takes so many bytes and no more."""
+    """A disk that takes so many bytes and no more; it counts what was tried."""
 
     room: int
+    tries: int = 0
 
     def open(self, path):
         return _File(self, path.open("xb", buffering=0))
+
+    async def is_tried(self, more=1):
+        tries = self.tries + more
+        await until(lambda: self.tries >= tries)
 
 
 @attrs.define
@@ -55,6 +67,7 @@ class _File:
     file: object
 
     def write(self, data):
+        self.disk.tries += 1
         if not self.disk.room:
             raise OSError(errno.ENOSPC, "No space left on device")
         written = self.file.write(data[: self.disk.room])
@@ -92,7 +105,8 @@ async def test_a_record_is_on_disk_soon_while_the_run_goes_on(tmp_path):
     async with open_trace(tmp_path, "ra") as tracer:
         assert [record["k"] for record in read(tmp_path)] == ["start"]
         tracer.record("bus", FACT)
-        await trio.sleep(TRACE_FLUSH + 0.5)  # real time: the file is written by a thread
+        (part,) = tmp_path.glob("node=*/part-*.jsonl")
+        await until(lambda: part.read_bytes().count(b"\n") > 1)
 
         assert [record["k"] for record in read(tmp_path)] == ["start", "msg"]
 
@@ -182,10 +196,11 @@ async def test_a_disk_that_is_full_from_the_start_is_refused(tmp_path):
 
 
 async def test_a_full_disk_is_told_once_and_stops_nobody(tmp_path, log_lines):
-    async with small_trace(tmp_path, opener=Disk(600).open) as tracer:
+    disk = Disk(600)
+    async with small_trace(tmp_path, opener=disk.open) as tracer:
         for _ in range(4):
             tracer.record("bus", FACT)
-            await trio.sleep(TRACE_FLUSH + 0.1)
+            await disk.is_tried()
 
     assert [line["event"] for line in log_lines] == [
         "the trace cannot be written",
@@ -199,7 +214,7 @@ async def test_a_disk_that_has_room_again_gets_everything(tmp_path, log_lines):
     async with small_trace(tmp_path, buffer=10, opener=disk.open) as tracer:
         for _ in range(5):
             tracer.record("bus", FACT)
-        await trio.sleep(TRACE_FLUSH + 0.1)
+        await disk.is_tried(2)  # what had room, and what had none
         for _ in range(25):
             tracer.record("bus", FACT)
         disk.room = 100_000
