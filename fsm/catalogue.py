@@ -5,22 +5,38 @@ from types import MappingProxyType
 from typing import Final
 
 from fsm.machines.address import ADDRESS
+from fsm.machines.handler_controller import HANDLER_CONTROLLER
+from fsm.machines.invitation import INVITATION
+from fsm.machines.node_subscription import NODE_SUBSCRIPTION
+from fsm.machines.object_subscription import OBJECT_SUBSCRIPTION
+from fsm.machines.observer_copy import OBSERVER_COPY
 from fsm.machines.p2p_connection import P2P_CONNECTION
+from fsm.machines.p2p_entry import P2P_ENTRY
 from fsm.machines.registration import REGISTRATION
+from fsm.machines.resolve_job import RESOLVE_JOB
 from fsm.machines.session import SESSION
 from fsm.machines.stub_connection import STUB_CONNECTION
 from fsm.machines.stub_deployment import STUB_DEPLOYMENT
+from fsm.machines.transaction import TRANSACTION
 from fsm.table import Table
 
 __all__ = ["MACHINES"]
 
 _ALL: Final = (
     P2P_CONNECTION,
+    HANDLER_CONTROLLER,
+    P2P_ENTRY,
     STUB_DEPLOYMENT,
     STUB_CONNECTION,
+    RESOLVE_JOB,
+    TRANSACTION,
     SESSION,
     ADDRESS,
+    NODE_SUBSCRIPTION,
     REGISTRATION,
+    OBJECT_SUBSCRIPTION,
+    INVITATION,
+    OBSERVER_COPY,
 )
 
 MACHINES: Final[Mapping[str, Table]] = MappingProxyType({table.name: table for table in _ALL})

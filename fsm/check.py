@@ -12,7 +12,7 @@ from typing import Final, final
 
 import attrs
 
-from fsm.explore import can_end, shortest_paths
+from fsm.explore import can_end, shortest_ways
 from fsm.table import Table
 
 __all__ = ["Finding", "Rule", "check"]
@@ -57,7 +57,7 @@ def check(table: Table) -> list[Finding]:
 
 
 def _unreachable(table: Table) -> Iterator[tuple[str, str]]:
-    reached = shortest_paths(table)
+    reached = shortest_ways(table)
     for state in table.states:
         if state not in reached:
             yield state.value, "no way leads to it"
@@ -71,11 +71,11 @@ def _dead_ends(table: Table) -> Iterator[tuple[str, str]]:
 
 
 def _nondeterminism(table: Table) -> Iterator[tuple[str, str]]:
-    said: defaultdict[tuple[str, str], set[str]] = defaultdict(set)
+    said: defaultdict[tuple[str, str, str], set[str]] = defaultdict(set)
     for row in table.rows:
         if row.label:
-            said[row.old, row.label].add(row.target.value)
-    for (state, label), targets in said.items():
+            said[row.old, row.label, str(row.guard)].add(row.target.value)
+    for (state, label, _), targets in said.items():
         if len(targets) > 1:
             yield state, f"{label!r} leads to {' and to '.join(sorted(targets))}"
 

@@ -4,22 +4,22 @@ from collections import deque
 from collections.abc import Mapping
 from enum import StrEnum
 
-from fsm.table import Table
+from fsm.table import Table, Transition
 
-__all__ = ["can_end", "shortest_paths"]
+__all__ = ["can_end", "shortest_ways"]
 
 
-def shortest_paths(table: Table) -> Mapping[StrEnum | None, tuple[StrEnum, ...]]:
-    """The fewest triggers from `[*]` to every state in reach, `[*]` (None) itself too."""
-    paths: dict[StrEnum | None, tuple[StrEnum, ...]] = {None: ()}
+def shortest_ways(table: Table) -> Mapping[StrEnum | None, tuple[Transition, ...]]:
+    """The fewest rows from `[*]` to every state in reach, `[*]` (None) itself too."""
+    ways: dict[StrEnum | None, tuple[Transition, ...]] = {None: ()}
     waiting: deque[StrEnum | None] = deque([None])
     while waiting:
         state = waiting.popleft()
         for row in table.rows:
-            if row.source is state and row.target not in paths:
-                paths[row.target] = (*paths[state], row.trigger)
+            if row.source is state and row.target not in ways:
+                ways[row.target] = (*ways[state], row)
                 waiting.append(row.target)
-    return paths
+    return ways
 
 
 def can_end(table: Table) -> frozenset[StrEnum]:

@@ -28,6 +28,7 @@ from typing import Final, TypeAlias, final
 import attrs
 
 from fsm.catalogue import MACHINES
+from fsm.table import Table
 from fsm.trace_line import Claim, Flaw, TraceLine, Verdict
 from specs.trace import ABSENT, Kind
 
@@ -142,12 +143,17 @@ class Judgement:
         return Counter(broken.claim for broken in self.violations)
 
 
-def judge(records: Iterable[TraceLine], quarantined: int = 0) -> Judgement:
+def judge(
+    records: Iterable[TraceLine],
+    quarantined: int = 0,
+    machines: Mapping[str, Table] = MACHINES,
+) -> Judgement:
     """Judge a trace.
 
     Args:
         records: Of any number of nodes, in any order.
         quarantined: How many lines could not be read.
+        machines: What to judge by.
     """
     by_node: defaultdict[_NodeId, list[TraceLine]] = defaultdict(list)
     by_entity: defaultdict[EntityId, list[TraceLine]] = defaultdict(list)
@@ -157,7 +163,7 @@ def judge(records: Iterable[TraceLine], quarantined: int = 0) -> Judgement:
             by_entity[_entity_of(record)].append(record)
     nodes = {where: _judge_node(told) for where, told in sorted(by_node.items())}
     entities = tuple(
-        _judge_entity(entity, told, nodes[entity.run, entity.node])
+        _judge_entity(_Case(entity, told, nodes[entity.run, entity.node], machines))
         for entity, told in sorted(by_entity.items())
     )
     whole = bool(nodes) and not quarantined and not any(node.flaws for node in nodes.values())
@@ -195,71 +201,75 @@ def _judge_node(told: Sequence[TraceLine]) -> NodeJudgement:
     return NodeJudgement(told[0].run, told[0].node, len(told), found, holes)
 
 
-def _judge_entity(
-    entity: EntityId, told: Sequence[TraceLine], node: NodeJudgement
-) -> EntityJudgement:
-    steps = [record for record in told if record.is_step]
-    found = [
-        *_undeclared(entity, steps),
-        *_jumps(entity, steps, node),
-        *_broken_end(entity, steps, node),
-        *_refused(entity, told),
-    ]
-    if entity.machine not in MACHINES:
-        expected = "a declared machine"
-        found += [Violation(entity, Claim.UNKNOWN_MACHINE, record.ln, expected) for record in told]
+@final
+@attrs.frozen(slots=True)
+class _Case:
+    """One entity and all that is judged by."""
+
+    entity: EntityId
+    told: Sequence[TraceLine]
+    node: NodeJudgement
+    machines: Mapping[str, Table]
+
+    @property
+    def table(self) -> Table | None:
+        return self.machines.get(self.entity.machine)
+
+    @property
+    def steps(self) -> Sequence[TraceLine]:
+        return [record for record in self.told if record.is_step]
+
+    def broken(self, claim: Claim, record: TraceLine, expected: str) -> Violation:
+        return Violation(self.entity, claim, record.ln, expected)
+
+
+def _judge_entity(case: _Case) -> EntityJudgement:
+    found = [*_undeclared(case), *_jumps(case), *_broken_end(case), *_refused(case)]
+    if case.table is None:
+        unknown = Claim.UNKNOWN_MACHINE
+        found += [case.broken(unknown, record, "a declared machine") for record in case.told]
     found.sort(key=lambda broken: (broken.ln, _RANK[broken.claim]))
-    verdict = _verdict(violations=bool(found), whole=not node.flaws)
-    return EntityJudgement(entity, verdict, tuple(found), len(steps))
+    verdict = _verdict(violations=bool(found), whole=not case.node.flaws)
+    return EntityJudgement(case.entity, verdict, tuple(found), len(case.steps))
 
 
 _RANK: Final = {claim: rank for rank, claim in enumerate(Claim)}
 
 
-def _undeclared(entity: EntityId, steps: Sequence[TraceLine]) -> Iterator[Violation]:
-    table = MACHINES.get(entity.machine)
+def _undeclared(case: _Case) -> Iterator[Violation]:
+    table = case.table
     if table is None:
         return
-    for step in steps:
+    for step in case.steps:
         old, cause = step.old or "", step.cause or ""
-        target = table.target(old, cause)
-        if target != step.new:
-            expected = (
-                f"no step by {cause!r} from {old!r}"
-                if target is None
-                else f"a step to {str(target)!r}"
-            )
-            yield Violation(entity, Claim.DECLARED_STEP, step.ln, expected)
+        targets = table.targets(old, cause)
+        if step.new not in targets:
+            said = " or ".join(repr(target.value) for target in targets)
+            expected = f"a step to {said}" if said else f"no step by {cause!r} from {old!r}"
+            yield case.broken(Claim.DECLARED_STEP, step, expected)
 
 
-def _jumps(
-    entity: EntityId, steps: Sequence[TraceLine], node: NodeJudgement
-) -> Iterator[Violation]:
-    table = MACHINES.get(entity.machine)
-    rests = frozenset[str]() if table is None else table.may_end
+def _jumps(case: _Case) -> Iterator[Violation]:
+    steps, node = case.steps, case.node
+    rests = frozenset[str]() if case.table is None else case.table.may_end
     if steps and steps[0].old != ABSENT and node.is_whole(0, steps[0].ln):
-        expected = f"a first step from {ABSENT!r}"
-        yield Violation(entity, Claim.STARTS_AT_INITIAL, steps[0].ln, expected)
+        yield case.broken(Claim.STARTS_AT_INITIAL, steps[0], f"a first step from {ABSENT!r}")
     for before, step in pairwise(steps):
         reborn = step.old == ABSENT and before.new in rests
         if step.old != before.new and not reborn and node.is_whole(before.ln, step.ln):
-            expected = f"a step from {before.new!r}"
-            yield Violation(entity, Claim.NO_GAP_BETWEEN_STEPS, step.ln, expected)
+            yield case.broken(Claim.NO_GAP_BETWEEN_STEPS, step, f"a step from {before.new!r}")
 
 
-def _broken_end(
-    entity: EntityId, steps: Sequence[TraceLine], node: NodeJudgement
-) -> Iterator[Violation]:
-    table = MACHINES.get(entity.machine)
+def _broken_end(case: _Case) -> Iterator[Violation]:
+    table, steps, node = case.table, case.steps, case.node
     if table is None or not steps or Flaw.NO_END in node.flaws or not node.is_whole(steps[-1].ln):
         return
     if steps[-1].new not in table.may_end:
         rest = " or ".join(repr(state.value) for state in table.states if state in table.may_end)
-        yield Violation(entity, Claim.ENDS_AT_REST, steps[-1].ln, f"a last step to {rest}")
+        yield case.broken(Claim.ENDS_AT_REST, steps[-1], f"a last step to {rest}")
 
 
-def _refused(entity: EntityId, told: Sequence[TraceLine]) -> Iterator[Violation]:
-    for record in told:
+def _refused(case: _Case) -> Iterator[Violation]:
+    for record in case.told:
         if record.is_refused:
-            expected = f"no {record.cause!r} in this state"
-            yield Violation(entity, Claim.REFUSED_STEP, record.ln, expected)
+            yield case.broken(Claim.REFUSED_STEP, record, f"no {record.cause!r} in this state")

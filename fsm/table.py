@@ -12,21 +12,24 @@ Everything about a machine is a row. What runs (`fsm.engine`), what judges
    (`Origin.EXTENSION`, `extension_ends`), never mixed in silently.
 4. A state that may not end must have a deadline, or a reason why it waits.
 5. A pair (state, trigger) without a row is undeclared: it is refused, not ignored.
+   With guards (`fsm.guard`), a pair has several rows, of which never two hold.
 6. A table that contradicts itself cannot be built: `SpecError`.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from enum import Enum, StrEnum, unique
-from typing import final
+from itertools import combinations
+from typing import Final, final
 
 import attrs
 
+from fsm.guard import ALWAYS, Guard
 from specs import limits
 from specs.errors import SpecError
 from specs.trace import ABSENT
 
-__all__ = ["Deadline", "Origin", "Table", "Transition"]
+__all__ = ["Deadline", "NoCondition", "Origin", "Table", "Transition"]
 
 
 @unique
@@ -49,6 +52,7 @@ class Transition:
         cite: Where the protocol says so.
         label: The drawing's own words for it.
         origin: DRAWN, or EXTENSION if only the protocol pages name it.
+        guard: What must be true besides.
     """
 
     source: StrEnum | None
@@ -57,6 +61,7 @@ class Transition:
     cite: str
     label: str = ""
     origin: Origin = Origin.DRAWN
+    guard: Guard = ALWAYS
 
     @property
     def extension(self) -> bool:
@@ -72,6 +77,11 @@ class Transition:
     def edge(self) -> tuple[str, str]:
         """From where to where, as traces and drawings write it."""
         return self.old, self.target.value
+
+    @property
+    def words(self) -> str:
+        """Trigger and guard, as drawings write them: `changed [gap]`."""
+        return f"{self.trigger} [{self.guard}]" if self.guard != ALWAYS else self.trigger.value
 
 
 @final
@@ -97,6 +107,14 @@ class Deadline:
         return None if self.limit is None else float(vars(limits)[self.limit])
 
 
+@unique
+class NoCondition(StrEnum):
+    """The conditions of a table without guards: none."""
+
+
+_NO_ROWS: Final[tuple[Transition, ...]] = ()
+
+
 @final
 @attrs.frozen(slots=True, kw_only=True, eq=False)
 class Table:
@@ -105,37 +123,56 @@ class Table:
     Attributes:
         name: As traces write it.
         owner: Which component keeps such entities.
+        key: What the key of an entity is made of, as in `<own R>|<remote R>`.
         states: All states, in the order of the drawing.
         triggers: All triggers.
+        conditions: What guards speak of.
         rows: All transitions.
         may_end: States in which a story may stop.
         extension_ends: Those of `may_end` that the drawing does not end.
         deadlines: One per state that may not end; others as wanted.
         meanings: One sentence per state, for people.
         drawn_in: The drawing or page the table was transcribed from.
+        claims: Ids of the claims of `specs.claims` that speak of this machine.
     """
 
     name: str
     owner: str
+    key: str
     states: type[StrEnum]
     triggers: type[StrEnum]
+    conditions: type[StrEnum] = NoCondition
     rows: tuple[Transition, ...]
     may_end: frozenset[StrEnum]
     extension_ends: frozenset[StrEnum] = frozenset()
     deadlines: tuple[Deadline, ...] = ()
     meanings: Mapping[StrEnum, str] = attrs.field(factory=dict)
     drawn_in: str
-    _targets: Mapping[tuple[str, str], StrEnum] = attrs.field(init=False, repr=False)
+    claims: tuple[str, ...] = ()
+    _rows_of: Mapping[tuple[str, str], tuple[Transition, ...]] = attrs.field(init=False, repr=False)
+    _deadline_of: Mapping[str, Deadline] = attrs.field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         for problem in _contradictions(self):
             raise SpecError(f"table {self.name}: {problem}")
-        targets = {(row.old, row.trigger.value): row.target for row in self.rows}
-        object.__setattr__(self, "_targets", targets)
+        rows_of: defaultdict[tuple[str, str], tuple[Transition, ...]] = defaultdict(tuple)
+        for row in self.rows:
+            rows_of[row.old, row.trigger.value] += (row,)
+        object.__setattr__(self, "_rows_of", dict(rows_of))
+        timed = {deadline.state.value: deadline for deadline in self.deadlines}
+        object.__setattr__(self, "_deadline_of", timed)
 
-    def target(self, state: str | None, trigger: str) -> StrEnum | None:
-        """Where `trigger` leads from `state` (None or `[*]`: absent); None: undeclared."""
-        return self._targets.get((ABSENT if state is None else state, trigger))
+    def rows_for(self, state: str | None, trigger: str) -> tuple[Transition, ...]:
+        """The rows for `trigger` in `state` (None or `[*]`: absent); empty: undeclared."""
+        return self._rows_of.get((ABSENT if state is None else state, trigger), _NO_ROWS)
+
+    def targets(self, state: str | None, trigger: str) -> tuple[StrEnum, ...]:
+        """Where `trigger` may lead from `state`, each once; empty: undeclared."""
+        return tuple(dict.fromkeys(row.target for row in self.rows_for(state, trigger)))
+
+    def deadline(self, state: str) -> Deadline | None:
+        """How long an entity may stay in `state`; None: the table does not say."""
+        return self._deadline_of.get(state)
 
     def state(self, name: str) -> StrEnum | None:
         """The state of that name; None for `[*]`, which is no state."""
@@ -145,12 +182,14 @@ class Table:
         """The drawing's edges, `[*]` at both ends, in its order."""
         ends = [s for s in self.states if s in self.may_end - self.extension_ends]
         drawn = [row.edge for row in self.rows if not row.extension]
-        return drawn + [(end.value, ABSENT) for end in ends]
+        return list(dict.fromkeys(drawn + [(end.value, ABSENT) for end in ends]))
 
     def extension_edges(self) -> list[tuple[str, str]]:
         """The edges that the drawing does not have."""
-        ends = [s for s in self.states if s in self.extension_ends]
-        return [row.edge for row in self.rows if row.extension] + [(s.value, ABSENT) for s in ends]
+        ends = [(s.value, ABSENT) for s in self.states if s in self.extension_ends]
+        found = [row.edge for row in self.rows if row.extension] + ends
+        drawn = set(self.drawn_edges())
+        return [edge for edge in dict.fromkeys(found) if edge not in drawn]
 
     def edges(self) -> list[tuple[str, str]]:
         """All edges: the drawing's, then the extensions."""
@@ -179,13 +218,18 @@ def _strange_words(table: Table) -> Iterable[str]:
     for trigger in fired:
         if not isinstance(trigger, table.triggers):
             yield f"{trigger!r} is none of its triggers"
+    for condition in {one for row in table.rows for one in row.guard.when | row.guard.unless}:
+        if not isinstance(condition, table.conditions):
+            yield f"{condition!r} is none of its conditions"
 
 
 def _ambiguities(table: Table) -> Iterable[str]:
-    pairs = Counter((row.old, row.trigger.value) for row in table.rows)
-    for (state, trigger), count in pairs.items():
-        if count > 1:
-            yield f"{count} rows for {trigger!r} in state {state!r}"
+    pairs: defaultdict[tuple[str, str], list[Guard]] = defaultdict(list)
+    for row in table.rows:
+        pairs[row.old, row.trigger.value].append(row.guard)
+    for (state, trigger), guards in pairs.items():
+        if any(not one.excludes(other) for one, other in combinations(guards, 2)):
+            yield f"{len(guards)} rows for {trigger!r} in state {state!r}"
 
 
 def _bad_deadlines(table: Table) -> Iterable[str]:

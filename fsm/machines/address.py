@@ -42,6 +42,7 @@ _ROWS: Final = (
 ADDRESS: Final = Table(
     name="address",
     owner="address allocation of the message node",
+    key="<address>",
     states=State,
     triggers=Trigger,
     rows=_ROWS,
@@ -52,5 +53,6 @@ ADDRESS: Final = Table(
         State.RELEASED: "The address is never handed out again.",
     },
     drawn_in="protocol page 03, section 3.3",
+    claims=("I-A1", "I-A2", "I-A3", "I-A6", "I-A7"),
 )
 """An allocated address."""

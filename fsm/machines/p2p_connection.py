@@ -71,6 +71,7 @@ _ROWS: Final = (
 P2P_CONNECTION: Final = Table(
     name="p2p_connection",
     owner="P2P requester stub; P2P handler stub, one per requester",
+    key="<own R>|<remote R>|requester or handler|<link>",
     states=State,
     triggers=Trigger,
     rows=_ROWS,
@@ -88,5 +89,6 @@ P2P_CONNECTION: Final = Table(
         State.DISCONNECTED: "The link is lost or closed; it may come back in place.",
     },
     drawn_in="p2p-connection-state-machine.png",
+    claims=("I-P1", "I-P2", "I-P3", "I-P4", "I-P5", "I-P6", "I-P14", "I-P20"),
 )
 """The P2P connection."""

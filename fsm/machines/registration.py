@@ -57,6 +57,7 @@ _ROWS: Final = (
 REGISTRATION: Final = Table(
     name="registration",
     owner="domain registry of the message node",
+    key="<URL>, then |<n> for the n-th story",
     states=State,
     triggers=Trigger,
     rows=_ROWS,
@@ -75,5 +76,6 @@ REGISTRATION: Final = Table(
         State.DEAD: "What it names is gone for good.",
     },
     drawn_in="protocol page 03, section 3.3",
+    claims=("I-G1", "I-G3", "I-G4", "I-G5"),
 )
 """A record of the domain registry."""

@@ -57,6 +57,7 @@ _ROWS: Final = (
 SESSION: Final = Table(
     name="session",
     owner="session manager of the message node",
+    key="<MN>|<R>, then |<n> for the n-th story",
     states=State,
     triggers=Trigger,
     rows=_ROWS,
@@ -72,5 +73,6 @@ SESSION: Final = Table(
         State.EXPIRED: "The runtime did not come back; all it held here is released.",
     },
     drawn_in="protocol page 03, section 3.3",
+    claims=("I-M1", "I-M2", "I-M3", "I-M4", "I-M12"),
 )
 """The session of a runtime at a message node."""

@@ -65,6 +65,7 @@ _ROWS: Final = (
 STUB_CONNECTION: Final = Table(
     name="stub_connection",
     owner="node stub of the runtime",
+    key="<stub>",
     states=State,
     triggers=Trigger,
     rows=_ROWS,
@@ -82,5 +83,6 @@ STUB_CONNECTION: Final = Table(
         State.DISCONNECTED: "The link is lost or closed; messages wait for the re-open.",
     },
     drawn_in="protostub state machine (Connection region)",
+    claims=("I-S1", "I-S2", "I-S4", "I-S8", "I-S10"),
 )
 """The connection of a message node's protostub."""

@@ -49,6 +49,7 @@ _ROWS: Final = (
 STUB_DEPLOYMENT: Final = Table(
     name="stub_deployment",
     owner="stub loader of the runtime",
+    key="<stub>",
     states=State,
     triggers=Trigger,
     rows=_ROWS,
@@ -64,5 +65,6 @@ STUB_DEPLOYMENT: Final = Table(
         State.DEPLOYMENT_FAILED: "There is no stub; those who waited for it are told.",
     },
     drawn_in="protostub state machine (Deployment region)",
+    claims=("I-S6", "I-S7", "I-R6"),
 )
 """The deployment of a protostub."""

@@ -3,13 +3,17 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from transitions import MachineError
 
 from fsm.catalogue import MACHINES
-from fsm.engine import Entity, Step
+from fsm.engine import Entity, Step, machine_of
 from fsm.errors import UndeclaredTransitionError
 from fsm.machines.address import Trigger as AddressTrigger
+from fsm.machines.transaction import Trigger as TransactionTrigger
 from fsm.replay import judge
 from fsm.trace_line import Verdict
+from specs.limits import REPLY_TIMEOUT
+from specs.trace import ABSENT
 from tests.support.tables import DOOR, Door, Push
 from tests.support.traces import step, trace
 
@@ -64,21 +68,69 @@ def test_entities_of_one_machine_do_not_share_a_state():
     assert back.state is None
 
 
+def cases(table):
+    """Which conditions of a table are true."""
+    return (
+        st.sets(st.sampled_from(list(table.conditions)))
+        if list(table.conditions)
+        else st.just(set())
+    )
+
+
+def followed(table, state, trigger, given):
+    """The rows that hold, looked up in the table alone."""
+    return [row for row in table.rows_for(state, trigger) if row.guard.holds(given)]
+
+
 @given(st.sampled_from(list(MACHINES.values())), st.data())
 def test_any_walk_is_a_walk_of_the_table_and_is_judged_so(table, data):
     entity = Entity(table, "k")
     told = []
-    for trigger in data.draw(st.lists(st.sampled_from(list(table.triggers)), max_size=30)):
+    pushes = st.tuples(st.sampled_from(list(table.triggers)), cases(table))
+    for trigger, true in data.draw(st.lists(pushes, max_size=30)):
         before = entity.state
-        target = table.target(before, trigger)
-        if target is None:
+        rows = followed(table, before, trigger, true)
+        assert entity.allows(trigger, true) is bool(rows)
+        if not rows:
             with pytest.raises(UndeclaredTransitionError):
-                entity.step(trigger)
+                entity.step(trigger, given=true)
             assert entity.state is before
         else:
-            moved = entity.step(trigger)
+            moved = entity.step(trigger, given=true)
             told.append(step(f"{moved.old or '[*]'} {moved.cause} {moved.new}", "k", table.name))
-            assert entity.state is target
+            assert [entity.state] == [row.target for row in rows]
 
     rested = Verdict.CONFORMANT if entity.may_end else Verdict.VIOLATIONS
     assert judge(trace(*told)).verdict is rested
+
+
+class Model:
+    """What the library steps: a state, and the conditions as attributes."""
+
+    def __init__(self, table, state, true):
+        self.state = state
+        for condition in table.conditions:
+            setattr(self, condition.value, condition in true)
+
+
+@given(st.sampled_from(list(MACHINES.values())), st.data())
+def test_an_entity_goes_where_the_library_goes(table, data):
+    """The compiled rows against `transitions` itself."""
+    state = data.draw(st.sampled_from([None, *table.states]))
+    trigger, true = data.draw(st.sampled_from(list(table.triggers))), data.draw(cases(table))
+    model = Model(table, ABSENT if state is None else state.value, true)
+    try:
+        moved = machine_of(table).events[trigger].trigger(model)
+    except MachineError:
+        moved = False
+    rows = followed(table, state, trigger, true)
+
+    assert moved == bool(rows)
+    assert [model.state] == ([row.target for row in rows] or [state or ABSENT])
+
+
+def test_an_entity_knows_how_long_it_may_stay():
+    entity = Entity(MACHINES["transaction"], "k")
+    assert entity.patience == float("inf")
+    entity.step(TransactionTrigger.OPENED)
+    assert entity.patience == REPLY_TIMEOUT

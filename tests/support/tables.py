@@ -34,6 +34,7 @@ SHUT_WAITS = Deadline(Door.SHUT, None, None, "nobody may ever come")
 DOOR = Table(
     name="door",
     owner="house",
+    key="<house>",
     states=Door,
     triggers=Push,
     rows=ROWS,

@@ -1,0 +1,98 @@
+"""One requester's controller in a handler stub (protocol page 03, section 3.3).
+
+One entity per link of the handler: key is the link's address, PC (P2P-09, P2P-10, P2P-19, I-P5,
+I-P8, I-P20). It says what the handler does, while `p2p_connection` says how far the link is:
+it observes the requester's offer, answers by an object of its own, has the link open,
+and is closed for good. A link that is lost and comes back stays open.
+"""
+
+from enum import StrEnum, unique
+from typing import Final
+
+from fsm.guard import Guard, when
+from fsm.table import Deadline, Origin, Table, Transition
+
+__all__ = ["HANDLER_CONTROLLER", "Condition", "State", "Trigger"]
+
+
+@unique
+class State(StrEnum):
+    """What the handler does for this requester."""
+
+    OBSERVING = "observing"
+    ANSWERING = "answering"
+    OPEN = "open"
+    CLOSED = "closed"
+
+
+@unique
+class Trigger(StrEnum):
+    """What moves a controller."""
+
+    INVITED = "invited"
+    ROW_TOLD = "row-told"
+    ANSWER = "answer"
+    LINK_OPEN = "link-open"
+    OVER = "over"
+
+
+@unique
+class Condition(StrEnum):
+    """What the registry's row says of the remote runtime."""
+
+    OWN_REQUEST = "own request"
+    """An own requester is at work there."""
+    OWN_SMALLER = "own runtime smaller"
+    """Our runtime's address is the smaller one, in byte order."""
+
+
+_INVITED: Final = "3.3 handler controller: invited, observes the offer"
+_ACCEPTS: Final = "page 05 P2P-27: no request of ours wins over the invitation"
+_GLARE: Final = "page 05 P2P-27: our own request wins, 409"
+_ANSWER: Final = "3.3 handler controller: the offer is seen, the answer object made"
+_OPEN: Final = "3.3 handler controller: the link is open"
+_CLOSED: Final = "3.3 handler controller: closed"
+_FAILED: Final = "3.3 handler controller: closed before it was open: refused, T_p2p, given up"
+_WINS: Final = when(Condition.OWN_REQUEST, Condition.OWN_SMALLER)
+_NO_REQUEST: Final = Guard(unless=frozenset({Condition.OWN_REQUEST}))
+_LOSES: Final = when(Condition.OWN_REQUEST).but_not(Condition.OWN_SMALLER)
+
+# ruff: noqa: E501 - a row of the table is one line
+# fmt: off
+_ROWS: Final = (
+    Transition(None,            Trigger.INVITED,   State.OBSERVING, _INVITED),
+    Transition(State.OBSERVING, Trigger.ROW_TOLD,  State.OBSERVING, _ACCEPTS, origin=Origin.EXTENSION, guard=_NO_REQUEST),
+    Transition(State.OBSERVING, Trigger.ROW_TOLD,  State.OBSERVING, _ACCEPTS, origin=Origin.EXTENSION, guard=_LOSES),
+    Transition(State.OBSERVING, Trigger.ROW_TOLD,  State.CLOSED,    _GLARE,   origin=Origin.EXTENSION, guard=_WINS),
+    Transition(State.OBSERVING, Trigger.ANSWER,    State.ANSWERING, _ANSWER),
+    Transition(State.OBSERVING, Trigger.OVER,      State.CLOSED,    _FAILED,  origin=Origin.EXTENSION),
+    Transition(State.ANSWERING, Trigger.LINK_OPEN, State.OPEN,      _OPEN),
+    Transition(State.ANSWERING, Trigger.OVER,      State.CLOSED,    _FAILED,  origin=Origin.EXTENSION),
+    Transition(State.OPEN,      Trigger.OVER,      State.CLOSED,    _CLOSED),
+)
+# fmt: on
+
+HANDLER_CONTROLLER: Final = Table(
+    name="handler_controller",
+    owner="P2P handler stub, one per requester",
+    key="<link>",
+    states=State,
+    triggers=Trigger,
+    conditions=Condition,
+    rows=_ROWS,
+    may_end=frozenset({State.CLOSED}),
+    deadlines=(
+        Deadline(State.OBSERVING, "P2P_TIMEOUT", Trigger.OVER, "the offer must be seen"),
+        Deadline(State.ANSWERING, "P2P_TIMEOUT", Trigger.OVER, "the link must open"),
+        Deadline(State.OPEN, None, None, "its link's own machine tells when it is over"),
+    ),
+    meanings={
+        State.OBSERVING: "The requester's offer is being observed.",
+        State.ANSWERING: "The answer is made and candidates are tried.",
+        State.OPEN: "The link was open at least once and may come back if lost.",
+        State.CLOSED: "The handler has done with this requester.",
+    },
+    drawn_in="protocol page 03, section 3.3",
+    claims=("I-P5", "I-P8", "I-P17", "I-P20"),
+)
+"""One requester's controller in a handler stub."""

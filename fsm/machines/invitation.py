@@ -1,0 +1,71 @@
+"""The invitation of an observer (protocol page 03, section 3.3).
+
+One entity per object and invited observer (SYN-04, SYN-05, M-33, M-34, I-D11): the sync manager of
+the reporter keeps it from sending the invitation to the observer's final answer. Silence
+is not a refusal here: the reporter is told that nobody answered.
+"""
+
+from enum import StrEnum, unique
+from typing import Final
+
+from fsm.table import Deadline, Table, Transition
+
+__all__ = ["INVITATION", "State", "Trigger"]
+
+
+@unique
+class State(StrEnum):
+    """What the observer said."""
+
+    SENT = "sent"
+    ACCEPTED = "accepted"
+    REFUSED = "refused"
+    TIMED_OUT = "timed-out"
+
+
+@unique
+class Trigger(StrEnum):
+    """What moves an invitation."""
+
+    SEND = "send"
+    PROVISIONAL = "provisional"
+    ACCEPT = "accept"
+    REFUSE = "refuse"
+    SILENCE = "silence"
+
+
+_SEND: Final = "3.3 invitation: sent"
+_TRYING: Final = "3.3 invitation: (1xx)*"
+_ACCEPT: Final = "3.3 invitation: accepted"
+_REFUSE: Final = "3.3 invitation: refused"
+_SILENCE: Final = "3.3 invitation: timed-out"
+
+# fmt: off
+_ROWS: Final = (
+    Transition(None,       Trigger.SEND,        State.SENT,      _SEND),
+    Transition(State.SENT, Trigger.PROVISIONAL, State.SENT,      _TRYING),
+    Transition(State.SENT, Trigger.ACCEPT,      State.ACCEPTED,  _ACCEPT),
+    Transition(State.SENT, Trigger.REFUSE,      State.REFUSED,   _REFUSE),
+    Transition(State.SENT, Trigger.SILENCE,     State.TIMED_OUT, _SILENCE),
+)
+# fmt: on
+
+INVITATION: Final = Table(
+    name="invitation",
+    owner="sync manager of the reporter's runtime",
+    key="<object>|<observer>",
+    states=State,
+    triggers=Trigger,
+    rows=_ROWS,
+    may_end=frozenset({State.ACCEPTED, State.REFUSED, State.TIMED_OUT}),
+    deadlines=(Deadline(State.SENT, "REPLY_TIMEOUT", Trigger.SILENCE, "the observer must answer"),),
+    meanings={
+        State.SENT: "The observer was invited and has not decided yet.",
+        State.ACCEPTED: "The observer accepted; it subscribes by itself.",
+        State.REFUSED: "The observer does not want to, or may not.",
+        State.TIMED_OUT: "Nobody answered.",
+    },
+    drawn_in="protocol page 03, section 3.3",
+    claims=("I-D9", "I-D11", "I-T3"),
+)
+"""The invitation of an observer."""

@@ -1,0 +1,103 @@
+"""An observer's copy of a data object (protocol page 03, section 3.3).
+
+One entity per object and observer (SYN-11..SYN-17, M-36..M-41, M-47, I-D3..I-D5, I-D8). Nothing is
+applied before the snapshot; a change that comes earlier is kept for it. Then strictly
+version by version: the next one is applied, one that the copy has already changes
+nothing, and one that is too new shows that a change was lost: the copy is stale until
+the whole object was read again.
+"""
+
+from enum import StrEnum, unique
+from typing import Final
+
+from fsm.guard import unless, when
+from fsm.table import Deadline, Origin, Table, Transition
+
+__all__ = ["OBSERVER_COPY", "Condition", "State", "Trigger"]
+
+
+@unique
+class State(StrEnum):
+    """Whether the copy is what the reporter has."""
+
+    SYNCING = "syncing"
+    LIVE = "live"
+    STALE = "stale"
+    DELETED = "deleted"
+
+
+@unique
+class Trigger(StrEnum):
+    """What moves a copy."""
+
+    OBSERVE = "observe"
+    SNAPSHOT = "snapshot"
+    CHANGED = "changed"
+    READ_FAILED = "read-failed"
+    GIVEN_UP = "given-up"
+    DELETED = "deleted"
+
+
+@unique
+class Condition(StrEnum):
+    """What a change's version is to the copy's."""
+
+    GAP = "gap"
+    """A version between the two is missing."""
+
+
+_OBSERVE: Final = "3.3 observer copy: subscribe"
+_SNAPSHOT: Final = "3.3 observer copy: snapshot"
+_EARLY: Final = "page 05 SYN-12: a change before the snapshot is kept"
+_APPLY: Final = "page 05 SYN-16: the next version is applied, an older one is not"
+_GAP: Final = "3.3 observer copy: live to stale, a version is missing"
+_READ: Final = "3.3 observer copy: stale to live, the object was read"
+_AGAIN: Final = "page 05 SYN-17: read again until it succeeds"
+_DELETED: Final = "3.3 observer copy: deleted by its reporter"
+_REFUSED: Final = "page 04 M-36: the subscription was refused, or the observer leaves"
+
+# ruff: noqa: E501 - a row of the table is one line
+# fmt: off
+_ROWS: Final = (
+    Transition(None,          Trigger.OBSERVE,     State.SYNCING, _OBSERVE),
+    Transition(State.SYNCING, Trigger.SNAPSHOT,    State.LIVE,    _SNAPSHOT),
+    Transition(State.SYNCING, Trigger.CHANGED,     State.SYNCING, _EARLY, origin=Origin.EXTENSION),
+    Transition(State.SYNCING, Trigger.GIVEN_UP,    State.DELETED, _REFUSED),
+    Transition(State.SYNCING, Trigger.DELETED,     State.DELETED, _DELETED),
+    Transition(State.LIVE,    Trigger.CHANGED,     State.LIVE,    _APPLY, origin=Origin.EXTENSION, guard=unless(Condition.GAP)),
+    Transition(State.LIVE,    Trigger.CHANGED,     State.STALE,   _GAP,   guard=when(Condition.GAP)),
+    Transition(State.LIVE,    Trigger.SNAPSHOT,    State.LIVE,    _READ,  origin=Origin.EXTENSION),
+    Transition(State.LIVE,    Trigger.GIVEN_UP,    State.DELETED, _REFUSED),
+    Transition(State.LIVE,    Trigger.DELETED,     State.DELETED, _DELETED),
+    Transition(State.STALE,   Trigger.SNAPSHOT,    State.LIVE,    _READ),
+    Transition(State.STALE,   Trigger.CHANGED,     State.STALE,   _EARLY, origin=Origin.EXTENSION),
+    Transition(State.STALE,   Trigger.READ_FAILED, State.STALE,   _AGAIN, origin=Origin.EXTENSION),
+    Transition(State.STALE,   Trigger.GIVEN_UP,    State.DELETED, _REFUSED),
+    Transition(State.STALE,   Trigger.DELETED,     State.DELETED, _DELETED),
+)
+# fmt: on
+
+OBSERVER_COPY: Final = Table(
+    name="observer_copy",
+    owner="the component that observes",
+    key="<object>|<observer>",
+    states=State,
+    triggers=Trigger,
+    conditions=Condition,
+    rows=_ROWS,
+    may_end=frozenset({State.DELETED}),
+    deadlines=(
+        Deadline(State.SYNCING, "REPLY_TIMEOUT", Trigger.GIVEN_UP, "the snapshot must come"),
+        Deadline(State.LIVE, None, None, "it follows the object for as long as there is one"),
+        Deadline(State.STALE, "REPLY_TIMEOUT", Trigger.READ_FAILED, "the read must be answered"),
+    ),
+    meanings={
+        State.SYNCING: "The subscription is under way; changes wait for the snapshot.",
+        State.LIVE: "The copy is the object as of its version.",
+        State.STALE: "A change is missing; the whole object is being read.",
+        State.DELETED: "There is nothing to copy any more.",
+    },
+    drawn_in="protocol page 03, section 3.3",
+    claims=("I-D3", "I-D4", "I-D5", "I-D7", "I-D8", "I-D12"),
+)
+"""An observer's copy of a data object."""

@@ -1,0 +1,100 @@
+"""A runtime's entry for its link to another runtime (protocol page 03, section 3.3).
+
+One entity per remote runtime (REG-04, P2P-17, P2P-25, P2P-27, P2P-28, RES-07, I-P7, I-P17..I-P20). It is
+written, without an address, before anything is awaited, so that no second set-up
+begins; it is bound to the link's address when the link is live and its listeners stand.
+A lost link keeps its entry. A new invitation of the same runtime takes the entry's
+place, unless our own request is under way and wins the glare.
+"""
+
+from enum import StrEnum, unique
+from typing import Final
+
+from fsm.guard import unless, when
+from fsm.table import Deadline, Origin, Table, Transition
+
+__all__ = ["P2P_ENTRY", "Condition", "State", "Trigger"]
+
+
+@unique
+class State(StrEnum):
+    """Whether the link has an address to route to."""
+
+    PLACEHOLDER = "placeholder"
+    BOUND = "bound"
+    REMOVED = "removed"
+
+
+@unique
+class Trigger(StrEnum):
+    """What moves an entry."""
+
+    PLANNED = "planned"
+    INVITED = "invited"
+    LIVE = "live"
+    LOST = "lost"
+    RESTORED = "restored"
+    ENDED = "ended"
+
+
+@unique
+class Condition(StrEnum):
+    """Who is asked by whom."""
+
+    OWN_REQUEST = "own request"
+    """Our requester is at work on its first link."""
+    OWN_SMALLER = "own runtime smaller"
+    """Our runtime's address is the smaller one, in byte order."""
+
+
+_PLANNED: Final = "3.3 P2P table entry: placeholder before the first await"
+_INVITED: Final = "3.3 P2P table entry: the handler's created event"
+_BOUND: Final = "3.3 P2P table entry: bound(url), listeners first"
+_KEPT: Final = "page 05 P2P-16: a lost link keeps its entry"
+_REMOVED: Final = "3.3 P2P table entry: removed, the link failed or is over"
+_WINS: Final = "page 05 P2P-27: the smaller requester runtime wins; the other invitation fails"
+_LOSES: Final = "page 05 P2P-27: the other's request wins; ours fails"
+_RIVAL: Final = "page 05 P2P-27: who asks anew has lost the link we believe in"
+_OURS_WINS: Final = when(Condition.OWN_REQUEST, Condition.OWN_SMALLER)
+_OURS_LOSES: Final = when(Condition.OWN_REQUEST).but_not(Condition.OWN_SMALLER)
+_NOT_OURS: Final = unless(Condition.OWN_REQUEST)
+
+# ruff: noqa: E501 - a row of the table is one line
+# fmt: off
+_ROWS: Final = (
+    Transition(None,              Trigger.PLANNED,  State.PLACEHOLDER, _PLANNED),
+    Transition(None,              Trigger.INVITED,  State.PLACEHOLDER, _INVITED),
+    Transition(State.PLACEHOLDER, Trigger.LIVE,     State.BOUND,       _BOUND),
+    Transition(State.PLACEHOLDER, Trigger.INVITED,  State.PLACEHOLDER, _WINS,  origin=Origin.EXTENSION, guard=_OURS_WINS),
+    Transition(State.PLACEHOLDER, Trigger.INVITED,  State.REMOVED,     _LOSES, guard=_OURS_LOSES),
+    Transition(State.PLACEHOLDER, Trigger.INVITED,  State.REMOVED,     _RIVAL, guard=_NOT_OURS),
+    Transition(State.PLACEHOLDER, Trigger.ENDED,    State.REMOVED,     _REMOVED),
+    Transition(State.BOUND,       Trigger.LOST,     State.BOUND,       _KEPT,  origin=Origin.EXTENSION),
+    Transition(State.BOUND,       Trigger.RESTORED, State.BOUND,       _KEPT,  origin=Origin.EXTENSION),
+    Transition(State.BOUND,       Trigger.INVITED,  State.REMOVED,     _RIVAL),
+    Transition(State.BOUND,       Trigger.ENDED,    State.REMOVED,     _REMOVED),
+)
+# fmt: on
+
+P2P_ENTRY: Final = Table(
+    name="p2p_entry",
+    owner="registry of the runtime",
+    key="<own R>|<remote R>",
+    states=State,
+    triggers=Trigger,
+    conditions=Condition,
+    rows=_ROWS,
+    may_end=frozenset({State.REMOVED}),
+    deadlines=(
+        Deadline(State.PLACEHOLDER, None, None, "the set-up of its link has a deadline"),
+        Deadline(State.BOUND, None, None, "its link tells when it is over"),
+    ),
+    meanings={
+        State.PLACEHOLDER: "A link to that runtime is being set up; messages go by the node.",
+        State.BOUND: "The link has an address; while it is live, messages go by it.",
+        State.REMOVED: "Nothing of that link is left; the next one is a new entry.",
+    },
+    drawn_in="protocol page 03, section 3.3",
+    claims=("I-P6", "I-P7", "I-P17", "I-P18", "I-P19", "I-P20", "I-R2", "I-R4"),
+)
+"""A runtime's entry for its link to another runtime."""

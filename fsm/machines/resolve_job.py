@@ -1,0 +1,91 @@
+"""Finding a way to an address (protocol page 03, section 3.3).
+
+One entity per thing looked for, one job at a time for each (single flight, RES-01..RES-15,
+I-R4..I-R7): key `node|<domain>` for the stub of a domain's node, `link|<entity>` for a direct
+link to where an entity lives. A job ends at once where the stub or link is there already;
+else it asks the domain registry, has a stub deployed, or joins who waits for one.
+A direct link is looked for beside the message, which goes by the node meanwhile.
+"""
+
+from enum import StrEnum, unique
+from typing import Final
+
+from fsm.table import Deadline, Table, Transition
+
+__all__ = ["RESOLVE_JOB", "State", "Trigger"]
+
+
+@unique
+class State(StrEnum):
+    """How far the search is."""
+
+    LOOKUP = "lookup"
+    QUERY = "query"
+    ATTACHED = "attached"
+    WAIT = "wait"
+    BOUND = "bound"
+    FAILED = "failed"
+
+
+@unique
+class Trigger(StrEnum):
+    """What moves a search."""
+
+    ASKED = "asked"
+    QUERIED = "queried"
+    ATTACH = "attach"
+    DEPLOY = "deploy"
+    FOUND = "found"
+    NONE = "none"
+
+
+_ASKED: Final = "3.3 resolve job: a message has no listener here"
+_QUERY: Final = "3.3 resolve job: {query} the domain registry is asked for the record"
+_ATTACH: Final = "3.3 resolve job: attach to what others wait for"
+_DEPLOY: Final = "3.3 resolve job: deploy, then wait"
+_BOUND: Final = "3.3 resolve job: bound(S)"
+_FAILED: Final = "3.3 resolve job: failed"
+
+# fmt: off
+_ROWS: Final = (
+    Transition(None,           Trigger.ASKED,   State.LOOKUP,   _ASKED),
+    Transition(State.LOOKUP,   Trigger.QUERIED, State.QUERY,    _QUERY),
+    Transition(State.LOOKUP,   Trigger.ATTACH,  State.ATTACHED, _ATTACH),
+    Transition(State.LOOKUP,   Trigger.DEPLOY,  State.WAIT,     _DEPLOY),
+    Transition(State.LOOKUP,   Trigger.NONE,    State.FAILED,   _FAILED),
+    Transition(State.QUERY,    Trigger.ATTACH,  State.ATTACHED, _ATTACH),
+    Transition(State.QUERY,    Trigger.DEPLOY,  State.WAIT,     _DEPLOY),
+    Transition(State.QUERY,    Trigger.NONE,    State.FAILED,   _FAILED),
+    Transition(State.ATTACHED, Trigger.FOUND,   State.BOUND,    _BOUND),
+    Transition(State.ATTACHED, Trigger.NONE,    State.FAILED,   _FAILED),
+    Transition(State.WAIT,     Trigger.FOUND,   State.BOUND,    _BOUND),
+    Transition(State.WAIT,     Trigger.NONE,    State.FAILED,   _FAILED),
+)
+# fmt: on
+
+RESOLVE_JOB: Final = Table(
+    name="resolve_job",
+    owner="registry of the runtime",
+    key="node|<domain>, or link|<entity>",
+    states=State,
+    triggers=Trigger,
+    rows=_ROWS,
+    may_end=frozenset({State.BOUND, State.FAILED}),
+    deadlines=(
+        Deadline(State.LOOKUP, None, None, "left within the same step"),
+        Deadline(State.QUERY, "REPLY_TIMEOUT", Trigger.NONE, "the registry must answer"),
+        Deadline(State.ATTACHED, None, None, "who deploys has a deadline, and tells all who wait"),
+        Deadline(State.WAIT, None, None, "the deployment or the set-up of the link has a deadline"),
+    ),
+    meanings={
+        State.LOOKUP: "The tables of stubs, links and records are looked at.",
+        State.QUERY: "The domain registry is asked where the entity lives.",
+        State.ATTACHED: "The stub or link is there, or being made for somebody else.",
+        State.WAIT: "A stub is being deployed for this job.",
+        State.BOUND: "The way is known.",
+        State.FAILED: "There is no way; whoever waits is told, or goes on by the node.",
+    },
+    drawn_in="protocol page 03, section 3.3",
+    claims=("I-B6", "I-R4", "I-R5", "I-R6", "I-R7", "I-R10"),
+)
+"""The search for a way to an address."""

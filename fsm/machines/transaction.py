@@ -1,0 +1,73 @@
+"""A request and its answers, as the bus that opened it sees them (protocol page 03, 3.3).
+
+One entity per request (MSG-04..MSG-07, I-T1..I-T6): any number of provisional answers,
+then one final one, made by the receiver or, where nobody takes the request, by the bus
+itself. Silence ends it too: the bus makes the 408, and the real answer is late from then
+on and never delivered (I-T5). Each provisional answer begins the wait anew.
+"""
+
+from enum import StrEnum, unique
+from typing import Final
+
+from fsm.table import Deadline, Origin, Table, Transition
+
+__all__ = ["TRANSACTION", "State", "Trigger"]
+
+
+@unique
+class State(StrEnum):
+    """Whether an answer is awaited."""
+
+    PENDING = "pending"
+    FINAL = "final"
+    TIMED_OUT = "timed-out"
+
+
+@unique
+class Trigger(StrEnum):
+    """What moves a transaction."""
+
+    OPENED = "opened"
+    PROVISIONAL = "provisional"
+    ANSWERED = "answered"
+    REFUSED = "refused"
+    SILENCE = "silence"
+
+
+_OPENED: Final = "3.3 transaction: request admitted"
+_TRYING: Final = "3.3 transaction: (provisional)*"
+_FINAL: Final = "3.3 transaction: final answer"
+_REFUSED: Final = "page 02: no stub, no target: the bus answers 404, 503"
+_SILENCE: Final = "3.3 transaction: timed-out, T_resp over"
+
+# ruff: noqa: E501 - a row of the table is one line
+# fmt: off
+_ROWS: Final = (
+    Transition(None,          Trigger.OPENED,      State.PENDING,   _OPENED),
+    Transition(State.PENDING, Trigger.PROVISIONAL, State.PENDING,   _TRYING),
+    Transition(State.PENDING, Trigger.ANSWERED,    State.FINAL,     _FINAL),
+    Transition(State.PENDING, Trigger.REFUSED,     State.FINAL,     _REFUSED, origin=Origin.EXTENSION),
+    Transition(State.PENDING, Trigger.SILENCE,     State.TIMED_OUT, _SILENCE),
+)
+# fmt: on
+
+TRANSACTION: Final = Table(
+    name="transaction",
+    owner="Message BUS of the runtime",
+    key="<from>|<to>|<id>",
+    states=State,
+    triggers=Trigger,
+    rows=_ROWS,
+    may_end=frozenset({State.FINAL, State.TIMED_OUT}),
+    deadlines=(
+        Deadline(State.PENDING, "REPLY_TIMEOUT", Trigger.SILENCE, "the receiver must answer"),
+    ),
+    meanings={
+        State.PENDING: "The request is on its way, or being worked on.",
+        State.FINAL: "The final answer was given to the requester.",
+        State.TIMED_OUT: "Nobody answered in time; what still comes is dropped as late.",
+    },
+    drawn_in="protocol page 03, section 3.3",
+    claims=("I-T1", "I-T2", "I-T3", "I-T4", "I-T5", "I-T6", "I-B12"),
+)
+"""A request and its answers."""
