@@ -83,8 +83,8 @@ def svg(table: Table, weights: Weights | None = None) -> str:
 
     Args:
         table: What to draw.
-        weights: How often each row was followed, by (state left, trigger). None: all
-            edges alike, with the drawing's words.
+        weights: How often each row was followed. None: all edges alike, with the
+            drawing's words.
 
     Raises:
         LayoutError: There is no Graphviz.
@@ -108,8 +108,7 @@ def _hints(table: Table) -> dict[str, str]:
     for row in table.rows:
         said = f"{row.label}\n" if row.label else ""
         hints[edge_id(table, row)] = (
-            f"{row.old} \N{RIGHTWARDS ARROW} {row.target.value}: {row.trigger.value}\n"
-            f"{said}{row.cite}"
+            f"{row.old} \N{RIGHTWARDS ARROW} {row.target.value}: {row.words}\n{said}{row.cite}"
         )
     for state in table.may_end:
         hints[end_edge_id(table, state)] = f"{state.value} \N{RIGHTWARDS ARROW} {ABSENT}"

@@ -63,10 +63,15 @@ def _state(table: Table, state: str) -> str:
 def _row(table: Table, row: Transition, weights: Weights | None) -> str:
     classes = ["drawn" if not row.extension else "extension"]
     style = f' color="{EXTENSION}" fontcolor="{EXTENSION}"' if row.extension else ""
-    words = [row.trigger.value, *textwrap.wrap(row.label, _LABEL_WIDTH)]
+    guard = [f"[{line}]" for line in [str(row.guard)] if line]
+    said = [
+        row.trigger.value,
+        *(each for line in guard for each in textwrap.wrap(line, _LABEL_WIDTH)),
+    ]
+    words = [*said, *textwrap.wrap(row.label, _LABEL_WIDTH)]
     if weights is not None:
-        count = weights.get((row.old, row.trigger.value), 0)
-        words = [row.trigger.value, f"\N{MULTIPLICATION SIGN} {count:,}" if count else "never"]
+        count = weights.get((row.old, row.trigger.value, row.target.value), 0)
+        words = [*said, f"\N{MULTIPLICATION SIGN} {count:,}" if count else "never"]
         classes.append("used" if count else "never")
         style += _used(count, max(weights.values(), default=0)) if count else _never()
     if row.extension:

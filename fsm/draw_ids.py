@@ -8,13 +8,16 @@ import re
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
+from fsm.guard import ALWAYS
 from fsm.table import Table, Transition
 from specs.trace import ABSENT
 
 __all__ = ["Weights", "edge_id", "end_edge_id", "node_name", "state_id"]
 
-Weights: TypeAlias = Mapping[tuple[str, str], int]
-"""How often each row was followed, by (state left, trigger); `[*]` is absent."""
+Weights: TypeAlias = Mapping[tuple[str, str, str], int]
+"""How often each row was followed, by (state left, trigger, state entered); `[*]` is absent.
+
+Rows that differ in their guard alone share a figure: a trace does not tell them apart."""
 
 _UNSAFE: Final = re.compile(r"[^A-Za-z0-9]+")
 
@@ -30,8 +33,12 @@ def state_id(table: Table, state: str) -> str:
 
 
 def edge_id(table: Table, row: Transition) -> str:
-    """The element id of a row, as in `p2p_connection__live__closed`."""
-    return f"{state_id(table, row.old)}__{node_name(row.trigger)}"
+    """The element id of a row, as in `p2p_connection__live__closed`.
+
+    A guard stands behind the trigger, as in `observer_copy__live__changed__not_gap`.
+    """
+    guard = f"__{node_name(str(row.guard))}" if row.guard != ALWAYS else ""
+    return f"{state_id(table, row.old)}__{node_name(row.trigger)}{guard}"
 
 
 def end_edge_id(table: Table, state: str) -> str:

@@ -45,4 +45,4 @@ def _arrow(row: Transition, arrow: str = "-->") -> str:
 
 
 def _words(row: Transition) -> str:
-    return f"{row.trigger.value} (extension)" if row.extension else row.trigger.value
+    return f"{row.words} (extension)" if row.extension else row.words

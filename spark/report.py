@@ -60,7 +60,7 @@ def write_report(findings: Findings, directory: Path) -> Report:
 def _drawings(findings: Findings) -> Iterator[tuple[str, str]]:
     for machine in findings.machines:
         if table := MACHINES.get(machine.machine):
-            weights = {(row.old, row.cause): times for row, times in machine.used.items()}
+            weights = {(row.old, row.cause, row.new): times for row, times in machine.used.items()}
             yield machine.machine, svg(table, weights)
 
 

@@ -68,6 +68,24 @@ def test_svg_ids_do_not_depend_on_the_other_rows():
     assert edge_id(table, table.rows[0]) == "p2p_connection__absent__started"
 
 
+def test_ids_tell_the_rows_of_a_guarded_trigger_apart():
+    table = MACHINES["observer_copy"]
+    ids = [edge_id(table, row) for row in table.rows if row.trigger == "changed"]
+
+    assert "observer_copy__live__changed__gap" in ids
+    assert "observer_copy__live__changed__not_gap" in ids
+
+
+def test_guards_stand_at_their_edges():
+    table = MACHINES["observer_copy"]
+    drawn = by_id(svg(table))
+
+    assert texts(drawn["observer_copy__live__changed__gap"]) == ["changed", "[gap]"]
+    assert "live --> stale: changed [gap]\n" in draw(table, Format.MERMAID)
+    assert "live --> stale : changed [gap]\n" in draw(table, Format.PLANTUML)
+    assert 'cond="_event.data.gap === true" target="stale"' in draw(table, Format.SCXML)
+
+
 def test_svg_marks_extensions():
     drawn = by_id(svg(MACHINES["p2p_connection"]))
     renegotiated = drawn["p2p_connection__disconnected__renegotiated"]
@@ -93,7 +111,7 @@ def widths(drawing, *ids):
 
 
 def test_svg_edges_are_as_thick_as_they_were_used():
-    counts = {("[*]", "opened"): 12_345, ("open", "close"): 3}
+    counts = {("[*]", "opened", "open"): 12_345, ("open", "close", "closed"): 3}
     drawing = svg(MACHINES["session"], counts)
     most, few = widths(drawing, "session__absent__opened", "session__open__close")
 
@@ -105,7 +123,7 @@ def test_svg_edges_are_as_thick_as_they_were_used():
 
 
 def test_svg_edges_never_used_are_dashed():
-    drawing = svg(MACHINES["session"], {("[*]", "opened"): 1})
+    drawing = svg(MACHINES["session"], {("[*]", "opened", "open"): 1})
     never = by_id(drawing)["session__detached__expire"]
 
     assert never.find(f"{SVG}path").get("stroke-dasharray")
@@ -166,21 +184,27 @@ def test_scxml_ends_where_nothing_follows_and_marks_where_it_may():
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_mermaid_has_every_edge(table):
+def test_mermaid_has_every_row_and_end(table):
     drawing = draw(table, Format.MERMAID)
     edges = re.findall(r"^    (\S+) --> ([^\s:]+)", drawing, re.MULTILINE)
 
     assert drawing.startswith("stateDiagram-v2\n")
-    assert sorted(edges) == sorted(named(edge) for edge in table.edges())
+    assert sorted(edges) == arrows(table)
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_plantuml_has_every_edge(table):
+def test_plantuml_has_every_row_and_end(table):
     drawing = draw(table, Format.PLANTUML)
     edges = re.findall(r"^(\S+) -\S*> (\S+)", drawing, re.MULTILINE)
 
     assert (drawing.splitlines()[0][:9], drawing.splitlines()[-1]) == ("@startuml", "@enduml")
-    assert sorted(edges) == sorted(named(edge) for edge in table.edges())
+    assert sorted(edges) == arrows(table)
+
+
+def arrows(table):
+    """One arrow per row, one per state that may end."""
+    edges = [row.edge for row in table.rows] + [(end, "[*]") for end in table.may_end]
+    return sorted(named(edge) for edge in edges)
 
 
 def named(edge):
