@@ -21,6 +21,9 @@ _THINNEST: Final = 1.2
 _THICKEST: Final = 5.0
 """Widths of edges in points, for the least and the most used one."""
 
+_SIDES: Final = ("w", "n")
+"""Where the second and third loop of a state are drawn; the first is on the right."""
+
 INK: Final = "#1f2937"
 LINE: Final = "#64748b"
 BOX: Final = "#f8fafc"
@@ -63,6 +66,7 @@ def _state(table: Table, state: str) -> str:
 def _row(table: Table, row: Transition, weights: Weights | None) -> str:
     classes = ["drawn" if not row.extension else "extension"]
     style = f' color="{EXTENSION}" fontcolor="{EXTENSION}"' if row.extension else ""
+    style += _side(table, row)
     guard = [f"[{line}]" for line in [str(row.guard)] if line]
     said = [
         row.trigger.value,
@@ -79,6 +83,15 @@ def _row(table: Table, row: Transition, weights: Weights | None) -> str:
     label = r"\n".join(f" {_escape(word)} " for word in words)
     names = f'id="{edge_id(table, row)}" class="{" ".join(classes)}" label="{label}"'
     return f"  {node_name(row.old)} -> {node_name(row.target)} [{names}{style}];"
+
+
+def _side(table: Table, row: Transition) -> str:
+    """Put the loops of one state on different sides of it: Graphviz stacks them."""
+    loops = [each for each in table.rows if each.old == row.old and each.target == row.source]
+    if row not in loops[1:]:
+        return ""
+    side = _SIDES[(loops.index(row) - 1) % len(_SIDES)]
+    return f" tailport={side} headport={side}"
 
 
 def _used(count: int, most: int) -> str:

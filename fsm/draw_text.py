@@ -1,5 +1,6 @@
 """Mermaid and PlantUML from a table."""
 
+from collections import defaultdict
 from typing import Final
 
 from fsm.draw_ids import node_name
@@ -16,7 +17,11 @@ def mermaid(table: Table) -> str:
     """The table as a Mermaid state diagram."""
     lines = ["stateDiagram-v2", "    direction TB"]
     lines += [f'    state "{state.value}" as {node_name(state)}' for state in table.states]
-    lines += [f"    {_arrow(row)}: {_words(row)}" for row in table.rows]
+    said: defaultdict[tuple[str, str], list[str]] = defaultdict(list)
+    for row in table.rows:
+        # Mermaid draws the loops of one state on top of each other: they share one arrow.
+        said[_arrow(row), "" if row.old == row.target else row.words].append(_words(row))
+    lines += [f"    {arrow}: {'<br>'.join(words)}" for (arrow, _), words in said.items()]
     lines += [f"    {node_name(state)} --> {ABSENT}" for state in _ends(table)]
     return "\n".join([*lines, ""])
 
