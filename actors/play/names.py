@@ -1,0 +1,179 @@
+"""What the actors call things, by what a scenario calls them.
+
+A scenario names addresses that only the actors can choose: those a message node
+allocates, the numbers of stubs and connections, ids of messages, tokens. Each of
+its names is bound to what was observed in its place, once, and nothing observed stands
+for two names. Everything else is called the same by both: schemes, domains, runtimes
+and their parts.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import Final, final
+
+from specs.address import scheme_of
+from specs.jsonvalue import Json
+
+__all__ = ["Names"]
+
+_PART: Final = re.compile(r"[/#]?[^/#]+")
+
+_FIXED: Final = frozenset({"domain", "global", "hyperty-catalogue", "hyperty-runtime", "user"})
+"""Schemes whose names are not made up by the actors."""
+
+_FIXED_PREFIXES: Final = ("domain-", "user-")
+
+
+@final
+class Names:
+    """A correspondence between a scenario's names and the actors'; one to one."""
+
+    def __init__(self) -> None:
+        self._actual: dict[str, str] = {}
+        self._golden: dict[str, str] = {}
+        self._ids: dict[tuple[str, int], int] = {}
+        self._known_ids: dict[tuple[str, int], int] = {}
+
+    def copy(self) -> "Names":
+        """Return a second correspondence that holds the same, to try something with."""
+        other = Names()
+        other._actual = dict(self._actual)  # noqa: SLF001 - of the same class
+        other._golden = dict(self._golden)  # noqa: SLF001
+        other._ids = dict(self._ids)  # noqa: SLF001
+        other._known_ids = dict(self._known_ids)  # noqa: SLF001
+        return other
+
+    # ---- binding
+
+    def bind(self, golden: str, actual: str) -> bool:
+        """Let a name stand for something observed; tell whether it may.
+
+        It may not if one of the two stands for something else already. What is below
+        an address follows it: `O/changes` needs no binding of its own.
+        """
+        known = self._actual.get(golden)
+        if known is not None:
+            return known == actual
+        if actual in self._golden:
+            return False
+        self._actual[golden] = actual
+        self._golden[actual] = golden
+        return True
+
+    def unify(self, golden: str, actual: str) -> bool:
+        """Tell whether an address observed can be the scenario's; bind what is new in it.
+
+        Part by part: parts are equal, or both are numbers, or both are what a node
+        allocates, the first part behind the domain. A failed attempt may leave
+        bindings behind: try with a copy.
+        """
+        ours, theirs = list(_prefixes(golden)), list(_prefixes(actual))
+        if len(ours) != len(theirs):
+            return False
+        for depth, (name, seen) in enumerate(zip(ours, theirs, strict=True)):
+            known = self._actual.get(name)
+            if known is not None:
+                if known != seen:
+                    return False
+            elif not self._extend(depth, name, seen):
+                return False
+        return True
+
+    def _extend(self, depth: int, golden: str, actual: str) -> bool:
+        mine, theirs = _last_part(golden), _last_part(actual)
+        if not self._is_made_up(depth, golden, mine, theirs):
+            # What is named alike is only bound if it might have been named otherwise.
+            return mine == theirs
+        return self.bind(golden, actual)
+
+    @staticmethod
+    def _is_made_up(depth: int, golden: str, mine: str, theirs: str) -> bool:
+        if mine.isdecimal() and theirs.isdecimal():
+            return True
+        scheme = scheme_of(golden)
+        is_fixed = scheme in _FIXED or scheme.startswith(_FIXED_PREFIXES)
+        return depth == 1 and not is_fixed
+
+    def unify_id(self, sender: str, golden: int, actual: int) -> bool:
+        """Tell whether an id observed can be the scenario's; bind it if it is new.
+
+        Args:
+            sender: Who numbered the message, as the scenario calls it; for an answer
+                who asked.
+            golden: The scenario's id.
+            actual: The one observed.
+        """
+        known = self._ids.get((sender, golden))
+        if known is not None:
+            return known == actual
+        if (sender, actual) in self._known_ids:
+            return False
+        self._ids[sender, golden] = actual
+        self._known_ids[sender, actual] = golden
+        return True
+
+    # ---- translating
+
+    def actual(self, golden: str) -> str:
+        """Say what the actors call an address; as it is if nothing of it is bound."""
+        return _translated(golden, self._actual)
+
+    def golden(self, actual: str) -> str:
+        """Say what the scenario calls an address; as it is if nothing of it is bound."""
+        return _translated(actual, self._golden)
+
+    def is_bound(self, golden: str) -> bool:
+        """Say whether a name stands for something."""
+        return golden in self._actual
+
+    def actual_id(self, sender: str, golden: int) -> int | None:
+        """Say under which id a message of a sender was observed."""
+        return self._ids.get((sender, golden))
+
+    def golden_id(self, sender: str, actual: int) -> int | None:
+        """Say under which id the scenario has a message of a sender."""
+        return self._known_ids.get((sender, actual))
+
+    def in_actual(self, value: Json) -> Json:
+        """Translate every text in a value of the scenario."""
+        return _mapped(value, self._actual)
+
+    def in_golden(self, value: Json) -> Json:
+        """Translate every text in a value observed."""
+        return _mapped(value, self._golden)
+
+
+def _prefixes(address: str) -> Iterator[str]:
+    """Yield scheme and domain, then one part more each time."""
+    scheme, separator, rest = address.partition("://")
+    if not separator:
+        yield address
+        return
+    grown = f"{scheme}://"
+    for part in _PART.findall(rest):
+        grown += part
+        yield grown
+
+
+def _last_part(address: str) -> str:
+    return _PART.findall(address)[-1].lstrip("/#")
+
+
+def _translated(text: str, known: dict[str, str]) -> str:
+    """Replace the longest known prefix."""
+    for prefix in reversed(list(_prefixes(text))):
+        if prefix in known:
+            return known[prefix] + text[len(prefix) :]
+    return text
+
+
+def _mapped(value: Json, known: dict[str, str]) -> Json:
+    match value:
+        case str():
+            return _translated(value, known)
+        case list():
+            return [_mapped(one, known) for one in value]
+        case dict():
+            return {key: _mapped(one, known) for key, one in value.items()}
+        case _:
+            return value
