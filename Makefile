@@ -8,13 +8,17 @@ STAMP := $(VENV)/.installed
 PACKAGES := actors fsm spark specs transports
 ARGS ?=
 
-.PHONY: demo test lint bench
+.PHONY: demo test check lint bench
 
 demo: $(STAMP)
 	@$(BIN)/python -m actors demo $(ARGS)
 
 test: $(STAMP)
 	@$(BIN)/python -m pytest $(ARGS)
+
+# After `make test`, which writes down the steps that the machines took.
+check: $(STAMP)
+	@$(BIN)/python -m fsm check --steps .machine-steps.jsonl $(ARGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

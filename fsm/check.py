@@ -3,19 +3,26 @@
 A table that contradicts itself does not get this far (`fsm.table`): two rows for one
 state and trigger, for instance, are refused when it is built. What is left of
 nondeterminism is in the drawing: the same words on two edges out of one state.
+
+`check` looks at a table alone; `check_fired` and `check_taken` hold it against what
+uses it: the sources of the cores, and the steps that a run took.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from enum import StrEnum, unique
+from itertools import combinations
 from typing import Final, final
 
 import attrs
 
 from fsm.explore import can_end, shortest_ways
-from fsm.table import Table
+from fsm.sources import dotted
+from fsm.steps import TakenStep
+from fsm.table import Table, Transition
 
-__all__ = ["Finding", "Rule", "check"]
+__all__ = ["Finding", "Rule", "check", "check_fired", "check_taken", "check_unknown"]
 
 
 @unique
@@ -28,6 +35,11 @@ class Rule(StrEnum):
     NO_DEADLINE = "no-deadline"
     NO_CITATION = "no-citation"
     UNUSED_TRIGGER = "unused-trigger"
+    INCOMPLETE_GUARD = "incomplete-guard"
+    NEVER_FIRED = "never-fired"
+    NEVER_TOLD = "never-told"
+    NEVER_TAKEN = "never-taken"
+    NOT_DECLARED = "not-declared"
 
 
 @final
@@ -38,7 +50,7 @@ class Finding:
     Attributes:
         machine: Name of the table.
         rule: What is wrong.
-        subject: The state, row or trigger.
+        subject: The state, row, trigger or condition.
         detail: What to think of it, as half a sentence.
     """
 
@@ -54,6 +66,56 @@ def check(table: Table) -> list[Finding]:
     for rule, search in _SEARCHES.items():
         found += [Finding(table.name, rule, subject, detail) for subject, detail in search(table)]
     return found
+
+
+def check_fired(table: Table, mentioned: AbstractSet[str]) -> list[Finding]:
+    """Find the triggers that no core fires, and the conditions that none tells.
+
+    Args:
+        table: The machine.
+        mentioned: What the cores' sources mention (`fsm.sources.mentions`).
+    """
+    unfired = [one for one in table.triggers if dotted(one) not in mentioned]
+    untold = [one for one in table.conditions if dotted(one) not in mentioned]
+    return [
+        *(Finding(table.name, Rule.NEVER_FIRED, one, "no core fires it") for one in unfired),
+        *(Finding(table.name, Rule.NEVER_TOLD, one, "no core tells it") for one in untold),
+    ]
+
+
+def check_taken(table: Table, steps: Iterable[TakenStep]) -> list[Finding]:
+    """Find the rows that no step followed, and the steps that follow no row.
+
+    Args:
+        table: The machine.
+        steps: What was taken; those of other machines are passed over.
+    """
+    taken = [step for step in steps if step.machine == table.name]
+    found = [
+        Finding(table.name, Rule.NEVER_TAKEN, f"{row.old} {row.words}", "no test ever took it")
+        for row in table.rows
+        if not any(_follows(step, row) for step in taken)
+    ]
+    for step in taken:
+        if not any(_follows(step, row) for row in table.rows_for(step.old, step.cause)):
+            what = f"{step.old} {step.cause} {step.new}"
+            found.append(
+                Finding(table.name, Rule.NOT_DECLARED, what, "taken, and no row allows it")
+            )
+    return found
+
+
+def check_unknown(names: Container[str], steps: Iterable[TakenStep]) -> list[Finding]:
+    """Find the steps of machines that nobody declares."""
+    unknown = dict.fromkeys(step.machine for step in steps if step.machine not in names)
+    why = "steps of it were taken, and no machine has that name"
+    return [Finding(name, Rule.NOT_DECLARED, "machine", why) for name in unknown]
+
+
+def _follows(step: TakenStep, row: Transition) -> bool:
+    same = (step.old, step.cause, step.new) == (row.old, row.trigger.value, row.target.value)
+    # A condition is a word: what was told and the guard's members compare as such.
+    return same and row.guard.when <= step.given and row.guard.unless.isdisjoint(step.given)
 
 
 def _unreachable(table: Table) -> Iterator[tuple[str, str]]:
@@ -100,6 +162,23 @@ def _unused_triggers(table: Table) -> Iterator[tuple[str, str]]:
             yield trigger.value, "no row has it"
 
 
+def _incomplete_guards(table: Table) -> Iterator[tuple[str, str]]:
+    rows_of: defaultdict[tuple[str, str], list[Transition]] = defaultdict(list)
+    for row in table.rows:
+        rows_of[row.old, row.trigger.value].append(row)
+    for (state, trigger), rows in rows_of.items():
+        named = sorted({one for row in rows for one in row.guard.when | row.guard.unless})
+        for case in _cases(named):
+            if not any(row.guard.holds(case) for row in rows):
+                words = [one if one in case else f"not {one}" for one in named]
+                yield f"{state} {trigger}", f"no row for the case {' and '.join(words)}"
+
+
+def _cases(conditions: Sequence[StrEnum]) -> Iterator[frozenset[StrEnum]]:
+    for count in range(len(conditions) + 1):
+        yield from map(frozenset, combinations(conditions, count))
+
+
 _SEARCHES: Final = {
     Rule.UNREACHABLE: _unreachable,
     Rule.DEAD_END: _dead_ends,
@@ -107,4 +186,5 @@ _SEARCHES: Final = {
     Rule.NO_DEADLINE: _no_deadline,
     Rule.NO_CITATION: _no_citation,
     Rule.UNUSED_TRIGGER: _unused_triggers,
+    Rule.INCOMPLETE_GUARD: _incomplete_guards,
 }

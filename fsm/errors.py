@@ -5,7 +5,7 @@ from typing import final
 from specs.errors import ProtoflyError
 from specs.trace import ABSENT
 
-__all__ = ["LayoutError", "UndeclaredTransitionError"]
+__all__ = ["CensusError", "LayoutError", "UndeclaredTransitionError"]
 
 
 @final
@@ -28,6 +28,21 @@ class UndeclaredTransitionError(ProtoflyError):
         self.key = key
         self.state = state
         self.trigger = trigger
+
+
+@final
+class CensusError(ProtoflyError):
+    """A file of taken steps cannot be read: write it anew by a run of all tests.
+
+    Attributes:
+        line: Which line is wrong, from 1.
+        reason: What is wrong with it, as half a sentence.
+    """
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(f"line {line} tells of no step: {reason}")
+        self.line = line
+        self.reason = reason
 
 
 @final

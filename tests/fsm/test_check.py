@@ -3,11 +3,20 @@
 import pytest
 
 from fsm.catalogue import MACHINES
-from fsm.check import Finding, Rule, check
+from fsm.check import Finding, Rule, check, check_fired, check_taken, check_unknown
 from fsm.explore import can_end, shortest_ways
+from fsm.guard import unless, when
+from fsm.sources import dotted
+from fsm.steps import TakenStep
 from fsm.table import Deadline, Transition
 from tests.support import tables
-from tests.support.tables import DOOR, Door, Push, door
+from tests.support.tables import DOOR, Door, Key, Push, door
+
+SHUT_WITH_KEY = Transition(Door.OPEN, Push.SHUT, Door.SHUT, "plan", guard=when(Key.KEY))
+SHUT_WITHOUT = Transition(Door.OPEN, Push.SHUT, Door.SHUT, "plan", guard=unless(Key.KEY))
+LOCKED = door(
+    conditions=Key, rows=(*tables.ROWS[:1], SHUT_WITH_KEY, SHUT_WITHOUT, *tables.ROWS[2:])
+)
 
 SEEDED = {
     "unreachable": (
@@ -50,6 +59,10 @@ SEEDED = {
         {"rows": (tables.BUILD, tables.SHUT, tables.TEAR_DOWN)},
         Finding("door", Rule.UNUSED_TRIGGER, "open", "no row has it"),
     ),
+    "incomplete-guard": (
+        {"conditions": Key, "rows": (tables.BUILD, SHUT_WITH_KEY, tables.OPEN, tables.TEAR_DOWN)},
+        Finding("door", Rule.INCOMPLETE_GUARD, "open shut", "no row for the case not key"),
+    ),
 }
 
 
@@ -85,3 +98,61 @@ def test_the_shortest_way_is_found():
 
 def test_states_with_a_way_out_are_found_backwards():
     assert can_end(DOOR) == frozenset(Door)
+
+
+def test_guards_that_cover_every_case_are_complete():
+    assert check(LOCKED) == []
+
+
+def test_what_the_sources_mention_is_fired_and_told():
+    everything = {dotted(one) for one in (*Push, *Key)}
+
+    assert check_fired(LOCKED, everything) == []
+    assert check_fired(LOCKED, everything - {dotted(Push.SHUT), dotted(Key.KEY)}) == [
+        Finding("door", Rule.NEVER_FIRED, "shut", "no core fires it"),
+        Finding("door", Rule.NEVER_TOLD, "key", "no core tells it"),
+    ]
+
+
+def taken(*paths, given=()):
+    """Steps of the door, each written `old cause new`."""
+    for path in paths:
+        yield TakenStep("door", *path.split(), frozenset(given))
+
+
+BUILT_AND_GONE = [*taken("[*] build open", "shut open open", "shut tear-down gone")]
+
+
+def test_rows_that_were_all_taken_are_content():
+    assert check_taken(DOOR, [*BUILT_AND_GONE, *taken("open shut shut")]) == []
+
+
+def test_a_row_that_no_step_followed_is_found():
+    assert check_taken(DOOR, BUILT_AND_GONE) == [
+        Finding("door", Rule.NEVER_TAKEN, "open shut", "no test ever took it")
+    ]
+
+
+def test_of_guarded_rows_each_must_have_been_taken():
+    steps = [*BUILT_AND_GONE, *taken("open shut shut", given=["key"])]
+
+    assert [finding.subject for finding in check_taken(LOCKED, steps)] == ["open shut [not key]"]
+
+
+def test_a_step_that_follows_no_row_is_found():
+    steps = [*BUILT_AND_GONE, *taken("open shut shut", "open shut gone")]
+
+    assert check_taken(DOOR, steps) == [
+        Finding("door", Rule.NOT_DECLARED, "open shut gone", "taken, and no row allows it")
+    ]
+
+
+def test_steps_of_an_unknown_machine_are_found_once():
+    assert check_unknown({"window"}, BUILT_AND_GONE) == [
+        Finding(
+            "door",
+            Rule.NOT_DECLARED,
+            "machine",
+            "steps of it were taken, and no machine has that name",
+        )
+    ]

@@ -7,13 +7,22 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from fsm import commands
+from fsm import commands_check, commands_shared
 from fsm.catalogue import MACHINES
 from fsm.commands import cli
 from fsm.draw import Format, draw
-from tests.support.tables import DOOR, Door, door
+from fsm.steps import TakenStep, write_census
+from tests.support.tables import Door, door
 
 GONE_WRONG = door(may_end=frozenset({Door.SHUT}))
+
+
+@pytest.fixture
+def a_door(monkeypatch):
+    """Instead of the declared machines: a door that is wrong, whose users are not here."""
+    monkeypatch.setattr(commands_shared, "MACHINES", {"door": GONE_WRONG})
+    monkeypatch.setattr(commands_check, "MACHINES", {"door": GONE_WRONG})
+    monkeypatch.setattr(commands_check, "_USERS", ("fsm.cores", "no_such_package"))
 
 
 def run(*args):
@@ -114,26 +123,83 @@ def test_check_of_some_machines_checks_only_them():
     assert run("check", "address", "session").stdout == "2 machines checked, 0 findings\n"
 
 
-def test_check_with_findings_fails(monkeypatch):
-    monkeypatch.setattr(commands, "MACHINES", {"door": GONE_WRONG, "clean": DOOR})
+def test_check_with_findings_fails(a_door):
     done = run("check")
 
     assert done.exit_code == 1
     assert done.stdout.splitlines() == [
         "door: dead-end: gone: it may not end and no way leads to a state that may",
         "door: no-deadline: gone: neither a deadline nor a reason to wait without end",
-        "2 machines checked, 2 findings",
+        "1 machines checked, 2 findings",
     ]
 
 
-def test_check_for_scripts_ends_with_the_sum(monkeypatch):
-    monkeypatch.setattr(commands, "MACHINES", {"door": GONE_WRONG})
+def test_check_for_scripts_ends_with_the_sum(a_door):
     done = run("check", "--json")
     told = objects(done)
 
     assert done.exit_code == 1
     assert told[0]["rule"] == "dead-end"
     assert told[-1] == {"schema": "protofly.check/1", "machines": 1, "findings": 2}
+
+
+def test_check_says_what_it_could_not_check(a_door):
+    assert run("check").stderr == (
+        "the sources of no_such_package are not installed here: "
+        "whether every trigger is fired was not checked\n"
+    )
+
+
+def test_check_reads_who_fires_triggers_from_the_sources(monkeypatch):
+    monkeypatch.setattr(commands_check, "_USERS", ("fsm.machines",))
+
+    assert "session: never-fired: expire: no core fires it\n" in run("check", "session").stdout
+
+
+def census(*paths):
+    """A census of the door's steps, each written `old cause new`."""
+    return write_census({TakenStep("door", *path.split()): 1 for path in paths})
+
+
+def test_check_holds_the_rows_against_the_steps_taken(a_door, tmp_path):
+    file = tmp_path / "steps.jsonl"
+    file.write_text(
+        census("[*] build open", "open shut shut", "shut tear-down gone", "gone x shut")
+    )
+    lines = run("check", "--steps", str(file)).stdout.splitlines()
+
+    assert lines[2:-1] == [
+        "door: never-taken: shut open: no test ever took it",
+        "door: not-declared: gone x shut: taken, and no row allows it",
+    ]
+
+
+def test_check_finds_steps_of_a_machine_that_nobody_declares(tmp_path):
+    file = tmp_path / "steps.jsonl"
+    file.write_text(census("[*] build open"))
+
+    assert "door: not-declared: machine: " in run("check", "--steps", str(file)).stdout
+
+
+UNREADABLE = {
+    "missing": (None, "No such file or directory"),
+    "no JSON": (b"chicken", "line 1 tells of no step: it is no JSON"),
+    "no text": (b"\xff", "codec can't decode"),
+}
+
+
+@pytest.mark.parametrize("case", list(UNREADABLE))
+def test_a_census_that_cannot_be_read_is_one_sentence(case, tmp_path):
+    content, reason = UNREADABLE[case]
+    file = tmp_path / "steps.jsonl"
+    if content is not None:
+        file.write_bytes(content)
+    done = run("check", "--steps", str(file))
+
+    assert (done.exit_code, done.stdout) == (3, "")
+    assert reason in done.stderr
+    assert done.stderr.endswith("`make test` writes it\n")
+    assert done.stderr.count("\n") == 1
 
 
 def test_the_package_runs():

@@ -22,6 +22,11 @@ class Push(StrEnum):
     TEAR_DOWN = "tear-down"
 
 
+@unique
+class Key(StrEnum):
+    KEY = "key"
+
+
 BUILD = Transition(None, Push.BUILD, Door.OPEN, "plan, page 1")
 SHUT = Transition(Door.OPEN, Push.SHUT, Door.SHUT, "plan, page 2", "slam")
 OPEN = Transition(Door.SHUT, Push.OPEN, Door.OPEN, "plan, page 2")

@@ -1,0 +1,48 @@
+"""What the commands of `python -m fsm` share: machines by name, and JSON lines."""
+
+import json
+from typing import Final, final
+
+import click
+
+from fsm.catalogue import MACHINES
+from fsm.table import Table
+from specs.jsonvalue import JsonObject
+
+__all__ = ["json_option", "machine_named", "machines_named", "print_json"]
+
+_USAGE: Final = 2
+"""Exit status of a wrong command line."""
+
+
+@final
+class _UsageError(click.ClickException):
+    """One sentence, and no usage text around it."""
+
+    exit_code = _USAGE
+
+
+json_option: Final = click.option(
+    "--json", "wants_json", is_flag=True, help="One JSON object per line."
+)
+"""The option of every command that a script may want to read."""
+
+
+def machine_named(_ctx: click.Context, _param: click.Parameter, name: str) -> Table:
+    """Return the machine of that name: the callback of an argument."""
+    if name not in MACHINES:
+        raise _UsageError(f"no machine is named {name!r}: it is one of {', '.join(MACHINES)}")
+    return MACHINES[name]
+
+
+def machines_named(
+    ctx: click.Context, param: click.Parameter, names: tuple[str, ...]
+) -> tuple[Table, ...]:
+    """Return the machines of those names, all if there is none: the callback of an argument."""
+    return tuple(machine_named(ctx, param, name) for name in names) or tuple(MACHINES.values())
+
+
+def print_json(*values: JsonObject) -> None:
+    """Print one JSON object per line."""
+    for value in values:
+        click.echo(json.dumps(value, ensure_ascii=False))
