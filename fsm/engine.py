@@ -7,7 +7,6 @@ library documents takes 7 us, which is more than routing a message takes; so wha
 built is compiled into a dictionary once. A test holds both ways together.
 """
 
-import math
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from enum import StrEnum
@@ -80,17 +79,19 @@ def machine_of(table: Table) -> Machine:
 class _Move:
     """A row as it is followed: where to, and what must be true."""
 
+    cause: str
     target: str
+    is_guarded: bool
     when: frozenset[str]
     unless: frozenset[str]
 
 
-def _move(row: Transition) -> _Move:
+def _move(trigger: str, row: Transition) -> _Move:
     wanted, unwanted = (
         frozenset(str(each.func) for each in row.conditions if each.target is holds)
         for holds in (True, False)
     )
-    return _Move(str(row.dest), wanted, unwanted)
+    return _Move(trigger, str(row.dest), bool(wanted or unwanted), wanted, unwanted)
 
 
 _Moves: TypeAlias = Mapping[tuple[str, str], tuple[_Move, ...]]
@@ -101,7 +102,7 @@ def _compile(table: Table) -> _Moves:
     moves: dict[tuple[str, str], tuple[_Move, ...]] = {}
     for trigger, event in machine_of(table).events.items():
         for source, rows in event.transitions.items():
-            moves[source, trigger] = tuple(map(_move, rows))
+            moves[source, trigger] = tuple(_move(trigger, row) for row in rows)
     return moves
 
 
@@ -122,6 +123,13 @@ class Entity:
         self._moves = _compile(table)
         self._state = ABSENT
 
+    @classmethod
+    def kept(cls, table: Table, key: str, state: StrEnum) -> "Entity":
+        """Return an entity in the state its host kept of it, where an object each is too much."""
+        entity = cls(table, key)
+        entity._state = state.value
+        return entity
+
     @property
     def state(self) -> StrEnum | None:
         """The state it is in, a member of the table's states; None: absent."""
@@ -136,13 +144,11 @@ class Entity:
     @property
     def patience(self) -> float:
         """Seconds it may stay in its state; infinity: without end."""
-        deadline = self.table.deadline(self._state)
-        seconds = None if deadline is None else deadline.seconds
-        return math.inf if seconds is None else seconds
+        return self.table.patience(self._state)
 
     def allows(self, trigger: StrEnum, given: AbstractSet[StrEnum] = NOTHING) -> bool:
         """Whether a row allows `trigger` now."""
-        return self._target(trigger, given) is not None
+        return self._row(trigger, given) is not None
 
     def step(self, trigger: StrEnum, why: str = "", given: AbstractSet[StrEnum] = NOTHING) -> Step:
         """Follow the row for `trigger`.
@@ -155,21 +161,29 @@ class Entity:
         Raises:
             UndeclaredTransitionError: There is none; the state did not move.
         """
-        target = self._target(trigger, given)
-        if target is None:
-            raise UndeclaredTransitionError(self.table.name, self.key, self.state, trigger.value)
-        old, self._state = self._state, target
-        return Step(
-            self.table.name,
-            self.key,
-            None if old == ABSENT else old,
-            target,
-            trigger.value,
-            why,
-        )
+        old = self._state
+        move = self._move(trigger, given)
+        left = None if old == ABSENT else old
+        return Step(self.table.name, self.key, left, move.target, move.cause, why)
 
-    def _target(self, trigger: StrEnum, given: AbstractSet[StrEnum]) -> str | None:
-        for move in self._moves.get((self._state, trigger.value), ()):
-            if move.when <= given and move.unless.isdisjoint(given):
-                return move.target
+    def follow(self, trigger: StrEnum, given: AbstractSet[StrEnum] = NOTHING) -> None:
+        """Follow the row for `trigger` where nobody is to be told: `step` without a `Step`.
+
+        Raises:
+            UndeclaredTransitionError: There is none; the state did not move.
+        """
+        self._move(trigger, given)
+
+    def _move(self, trigger: StrEnum, given: AbstractSet[StrEnum]) -> _Move:
+        move = self._row(trigger, given)
+        if move is None:
+            raise UndeclaredTransitionError(self.table.name, self.key, self.state, trigger.value)
+        self._state = move.target
+        return move
+
+    def _row(self, trigger: StrEnum, given: AbstractSet[StrEnum]) -> _Move | None:
+        # Once or twice per message of the whole process: a trigger is its own text.
+        for move in self._moves.get((self._state, trigger), ()):
+            if not move.is_guarded or (move.when <= given and move.unless.isdisjoint(given)):
+                return move
         return None

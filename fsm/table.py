@@ -16,6 +16,7 @@ Everything about a machine is a row. What runs (`fsm.engine`), what judges
 6. A table that contradicts itself cannot be built: `SpecError`.
 """
 
+import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from enum import Enum, StrEnum, unique
@@ -173,6 +174,12 @@ class Table:
     def deadline(self, state: str) -> Deadline | None:
         """How long an entity may stay in `state`; None: the table does not say."""
         return self._deadline_of.get(state)
+
+    def patience(self, state: str) -> float:
+        """Seconds an entity may stay in `state`; infinity: without end."""
+        deadline = self.deadline(state)
+        seconds = None if deadline is None else deadline.seconds
+        return math.inf if seconds is None else seconds
 
     def state(self, name: str) -> StrEnum | None:
         """The state of that name; None for `[*]`, which is no state."""
