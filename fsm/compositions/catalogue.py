@@ -1,0 +1,14 @@
+"""Every composition that is checked, by name."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from fsm.product.composition import Plan
+
+__all__ = ["COMPOSITIONS"]
+
+_ALL: Final[tuple[Plan, ...]] = ()
+
+COMPOSITIONS: Final[Mapping[str, Plan]] = MappingProxyType({plan.name: plan for plan in _ALL})
+"""What `python -m fsm check --product` explores."""

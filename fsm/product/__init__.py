@@ -1,0 +1,1 @@
+"""The composition check: machines together, over channels that lose and repeat."""
