@@ -27,8 +27,9 @@ def declared_step(stories: DataFrame) -> DataFrame:
     """Keep steps that no row of their machine's table has."""
     none = F.concat(F.lit("no step by '"), "cause", F.lit("' from '"), "old", F.lit("'"))
     known = _steps(stories).where(F.col("rest").isNotNull())
-    undeclared = known.where(~F.col("target").eqNullSafe(F.col("new")))
-    wanted = F.concat(F.lit("a step to "), _quoted("target"))
+    declared = F.coalesce(F.array_contains("targets", F.col("new")), F.lit(False))  # noqa: FBT003
+    undeclared = known.where(~declared)
+    wanted = F.concat(F.lit("a step to "), "wanted")
     return _broken(undeclared, F.coalesce(wanted, none))
 
 

@@ -103,8 +103,10 @@ are missing, how many have a number used before, how many lines of its files are
 MACHINE: Final = _texts("machine", "rest")
 """A declared machine, and in words its states that may end."""
 
-TRANSITION: Final = _texts("machine", "old", "cause", "target")
-"""A row of a machine's table."""
+TRANSITION: Final = _texts("machine", "old", "cause", "wanted").add(
+    "targets", ArrayType(StringType())
+)
+"""Where a trigger may lead from a state, and the same in words."""
 
 END: Final = _texts("machine", "new").add("rests", BooleanType())
 """A state that may end."""

@@ -28,9 +28,10 @@ def tell_stories(records: DataFrame, nodes: DataFrame, tables: Tables) -> DataFr
     Returns:
         A row per state record: ENTITY, ln, t, actor, op, old, cause, new, why; `before`
         and `before_ln` of the entity's step before (null: none), `next_t` of the one
-        after, `last` (its last step); `target` the table's row leads to (null: no row),
-        `rest` (null: unknown machine), `rests` and `before_rests` (whether new and
-        before may end); `ended` (whether the node's trace has its end).
+        after, `last` (its last step); the `targets` its table's rows lead to (null: no row)
+        and the same as `wanted`, `rest` (null: unknown machine), `rests` and
+        `before_rests` (whether new and before may end); `ended` (whether the node's trace
+        has its end).
     """
     states = records.where(F.col("k") == Kind.STATE.value)
     refused = states.where(F.col("op") == Op.REFUSED.value).select(*_TOLD)

@@ -23,7 +23,8 @@ class Tables:
 
     Attributes:
         machines: machine, rest (its states that may end, in words).
-        transitions: machine, old, cause, target.
+        transitions: machine, old, cause, targets (one, or more where guards decide),
+            wanted (the targets in words).
         ends: machine, new, rests (true): the states that may end.
     """
 
@@ -41,17 +42,21 @@ def tables_of(session: SparkSession, machines: Iterable[Table]) -> Tables:
         resting = [state.value for state in table.states if state in table.may_end]
         names.append({"machine": table.name, "rest": " or ".join(map(repr, resting))})
         ends += [{"machine": table.name, "new": state, "rests": True} for state in resting]
-        rows += [
-            {
-                "machine": table.name,
-                "old": row.old,
-                "cause": row.trigger.value,
-                "target": row.target.value,
-            }
-            for row in table.rows
-        ]
+        rows += [_steps(table, *pair) for pair in _pairs(table)]
     return Tables(
         machines=small_frame(session, names, MACHINE),
         transitions=small_frame(session, rows, TRANSITION),
         ends=small_frame(session, ends, END),
     )
+
+
+def _pairs(table: Table) -> Iterable[tuple[str, str]]:
+    return dict.fromkeys((row.old, row.trigger.value) for row in table.rows)
+
+
+def _steps(table: Table, old: str, cause: str) -> "JsonObject":
+    targets = [target.value for target in table.targets(old, cause)]
+    wanted = " or ".join(map(repr, targets))
+    return {
+        "machine": table.name, "old": old, "cause": cause, "targets": [*targets], "wanted": wanted
+    }  # fmt: skip

@@ -29,8 +29,16 @@ BREAKS = {
     Claim.REFUSED_STEP: 6,
     Claim.UNKNOWN_MACHINE: 2,
 }
+COPY = [
+    step("observer_copy", "o|h", "[*]", "observe", "syncing"),
+    step("observer_copy", "o|h", "syncing", "snapshot", "live"),
+    step("observer_copy", "o|h", "live", "changed", "live"),
+    step("observer_copy", "o|h", "live", "changed", "stale"),
+    step("observer_copy", "o|h", "stale", "deleted", "deleted"),
+]
 LAWFUL = {
     "kept": KEPT,
+    "both ways that a guard decides between": COPY,
     "a new life under the same key": [*session("open", "closed"), *session("open", "closed")],
 }
 
@@ -62,7 +70,7 @@ def test_a_trace_that_breaks_one_claim_breaks_no_other(found, claim):
 
 def test_every_violation_is_counted_by_its_claim(found):
     assert found.by_claim == dict.fromkeys(CLAIMS, 1)
-    assert (found.verdict, found.violations, found.entities) == (Verdict.VIOLATIONS, 6, 8)
+    assert (found.verdict, found.violations, found.entities) == (Verdict.VIOLATIONS, 6, 9)
 
 
 def test_a_violation_shows_the_records_before_it(found):
