@@ -47,8 +47,8 @@ class Condition(StrEnum):
 
 
 _INVITED: Final = "3.3 handler controller: invited, observes the offer"
-_ACCEPTS: Final = "page 05 P2P-27: no request of ours wins over the invitation"
-_GLARE: Final = "page 05 P2P-27: our own request wins, 409"
+_ACCEPTS: Final = "page 05: no request of ours wins over the invitation"
+_GLARE: Final = "page 05: our own request wins, 409"
 _ANSWER: Final = "3.3 handler controller: the offer is seen, the answer object made"
 _OPEN: Final = "3.3 handler controller: the link is open"
 _CLOSED: Final = "3.3 handler controller: closed"

@@ -48,13 +48,13 @@ class Condition(StrEnum):
 
 _OBSERVE: Final = "3.3 observer copy: subscribe"
 _SNAPSHOT: Final = "3.3 observer copy: snapshot"
-_EARLY: Final = "page 05 SYN-12: a change before the snapshot is kept"
-_APPLY: Final = "page 05 SYN-16: the next version is applied, an older one is not"
+_EARLY: Final = "page 05: a change before the snapshot is kept"
+_APPLY: Final = "page 05: the next version is applied, an older one is not"
 _GAP: Final = "3.3 observer copy: live to stale, a version is missing"
 _READ: Final = "3.3 observer copy: stale to live, the object was read"
-_AGAIN: Final = "page 05 SYN-17: read again until it succeeds"
+_AGAIN: Final = "page 05: read again until it succeeds"
 _DELETED: Final = "3.3 observer copy: deleted by its reporter"
-_REFUSED: Final = "page 04 M-36: the subscription was refused, or the observer leaves"
+_REFUSED: Final = "page 04: the subscription was refused, or the observer leaves"
 
 # ruff: noqa: E501 - a row of the table is one line
 # fmt: off

@@ -50,11 +50,11 @@ class Condition(StrEnum):
 _PLANNED: Final = "3.3 P2P table entry: placeholder before the first await"
 _INVITED: Final = "3.3 P2P table entry: the handler's created event"
 _BOUND: Final = "3.3 P2P table entry: bound(url), listeners first"
-_KEPT: Final = "page 05 P2P-16: a lost link keeps its entry"
+_KEPT: Final = "page 05: a lost link keeps its entry"
 _REMOVED: Final = "3.3 P2P table entry: removed, the link failed or is over"
-_WINS: Final = "page 05 P2P-27: the smaller requester runtime wins; the other invitation fails"
-_LOSES: Final = "page 05 P2P-27: the other's request wins; ours fails"
-_RIVAL: Final = "page 05 P2P-27: who asks anew has lost the link we believe in"
+_WINS: Final = "page 05: the smaller requester runtime wins; the other invitation fails"
+_LOSES: Final = "page 05: the other's request wins; ours fails"
+_RIVAL: Final = "page 05: who asks anew has lost the link we believe in"
 _OURS_WINS: Final = when(Condition.OWN_REQUEST, Condition.OWN_SMALLER)
 _OURS_LOSES: Final = when(Condition.OWN_REQUEST).but_not(Condition.OWN_SMALLER)
 _NOT_OURS: Final = unless(Condition.OWN_REQUEST)
