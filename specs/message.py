@@ -6,6 +6,7 @@ from typing import Final
 import attrs
 
 from specs.address import last_segment
+from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
 from specs.reply_code import FIRST_FINAL, Code
 
@@ -26,6 +27,9 @@ class MessageType(StrEnum):
 
 EVENT_PARTS: Final = frozenset({"status", "changes", "registration", "observers"})
 """Last segments of `to` whose creates and updates are events (ADR-05, ADR-06)."""
+
+_CODES: Final = frozenset(Code)
+_CODES_LISTED: Final = ", ".join(str(int(code)) for code in Code)
 
 _EVENT_TYPES: Final = frozenset({MessageType.CREATE, MessageType.UPDATE})
 _CHILD_EVENT_TYPES: Final = frozenset({MessageType.UPDATE, MessageType.DELETE})
@@ -101,20 +105,48 @@ def request_id(response: Message) -> str:
     return f"{response.to}#{response.id}"
 
 
-def reply(request: Message, code: Code, **body: Json) -> Message:
-    """Answer a request: ends swapped, id repeated, code set (MSG-04)."""
+def reply_to(request: Message, code: int, body: JsonObject | None = None) -> Message:
+    """Answer a request: ends swapped, id repeated, code set (MSG-04).
+
+    Args:
+        request: What is answered; the answer goes where it came from.
+        code: One of `Code`.
+        body: What the answer says besides its code.
+
+    Raises:
+        BadMessageError: It is no request, the code is none that is in use, or
+            the body has another one.
+    """
+    if not request.is_request:
+        raise BadMessageError(f"nothing answers {instance_id(request)}: it is no request")
+    return _answer(request, code, body or {})
+
+
+def refuse(message: Message, code: int, why: str) -> Message:
+    """Answer a request with a refusal a person can read.
+
+    Who has sent an event may be told, too, that it went nowhere (SC-36).
+
+    Raises:
+        BadMessageError: It is an answer, or the code is none that is in use.
+    """
+    if message.is_response:
+        raise BadMessageError(f"nothing answers {instance_id(message)}: it is an answer")
+    return _answer(message, code, {"description": why})
+
+
+def _answer(asked: Message, code: int, body: JsonObject) -> Message:
+    if code not in _CODES:
+        raise BadMessageError(f"{code} is no reply code; in use are {_CODES_LISTED}")
+    if body.get("code", code) != code:
+        raise BadMessageError(f"an answer cannot say {code} and {body['code']}")
     return Message(
-        id=request.id,
+        id=asked.id,
         type=MessageType.RESPONSE,
-        from_=request.to,
-        to=request.from_,
+        from_=asked.to,
+        to=asked.from_,
         body={"code": int(code), **body},
     )
-
-
-def refuse(request: Message, code: Code, why: str) -> Message:
-    """Answer a request with a refusal a person can read."""
-    return reply(request, code, description=why)
 
 
 def stamped(message: Message, stub: str) -> Message:

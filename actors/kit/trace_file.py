@@ -22,8 +22,10 @@ from typing_extensions import override
 from actors.kit.errors import TraceDirectoryError
 from actors.kit.trace_message import MessageText, More, Ruling, ruling_text
 from actors.kit.trace_parts import TraceParts, node_directory
+from actors.kit.trace_state import step_text
 from actors.kit.tracer import Tracer
 from fsm.catalogue import MACHINES
+from fsm.engine import Step
 from specs import limits
 from specs.message import Message
 from specs.trace import SCHEMA, Fact, Kind, Op
@@ -64,6 +66,15 @@ class FileTracer(Tracer):
     def record(self, actor: str, fact: Fact) -> None:
         if self._has_room():
             self._append(actor, fact)
+            self._ring()
+
+    @override
+    def step(self, actor: str, step: Step) -> None:
+        if self._has_room():
+            try:
+                self._stamp(step_text(actor, step))
+            except TypeError:
+                self._drop(1)
             self._ring()
 
     @override

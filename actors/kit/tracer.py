@@ -6,6 +6,8 @@ from typing import Final, Unpack, final
 from typing_extensions import override
 
 from actors.kit.trace_message import More, Ruling, message_fact, ruling_fact
+from actors.kit.trace_state import step_fact
+from fsm.engine import Step
 from specs.message import Message
 from specs.trace import Fact, Op
 
@@ -16,10 +18,12 @@ class Tracer(ABC):
     """Where a component reports what it did.
 
     Attributes:
-        hops: Whether message hops are wanted; state changes always are.
+        hops: Whether message hops are wanted.
+        steps: Whether state changes are; they are by all who keep anything.
     """
 
     hops: bool
+    steps: bool = True
 
     @abstractmethod
     def record(self, actor: str, fact: Fact) -> None:
@@ -30,8 +34,12 @@ class Tracer(ABC):
             fact: What happened.
         """
 
+    def step(self, actor: str, step: Step) -> None:
+        """Keep that an entity moved: `record` of its fact, by a shorter way perhaps."""
+        self.record(actor, step_fact(step))
+
     def message(self, actor: str, op: Op, message: Message, **more: Unpack[More]) -> None:
-        """Keep what happened to a message: `record` of its fact, by a shorter way perhaps."""
+        """Keep what happened to a message; likewise."""
         self.record(actor, message_fact(op, message, **more))
 
     def ruled(self, actor: str, message: Message, **ruling: Unpack[Ruling]) -> None:
@@ -42,9 +50,14 @@ class Tracer(ABC):
 @final
 class _NullTracer(Tracer):
     hops = False
+    steps = False
 
     @override
     def record(self, actor: str, fact: Fact) -> None:
+        pass
+
+    @override
+    def step(self, actor: str, step: Step) -> None:
         pass
 
     @override

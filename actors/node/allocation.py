@@ -12,7 +12,7 @@ from fsm.cores import allocation
 from fsm.cores.refused import Refused
 from specs.body import Allocate, Allocated, Free
 from specs.errors import BadMessageError
-from specs.message import Message, MessageType, refuse, reply
+from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 from transports.bodies import read_body, write_body
 
@@ -55,7 +55,7 @@ class AllocationDesk(Desk):
         outcome = self._tables.own(allocation.Allocate(by, fresh, wish.value.allocation_key))
         if isinstance(outcome, Refused):
             return refuse(message, outcome.code, outcome.why)
-        return reply(message, Code.OK, value=write_body(Allocated(fresh)))
+        return reply_to(message, Code.OK, {"value": write_body(Allocated(fresh))})
 
     def _free(self, message: Message, wish: Free, by: str) -> Message:
         if wish.resource is not None:
@@ -66,7 +66,7 @@ class AllocationDesk(Desk):
             raise BadMessageError("name a block by resource or addresses by childrenResources")
         if isinstance(outcome, Refused):
             return refuse(message, outcome.code, outcome.why)
-        return reply(message, Code.OK)
+        return reply_to(message, Code.OK)
 
     def _fresh(self, scheme: str) -> str:
         name = UUID(bytes=self._entropy(_UUID_BYTES), version=4)

@@ -19,7 +19,7 @@ from specs.address import RUNTIME_SCHEME, is_below, parse
 from specs.body import SessionControl, SessionGranted
 from specs.errors import BadMessageError, BadUrlError
 from specs.limits import MAX_FRAME_BYTES
-from specs.message import Message, MessageType, refuse, reply
+from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code, DropReason
 from transports.bodies import read_body, write_body
 
@@ -58,10 +58,10 @@ class Control:
             case "open" | "re-open":
                 self._open(message, asked, port)
             case "close" if session is not None:
-                self._exchange.tell_link(port, reply(message, Code.OK))
+                self._exchange.tell_link(port, reply_to(message, Code.OK))
                 self._exchange.feed(session, CloseAsked(port.number))
             case "ping" if session is not None:
-                self._exchange.tell_link(port, reply(message, Code.OK))
+                self._exchange.tell_link(port, reply_to(message, Code.OK))
             case "close" | "ping":
                 self._refuse(message, port, Code.UNAUTHENTICATED, "the link has no session")
             case method:
@@ -136,7 +136,7 @@ class Control:
             case Granted(_, token, _):
                 session.stub = message.from_
                 granted = write_body(SessionGranted(token))
-                answer = reply(message, Code.OK, value=granted)
+                answer = reply_to(message, Code.OK, {"value": granted})
                 self._exchange.hand_out(port, answer, outcome.waiting)
             case Refused(_, code, why):
                 self._refuse(message, port, code, why)

@@ -11,7 +11,7 @@ from fsm.cores.refused import Refused
 from fsm.cores.subscriptions import Subscribe, Unsubscribe
 from specs.body import Path
 from specs.errors import BadMessageError
-from specs.message import Message, MessageType, refuse, reply
+from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 from transports.bodies import read_body
 
@@ -40,7 +40,7 @@ class PathDesk(Desk):
                 raise BadMessageError(f"paths are subscribed and unsubscribed, not {other}")
         if refused is not None:
             return refuse(message, refused.code, refused.why)
-        return reply(message, Code.OK)
+        return reply_to(message, Code.OK)
 
     def _subscribe(self, resources: tuple[str, ...], by: str) -> Refused | None:
         routing = self._tables.routing

@@ -33,7 +33,7 @@ from specs.address import canonical
 from specs.body import ReadRecord, Register, UpdateRecord
 from specs.errors import BadMessageError, BadUrlError
 from specs.jsonvalue import JsonObject
-from specs.message import Message, MessageType, refuse, reply
+from specs.message import Message, MessageType, refuse, reply_to
 from transports.bodies import read_body
 
 __all__ = ["DomainRegistry", "RegistryParts"]
@@ -145,12 +145,12 @@ def _answer_first(emitted: list[Emitted]) -> tuple[Emitted, ...]:
 
 
 def _answered(request: Message, answered: Answered) -> Message:
-    body: JsonObject = {"code": int(answered.code)}
+    body: JsonObject = {}
     if answered.why:
         body["description"] = answered.why
     if answered.value is not None:
         body["value"] = answered.value
-    return attrs.evolve(reply(request, answered.code), body=body)
+    return reply_to(request, answered.code, body)
 
 
 def _input(asked: Asked) -> Input:

@@ -5,11 +5,10 @@ from typing import final
 import attrs
 
 from actors.kit.counters import Counters
-from actors.kit.trace import Tracer, message_fact, refused_fact, step_fact
+from actors.kit.trace import Tracer, message_fact
 from actors.node.policy import Ruling
 from fsm.cores.effects import RowChanged
 from fsm.engine import Step
-from fsm.errors import UndeclaredTransitionError
 from specs.message import Message
 from specs.reply_code import Code, DropReason
 from specs.trace import Fact, Kind, Op
@@ -32,12 +31,7 @@ class Witness:
 
     def step(self, step: Step) -> None:
         """An entity moved."""
-        self._tracer.record(self._actor, step_fact(step))
-
-    def refused(self, error: UndeclaredTransitionError) -> None:
-        """An entity was to move as no table declares."""
-        self.counters.violation(error.machine)
-        self._tracer.record(self._actor, refused_fact(error))
+        self._tracer.step(self._actor, step)
 
     def row(self, row: RowChanged) -> None:
         """A table changed."""

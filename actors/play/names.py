@@ -37,10 +37,10 @@ class Names:
     def copy(self) -> "Names":
         """Return a second correspondence that holds the same, to try something with."""
         other = Names()
-        other._actual = dict(self._actual)  # noqa: SLF001 - of the same class
-        other._golden = dict(self._golden)  # noqa: SLF001
-        other._ids = dict(self._ids)  # noqa: SLF001
-        other._known_ids = dict(self._known_ids)  # noqa: SLF001
+        other._actual = dict(self._actual)
+        other._golden = dict(self._golden)
+        other._ids = dict(self._ids)
+        other._known_ids = dict(self._known_ids)
         return other
 
     # ---- binding
@@ -156,7 +156,7 @@ def _prefixes(address: str) -> Iterator[str]:
 
 
 def _last_part(address: str) -> str:
-    return _PART.findall(address)[-1].lstrip("/#")
+    return re.split("[/#]", address)[-1]
 
 
 def _translated(text: str, known: dict[str, str]) -> str:

@@ -21,7 +21,7 @@ from fsm.cores.pair_path import Forward, PairPathCore
 from fsm.cores.resolve_effects import NoRoute, Route
 from fsm.cores.resolve_inputs import Asked, HeardFrom
 from fsm.cores.routing import Router, RoutingCore
-from fsm.cores.transactions import SeenWindow, TransactionsCore, same_request
+from fsm.cores.transactions import Ended, SeenWindow, TransactionsCore, same_request
 from specs.address import is_below
 from specs.message import Message, refuse
 from specs.reply_code import Code, DropReason
@@ -58,7 +58,7 @@ class Forwarding:
         self.registry: ActorRef[Asked | HeardFrom] | None = None
         self._runtime = runtime
         self._hops = hops
-        self._open: TransactionsCore[Waiter] = TransactionsCore()
+        self._open: TransactionsCore[Waiter] = TransactionsCore(hops.steps)
         self._seen = SeenWindow()
         self._paths = PairPathCore()
         self._heard: set[tuple[str, str]] = set()
@@ -85,7 +85,8 @@ class Forwarding:
         if message.is_request:
             # A stub that asks for itself is answered here, not over its own link.
             is_ours = origin is Origin.LOCAL or is_below(message.from_, self._runtime)
-            self._open.open(message, Waiter(is_ours, intent_of(message), submitted.reply), now)
+            waiter = Waiter(is_ours, intent_of(message), submitted.reply)
+            self._hops.step(self._open.open(message, waiter, now))
         self._forward(message, origin, now)
 
     def _deny(self, submitted: Submitted, refusal: Refusal) -> None:
@@ -110,9 +111,10 @@ class Forwarding:
     def _is_first(self, message: Message, submitted: Submitted, origin: Origin, now: float) -> bool:
         if message.is_response and origin is Origin.LOCAL:
             return True
-        if self._seen.is_new(message, now):
-            return True
+        # What is open is known for longer than the window reaches back.
         there = self._open.find(message) if message.is_request else None
+        if self._seen.is_new(message, now) and there is None:
+            return True
         if there is not None and not same_request(there.request, message):
             self._reject(submitted, Code.MALFORMED, "another request had this id")
         elif submitted.reply is not None:
@@ -135,6 +137,7 @@ class Forwarding:
         if answer.transaction is None:
             self._hops.dropped(response, answer.drop or DropReason.UNMATCHED)
             return
+        self._hops.step(answer.step)
         if response.is_final:
             self._settle(answer.transaction.request, now)
         self._give(response, answer.transaction.waiter, now)
@@ -156,13 +159,14 @@ class Forwarding:
         if not message.is_request:
             self._hops.dropped(message, reason)
             return
-        transaction = self._open.give_up(message)
-        if transaction is None:
+        ended = self._open.give_up(message, f"{int(code)} {why}")
+        if ended is None:
             self._hops.dropped(message, reason)
             return
+        self._hops.step(ended.step)
         response = refuse(message, code, why)
         self._hops.synthesised(response, message)
-        self._give(response, transaction.waiter, now)
+        self._give(response, ended.waiter, now)
 
     def _settle(self, request: Message, now: float) -> None:
         if request.is_response:
@@ -277,10 +281,19 @@ class Forwarding:
 
     def tick(self, now: float) -> None:
         """Answer 408 for those who waited too long, release what was held (MSG-06)."""
-        for transaction in self._open.overdue(now):
-            self._settle(transaction.request, now)
-            if transaction.waiter.is_ours:
-                response = refuse(transaction.request, Code.TIMEOUT, "Request Timeout")
-                self._hops.synthesised(response, transaction.request)
-                self._give(response, transaction.waiter, now)
+        for ended in self._open.overdue(now):
+            self._hops.step(ended.step)
+            self._settle(ended.request, now)
+            if ended.waiter.is_ours:
+                self._time_out(ended, now)
         self._flush(self._paths.tick(now), now)
+
+    def leave(self) -> None:
+        """End what is open: the bus stops, and whoever waits here is told so by that."""
+        for ended in self._open.give_up_all("the runtime ends"):
+            self._hops.step(ended.step)
+
+    def _time_out(self, ended: Ended[Waiter], now: float) -> None:
+        response = refuse(ended.request, Code.TIMEOUT, "Request Timeout")
+        self._hops.synthesised(response, ended.request)
+        self._give(response, ended.waiter, now)

@@ -5,9 +5,10 @@ from typing import Unpack, final
 import attrs
 
 from actors.kit.counters import Counters
-from actors.kit.trace import More, message_fact, step_fact
+from actors.kit.trace import More, message_fact
 from actors.kit.tracer import Tracer
 from fsm.cores.effects import RowChanged
+from fsm.cores.transactions import Steps
 from fsm.engine import Step
 from specs.message import Message, instance_id
 from specs.reply_code import DropReason
@@ -18,13 +19,18 @@ __all__ = ["Hops"]
 
 @final
 class Hops:
-    """Writes the facts of one router or stub; each drop is counted as well."""
+    """Writes the facts of one router or stub; each drop is counted as well.
+
+    Attributes:
+        steps: Whether anybody wants to know how entities move.
+    """
 
     def __init__(self, tracer: Tracer, actor: str, counters: Counters) -> None:
         self._tracer = tracer
         self._actor = actor
         self._counters = counters
         self._listen = tracer.hops
+        self.steps = Steps.TOLD if tracer.steps else Steps.UNTOLD
         self._crossed: dict[tuple[str, Op], int] = {}
 
     def say(self, op: Op, message: Message, **more: Unpack[More]) -> None:
@@ -83,9 +89,10 @@ class Hops:
                 )
                 self._tracer.record(self._actor, fact)
 
-    def step(self, step: Step) -> None:
-        """Say that an entity moved; this is always said."""
-        self._tracer.record(self._actor, step_fact(step))
+    def step(self, step: Step | None) -> None:
+        """Say that an entity moved; this is always said. None: a core that was not to tell."""
+        if step is not None:
+            self._tracer.step(self._actor, step)
 
     def fact(self, fact: Fact) -> None:
         """Say anything else about hops."""

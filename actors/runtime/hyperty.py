@@ -14,7 +14,7 @@ from actors.runtime.mini_bus import MiniBusPort
 from specs.errors import ProtoflyError
 from specs.jsonvalue import Json, JsonObject
 from specs.limits import GOODBYE_TIMEOUT
-from specs.message import Message, MessageType, refuse, reply
+from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 
 __all__ = ["Hyperty", "HypertyHost", "HypertyMaker", "Refused"]
@@ -144,6 +144,7 @@ class HypertyHost(Actor[Delivery]):
 
     async def _value(self, request: Message) -> Message:
         try:
-            return reply(request, Code.OK, value=await self._hyperty.on_request(request))
+            value = await self._hyperty.on_request(request)
+            return reply_to(request, Code.OK, {"value": value})
         except Refused as refusal:
             return refuse(request, refusal.code, refusal.why)

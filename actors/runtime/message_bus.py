@@ -95,3 +95,7 @@ class MessageBus(Actor[BusMessage]):
     @override
     async def timed_out(self) -> None:
         self._forwarding.tick(trio.current_time())
+
+    @override
+    async def stop(self) -> None:
+        self._forwarding.leave()

@@ -21,7 +21,7 @@ from specs.body import Command, SessionControl, SessionGranted, SessionParams, S
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
 from specs.limits import MAX_MESSAGE_BYTES
-from specs.message import Message, MessageType, refuse, reply, stamped
+from specs.message import Message, MessageType, refuse, reply_to, stamped
 from specs.reply_code import LAST_SUCCESS, Code, DropReason
 from specs.trace import Op
 from transports.bodies import read_body, write_body
@@ -128,7 +128,7 @@ class NodeStub(Actor[NodeStubMessage]):
         match method:
             case "connect":
                 await self._feed(ev.ConnectAsked())
-                await self._post(reply(message, Code.ACCEPTED))
+                await self._post(reply_to(message, Code.ACCEPTED))
             case "disconnect":
                 self._leave_asked.append(message)
                 await self._feed(ev.DisconnectAsked())
@@ -158,7 +158,7 @@ class NodeStub(Actor[NodeStubMessage]):
 
     async def _session(self, message: Message) -> None:
         if not message.is_response:
-            self._write_control(reply(message, Code.OK))
+            self._write_control(reply_to(message, Code.OK))
             return
         method = self._controls.pop(message.id, None)
         if method is None:
@@ -226,7 +226,7 @@ class NodeStub(Actor[NodeStubMessage]):
     async def _ended(self) -> None:
         asked, self._leave_asked = self._leave_asked, []
         for message in asked:
-            await self._post(reply(message, Code.OK))
+            await self._post(reply_to(message, Code.OK))
 
     def _ask(self, method: ev.Method, token: str | None) -> None:
         params = SessionParams(self._context.config.runtime, token)

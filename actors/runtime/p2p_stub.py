@@ -35,7 +35,7 @@ from fsm.cores.p2p_dial import DialPolicy
 from fsm.cores.p2p_input import DisconnectAsked, LinkOpened, SideInput
 from fsm.engine import Step
 from specs.errors import BadMessageError
-from specs.message import Message, refuse, reply
+from specs.message import Message, refuse, reply_to
 from specs.reply_code import Code, DropReason
 from specs.trace import Fact, Kind, Op
 from transports.errors import Farewell
@@ -205,8 +205,8 @@ class P2PStub(Actor[P2PMessage]):
     @final
     async def answer(self, request: Message, code: Code, why: str = "") -> None:
         """Answer a request to the stub."""
-        body = {"description": why} if why else {}
-        await self.context.bus.post(reply(request, code, **body))
+        answer = reply_to(request, code, {"description": why} if why else None)
+        await self.context.bus.post(answer)
 
     @final
     async def command(self, request: Message, effects: EndEffects) -> None:

@@ -30,7 +30,7 @@ from specs.body import Status
 from specs.body_sync import ObjectName
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json
-from specs.message import Message, MessageType, refuse, reply
+from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 from specs.trace import Fact, Kind, Op
 from transports.bodies import read_body
@@ -163,7 +163,7 @@ class Registry(Actor[RegistryMessage]):
             await self._parts.port.post(refuse(message, error.code, error.reason))
             return
         await self._feed(told.LinkOver(message.from_, link))
-        await self._parts.port.post(reply(message, Code.OK))
+        await self._parts.port.post(reply_to(message, Code.OK))
 
     def _answer(self, message: Message) -> Message:
         """Answer what other components of the runtime ask: the row of a runtime (P2P-18)."""
@@ -183,7 +183,7 @@ class Registry(Actor[RegistryMessage]):
             "link": entry.link,
             "entities": list[Json](sorted(entry.entities)),
         }
-        return reply(message, Code.OK, value=row)
+        return reply_to(message, Code.OK, {"value": row})
 
     # ---- effects
 

@@ -15,7 +15,7 @@ from specs.address import RUNTIME_SCHEME, is_below, runtime_of, scheme_of
 from specs.body_sync import DataObject, Subscription
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
-from specs.message import Message, MessageType, refuse, reply
+from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 from transports.bodies import read_body
 
@@ -75,11 +75,11 @@ class SyncContext:
 
     async def answer(self, request: Message, code: int, **body: Json) -> None:
         """Answer a request."""
-        await self.bus.post(reply(request, Code(code), **body))
+        await self.bus.post(reply_to(request, code, body))
 
     async def refuse(self, request: Message, code: int, why: str) -> None:
         """Answer a request with a refusal."""
-        await self.bus.post(refuse(request, Code(code), why))
+        await self.bus.post(refuse(request, code, why))
 
 
 @final

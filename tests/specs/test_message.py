@@ -3,12 +3,13 @@
 import attrs
 import pytest
 
+from specs.errors import BadMessageError
 from specs.message import (
     Message,
     MessageType,
     instance_id,
     refuse,
-    reply,
+    reply_to,
     request_id,
     stamped,
 )
@@ -26,7 +27,7 @@ def ask(**changes):
 
 def test_an_answer_swaps_the_ends_and_repeats_the_id():
     """MSG-04."""
-    answer = reply(ask(), Code.OK, value=1)
+    answer = reply_to(ask(), Code.OK, {"value": 1})
     assert (answer.id, answer.from_, answer.to) == (7, HB, HA)
     assert answer.body == {"code": 200, "value": 1}
     assert answer.is_response
@@ -37,10 +38,40 @@ def test_a_refusal_says_why():
     assert (answer.code, answer.body["description"]) == (404, "nobody there")
 
 
+def test_an_event_or_an_answer_is_not_answered():
+    """ADR-05, MSG-04: exactly one final answer, and only to a request."""
+    event = ask(type=MessageType.UPDATE, to=f"{O}/changes")
+    for message in (event, reply_to(ask(), Code.OK)):
+        with pytest.raises(BadMessageError, match="nothing answers"):
+            reply_to(message, Code.OK)
+
+
+def test_who_sent_an_event_may_be_told_that_it_was_refused_but_no_answer_is():
+    """SC-36 step 6."""
+    assert refuse(ask(type=MessageType.UPDATE, to=f"{O}/changes"), 403, "no").code == 403
+    with pytest.raises(BadMessageError, match="nothing answers"):
+        refuse(reply_to(ask(), Code.OK), Code.FORBIDDEN, "no")
+
+
+@pytest.mark.parametrize("code", [0, 99, 201, 418, 600])
+def test_only_codes_in_use_are_answered(code):
+    """MSG-17."""
+    with pytest.raises(BadMessageError, match="is no reply code; in use are 100, 183, 200"):
+        reply_to(ask(), code)
+    with pytest.raises(BadMessageError, match="is no reply code"):
+        refuse(ask(), code, "no")
+
+
+def test_an_answer_has_one_code():
+    assert reply_to(ask(), Code.OK, {"code": 200}).body == {"code": 200}
+    with pytest.raises(BadMessageError, match="cannot say 200 and 404"):
+        reply_to(ask(), Code.OK, {"code": 404})
+
+
 @pytest.mark.parametrize(("code", "final"), [(100, False), (183, False), (200, True), (503, True)])
 def test_codes_from_200_end_a_transaction(code, final):
     """MSG-05."""
-    assert attrs.evolve(reply(ask(), Code.OK), body={"code": code}).is_final is final
+    assert attrs.evolve(reply_to(ask(), Code.OK), body={"code": code}).is_final is final
 
 
 def test_only_answers_are_final():
@@ -75,11 +106,11 @@ def test_a_message_is_one_instance_at_every_hop():
 
 
 def test_an_answer_names_the_request_it_answers():
-    assert request_id(reply(ask(), Code.OK)) == instance_id(ask())
+    assert request_id(reply_to(ask(), Code.OK)) == instance_id(ask())
 
 
 def test_a_provisional_answer_is_another_instance_than_the_final_one():
-    assert instance_id(reply(ask(), Code.TRYING)) != instance_id(reply(ask(), Code.OK))
+    assert instance_id(reply_to(ask(), Code.TRYING)) != instance_id(reply_to(ask(), Code.OK))
 
 
 def test_stamping_appends_and_leaves_the_original_as_it_was():

@@ -14,7 +14,7 @@ from actors.kit.supervisor import ChildSpec, open_supervisor
 from actors.kit.tracer import MemoryTracer
 from actors.runtime.node_stub import NodeStub
 from actors.runtime.stub import StubConfig, StubContext
-from specs.message import Message, MessageType, refuse, reply
+from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 from tests.support.p2p_bus import KeepingPort
 from transports.codec import decode_frame, encode
@@ -72,7 +72,7 @@ class FakeNode:
         if method.endswith("open") and self.refusals:
             answer = refuse(message, self.refusals.pop(0), "told to refuse")
         else:
-            answer = reply(message, Code.OK, value={"sessionToken": "t1"})
+            answer = reply_to(message, Code.OK, {"value": {"sessionToken": "t1"}})
         await link.send(encode(answer))
 
     async def send(self, *messages: Message) -> None:

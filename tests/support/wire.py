@@ -1,7 +1,6 @@
 """Short ways to write messages in tests."""
 
-from specs.message import Message, MessageType, reply
-from specs.reply_code import Code
+from specs.message import Message, MessageType, reply_to
 
 A, B, C = "hyperty://a.ex/alice", "hyperty://a.ex/bob", "hyperty://b.ex/carol"
 
@@ -18,4 +17,4 @@ def event(number: int = 1, from_: str = A, to: str = f"{A}/changes") -> Message:
 
 def answer(request: Message, code: int = 200) -> Message:
     """The answer to a request."""
-    return reply(request, Code(code))
+    return reply_to(request, code)

@@ -18,7 +18,7 @@ from actors.kit.trace import (
 )
 from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
-from specs.message import Message, MessageType, reply, stamped
+from specs.message import Message, MessageType, reply_to, stamped
 from specs.reply_code import Code, DropReason
 from specs.trace import ABSENT, Fact, Kind, Op
 
@@ -63,7 +63,7 @@ def test_a_message_is_told_without_body_and_token():
 
 
 def test_an_answer_names_its_request_and_code():
-    fact = message_fact(Op.CALLBACK, reply(READ, Code.OK))
+    fact = message_fact(Op.CALLBACK, reply_to(READ, Code.OK))
 
     assert (fact.ref, fact.code) == ("hyperty://a.example/1#7", 200)
 

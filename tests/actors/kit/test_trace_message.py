@@ -6,7 +6,7 @@ import pytest
 
 from actors.kit.trace_file import FileTracer
 from actors.kit.trace_message import message_fact, ruling_fact
-from specs.message import Message, MessageType, reply, stamped
+from specs.message import Message, MessageType, reply_to, stamped
 from specs.reply_code import Code
 from specs.trace import Op
 
@@ -16,7 +16,7 @@ REQUEST = Message(
 MESSAGES = (
     REQUEST,
     stamped(REQUEST, "hyperty-runtime://a.ex/ra/protostub/1"),
-    reply(REQUEST, Code.OK, value={"token": "hidden", "list": [{"secret": 1}]}),
+    reply_to(REQUEST, Code.OK, {"value": {"token": "hidden", "list": [{"secret": 1}]}}),
 )
 STAMP = ("run", "node", "ln", "wall_ns", "mono_ns", "t")
 

@@ -10,7 +10,7 @@ from actors.node.door import Claim
 from actors.node.plain_door import PlainDoor
 from actors.node.session_door import SessionDoor
 from fsm.cores.node_session_terms import Parcel
-from specs.message import Message, reply
+from specs.message import Message, reply_to
 from specs.reply_code import Code
 from tests.support.node_peer import RA, SESSION
 from transports.codec import BadLine
@@ -45,7 +45,7 @@ def test_whatever_comes_is_read_and_can_be_answered(make, said):
 
     assert all(isinstance(item, Message | BadLine) for item in items)
     for message in filter(None, answers):
-        assert len(written(door, reply(message, Code.NOT_FOUND))) == 1
+        assert len(written(door, reply_to(message, Code.NOT_FOUND))) == 1
 
 
 @given(named=st.text() | words)

@@ -20,7 +20,7 @@ from actors.runtime.stub import StubConfig, StubContext
 from fsm.cores.resolve_inputs import Deployed, DeployFailed, StubGone
 from specs.address import catalogue_stub
 from specs.limits import DEPLOY_TIMEOUT
-from specs.message import Message, MessageType, reply
+from specs.message import Message, MessageType, reply_to
 from specs.reply_code import Code
 from specs.trace import Kind
 from tests.support.runtime_parts import Listener, R, open_bus
@@ -51,7 +51,7 @@ class Stub(Actor[Delivery]):
     async def handle(self, message: Delivery) -> None:
         if message.message.body.get("method") != "disconnect":
             raise ZeroDivisionError
-        await self._context.bus.post(reply(message.message, Code.OK))
+        await self._context.bus.post(reply_to(message.message, Code.OK))
 
 
 class BrokenStub(Stub):

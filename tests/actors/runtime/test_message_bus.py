@@ -10,7 +10,7 @@ from fsm.cores.intent import Intent
 from fsm.cores.resolve_effects import NoRoute, Route, RoutesChanged
 from fsm.cores.resolve_inputs import Asked, HeardFrom
 from specs.limits import REPLY_TIMEOUT
-from specs.message import Message, MessageType, reply
+from specs.message import Message, MessageType, reply_to
 from specs.reply_code import Code, DropReason
 from specs.trace import Op
 from tests.support.runtime_parts import R, open_bus
@@ -361,7 +361,7 @@ async def test_a_switch_of_paths_waits_for_the_answers_of_the_old_one(world):
     await world.port(A).post(ask(2, to=C))
     await world.settle()
     assert link == []
-    await world.port(S).post(reply(ask(1, to=C), Code.OK))
+    await world.port(S).post(reply_to(ask(1, to=C), Code.OK))
     await world.settle()
     assert [m.id for m in world.heard_by(link)] == [2]
     ops = [fact.op for fact in world.tracer.facts if fact.mid == f"{A}#2"]

@@ -31,7 +31,7 @@ from actors.runtime.registrar import (
 from specs.address import address_allocation, domain_registry, subscription_manager
 from specs.body import Record
 from specs.limits import RETRY_COOL_DOWN
-from specs.message import MessageType, reply
+from specs.message import MessageType, reply_to
 from specs.reply_code import Code
 from tests.support.runtime_parts import Listener, R, open_bus
 from tests.support.wire import A, B, C, ask
@@ -53,7 +53,7 @@ class Service(Actor[Delivery]):
         self._heard.append((message.message.type, message.message.body))
         code = self._codes.pop(0) if self._codes else 200
         value = {} if self._value is None else {"value": self._value}
-        await self._port.post(reply(message.message, Code(code), **value))
+        await self._port.post(reply_to(message.message, Code(code), value))
 
 
 async def serve(world, address, *codes, value=None, heard=None):
@@ -143,7 +143,7 @@ async def test_who_no_longer_wants_a_registration_that_is_under_way_gets_none(au
         nursery.start_soon(ref.ask, partial(RegisterWanted, RECORD))
         await world.settle()
         await ref.ask(partial(UnregisterWanted, A))
-        await world.port(registry).post(reply(heard[0].message, Code.OK))
+        await world.port(registry).post(reply_to(heard[0].message, Code.OK))
         await world.settle()
         assert [each.message.body.get("value") for each in heard][1:] == ["disconnected"]
         nursery.cancel_scope.cancel()
