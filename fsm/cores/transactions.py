@@ -2,24 +2,40 @@
 
 A request is known by who asked whom with which id; only the one who was asked can
 answer (I-T1). A provisional answer prolongs the wait; the first final one ends it.
-All waits are equally long, so the table is ordered by when they end.
+All waits are equally long, so what is open is ordered by when its wait ends. Each open
+request is an entity of `fsm.machines.transaction`; its steps are told, if anybody listens.
 
 The window of instances seen lets a bus drop what two paths, or a retry, brought twice.
 """
 
 import math
 from collections import OrderedDict
+from enum import Enum
 from typing import Final, Generic, TypeAlias, TypeVar, final
 
 import attrs
 
-from specs.limits import DEDUP_SECONDS, DEDUP_WINDOW, REPLY_TIMEOUT
+from fsm.catalogue import MACHINES
+from fsm.engine import Entity, Step
+from fsm.machines.transaction import State, Trigger
+from specs.limits import DEDUP_SECONDS, DEDUP_WINDOW
 from specs.message import Message
 from specs.reply_code import DropReason
 
-__all__ = ["Answer", "Key", "SeenWindow", "Transaction", "TransactionsCore", "same_request"]
+__all__ = [
+    "Answer",
+    "Ended",
+    "Key",
+    "SeenWindow",
+    "Steps",
+    "Transaction",
+    "TransactionsCore",
+    "same_request",
+]
 
 W = TypeVar("W")
+
+_TABLE: Final = MACHINES["transaction"]
 
 Key: TypeAlias = tuple[str, str, int]
 """From, to and id of a request."""
@@ -35,19 +51,29 @@ _HOP_FIELDS: Final = frozenset({"via", "auth", "idToken", "accessToken"})
 
 
 @final
-@attrs.frozen(slots=True)
+class Steps(Enum):
+    """Whether the steps of entities are told: making one costs more than taking it."""
+
+    TOLD = "told"
+    UNTOLD = "untold"
+
+
+@final
+@attrs.define(slots=True, eq=False)
 class Transaction(Generic[W]):
     """An open request.
 
     Attributes:
         request: As it was admitted.
         waiter: Who is to get the answer; the host knows what it means.
-        until: When the wait ends if nothing more comes.
+        until: When the wait ends if nothing more comes; only the core moves it on.
+        entity: What the core steps.
     """
 
     request: Message
     waiter: W
     until: float
+    entity: Entity
 
 
 @final
@@ -58,28 +84,60 @@ class Answer(Generic[W]):
     Attributes:
         transaction: The request it answers; None: nobody waits for it.
         drop: Why it must be dropped; None: it must not.
+        step: What the transaction did; None: nothing, or it is not told.
     """
 
     transaction: Transaction[W] | None
     drop: DropReason | None = None
+    step: Step | None = None
+
+
+@final
+@attrs.frozen(slots=True)
+class Ended(Generic[W]):
+    """A request that ended without its real answer.
+
+    Attributes:
+        request: As it was admitted.
+        waiter: Who is to be told.
+        step: How it ended; None: it is not told.
+    """
+
+    request: Message
+    waiter: W
+    step: Step | None
 
 
 @final
 class TransactionsCore(Generic[W]):
-    """The open requests of one router."""
+    """The open requests of one router.
 
-    def __init__(self) -> None:
+    Args:
+        steps: Whether what comes out has the steps in it.
+    """
+
+    def __init__(self, steps: Steps = Steps.TOLD) -> None:
+        self._is_told = steps is Steps.TOLD
+        self._patience = _TABLE.patience(State.PENDING)
         self._open: OrderedDict[Key, Transaction[W]] = OrderedDict()
         self._ended: OrderedDict[Key, None] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._open)
 
-    def open(self, request: Message, waiter: W, now: float) -> None:
-        """Begin to wait for the answer to a request."""
+    def open(self, request: Message, waiter: W, now: float) -> Step | None:
+        """Begin to wait for the answer to a request.
+
+        Raises:
+            UndeclaredTransitionError: It is open already; ask `find` first.
+        """
         key = (request.from_, request.to, request.id)
-        self._open[key] = Transaction(request, waiter, now + REPLY_TIMEOUT)
+        held = self._open.get(key)
+        entity = _entity(request) if held is None else held.entity
+        step = self._take(entity, Trigger.OPENED)
+        self._open[key] = Transaction(request, waiter, now + self._patience, entity)
         self._ended.pop(key, None)
+        return step
 
     def find(self, request: Message) -> Transaction[W] | None:
         """Return the open transaction of this request, if it is a retry of one."""
@@ -93,37 +151,56 @@ class TransactionsCore(Generic[W]):
             late = key in self._ended
             return Answer(None, DropReason.LATE_RESPONSE if late else DropReason.UNMATCHED)
         if response.is_final:
+            step = self._take(transaction.entity, Trigger.ANSWERED)
             del self._open[key]
         else:
-            self._open[key] = attrs.evolve(transaction, until=now + REPLY_TIMEOUT)
+            step = self._take(transaction.entity, Trigger.PROVISIONAL)
+            transaction.until = now + self._patience
             self._open.move_to_end(key)
-        return Answer(transaction)
+        return Answer(transaction, None, step)
 
-    def give_up(self, request: Message) -> Transaction[W] | None:
-        """End a transaction without its real answer, which is late from now on."""
-        key = (request.from_, request.to, request.id)
-        transaction = self._open.pop(key, None)
-        if transaction is not None:
-            self._ended[key] = None
-            if len(self._ended) > _REMEMBERED:
-                self._ended.popitem(last=False)
-        return transaction
+    def give_up(self, request: Message, why: str) -> Ended[W] | None:
+        """End a transaction by an answer of the router's own; the real one is late then."""
+        transaction = self.find(request)
+        return None if transaction is None else self._end(transaction, Trigger.REFUSED, why)
+
+    def give_up_all(self, why: str) -> list[Ended[W]]:
+        """End all that is open."""
+        return [self._end(one, Trigger.REFUSED, why) for one in list(self._open.values())]
 
     def deadline(self) -> float:
         """Return when the next wait ends."""
         first = next(iter(self._open.values()), None)
         return math.inf if first is None else first.until
 
-    def overdue(self, now: float) -> list[Transaction[W]]:
+    def overdue(self, now: float) -> list[Ended[W]]:
         """End and return every wait that is over: each gets a synthetic 408 (I-T6)."""
         over: list[Transaction[W]] = []
         for transaction in self._open.values():
             if transaction.until > now:
                 break
             over.append(transaction)
-        for transaction in over:
-            self.give_up(transaction.request)
-        return over
+        return [self._end(transaction, Trigger.SILENCE, "") for transaction in over]
+
+    def _end(self, transaction: Transaction[W], trigger: Trigger, why: str) -> Ended[W]:
+        request = transaction.request
+        key = (request.from_, request.to, request.id)
+        step = self._take(transaction.entity, trigger, why)
+        del self._open[key]
+        self._ended[key] = None
+        if len(self._ended) > _REMEMBERED:
+            self._ended.popitem(last=False)
+        return Ended(request, transaction.waiter, step)
+
+    def _take(self, entity: Entity, trigger: Trigger, why: str = "") -> Step | None:
+        if self._is_told:
+            return entity.step(trigger, why)
+        entity.follow(trigger)
+        return None
+
+
+def _entity(request: Message) -> Entity:
+    return Entity(_TABLE, f"{request.from_}|{request.to}|{request.id}")
 
 
 @final
