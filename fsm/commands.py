@@ -8,11 +8,20 @@ from fsm.catalogue import MACHINES
 from fsm.commands_check import check_machines
 from fsm.commands_shared import json_option, machine_named, print_json
 from fsm.describe import as_json, as_text, summary_json, summary_text
+from fsm.document import page
 from fsm.draw import Format, draw
 from fsm.errors import LayoutError
 from fsm.table import Table
 
 __all__ = ["cli"]
+
+
+_output_option = click.option(
+    "-o",
+    "--output",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="File to write instead of standard output.",
+)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
@@ -52,23 +61,29 @@ def show(machine: Table, *, wants_json: bool) -> None:
     show_default=True,
     help="Language of the drawing.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="File to write instead of standard output.",
-)
+@_output_option
 def draw_machine(machine: Table, language: str, output: Path | None) -> None:
     """Draw MACHINE."""
     try:
         drawing = draw(machine, Format(language))
     except LayoutError as exc:
         raise click.ClickException(str(exc)) from exc
+    _write(drawing, output)
+
+
+@cli.command()
+@_output_option
+def document(output: Path | None) -> None:
+    """Write the page of all machines, as Markdown."""
+    _write(page(list(MACHINES.values())), output)
+
+
+def _write(text: str, output: Path | None) -> None:
     if output is None:
-        click.echo(drawing, nl=False)
+        click.echo(text, nl=False)
         return
     try:
-        output.write_text(drawing, encoding="utf-8")
+        output.write_text(text, encoding="utf-8")
     except OSError as exc:
         raise click.ClickException(f"cannot write {output}: {exc.strerror}") from exc
 

@@ -23,9 +23,11 @@ def summary_json(table: Table) -> JsonObject:
         "schema": "protofly.machine/1",
         "machine": table.name,
         "owner": table.owner,
+        "key": table.key,
         "drawn_in": table.drawn_in,
         "states": [state.value for state in table.states],
         "triggers": [trigger.value for trigger in table.triggers],
+        "conditions": [condition.value for condition in table.conditions],
         "rows": len(table.rows),
         "may_end": [state.value for state in table.states if state in table.may_end],
     }
@@ -44,6 +46,8 @@ def _row_json(row: Transition) -> JsonObject:
         "old": row.old,
         "trigger": row.trigger.value,
         "new": row.target.value,
+        "when": sorted(row.guard.when),
+        "unless": sorted(row.guard.unless),
         "cite": row.cite,
         "label": row.label,
         "extension": row.extension,
@@ -70,11 +74,9 @@ def as_text(table: Table) -> str:
         )
         for state in table.states
     ]
-    rows = [
-        (f"  {row.old}", row.trigger.value, row.target.value, _source(row)) for row in table.rows
-    ]
+    rows = [(f"  {row.old}", row.words, row.target.value, _source(row)) for row in table.rows]
     parts = [
-        f"{table.name}: {table.owner}\nfrom {table.drawn_in}",
+        f"{table.name}: {table.owner}\nkey {table.key}\nfrom {table.drawn_in}",
         f"states\n{_aligned(states)}",
         f"rows\n{_aligned(rows)}",
         f"deadlines\n{_aligned([_deadline_cells(deadline) for deadline in table.deadlines])}",
