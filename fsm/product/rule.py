@@ -18,6 +18,7 @@ from enum import StrEnum
 from typing import Final, TypeAlias, final
 
 import attrs
+from typing_extensions import override
 
 from fsm.product.condition import Case, Conditions, both, read
 
@@ -52,6 +53,7 @@ class Got:
     channel: str
     message: str
 
+    @override
     def __str__(self) -> str:
         return f"{self.message} comes by {self.channel}"
 
@@ -67,6 +69,7 @@ class After:
     part: str
     trigger: str
 
+    @override
     def __str__(self) -> str:
         return f"the deadline of {self.part} is over: {self.trigger}"
 
@@ -78,6 +81,7 @@ class Wished:
 
     wish: str
 
+    @override
     def __str__(self) -> str:
         return f"wish: {self.wish}"
 
@@ -89,6 +93,7 @@ class Happens:
 
     what: str
 
+    @override
     def __str__(self) -> str:
         return self.what
 
