@@ -70,6 +70,8 @@ class Tables:
         refusal = None
         for effect in self.subscriptions.feed(happened, 0.0):
             match effect:
+                case Step():
+                    self._witness.step(effect)
                 case RowChanged():
                     self._witness.row(effect)
                 case Refused():

@@ -1,13 +1,21 @@
-"""Which runtimes get what is sent to an address (MN-14..MN-17, I-M5..I-M7)."""
+"""Which runtimes get what is sent to an address (MN-14..MN-17, I-M5..I-M7).
+
+Each pair of an address and a runtime is an entity of `fsm.machines.node_subscription`. A
+node may hold millions, so none is kept as an object: the table of pairs has its state in
+the place where a dictionary has room for a value anyway, and a step makes the entity anew.
+"""
 
 import math
 from collections.abc import Collection, Iterable, Iterator
-from typing import TypeAlias, assert_never, final
+from typing import Final, TypeAlias, TypeVar, assert_never, final
 
 import attrs
 
+from fsm.catalogue import MACHINES
 from fsm.cores.effects import RowChanged
 from fsm.cores.refused import Refused
+from fsm.engine import Entity, Step
+from fsm.machines.node_subscription import State, Trigger
 from specs.limits import MAX_SUBSCRIPTIONS
 from specs.reply_code import Code
 from specs.trace import Op
@@ -23,7 +31,10 @@ __all__ = [
     "entity_of",
 ]
 
-_ENTITY_SLASHES = 4
+V = TypeVar("V")
+
+_ENTITY_SLASHES: Final = 4
+_TABLE: Final = MACHINES["node_subscription"]
 
 
 def entity_of(address: str) -> str:
@@ -68,7 +79,7 @@ class AddressGone:
 Input: TypeAlias = Subscribe | Unsubscribe | RuntimeGone | AddressGone
 
 
-Effect: TypeAlias = RowChanged | Refused
+Effect: TypeAlias = Step | RowChanged | Refused
 
 
 @final
@@ -76,7 +87,7 @@ class SubscriptionCore:
     """The subscription table of one node."""
 
     def __init__(self) -> None:
-        self._runtimes: dict[str, dict[str, None]] = {}
+        self._runtimes: dict[str, dict[str, State]] = {}
         self._resources: dict[str, dict[str, None]] = {}
         self._parts: dict[str, dict[str, None]] = {}
 
@@ -102,11 +113,14 @@ class SubscriptionCore:
             case Subscribe(runtime, resources):
                 return self._subscribe(runtime, resources)
             case Unsubscribe(runtime, resources):
-                return list(self._remove((one, runtime) for one in resources))
+                pairs = [(one, runtime) for one in resources]
+                return list(self._remove(pairs, Trigger.UNSUBSCRIBE))
             case RuntimeGone(runtime):
-                return list(self._remove((one, runtime) for one in self.resources_of(runtime)))
+                pairs = [(one, runtime) for one in self.resources_of(runtime)]
+                return list(self._remove(pairs, Trigger.SESSION_OVER))
             case AddressGone(address):
-                return list(self._remove(tuple(self._at_or_below(address))))
+                pairs = list(self._at_or_below(address))
+                return list(self._remove(pairs, Trigger.ADDRESS_RELEASED))
             case _:
                 assert_never(happened)
 
@@ -115,15 +129,21 @@ class SubscriptionCore:
         fresh = [one for one in dict.fromkeys(resources) if one not in held]
         if len(held) + len(fresh) > MAX_SUBSCRIPTIONS:
             return [Refused(Code.TOO_LARGE, f"a session has at most {MAX_SUBSCRIPTIONS} paths")]
-        for resource in fresh:
-            self._runtimes.setdefault(resource, {})[runtime] = None
-            self._resources.setdefault(runtime, {})[resource] = None
-            self._parts.setdefault(entity_of(resource), {})[resource] = None
-        return [_row(Op.ADD, resource, runtime) for resource in fresh]
+        return [effect for resource in fresh for effect in self._add(resource, runtime)]
 
-    def _remove(self, rows: Iterable[tuple[str, str]]) -> Iterator[RowChanged]:
-        for resource, runtime in rows:
-            if runtime in self._runtimes.get(resource, ()):
+    def _add(self, resource: str, runtime: str) -> tuple[Step, RowChanged]:
+        entity = Entity(_TABLE, _key(resource, runtime))
+        step = entity.step(Trigger.SUBSCRIBE)
+        self._runtimes.setdefault(resource, {})[runtime] = State(step.new)
+        self._resources.setdefault(runtime, {})[resource] = None
+        self._parts.setdefault(entity_of(resource), {})[resource] = None
+        return step, _row(Op.ADD, resource, runtime)
+
+    def _remove(self, pairs: Iterable[tuple[str, str]], trigger: Trigger) -> Iterator[Effect]:
+        for resource, runtime in pairs:
+            state = self._runtimes.get(resource, {}).get(runtime)
+            if state is not None:
+                yield Entity.kept(_TABLE, _key(resource, runtime), state).step(trigger)
                 _take_out(self._runtimes, resource, runtime)
                 _take_out(self._resources, runtime, resource)
                 if resource not in self._runtimes:
@@ -137,7 +157,11 @@ class SubscriptionCore:
                     yield resource, runtime
 
 
-def _take_out(table: dict[str, dict[str, None]], row: str, value: str) -> None:
+def _key(resource: str, runtime: str) -> str:
+    return f"{resource}|{runtime}"
+
+
+def _take_out(table: dict[str, dict[str, V]], row: str, value: str) -> None:
     """Remove a value from a row, and the row when it was the last (I-X2)."""
     del table[row][value]
     if not table[row]:

@@ -3,14 +3,20 @@
 import math
 
 import attrs
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.cores.transactions import SeenWindow, TransactionsCore, same_request
+from fsm.cores.transactions import SeenWindow, Steps, TransactionsCore, same_request
+from fsm.engine import Step
+from fsm.errors import UndeclaredTransitionError
+from fsm.replay import judge
+from fsm.trace_line import Verdict
 from specs.limits import DEDUP_SECONDS, DEDUP_WINDOW, REPLY_TIMEOUT
 from specs.message import MessageType
 from specs.reply_code import DropReason
-from tests.support.wire import A, C, answer, ask
+from tests.support.traces import step, trace
+from tests.support.wire import A, B, C, answer, ask
 
 
 def opened(*requests, now=0.0):
@@ -72,6 +78,106 @@ def test_each_request_gets_at_most_one_final_answer(answers):
     ]
     assert len(finals) == len(set(finals))
     assert len(core) == 5 - len(finals)
+
+
+KEY = f"{A}|{B}|1"
+
+
+def told(old, cause, new, why=""):
+    return Step("transaction", KEY, old, new, cause, why)
+
+
+def test_a_request_and_its_answers_are_a_story():
+    core = TransactionsCore()
+
+    assert core.open(ask(1), None, 0.0) == told(None, "opened", "pending")
+    trying, final = (core.answered(answer(ask(1), code), 1.0).step for code in (183, 200))
+    assert trying == told("pending", "provisional", "pending")
+    assert final == told("pending", "answered", "final")
+
+
+def test_what_the_router_answers_itself_is_told_with_its_reason():
+    ended = opened(ask(1)).give_up(ask(1), "404 target not found")
+    assert ended.step == told("pending", "refused", "final", "404 target not found")
+
+
+def test_silence_is_told():
+    (ended,) = opened(ask(1)).overdue(REPLY_TIMEOUT)
+    assert ended.step == told("pending", "silence", "timed-out")
+
+
+def test_at_the_end_nothing_stays_open():
+    core = opened(ask(1), ask(2))
+    assert [one.step.new for one in core.give_up_all("the end")] == ["final", "final"]
+    assert len(core) == 0
+
+
+def test_what_is_open_cannot_be_opened():
+    core = opened(ask(1))
+    with pytest.raises(UndeclaredTransitionError) as caught:
+        core.open(ask(1), "another waiter", 1.0)
+    assert (caught.value.key, caught.value.state) == (KEY, "pending")
+    assert core.find(ask(1)).waiter == "waiter 1"
+
+
+def test_an_answer_that_is_dropped_moves_nothing():
+    core = opened(ask(1))
+    core.give_up(ask(1), "503 the stub is gone")
+    assert core.answered(answer(ask(1)), 1.0).step is None
+
+
+NUMBERS = st.integers(1, 3)
+DEEDS = st.lists(
+    st.one_of(
+        st.tuples(st.just("open"), NUMBERS),
+        st.tuples(st.just("answer"), NUMBERS, st.sampled_from([183, 200, 404])),
+        st.tuples(st.just("give up"), NUMBERS),
+        st.tuples(st.just("wait"), st.sampled_from([1.0, REPLY_TIMEOUT])),
+    ),
+    max_size=40,
+)
+
+
+def play(core, deeds):
+    """Do it, then end; return the steps and all that is decided besides."""
+    now, steps, decided = 0.0, [], []
+    for deed, *what in deeds:
+        match deed:
+            case "open" if core.find(ask(*what)) is None:
+                steps.append(core.open(ask(*what), None, now))
+            case "answer":
+                found = core.answered(answer(ask(what[0]), what[1]), now)
+                steps.append(found.step)
+                decided.append((found.transaction is not None, found.drop))
+            case "give up":
+                ended = core.give_up(ask(*what), "why")
+                steps += [] if ended is None else [ended.step]
+                decided.append(ended is not None)
+            case "wait":
+                now += what[0]
+                over = core.overdue(now)
+                steps += [one.step for one in over]
+                decided.append([one.request for one in over])
+    steps += [one.step for one in core.give_up_all("the end")]
+    return steps, decided
+
+
+@given(DEEDS)
+def test_whatever_happens_the_story_of_each_request_is_a_walk_of_its_table(deeds):
+    steps, _ = play(TransactionsCore(), deeds)
+    lines = [
+        step(f"{one.old or '[*]'} {one.cause} {one.new}", one.key, one.machine)
+        for one in steps
+        if one is not None
+    ]
+    assert judge(trace(*lines)).verdict is Verdict.CONFORMANT
+
+
+@given(DEEDS)
+def test_untold_the_same_is_decided(deeds):
+    steps, decided = play(TransactionsCore(Steps.UNTOLD), deeds)
+    assert set(steps) <= {None}
+    assert decided == play(TransactionsCore(), deeds)[1]
 
 
 def test_a_message_is_new_once():
