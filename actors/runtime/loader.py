@@ -32,7 +32,7 @@ from fsm.engine import Entity
 from fsm.machines.stub_deployment import Trigger
 from specs.address import status_of
 from specs.body import Command
-from specs.limits import DEPLOY_TIMEOUT, GOODBYE_TIMEOUT
+from specs.limits import GOODBYE_TIMEOUT
 from specs.message import Message, MessageType
 from transports.bodies import write_body
 
@@ -198,7 +198,7 @@ class Loader(Actor[LoaderMessage]):
         entity = Entity(MACHINES["stub_deployment"], load.url)
         self._tools.hops.step(entity.step(Trigger.LOAD))
         why: str | None = "it took too long"
-        with trio.move_on_after(DEPLOY_TIMEOUT):
+        with trio.move_on_after(entity.patience):
             why = await self._deploy(load, registry)
         if why is None:
             self._tools.hops.step(entity.step(Trigger.LOADED))

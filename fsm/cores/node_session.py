@@ -42,8 +42,6 @@ from fsm.machines.session import State, Trigger
 from specs.limits import (
     OUTBOX_BYTES,
     PING_PERIOD,
-    PONG_TIMEOUT,
-    SESSION_IDLE,
     SESSION_QUEUE,
 )
 from specs.reply_code import Code
@@ -89,13 +87,11 @@ class NodeSessionCore:
 
     def deadline(self) -> float:
         """Return when a `Tick` is due."""
-        match self._entity.state:
-            case State.OPEN if self._liveness is Liveness.PINGED:
-                return self._since + PING_PERIOD + (PONG_TIMEOUT if self._pinged else 0.0)
-            case State.DETACHED:
-                return self._since + SESSION_IDLE
-            case _:
-                return math.inf
+        if self._entity.state is not State.OPEN:
+            return self._since + self._entity.patience
+        if self._liveness is not Liveness.PINGED:
+            return math.inf
+        return self._since + PING_PERIOD + (self._entity.patience if self._pinged else 0.0)
 
     def feed(self, happened: Input, now: float) -> list[Effect]:
         """Decide."""

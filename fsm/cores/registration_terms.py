@@ -1,14 +1,15 @@
 """What the registry core is told and what it tells; and a record as it is kept."""
 
-from typing import TypeAlias, final
+import math
+from typing import Final, TypeAlias, final
 
 import attrs
 
+from fsm.catalogue import MACHINES
 from fsm.cores.record_index import Search
 from fsm.engine import Step
 from fsm.machines.registration import State
 from specs.jsonvalue import Json, JsonObject
-from specs.limits import REGISTRATION_EXPIRES, REGISTRATION_GRAVE
 from specs.reply_code import Code
 
 __all__ = [
@@ -26,6 +27,9 @@ __all__ = [
     "Tick",
     "Touch",
 ]
+
+
+_TABLE: Final = MACHINES["registration"]
 
 
 @final
@@ -50,13 +54,10 @@ class Row:
     @property
     def due(self) -> float:
         """When the record's status changes by itself."""
-        match self.status:
-            case State.LIVE:
-                return self.touched + _expires(self.value)
-            case State.DISCONNECTED:
-                return self.touched + REGISTRATION_GRAVE
-            case _:
-                return float("inf")
+        patience = _TABLE.patience(self.status)
+        if self.status is State.LIVE:
+            patience = min(patience, _wish(self.value))
+        return self.touched + patience
 
 
 @final
@@ -161,8 +162,7 @@ class Answered:
 Effect: TypeAlias = Step | Keep | Forget | StatusChanged | Answered
 
 
-def _expires(value: JsonObject) -> float:
+def _wish(value: JsonObject) -> float:
+    """Return how many seconds of silence the record itself wants to be borne."""
     expires = value.get("expires")
-    if isinstance(expires, int | float) and 0 < expires < REGISTRATION_EXPIRES:
-        return float(expires)
-    return REGISTRATION_EXPIRES
+    return float(expires) if isinstance(expires, int | float) and expires > 0 else math.inf

@@ -23,9 +23,7 @@ from fsm.engine import Entity
 from fsm.machines.stub_connection import State, Trigger
 from specs.limits import (
     GOODBYE_TIMEOUT,
-    OPEN_TIMEOUT,
     PING_PERIOD,
-    PONG_TIMEOUT,
     RECONNECT_BASE,
     STUB_QUEUE,
 )
@@ -33,6 +31,8 @@ from specs.message import Message
 from specs.reply_code import FIRST_FINAL, LAST_SUCCESS, Code
 
 __all__ = ["StubClientCore"]
+
+_TABLE: Final = MACHINES["stub_connection"]
 
 _HOPELESS: Final = frozenset({Code.UNAUTHENTICATED, Code.FORBIDDEN})
 """Answers to an open that no second attempt would change."""
@@ -73,7 +73,7 @@ class StubClientCore:
             jitter: Between 0 and 1; spreads the attempts of many stubs.
         """
         self.sessions = 0
-        self._entity = Entity(MACHINES["stub_connection"], url)
+        self._entity = Entity(_TABLE, url)
         self._jitter = jitter
         self._phase = _Phase.IDLE
         self._outbox = StubOutbox()
@@ -155,8 +155,9 @@ class StubClientCore:
 
     def _connect(self, now: float) -> list[ev.Effect]:
         if self._phase is _Phase.IDLE:
-            self._give_up = now + OPEN_TIMEOUT
-            return [self._entity.step(Trigger.CONNECT), *self._dial(now)]
+            step = self._entity.step(Trigger.CONNECT)
+            self._give_up = now + self._entity.patience
+            return [step, *self._dial(now)]
         if self._phase is _Phase.PAUSED and self._backoff.is_over:
             return self._dial(now)
         return []
@@ -172,7 +173,7 @@ class StubClientCore:
         if self._phase is not _Phase.DIALLING:
             return [ev.HangUp()]
         self._phase = _Phase.OPENING
-        self._until = now + OPEN_TIMEOUT
+        self._until = now + _TABLE.patience(State.IN_PROGRESS)
         return [self._ask_session()]
 
     def _ask_session(self) -> ev.Ask:
@@ -196,7 +197,7 @@ class StubClientCore:
             return self._live(answer, now)
         if answer.method is ev.Method.RE_OPEN and answer.code in _FORGOTTEN:
             self._token = None
-            self._until = now + OPEN_TIMEOUT
+            self._until = now + _TABLE.patience(State.IN_PROGRESS)
             return [self._ask_session()]
         why = answer.why or f"the node answered {answer.code}"
         if self.state is State.IN_PROGRESS and answer.code in _HOPELESS:
@@ -262,7 +263,7 @@ class StubClientCore:
                 return self._dial(now)
             case _Phase.OPEN:
                 self._phase = _Phase.PINGING
-                self._until = now + PONG_TIMEOUT
+                self._until = now + self._entity.patience
                 return [ev.Ask(ev.Method.PING)]
             case _Phase.PINGING:
                 return [ev.HangUp(), *self._lost("a ping was not answered", now)]

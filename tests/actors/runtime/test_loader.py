@@ -17,7 +17,9 @@ from actors.runtime.hops import Hops
 from actors.runtime.loader import Load, Loader, LoaderTools, RegistryIs, Unload
 from actors.runtime.sandboxes import Sandboxes
 from actors.runtime.stub import StubConfig, StubContext
+from fsm.catalogue import MACHINES
 from fsm.cores.resolve_inputs import Deployed, DeployFailed, StubGone
+from specs import limits
 from specs.address import catalogue_stub
 from specs.limits import DEPLOY_TIMEOUT
 from specs.message import Message, MessageType, reply_to
@@ -122,6 +124,13 @@ async def test_a_stub_that_cannot_be_deployed_leaves_nothing(make, descriptor, w
         assert states(world) == ["deploying", "deployment-failed"]
         rows = [fact.op for fact in world.tracer.facts if fact.key == S and fact.table]
         assert rows.count("add") == rows.count("del")
+
+
+async def test_how_long_a_deployment_may_take_is_said_in_its_table(autojump_clock, monkeypatch):
+    monkeypatch.setattr(limits, MACHINES["stub_deployment"].deadline("deploying").limit, 0.25)
+    async with open_loader(SlowStub) as (_, loader, _):
+        assert await loader.ask(partial(Load, S, HERE, CONFIG)) == "it took too long"
+        assert trio.current_time() == 0.25
 
 
 async def test_a_crashed_stub_is_told_and_cleared_away(autojump_clock):

@@ -1,0 +1,140 @@
+"""How long a state is borne is said in its table and nowhere else: the cores ask the table."""
+
+import pytest
+
+from fsm.catalogue import MACHINES
+from fsm.cores.node_session import NodeSessionCore
+from fsm.cores.node_session_terms import LinkLost, OpenAsked, Tick
+from fsm.cores.registration import RegistrationCore
+from fsm.cores.registration_terms import Create, Leave
+from fsm.cores.stub_client import StubClientCore
+from fsm.cores.stub_events import (
+    ConnectAsked,
+    Dialled,
+    Method,
+    SessionAnswered,
+    TimePassed,
+)
+from fsm.cores.stub_events import (
+    LinkLost as StubLinkLost,
+)
+from fsm.cores.transactions import TransactionsCore
+from specs import limits
+from tests.support.wire import answer, ask
+
+R, HB = "hyperty-runtime://a.ex/ra", "hyperty://a.ex/hb"
+
+
+def session():
+    core = NodeSessionCore(f"mn|{R}", R)
+    core.feed(OpenAsked(1, None, "token"), 0.0)
+    return core
+
+
+def pinged_session():
+    core = session()
+    now = core.deadline()
+    core.feed(Tick(), now)
+    return core.deadline() - now
+
+
+def detached_session():
+    core = session()
+    core.feed(LinkLost(1, "lost"), 5.0)
+    return core.deadline() - 5.0
+
+
+def stub(*inputs):
+    core = StubClientCore("S", lambda: 0.0)
+    core.begin()
+    for happened in (ConnectAsked(), *inputs):
+        core.feed(happened, 0.0)
+    return core
+
+
+def pinged_stub():
+    core = stub(Dialled(), SessionAnswered(Method.OPEN, 200, "token"))
+    now = core.deadline()
+    core.feed(TimePassed(), now)
+    return core.deadline() - now
+
+
+def reopening_stub():
+    core = stub(Dialled(), SessionAnswered(Method.OPEN, 200, "token"), StubLinkLost("cut"))
+    core.feed(TimePassed(), 0.0)
+    core.feed(Dialled(), 0.0)
+    return core.deadline()
+
+
+def record():
+    core = RegistrationCore()
+    core.feed(Create(HB, R, R, {"url": HB, "runtime": R}), 2.0)
+    return core
+
+
+def left_record():
+    core = record()
+    core.feed(Leave(R, "left"), 3.0)
+    return core.row(HB).due - 3.0
+
+
+def request():
+    core = TransactionsCore()
+    core.open(ask(1), None, 1.0)
+    return core
+
+
+def tried_request():
+    core = request()
+    core.answered(answer(ask(1), 183), 4.0)
+    return core.deadline() - 4.0
+
+
+# fmt: off
+WAITS = [
+    ("transaction",     "pending",      lambda: request().deadline() - 1.0),
+    ("transaction",     "pending",      tried_request),
+    ("session",         "open",         pinged_session),
+    ("session",         "detached",     detached_session),
+    ("stub_connection", "in-progress",  lambda: stub().deadline()),
+    ("stub_connection", "in-progress",  lambda: stub(Dialled()).deadline()),
+    ("stub_connection", "in-progress",  reopening_stub),
+    ("stub_connection", "live",         pinged_stub),
+    ("registration",    "live",         lambda: record().row(HB).due - 2.0),
+    ("registration",    "live",         lambda: record().deadline() - 2.0),
+    ("registration",    "disconnected", left_record),
+]
+# fmt: on
+IDS = [f"{machine} {state} {number}" for number, (machine, state, _) in enumerate(WAITS)]
+
+
+@pytest.mark.parametrize(("machine", "state", "waits"), WAITS, ids=IDS)
+def test_a_core_waits_as_long_as_its_table_says(machine, state, waits):
+    assert waits() == MACHINES[machine].deadline(state).seconds
+
+
+@pytest.mark.parametrize(("machine", "state", "waits"), WAITS, ids=IDS)
+def test_another_number_in_the_table_is_another_wait(machine, state, waits, monkeypatch):
+    monkeypatch.setattr(limits, MACHINES[machine].deadline(state).limit, 0.75)
+    assert waits() == 0.75
+
+
+def test_every_deadline_of_these_machines_has_its_case():
+    """The deployment of a stub is timed by an actor: see the tests of the loader."""
+    hosted = {machine for machine, _, _ in WAITS} | {"address", "node_subscription"}
+    declared = {
+        (name, deadline.state)
+        for name in hosted
+        for deadline in MACHINES[name].deadlines
+        if deadline.limit is not None
+    }
+    assert declared == {(machine, state) for machine, state, _ in WAITS}
+
+
+def test_a_record_may_want_less_and_gets_no_more():
+    rows = {}
+    for expires in (60.0, 2 * limits.REGISTRATION_EXPIRES):
+        core = RegistrationCore()
+        core.feed(Create(HB, R, R, {"url": HB, "runtime": R, "expires": expires}), 0.0)
+        rows[expires] = core.row(HB).due
+    assert list(rows.values()) == [60.0, limits.REGISTRATION_EXPIRES]
