@@ -154,9 +154,8 @@ class P2PStub(Actor[P2PMessage]):
         """Do what a core says, in order."""
         for name, effect in effects:
             end, work = self._ends.get(name, (None, None))
-            if isinstance(effect, Step):
-                self.context.tracer.record(self.context.url, step_fact(effect))
-            elif isinstance(effect, do.Answered):
+            self._trace_step(effect)
+            if isinstance(effect, do.Answered):
                 await self._answer_command(effect)
             elif end is not None and work is not None:
                 await self._perform(end, work, effect)
@@ -279,7 +278,18 @@ class P2PStub(Actor[P2PMessage]):
             for name in list(self._ends):
                 await self.perform(self.decide(name, DisconnectAsked("the stub is removed")))
 
+    @override
+    async def stop(self) -> None:
+        # After a crash nothing can be done any more, but every story has an end.
+        for name in self._ends:
+            for _, effect in self.decide(name, DisconnectAsked("the stub is gone")):
+                self._trace_step(effect)
+
     # --- evidence -------------------------------------------------------------------------
+
+    def _trace_step(self, effect: do.SideEffect) -> None:
+        if isinstance(effect, Step):
+            self.context.tracer.record(self.context.url, step_fact(effect))
 
     def _trace_link(self, op: Op, end: LinkEnd, link: str) -> None:
         own = self.context.config.runtime

@@ -25,6 +25,7 @@ from fsm.cores import resolve_inputs as told
 from fsm.cores.effects import RowChanged
 from fsm.cores.link_entry import LinkEntry, Role
 from fsm.cores.resolve import ResolveConfig, ResolveCore
+from fsm.engine import Step
 from specs.address import catalogue_stub
 from specs.body import Status
 from specs.body_sync import ObjectName
@@ -109,6 +110,11 @@ class Registry(Actor[RegistryMessage]):
     @override
     async def start(self) -> None:
         await self._parts.port.add_listener(self._parts.port.url, self.me)
+
+    @override
+    async def stop(self) -> None:
+        for effect in self._core.feed(told.Stopped(), trio.current_time()):
+            self._keep(effect)
 
     @override
     def deadline(self) -> float:
@@ -196,8 +202,8 @@ class Registry(Actor[RegistryMessage]):
             case do.Route() | do.NoRoute() | do.RoutesChanged():
                 self._trace_done(effect)
                 await self._parts.bus.tell(effect)
-            case RowChanged():
-                self._parts.hops.rows([effect])
+            case Step() | RowChanged():
+                self._keep(effect)
             case do.Deploy(url, plan):
                 await self._deploy(url, plan)
             case do.Undeploy(url):
@@ -206,6 +212,12 @@ class Registry(Actor[RegistryMessage]):
                 self._renew_paths(domain)
             case _:
                 self._talk_about(effect)
+
+    def _keep(self, effect: do.Effect) -> None:
+        if isinstance(effect, Step):
+            self._parts.hops.step(effect)
+        elif isinstance(effect, RowChanged):
+            self._parts.hops.rows([effect])
 
     def _talk_about(
         self,

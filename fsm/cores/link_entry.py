@@ -2,13 +2,22 @@
 
 import math
 from enum import Enum
+from typing import Final
 
 import attrs
 
+from fsm.cores.effects import RowChanged
+from fsm.cores.p2p_glare import own_is_smaller
 from fsm.cores.resolve_effects import RequesterPlan
+from fsm.engine import Entity, Step
+from fsm.machines import p2p_entry as entry
 from fsm.machines.p2p_connection import State
+from specs.trace import Op
 
 __all__ = ["LinkEntry", "Role"]
+
+_TABLE: Final = "p2p"
+_WRITER: Final = "registry"
 
 
 class Role(Enum):
@@ -25,8 +34,10 @@ class LinkEntry:
     Attributes:
         stub: The own P2P stub: PQ, or PH.
         link: The link's address: PQ, or PC once the handler has named it.
-        url: What routes to it; None until it was live once.
+        life: What has become of the entry; the only place that moves it is here.
         plan: How a requester is deployed; None on the handler side.
+        url: What routes to it; None until it was live once.
+        has_listeners: Whether the listeners of a handler's link stand (I-P17).
         entities: What is known to live there (I-R8).
         until: When its next timer is due.
     """
@@ -35,9 +46,11 @@ class LinkEntry:
     role: Role
     stub: str
     link: str
+    life: Entity
     plan: RequesterPlan | None = None
     status: State = State.CREATED
     url: str | None = None
+    has_listeners: bool = False
     entities: set[str] = attrs.field(factory=set)
     tries: int = 0
     until: float = math.inf
@@ -52,3 +65,42 @@ class LinkEntry:
         """Whether we asked for it and it is being set up: two such make a glare."""
         setting_up = self.status in {State.CREATED, State.IN_PROGRESS}
         return self.role is Role.REQUESTER and setting_up
+
+    def begun(self) -> list[Step | RowChanged]:
+        """Write the entry, before anything is awaited."""
+        was_asked = self.role is Role.HANDLER
+        trigger = entry.Trigger.INVITED if was_asked else entry.Trigger.PLANNED
+        return [self.life.step(trigger), self.changed(Op.ADD)]
+
+    def contested(self, own: str, link: str) -> Step:
+        """Take the other's invitation to `link`: REMOVED, or our own request goes on."""
+        facts = {
+            entry.Condition.OWN_REQUEST: self.is_pending,
+            entry.Condition.OWN_SMALLER: own_is_smaller(own, self.remote),
+        }
+        given = {fact for fact, is_true in facts.items() if is_true}
+        return self.life.step(entry.Trigger.INVITED, f"to {link}", given)
+
+    def went_live(self) -> list[Step]:
+        """Route to the link: for the first time, or again."""
+        was, self.status, self.url = self.status, State.LIVE, self.link
+        self.tries = 0
+        self.until = math.inf
+        if self.life.state is entry.State.PLACEHOLDER:
+            return [self.life.step(entry.Trigger.LIVE)]
+        return [] if was is State.LIVE else [self.life.step(entry.Trigger.RESTORED)]
+
+    def was_lost(self) -> list[Step]:
+        """Keep the entry of a link that is away; of one that was never live, too."""
+        was, self.status = self.status, State.DISCONNECTED
+        is_routed = self.life.state is entry.State.BOUND and was is State.LIVE
+        return [self.life.step(entry.Trigger.LOST)] if is_routed else []
+
+    def ended(self) -> list[Step | RowChanged]:
+        """Take the entry away."""
+        return [self.life.step(entry.Trigger.ENDED), self.changed(Op.DEL)]
+
+    def changed(self, op: Op) -> RowChanged:
+        """Say what the row says now."""
+        entities = " ".join(sorted(self.entities))
+        return RowChanged(op, _TABLE, self.remote, f"{self.status} {self.url} {entities}", _WRITER)

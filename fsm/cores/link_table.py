@@ -10,9 +10,7 @@ tries are over, or on `failed`, everything that belongs to the entry goes.
 import math
 from typing import Final, final
 
-from fsm.cores.effects import RowChanged
 from fsm.cores.link_entry import LinkEntry, Role
-from fsm.cores.p2p_glare import own_request_wins
 from fsm.cores.resolve_effects import (
     Connect,
     Deploy,
@@ -27,6 +25,9 @@ from fsm.cores.resolve_effects import (
     UnregisterLink,
 )
 from fsm.cores.resolve_inputs import StatusSeen
+from fsm.cores.resolve_jobs import ResolveJobs, link_key
+from fsm.engine import Entity
+from fsm.machines import p2p_entry, resolve_job
 from fsm.machines.p2p_connection import State
 from specs.limits import (
     DIAL_TIMEOUT,
@@ -39,19 +40,20 @@ from specs.trace import Op
 
 __all__ = ["LinkTable"]
 
-_TABLE: Final = "p2p"
-_WRITER: Final = "registry"
-
 _ENTITIES: Final = 4096
 """Entities bound to one link; more are reached by the node (ours)."""
 
 
 @final
 class LinkTable:
-    """Which remote runtime is reached by which link."""
+    """Which remote runtime is reached by which link.
 
-    def __init__(self, runtime: str) -> None:
+    What waits for a link in `jobs` is told when its entry is live or gone.
+    """
+
+    def __init__(self, runtime: str, jobs: ResolveJobs) -> None:
         self._runtime = runtime
+        self._jobs = jobs
         self._entries: dict[str, LinkEntry] = {}
         self._remote_of: dict[str, str] = {}
         self._cooling: dict[str, float] = {}
@@ -68,9 +70,9 @@ class LinkTable:
         entry = self._entries.get(remote)
         return entry.url if entry is not None and entry.is_live else None
 
-    def is_bound(self, entity: str) -> bool:
-        """Say whether it is known on which remote runtime an entity lives."""
-        return entity in self._remote_of
+    def entry_of(self, entity: str) -> LinkEntry | None:
+        """Return the entry of the runtime on which an entity is known to live."""
+        return self._entries.get(self._remote_of.get(entity, ""))
 
     def bind(self, entity: str, remote: str) -> list[Effect]:
         """Note where an entity lives; it moves if it lived elsewhere."""
@@ -84,7 +86,7 @@ class LinkTable:
             former.entities.discard(entity)
         self._remote_of[entity] = remote
         entry.entities.add(entity)
-        return [_changed(Op.UPD, entry), *([RoutesChanged()] if entry.is_live else [])]
+        return [entry.changed(Op.UPD), *([RoutesChanged()] if entry.is_live else [])]
 
     def bind_heard(self, entity: str, link: str) -> list[Effect]:
         """Note that an entity was heard over a link.
@@ -109,9 +111,12 @@ class LinkTable:
             return []
         self._minted += 1
         url = f"{self._runtime}/p2prequester/{self._minted}"
-        entry = LinkEntry(plan.remote, Role.REQUESTER, url, url, plan)
+        entry = LinkEntry(plan.remote, Role.REQUESTER, url, url, self._life(plan.remote), plan)
         self._entries[plan.remote] = entry
-        return [_changed(Op.ADD, entry), SetPath(url)]
+        return [*entry.begun(), SetPath(url)]
+
+    def _life(self, remote: str) -> Entity:
+        return Entity(p2p_entry.P2P_ENTRY, f"{self._runtime}|{remote}")
 
     def path_set(self, url: str, refusal: str | None, now: float) -> list[Effect]:
         """Deploy the requester once its path is acknowledged (P2P-05, I-P10)."""
@@ -159,18 +164,22 @@ class LinkTable:
         return []
 
     def _invited(self, remote: str, stub: str, link: str, rival: LinkEntry | None) -> list[Effect]:
-        if rival is not None and rival.is_pending and own_request_wins(self._runtime, remote):
-            return [Disconnect(stub, remote)]
-        effects = [] if rival is None else self._replaced(rival)
-        entry = LinkEntry(remote, Role.HANDLER, stub, link)
+        """Take a handler's new link; what is there already gives way or wins by its table."""
+        entry = LinkEntry(remote, Role.HANDLER, stub, link, self._life(remote))
+        effects: list[Effect] = []
         if rival is not None:
+            step = rival.contested(self._runtime, link)
+            if step.new != p2p_entry.State.REMOVED:
+                return [step, Disconnect(stub, remote)]
+            effects = [step, *self._replaced(rival)]
             entry.entities = rival.entities
         self._entries[remote] = entry
-        return [*effects, _changed(Op.ADD, entry)]
+        return [*effects, *entry.begun()]
 
-    def _replaced(self, entry: LinkEntry) -> list[Effect]:
-        """Let a new link take the place of an entry, which keeps its entities."""
-        effects: list[Effect] = [_changed(Op.DEL, entry), RoutesChanged()]
+    @staticmethod
+    def _replaced(entry: LinkEntry) -> list[Effect]:
+        """Let a new link take the place of an entry, which leaves it its entities."""
+        effects: list[Effect] = [entry.changed(Op.DEL), RoutesChanged()]
         if entry.role is Role.HANDLER:
             return [*effects, UnregisterLink(entry.link)]
         return [*effects, Disconnect(entry.stub, entry.remote)]
@@ -183,7 +192,9 @@ class LinkTable:
 
     def _moved(self, entry: LinkEntry, value: State, now: float) -> list[Effect]:
         match value:
-            case State.LIVE if entry.role is Role.HANDLER and entry.url is None:
+            case State.LIVE if entry.role is Role.HANDLER and not entry.has_listeners:
+                # It is live for us once its listeners stand, unless it is lost before.
+                entry.status, entry.until = State.IN_PROGRESS, math.inf
                 return [RegisterLink(entry.link, entry.stub)]
             case State.LIVE:
                 return self._live(entry)
@@ -193,7 +204,7 @@ class LinkTable:
                 return self._remove(entry, now)
             case _:
                 entry.status = value
-                return [_changed(Op.UPD, entry)]
+                return [entry.changed(Op.UPD)]
 
     def registered(self, link: str, refusal: str | None, now: float) -> list[Effect]:
         """Route to a handler's link once both listeners are there (I-P17, I-P18)."""
@@ -202,21 +213,20 @@ class LinkTable:
             return [UnregisterLink(link)]
         if refusal is not None:
             return [Disconnect(entry.stub, entry.remote), *self._remove(entry, now)]
-        if entry.status is State.DISCONNECTED:
-            entry.url = link
-            return []
-        return self._live(entry)
+        entry.has_listeners = True
+        return [] if entry.status is State.DISCONNECTED else self._live(entry)
 
     def _live(self, entry: LinkEntry) -> list[Effect]:
-        entry.url = entry.link
-        entry.status = State.LIVE
-        entry.tries = 0
-        entry.until = math.inf
-        return [_changed(Op.UPD, entry), RoutesChanged()]
+        steps = entry.went_live()
+        found = self._settle(entry, resolve_job.Trigger.FOUND)
+        return [*steps, entry.changed(Op.UPD), *found, RoutesChanged()]
+
+    def _settle(self, entry: LinkEntry, trigger: resolve_job.Trigger) -> list[Effect]:
+        """Tell who waits for this link."""
+        return [*self._jobs.settle(map(link_key, sorted(entry.entities)), trigger)]
 
     def _disconnected(self, entry: LinkEntry, now: float) -> list[Effect]:
-        entry.status = State.DISCONNECTED
-        effects: list[Effect] = [_changed(Op.UPD, entry), RoutesChanged()]
+        effects: list[Effect] = [*entry.was_lost(), entry.changed(Op.UPD), RoutesChanged()]
         if entry.role is Role.HANDLER:
             entry.until = now + SESSION_IDLE
             return effects
@@ -241,11 +251,11 @@ class LinkTable:
         return [effect for entry in due for effect in self._reconnect(entry, now)]
 
     def close(self) -> list[Effect]:
-        """Remove all entries, and take no new ones; others end the links."""
+        """Remove all entries, and take no new ones; others end links and searches."""
         self._is_closed = True
         entries, self._entries, self._remote_of = self.entries(), {}, {}
         handled = [entry for entry in entries if entry.role is Role.HANDLER]
-        gone: list[Effect] = [_changed(Op.DEL, entry) for entry in entries]
+        gone: list[Effect] = [effect for entry in entries for effect in entry.ended()]
         return [*gone, RoutesChanged(), *(UnregisterLink(entry.link) for entry in handled)]
 
     def _remove(self, entry: LinkEntry, now: float) -> list[Effect]:
@@ -255,15 +265,11 @@ class LinkTable:
         self._cooling[entry.remote] = now + RETRY_COOL_DOWN
         for entity in entry.entities:
             self._remote_of.pop(entity, None)
-        effects: list[Effect] = [_changed(Op.DEL, entry), RoutesChanged()]
+        none = self._settle(entry, resolve_job.Trigger.NONE)
+        effects: list[Effect] = [*entry.ended(), *none, RoutesChanged()]
         if entry.role is Role.HANDLER:
             return [*effects, UnregisterLink(entry.link)]
         return [*effects, Undeploy(entry.stub), RemovePath(entry.stub)]
 
     def _by_link(self, link: str) -> LinkEntry | None:
         return next((entry for entry in self._entries.values() if entry.link == link), None)
-
-
-def _changed(op: Op, entry: LinkEntry) -> RowChanged:
-    entities = " ".join(sorted(entry.entities))
-    return RowChanged(op, _TABLE, entry.remote, f"{entry.status} {entry.url} {entities}", _WRITER)

@@ -19,6 +19,8 @@ from fsm.cores.resolve_effects import (
     Undeploy,
 )
 from fsm.cores.resolve_inputs import StatusSeen
+from fsm.cores.resolve_jobs import ResolveJobs, node_key
+from fsm.machines import resolve_job
 from fsm.machines.stub_connection import State
 from specs.limits import RETRY_COOL_DOWN
 from specs.reply_code import Code
@@ -63,10 +65,11 @@ class _Cooling:
 
 @final
 class NodeStubTable:
-    """Which stub leads to which domain's node."""
+    """Which stub leads to which domain's node; each search for one is in `jobs`."""
 
-    def __init__(self, runtime: str) -> None:
+    def __init__(self, runtime: str, jobs: ResolveJobs) -> None:
         self._runtime = runtime
+        self._jobs = jobs
         self._rows: dict[str, _Row] = {}
         self._cooling: dict[str, _Cooling] = {}
         self._sessions: dict[str, str | None] = {}
@@ -92,20 +95,25 @@ class NodeStubTable:
             now: The time.
             until: How long the answer may be remembered.
         """
-        row = self._rows.get(domain)
+        row, key = self._rows.get(domain), node_key(domain)
         if row is not None and row.is_deployed:
-            return [Route(*asked, row.url, until, f"the node of {domain}")]
+            why = f"the node of {domain}"
+            return [*self._jobs.answer(key, "deployed"), Route(*asked, row.url, until, why)]
         if row is not None:
             row.waiting[asked] = until
             return []
+        begun = self._jobs.begin(key)
         cooling = self._cooling.get(domain)
         if cooling is not None and now < cooling.until:
             why = f"no way to the node of {domain} a moment ago: {cooling.why}"
-            return [NoRoute(*asked, Code.UNAVAILABLE, why)]
+            none = self._jobs.decide(key, resolve_job.Trigger.NONE, cooling.why)
+            return [*begun, *none, NoRoute(*asked, Code.UNAVAILABLE, why)]
+        waits = self._jobs.decide(key, resolve_job.Trigger.DEPLOY)
         self._minted += 1
         row = _Row(f"{self._runtime}/protostub/{self._minted}", waiting={asked: until})
         self._rows[domain] = row
-        return [self._changed(Op.ADD, domain, row), Deploy(row.url, NodePlan(domain))]
+        added = self._changed(Op.ADD, domain, row)
+        return [*begun, *waits, added, Deploy(row.url, NodePlan(domain))]
 
     def deployed(self, url: str) -> list[Effect]:
         """Serve those who waited, in order (C-40)."""
@@ -120,7 +128,8 @@ class NodeStubTable:
         routes: list[Effect] = [
             Route(*asked, url, until, f"the node of {domain}") for asked, until in waiting.items()
         ]
-        return [self._changed(Op.UPD, domain, row), *routes]
+        ended = self._jobs.settle([node_key(domain)], resolve_job.Trigger.FOUND)
+        return [self._changed(Op.UPD, domain, row), *ended, *routes]
 
     def failed(self, url: str, why: str, now: float) -> list[Effect]:
         """Refuse those who waited, each once; try again only after a while (STB-14)."""
@@ -135,7 +144,8 @@ class NodeStubTable:
             NoRoute(*asked, Code.UNAVAILABLE, f"no stub for {domain}: {why}")
             for asked in row.waiting
         ]
-        return [self._changed(Op.DEL, domain, row), RoutesChanged(), *refusals]
+        ended = self._jobs.settle([node_key(domain)], resolve_job.Trigger.NONE, why)
+        return [self._changed(Op.DEL, domain, row), *ended, RoutesChanged(), *refusals]
 
     def status(self, seen: StatusSeen, now: float) -> list[Effect]:
         """Take what the stub says of its connection (I-S5); a removed one is not heard."""

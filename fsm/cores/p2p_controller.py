@@ -2,9 +2,11 @@
 
 It is made when a requester invites it, observes the offer C1, creates C2, invites
 the requester and waits to be dialled. It dials itself only when C1 says that the
-requester could not reach it.
+requester could not reach it. What it does is an entity of `handler_controller`, whose
+guards say whether the invitation stands; how far its link is, one of `p2p_connection`.
 """
 
+import math
 from typing import assert_never, final
 
 from fsm.cores.p2p_dial import DialPolicy
@@ -20,7 +22,7 @@ from fsm.cores.p2p_effect import (
     Plead,
     SideEffect,
 )
-from fsm.cores.p2p_glare import own_request_wins
+from fsm.cores.p2p_glare import own_is_smaller
 from fsm.cores.p2p_input import (
     CandidatesReady,
     Command,
@@ -46,6 +48,8 @@ from fsm.cores.p2p_input import (
     TimePassed,
 )
 from fsm.cores.p2p_side import UNREACHABLE, LinkSide, after_the_end
+from fsm.engine import Entity, Step
+from fsm.machines import handler_controller as controller
 from fsm.machines.p2p_connection import State
 from specs.body_sync import ConnectionData
 from specs.reply_code import LAST_SUCCESS, Code
@@ -66,8 +70,9 @@ class P2PControllerCore:
         self.terms = terms
         self.offer = offer
         self._side = LinkSide(f"{terms.own}|{terms.remote}|handler|{terms.name}", policy)
+        self._life = Entity(controller.HANDLER_CONTROLLER, terms.name)
+        self._until = math.inf
         self._is_answered = False
-        self._is_created = False
         self._offer_status = ""
         self._pleas = 0
         self._may_dial = False
@@ -84,18 +89,31 @@ class P2PControllerCore:
 
     def deadline(self) -> float:
         """Return when it must be fed `TimePassed`."""
-        return self._side.deadline()
+        return min(self._side.deadline(), self._until)
 
     def feed(self, happened: SideInput, now: float) -> list[SideEffect]:
         """Take one input, say what is to be done."""
         if self._side.ended:
             return after_the_end(happened)
+        effects = self._taken(happened, now)
+        if self._side.ended and not self._life.may_end:
+            return [*effects, self._move(controller.Trigger.OVER, now)]
+        return effects
+
+    def _move(self, trigger: controller.Trigger, now: float) -> Step:
+        step = self._life.step(trigger)
+        until = now + self._life.patience
+        # The time for a set-up counts from its beginning: it is never prolonged.
+        self._until = until if until == math.inf else min(until, self._until)
+        return step
+
+    def _taken(self, happened: SideInput, now: float) -> list[SideEffect]:
         if isinstance(happened, Command):
             return self._commanded(happened, now)
         if isinstance(happened, LinkInput):
             return self._link_changed(happened, now)
         if isinstance(happened, PeerObjectInput):
-            return self._peer_changed(happened)
+            return self._peer_changed(happened, now)
         return self._set_up(happened, now)
 
     def _commanded(self, command: Command, now: float) -> list[SideEffect]:
@@ -105,16 +123,19 @@ class P2PControllerCore:
             case DisconnectAsked(why):
                 return [*self._refuse(why), *self._side.give_up(why), Answered(Code.OK)]
             case TimePassed():
-                late = self._refuse("timeout") if now >= self._side.deadline() else []
-                return [*late, *self._side.time_passed(now)]
+                return self._late(now)
             case _:
                 assert_never(command)
+
+    def _late(self, now: float) -> list[SideEffect]:
+        if now >= self._until:
+            return [*self._refuse("timeout"), *self._side.give_up("timeout")]
+        return self._side.time_passed(now)
 
     def _link_changed(self, happened: LinkInput, now: float) -> list[SideEffect]:
         match happened:
             case LinkOpened():
-                self._may_dial = False
-                return self._side.opened(happened)
+                return self._opened(happened, now)
             case LinkLost():
                 return self._side.lost(happened, now)
             case DialFailed(attempt):
@@ -122,10 +143,18 @@ class P2PControllerCore:
             case _:
                 assert_never(happened)
 
+    def _opened(self, event: LinkOpened, now: float) -> list[SideEffect]:
+        self._may_dial = False
+        effects = self._side.opened(event)
+        if self.state is State.LIVE and self._life.state is controller.State.ANSWERING:
+            return [*effects, self._move(controller.Trigger.LINK_OPEN, now)]
+        return effects
+
     def _set_up(self, happened: OwnObjectInput, now: float) -> list[SideEffect]:
         match happened:
             case Started():
-                return [*self._side.begin(now), AskRow()]
+                step = self._move(controller.Trigger.INVITED, now)
+                return [*self._side.begin(now), step, AskRow()]
             case RowTold(has_own_request):
                 return self._decide(has_own_request)
             case ObjectCreated():
@@ -140,12 +169,12 @@ class P2PControllerCore:
             case _:
                 assert_never(happened)
 
-    def _peer_changed(self, happened: PeerObjectInput) -> list[SideEffect]:
+    def _peer_changed(self, happened: PeerObjectInput, now: float) -> list[SideEffect]:
         match happened:
             case PeerInvited(url):
                 return [AnswerInvitation(url, Code.CONFLICT, "the invitation came before")]
             case PeerObjectSeen(data):
-                return self._offer_seen(data)
+                return self._offer_seen(data, now)
             case ObserveRefused(why):
                 return self._side.refused(why)
             case PeerObjectDeleted():
@@ -156,12 +185,17 @@ class P2PControllerCore:
     def _decide(self, has_own_request: bool) -> list[SideEffect]:  # noqa: FBT001 - told, not chosen
         if self._is_answered:
             return []
-        terms = self.terms
-        if has_own_request and own_request_wins(terms.own, terms.remote):
-            why = f"glare: link requested by {terms.own} wins"
-            return [*self._refuse(why), *self._side.give_up(why)]
+        facts = {
+            controller.Condition.OWN_REQUEST: has_own_request,
+            controller.Condition.OWN_SMALLER: own_is_smaller(self.terms.own, self.terms.remote),
+        }
+        given = {fact for fact, is_true in facts.items() if is_true}
+        step = self._life.step(controller.Trigger.ROW_TOLD, given=given)
+        if step.new == controller.State.CLOSED:
+            why = f"glare: link requested by {self.terms.own} wins"
+            return [step, *self._refuse(why), *self._side.give_up(why)]
         self._is_answered = True
-        return [AnswerInvitation(self.offer, Code.OK), Observe(self.offer)]
+        return [step, AnswerInvitation(self.offer, Code.OK), Observe(self.offer)]
 
     def _refuse(self, why: str) -> list[SideEffect]:
         """Answer the invitation, if that was not done yet."""
@@ -170,12 +204,11 @@ class P2PControllerCore:
         self._is_answered = True
         return [AnswerInvitation(self.offer, Code.CONFLICT, why)]
 
-    def _offer_seen(self, data: ConnectionData) -> list[SideEffect]:
+    def _offer_seen(self, data: ConnectionData, now: float) -> list[SideEffect]:
         self._side.learn(data.ice_candidates)
         effects: list[SideEffect] = []
-        if not self._is_created:
-            self._is_created = True
-            effects.append(CreateObject())
+        if self._life.state is controller.State.OBSERVING:
+            effects = [self._move(controller.Trigger.ANSWER, now), CreateObject()]
         pleads = data.status.startswith(UNREACHABLE) and data.status != self._offer_status
         self._offer_status = data.status
         if pleads and self.state is not State.LIVE:

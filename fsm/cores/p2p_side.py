@@ -30,7 +30,7 @@ from fsm.cores.p2p_input import (
 from fsm.engine import Entity
 from fsm.machines.p2p_connection import P2P_CONNECTION, State, Trigger
 from specs.body_sync import Candidate
-from specs.limits import P2P_TIMEOUT, SESSION_IDLE
+from specs.limits import SESSION_IDLE
 from specs.reply_code import Code
 
 __all__ = ["UNREACHABLE", "LinkSide", "after_the_end"]
@@ -95,8 +95,10 @@ class LinkSide:
 
     def begin(self, now: float) -> list[SideEffect]:
         """Begin at `created`."""
-        self._deadline = now + P2P_TIMEOUT
-        return self._move(Trigger.STARTED)
+        begun = self._move(Trigger.STARTED)
+        # For the whole set-up: entering `in-progress` does not prolong it.
+        self._deadline = now + self._entity.patience
+        return begun
 
     def object_returned(self) -> list[SideEffect]:
         """Enter `in-progress`."""

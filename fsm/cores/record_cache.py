@@ -28,25 +28,19 @@ class RecordCache:
 
     def __init__(self) -> None:
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
-        self._asked: set[str] = set()
 
     def is_known(self, entity: str, now: float) -> bool:
         """Say whether the answer, even a negative one, need not be asked for."""
         entry = self._entries.get(entity)
-        return entity in self._asked or (entry is not None and now < entry.until)
+        return entry is not None and now < entry.until
 
     def find(self, entity: str, now: float) -> Record | None:
         """Return the record, if one is remembered."""
         entry = self._entries.get(entity)
         return entry.record if entry is not None and now < entry.until else None
 
-    def ask(self, entity: str) -> None:
-        """Note that an answer is on its way (single flight, RES-13)."""
-        self._asked.add(entity)
-
     def put(self, entity: str, record: Record | None, now: float) -> None:
         """Remember an answer."""
-        self._asked.discard(entity)
         life = NEGATIVE_CACHE if record is None else min(record.expires, REGISTRATION_EXPIRES)
         self._entries[entity] = _Entry(record, now + life)
         self._entries.move_to_end(entity)

@@ -32,9 +32,12 @@ from fsm.cores.resolve_inputs import (
     PathSet,
     RecordRead,
     StatusSeen,
+    Stopped,
     StubGone,
     TimePassed,
 )
+from fsm.cores.resolve_jobs import ResolveJobs, link_key
+from fsm.machines.resolve_job import Trigger
 from specs.address import domain_of, is_backend, is_below, runtime_of
 from specs.body import Record
 from specs.limits import NEGATIVE_CACHE
@@ -82,10 +85,12 @@ class ResolveCore:
     def __init__(self, config: ResolveConfig) -> None:
         self.handler: str | None = None
         self._config = config
-        self._stubs = NodeStubTable(config.runtime)
-        self._links = LinkTable(config.runtime)
+        self._jobs = ResolveJobs()
+        self._stubs = NodeStubTable(config.runtime, self._jobs)
+        self._links = LinkTable(config.runtime, self._jobs)
         self._records = RecordCache()
         self._local: set[str] = set()
+        self._is_closing = False
 
     def links(self) -> tuple[LinkEntry, ...]:
         """Return the P2P entries (P2P-18); not to be changed."""
@@ -97,7 +102,7 @@ class ResolveCore:
 
     def deadline(self) -> float:
         """Return when `TimePassed` is due."""
-        return self._links.deadline()
+        return min(self._links.deadline(), self._jobs.deadline())
 
     def feed(self, happened: Input, now: float) -> list[Effect]:
         """Take what happened and return what is to be done, in order."""
@@ -108,10 +113,10 @@ class ResolveCore:
                 return self._status(happened, now)
             case HeardFrom() | RecordRead() | LinkOver():
                 return self._learnt(happened, now)
-            case HandlerReady() | LocalAdded() | LocalRemoved() | Closing():
+            case HandlerReady() | LocalAdded() | LocalRemoved() | Closing() | Stopped():
                 return self._own(happened)
             case TimePassed():
-                return self._links.tick(now)
+                return self._passed(now)
             case Deployed() | DeployFailed() | StubGone() | PathSet() | LinkRegistered():
                 return self._stub(happened, now)
             case _:
@@ -124,12 +129,13 @@ class ResolveCore:
             case HeardFrom(address, link):
                 return self._links.bind_heard(runtime_of(address), link)
             case RecordRead(entity, record):
-                self._records.put(entity, record, now)
-                return [] if record is None else self._set_up(entity, record, now)
+                return self._told(entity, record, now)
             case _:
                 assert_never(happened)
 
-    def _own(self, happened: HandlerReady | LocalAdded | LocalRemoved | Closing) -> list[Effect]:
+    def _own(
+        self, happened: HandlerReady | LocalAdded | LocalRemoved | Closing | Stopped
+    ) -> list[Effect]:
         match happened:
             case HandlerReady(url):
                 self.handler = url
@@ -138,7 +144,11 @@ class ResolveCore:
                 self._local.add(address)
                 return []
             case Closing():
-                return self._links.close()
+                self._is_closing = True
+                return [*self._links.close(), *self._jobs.end_links("the runtime goes")]
+            case Stopped():
+                self._is_closing = True
+                return [*self._links.close(), *self._jobs.end("the registry goes")]
             case LocalRemoved():
                 # It stays ours: whoever still writes to it is answered here.
                 return []
@@ -170,7 +180,9 @@ class ResolveCore:
             return self._by_node(to, intent, now)
         link = self._links.live_link(entity)
         if link is not None:
-            return [Route(to, intent, link, now + NEGATIVE_CACHE, "live link")]
+            why = "live link"
+            found = self._jobs.answer(link_key(entity), why)
+            return [*found, Route(to, intent, link, now + NEGATIVE_CACHE, why)]
         return [*self._by_node(to, intent, now), *self._seek(entity, intent, now)]
 
     def _by_node(self, to: str, intent: Intent, now: float) -> list[Effect]:
@@ -181,21 +193,44 @@ class ResolveCore:
 
     def _seek(self, entity: str, intent: Intent, now: float) -> list[Effect]:
         """Look for a P2P link beside, if a request may and the runtime wants one."""
-        if intent is not Intent.REACH or self._config.wish is P2pWish.NEVER:
+        key = link_key(entity)
+        is_wanted = intent is Intent.REACH and self._config.wish is not P2pWish.NEVER
+        if not is_wanted or self._is_closing or self._jobs.is_open(key):
             return []
+        begun = self._jobs.begin(key)
         record = self._records.find(entity, now)
         if record is not None:
-            return self._set_up(entity, record, now)
+            return [*begun, *self._set_up(entity, record, now)]
         if self._records.is_known(entity, now):
-            return []
-        self._records.ask(entity)
-        return [ReadRecord(entity)]
+            return [*begun, *self._joined(entity, Trigger.ATTACH)]
+        return [*begun, *self._jobs.query(key, now), ReadRecord(entity)]
+
+    def _told(self, entity: str, record: Record | None, now: float) -> list[Effect]:
+        self._records.put(entity, record, now)
+        if record is None:
+            return self._joined(entity, Trigger.ATTACH)
+        return self._set_up(entity, record, now)
 
     def _set_up(self, entity: str, record: Record, now: float) -> list[Effect]:
-        if record.runtime == self._config.runtime:
-            return []
-        begun = self._links.plan(plan, now) if (plan := _plan(record)) is not None else []
-        return [*begun, *self._links.bind(entity, record.runtime)]
+        plan, begun, bound = _plan(record), list[Effect](), list[Effect]()
+        if record.runtime != self._config.runtime:
+            begun = self._links.plan(plan, now) if plan is not None else []
+            bound = self._links.bind(entity, record.runtime)
+        joined = self._joined(entity, Trigger.DEPLOY if begun else Trigger.ATTACH)
+        return [*joined, *begun, *bound]
+
+    def _joined(self, entity: str, trigger: Trigger) -> list[Effect]:
+        """Let the search for a link wait for what there is now; or there is none."""
+        key, entry = link_key(entity), self._links.entry_of(entity)
+        if entry is None:
+            return [*self._jobs.decide(key, Trigger.NONE, "no link to where it lives")]
+        steps = self._jobs.decide(key, trigger)
+        found = self._jobs.settle([key], Trigger.FOUND) if entry.is_live else []
+        return [*steps, *found]
+
+    def _passed(self, now: float) -> list[Effect]:
+        late = [each for one in self._jobs.late(now) for each in self._told(one, None, now)]
+        return [*late, *self._links.tick(now)]
 
     def _status(self, seen: StatusSeen, now: float) -> list[Effect]:
         if seen.resource is None:

@@ -6,6 +6,7 @@ import attrs
 
 from fsm.cores.effects import RowChanged
 from fsm.cores.intent import Intent
+from fsm.engine import Step
 from specs.reply_code import Code
 
 __all__ = [
@@ -170,7 +171,8 @@ class PathsLost:
 
 
 Effect: TypeAlias = (
-    Route
+    Step
+    | Route
     | NoRoute
     | RoutesChanged
     | Deploy

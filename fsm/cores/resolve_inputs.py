@@ -22,6 +22,7 @@ __all__ = [
     "PathSet",
     "RecordRead",
     "StatusSeen",
+    "Stopped",
     "StubGone",
     "TimePassed",
 ]
@@ -158,6 +159,12 @@ class Closing:
 
 @final
 @attrs.frozen(slots=True)
+class Stopped:
+    """The registry itself goes: what it still looks for, it will not find."""
+
+
+@final
+@attrs.frozen(slots=True)
 class TimePassed:
     """The deadline may have passed."""
 
@@ -177,5 +184,6 @@ Input: TypeAlias = (
     | LocalAdded
     | LocalRemoved
     | Closing
+    | Stopped
     | TimePassed
 )

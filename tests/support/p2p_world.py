@@ -1,4 +1,4 @@
-"""Two runtimes' P2P cores, their registries' rows and what lies between, without any I/O."""
+"""Two runtimes' P2P cores, their registries' tables and what lies between, without any I/O."""
 
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -8,13 +8,18 @@ import attrs
 
 from fsm.cores import p2p_effect as do
 from fsm.cores import p2p_input as seen
+from fsm.cores import resolve_effects as tells
+from fsm.cores.link_entry import Role
+from fsm.cores.link_table import LinkTable
 from fsm.cores.p2p_dial import DialPolicy
-from fsm.cores.p2p_glare import own_request_wins
 from fsm.cores.p2p_handler import P2PHandlerCore, PerLink
 from fsm.cores.p2p_requester import P2PRequesterCore
+from fsm.cores.resolve_inputs import StatusSeen
+from fsm.cores.resolve_jobs import ResolveJobs
 from fsm.engine import Step
 from fsm.machines.p2p_connection import State
 from specs.body_sync import Candidate, ConnectionData
+from specs.reply_code import Code
 
 POLICY = DialPolicy(("tcp",))
 TERMINAL = (None, State.FAILED, State.DISCONNECTED)
@@ -25,38 +30,55 @@ End = tuple[str, str]
 
 @final
 @attrs.define
-class Row:
-    """The registry's row for the other runtime."""
-
-    role: str
-    link: str
-
-
-@final
-@attrs.define
 class Side:
-    """One runtime."""
+    """One runtime.
+
+    Attributes:
+        table: Its registry's.
+    """
 
     name: str
     handler: P2PHandlerCore
+    table: LinkTable
     requesters: dict[str, P2PRequesterCore] = attrs.field(factory=dict)
-    row: Row | None = None
-    made: int = 0
+
+    @property
+    def url(self) -> str:
+        return f"{self.name}/p2phandler/1"
+
+    @property
+    def has_own_request(self) -> bool:
+        """What the registry's row says to a stub of its own (P2P-18)."""
+        rows = self.table.entries()
+        return any(r.role is Role.REQUESTER and r.status is not State.FAILED for r in rows)
 
 
 @final
 class World:
-    """Signals between the runtimes are queued per direction, and may be lost."""
+    """Signals between the runtimes are queued per direction, and may be lost.
+
+    What a registry tells a stub of its own, or a stub it, is not lost, but comes later.
+
+    Attributes:
+        steps: Those of the two machines' ends.
+        others: Those of entries and controllers.
+    """
 
     def __init__(self, first: str, second: str) -> None:
         self.now = 0.0
         self.sides = {
-            name: Side(name, P2PHandlerCore(name, f"{name}/p2phandler/1", POLICY))
+            name: Side(
+                name,
+                P2PHandlerCore(name, f"{name}/p2phandler/1", POLICY),
+                LinkTable(name, ResolveJobs()),
+            )
             for name in (first, second)
         }
         self.signals: dict[str, deque[Callable[[], None]]] = {first: deque(), second: deque()}
         self.dials: deque[tuple[End, do.Dial]] = deque()
         self.steps: list[Step] = []
+        self.others: list[Step] = []
+        self._told: deque[Callable[[], None]] = deque()
         self.objects: dict[End, str] = {}
         self.data: dict[str, ConnectionData] = {}
         self.owner: dict[str, End] = {}
@@ -68,16 +90,11 @@ class World:
         return next(each for each in self.sides if each != name)
 
     def start(self, name: str) -> None:
-        """The registry deploys a requester, unless its row forbids it (RES-07)."""
-        side = self.sides[name]
-        if side.row is not None:
-            return
-        side.made += 1
-        url, remote = f"{name}/p2prequester/{side.made}", self.other(name)
-        side.row = Row("requester", url)
-        terms = seen.LinkTerms(name, remote, url, f"{remote}/p2phandler/1")
-        side.requesters[url] = P2PRequesterCore(terms, POLICY)
-        self.feed((name, url), seen.Started())
+        """The registry is told of a record: it plans a link, or not (RES-07)."""
+        remote = self.other(name)
+        plan = tells.RequesterPlan(remote, f"{remote}/p2phandler/1", "")
+        self._tell(name, self.sides[name].table.plan(plan, self.now))
+        self._listen_to_own()
 
     def feed(self, end: End, happened: seen.SideInput) -> None:
         name, link = end
@@ -92,10 +109,12 @@ class World:
         for link in list(self.links):
             for end in self.links.pop(link, ()):
                 self.feed(end, seen.LinkLost(link, seen.Loss.BROKEN))
+        self._listen_to_own()
 
     def deliver(self, towards: str) -> None:
         if self.signals[towards]:
             self.signals[towards].popleft()()
+        self._listen_to_own()
 
     def lose(self, towards: str) -> None:
         if self.signals[towards]:
@@ -108,8 +127,12 @@ class World:
         listener = self.listening.get(dial.candidate.address) if succeeds else None
         if listener is None:
             self.feed(end, seen.DialFailed(dial.attempt))
-            return
-        link = f"L{len(self.steps)}-{dial.attempt}"
+        else:
+            self._open(end, listener, dial.attempt)
+        self._listen_to_own()
+
+    def _open(self, end: End, listener: End, attempt: int) -> None:
+        link = f"L{len(self.steps)}-{attempt}"
         self.links[link] = (end, listener)
         self.feed(listener, seen.LinkOpened(link, seen.Opening.ACCEPTED))
         if link in self.links:
@@ -121,26 +144,45 @@ class World:
             for url in list(side.requesters):
                 self.feed((side.name, url), seen.TimePassed())
             self._do_per_link(side.name, side.handler.time_passed(self.now))
+            self._tell(side.name, side.table.tick(self.now))
+        self._listen_to_own()
 
     def reconnect(self) -> None:
         for side in self.sides.values():
             for url, core in list(side.requesters.items()):
                 if core.state is State.DISCONNECTED and not core.has_ended:
                     self.feed((side.name, url), seen.ConnectAsked())
+        self._listen_to_own()
 
     def close(self, name: str) -> None:
-        """The registry ends the link of its row for good (M-12)."""
+        """A runtime's stub is told to end its link for good (M-12)."""
+        for entry in self.sides[name].table.entries():
+            self._disconnect(name, entry.stub)
+        self._listen_to_own()
+
+    def crash(self, name: str) -> None:
+        """A runtime's requester is gone, without a word to anybody but its registry."""
         side = self.sides[name]
-        row, side.row = side.row, None
-        if row is not None and row.role == "requester":
-            self.feed((name, row.link), seen.DisconnectAsked("asked"))
-        elif row is not None:
-            effects = side.handler.disconnect((self.other(name),), "asked", self.now)
-            self._do_per_link(name, effects)
+        for entry in side.table.entries():
+            core = side.requesters.pop(entry.stub, None)
+            if core is not None:
+                self._vanish((name, entry.stub), core)
+                self._tell(name, side.table.gone(entry.stub, self.now))
+        self._listen_to_own()
+
+    def _vanish(self, end: End, core: P2PRequesterCore) -> None:
+        for effect in core.feed(seen.DisconnectAsked("it is gone"), self.now):
+            if isinstance(effect, Step):
+                self._keep(effect)
+        for link, ends in list(self.links.items()):
+            if end in ends:
+                self._end_link(end, link, seen.Loss.BROKEN)
+        self.listening = {a: e for a, e in self.listening.items() if e != end}
+        self.dials = deque(entry for entry in self.dials if entry[0] != end)
 
     def settle(self) -> None:
         """Deliver everything, let every dial succeed and every deadline pass."""
-        for _ in range(50):
+        for _ in range(100):
             for name in self.sides:
                 while self.signals[name]:
                     self.deliver(name)
@@ -158,6 +200,7 @@ class World:
     def _deadlines(self) -> Iterator[float]:
         for side in self.sides.values():
             yield side.handler.deadline()
+            yield side.table.deadline()
             yield from (core.deadline() for core in side.requesters.values())
 
     def live_ends(self) -> list[End]:
@@ -186,17 +229,15 @@ class World:
     def _do(self, end: End, effect: do.SideEffect) -> None:
         match effect:
             case Step():
-                self.steps.append(effect)
-            case do.Announce(state):
-                self._announced(end, state)
-            case do.AskRow():
-                self.feed(end, seen.RowTold(self._has_own_request(end[0])))
+                self._keep(effect)
             case do.Dial():
                 self.dials.append((end, effect))
             case do.ReleaseLink(link):
                 self._end_link(end, link, seen.Loss.BROKEN)
             case do.CloseLink(link):
                 self._end_link(end, link, seen.Loss.ORDERLY)
+            case do.Announce() | do.AskRow() | do.Ended() | do.Answered():
+                self._told.append(lambda: self._do_at_registry(end, effect))
             case _:
                 self._do_on_object(end, effect)
 
@@ -218,6 +259,65 @@ class World:
                 self._update(end, status=status)
             case _:
                 self._withdraw(end, effect)
+
+    # --- between a registry and the stubs of its own ------------------------------------------
+
+    def _do_at_registry(self, end: End, effect: do.SideEffect) -> None:
+        side, (name, link) = self.sides[end[0]], end
+        match effect:
+            case do.Announce(state):
+                stub = link if "/p2prequester/" in link else side.url
+                told = StatusSeen(stub, state.value, self.other(name), link)
+                self._tell(name, side.table.status(told, self.now))
+            case do.AskRow():
+                answer = seen.RowTold(side.has_own_request)
+                self._told.append(lambda: self.feed(end, answer))
+            case do.Ended():
+                # A handler says that a link of it is over; a requester need not.
+                self._tell(name, side.table.over(side.url, link, self.now))
+            case do.Answered(Code.GONE):
+                self._tell(name, side.table.gone(link, self.now))
+
+    def _listen_to_own(self) -> None:
+        while self._told:
+            self._told.popleft()()
+
+    def _tell(self, name: str, effects: list[tells.Effect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Step):
+                self._keep(effect)
+            else:
+                self._told.append(lambda effect=effect: self._do_for_registry(name, effect))
+
+    def _do_for_registry(self, name: str, effect: tells.Effect) -> None:
+        side = self.sides[name]
+        match effect:
+            case tells.SetPath(url):
+                self._tell(name, side.table.path_set(url, None, self.now))
+            case tells.Deploy(url, tells.RequesterPlan(remote, handler)):
+                terms = seen.LinkTerms(name, remote, url, handler)
+                side.requesters[url] = P2PRequesterCore(terms, POLICY)
+                self.feed((name, url), seen.Started())
+            case tells.RegisterLink(link):
+                refusal = None if side.handler.knows(link) else "404"
+                self._tell(name, side.table.registered(link, refusal, self.now))
+            case tells.Connect(stub):
+                self.feed((name, stub), seen.ConnectAsked())
+            case tells.Disconnect(stub) | tells.Undeploy(stub):
+                self._disconnect(name, stub)
+
+    def _disconnect(self, name: str, stub: str) -> None:
+        side = self.sides[name]
+        if stub == side.url:
+            effects = side.handler.disconnect((self.other(name),), "asked", self.now)
+            self._do_per_link(name, effects)
+        else:
+            self.feed((name, stub), seen.DisconnectAsked("asked"))
+
+    def _keep(self, step: Step) -> None:
+        (self.steps if step.machine == "p2p_connection" else self.others).append(step)
+
+    # --- the two Connection objects -----------------------------------------------------------
 
     def _create(self, end: End) -> None:
         url = f"{end[1]}/object"
@@ -243,25 +343,6 @@ class World:
         url = self.objects.get(end, "")
         if url in self.observer:
             self._signal(end[0], self.feed, self.observer[url], seen.PeerObjectDeleted())
-
-    def _announced(self, end: End, state: State) -> None:
-        """Keep the row as the registry does."""
-        side, (name, link) = self.sides[end[0]], end
-        row = side.row
-        if state is State.CREATED and link not in side.requesters:
-            if self._has_own_request(name) and own_request_wins(name, self.other(name)):
-                self._do_per_link(name, side.handler.disconnect((self.other(name),), "", self.now))
-                return
-            side.row = Row("handler", link)
-            if row is not None and row.role == "requester":
-                self.feed((name, row.link), seen.DisconnectAsked("replaced"))
-        elif state is State.FAILED and row is not None and row.link == link:
-            side.row = None
-
-    def _has_own_request(self, name: str) -> bool:
-        row = self.sides[name].row
-        core = None if row is None else self.sides[name].requesters.get(row.link)
-        return core is not None and core.state in {State.CREATED, State.IN_PROGRESS}
 
     def _signal(self, source: str, work: Callable[..., None], *args: object) -> None:
         self.signals[self.other(source)].append(lambda: work(*args))

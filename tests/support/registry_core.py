@@ -5,6 +5,7 @@ from fsm.cores import resolve_inputs as told
 from fsm.cores.effects import RowChanged
 from fsm.cores.intent import Intent, P2pWish
 from fsm.cores.resolve import ResolveConfig, ResolveCore, Topology
+from fsm.engine import Step
 from specs.body import Record
 
 RA, RB, RC = (f"hyperty-runtime://{d}.ex/r{d}" for d in "abc")
@@ -18,15 +19,25 @@ REACH, KNOWN, NODE = Intent.REACH, Intent.KNOWN, Intent.NODE
 
 
 class Registry:
-    """A core with a clock; answers come without the table's rows."""
+    """A core with a clock; answers come without the table's rows and the steps.
+
+    Attributes:
+        steps: Every step so far.
+    """
 
     def __init__(self, wish=P2pWish.WHENEVER_POSSIBLE, topology=Topology.TRIANGLE):
         self.core = ResolveCore(ResolveConfig(RA, "a.ex", wish, topology))
         self.now = 0.0
+        self.steps = []
 
     def feed(self, *inputs):
         effects = [each for happened in inputs for each in self.core.feed(happened, self.now)]
-        return [effect for effect in effects if not isinstance(effect, RowChanged)]
+        self.steps += [effect for effect in effects if isinstance(effect, Step)]
+        return [effect for effect in effects if not isinstance(effect, RowChanged | Step)]
+
+    def story(self, key):
+        """The states that an entity has been in."""
+        return [step.new for step in self.steps if step.key == key]
 
     def ask(self, to=HB, intent=REACH):
         return self.feed(told.Asked(to, intent))
