@@ -27,6 +27,11 @@ class Counters:
         self.violations = MappingProxyType(self._violations)
         self.dead_letters = MappingProxyType(self._dead_letters)
 
+    @property
+    def monitor_violations(self) -> int:
+        """How many steps no table declares were tried; more than 0 is a bug."""
+        return self._violations.total()
+
     def drop(self, reason: DropReason) -> None:
         """Count a message that was not delivered."""
         self._drops[reason] += 1

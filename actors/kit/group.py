@@ -86,7 +86,11 @@ class _Group(Actor[Never]):
     async def _hold(self) -> None:
         spec = self._spec
         async with open_supervisor(
-            spec.name, spec.strategy, spec.intensity, self._parent.dead_letters
+            spec.name,
+            spec.strategy,
+            spec.intensity,
+            self._parent.dead_letters,
+            self._parent.monitor,
         ) as self._supervisor:
             self._is_open.set()
             await self._shall_end.wait()

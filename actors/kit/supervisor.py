@@ -7,10 +7,8 @@ own, opened by `open_supervisor` and left when every child has stopped.
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from enum import Enum, auto
 from typing import Final, Protocol, TypeVar, final
 
-import attrs
 import structlog
 import trio
 
@@ -19,6 +17,8 @@ from actors.kit.child import Child, ChildSpec, Restart
 from actors.kit.crash import Crash
 from actors.kit.dead_letters import LOGGED, DeadLetters
 from actors.kit.errors import ActorStoppedError, NameTakenError, RestartLimitError
+from actors.kit.monitor import Monitor
+from actors.kit.regime import Intensity, Regime, Strategy
 from actors.kit.waits import Party, begin_wait, end_wait
 from specs import limits
 
@@ -35,31 +35,10 @@ M = TypeVar("M")
 
 _log = structlog.get_logger("actors.kit")
 
+_DEFAULT: Final = Intensity()
+
 _STOP_BUDGET: Final = limits.DRAIN_TIMEOUT - 2 * limits.GOODBYE_TIMEOUT
 """Seconds all children together may take to stop before the rest is forced."""
-
-
-class Strategy(Enum):
-    """Who is started again when one child crashes (OTP's words)."""
-
-    ONE_FOR_ONE = auto()
-    """The one that crashed."""
-    REST_FOR_ONE = auto()
-    """It, and all that were started after it."""
-    ONE_FOR_ALL = auto()
-    """Everybody."""
-
-
-@final
-@attrs.frozen
-class Intensity:
-    """How many restarts within how many seconds are borne."""
-
-    restarts: int = 3
-    seconds: float = 60.0
-
-
-_DEFAULT: Final = Intensity()
 
 
 class _Life(Protocol):
@@ -94,20 +73,22 @@ class Supervisor:
     Attributes:
         name: For people and logs.
         dead_letters: Who hears of messages nobody will handle.
+        monitor: Who hears what children crashed with.
     """
 
     def __init__(
         self,
         name: str,
-        strategy: Strategy,
-        intensity: Intensity,
+        regime: Regime,
         dead_letters: DeadLetters,
+        monitor: Monitor,
         nursery: trio.Nursery,
     ) -> None:
         self.name = name
         self.dead_letters = dead_letters
-        self._strategy = strategy
-        self._intensity = intensity
+        self.monitor = monitor
+        self._strategy = regime.strategy
+        self._intensity = regime.intensity
         self._nursery = nursery
         self._children: dict[str, _AnyChild] = {}
         self._restarts: deque[float] = deque()
@@ -195,6 +176,8 @@ class Supervisor:
         task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED,
     ) -> None:
         error = await child.live(task_status.started)
+        if error is not None:
+            self.monitor.crashed(child.name, error)
         if not life.has_started:
             raise ActorStoppedError(child.name) if error is None else error
         if error is not None:
@@ -271,6 +254,7 @@ async def open_supervisor(
     strategy: Strategy = Strategy.ONE_FOR_ONE,
     intensity: Intensity = _DEFAULT,
     dead_letters: DeadLetters = LOGGED,
+    monitor: Monitor | None = None,
 ) -> AsyncIterator[Supervisor]:
     """Run a supervisor while inside.
 
@@ -284,7 +268,9 @@ async def open_supervisor(
             with what the inside raised.
     """
     async with trio.open_nursery() as nursery:
-        supervisor = Supervisor(name, strategy, intensity, dead_letters, nursery)
+        watched = Monitor() if monitor is None else monitor
+        regime = Regime(strategy, intensity)
+        supervisor = Supervisor(name, regime, dead_letters, watched, nursery)
         try:
             yield supervisor
             await supervisor.stop_children()

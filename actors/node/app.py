@@ -13,6 +13,7 @@ import trio
 from actors.kit.actor import ActorRef
 from actors.kit.counters import Counters
 from actors.kit.errors import ActorStoppedError
+from actors.kit.monitor import Monitor
 from actors.kit.supervisor import ChildSpec, Strategy, Supervisor, open_supervisor
 from actors.kit.trace import Tracer
 from actors.node.allocation import AllocationDesk
@@ -53,7 +54,7 @@ class Node:
         legacy_url: Where upstream's plain stubs connect, `?runtimeURL=` to be appended;
             None if they are not served.
         session_url: Where upstream's stubs with a session handshake connect.
-        counters: What it had to drop.
+        counters: What it had to drop, and what its monitor saw.
     """
 
     domain: str
@@ -62,6 +63,11 @@ class Node:
     session_url: str | None
     counters: Counters
     _bus: ActorRef[BusMessage]
+
+    @property
+    def monitor_violations(self) -> int:
+        """How many steps were tried that no table declares; each is in log and trace."""
+        return self.counters.monitor_violations
 
     async def sessions(self) -> tuple[SessionView, ...]:
         """Show how its sessions stand."""
@@ -77,6 +83,7 @@ class _Plan:
     addresses: NodeAddresses
     tracer: Tracer
     counters: Counters
+    monitor: Monitor
     file: RecordFile
 
     def witness(self, actor: str) -> Witness:
@@ -99,14 +106,22 @@ async def open_node(config: NodeConfig, network: Network, tracer: Tracer) -> Asy
         doors |= {_PLAIN: None, _SESSION: None}
     async with network.listen(Kind.WEBSOCKET, config.listen, doors) as listener:
         with _records(config) as file:
-            plan = _Plan(config, NodeAddresses(config.domain), tracer, Counters(), file)
-            async with open_supervisor("node", Strategy.REST_FOR_ONE) as supervisor:
+            plan = _plan(config, tracer, file)
+            async with open_supervisor(
+                "node", Strategy.REST_FOR_ONE, monitor=plan.monitor
+            ) as supervisor:
                 bus = await _start(plan, listener, supervisor)
                 try:
                     yield _node(plan, listener.address, bus)
                 finally:
                     with trio.move_on_after(DRAIN_TIMEOUT / 2, shield=True):
                         await _drain(bus)
+
+
+def _plan(config: NodeConfig, tracer: Tracer, file: RecordFile) -> _Plan:
+    counters = Counters()
+    monitor = Monitor(tracer, counters)
+    return _Plan(config, NodeAddresses(config.domain), tracer, counters, monitor, file)
 
 
 def _node(plan: _Plan, address: str, bus: ActorRef[BusMessage]) -> Node:
@@ -134,7 +149,9 @@ async def _start(plan: _Plan, listener: Listener, supervisor: Supervisor) -> Act
         _PLAIN: partial(PlainDoor, control),
         _SESSION: lambda _: SessionDoor(control),
     }
-    door = partial(FrontDoor, listener, MappingProxyType(doors), itertools.count(1), bus)
+    door = partial(
+        FrontDoor, listener, MappingProxyType(doors), itertools.count(1), bus, plan.monitor
+    )
     await supervisor.start_child(ChildSpec("front-door", door))
     writer = await supervisor.start_child(
         ChildSpec("record-writer", partial(RecordWriter, plan.file, bus))

@@ -8,7 +8,8 @@ import trio
 from typing_extensions import override
 
 from actors.kit.actor import Actor, ActorRef
-from actors.kit.supervisor import ChildSpec, Restart, Strategy, Supervisor, open_supervisor
+from actors.kit.monitor import Monitor
+from actors.kit.supervisor import ChildSpec, Restart, Supervisor, open_supervisor
 from actors.node.bus_message import BusMessage
 from actors.node.connection import MAILBOX, Connection
 from actors.node.door import Door
@@ -29,6 +30,7 @@ class FrontDoor(Actor[Never]):
         doors: How each path speaks.
         numbers: Numbers of links; go on counting when this actor is restarted.
         bus: Where everything goes.
+        monitor: Who hears what connections crashed with.
     """
 
     def __init__(
@@ -37,11 +39,13 @@ class FrontDoor(Actor[Never]):
         doors: Mapping[str, DoorMaker],
         numbers: Iterator[int],
         bus: ActorRef[BusMessage],
+        monitor: Monitor,
     ) -> None:
         self._listener = listener
         self._doors = doors
         self._numbers = numbers
         self._bus = bus
+        self._monitor = monitor
         self._accepting = trio.CancelScope()
         self._has_left = trio.Event()
 
@@ -54,7 +58,7 @@ class FrontDoor(Actor[Never]):
         """Nobody tells this actor anything."""
 
     async def _accept(self) -> None:
-        async with open_supervisor("connections", Strategy.ONE_FOR_ONE) as connections:
+        async with open_supervisor("connections", monitor=self._monitor) as connections:
             with self._accepting:
                 while True:
                     await self._admit(await self._listener.accept(), connections)

@@ -10,6 +10,7 @@ import trio
 
 from actors.kit.actor import ActorRef
 from actors.kit.counters import Counters
+from actors.kit.monitor import Monitor
 from actors.kit.supervisor import ChildSpec, Intensity, Strategy, Supervisor, open_supervisor
 from actors.kit.tracer import Tracer
 from actors.runtime import node_stub, p2p_handler, p2p_requester
@@ -68,6 +69,7 @@ class _Plan:
     network: Network
     tracer: Tracer
     counters: Counters
+    monitor: Monitor
     dead_mail: DeadMail
     replay: Replay
 
@@ -104,10 +106,13 @@ async def open_runtime(
         RestartLimitError: A core part crashed: a bug; comes out of the context in a
             group.
     """
-    plan = _Plan(config, network, tracer, Counters(), DeadMail(), Replay())
+    counters = Counters()
+    monitor = Monitor(tracer, counters)
+    plan = _Plan(config, network, tracer, counters, monitor, DeadMail(), Replay())
+    lost, seen = plan.dead_mail, plan.monitor
     async with (
-        open_supervisor(config.name, Strategy.ONE_FOR_ALL, _ONE_LIFE, plan.dead_mail) as core,
-        open_supervisor(f"{config.name} sandboxes", dead_letters=plan.dead_mail) as rooms,
+        open_supervisor(config.name, Strategy.ONE_FOR_ALL, _ONE_LIFE, lost, seen) as core,
+        open_supervisor(f"{config.name} sandboxes", dead_letters=lost, monitor=seen) as rooms,
     ):
         runtime = await _start(plan, core, rooms)
         await runtime.boot()

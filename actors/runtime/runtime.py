@@ -73,7 +73,7 @@ class Runtime:
 
     Attributes:
         url: Its address.
-        counters: What was dropped, and why.
+        counters: What was dropped, and why; and what the monitor saw.
     """
 
     def __init__(self, parts: RuntimeParts) -> None:
@@ -83,6 +83,11 @@ class Runtime:
         self._handler: str | None = None
         self._hyperties: set[str] = set()
         self._leaving: tuple[str, ...] = ()
+
+    @property
+    def monitor_violations(self) -> int:
+        """How many steps were tried that no table declares; each is in log and trace."""
+        return self.counters.monitor_violations
 
     # ---- for its owner
 

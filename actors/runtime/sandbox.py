@@ -15,6 +15,7 @@ from actors.kit.actor import Actor, ActorRef, Reply
 from actors.kit.crash import Crash
 from actors.kit.dead_letters import DeadLetters
 from actors.kit.delivery import Delivery
+from actors.kit.monitor import Monitor
 from actors.kit.supervisor import (
     ChildSpec,
     Intensity,
@@ -63,11 +64,16 @@ class Sandbox(Actor[SandboxMessage]):
     """Holds the supervisor open for as long as it lives."""
 
     def __init__(
-        self, make_bus: Callable[[], MiniBus], intensity: Intensity, dead_letters: DeadLetters
+        self,
+        make_bus: Callable[[], MiniBus],
+        intensity: Intensity,
+        dead_letters: DeadLetters,
+        monitor: Monitor,
     ) -> None:
         self._make_bus = make_bus
         self._intensity = intensity
         self._dead_letters = dead_letters
+        self._monitor = monitor
         self._supervisor: Supervisor | None = None
         self._mini_bus: ActorRef[MiniBusMessage] | None = None
         self._ready = trio.Event()
@@ -82,7 +88,11 @@ class Sandbox(Actor[SandboxMessage]):
     async def _supervise(self) -> None:
         try:
             async with open_supervisor(
-                self.name, Strategy.ONE_FOR_ONE, self._intensity, self._dead_letters
+                self.name,
+                Strategy.ONE_FOR_ONE,
+                self._intensity,
+                self._dead_letters,
+                self._monitor,
             ) as supervisor:
                 self._supervisor = supervisor
                 spec = ChildSpec(f"minibus:{self.name}", self._make_bus)

@@ -70,6 +70,7 @@ class Sandboxes:
             partial(self._mini_bus, component.url),
             component.intensity,
             self._supervisor.dead_letters,
+            self._supervisor.monitor,
         )
         spec = ChildSpec(component.url, make, Restart.TEMPORARY)
         sandbox = await self._supervisor.start_child(spec)
