@@ -5,7 +5,7 @@ missing rows and all. Nothing else decides it.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final, TypeAlias, final
 
 import attrs
@@ -16,7 +16,7 @@ from fsm.product.rule import After, Cause, Got, Happens, Move, Rule, Wished
 from fsm.table import Table
 from specs.trace import ABSENT
 
-__all__ = ["UNDECLARED", "Compiled", "Program", "compile_rules", "follow"]
+__all__ = ["UNDECLARED", "Compiled", "Program", "compile_rules", "follow", "target_of"]
 
 UNDECLARED: Final = -1
 """Where a move leads for which the part's table has no row."""
@@ -56,12 +56,23 @@ class Program:
             state has no deadline. Empty: it has one, and no rule says what is done then.
         on_wish: Of each wish, its place and rules.
         local: Whenever they hold.
+        late: Those of timers that no table declares.
     """
 
     on_message: Mapping[tuple[int, int], _Rules]
     on_deadline: tuple[tuple[int, tuple[_Rules | None, ...]], ...]
     on_wish: tuple[tuple[int, _Rules], ...]
     local: _Rules
+    late: _Rules
+
+
+def target_of(table: Table, state: str, trigger: str, given: Iterable[str] = ()) -> str | None:
+    """Where a trigger leads, if exactly the conditions `given` are true; None: no row says so."""
+    true = frozenset(one for one in table.conditions if one in set(given))
+    for row in table.rows_for(state, trigger):
+        if row.guard.holds(true):
+            return row.target.value
+    return None
 
 
 def follow(part: Part, move: Move) -> tuple[int, ...]:
@@ -72,11 +83,8 @@ def follow(part: Part, move: Move) -> tuple[int, ...]:
 def _target(table: Table, state: str, move: Move) -> int:
     if move.begins and state != ABSENT and state not in table.may_end:
         return UNDECLARED
-    given = frozenset(one for one in table.conditions if one in move.given)
-    for row in table.rows_for(ABSENT if move.begins else state, move.trigger):
-        if row.guard.holds(given):
-            return 1 + list(table.states).index(row.target)
-    return UNDECLARED
+    target = target_of(table, ABSENT if move.begins else state, move.trigger, move.given)
+    return UNDECLARED if target is None else 1 + [*table.states].index(table.states(target))
 
 
 def compile_rules(composition: Composition, code: Encoding) -> Program:
@@ -87,12 +95,12 @@ def compile_rules(composition: Composition, code: Encoding) -> Program:
     """
     parts = {part.name: part for part in composition.parts}
     of: defaultdict[Cause, _Rules] = defaultdict(tuple)
-    local: _Rules = ()
+    local: dict[bool, _Rules] = {False: (), True: ()}
     for number, rule in enumerate(composition.rules):
         ready = _compiled(number, rule, parts, code)
         _look_at(rule, parts, code)
         if isinstance(rule.cause, Happens):
-            local += (ready,)
+            local[rule.cause.is_late] += (ready,)
         else:
             of[rule.cause] += (ready,)
     on_message = {
@@ -102,7 +110,7 @@ def compile_rules(composition: Composition, code: Encoding) -> Program:
     }
     wishes = [(code.place[one.name], of[Wished(one.name)]) for one in composition.wishes]
     deadlines = [(code.place[part.name], _on_deadlines(part, of)) for part in composition.parts]
-    return Program(on_message, tuple(deadlines), tuple(wishes), local)
+    return Program(on_message, tuple(deadlines), tuple(wishes), local[False], local[True])
 
 
 def _on_deadlines(part: Part, of: Mapping[Cause, _Rules]) -> tuple[_Rules | None, ...]:

@@ -34,6 +34,7 @@ __all__ = [
     "Message",
     "Never",
     "Part",
+    "Patience",
     "Plan",
     "Variable",
     "Wire",
@@ -172,6 +173,21 @@ class End:
     cases: tuple[Case, ...]
 
 
+@unique
+class Patience(Enum):
+    """When time is over.
+
+    Attributes:
+        NONE: A deadline may be over at any moment: messages may be slower than any timer.
+            All there is happens so, and more.
+        AT_REST: Deadlines and timers come only when nothing else goes on: every message is
+            faster than every timer. So is shown what is reached when nothing goes wrong.
+    """
+
+    NONE = "none"
+    AT_REST = "at rest"
+
+
 @final
 @attrs.frozen(slots=True, kw_only=True)
 class Composition:
@@ -180,6 +196,7 @@ class Composition:
     Attributes:
         about: One sentence: who meets, and what may go wrong.
         bounds: How much goes wrong in one run.
+        patience: When deadlines are over.
     """
 
     name: str
@@ -193,6 +210,7 @@ class Composition:
     never: tuple[Never, ...] = ()
     ends: tuple[End, ...]
     bounds: Bounds
+    patience: Patience = Patience.NONE
 
 
 Compose: TypeAlias = Callable[[Mapping[str, Table], Bounds], Composition]

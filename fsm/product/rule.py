@@ -35,9 +35,11 @@ __all__ = [
     "act",
     "after",
     "begin",
+    "chain",
     "got",
     "happens",
     "ignore",
+    "in_time",
     "move",
     "rules",
     "send",
@@ -89,9 +91,14 @@ class Wished:
 @final
 @attrs.frozen(slots=True)
 class Happens:
-    """Something local happens by itself, whenever the conditions hold."""
+    """Something local happens by itself, whenever the conditions hold.
+
+    Attributes:
+        is_late: It is a timer that no table declares, so it waits as deadlines do.
+    """
 
     what: str
+    is_late: bool = False
 
     @override
     def __str__(self) -> str:
@@ -158,11 +165,6 @@ class Act:
                 self.ignored or other.ignored,
             )
 
-    def setting(self, **values: str) -> "Act":
-        """Return this act, which also sets variables (`_` for a space of a name)."""
-        named = {name.replace("_", " "): value for name, value in values.items()}
-        return attrs.evolve(self, sets={**self.sets, **named})
-
 
 @final
 @attrs.frozen(slots=True)
@@ -201,6 +203,11 @@ def happens(what: str) -> Happens:
     return Happens(what)
 
 
+def in_time(what: str) -> Happens:
+    """Return the cause: it happens by itself, by a timer that no table declares."""
+    return Happens(what, is_late=True)
+
+
 def move(part: str, trigger: StrEnum | str, *given: StrEnum) -> Move:
     """Return the move of `part` by `trigger`."""
     return Move(part, str(trigger), frozenset(map(str, given)))
@@ -229,6 +236,18 @@ def act(when: Case, *does: Move | Send, sets: Mapping[str, str] = _NOTHING) -> A
 def ignore(when: Case, why: str) -> Act:
     """Return that nothing is done `when`, and why that is right."""
     return Act(read(when), ignored=why)
+
+
+def chain(*alternatives: Iterable[Act]) -> list[Act]:
+    """Do one of each, in order, in one step; what cannot hold together is left out.
+
+    All conditions are those before the step.
+    """
+    done = [Act({})]
+    for following in alternatives:
+        choices = tuple(following)
+        done = [both for one in done for other in choices for both in one.also(other)]
+    return done
 
 
 def rules(cause: Cause, acts: Iterable[Act], cite: str) -> tuple[Rule, ...]:

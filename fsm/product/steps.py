@@ -4,7 +4,7 @@ from enum import Enum, unique
 from typing import Final, TypeAlias, final
 
 from fsm.product.compiled import UNDECLARED, Compiled, compile_rules
-from fsm.product.composition import Composition, Medium
+from fsm.product.composition import Composition, Medium, Patience
 from fsm.product.encoding import Encoding, State
 
 __all__ = ["FAIR", "NO_RULE", "Kind", "Next", "Refusal", "Steps"]
@@ -53,6 +53,7 @@ class Steps:
         self.composition = composition
         self.encoding = Encoding(composition)
         self.held_back = 0
+        self._waits = composition.patience is Patience.AT_REST
         self._program = compile_rules(composition, self.encoding)
         self._contents = self.encoding.contents
         self._found: list[Next] = []
@@ -70,13 +71,18 @@ class Steps:
                 self._message(state, place)
                 if is_network:
                     self._faults(state, place)
-        for place, by_state in self._program.on_deadline:
-            self._deadline(by_state[state[place]], place, state)
         self._by_itself(Kind.LOCAL, self._program.local, -1, state)
+        if not self._waits or all(step[0] not in FAIR for step in self._found):
+            self._time(state)
         for place, rules in self._program.on_wish:
             if state[place]:
                 self._try_all(Kind.WISH, rules, place, _less(state, place))
         return self._found, self._refused
+
+    def _time(self, state: State) -> None:
+        for place, by_state in self._program.on_deadline:
+            self._deadline(by_state[state[place]], place, state)
+        self._by_itself(Kind.DEADLINE, self._program.late, -1, state)
 
     def _deadline(self, rules: tuple[Compiled, ...] | None, place: int, state: State) -> None:
         if rules:
