@@ -23,6 +23,12 @@ SWITCH_TIMEOUT: Final = 0.25
 STUB_QUEUE: Final = 1000
 """Messages queued for a stub that is not live (`Q_max`; ours, STB-17)."""
 
+EARLY_CHANGES: Final = 1000
+"""Changes kept while a copy waits for the whole object; then the oldest go (ours, SYN-17)."""
+
+READ_PAUSE: Final = 1.0
+"""Seconds between a failed read of a data object and the next one (ours, SYN-17)."""
+
 SESSION_QUEUE: Final = 1000
 """Messages queued for a detached session (`Q_max`; ours, MN-27)."""
 

@@ -69,7 +69,7 @@ class LinkEnd:
         link: The link in use.
         own_object: The Connection object this end reports.
         peer_object: The one it observes.
-        copy: What is known of that.
+        copy: What is known of that; None: it observes nothing yet.
     """
 
     name: str
@@ -80,4 +80,4 @@ class LinkEnd:
     link: P2PLink | None = None
     own_object: str | None = None
     peer_object: str | None = None
-    copy: ObserverCore = attrs.field(factory=ObserverCore)
+    copy: ObserverCore | None = None

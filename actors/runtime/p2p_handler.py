@@ -38,10 +38,11 @@ class P2PHandler(P2PStub):
 
     @override
     def deadline(self) -> float:
-        return self._core.deadline()
+        return min(self._core.deadline(), self.objects.deadline())
 
     @override
     async def timed_out(self) -> None:
+        await self.copies_overdue()
         await self.perform(_told(self._core.time_passed(trio.current_time())))
 
     @override

@@ -1,6 +1,9 @@
 """The two Connection objects of a link, as its stub reports and observes them (P2P-07..12)."""
 
+import math
 from typing import Final, final
+
+import trio
 
 from actors.kit.trace import Tracer
 from actors.runtime.p2p_end import LinkEnd, Understand
@@ -16,7 +19,14 @@ from fsm.cores import p2p_effect as do
 from fsm.cores.object_copy import (
     Applied,
     Changed,
+    CopyTimeOver,
+    GivenUp,
+    ObserveBegun,
+    ObserverCore,
+    ObserverEffect,
     ObserverGone,
+    ObserverInput,
+    ReadFailed,
     ReadNeeded,
     SnapshotRead,
     WithdrawnByReporter,
@@ -28,15 +38,29 @@ from fsm.cores.p2p_input import (
     PeerObjectSeen,
     SideInput,
 )
+from fsm.engine import Step
+from specs.address import is_below
 from specs.body_sync import Change
 from specs.errors import BadMessageError
 from specs.message import Message, MessageType
+from specs.reply_code import Code
 from specs.trace import Fact, Kind, Op
 from transports.bodies import read_body
 
 __all__ = ["LinkObjects"]
 
 _CHANGES: Final = "changes"
+_FOR_NOW: Final = frozenset(
+    {
+        Code.TIMEOUT,
+        Code.TOO_LARGE,
+        Code.INTERNAL,
+        Code.BAD_BACKEND,
+        Code.UNAVAILABLE,
+        Code.BACKEND_TIMEOUT,
+    }
+)
+"""Refusals of a read that say nothing about the next one."""
 
 
 @final
@@ -48,6 +72,8 @@ class LinkObjects:
         self._description = description
         self._tracer = tracer
         self._watched: dict[str, LinkEnd] = {}
+        self._waiting: dict[LinkEnd, float] = {}
+        self._reads: list[tuple[LinkEnd, Message, Understand]] = []
 
     def watcher(self, message: Message) -> LinkEnd | None:
         """Return the end that observes the object whose change this is."""
@@ -62,9 +88,7 @@ class LinkObjects:
                 asked = self._signalling.create_object(self._description)
                 return [(asked, lambda answer: _created(end, answer))]
             case do.Observe(url):
-                end.peer_object = url
-                self._watched[f"{url}/{_CHANGES}"] = end
-                return [(self._signalling.observe(url), self.snapshot_reader(end))]
+                return [(self._observe(end, url), lambda answer: self._observed(end, answer))]
             case do.Withdraw():
                 return self._withdraw(end)
             case _:
@@ -89,63 +113,127 @@ class LinkObjects:
     def _withdraw(self, end: LinkEnd) -> list[tuple[Message, Understand]]:
         asked: list[tuple[Message, Understand]] = []
         own, end.own_object = end.own_object, None
-        peer, end.peer_object = end.peer_object, None
+        peer = end.peer_object
         if peer is not None:
-            self._watched.pop(f"{peer}/{_CHANGES}", None)
+            self.give_up(end)
+            self._forget(end, peer)
             asked.append((self._signalling.stop_observing(peer), _nothing))
         if own is not None:
             asked.append((self._signalling.delete(own), _nothing))
         return asked
 
+    def give_up(self, end: LinkEnd) -> None:
+        """End the copy of an end that leaves."""
+        self._feed(end, GivenUp("the observer leaves"))
+
     # --- what is observed -------------------------------------------------------------------
 
-    def snapshot_reader(self, end: LinkEnd) -> Understand:
-        """Return what understands an answer that carries the whole object."""
-        return lambda answer: self._snapshot(end, answer)
+    def _observe(self, end: LinkEnd, url: str) -> Message:
+        end.peer_object = url
+        end.copy = ObserverCore(url, self._signalling.url)
+        self._watched[f"{url}/{_CHANGES}"] = end
+        self._feed(end, ObserveBegun())
+        return self._signalling.observe(url)
 
-    def _snapshot(self, end: LinkEnd, answer: Message) -> SideInput | None:
+    def _observed(self, end: LinkEnd, answer: Message) -> SideInput | None:
+        """Understand the answer to the subscription."""
         snapshot = read_snapshot(answer)
         if isinstance(snapshot, ObserveRefused):
+            self._feed(end, GivenUp(snapshot.why))
             return snapshot
-        applied = [
-            effect
-            for effect in end.copy.feed(SnapshotRead(snapshot))
-            if isinstance(effect, Applied)
-        ]
-        return self._applied(end, answer, applied[-1]) if applied else None
+        return self._seen(end, answer, SnapshotRead(snapshot))
 
-    def changed(self, end: LinkEnd, event: Message) -> tuple[SideInput | None, Message | None]:
-        """Take a change of the peer's object: what it means, and what to read if one is missing."""
+    def _was_read(self, end: LinkEnd, read: int, answer: Message) -> SideInput | None:
+        """Understand the answer to a read: what fails for now is tried again (SYN-17)."""
+        snapshot = read_snapshot(answer)
+        if isinstance(snapshot, ObserveRefused) and answer.code in _FOR_NOW:
+            self._feed(end, ReadFailed(read, snapshot.why))
+            return None
+        return self._observed(end, answer)
+
+    def changed(self, end: LinkEnd, event: Message) -> SideInput | None:
+        """Take a change of the peer's object; only its reporter's is one (I-D1)."""
+        url = end.peer_object
+        if url is None or not is_below(event.from_, url):
+            return None
         if event.type is MessageType.DELETE:
-            end.copy.feed(WithdrawnByReporter())
-            self._watched.pop(event.to, None)
-            end.peer_object = None
-            return PeerObjectDeleted(), None
+            self._feed(end, WithdrawnByReporter())
+            self._forget(end, url)
+            return PeerObjectDeleted()
         try:
             change = read_body(event, Change)
         except BadMessageError:
-            return None, None
-        for effect in end.copy.feed(Changed(change)):
-            match effect:
-                case Applied():
-                    return self._applied(end, event, effect), None
-                case ReadNeeded() if end.peer_object is not None:
-                    return None, self._signalling.read(end.peer_object)
-                case ReadNeeded() | ObserverGone():
-                    return None, None
-        return None, None
+            return None
+        return self._seen(end, event, Changed(change))
 
-    def _applied(self, end: LinkEnd, source: Message, applied: Applied) -> SideInput:
-        fact = Fact(
-            k=Kind.OBJ,
-            op=Op.APPLY,
-            key=end.peer_object,
-            version=applied.version,
-            by=end.name,
-        )
-        self._tracer.record(end.name, fact)
-        data = read_connection(source, applied.data)
+    def _forget(self, end: LinkEnd, url: str) -> None:
+        self._watched.pop(f"{url}/{_CHANGES}", None)
+        end.peer_object = None
+
+    # --- reads and time ---------------------------------------------------------------------
+
+    def take_reads(self) -> list[tuple[LinkEnd, Message, Understand]]:
+        """Return the reads that became due, each once (M-41)."""
+        reads, self._reads = self._reads, []
+        return reads
+
+    def deadline(self) -> float:
+        """Return when `overdue` is to be asked; infinity: no copy waits."""
+        return min(self._waiting.values(), default=math.inf)
+
+    def overdue(self) -> list[tuple[LinkEnd, SideInput | None]]:
+        """Let the time of copies be over: what it means for their ends."""
+        now = trio.current_time()
+        due = [end for end, when in self._waiting.items() if when <= now]
+        return [(end, self._time_over(end)) for end in due]
+
+    def _time_over(self, end: LinkEnd) -> SideInput | None:
+        for effect in self._feed(end, CopyTimeOver()):
+            if isinstance(effect, ObserverGone):
+                return ObserveRefused(effect.why)
+        return None
+
+    # --- the copy ---------------------------------------------------------------------------
+
+    def _seen(self, end: LinkEnd, source: Message, happened: ObserverInput) -> SideInput | None:
+        """Feed what may bring a new value, and say what the newest one means."""
+        effects = self._feed(end, happened)
+        applied = [effect for effect in effects if isinstance(effect, Applied)]
+        if not applied:
+            return None
+        data = read_connection(source, applied[-1].data)
         return data if isinstance(data, ObserveRefused) else PeerObjectSeen(data)
+
+    def _feed(self, end: LinkEnd, happened: ObserverInput) -> list[ObserverEffect]:
+        copy, url = end.copy, end.peer_object
+        if copy is None or url is None:
+            return []
+        effects = copy.feed(happened, trio.current_time())
+        for effect in effects:
+            match effect:
+                case Step():
+                    self._tracer.step(self._signalling.url, effect)
+                case Applied(version):
+                    self._trace_applied(end, version)
+                case ReadNeeded(read):
+                    self._reads.append((end, self._signalling.read(url), self._reader(end, read)))
+                case ObserverGone():
+                    pass
+        self._wait(end, copy.deadline())
+        return effects
+
+    def _reader(self, end: LinkEnd, read: int) -> Understand:
+        return lambda answer: self._was_read(end, read, answer)
+
+    def _wait(self, end: LinkEnd, until: float) -> None:
+        if until < math.inf:
+            self._waiting[end] = until
+        else:
+            self._waiting.pop(end, None)
+
+    def _trace_applied(self, end: LinkEnd, version: int) -> None:
+        fact = Fact(k=Kind.OBJ, op=Op.APPLY, key=end.peer_object, version=version, by=end.name)
+        self._tracer.record(end.name, fact)
 
 
 def _created(end: LinkEnd, answer: Message) -> SideInput:

@@ -60,10 +60,11 @@ class P2PRequester(P2PStub):
 
     @override
     def deadline(self) -> float:
-        return self._core.deadline()
+        return min(self._core.deadline(), self.objects.deadline())
 
     @override
     async def timed_out(self) -> None:
+        await self.copies_overdue()
         await self.perform(self.decide(self.context.url, TimePassed()))
 
     @override

@@ -49,9 +49,14 @@ _ARRAY: Final = "array"
 
 @final
 class Signalling:
-    """Writes a stub's messages; all are from the stub's own address."""
+    """Writes a stub's messages; all are from the stub's own address.
+
+    Attributes:
+        url: That address.
+    """
 
     def __init__(self, context: StubContext) -> None:
+        self.url = context.url
         self._context = context
         self._runtime = context.config.runtime
         self._manager = f"{self._runtime}/sm"

@@ -15,7 +15,6 @@ from typing_extensions import override
 from actors.kit.actor import Actor
 from actors.kit.delivery import Delivery
 from actors.kit.errors import ActorStoppedError
-from actors.kit.trace import step_fact
 from actors.runtime.candidates import host_fingerprint
 from actors.runtime.p2p_end import (
     Happened,
@@ -54,7 +53,7 @@ class P2PStub(Actor[P2PMessage]):
         self.context = context
         self.policy = DialPolicy(kinds, host_fingerprint())
         self.signalling = Signalling(context)
-        self._objects = LinkObjects(self.signalling, description, context.tracer)
+        self.objects = LinkObjects(self.signalling, description, context.tracer)
         self._ends: dict[str, tuple[LinkEnd, LinkWork]] = {}
         self._asked: dict[int, tuple[LinkEnd, Understand]] = {}
         self._invitations: dict[str, Message] = {}
@@ -91,16 +90,14 @@ class P2PStub(Actor[P2PMessage]):
         if message.to == self.context.url:
             await (self._answered(message) if message.is_response else self.take_own(message))
             return
-        watcher = self._objects.watcher(message)
+        watcher = self.objects.watcher(message)
         if watcher is None:
             await self._send(delivery)
         else:
-            await self._peer_object_changed(watcher, message)
+            await self._told(watcher, self.objects.changed(watcher, message))
 
     async def _answered(self, answer: Message) -> None:
-        if not answer.is_final:
-            return
-        asked = self._asked.pop(answer.id, None)
+        asked = self._asked.pop(answer.id, None) if answer.is_final else None
         if asked is None:
             return
         end, understand = asked
@@ -109,15 +106,17 @@ class P2PStub(Actor[P2PMessage]):
             # It came too late: what was made for an end that is gone goes, too.
             await self._on_objects(end, do.Withdraw())
 
-    async def _peer_object_changed(self, end: LinkEnd, message: Message) -> None:
-        what, read = self._objects.changed(end, message)
-        if read is not None:
-            await self._ask(end, read, self._objects.snapshot_reader(end))
-        await self._told(end, what)
-
     async def _told(self, end: LinkEnd, what: SideInput | None) -> None:
+        for reading, message, understand in self.objects.take_reads():
+            await self._ask(reading, message, understand)
         if what is not None:
             await self.perform(self.decide(end.name, what))
+
+    @final
+    async def copies_overdue(self) -> None:
+        """Read again, or give up, what was not answered in time (`objects.deadline`)."""
+        for end, what in self.objects.overdue():
+            await self._told(end, what)
 
     # --- messages of others ---------------------------------------------------------------
 
@@ -184,7 +183,7 @@ class P2PStub(Actor[P2PMessage]):
         """Clean up after an end that is done."""
 
     async def _on_objects(self, end: LinkEnd, effect: do.SideEffect) -> None:
-        for message, understand in self._objects.requests(end, effect):
+        for message, understand in self.objects.requests(end, effect):
             await self._ask(end, message, understand)
 
     async def _ask(self, end: LinkEnd, message: Message, understand: Understand) -> None:
@@ -281,7 +280,8 @@ class P2PStub(Actor[P2PMessage]):
     @override
     async def stop(self) -> None:
         # After a crash nothing can be done any more, but every story has an end.
-        for name in self._ends:
+        for name, (end, _) in self._ends.items():
+            self.objects.give_up(end)
             for _, effect in self.decide(name, DisconnectAsked("the stub is gone")):
                 self._trace_step(effect)
 
@@ -289,7 +289,7 @@ class P2PStub(Actor[P2PMessage]):
 
     def _trace_step(self, effect: do.SideEffect) -> None:
         if isinstance(effect, Step):
-            self.context.tracer.record(self.context.url, step_fact(effect))
+            self.context.tracer.step(self.context.url, effect)
 
     def _trace_link(self, op: Op, end: LinkEnd, link: str) -> None:
         own = self.context.config.runtime

@@ -5,21 +5,27 @@ that its snapshot is never behind what was published. What waits for others runs
 tasks; the tables change only in the mailbox's own task.
 """
 
-from typing import final
+from typing import assert_never, final
 
 from typing_extensions import override
 
-from actors.kit.actor import Actor
+from actors.kit.actor import Actor, Reply
 from actors.kit.delivery import Delivery
 from actors.runtime.sync_observer import ObservedObjects
 from actors.runtime.sync_reporter import ReportedObjects
 from actors.runtime.sync_terms import (
     Decided,
     ObjectReady,
+    ObjectRemoved,
+    ObjectsClosed,
     ObserveDone,
+    ObserverLeft,
+    ObserversAnswered,
+    PathClosed,
     PathsForgotten,
     SyncContext,
     SyncMessage,
+    SyncNews,
 )
 from specs.errors import BadMessageError
 from specs.message import Message, MessageType
@@ -36,8 +42,9 @@ class SyncManager(Actor[SyncMessage]):
         self._context = context
         self._reported = ReportedObjects(context, self.spawn, self._tell)
         self._observed = ObservedObjects(context, self.spawn, self._tell)
+        self._closing: list[Reply[None]] = []
 
-    async def _tell(self, done: ObjectReady | Decided | ObserveDone) -> None:
+    async def _tell(self, done: SyncNews) -> None:
         await self.me.tell(done)
 
     @override
@@ -51,25 +58,80 @@ class SyncManager(Actor[SyncMessage]):
         match message:
             case Delivery():
                 await self._delivered(message.message)
-            case ObjectReady():
-                await self._reported.ready(message)
-            case Decided():
-                await self._reported.decided(message)
-            case ObserveDone():
-                await self._observed.done(message)
+            case ObserveDone() | ObserverLeft() | PathClosed():
+                await self._news_of_observed(message)
             case PathsForgotten(domain):
                 self._reported.renew_paths(domain)
                 self._observed.renew_paths(domain)
+            case ObjectsClosed(done):
+                self._closing.append(done)
+                await self._reported.close()
+                self._observed.close()
+            case _:
+                await self._news_of_reported(message)
+        self._say_closed()
+
+    async def _news_of_reported(
+        self, news: ObjectReady | Decided | ObserversAnswered | ObjectRemoved
+    ) -> None:
+        match news:
+            case ObjectReady():
+                await self._reported.ready(news)
+            case Decided():
+                await self._reported.decided(news)
+            case ObserversAnswered():
+                await self._reported.told(news)
+            case ObjectRemoved():
+                await self._reported.removed(news)
+            case _:
+                assert_never(news)
+
+    async def _news_of_observed(self, news: ObserveDone | ObserverLeft | PathClosed) -> None:
+        match news:
+            case ObserveDone():
+                await self._observed.done(news)
+            case ObserverLeft():
+                await self._observed.left(news)
+            case PathClosed(url):
+                await self._observed.closed(url)
+            case _:
+                assert_never(news)
+
+    def _say_closed(self) -> None:
+        if self._reported.is_empty and self._observed.is_empty:
+            while self._closing:
+                self._closing.pop().send(None)
+
+    @override
+    def deadline(self) -> float:
+        return self._reported.deadline()
+
+    @override
+    async def timed_out(self) -> None:
+        await self._reported.time_over()
+
+    @override
+    async def stop(self) -> None:
+        # Whoever did not answer in time, or came to a crash: every story has an end.
+        self._reported.let_go()
+
+    # --- messages ---------------------------------------------------------------------------
 
     async def _delivered(self, message: Message) -> None:
         if message.is_response:
-            # Requests are awaited where they are made; this one came too late for that.
+            await self._answered(message)
             return
         try:
             await self._asked(message)
         except BadMessageError as exc:
             if message.is_request:
                 await self._context.refuse(message, exc.code, exc.reason)
+
+    async def _answered(self, answer: Message) -> None:
+        """Take an answer to an invitation; other requests are awaited where they are made."""
+        invited = self._reported.owner_of(answer.to)
+        if invited is not None:
+            await self._reported.answered(invited, answer)
 
     async def _asked(self, message: Message) -> None:
         if message.to == self._context.bus.url:

@@ -1,22 +1,44 @@
 """The objects that components of this runtime observe (M-36..M-38, M-42..M-44, M-47)."""
 
 from functools import partial
-from typing import Final, final
+from typing import final
+
+import attrs
 
 from actors.kit.actor import ActorRef
 from actors.kit.delivery import Delivery
-from actors.runtime.sync_terms import ObserveDone, Spawn, SyncContext, Tell
+from actors.runtime.sync_place import CHANGES, SUBSCRIPTION
+from actors.runtime.sync_terms import (
+    ObserveDone,
+    ObserverLeft,
+    PathClosed,
+    Spawn,
+    SyncContext,
+    Tell,
+    code_in_use,
+)
 from specs.address import domain_of, subscription_manager
 from specs.body import Path
 from specs.body_sync import ObjectName, Observe, Subscription
-from specs.message import Message, MessageType
+from specs.message import Message, MessageType, refuse
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import read_body, write_body
 
 __all__ = ["ObservedObjects"]
 
-_SUBSCRIPTION: Final = "subscription"
-_CHANGES: Final = "changes"
+
+@final
+@attrs.define
+class _Observed:
+    """One object that is observed here.
+
+    Attributes:
+        is_closing: Its path is being removed; who comes meanwhile waits for that.
+    """
+
+    observers: set[str] = attrs.field(factory=set)
+    is_closing: bool = False
+    waiting: list[Message] = attrs.field(factory=list)
 
 
 @final
@@ -27,27 +49,39 @@ class ObservedObjects:
         self._context = context
         self._spawn = spawn
         self._tell = tell
-        self._observers: dict[str, set[str]] = {}
+        self._objects: dict[str, _Observed] = {}
         self._listener: ActorRef[Delivery]
 
     def start(self, listener: ActorRef[Delivery]) -> None:
         """Let what is said to observed objects' sync managers lead to `listener`."""
         self._listener = listener
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is observed here."""
+        return not self._objects
+
     def observed(self, address: str) -> str | None:
         """Return the observed object whose changes go to an address."""
-        url = address.removesuffix(f"/{_CHANGES}")
-        return url if url != address and url in self._observers else None
+        url = address.removesuffix(f"/{CHANGES}")
+        return url if url != address and url in self._objects else None
 
     # --- begin --------------------------------------------------------------------------
 
     async def observe(self, request: Message) -> None:
         """Observe an object for a component (M-36): its listener comes first (SYN-06)."""
         url = read_body(request, Observe).resource
-        is_first = url not in self._observers
-        self._observers.setdefault(url, set()).add(request.from_)
-        changes = f"{url}/{_CHANGES}"
         await self._context.answer(request, Code.TRYING, resources=[])
+        there = self._objects.get(url)
+        if there is not None and there.is_closing:
+            there.waiting.append(request)
+        else:
+            await self._observe(request, url)
+
+    async def _observe(self, request: Message, url: str) -> None:
+        is_first = url not in self._objects
+        self._objects.setdefault(url, _Observed()).observers.add(request.from_)
+        changes = f"{url}/{CHANGES}"
         if is_first:
             await self._context.bus.add_listener(changes, self._listener)
         await self._context.bus.follow(changes, request.from_)
@@ -62,21 +96,27 @@ class ObservedObjects:
         await self._subscribe(request, url)
 
     async def _subscribe(self, request: Message, url: str) -> None:
-        answer = await self._context.bus.request(
-            self._of_observer(MessageType.SUBSCRIBE, url, request.from_)
-        )
+        if self._is_observer(url, request.from_):
+            asked = self._of_observer(MessageType.SUBSCRIBE, url, request.from_)
+            answer = await self._context.bus.request(asked)
+        else:
+            answer = refuse(request, Code.GONE, "the observer left before it was subscribed")
         await self._tell(ObserveDone(request, url, answer))
 
+    def _is_observer(self, url: str, observer: str) -> bool:
+        there = self._objects.get(url)
+        return there is not None and observer in there.observers
+
     def _path(self, kind: MessageType, url: str) -> Message:
-        body = Path((f"{url}/{_CHANGES}",), self._context.runtime)
+        body = Path((f"{url}/{CHANGES}",), self._context.runtime)
         # Triangle: the path is set at the reporter's node, which fans out (C-49).
         to = subscription_manager(domain_of(url))
         return self._context.request(kind, to, write_body(body))
 
     def renew_paths(self, domain: str) -> None:
         """Set the paths again that the node of a domain has forgotten."""
-        for url in self._observers:
-            if domain_of(url) == domain:
+        for url, there in self._objects.items():
+            if domain_of(url) == domain and not there.is_closing:
                 self._spawn(partial(self._renew_path, url))
 
     async def _renew_path(self, url: str) -> None:
@@ -84,48 +124,76 @@ class ObservedObjects:
 
     def _of_observer(self, kind: MessageType, url: str, observer: str) -> Message:
         body = write_body(Subscription(observer))
-        return self._context.request(kind, f"{url}/{_SUBSCRIPTION}", body)
+        return self._context.request(kind, f"{url}/{SUBSCRIPTION}", body)
 
     async def done(self, done: ObserveDone) -> None:
         """Answer the observer; what was set up for nothing is removed."""
-        if done.answer.code <= LAST_SUCCESS:
-            value = done.answer.body.get("value")
-            await self._context.answer(done.request, Code.OK, value=value)
+        request, url, answer = done.request, done.url, done.answer
+        if answer.code <= LAST_SUCCESS:
+            value = answer.body.get("value")
+            await self._context.answer(request, Code.OK, value=value)
             return
-        self._spawn(partial(self._forget, done.url, done.request.from_))
-        why = done.answer.body.get("description")
+        if answer.code == Code.TIMEOUT:
+            # The reporter's yes may be on its way: it must not stay.
+            leaving = self._of_observer(MessageType.UNSUBSCRIBE, url, request.from_)
+            await self._context.bus.post(leaving)
+        await self.left(ObserverLeft(url, request.from_, None))
+        why = answer.body.get("description")
         told = {"description": why} if isinstance(why, str) else {}
-        await self._context.answer(done.request, done.answer.code, **told)
+        await self._context.answer(request, code_in_use(answer.code), **told)
 
     # --- end ----------------------------------------------------------------------------
 
     async def leave(self, request: Message) -> None:
         """Stop observing for a component (M-42)."""
         url = read_body(request, ObjectName).resource
-        if request.from_ in self._observers.get(url, ()):
-            self._spawn(partial(self._leave, request, url))
+        if self._is_observer(url, request.from_):
+            self._spawn(partial(self._leave, url, request.from_, request))
         else:
             await self._context.answer(request, Code.OK)
 
-    async def _leave(self, request: Message, url: str) -> None:
-        leaving = self._of_observer(MessageType.UNSUBSCRIBE, url, request.from_)
+    def close(self) -> None:
+        """Leave every object."""
+        for url, there in self._objects.items():
+            for observer in there.observers:
+                self._spawn(partial(self._leave, url, observer, None))
+
+    async def _leave(self, url: str, observer: str, request: Message | None) -> None:
+        leaving = self._of_observer(MessageType.UNSUBSCRIBE, url, observer)
         await self._context.bus.request(leaving)
-        await self._forget(url, request.from_)
-        await self._context.answer(request, Code.OK)
+        await self._tell(ObserverLeft(url, observer, request))
+
+    async def left(self, done: ObserverLeft) -> None:
+        """Forget an observer, and with the last one the path (SYN-20)."""
+        there = self._objects.get(done.url)
+        if there is not None:
+            there.observers.discard(done.observer)
+        if there is not None and not there.observers and not there.is_closing:
+            there.is_closing = True
+            self._spawn(partial(self._close_path, done.url, done.request))
+        elif done.request is not None:
+            await self._context.answer(done.request, Code.OK)
 
     async def deleted(self, url: str, event: Message) -> None:
-        """Take the reporter's word that the object is gone (M-47)."""
-        await self._context.answer(event, Code.OK, source=self._context.runtime)
-        for observer in tuple(self._observers.get(url, ())):
-            self._spawn(partial(self._forget, url, observer))
-
-    async def _forget(self, url: str, observer: str) -> None:
-        observers = self._observers.get(url, set())
-        observers.discard(observer)
-        if observers or url not in self._observers:
+        """Take the reporter's word, nobody else's, that the object is gone (M-47)."""
+        if event.from_ != f"{url}/{SUBSCRIPTION}":
+            await self._context.refuse(event, Code.FORBIDDEN, "only its reporter deletes an object")
             return
-        del self._observers[url]
-        changes = f"{url}/{_CHANGES}"
+        await self._context.answer(event, Code.OK, source=self._context.runtime)
+        for observer in tuple(self._objects[url].observers):
+            await self.left(ObserverLeft(url, observer, None))
+
+    async def _close_path(self, url: str, request: Message | None) -> None:
+        changes = f"{url}/{CHANGES}"
         await self._context.bus.remove_listener(changes, self._listener)
         await self._context.bus.unfollow(changes)
         await self._context.bus.request(self._path(MessageType.UNSUBSCRIBE, url))
+        await self._tell(PathClosed(url))
+        if request is not None:
+            await self._context.answer(request, Code.OK)
+
+    async def closed(self, url: str) -> None:
+        """Forget an object; who wanted to observe it meanwhile begins now."""
+        there = self._objects.pop(url)
+        for request in there.waiting:
+            await self._observe(request, url)

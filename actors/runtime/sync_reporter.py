@@ -1,51 +1,40 @@
 """The objects that this runtime reports (M-32..M-35, M-38..M-41, M-43, M-46, M-47)."""
 
 from functools import partial
-from typing import Final, assert_never, final
+from typing import assert_never, final
 
-import attrs
+import trio
 
 from actors.kit.actor import ActorRef
 from actors.kit.delivery import Delivery
+from actors.runtime.sync_invitations import Invitations
+from actors.runtime.sync_place import CHANGES, SUBSCRIPTION, ObjectPlaces
 from actors.runtime.sync_terms import (
     Decided,
     ObjectReady,
+    ObjectRemoved,
+    ObserversAnswered,
     Spawn,
     SyncContext,
     Tell,
     observer_of,
 )
-from fsm.cores import data_object as core
-from specs.address import last_segment, subscription_manager
-from specs.body import Path
+from fsm.cores import data_object_terms as core
+from fsm.cores.data_object import ReporterCore
+from fsm.cores.effects import RowChanged
+from fsm.engine import Step
 from specs.body_sync import (
     Change,
     ChangeObject,
     CreateObject,
-    DataObject,
-    Invitation,
     InviteObservers,
     ObjectName,
 )
 from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS, Code
-from specs.trace import Fact, Kind, Op
 from transports.bodies import read_body, write_body
 
 __all__ = ["ReportedObjects"]
-
-_SUBSCRIPTION: Final = "subscription"
-_CHANGES: Final = "changes"
-_SCHEMES: Final = {"communication": "comm", "context": "ctxt"}
-"""Schemes that are not the schema's own name (ADR-02)."""
-
-_ACTOR: Final = "sm"
-
-
-def scheme_for(schema: str) -> str:
-    """Return the address scheme of objects of a data schema (C-48)."""
-    name = last_segment(schema).lower()
-    return _SCHEMES.get(name, name)
 
 
 @final
@@ -56,17 +45,32 @@ class ReportedObjects:
         self._context = context
         self._spawn = spawn
         self._tell = tell
-        self._cores: dict[str, core.ReporterCore] = {}
+        self._cores: dict[str, ReporterCore] = {}
         self._subscribing: dict[tuple[str, str], list[Message]] = {}
+        self._invitations = Invitations(context)
+        self._places = ObjectPlaces(context)
         self._listener: ActorRef[Delivery]
 
     def start(self, listener: ActorRef[Delivery]) -> None:
         """Let all objects' addresses lead to `listener`."""
         self._listener = listener
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is reported here."""
+        return not self._cores
+
+    def deadline(self) -> float:
+        """Return when `time_over` is due."""
+        return self._invitations.deadline()
+
+    async def time_over(self) -> None:
+        """Do what is due."""
+        await self._invitations.silence_ended()
+
     def owner_of(self, address: str) -> str | None:
         """Return the object an address belongs to: itself or its subscription address."""
-        url = address.removesuffix(f"/{_SUBSCRIPTION}")
+        url = address.removesuffix(f"/{SUBSCRIPTION}")
         return url if url in self._cores else None
 
     # --- create and invite --------------------------------------------------------------
@@ -76,78 +80,42 @@ class ReportedObjects:
         self._spawn(partial(self._create, request, read_body(request, CreateObject)))
 
     async def _create(self, request: Message, wanted: CreateObject) -> None:
-        context = self._context
-        url = await context.addresses.allocate(scheme_for(wanted.schema))
-        if url is None:
-            await context.refuse(request, Code.UNAVAILABLE, "no address for the object")
-            return
-        answer = await context.bus.request(self._path(MessageType.SUBSCRIBE, url))
-        if answer.code > LAST_SUCCESS:
-            await context.addresses.free(url)
-            await context.refuse(request, Code.UNAVAILABLE, "no path to the object")
-            return
-        created = attrs.evolve(
-            wanted.value,
-            reporter=request.from_,
-            runtime=context.runtime,
-            url=url,
-            version=1,
-            schema=wanted.schema,
-        )
-        await self._tell(ObjectReady(request, created))
-
-    def _path(self, kind: MessageType, url: str) -> Message:
-        body = Path((url, f"{url}/{_SUBSCRIPTION}"), self._context.runtime)
-        to = subscription_manager(self._context.domain)
-        return self._context.request(kind, to, write_body(body))
+        created = await self._places.find(request, wanted)
+        if created is not None:
+            await self._tell(ObjectReady(request, created))
 
     def renew_paths(self, domain: str) -> None:
-        """Claim the objects, and set their paths, that the node has forgotten (C-44)."""
+        """Claim the objects, and set their paths, that the node has forgotten."""
         if domain == self._context.domain:
             for url in self._cores:
-                self._spawn(partial(self._renew_path, url))
-
-    async def _renew_path(self, url: str) -> None:
-        claim = write_body(Path((url,), self._context.runtime))
-        to = subscription_manager(self._context.domain)
-        await self._context.bus.request(self._context.request(MessageType.SUBSCRIBE, to, claim))
-        await self._context.bus.request(self._path(MessageType.SUBSCRIBE, url))
+                self._spawn(partial(self._places.renew, url))
 
     async def ready(self, done: ObjectReady) -> None:
         """Take a new object in and answer its reporter."""
         url = done.created.url or ""
-        self._cores[url] = core.ReporterCore(done.created)
-        for address in (url, f"{url}/{_SUBSCRIPTION}"):
-            await self._context.bus.add_listener(address, self._listener)
-        self._trace(done.created)
+        self._cores[url] = ReporterCore(done.created)
+        await self._places.listen(url, self._listener)
+        self._context.written(done.created)
         await self._context.answer(done.request, Code.OK, resource=url)
 
     async def invite(self, request: Message) -> None:
         """Invite one observer (M-33)."""
         body = read_body(request, InviteObservers)
         reported = self._cores.get(body.resource)
-        if reported is None:
+        if reported is None or reported.is_deleted:
             await self._context.refuse(request, Code.NOT_FOUND, "no such object")
         elif reported.snapshot.reporter != request.from_:
             await self._context.refuse(request, Code.FORBIDDEN, "only the reporter invites")
         elif len(body.authorise) != 1:
             await self._context.refuse(request, Code.MALFORMED, "one observer per invitation")
         else:
-            reported.feed(core.Authorised(body.authorise[0]))
-            self._spawn(partial(self._invite, request, body))
+            invited = core.Authorised(body.authorise[0])
+            await self._perform(body.resource, request, reported.feed(invited))
+            await self._invitations.send(request, body)
 
-    async def _invite(self, request: Message, body: InviteObservers) -> None:
-        (observer,) = body.authorise
-        invitation = self._context.request(
-            MessageType.CREATE,
-            observer,
-            write_body(Invitation(request.from_, body.schema, body.value)),
-            f"{body.resource}/{_SUBSCRIPTION}",
-        )
-        answer = await self._context.bus.request(invitation)
-        why = answer.body.get("description")
-        told = {"description": why} if isinstance(why, str) else {}
-        await self._context.answer(request, answer.code, source=observer, **told)
+    async def answered(self, url: str, answer: Message) -> None:
+        """Take an answer to an invitation (M-34)."""
+        await self._invitations.answered(url, answer)
 
     # --- observers ----------------------------------------------------------------------
 
@@ -161,17 +129,19 @@ class ReportedObjects:
                 asked = core.SubscribeAsked(observer, request.from_)
                 await self._perform(url, request, reported.feed(asked))
             case MessageType.UNSUBSCRIBE:
-                reported.feed(core.UnsubscribeAsked(observer_of(request), request.from_))
+                left = core.UnsubscribeAsked(observer_of(request), request.from_)
+                await self._perform(url, request, reported.feed(left))
                 await self._context.answer(request, Code.OK)
             case MessageType.READ:
                 await self._read(reported, request)
             case _:
                 await self._context.refuse(request, Code.MALFORMED, "an object does not do this")
 
-    async def _read(self, reported: core.ReporterCore, request: Message) -> None:
-        snapshot = reported.snapshot
-        if request.from_ in {snapshot.reporter, *reported.observers}:
-            await self._context.answer(request, Code.OK, value=write_body(snapshot))
+    async def _read(self, reported: ReporterCore, request: Message) -> None:
+        if reported.is_deleted:
+            await self._context.refuse(request, Code.NOT_FOUND, "no such object")
+        elif reported.may_read(request.from_):
+            await self._context.answer(request, Code.OK, value=write_body(reported.snapshot))
         else:
             await self._context.refuse(request, Code.UNAUTHENTICATED, "not an observer")
 
@@ -181,19 +151,18 @@ class ReportedObjects:
         if reported is not None:
             await self._perform(done.url, None, reported.feed(done.decision))
 
-    async def _ask_reporter(self, url: str, observer: str, reporter: str) -> None:
+    async def _ask_reporter(self, url: str, asked: core.ReporterAsked, reporter: str) -> None:
+        observer = asked.observer
         asking = self._context.request(
             MessageType.FORWARD,
             reporter,
             {"message": {"type": "subscribe", "from": observer, "to": url}},
             url,
         )
-        answer = await self._context.bus.request(asking)
-        if answer.code <= LAST_SUCCESS:
-            await self._tell(Decided(url, core.ReporterAccepted(observer)))
-        else:
-            refused = core.ReporterRefused(observer, "the reporter refuses")
-            await self._tell(Decided(url, refused))
+        decision = _silence(observer)
+        with trio.move_on_after(asked.patience):
+            decision = _decision(observer, await self._context.bus.request(asking))
+        await self._tell(Decided(url, decision))
 
     # --- changes and the end --------------------------------------------------------------
 
@@ -225,15 +194,22 @@ class ReportedObjects:
     ) -> None:
         for effect in effects:
             match effect:
+                case Step():
+                    self._context.step(effect)
+                case RowChanged():
+                    self._context.row(effect)
                 case core.Granted() | core.Denied():
                     await self._answer_subscription(url, effect)
-                case core.ReporterAsked(observer):
+                case core.ReporterAsked():
                     reporter = self._cores[url].snapshot.reporter
-                    self._spawn(partial(self._ask_reporter, url, observer, reporter))
-                case core.Published() | core.Refused() | core.Deleted() if request is not None:
-                    await self._on_reporter(url, request, effect)
+                    self._spawn(partial(self._ask_reporter, url, effect, reporter))
+                case core.Deleted():
+                    await self._invitations.object_gone(url)
+                    self._spawn(partial(self._remove, url, request, effect))
+                case core.Published() | core.Refused():
+                    await self._answer_reporter(url, request, effect)
                 case _:
-                    pass
+                    assert_never(effect)
 
     async def _answer_subscription(self, url: str, effect: core.Granted | core.Denied) -> None:
         for request in self._subscribing.pop((url, effect.observer), ()):
@@ -245,52 +221,74 @@ class ReportedObjects:
                 case _:
                     assert_never(effect)
 
-    async def _on_reporter(
-        self, url: str, request: Message, effect: core.Published | core.Refused | core.Deleted
+    async def _answer_reporter(
+        self, url: str, request: Message | None, effect: core.Published | core.Refused
     ) -> None:
         match effect:
             case core.Published(change):
-                self._trace(self._cores[url].snapshot)
+                self._context.written(self._cores[url].snapshot)
                 await self._publish(url, change)
-                await self._context.answer(request, Code.OK, version=change.version)
+                if request is not None:
+                    await self._context.answer(request, Code.OK, version=change.version)
             case core.Refused(code, why):
-                await self._context.refuse(request, code, why)
-            case core.Deleted(managers):
-                await self._refuse_waiting(url)
-                self._spawn(partial(self._remove, url, request, bool(managers)))
+                if request is not None:
+                    await self._context.refuse(request, code, why)
             case _:
                 assert_never(effect)
 
-    async def _refuse_waiting(self, url: str) -> None:
-        """Answer who waits for the reporter's decision, as long as the object can."""
-        for key in [key for key in self._subscribing if key[0] == url]:
-            for request in self._subscribing.pop(key):
-                await self._context.refuse(request, Code.NOT_FOUND, "the object is deleted")
-
     async def _publish(self, url: str, change: Change) -> None:
-        if self._cores[url].observers:
+        if self._cores[url].is_observed:
             body = write_body(change)
-            to = f"{url}/{_CHANGES}"
+            to = f"{url}/{CHANGES}"
             await self._context.bus.post(self._context.request(MessageType.UPDATE, to, body, url))
 
-    async def _remove(self, url: str, request: Message, is_observed: bool) -> None:  # noqa: FBT001 - a fact, not a mode
-        context, subscription = self._context, f"{url}/{_SUBSCRIPTION}"
-        if is_observed:
-            gone = context.request(MessageType.DELETE, f"{url}/{_CHANGES}", {}, subscription)
-            await context.bus.request(gone)
-        await context.bus.request(self._path(MessageType.UNSUBSCRIBE, url))
-        for address in (subscription, url):
-            await context.bus.remove_listener(address, self._listener)
-        await context.addresses.free(url)
-        self._cores.pop(url, None)
-        await context.answer(request, Code.OK)
+    # --- the end ------------------------------------------------------------------------
 
-    def _trace(self, written: DataObject) -> None:
-        fact = Fact(
-            k=Kind.OBJ,
-            op=Op.WRITE,
-            key=written.url,
-            version=written.version,
-            by=written.reporter,
-        )
-        self._context.tracer.record(_ACTOR, fact)
+    async def _remove(self, url: str, request: Message | None, deleted: core.Deleted) -> None:
+        if deleted.managers:
+            changes, sender = f"{url}/{CHANGES}", f"{url}/{SUBSCRIPTION}"
+            gone = self._context.request(MessageType.DELETE, changes, {}, sender)
+            await self._context.bus.request(gone)
+        await self._tell(ObserversAnswered(url))
+        await self._places.leave(url, self._listener)
+        await self._tell(ObjectRemoved(url, request))
+
+    async def told(self, done: ObserversAnswered) -> None:
+        """End the subscriptions of a deleted object."""
+        reported = self._cores.get(done.url)
+        if reported is not None:
+            await self._perform(done.url, None, reported.feed(core.ObserversTold()))
+
+    async def removed(self, done: ObjectRemoved) -> None:
+        """Forget an object, and say so to its reporter."""
+        self._cores.pop(done.url, None)
+        if done.request is not None:
+            await self._context.answer(done.request, Code.OK)
+
+    async def close(self) -> None:
+        """Delete every object: their reporters are leaving."""
+        for url, reported in list(self._cores.items()):
+            if not reported.is_deleted:
+                deleting = core.DeleteAsked(reported.snapshot.reporter)
+                await self._perform(url, None, reported.feed(deleting))
+
+    def let_go(self) -> None:
+        """End every subscription and invitation without a word: time is over."""
+        for url, reported in self._cores.items():
+            self._invitations.let_go(url)
+            deleting = core.DeleteAsked(reported.snapshot.reporter)
+            for effect in (*reported.feed(deleting), *reported.feed(core.ObserversTold())):
+                if isinstance(effect, Step):
+                    self._context.step(effect)
+
+
+def _decision(observer: str, answer: Message) -> core.ReporterAccepted | core.ReporterRefused:
+    if answer.code <= LAST_SUCCESS:
+        return core.ReporterAccepted(observer)
+    if answer.code == Code.TIMEOUT:
+        return _silence(observer)
+    return core.ReporterRefused(observer, "the reporter refuses")
+
+
+def _silence(observer: str) -> core.ReporterAccepted | core.ReporterRefused:
+    return core.ReporterRefused(observer, "the reporter did not answer")

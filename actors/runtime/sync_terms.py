@@ -6,17 +6,21 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
+from actors.kit.actor import Reply
 from actors.kit.delivery import Delivery
 from actors.kit.ids import IdSource
 from actors.kit.tracer import Tracer
 from actors.runtime.ports import CorePort
-from fsm.cores.data_object import ReporterAccepted, ReporterRefused
+from fsm.cores.data_object_terms import ReporterAccepted, ReporterRefused
+from fsm.cores.effects import RowChanged
+from fsm.engine import Step
 from specs.address import RUNTIME_SCHEME, is_below, runtime_of, scheme_of
 from specs.body_sync import DataObject, Subscription
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
+from specs.trace import Fact, Kind, Op
 from transports.bodies import read_body
 
 __all__ = [
@@ -24,16 +28,24 @@ __all__ = [
     "Decided",
     "Job",
     "ObjectReady",
+    "ObjectRemoved",
+    "ObjectsClosed",
     "ObserveDone",
+    "ObserverLeft",
+    "ObserversAnswered",
+    "PathClosed",
     "PathsForgotten",
     "Spawn",
     "SyncContext",
     "SyncMessage",
+    "SyncNews",
     "Tell",
+    "code_in_use",
     "observer_of",
 ]
 
 _MANAGER: Final = "sm"
+_CODES: Final = frozenset(Code)
 
 
 class Addresses(ABC):
@@ -81,6 +93,34 @@ class SyncContext:
         """Answer a request with a refusal."""
         await self.bus.post(refuse(request, code, why))
 
+    def step(self, step: Step) -> None:
+        """Trace that an entity moved."""
+        self.tracer.step(_MANAGER, step)
+
+    def row(self, row: RowChanged) -> None:
+        """Trace that a row of a table changed."""
+        if self.tracer.hops:
+            fact = Fact(
+                k=Kind.TABLE,
+                op=row.op,
+                table=row.table,
+                key=row.key,
+                val=row.val,
+                writer=row.writer,
+            )
+            self.tracer.record(_MANAGER, fact)
+
+    def written(self, written: DataObject) -> None:
+        """Trace that an object has a new version."""
+        fact = Fact(
+            k=Kind.OBJ,
+            op=Op.WRITE,
+            key=written.url,
+            version=written.version,
+            by=written.reporter,
+        )
+        self.tracer.record(_MANAGER, fact)
+
 
 @final
 @attrs.frozen(slots=True)
@@ -102,6 +142,27 @@ class Decided:
 
 @final
 @attrs.frozen(slots=True)
+class ObserversAnswered:
+    """The observers of a deleted object were told, or did not answer in time (M-47)."""
+
+    url: str
+
+
+@final
+@attrs.frozen(slots=True)
+class ObjectRemoved:
+    """Path, listeners and address of a deleted object are gone.
+
+    Attributes:
+        request: The reporter's own; None: nobody asked for it.
+    """
+
+    url: str
+    request: Message | None
+
+
+@final
+@attrs.frozen(slots=True)
 class ObserveDone:
     """The reporter's end answered, or the path was refused.
 
@@ -117,16 +178,61 @@ class ObserveDone:
 
 @final
 @attrs.frozen(slots=True)
+class ObserverLeft:
+    """The reporter's end knows that an observer left.
+
+    Attributes:
+        request: The observer's own; None: nobody asked for it.
+    """
+
+    url: str
+    observer: str
+    request: Message | None
+
+
+@final
+@attrs.frozen(slots=True)
+class PathClosed:
+    """Nothing of an object comes here any more: its path and listeners are gone."""
+
+    url: str
+
+
+@final
+@attrs.frozen(slots=True)
 class PathsForgotten:
     """The node of a domain has forgotten us: set all paths there again (STB-09)."""
 
     domain: str
 
 
-SyncMessage: TypeAlias = Delivery | ObjectReady | Decided | ObserveDone | PathsForgotten
+@final
+@attrs.frozen(slots=True)
+class ObjectsClosed:
+    """Delete every object that is reported here, leave every one that is observed.
+
+    Attributes:
+        done: Told when nothing is left; observers that do not answer hold it up.
+    """
+
+    done: Reply[None]
+
+
+SyncNews: TypeAlias = (
+    ObjectReady
+    | Decided
+    | ObserversAnswered
+    | ObjectRemoved
+    | ObserveDone
+    | ObserverLeft
+    | PathClosed
+)
+"""What the sync manager's own tasks tell it."""
+
+SyncMessage: TypeAlias = Delivery | SyncNews | PathsForgotten | ObjectsClosed
 """What the sync manager is told."""
 
-Tell: TypeAlias = Callable[[ObjectReady | Decided | ObserveDone], Awaitable[None]]
+Tell: TypeAlias = Callable[[SyncNews], Awaitable[None]]
 """Tells the sync manager."""
 
 Job: TypeAlias = Callable[[], Awaitable[None]]
@@ -153,3 +259,18 @@ def observer_of(request: Message) -> str:
     if is_manager and is_below(observer, runtime_of(asking)):
         return observer
     raise BadMessageError(f"{asking} does not speak for {observer}", Code.FORBIDDEN)
+
+
+def code_in_use(code: int) -> Code:
+    """Return a code to pass on: one that is not in use counts as x00 of its class (RFC 9110)."""
+    if code in _CODES:
+        return Code(code)
+    match code // 100:
+        case 1:
+            return Code.TRYING
+        case 2:
+            return Code.OK
+        case 5:
+            return Code.INTERNAL
+        case _:
+            return Code.MALFORMED

@@ -5,194 +5,74 @@ lets nobody but the reporter write (I-D1). Connection objects of P2P links are
 ordinary objects of this machinery.
 """
 
-from typing import Final, TypeAlias, assert_never, final
+from typing import Final, assert_never, final
 
 import attrs
 
+from fsm.cores.data_object_terms import (
+    Authorised,
+    ChangeAsked,
+    DeleteAsked,
+    Deleted,
+    Denied,
+    Granted,
+    ObserversTold,
+    Published,
+    Refused,
+    ReporterAccepted,
+    ReporterAsked,
+    ReporterEffect,
+    ReporterInput,
+    ReporterRefused,
+    SubscribeAsked,
+    UnsubscribeAsked,
+)
+from fsm.cores.effects import RowChanged
 from fsm.cores.object_value import changed
+from fsm.engine import Entity
+from fsm.machines.object_subscription import OBJECT_SUBSCRIPTION, State, Trigger
 from specs.body_sync import Change, DataObject
 from specs.reply_code import Code
+from specs.trace import Op
 
-__all__ = [
-    "Authorised",
-    "ChangeAsked",
-    "DeleteAsked",
-    "Deleted",
-    "Denied",
-    "Granted",
-    "Left",
-    "Published",
-    "Refused",
-    "ReporterAccepted",
-    "ReporterAsked",
-    "ReporterCore",
-    "ReporterEffect",
-    "ReporterInput",
-    "ReporterRefused",
-    "SubscribeAsked",
-    "UnsubscribeAsked",
-]
-
-
-# --- the reporter's end: what happens ---------------------------------------------------
-
-
-@final
-@attrs.frozen(slots=True)
-class Authorised:
-    """The reporter invites an observer, which may then subscribe unasked (SYN-04)."""
-
-    observer: str
-
-
-@final
-@attrs.frozen(slots=True)
-class SubscribeAsked:
-    """An observer wants to subscribe (M-38).
-
-    Attributes:
-        observer: The true observer.
-        manager: The sync manager that asks for it.
-    """
-
-    observer: str
-    manager: str
-
-
-@final
-@attrs.frozen(slots=True)
-class ReporterAccepted:
-    """The reporter said yes to an observer (M-39 answered 200)."""
-
-    observer: str
-
-
-@final
-@attrs.frozen(slots=True)
-class ReporterRefused:
-    """The reporter said no, or nothing, to an observer."""
-
-    observer: str
-    why: str
-
-
-@final
-@attrs.frozen(slots=True)
-class UnsubscribeAsked:
-    """An observer leaves (M-43); only the manager that brought it can say so."""
-
-    observer: str
-    manager: str
-
-
-@final
-@attrs.frozen(slots=True)
-class ChangeAsked:
-    """Somebody wants to change the object; only its reporter may (I-D1)."""
-
-    by: str
-    change: Change
-
-
-@final
-@attrs.frozen(slots=True)
-class DeleteAsked:
-    """Somebody wants to delete the object; only its reporter may (M-46)."""
-
-    by: str
-
-
-ReporterInput: TypeAlias = (
-    Authorised
-    | SubscribeAsked
-    | ReporterAccepted
-    | ReporterRefused
-    | UnsubscribeAsked
-    | ChangeAsked
-    | DeleteAsked
-)
-
-
-# --- the reporter's end: what is to be done ---------------------------------------------
-
-
-@final
-@attrs.frozen(slots=True)
-class Granted:
-    """Answer the subscription with the newest object; the observer is added already."""
-
-    observer: str
-    manager: str
-    snapshot: DataObject
-
-
-@final
-@attrs.frozen(slots=True)
-class Denied:
-    """Answer the subscription with a refusal."""
-
-    observer: str
-    manager: str
-    code: Code
-    why: str
-
-
-@final
-@attrs.frozen(slots=True)
-class ReporterAsked:
-    """Ask the reporter whether the observer may subscribe (M-39)."""
-
-    observer: str
-
-
-@final
-@attrs.frozen(slots=True)
-class Published:
-    """Publish a change (M-40); its version is set."""
-
-    change: Change
-
-
-@final
-@attrs.frozen(slots=True)
-class Left:
-    """An observer left and is told nothing more (I-D7)."""
-
-    observer: str
-
-
-@final
-@attrs.frozen(slots=True)
-class Deleted:
-    """Tell the observers' sync managers that the object is gone (M-47)."""
-
-    managers: tuple[str, ...]
-
-
-@final
-@attrs.frozen(slots=True)
-class Refused:
-    """Refuse a change or a deletion."""
-
-    code: Code
-    why: str
-
-
-ReporterEffect: TypeAlias = Granted | Denied | ReporterAsked | Published | Left | Deleted | Refused
+__all__ = ["ReporterCore"]
 
 _DELETED: Final = "the object is deleted"
 _NOT_REPORTER: Final = "only the reporter may"
+_LEFT: Final = "the observer left before the decision"
+_INVITED: Final = "invited"
+
+
+@final
+@attrs.define
+class _Subscription:
+    """One observer's subscription, while it is requested or active.
+
+    Attributes:
+        manager: The sync manager that asked for it last.
+    """
+
+    entity: Entity
+    manager: str
+
+    @property
+    def is_active(self) -> bool:
+        return self.entity.state is State.ACTIVE
 
 
 @final
 class ReporterCore:
-    """The reporter's end of one data object."""
+    """The reporter's end of one data object.
+
+    One entity of the machine `object_subscription` per observer. One that was refused or
+    removed is forgotten: when it asks again, a new story begins under the same key.
+    """
 
     def __init__(self, created: DataObject) -> None:
         self._object = created
+        self._url = created.url or ""
         self._authorised: set[str] = set()
-        self._asking: dict[str, str] = {}
-        self._observers: dict[str, str] = {}
+        self._subscriptions: dict[str, _Subscription] = {}
         self._deleted = False
 
     @property
@@ -202,15 +82,31 @@ class ReporterCore:
 
     @property
     def observers(self) -> tuple[str, ...]:
-        """Who observes, in order of subscription."""
-        return tuple(self._observers)
+        """Who observes, in the order they asked."""
+        return tuple(who for who, each in self._subscriptions.items() if each.is_active)
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether anybody observes."""
+        return any(each.is_active for each in self._subscriptions.values())
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether there is nothing to observe, read or change any more."""
+        return self._deleted
+
+    def may_read(self, reader: str) -> bool:
+        """Say whether the object is shown to `reader` (SYN-18)."""
+        subscription = self._subscriptions.get(reader)
+        is_observer = subscription is not None and subscription.is_active
+        return is_observer or reader == self._object.reporter
 
     def feed(self, happened: ReporterInput) -> list[ReporterEffect]:
         """Take one input, say what is to be done."""
         match happened:
             case Authorised(observer):
                 self._authorised.add(observer)
-                return []
+                return self._accept(observer, _INVITED)
             case SubscribeAsked(observer, manager):
                 return self._subscribe(observer, manager)
             case ReporterAccepted() | ReporterRefused():
@@ -219,40 +115,74 @@ class ReporterCore:
                 return self._leave(observer, manager)
             case ChangeAsked(by, change):
                 return self._change(by, change)
-            case DeleteAsked(by):
-                return self._delete(by)
+            case DeleteAsked() | ObserversTold():
+                return self._end(happened)
             case _:
                 assert_never(happened)
+
+    # --- observers ------------------------------------------------------------------------
 
     def _subscribe(self, observer: str, manager: str) -> list[ReporterEffect]:
         if self._deleted:
             return [Denied(observer, manager, Code.NOT_FOUND, _DELETED)]
-        if observer in self._authorised or observer in self._observers:
-            return [self._admit(observer, manager)]
-        asked = observer in self._asking
-        self._asking[observer] = manager
-        return [] if asked else [ReporterAsked(observer)]
+        subscription = self._subscriptions.get(observer)
+        if subscription is not None:
+            # A retry: whoever is active gets the object again, others wait on.
+            subscription.manager = manager
+            again = Granted(observer, manager, self._object)
+            return [again] if subscription.is_active else []
+        entity = Entity(OBJECT_SUBSCRIPTION, f"{self._url}|{observer}")
+        self._subscriptions[observer] = _Subscription(entity, manager)
+        begun = entity.step(Trigger.REQUEST)
+        if observer in self._authorised:
+            return [begun, *self._accept(observer, _INVITED)]
+        return [begun, ReporterAsked(observer, entity.patience)]
 
     def _decided(self, decision: ReporterAccepted | ReporterRefused) -> list[ReporterEffect]:
-        observer = decision.observer
-        manager = self._asking.pop(observer, None)
-        if manager is None:
+        if isinstance(decision, ReporterAccepted):
+            return self._accept(decision.observer)
+        subscription = self._requested(decision.observer)
+        if subscription is None:
             return []
-        if self._deleted:
-            return [Denied(observer, manager, Code.NOT_FOUND, _DELETED)]
-        if isinstance(decision, ReporterRefused):
-            return [Denied(observer, manager, Code.FORBIDDEN, decision.why)]
-        return [self._admit(observer, manager)]
+        return self._refuse(decision.observer, Trigger.REFUSE, Code.FORBIDDEN, decision.why)
 
-    def _admit(self, observer: str, manager: str) -> Granted:
-        self._observers[observer] = manager
-        return Granted(observer, manager, self._object)
+    def _requested(self, observer: str) -> _Subscription | None:
+        subscription = self._subscriptions.get(observer)
+        return None if subscription is None or subscription.is_active else subscription
+
+    def _accept(self, observer: str, why: str = "") -> list[ReporterEffect]:
+        subscription = self._requested(observer)
+        if subscription is None:
+            return []
+        return [
+            self._row(Op.ADD, observer),
+            subscription.entity.step(Trigger.ACCEPT, why),
+            Granted(observer, subscription.manager, self._object),
+        ]
+
+    def _refuse(
+        self, observer: str, trigger: Trigger, code: Code, why: str
+    ) -> list[ReporterEffect]:
+        subscription = self._subscriptions.pop(observer)
+        step = subscription.entity.step(trigger, why)
+        return [step, Denied(observer, subscription.manager, code, why)]
 
     def _leave(self, observer: str, manager: str) -> list[ReporterEffect]:
-        if self._observers.get(observer) != manager:
+        subscription = self._subscriptions.get(observer)
+        if subscription is None or subscription.manager != manager:
             return []
-        del self._observers[observer]
-        return [Left(observer)]
+        if not subscription.is_active:
+            return self._refuse(observer, Trigger.UNSUBSCRIBE, Code.GONE, _LEFT)
+        return self._remove(observer, Trigger.UNSUBSCRIBE)
+
+    def _remove(self, observer: str, trigger: Trigger) -> list[ReporterEffect]:
+        subscription = self._subscriptions.pop(observer)
+        return [subscription.entity.step(trigger), self._row(Op.DEL, observer)]
+
+    def _row(self, op: Op, observer: str) -> RowChanged:
+        return RowChanged(op, "observers", self._url, observer, "sm")
+
+    # --- the object -----------------------------------------------------------------------
 
     def _change(self, by: str, change: Change) -> list[ReporterEffect]:
         refused = self._refusal(by)
@@ -263,14 +193,20 @@ class ReporterCore:
         self._object = attrs.evolve(self._object, version=version, data=data)
         return [Published(attrs.evolve(change, version=version, source=by))]
 
-    def _delete(self, by: str) -> list[ReporterEffect]:
-        refused = self._refusal(by)
+    def _end(self, happened: DeleteAsked | ObserversTold) -> list[ReporterEffect]:
+        effects: list[ReporterEffect] = []
+        if isinstance(happened, ObserversTold):
+            for observer in self.observers if self._deleted else ():
+                effects += self._remove(observer, Trigger.OBJECT_DELETED)
+            return effects
+        refused = self._refusal(happened.by)
         if refused is not None:
             return [refused]
         self._deleted = True
-        managers = tuple(dict.fromkeys(self._observers.values()))
-        self._observers = {}
-        return [Deleted(managers)]
+        for observer in [who for who, each in self._subscriptions.items() if not each.is_active]:
+            effects += self._refuse(observer, Trigger.OBJECT_DELETED, Code.NOT_FOUND, _DELETED)
+        managers = dict.fromkeys(each.manager for each in self._subscriptions.values())
+        return [*effects, Deleted(tuple(managers))]
 
     def _refusal(self, by: str) -> Refused | None:
         if self._deleted:

@@ -2,7 +2,8 @@
 
 One entity per object and invited observer (SYN-04, SYN-05, M-33, M-34, I-D11): the sync manager of
 the reporter keeps it from sending the invitation to the observer's final answer. Silence
-is not a refusal here: the reporter is told that nobody answered.
+is not a refusal here: the reporter is told that nobody answered. Each provisional answer
+begins the wait anew.
 """
 
 from enum import StrEnum, unique
@@ -32,6 +33,7 @@ class Trigger(StrEnum):
     ACCEPT = "accept"
     REFUSE = "refuse"
     SILENCE = "silence"
+    OBJECT_DELETED = "object-deleted"
 
 
 _SEND: Final = "3.3 invitation: sent"
@@ -39,14 +41,16 @@ _TRYING: Final = "3.3 invitation: (1xx)*"
 _ACCEPT: Final = "3.3 invitation: accepted"
 _REFUSE: Final = "3.3 invitation: refused"
 _SILENCE: Final = "3.3 invitation: timed-out"
+_GONE: Final = "page 08, nothing after delete: an object that is no more admits nobody"
 
 # fmt: off
 _ROWS: Final = (
-    Transition(None,       Trigger.SEND,        State.SENT,      _SEND),
-    Transition(State.SENT, Trigger.PROVISIONAL, State.SENT,      _TRYING),
-    Transition(State.SENT, Trigger.ACCEPT,      State.ACCEPTED,  _ACCEPT),
-    Transition(State.SENT, Trigger.REFUSE,      State.REFUSED,   _REFUSE),
-    Transition(State.SENT, Trigger.SILENCE,     State.TIMED_OUT, _SILENCE),
+    Transition(None,       Trigger.SEND,           State.SENT,      _SEND),
+    Transition(State.SENT, Trigger.PROVISIONAL,    State.SENT,      _TRYING),
+    Transition(State.SENT, Trigger.ACCEPT,         State.ACCEPTED,  _ACCEPT),
+    Transition(State.SENT, Trigger.REFUSE,         State.REFUSED,   _REFUSE),
+    Transition(State.SENT, Trigger.OBJECT_DELETED, State.REFUSED,   _GONE),
+    Transition(State.SENT, Trigger.SILENCE,        State.TIMED_OUT, _SILENCE),
 )
 # fmt: on
 
@@ -62,7 +66,7 @@ INVITATION: Final = Table(
     meanings={
         State.SENT: "The observer was invited and has not decided yet.",
         State.ACCEPTED: "The observer accepted; it subscribes by itself.",
-        State.REFUSED: "The observer does not want to, or may not.",
+        State.REFUSED: "The observer does not want to, or cannot be asked any more.",
         State.TIMED_OUT: "Nobody answered.",
     },
     drawn_in="protocol page 03, section 3.3",

@@ -1,8 +1,9 @@
 """An observer's subscription of a data object (protocol page 03, section 3.3).
 
-One entity per object and observer (SYN-06..SYN-12, SYN-20, M-38, M-39, M-43, M-45, I-D7, I-D9): the
+One entity per object and observer (SYN-10..SYN-12, SYN-20, SYN-22, M-38, M-39, M-43, M-47): the
 sync manager of the reporter keeps it. An observer that was invited is accepted unasked;
-of any other the reporter is asked, and its silence is a refusal.
+of any other the reporter is asked, and its silence is a refusal. An object that goes
+ends it: who was active is told first (SC-34).
 """
 
 from enum import StrEnum, unique
@@ -39,13 +40,15 @@ _ACCEPT: Final = "3.3 data-object subscription: invited, or the reporter said ye
 _REFUSE: Final = "3.3 data-object subscription: the reporter said no, or nothing"
 _LEAVE: Final = "3.3 data-object subscription: unsubscribed"
 _DELETED: Final = "3.3 data-object subscription: object deleted"
-_GONE: Final = "page 04 M-47: an object that is no more admits nobody"
+_GONE: Final = "page 08, nothing after delete: an object that is no more admits nobody"
+_LEFT: Final = "page 04: who leaves before the decision is not admitted"
 
 # fmt: off
 _ROWS: Final = (
     Transition(None,            Trigger.REQUEST,        State.REQUESTED, _REQUEST),
     Transition(State.REQUESTED, Trigger.ACCEPT,         State.ACTIVE,    _ACCEPT),
     Transition(State.REQUESTED, Trigger.REFUSE,         State.REFUSED,   _REFUSE),
+    Transition(State.REQUESTED, Trigger.UNSUBSCRIBE,    State.REFUSED,   _LEFT),
     Transition(State.REQUESTED, Trigger.OBJECT_DELETED, State.REFUSED,   _GONE),
     Transition(State.ACTIVE,    Trigger.UNSUBSCRIBE,    State.REMOVED,   _LEAVE),
     Transition(State.ACTIVE,    Trigger.OBJECT_DELETED, State.REMOVED,   _DELETED),
@@ -67,7 +70,7 @@ OBJECT_SUBSCRIPTION: Final = Table(
     meanings={
         State.REQUESTED: "The reporter is being asked.",
         State.ACTIVE: "The observer holds a snapshot and is told of every change.",
-        State.REFUSED: "The observer may not observe; it may ask again.",
+        State.REFUSED: "The observer was not admitted; it may ask again.",
         State.REMOVED: "The observer is told nothing more.",
     },
     drawn_in="protocol page 03, section 3.3",

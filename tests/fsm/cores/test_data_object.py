@@ -1,39 +1,33 @@
-"""Reporter and observer of a data object (SYN-04..SYN-22, I-D1..I-D9)."""
+"""The reporter's end of a data object (SYN-04..SYN-22, I-D1, I-D2, I-D6..I-D9)."""
 
 import attrs
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from fsm.cores.data_object import (
+from fsm.cores.data_object import ReporterCore
+from fsm.cores.data_object_terms import (
     Authorised,
     ChangeAsked,
     DeleteAsked,
     Deleted,
     Denied,
     Granted,
-    Left,
+    ObserversTold,
     Published,
     Refused,
     ReporterAccepted,
     ReporterAsked,
-    ReporterCore,
     ReporterRefused,
     SubscribeAsked,
     UnsubscribeAsked,
 )
-from fsm.cores.object_copy import (
-    Applied,
-    Changed,
-    ObserverCore,
-    ObserverGone,
-    ReadNeeded,
-    SnapshotRead,
-    WithdrawnByReporter,
-)
+from fsm.cores.effects import RowChanged
 from fsm.cores.object_value import changed
+from fsm.engine import Step
+from fsm.machines.object_subscription import OBJECT_SUBSCRIPTION
 from specs.body_sync import Change, DataObject
+from specs.limits import REPLY_TIMEOUT
 from specs.reply_code import Code
+from specs.trace import Op
 
 HA, HB, SM = "hyperty://a.ex/ha", "hyperty://b.ex/hb", "hyperty-runtime://b.ex/rb/sm"
 RA, URL = "hyperty-runtime://a.ex/ra", "comm://a.ex/o1"
@@ -45,6 +39,16 @@ def reporter(**data):
 
 def set_to(attribute, value=None, **more):
     return Change(attribute=attribute, value=value, **more)
+
+
+def said(effects):
+    """What is to be done besides the evidence."""
+    return [effect for effect in effects if not isinstance(effect, Step | RowChanged)]
+
+
+def moves(effects):
+    """The steps among effects: from, by what, to."""
+    return [(each.old, each.cause, each.new) for each in effects if isinstance(each, Step)]
 
 
 def write(core, change):
@@ -96,117 +100,155 @@ def test_only_the_reporter_writes():
     assert refused == Refused(Code.FORBIDDEN, "only the reporter may")
 
 
+# --- observers --------------------------------------------------------------------------
+
+ASKED = SubscribeAsked(HB, SM)
+LEFT = UnsubscribeAsked(HB, SM)
+STORIES = {
+    "invited, then leaves": (Authorised(HB), ASKED, LEFT),
+    "accepted, then the object goes": (
+        ASKED,
+        ReporterAccepted(HB),
+        DeleteAsked(HA),
+        ObserversTold(),
+    ),
+    "refused": (ASKED, ReporterRefused(HB, "no")),
+    "leaves before the decision": (ASKED, LEFT),
+    "the object goes before the decision": (ASKED, DeleteAsked(HA)),
+}
+
+
+def told(core, *inputs):
+    return [effect for happened in inputs for effect in core.feed(happened)]
+
+
+def test_the_stories_of_a_subscription_take_every_row_of_its_table_and_no_other():
+    taken = {move for story in STORIES.values() for move in moves(told(reporter(), *story))}
+    assert taken == {(row.source, row.trigger, row.target) for row in OBJECT_SUBSCRIPTION.rows}
+
+
+@pytest.mark.parametrize("story", STORIES.values(), ids=list(STORIES))
+def test_each_story_of_a_subscription_ends_at_rest_and_another_may_begin(story):
+    core = reporter()
+    *_, (_, _, last) = moves(told(core, *story))
+    assert last in OBJECT_SUBSCRIPTION.may_end
+    again = moves(core.feed(ASKED))
+    assert bool(again) is not core.is_deleted
+    assert all(old is None for old, _, _ in again[:1])
+
+
+def test_a_subscription_is_known_by_object_and_observer():
+    (step, _) = reporter().feed(ASKED)
+    assert step == Step("object_subscription", f"{URL}|{HB}", None, "requested", "request")
+
+
 def test_who_was_invited_subscribes_unasked_and_gets_the_newest_object():
     core = reporter(t=0)
     core.feed(Authorised(HB))
     write(core, set_to("t", 9))
-    (granted,) = core.feed(SubscribeAsked(HB, SM))
-    assert granted == Granted(HB, SM, core.snapshot)
+    assert said(core.feed(ASKED)) == [Granted(HB, SM, core.snapshot)]
     assert core.observers == (HB,)
 
 
-def test_the_reporter_decides_about_others():
+def test_an_observer_is_added_before_it_gets_the_object():
+    """I-D6, SC-30."""
     core = reporter()
-    assert core.feed(SubscribeAsked(HB, SM)) == [ReporterAsked(HB)]
-    assert core.feed(SubscribeAsked(HB, SM)) == []
-    assert core.feed(ReporterAccepted(HB)) == [Granted(HB, SM, core.snapshot)]
+    core.feed(ASKED)
+    effects = core.feed(ReporterAccepted(HB))
+    row = RowChanged(Op.ADD, "observers", URL, HB, "sm")
+    assert [effects[0], type(effects[1]), type(effects[2])] == [row, Step, Granted]
+
+
+def test_the_reporter_decides_about_others_in_the_time_of_the_table():
+    core = reporter()
+    assert said(core.feed(ASKED)) == [ReporterAsked(HB, REPLY_TIMEOUT)]
+    assert core.feed(ASKED) == []
+    assert said(core.feed(ReporterAccepted(HB))) == [Granted(HB, SM, core.snapshot)]
+
+
+def test_an_invitation_is_a_decision():
+    core = reporter()
+    core.feed(ASKED)
+    assert said(core.feed(Authorised(HB))) == [Granted(HB, SM, core.snapshot)]
+    assert core.feed(ReporterRefused(HB, "too late")) == []
 
 
 def test_a_refused_observer_is_told_and_not_added():
     core = reporter()
-    core.feed(SubscribeAsked(HB, SM))
+    core.feed(ASKED)
     refused = core.feed(ReporterRefused(HB, "no"))
-    assert refused == [Denied(HB, SM, Code.FORBIDDEN, "no")]
+    assert said(refused) == [Denied(HB, SM, Code.FORBIDDEN, "no")]
     assert core.observers == ()
+
+
+def test_who_asks_again_while_it_observes_gets_the_object_again_and_does_not_move():
+    core = reporter(t=0)
+    told(core, Authorised(HB), ASKED)
+    write(core, set_to("t", 1))
+    assert core.feed(ASKED) == [Granted(HB, SM, core.snapshot)]
 
 
 def test_a_decision_nobody_asked_for_changes_nothing():
     assert reporter().feed(ReporterAccepted(HB)) == []
+    assert reporter().feed(ReporterRefused(HB, "no")) == []
 
 
-def test_an_observer_leaves_once():
+def test_an_observer_leaves_once_and_only_by_the_manager_that_brought_it():
+    """SC-32."""
     core = reporter()
-    core.feed(Authorised(HB))
-    core.feed(SubscribeAsked(HB, SM))
+    told(core, Authorised(HB), ASKED)
     assert core.feed(UnsubscribeAsked(HB, f"{SM}/other")) == []
-    assert core.feed(UnsubscribeAsked(HB, SM)) == [Left(HB)]
-    assert core.feed(UnsubscribeAsked(HB, SM)) == []
+    step, row = core.feed(LEFT)
+    assert (step.new, row) == ("removed", RowChanged(Op.DEL, "observers", URL, HB, "sm"))
+    assert core.feed(LEFT) == []
+    assert not core.is_observed
+
+
+def test_who_leaves_before_the_decision_is_answered_and_never_admitted():
+    core = reporter()
+    core.feed(ASKED)
+    (denied,) = said(core.feed(LEFT))
+    assert denied.code is Code.GONE
+    assert core.feed(ReporterAccepted(HB)) == []
+
+
+def test_observers_and_the_reporter_may_read():
+    core = reporter()
+    told(core, Authorised(HB), ASKED)
+    assert [core.may_read(who) for who in (HA, HB, SM)] == [True, True, False]
 
 
 def test_deleting_tells_each_sync_manager_once_and_then_nothing_happens_any_more():
     core = reporter()
     for observer in (HB, "hyperty://b.ex/other"):
-        core.feed(Authorised(observer))
-        core.feed(SubscribeAsked(observer, SM))
+        told(core, Authorised(observer), SubscribeAsked(observer, SM))
     assert core.feed(DeleteAsked(HB)) == [Refused(Code.FORBIDDEN, "only the reporter may")]
     assert core.feed(DeleteAsked(HA)) == [Deleted((SM,))]
-    (denied,) = core.feed(SubscribeAsked(HB, SM))
+    (denied,) = core.feed(SubscribeAsked("hyperty://b.ex/third", SM))
     assert denied.code is Code.NOT_FOUND
     (refused,) = core.feed(ChangeAsked(HA, set_to("t", 1)))
     assert refused.code is Code.NOT_FOUND
+    (again,) = core.feed(DeleteAsked(HA))
+    assert again.code is Code.NOT_FOUND
 
 
-def test_a_deletion_while_the_reporter_is_asked_refuses_the_observer():
+def test_a_subscription_of_a_deleted_object_ends_when_its_observer_was_told():
+    """SC-34."""
     core = reporter()
-    core.feed(SubscribeAsked(HB, SM))
-    core.feed(DeleteAsked(HA))
-    (denied,) = core.feed(ReporterAccepted(HB))
-    assert denied.code is Code.NOT_FOUND
+    told(core, Authorised(HB), ASKED)
+    assert core.feed(ObserversTold()) == []
+    assert moves(core.feed(DeleteAsked(HA))) == []
+    assert moves(core.feed(ObserversTold())) == [("active", "object-deleted", "removed")]
 
 
-# --- the copy ---------------------------------------------------------------------------
-
-
-def snapshot(version, **data):
-    return SnapshotRead(DataObject(HA, RA, data, URL, version))
-
-
-def test_nothing_is_applied_before_the_snapshot():
-    copy = ObserverCore()
-    assert copy.feed(Changed(set_to("t", 2, version=2))) == []
-    applied = copy.feed(snapshot(1, t=1))
-    assert [effect.data for effect in applied] == [{"t": 1}, {"t": 2}]
-
-
-def test_old_changes_are_ignored():
-    copy = ObserverCore()
-    copy.feed(snapshot(3, t=3))
-    assert copy.feed(Changed(set_to("t", 2, version=2))) == []
-    assert copy.feed(Changed(set_to("t", 3, version=3))) == []
-
-
-def test_a_gap_is_read_over_and_what_came_meanwhile_is_applied():
-    copy = ObserverCore()
-    copy.feed(snapshot(1, t=1))
-    assert copy.feed(Changed(set_to("t", 3, version=3))) == [ReadNeeded()]
-    assert copy.feed(Changed(set_to("t", 4, version=4))) == []
-    assert copy.feed(snapshot(3, t=3)) == [Applied(3, {"t": 3}), Applied(4, {"t": 4})]
-    assert copy.data == {"t": 4}
-
-
-def test_a_deleted_object_changes_no_more():
-    copy = ObserverCore()
-    copy.feed(snapshot(1, t=1))
-    assert copy.feed(WithdrawnByReporter()) == [ObserverGone()]
-    assert copy.feed(Changed(set_to("t", 2, version=2))) == []
-
-
-@given(
-    writes=st.lists(st.tuples(st.sampled_from("abc"), st.integers(0, 5)), max_size=30),
-    fate=st.data(),
-)
-def test_whatever_is_lost_or_doubled_the_copy_converges_once_read(writes, fate):
-    source, copy = reporter(), ObserverCore()
-    copy.feed(SnapshotRead(source.snapshot))
-    for attribute, value in writes:
-        published = write(source, set_to(attribute, value))
-        for _ in range(fate.draw(st.sampled_from([0, 1, 1, 2]))):
-            for effect in copy.feed(Changed(published)):
-                if isinstance(effect, ReadNeeded):
-                    copy.feed(SnapshotRead(source.snapshot))
-    copy.feed(Changed(write(source, set_to("last", 1))))
-    copy.feed(SnapshotRead(source.snapshot))
-    assert copy.data == source.snapshot.data
+def test_a_deletion_while_the_reporter_is_asked_refuses_the_observer_at_once():
+    core = reporter()
+    core.feed(ASKED)
+    assert said(core.feed(DeleteAsked(HA))) == [
+        Denied(HB, SM, Code.NOT_FOUND, "the object is deleted"),
+        Deleted(()),
+    ]
+    assert core.feed(ReporterAccepted(HB)) == []
 
 
 def test_objects_are_never_changed_in_place():

@@ -1,0 +1,182 @@
+"""What happens to the reporter's end of a data object, and what is to be done about it."""
+
+from typing import TypeAlias, final
+
+import attrs
+
+from fsm.cores.effects import RowChanged
+from fsm.engine import Step
+from specs.body_sync import Change, DataObject
+from specs.reply_code import Code
+
+__all__ = [
+    "Authorised",
+    "ChangeAsked",
+    "DeleteAsked",
+    "Deleted",
+    "Denied",
+    "Granted",
+    "ObserversTold",
+    "Published",
+    "Refused",
+    "ReporterAccepted",
+    "ReporterAsked",
+    "ReporterEffect",
+    "ReporterInput",
+    "ReporterRefused",
+    "SubscribeAsked",
+    "UnsubscribeAsked",
+]
+
+
+# --- what happens -----------------------------------------------------------------------
+
+
+@final
+@attrs.frozen(slots=True)
+class Authorised:
+    """The reporter invites an observer, which may then subscribe unasked (SYN-04)."""
+
+    observer: str
+
+
+@final
+@attrs.frozen(slots=True)
+class SubscribeAsked:
+    """An observer wants to subscribe (M-38).
+
+    Attributes:
+        observer: The true observer.
+        manager: The sync manager that asks for it.
+    """
+
+    observer: str
+    manager: str
+
+
+@final
+@attrs.frozen(slots=True)
+class ReporterAccepted:
+    """The reporter said yes to an observer (M-39 answered 200)."""
+
+    observer: str
+
+
+@final
+@attrs.frozen(slots=True)
+class ReporterRefused:
+    """The reporter said no to an observer, or nothing in time."""
+
+    observer: str
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class UnsubscribeAsked:
+    """An observer leaves (M-43); only the manager that brought it can say so."""
+
+    observer: str
+    manager: str
+
+
+@final
+@attrs.frozen(slots=True)
+class ChangeAsked:
+    """Somebody wants to change the object; only its reporter may (I-D1)."""
+
+    by: str
+    change: Change
+
+
+@final
+@attrs.frozen(slots=True)
+class DeleteAsked:
+    """Somebody wants to delete the object; only its reporter may (M-46)."""
+
+    by: str
+
+
+@final
+@attrs.frozen(slots=True)
+class ObserversTold:
+    """Those of `Deleted` were told, or did not answer in time (M-47, SYN-22)."""
+
+
+ReporterInput: TypeAlias = (
+    Authorised
+    | SubscribeAsked
+    | ReporterAccepted
+    | ReporterRefused
+    | UnsubscribeAsked
+    | ChangeAsked
+    | DeleteAsked
+    | ObserversTold
+)
+
+
+# --- what is to be done -----------------------------------------------------------------
+
+
+@final
+@attrs.frozen(slots=True)
+class Granted:
+    """Answer the subscription with the newest object; the observer is added already."""
+
+    observer: str
+    manager: str
+    snapshot: DataObject
+
+
+@final
+@attrs.frozen(slots=True)
+class Denied:
+    """Answer the subscription with a refusal."""
+
+    observer: str
+    manager: str
+    code: Code
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class ReporterAsked:
+    """Ask the reporter whether the observer may subscribe (M-39).
+
+    Attributes:
+        patience: Seconds after which silence is a refusal.
+    """
+
+    observer: str
+    patience: float
+
+
+@final
+@attrs.frozen(slots=True)
+class Published:
+    """Publish a change (M-40); its version is set."""
+
+    change: Change
+
+
+@final
+@attrs.frozen(slots=True)
+class Deleted:
+    """Tell the observers' sync managers that the object is gone, then `ObserversTold` (M-47)."""
+
+    managers: tuple[str, ...]
+
+
+@final
+@attrs.frozen(slots=True)
+class Refused:
+    """Refuse a change or a deletion."""
+
+    code: Code
+    why: str
+
+
+ReporterEffect: TypeAlias = (
+    Step | RowChanged | Granted | Denied | ReporterAsked | Published | Deleted | Refused
+)

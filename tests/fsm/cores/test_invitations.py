@@ -1,0 +1,113 @@
+"""The invitations a sync manager has sent (SYN-04, SYN-05, M-33, M-34)."""
+
+import math
+
+import pytest
+
+from fsm.cores.invitations import (
+    AnswerRelayed,
+    InvitationsCore,
+    InviteAsked,
+    InviteeAnswered,
+    ObjectGone,
+    SendInvitation,
+    SilenceEnded,
+)
+from fsm.engine import Step
+from fsm.machines.invitation import INVITATION
+from specs.limits import REPLY_TIMEOUT
+
+URL, HB, HC = "comm://a.ex/o1", "hyperty://b.ex/hb", "hyperty://c.ex/hc"
+WISH = InviteAsked(URL, HB)
+
+
+def answer(code, why=""):
+    return InviteeAnswered(URL, HB, code, why)
+
+
+STORIES = {
+    "accepted after a while": (WISH, answer(100), answer(183), answer(200)),
+    "refused": (WISH, answer(403)),
+    "no way there": (WISH, answer(503)),
+    "no answer, says the bus": (WISH, answer(408)),
+    "the object goes": (WISH, ObjectGone(URL)),
+}
+
+
+def told(*story, now=0.0):
+    core = InvitationsCore()
+    return [effect for happened in story for effect in core.feed(happened, now)]
+
+
+def moves(effects):
+    return [(each.old, each.cause, each.new) for each in effects if isinstance(each, Step)]
+
+
+def said(effects):
+    return [effect for effect in effects if not isinstance(effect, Step)]
+
+
+def test_the_stories_of_an_invitation_take_every_row_of_its_table_and_no_other():
+    taken = {move for story in STORIES.values() for move in moves(told(*story))}
+    assert taken == {(row.source, row.trigger, row.target) for row in INVITATION.rows}
+
+
+@pytest.mark.parametrize(
+    ("story", "end"),
+    [
+        ("accepted after a while", "accepted"),
+        ("refused", "refused"),
+        ("no way there", "refused"),
+        ("no answer, says the bus", "timed-out"),
+        ("the object goes", "refused"),
+    ],
+)
+def test_each_story_of_an_invitation_ends_as_page_03_says(story, end):
+    *_, (_, _, last) = moves(told(*STORIES[story]))
+    assert last == end
+    assert last in INVITATION.may_end
+
+
+def test_every_answer_is_relayed_in_order_saying_whose_it_is():
+    """SC-29."""
+    effects = told(WISH, answer(100), answer(200, "gladly"))
+    assert said(effects) == [
+        SendInvitation(URL, HB),
+        AnswerRelayed(URL, HB, 100),
+        AnswerRelayed(URL, HB, 200, "gladly"),
+    ]
+
+
+def test_who_is_being_asked_is_not_asked_again():
+    assert said(told(WISH, WISH)) == [SendInvitation(URL, HB)]
+
+
+def test_after_its_answer_it_may_be_asked_again():
+    assert moves(told(WISH, answer(403), WISH))[2] == (None, "send", "sent")
+
+
+def test_an_answer_that_nobody_waits_for_changes_nothing():
+    assert told(answer(200)) == []
+    assert moves(told(WISH, answer(408), answer(200)))[1:] == [("sent", "silence", "timed-out")]
+
+
+def test_silence_ends_it_after_the_time_of_the_table_and_a_provisional_answer_begins_it_anew():
+    core = InvitationsCore()
+    assert core.deadline() == math.inf
+    core.feed(WISH, 0.0)
+    core.feed(InviteAsked(URL, HC), 1.0)
+    assert core.deadline() == REPLY_TIMEOUT
+    core.feed(answer(100), 5.0)
+    assert core.deadline() == REPLY_TIMEOUT + 1.0
+    silent = core.feed(SilenceEnded(), REPLY_TIMEOUT + 1.0)
+    assert said(silent) == [AnswerRelayed(URL, HC, 408, "nobody answered")]
+    assert core.deadline() == REPLY_TIMEOUT + 5.0
+
+
+def test_time_that_is_not_over_ends_nothing():
+    assert said(told(WISH, SilenceEnded())) == [SendInvitation(URL, HB)]
+
+
+def test_a_deleted_object_ends_its_own_invitations_only():
+    effects = told(WISH, InviteAsked("comm://a.ex/o2", HB), ObjectGone(URL))
+    assert said(effects)[2:] == [AnswerRelayed(URL, HB, 404, "the object is deleted")]

@@ -1,0 +1,309 @@
+"""An observer's copy of a data object (SYN-12, SYN-16, SYN-17, I-D3..I-D5, I-D8, I-D12)."""
+
+import math
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from fsm.cores.data_object import ReporterCore
+from fsm.cores.data_object_terms import (
+    Authorised,
+    ChangeAsked,
+    Granted,
+    Published,
+    SubscribeAsked,
+)
+from fsm.cores.object_copy import (
+    Applied,
+    Changed,
+    CopyTimeOver,
+    GivenUp,
+    ObserveBegun,
+    ObserverCore,
+    ObserverGone,
+    ReadFailed,
+    ReadNeeded,
+    SnapshotRead,
+    WithdrawnByReporter,
+)
+from fsm.engine import Step
+from fsm.errors import UndeclaredTransitionError
+from fsm.machines.observer_copy import OBSERVER_COPY, State
+from specs.body_sync import Change, DataObject
+from specs.limits import EARLY_CHANGES, READ_PAUSE, REPLY_TIMEOUT
+
+HA, HB = "hyperty://a.ex/ha", "hyperty://b.ex/hb"
+RA, SM, URL = "hyperty-runtime://a.ex/ra", "hyperty-runtime://b.ex/rb/sm", "comm://a.ex/o1"
+BEGUN = ObserveBegun()
+
+
+def snapshot(version, **data):
+    return SnapshotRead(DataObject(HA, RA, data or {"t": version}, URL, version))
+
+
+def change(version):
+    return Changed(Change(attribute="t", value=version, version=version))
+
+
+def fed(copy, *inputs, now=0.0):
+    return [effect for happened in inputs for effect in copy.feed(happened, now)]
+
+
+def told(*inputs):
+    return fed(ObserverCore(URL, HB), *inputs)
+
+
+def said(effects):
+    return [effect for effect in effects if not isinstance(effect, Step)]
+
+
+def versions(effects):
+    return [each.version for each in effects if isinstance(each, Applied)]
+
+
+def steps(effects):
+    return [(each.old, each.cause, each.new) for each in effects if isinstance(each, Step)]
+
+
+# --- the table ----------------------------------------------------------------------------
+
+LIVE = (BEGUN, snapshot(1))
+STALE = (*LIVE, change(3))
+STORIES = {
+    "refused": (BEGUN, GivenUp("403")),
+    "deleted before the snapshot": (BEGUN, WithdrawnByReporter()),
+    "early changes, then live": (BEGUN, change(2), snapshot(1), GivenUp("leaves")),
+    "next, old, read again": (*LIVE, change(2), change(1), snapshot(2), WithdrawnByReporter()),
+    "a gap, read over": (*STALE, change(4), ReadFailed(1), snapshot(4), GivenUp("leaves")),
+    "a gap, left": (*STALE, GivenUp("leaves")),
+    "a gap, deleted": (*STALE, WithdrawnByReporter()),
+}
+
+
+def test_the_stories_of_a_copy_take_every_row_of_its_table_and_no_other():
+    taken = {step for story in STORIES.values() for step in steps(told(*story))}
+    assert taken == {(row.source, row.trigger, row.target) for row in OBSERVER_COPY.rows}
+
+
+@pytest.mark.parametrize("story", STORIES.values(), ids=list(STORIES))
+def test_each_story_of_a_copy_ends_at_rest_and_stays_there(story):
+    copy = ObserverCore(URL, HB)
+    fed(copy, *story)
+    assert copy.state in OBSERVER_COPY.may_end
+    assert copy.deadline() == math.inf
+    assert fed(copy, BEGUN, snapshot(9), change(9), ReadFailed(1), CopyTimeOver()) == []
+
+
+def test_a_copy_is_known_by_object_and_observer():
+    assert told(BEGUN) == [Step("observer_copy", f"{URL}|{HB}", None, "syncing", "observe")]
+
+
+def test_who_has_not_begun_is_told_nothing():
+    with pytest.raises(UndeclaredTransitionError):
+        told(change(1))
+
+
+# --- versions -------------------------------------------------------------------------------
+
+
+def test_nothing_is_applied_before_the_snapshot():
+    copy = ObserverCore(URL, HB)
+    assert said(fed(copy, BEGUN, change(2))) == []
+    assert said(fed(copy, snapshot(1))) == [Applied(1, {"t": 1}), Applied(2, {"t": 2})]
+
+
+def test_old_changes_are_ignored():
+    copy = ObserverCore(URL, HB)
+    fed(copy, BEGUN, snapshot(3))
+    assert said(fed(copy, change(2), change(3), Changed(Change(attribute="t")))) == []
+    assert copy.data == {"t": 3}
+
+
+def test_a_gap_is_read_over_and_what_came_meanwhile_is_applied():
+    copy = ObserverCore(URL, HB)
+    assert said(fed(copy, *STALE))[1:] == [ReadNeeded(1)]
+    assert said(fed(copy, change(4))) == []
+    assert said(fed(copy, snapshot(3))) == [Applied(3, {"t": 3}), Applied(4, {"t": 4})]
+    assert (copy.version, copy.data) == (4, {"t": 4})
+
+
+def test_changes_that_overtook_each_other_before_the_snapshot_are_put_in_order():
+    assert versions(told(BEGUN, change(4), change(2), change(3), snapshot(1))) == [1, 2, 3, 4]
+
+
+def test_an_answer_that_is_older_than_the_gap_closes_nothing_and_the_next_read_takes_its_time():
+    copy = ObserverCore(URL, HB)
+    fed(copy, *LIVE, change(5))
+    assert said(fed(copy, snapshot(3), now=1.0)) == [Applied(3, {"t": 3})]
+    assert (copy.state, copy.deadline()) == (State.STALE, 1.0 + READ_PAUSE)
+    assert said(fed(copy, CopyTimeOver(), now=1.0 + READ_PAUSE)) == [ReadNeeded(2)]
+    assert versions(fed(copy, snapshot(5), now=3.0)) == [5]
+
+
+@pytest.mark.parametrize("start", [(BEGUN,), STALE], ids=["syncing", "stale"])
+def test_more_early_changes_than_are_kept_are_a_gap_and_no_silent_loss(start):
+    copy, last = ObserverCore(URL, HB), EARLY_CHANGES + 10
+    fed(copy, *start, *(change(version) for version in range(4, last + 1)))
+    fed(copy, snapshot(3))
+    assert copy.state is State.STALE
+    assert copy.version == 3
+    fed(copy, CopyTimeOver(), now=READ_PAUSE)
+    assert fed(copy, snapshot(last))[-1] == Applied(last, {"t": last})
+    assert copy.state is State.LIVE
+
+
+def test_the_newest_early_change_is_kept_whenever_it_came():
+    copy, last = ObserverCore(URL, HB), EARLY_CHANGES + 10
+    fed(copy, BEGUN, change(last + 1), *(change(version) for version in range(2, last + 1)))
+    effects = fed(copy, snapshot(last - 2))
+    assert versions(effects) == [last - 2, last - 1, last, last + 1]
+
+
+# --- reads and time ---------------------------------------------------------------------------
+
+
+def test_a_read_that_fails_is_made_again_after_a_pause():
+    copy = ObserverCore(URL, HB)
+    fed(copy, *STALE)
+    assert said(fed(copy, ReadFailed(1, "503"), now=2.0)) == []
+    assert said(fed(copy, CopyTimeOver(), now=2.0)) == []
+    assert copy.deadline() == 2.0 + READ_PAUSE
+    assert said(fed(copy, CopyTimeOver(), now=2.0 + READ_PAUSE)) == [ReadNeeded(2)]
+
+
+def test_a_read_that_nobody_answers_is_made_again_after_the_time_of_the_table():
+    copy = ObserverCore(URL, HB)
+    fed(copy, *STALE, now=1.0)
+    assert copy.deadline() == 1.0 + REPLY_TIMEOUT
+    step, again = fed(copy, CopyTimeOver(), now=1.0 + REPLY_TIMEOUT)
+    assert (step.cause, again) == ("read-failed", ReadNeeded(2))
+
+
+def test_changes_that_come_meanwhile_do_not_prolong_the_wait():
+    copy = ObserverCore(URL, HB)
+    fed(copy, *STALE)
+    fed(copy, change(4), now=5.0)
+    assert copy.deadline() == REPLY_TIMEOUT
+
+
+@pytest.mark.parametrize("late", [(1, 2.0), (3, 40.0)], ids=["an older read", "no read"])
+def test_a_failure_that_is_not_of_the_read_under_way_changes_nothing(late):
+    number, now = late
+    copy = ObserverCore(URL, HB)
+    fed(copy, *STALE)
+    fed(copy, CopyTimeOver(), now=REPLY_TIMEOUT)
+    assert fed(copy, ReadFailed(number), now=now) == []
+
+
+def test_a_read_that_fails_after_the_copy_went_live_changes_nothing():
+    assert steps(told(*STALE, snapshot(3), ReadFailed(1)))[-1] == ("stale", "snapshot", "live")
+
+
+def test_a_snapshot_that_does_not_come_in_time_is_given_up():
+    copy = ObserverCore(URL, HB)
+    fed(copy, BEGUN)
+    assert said(fed(copy, CopyTimeOver(), now=REPLY_TIMEOUT - 0.1)) == []
+    (gone,) = said(fed(copy, CopyTimeOver(), now=REPLY_TIMEOUT))
+    assert gone == ObserverGone("no snapshot came in time")
+
+
+def test_a_deleted_object_changes_no_more():
+    copy = ObserverCore(URL, HB)
+    fed(copy, *LIVE)
+    assert said(fed(copy, WithdrawnByReporter())) == [ObserverGone("deleted by its reporter")]
+    assert fed(copy, change(2)) == []
+
+
+# --- both ends ----------------------------------------------------------------------------------
+
+
+class BothEnds(RuleBasedStateMachine):
+    """A reporter, an observer, and messages between them that are lost, doubled, overtaken."""
+
+    def __init__(self):
+        super().__init__()
+        self.now = 0.0
+        self.reporter = ReporterCore(DataObject(HA, RA, {}, URL))
+        self.copy = ObserverCore(URL, HB)
+        self.history = {1: {}}
+        self.changes, self.answers = [], []
+        self.reads, self.is_synced = 0, False
+        self.reporter.feed(Authorised(HB))
+        self.take(BEGUN)
+        granted = self.reporter.feed(SubscribeAsked(HB, SM))[-1]
+        assert isinstance(granted, Granted)
+        self.answers.append(SnapshotRead(granted.snapshot))
+
+    def take(self, happened):
+        before, is_read = self.copy.version, isinstance(happened, SnapshotRead)
+        for effect in self.copy.feed(happened, self.now):
+            if isinstance(effect, Applied):
+                assert self.is_synced or is_read
+                assert effect.version == before + 1 or (is_read and effect.version > before)
+                assert effect.data == self.history[effect.version]
+                before, is_read = effect.version, False
+                self.is_synced = True
+            elif isinstance(effect, ReadNeeded):
+                self.reads = effect.read
+                self.answers.append(SnapshotRead(self.reporter.snapshot))
+
+    @rule(attribute=st.sampled_from("ab"), value=st.integers(0, 3))
+    def write(self, attribute, value):
+        self.changes.append(self.publish(attribute, value))
+
+    def publish(self, attribute, value):
+        change = Change(attribute=attribute, value=value)
+        (published,) = self.reporter.feed(ChangeAsked(HA, change))
+        assert isinstance(published, Published)
+        self.history[published.change.version] = self.reporter.snapshot.data
+        return Changed(published.change)
+
+    @precondition(lambda self: self.changes)
+    @rule(at=st.integers(0, 9), fate=st.sampled_from(["taken", "taken", "doubled", "lost"]))
+    def change_travels(self, at, fate):
+        travelling = self.changes.pop(min(at, len(self.changes) - 1))
+        if fate == "doubled":
+            self.changes.append(travelling)
+        if fate != "lost":
+            self.take(travelling)
+
+    @precondition(lambda self: self.answers)
+    @rule(at=st.integers(0, 3), fate=st.sampled_from(["taken", "lost", "failed"]))
+    def answer_travels(self, at, fate):
+        if not self.is_synced:
+            fate = "taken"
+        answer = self.answers.pop(min(at, len(self.answers) - 1))
+        if fate != "lost":
+            self.take(answer if fate == "taken" else ReadFailed(self.reads))
+
+    @precondition(lambda self: self.is_synced)
+    @rule(seconds=st.sampled_from([0.5, READ_PAUSE, REPLY_TIMEOUT]))
+    def time_passes(self, seconds):
+        self.now += seconds
+        self.take(CopyTimeOver())
+
+    @invariant()
+    def waits_whenever_something_is_missing(self):
+        assert (self.copy.deadline() < math.inf) is (self.copy.state is not State.LIVE)
+
+    def teardown(self):
+        """Quiet: what was lost is lost, one more change arrives, and reads are answered."""
+        while self.answers:
+            self.take(self.answers.pop(0))
+        self.take(self.publish("last", 1))
+        for _ in range(4):
+            while self.answers:
+                self.take(self.answers.pop(0))
+            self.now += REPLY_TIMEOUT
+            self.take(CopyTimeOver())
+        assert self.copy.state is State.LIVE
+        assert (self.copy.version, self.copy.data) == (
+            self.reporter.snapshot.version,
+            self.reporter.snapshot.data,
+        )
+
+
+TestBothEnds = BothEnds.TestCase
+TestBothEnds.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
