@@ -9,12 +9,15 @@ and their parts.
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final, final
+
+import attrs
 
 from specs.address import scheme_of
 from specs.jsonvalue import Json
 
-__all__ = ["Names"]
+__all__ = ["Bindings", "Names"]
 
 _PART: Final = re.compile(r"[/#]?[^/#]+")
 
@@ -25,23 +28,45 @@ _FIXED_PREFIXES: Final = ("domain-", "user-")
 
 
 @final
-class Names:
-    """A correspondence between a scenario's names and the actors'; one to one."""
+@attrs.define
+class Bindings:
+    """What is bound, both ways.
 
-    def __init__(self) -> None:
-        self._actual: dict[str, str] = {}
-        self._golden: dict[str, str] = {}
-        self._ids: dict[tuple[str, int], int] = {}
-        self._known_ids: dict[tuple[str, int], int] = {}
+    Attributes:
+        actual: The actors' addresses by the scenario's.
+        golden: The other way round.
+        ids: The actors' ids by sender and id in the scenario.
+        known_ids: The scenario's by sender in the scenario and the actors' id.
+    """
+
+    actual: dict[str, str] = attrs.field(factory=dict)
+    golden: dict[str, str] = attrs.field(factory=dict)
+    ids: dict[tuple[str, int], int] = attrs.field(factory=dict)
+    known_ids: dict[tuple[str, int], int] = attrs.field(factory=dict)
+
+    def copy(self) -> "Bindings":
+        """Return the same a second time."""
+        return Bindings(dict(self.actual), dict(self.golden), dict(self.ids), dict(self.known_ids))
+
+
+@final
+class Names:
+    """A correspondence between a scenario's names and the actors'; one to one.
+
+    Attributes:
+        bound: What is bound so far.
+    """
+
+    def __init__(self, bound: Bindings | None = None) -> None:
+        self.bound = bound or Bindings()
 
     def copy(self) -> "Names":
         """Return a second correspondence that holds the same, to try something with."""
-        other = Names()
-        other._actual = dict(self._actual)
-        other._golden = dict(self._golden)
-        other._ids = dict(self._ids)
-        other._known_ids = dict(self._known_ids)
-        return other
+        return Names(self.bound.copy())
+
+    def take(self, other: "Names") -> None:
+        """Take over all that another correspondence holds: an attempt went well."""
+        self.bound = other.bound
 
     # ---- binding
 
@@ -51,13 +76,13 @@ class Names:
         It may not if one of the two stands for something else already. What is below
         an address follows it: `O/changes` needs no binding of its own.
         """
-        known = self._actual.get(golden)
+        known = self.bound.actual.get(golden)
         if known is not None:
             return known == actual
-        if actual in self._golden:
+        if actual in self.bound.golden:
             return False
-        self._actual[golden] = actual
-        self._golden[actual] = golden
+        self.bound.actual[golden] = actual
+        self.bound.golden[actual] = golden
         return True
 
     def unify(self, golden: str, actual: str) -> bool:
@@ -71,7 +96,7 @@ class Names:
         if len(ours) != len(theirs):
             return False
         for depth, (name, seen) in enumerate(zip(ours, theirs, strict=True)):
-            known = self._actual.get(name)
+            known = self.bound.actual.get(name)
             if known is not None:
                 if known != seen:
                     return False
@@ -103,44 +128,55 @@ class Names:
             golden: The scenario's id.
             actual: The one observed.
         """
-        known = self._ids.get((sender, golden))
+        known = self.bound.ids.get((sender, golden))
         if known is not None:
             return known == actual
-        if (sender, actual) in self._known_ids:
+        if (sender, actual) in self.bound.known_ids:
             return False
-        self._ids[sender, golden] = actual
-        self._known_ids[sender, actual] = golden
+        self.bound.ids[sender, golden] = actual
+        self.bound.known_ids[sender, actual] = golden
         return True
+
+    def unify_count(self, subject: str, golden: int, actual: int) -> bool:
+        """Tell whether a count of something, such as versions, can be the scenario's.
+
+        Each count stands for one, and a larger one for a larger one.
+        """
+        whose = f"count {subject}"
+        if not self.unify_id(whose, golden, actual):
+            return False
+        mine = sorted((key[1], one) for key, one in self.bound.ids.items() if key[0] == whose)
+        return all(one[1] < two[1] for one, two in pairwise(mine))
 
     # ---- translating
 
     def actual(self, golden: str) -> str:
         """Say what the actors call an address; as it is if nothing of it is bound."""
-        return _translated(golden, self._actual)
+        return _translated(golden, self.bound.actual)
 
     def golden(self, actual: str) -> str:
         """Say what the scenario calls an address; as it is if nothing of it is bound."""
-        return _translated(actual, self._golden)
+        return _translated(actual, self.bound.golden)
 
     def is_bound(self, golden: str) -> bool:
         """Say whether a name stands for something."""
-        return golden in self._actual
+        return golden in self.bound.actual
 
     def actual_id(self, sender: str, golden: int) -> int | None:
         """Say under which id a message of a sender was observed."""
-        return self._ids.get((sender, golden))
+        return self.bound.ids.get((sender, golden))
 
     def golden_id(self, sender: str, actual: int) -> int | None:
         """Say under which id the scenario has a message of a sender."""
-        return self._known_ids.get((sender, actual))
+        return self.bound.known_ids.get((sender, actual))
 
     def in_actual(self, value: Json) -> Json:
         """Translate every text in a value of the scenario."""
-        return _mapped(value, self._actual)
+        return _mapped(value, self.bound.actual)
 
     def in_golden(self, value: Json) -> Json:
         """Translate every text in a value observed."""
-        return _mapped(value, self._golden)
+        return _mapped(value, self.bound.golden)
 
 
 def _prefixes(address: str) -> Iterator[str]:

@@ -43,15 +43,18 @@ class Observer:
         items: What was seen, in order.
         start: Number of the first item that belongs to the scenario; what is before
             led to its preconditions.
+        processes: Who reports by a tracer: the actors, not those outside.
     """
 
     def __init__(self) -> None:
         self.items: list[Seen] = []
         self.start = 0
+        self.processes: set[str] = set()
         self._waiting = trio.lowlevel.ParkingLot()
 
     def tracer(self, who: str) -> Tracer:
         """Make the tracer of one process."""
+        self.processes.add(who)
         return _Watch(who, self)
 
     def begin(self) -> None:

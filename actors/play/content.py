@@ -1,0 +1,101 @@
+"""Whether what a message or row says is what the scenario says.
+
+The scenario's value must be contained in the one seen: more keys may be there, lists
+are of the same length. Addresses are compared by their bindings (`Names`). Beyond that
+a scenario cannot foresee everything, and this is compared by kind only:
+
+- `description` is a sentence for people: there must be one;
+- what stands in a catalogue is named by its path: each domain has a catalogue;
+- tokens and secrets are the actors' own: each of the scenario's stands for one of theirs;
+- what a transport offers (`iceCandidates`, `sdp`) depends on the transport;
+- versions of an object count its changes: each of the scenario's stands for one of
+  theirs, and they grow alike.
+"""
+
+from typing import Final, final
+
+import attrs
+
+from actors.play.names import Names
+from specs.jsonvalue import Json, JsonObject
+
+__all__ = ["Content"]
+
+_SENTENCE: Final = "description"
+_OFFERED: Final = frozenset({"iceCandidates", "sdp"})
+_OWN: Final = frozenset({"runtimeToken", "secret", "token"})
+_VERSION: Final = "version"
+_CATALOGUE: Final = "hyperty-catalogue"
+_NESTED: Final = frozenset({"id", "type", "from", "to"})
+
+
+@final
+@attrs.frozen
+class Content:
+    """Compares values, binding names as it goes: give it a copy of what may be spoilt.
+
+    Attributes:
+        names: What the scenario's names stand for.
+        subject: Whose versions are meant: the object the message is about.
+    """
+
+    names: Names
+    subject: str = ""
+
+    def holds(self, golden: Json, seen: Json) -> bool:
+        """Tell whether a value of the scenario is contained in one that was seen."""
+        match golden:
+            case dict():
+                return isinstance(seen, dict) and self._object(golden, seen)
+            case list():
+                return isinstance(seen, list) and self._list(golden, seen)
+            case str():
+                return isinstance(seen, str) and self._text(golden, seen)
+            case bool() | None:
+                return golden is seen
+            case _:
+                return not isinstance(seen, bool) and golden == seen
+
+    def _object(self, golden: JsonObject, seen: JsonObject) -> bool:
+        if golden.keys() >= _NESTED and not self._numbered(golden, seen):
+            return False
+        is_offer = golden.get("attribute") in _OFFERED
+        return all(
+            key in seen and (self._field(key, value, seen[key]) or (is_offer and key == "value"))
+            for key, value in golden.items()
+            if not (key == "id" and golden.keys() >= _NESTED)
+        )
+
+    def _numbered(self, golden: JsonObject, seen: JsonObject) -> bool:
+        """Compare the ids of messages that stand in messages."""
+        sender, mine, theirs = golden["from"], golden["id"], seen.get("id")
+        if not isinstance(sender, str) or not isinstance(mine, int) or not isinstance(theirs, int):
+            return False
+        return self.names.unify_id(sender, mine, theirs)
+
+    def _field(self, key: str, golden: Json, seen: Json) -> bool:
+        if key == _SENTENCE:
+            return isinstance(seen, str) and bool(seen)
+        if key in _OFFERED:
+            return True
+        if key in _OWN and isinstance(golden, str) and isinstance(seen, str):
+            return self.names.bind(golden, seen)
+        if key == _VERSION and isinstance(golden, int) and isinstance(seen, int):
+            return self.names.unify_count(self.subject, golden, seen)
+        return self.holds(golden, seen)
+
+    def _list(self, golden: list[Json], seen: list[Json]) -> bool:
+        return len(golden) == len(seen) and all(
+            self.holds(mine, theirs) for mine, theirs in zip(golden, seen, strict=True)
+        )
+
+    def _text(self, golden: str, seen: str) -> bool:
+        if "://" not in golden:
+            return golden == seen
+        if golden.startswith(_CATALOGUE):
+            return _path(golden) == _path(seen)
+        return self.names.unify(golden, seen)
+
+
+def _path(address: str) -> str:
+    return address.partition("://")[2].partition("/")[2]

@@ -1,0 +1,169 @@
+"""What was seen, is not told, and yet cannot be in a run of the scenario.
+
+Most of what a scenario does not tell may happen. These may not, from its first step to
+its last:
+
+- a step that no table declares, of any entity;
+- a step of an entity that the scenario follows, behind the first of its steps told:
+  all further ones are told, too;
+- a second final answer to one request;
+- a drop of a message that is told and not told to be dropped; a second copy may be;
+- a delivery of a message to somebody whom `deliver_to` does not name.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final, final
+
+import attrs
+
+from actors.play.difference import Difference, show_step
+from actors.play.facts import machine_name, moves
+from actors.play.instances import Instance, Instances
+from actors.play.names import Names
+from actors.play.observer import Observer, Seen
+from actors.play.order import Match
+from actors.play.script import MessageStep, Scenario, StateStep
+from specs.message import instance_id
+from specs.reply_code import FIRST_FINAL, DropReason
+from specs.trace import Kind, Op
+
+__all__ = ["Played", "contradictions"]
+
+_GIVEN: Final = frozenset({Op.CALLBACK, Op.DELIVER})
+_BUS: Final = "bus"
+
+
+@final
+@attrs.frozen(kw_only=True)
+class Played:
+    """A scenario whose steps were looked for.
+
+    Attributes:
+        matches: What each step was matched by, by its number.
+        claimed: Message instances by what the scenario calls them.
+        entities: Keys of entities by machine and key in the scenario.
+    """
+
+    scenario: Scenario
+    observer: Observer
+    names: Names
+    matches: Mapping[int, Match]
+    claimed: Mapping[str, str]
+    entities: Mapping[tuple[str, ...], str]
+    instances: Instances
+
+    @property
+    def items(self) -> list[Seen]:
+        """What belongs to the scenario."""
+        return self.observer.items[self.observer.start :]
+
+    def difference(self, number: int, seen: str) -> Difference:
+        """Say what should not have been, by the step it speaks against."""
+        step = self.scenario.step(number)
+        told = "nothing of the kind" if step is None else f"after {show_step(step)}: nothing else"
+        return Difference(number, told, (seen,))
+
+    def step_before(self, number: int) -> int:
+        """Return the step that was seen last before something; 0 if none was."""
+        known = [(match.last, step) for step, match in self.matches.items() if match.last <= number]
+        return max(known, default=(0, 0))[1]
+
+
+def contradictions(played: Played) -> Iterator[Difference]:
+    """Yield what speaks against a scenario."""
+    yield from _undeclared(played)
+    yield from _untold_steps(played)
+    yield from _second_answers(played)
+    for step in played.scenario.steps:
+        if isinstance(step, MessageStep) and step.number in played.matches:
+            instance = played.instances.find(played.claimed.get(instance_id(step.message), ""))
+            if instance is not None:
+                yield from _drops(played, step, instance)
+                yield from _strays(played, step, instance)
+
+
+def _undeclared(played: Played) -> Iterator[Difference]:
+    for seen in played.items:
+        fact = seen.fact
+        if fact.k is Kind.STATE and fact.op is Op.REFUSED:
+            told = f"{fact.machine}({fact.key}): {fact.cause} in {fact.old} is not declared"
+            yield played.difference(played.step_before(seen.number), told)
+
+
+def _untold_steps(played: Played) -> Iterator[Difference]:
+    for (machine, *key), actual in played.entities.items():
+        mine = [
+            step
+            for step in played.scenario.steps
+            if isinstance(step, StateStep) and (step.machine, *step.key) == (machine, *key)
+        ]
+        spans = [played.matches[one.number] for one in mine if one.number in played.matches]
+        name = machine_name(machine)
+        if name is None or not spans:
+            continue
+        begun = min(span.first for span in spans)
+        for move in moves(played.items, name):
+            is_told = any(span.first <= move.number <= span.last for span in spans)
+            if move.key == actual and move.number > begun and not is_told:
+                before = [step for step in mine if played.matches[step.number].last < move.number]
+                told = f"{machine}({'|'.join(key)}): {move.old} -> {move.new}"
+                yield played.difference(before[-1].number if before else 0, told)
+
+
+def _second_answers(played: Played) -> Iterator[Difference]:
+    """Yield answers given to who asked although a final one was given before."""
+    known: dict[str, tuple[str, int]] = {}
+    numbers = {actual: golden for golden, actual in played.claimed.items()}
+    for seen in played.items:
+        fact = seen.fact
+        is_final = fact.k is Kind.MSG and (fact.code or 0) >= FIRST_FINAL
+        if not is_final or fact.op not in _GIVEN or fact.ref is None or fact.mid is None:
+            continue
+        mid, number = known.setdefault(fact.ref, (fact.mid, seen.number))
+        if mid != fact.mid and mid in numbers:
+            told = (
+                f"a second final answer: {fact.code} from {played.names.golden(fact.from_ or '')}"
+            )
+            yield played.difference(_step_of(played, numbers[mid], number), told)
+
+
+def _step_of(played: Played, golden: str, number: int) -> int:
+    steps = [
+        step.number
+        for step in played.scenario.steps
+        if isinstance(step, MessageStep) and instance_id(step.message) == golden
+    ]
+    return steps[-1] if steps else played.step_before(number)
+
+
+def _drops(played: Played, step: MessageStep, instance: Instance) -> Iterator[Difference]:
+    same = [
+        one
+        for one in played.scenario.steps
+        if isinstance(one, MessageStep) and instance_id(one.message) == instance_id(step.message)
+    ]
+    is_told = any(one.drop is not None or one.deliver_to is not None for one in same)
+    for seen in instance.seen:
+        fact = seen.fact
+        if fact.op is Op.DROP and fact.reason != DropReason.DUPLICATE and not is_told:
+            yield played.difference(step.number, f"it was dropped: {fact.reason}")
+
+
+def _strays(played: Played, step: MessageStep, instance: Instance) -> Iterator[Difference]:
+    """Yield receivers whom the scenario does not name, stubs that pass it on aside."""
+    if step.deliver_to is None:
+        return
+    relays = {f"minibus:{seen.fact.stub}" for seen in instance.seen if seen.fact.op is Op.XMIT}
+    given = {
+        seen.fact.listener
+        for seen in instance.seen
+        if seen.fact.op is Op.DELIVER and seen.actor == _BUS and seen.who in _runtimes(played)
+    }
+    for listener in sorted(one for one in given - relays if one is not None):
+        receiver = played.names.golden(listener.removeprefix("minibus:"))
+        if receiver not in step.deliver_to:
+            yield played.difference(step.number, f"it was delivered to {receiver}")
+
+
+def _runtimes(played: Played) -> set[str]:
+    return {one for one in played.observer.processes if not one.startswith("domain://")}

@@ -1,0 +1,202 @@
+"""What must be seen of a message for it to have gone the way that a scenario tells.
+
+Each part of the way leaves a trace: who handed it in leaves `submit` at the bus, a stub
+`xmit` and the node `rcv`, the last bus `deliver` or, for an answer, `callback`. A way
+that is only sketched (`..`) asks for less. What happens inside a process that is no
+actor of ours (a bare peer) leaves nothing and is not asked for.
+"""
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Final, final
+
+import attrs
+
+from actors.play.hop import Place, Ride
+from actors.play.names import Names
+from actors.play.observer import Seen
+from actors.play.places import Places
+from actors.play.script import Flag, MessageStep
+from specs.trace import Fact, Op
+
+__all__ = ["Need", "needs_of"]
+
+_ARRIVED: Final = frozenset({Op.DELIVER, Op.CALLBACK})
+_AT_NODE: Final = frozenset({Op.RCV, Op.DELIVER})
+_MINIBUS: Final = "minibus"
+_BUS: Final = "bus"
+
+
+@final
+@attrs.frozen(kw_only=True)
+class Need:
+    """One thing that must be seen of a message; all in the scenario's words.
+
+    Attributes:
+        ops: What happened to it, one of these.
+        who: In which process; None: in any.
+        by: As whom it was submitted.
+        stub: The stub it crossed.
+        link: The P2P link it crossed.
+        listener: Who got it; an answer may be called back instead.
+        reason: Why it was dropped.
+    """
+
+    ops: frozenset[Op]
+    who: str | None = None
+    by: str | None = None
+    stub: str | None = None
+    link: str | None = None
+    listener: str | None = None
+    reason: str | None = None
+
+    def holds(self, seen: Seen, names: Names) -> bool:
+        """Tell whether this was seen; binds what it needs to bind, so try with a copy."""
+        fact = seen.fact
+        return (
+            fact.op in self.ops
+            and (self.who is None or names.unify(self.who, seen.who))
+            and _same(self.by, fact.by, names)
+            and _same(self.stub, fact.stub, names)
+            and (self.link is None or names.bind(self.link, fact.link or ""))
+            and (self.reason is None or fact.reason == self.reason)
+            and self._is_for(fact, names)
+        )
+
+    def _is_for(self, fact: Fact, names: Names) -> bool:
+        if self.listener is None or fact.op is Op.CALLBACK:
+            return True
+        return _same(self.listener, fact.listener, names)
+
+    def told(self) -> str:
+        """Say what is missing, in a few words."""
+        parts = [" or ".join(sorted(self.ops))]
+        named = {"at": self.who, "by": self.by, "stub": self.stub, "link": self.link}
+        named |= {"to": self.listener, "because": self.reason}
+        parts += [f"{name} {value}" for name, value in named.items() if value is not None]
+        return " ".join(parts)
+
+
+def _same(golden: str | None, actual: str | None, names: Names) -> bool:
+    if golden is None:
+        return True
+    if actual is None:
+        return False
+    prefix, separator, address = golden.partition(":")
+    if separator and not address.startswith("//"):
+        # A name with a role in front, such as `minibus:<address>`.
+        return actual.startswith(f"{prefix}:") and names.unify(
+            address, actual.removeprefix(f"{prefix}:")
+        )
+    return names.unify(golden, actual) if separator else golden == actual
+
+
+def needs_of(step: MessageStep, places: Places) -> tuple[Need, ...]:
+    """List what must be seen of a message, in this order."""
+    way = _Way(step, places)
+    return tuple(way.needs())
+
+
+@final
+@attrs.frozen
+class _Leg:
+    """One part of a way: from a place to a place."""
+
+    one: Place
+    ride: Ride
+    link: str | None
+    two: Place
+    is_last: bool
+
+
+@final
+class _Way:
+    """The way of one message, leg by leg; what a MiniBUS hands on is seen at its bus."""
+
+    def __init__(self, step: MessageStep, places: Places) -> None:
+        self._step = step
+        self._places = places
+        self._ends_early = step.drop is not None
+        self._legs = list(_legs(step))
+
+    def needs(self) -> Iterator[Need]:
+        """Yield what must be seen."""
+        yield from self._start()
+        for leg in self._legs:
+            match leg.ride:
+                case Ride.WIRE:
+                    yield from self._wire(leg)
+                case Ride.LINK:
+                    yield from self._link(leg)
+                case _:
+                    yield from self._handed(leg)
+        yield from self._end()
+
+    def _start(self) -> Iterator[Need]:
+        """Say how it begins: made by a router, or submitted before a way that is sketched."""
+        first, flags = self._step.hop.first, self._step.flags
+        who = self._places.process(first)
+        is_made = first.part == _BUS and Flag.DUP not in flags and self._step.message.is_response
+        if Flag.SYNTHETIC in flags or is_made:
+            yield Need(ops=frozenset({Op.SYNTH}), who=who)
+        ride = self._legs[0].ride if self._legs else Ride.HANDED
+        is_sketched = ride is Ride.UNSAID or (ride is Ride.LINK and who is None)
+        if is_sketched and first.part != _BUS and not self._places.is_node(first):
+            yield Need(ops=frozenset({Op.SUBMIT}), who=who, by=self._places.sender(first))
+
+    def _wire(self, leg: _Leg) -> Iterator[Need]:
+        one, two = leg.one, leg.two
+        yield Need(ops=frozenset({Op.XMIT}), who=self._places.process(one), stub=self._stub(one))
+        if not (leg.is_last and self._ends_early):
+            who, stub = self._places.process(two), self._stub(two)
+            yield Need(ops=frozenset({Op.RCV}), who=who, stub=stub)
+
+    def _stub(self, place: Place) -> str | None:
+        is_stub = not (place.part or place.note or self._places.is_node(place))
+        return self._places.sender(place) if is_stub else None
+
+    def _link(self, leg: _Leg) -> Iterator[Need]:
+        for place, op in ((leg.one, Op.XMIT), (leg.two, Op.RCV)):
+            who = self._places.process(place)
+            stub = None if who is None or place.part else self._places.sender(place)
+            yield Need(ops=frozenset({op}), who=who, stub=stub, link=leg.link)
+        if leg.is_last and self._places.process(leg.two) is None:
+            yield self._arrived(leg.two)
+        elif leg.two.part == _BUS:
+            yield Need(ops=frozenset({Op.SUBMIT}), who=self._places.process(leg.two))
+
+    def _handed(self, leg: _Leg) -> Iterator[Need]:
+        who = self._places.process(leg.two)
+        if self._places.is_node(leg.two):
+            yield Need(ops=_AT_NODE, who=who)
+        elif leg.two.part == _BUS:
+            by = self._places.sender(leg.one) if leg.ride is Ride.HANDED else None
+            yield Need(ops=frozenset({Op.SUBMIT}), who=who, by=by)
+        elif leg.is_last and not self._ends_early:
+            yield self._arrived(leg.two)
+
+    def _arrived(self, place: Place) -> Need:
+        who, listener = self._places.process(place), self._places.listener(place)
+        return Need(ops=_ARRIVED, who=who, listener=listener)
+
+    def _end(self) -> Iterator[Need]:
+        """Say what happens where it ends, other than that it arrives."""
+        who = self._places.process(self._step.hop.last[0])
+        if self._step.drop is not None:
+            yield Need(ops=frozenset({Op.DROP}), who=who, reason=self._step.drop)
+        if self._step.flags & {Flag.QUEUED, Flag.BUFFERED}:
+            yield Need(ops=frozenset({Op.QUEUE}), who=who)
+
+
+def _legs(step: MessageStep) -> Iterator[_Leg]:
+    hop = step.hop
+    kept = [
+        place
+        for place, station in enumerate(hop.stations)
+        if station[0].part != _MINIBUS or place == len(hop.stations) - 1
+    ]
+    for one, two in pairwise(kept):
+        carrier = hop.carriers[two - 1]
+        for place in hop.stations[two]:
+            first = hop.stations[one][0]
+            yield _Leg(first, carrier.ride, carrier.link, place, two == kept[-1])

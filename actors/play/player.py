@@ -1,0 +1,139 @@
+"""Plays a scenario: goes through its steps, acts the cues, waits for the rest.
+
+A step is a cue, which somebody outside does (the stage acts it), or an expectation,
+which the actors must do; what goes on behind a cue is expected, too. The player acts a
+cue when all that is told before it was seen, and waits for an expectation in virtual
+time. A way that a registry finds only for a message that is told later is looked for
+behind that message.
+"""
+
+from collections.abc import Sequence
+from typing import Final, final
+
+import attrs
+import trio
+
+from actors.play.difference import Difference
+from actors.play.names import Names
+from actors.play.observer import Observer
+from actors.play.score import Score
+from actors.play.script import (
+    CallStep,
+    FaultStep,
+    MessageStep,
+    ResolveStep,
+    Scenario,
+    Step,
+    TimeStep,
+)
+from actors.play.stage import Stage, open_stage
+
+__all__ = ["Outcome", "play"]
+
+PATIENCE: Final = 30.0
+"""Seconds of virtual time an expectation is waited for (ours): twice `REPLY_TIMEOUT`."""
+
+_EPILOGUE: Final = 0.25
+"""Seconds of virtual time in which what contradicts a scenario may still follow (ours)."""
+
+
+@final
+@attrs.frozen
+class Outcome:
+    """How a scenario went.
+
+    Attributes:
+        scenario: Its name.
+        steps: How many it has.
+        difference: The first step that was otherwise; None: it passed.
+    """
+
+    scenario: str
+    steps: int
+    difference: Difference | None
+
+    @property
+    def is_pass(self) -> bool:
+        """Whether all was as told."""
+        return self.difference is None
+
+
+async def play(scenario: Scenario) -> Outcome:
+    """Play one scenario on a stage of its own, under a clock that jumps."""
+    observer, names = Observer(), Names()
+    async with open_stage(scenario, observer, names) as stage:
+        score = Score(scenario, observer, names)
+        difference = await _Play(scenario, stage, observer, score).run()
+    return Outcome(scenario.name, len(scenario.steps), difference)
+
+
+@final
+class _Play:
+    """One scenario on its stage."""
+
+    def __init__(self, scenario: Scenario, stage: Stage, observer: Observer, score: Score) -> None:
+        self._scenario = scenario
+        self._stage = stage
+        self._observer = observer
+        self._score = score
+        self._later: list[ResolveStep] = []
+
+    async def run(self) -> Difference | None:
+        """Go through the steps; return the first that is otherwise."""
+        for place, step in enumerate(self._scenario.steps):
+            behind = self._scenario.steps[place + 1 :]
+            if isinstance(step, ResolveStep) and self._waits(step, behind):
+                self._later.append(step)
+                continue
+            difference = await self._step(step)
+            if difference is not None:
+                return difference
+        await trio.sleep(_EPILOGUE)
+        return self._score.contradiction()
+
+    async def _step(self, step: Step) -> Difference | None:
+        if isinstance(step, FaultStep | TimeStep | CallStep):
+            self._score.passed(step)
+        if self._stage.is_cue(step):
+            await self._stage.act(step)
+        if not await self._seen(step):
+            return self._score.difference(step)
+        return await self._routed(step)
+
+    async def _routed(self, step: Step) -> Difference | None:
+        """Look for the ways that were found for a message that has gone by now."""
+        told = [
+            one
+            for one in self._later
+            if isinstance(step, MessageStep) and step.message.to == one.to
+        ]
+        for one in told:
+            self._later.remove(one)
+            if not await self._seen(one):
+                return self._score.difference(one)
+        return None
+
+    async def _seen(self, step: Step) -> bool:
+        """Wait until a step was seen; tell whether it was."""
+        with trio.move_on_after(PATIENCE):
+            while not self._score.seek(step):
+                await self._observer.more(len(self._observer.items))
+            return True
+        return False
+
+    def _waits(self, step: ResolveStep, behind: Sequence[Step]) -> bool:
+        """Say whether a way is found only for a message that is told later."""
+        if self._stage.is_cue(step):
+            return False
+        before = self._scenario.steps[: -len(behind) - 1]
+        if any(_is_on_its_way(one, step) for one in before):
+            return False
+        return any(isinstance(one, MessageStep) and one.message.to == step.to for one in behind)
+
+
+def _is_on_its_way(one: Step, step: ResolveStep) -> bool:
+    """Say whether a step leaves a message for the address at the bus of this registry."""
+    if not isinstance(one, MessageStep) or one.message.to != step.to:
+        return False
+    end = one.hop.last[0]
+    return end.root == step.at.root and end.part == "bus"

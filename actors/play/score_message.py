@@ -1,0 +1,126 @@
+"""Which message instances can be a scenario's message."""
+
+from collections.abc import Iterator
+from typing import Final, final
+
+from actors.play.content import Content
+from actors.play.difference import Candidate, NearMiss, show_message
+from actors.play.evidence import Need, needs_of
+from actors.play.instances import Instance, Instances, follow
+from actors.play.names import Names
+from actors.play.observer import Observer
+from actors.play.order import Match
+from actors.play.places import Places
+from actors.play.script import MessageStep
+from specs.address import runtime_of
+from specs.message import Message, instance_id
+
+__all__ = ["MessageScore"]
+
+_VIA: Final = "via"
+
+
+@final
+class MessageScore:
+    """Finds the instances that scripted messages are; one of the script is one of theirs.
+
+    Attributes:
+        claimed: Instances by what the scenario calls them.
+    """
+
+    def __init__(
+        self, places: Places, names: Names, instances: Instances, observer: Observer
+    ) -> None:
+        self.claimed: dict[str, str] = {}
+        self._places = places
+        self._names = names
+        self._instances = instances
+        self._observer = observer
+
+    def claim(self, step: MessageStep, match: Match) -> None:
+        """Say which instance a step's message is, once a candidate was taken."""
+        for instance in self._instances:
+            if any(one.number == match.first for one in instance.seen):
+                self.claimed[instance_id(step.message)] = instance.mid
+
+    def instance(self, message: Message) -> Instance | None:
+        """Return the instance that a scripted message is, if it was seen."""
+        mid = self.claimed.get(instance_id(message))
+        return None if mid is None else self._instances.find(mid)
+
+    def findings(self, step: MessageStep) -> Iterator[Candidate | NearMiss]:
+        """Yield what may be the message, the earliest first."""
+        self._instances.read()
+        needs = [need for need in needs_of(step, self._places) if self._is_visible(need)]
+        for instance in self._possible(step):
+            yield self._finding(step, instance, needs)
+
+    def _is_visible(self, need: Need) -> bool:
+        return need.who is None or self._names.actual(need.who) in self._observer.processes
+
+    def _possible(self, step: MessageStep) -> Iterator[Instance]:
+        known = self.instance(step.message)
+        if known is not None:
+            yield known
+            return
+        taken = set(self.claimed.values())
+        for instance in self._instances:
+            fact = instance.first.fact
+            is_old = instance.seen[-1].number < self._observer.start
+            if fact.type == step.message.type and instance.mid not in taken and not is_old:
+                yield instance
+
+    def _finding(
+        self, step: MessageStep, instance: Instance, needs: list[Need]
+    ) -> Candidate | NearMiss:
+        trial = self._names.copy()
+        wrong = self._unlike(step.message, instance, trial)
+        if wrong is not None:
+            return wrong
+        way = follow(instance, needs, trial, self._observer.start)
+        told = self._told(instance)
+        if way.match is None:
+            missing = "" if way.missing is None else f": no {way.missing.told()}"
+            return NearMiss(4, f"{told}, by another way{missing}")
+        if not self._same_via(step.message, instance.message(way.match.last), trial):
+            return NearMiss(4, f"{told}, with another via")
+        return Candidate(way.match, trial, told)
+
+    def _unlike(self, golden: Message, instance: Instance, trial: Names) -> NearMiss | None:
+        """Compare all but the way; None: it is the same."""
+        fact = instance.first.fact
+        if not trial.unify(golden.to, fact.to or ""):
+            return NearMiss(0, self._told(instance))
+        if not trial.unify(golden.from_, fact.from_ or ""):
+            return NearMiss(1, self._told(instance))
+        if (fact.code or 0) != golden.code:
+            return NearMiss(3, self._told(instance))
+        sender = golden.to if golden.is_response else golden.from_
+        if not trial.unify_id(sender, golden.id, fact.id or 0):
+            return NearMiss(2, f"{self._told(instance)}, with another id")
+        message = instance.message()
+        if message is not None and not self._same_body(golden, message, trial):
+            return NearMiss(3, f"{self._told(instance)}, with another body")
+        return None
+
+    def _same_body(self, golden: Message, seen: Message, trial: Names) -> bool:
+        body = {key: value for key, value in golden.body.items() if key != _VIA}
+        return Content(trial, _subject(golden)).holds(body, seen.body)
+
+    def _same_via(self, golden: Message, seen: Message | None, trial: Names) -> bool:
+        if _VIA not in golden.body or seen is None:
+            return True
+        return Content(trial).holds(list(golden.via), list(seen.via))
+
+    def _told(self, instance: Instance) -> str:
+        message = instance.message()
+        if message is None:
+            return f"{instance.mid}, not seen in full"
+        return show_message(message, self._names)
+
+
+def _subject(message: Message) -> str:
+    """Return the object whose versions a message tells."""
+    value = message.body.get("value")
+    url = value.get("url") if isinstance(value, dict) else None
+    return url if isinstance(url, str) else runtime_of(message.from_)
