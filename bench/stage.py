@@ -22,12 +22,12 @@ from actors.kit.ids import IdSource
 from actors.kit.trace import More, Ruling, Tracer
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
+from fsm.engine import Step
 from specs.jsonvalue import JsonObject
 from specs.limits import DRAIN_TIMEOUT, P2P_TIMEOUT
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from specs.trace import Fact, Op
-from specs.trace import Kind as FactKind
 from transports.link import Kind
 from transports.system import open_system_network
 
@@ -78,8 +78,12 @@ class _Watch(Tracer):
     @override
     def record(self, actor: str, fact: Fact) -> None:
         self._inner.record(actor, fact)
-        if fact.k is FactKind.STATE and fact.machine == "p2p_connection" and fact.new == "live":
-            self.stub = (fact.key or "").rpartition("|")[2]
+
+    @override
+    def step(self, actor: str, step: Step) -> None:
+        self._inner.step(actor, step)
+        if step.machine == "p2p_connection" and step.new == "live":
+            self.stub = step.key.rpartition("|")[2]
             self.is_live.set()
 
 
