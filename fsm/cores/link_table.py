@@ -161,16 +161,20 @@ class LinkTable:
             return self._invited(remote, seen.stub, link, entry)
         if value in {State.FAILED, State.DISCONNECTED}:
             return self._stray_ended(seen.stub, link)
-        return []
+        # Who was refused by its row, and accepted because that has gone since, is ended.
+        return [Disconnect(seen.stub, remote)] if entry is None and seen.stub != link else []
 
     def _invited(self, remote: str, stub: str, link: str, rival: LinkEntry | None) -> list[Effect]:
-        """Take a handler's new link; what is there already gives way or wins by its table."""
+        """Take a handler's new link; what is there already gives way or wins by its table.
+
+        If it wins, the handler refuses the invitation: it is told so when it asks for the row.
+        """
         entry = LinkEntry(remote, Role.HANDLER, stub, link, self._life(remote))
         effects: list[Effect] = []
         if rival is not None:
             step = rival.contested(self._runtime, link)
             if step.new != p2p_entry.State.REMOVED:
-                return [step, Disconnect(stub, remote)]
+                return [step]
             effects = [step, *self._replaced(rival)]
             entry.entities = rival.entities
         self._entries[remote] = entry

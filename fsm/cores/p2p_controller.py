@@ -158,7 +158,7 @@ class P2PControllerCore:
             case RowTold(has_own_request):
                 return self._decide(has_own_request)
             case ObjectCreated():
-                return [*self._side.object_returned(), Listen(), Invite()]
+                return [*self._side.object_returned(now), Listen(), Invite()]
             case ObjectRefused(why):
                 return self._side.give_up(why)
             case InvitationAnswered(code, why):

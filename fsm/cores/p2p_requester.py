@@ -121,7 +121,7 @@ class P2PRequesterCore:
             case Started():
                 return [*self._side.begin(now), CreateObject()]
             case ObjectCreated():
-                return [*self._side.object_returned(), Listen(), Invite()]
+                return [*self._side.object_returned(now), Listen(), Invite()]
             case ObjectRefused(why):
                 return self._side.give_up(why)
             case InvitationAnswered(code, why):

@@ -95,14 +95,15 @@ class LinkSide:
 
     def begin(self, now: float) -> list[SideEffect]:
         """Begin at `created`."""
-        begun = self._move(Trigger.STARTED)
-        # For the whole set-up: entering `in-progress` does not prolong it.
+        effects = self._move(Trigger.STARTED)
         self._deadline = now + self._entity.patience
-        return begun
+        return effects
 
-    def object_returned(self) -> list[SideEffect]:
-        """Enter `in-progress`."""
-        return self._move(Trigger.OBJECT_RETURNED)
+    def object_returned(self, now: float) -> list[SideEffect]:
+        """Enter `in-progress`, which does not prolong the time for the set-up."""
+        effects = self._move(Trigger.OBJECT_RETURNED)
+        self._deadline = min(self._deadline, now + self._entity.patience)
+        return effects
 
     def _move(self, trigger: Trigger, why: str = "") -> list[SideEffect]:
         step = self._entity.step(trigger, why)

@@ -15,7 +15,8 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
-from specs.limits import LINK_WINDOW, PING_PERIOD, PONG_TIMEOUT, STUB_QUEUE
+from fsm.machines.p2p_connection import P2P_CONNECTION, State
+from specs.limits import LINK_WINDOW, PING_PERIOD, STUB_QUEUE
 from specs.message import Message
 
 __all__ = [
@@ -228,7 +229,7 @@ class P2PTransferCore:
         if self.end is not None:
             return math.inf
         if self._pinged is not None:
-            return self._pinged + PONG_TIMEOUT
+            return self._pinged + P2P_CONNECTION.patience(State.LIVE)
         return self._heard + PING_PERIOD
 
     def time_passed(self, now: float) -> None:

@@ -100,6 +100,11 @@ class ResolveCore:
         """Return the node stubs that are deployed."""
         return self._stubs.urls()
 
+    @property
+    def searches(self) -> int:
+        """How many searches for a way are under way."""
+        return len(self._jobs)
+
     def deadline(self) -> float:
         """Return when `TimePassed` is due."""
         return min(self._links.deadline(), self._jobs.deadline())

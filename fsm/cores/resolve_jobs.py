@@ -35,6 +35,9 @@ class ResolveJobs:
         self._open: dict[str, Entity] = {}
         self._alarms = Alarms()
 
+    def __len__(self) -> int:
+        return len(self._open)
+
     def is_open(self, key: str) -> bool:
         """Say whether such a search is under way."""
         return key in self._open

@@ -189,7 +189,6 @@ class World:
             if self.dials:
                 self.dial(succeeds=True)
                 continue
-            self.reconnect()
             deadlines = [deadline for deadline in self._deadlines() if deadline < float("inf")]
             if not (deadlines or self.dials or any(self.signals.values())):
                 return

@@ -25,8 +25,8 @@ class Registry:
         steps: Every step so far.
     """
 
-    def __init__(self, wish=P2pWish.WHENEVER_POSSIBLE, topology=Topology.TRIANGLE):
-        self.core = ResolveCore(ResolveConfig(RA, "a.ex", wish, topology))
+    def __init__(self, wish=P2pWish.WHENEVER_POSSIBLE, topology=Topology.TRIANGLE, runtime=RA):
+        self.core = ResolveCore(ResolveConfig(runtime, "a.ex", wish, topology))
         self.now = 0.0
         self.steps = []
 
@@ -34,10 +34,6 @@ class Registry:
         effects = [each for happened in inputs for each in self.core.feed(happened, self.now)]
         self.steps += [effect for effect in effects if isinstance(effect, Step)]
         return [effect for effect in effects if not isinstance(effect, RowChanged | Step)]
-
-    def story(self, key):
-        """The states that an entity has been in."""
-        return [step.new for step in self.steps if step.key == key]
 
     def ask(self, to=HB, intent=REACH):
         return self.feed(told.Asked(to, intent))

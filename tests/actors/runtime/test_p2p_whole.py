@@ -224,6 +224,9 @@ async def test_both_asking_at_once_get_one_link_the_smaller_runtime_asked_for(au
         opened = [fact.link for fact in alice.facts(Op.OPEN, Kind.LINK)]
         assert len(opened) == 1
         assert ("requester", "live") in alice.steps()
+        refused = [fact for fact in alice.facts(Op.SUBMIT) if fact.code == 409]
+        assert [fact.from_ for fact in refused] == [f"{alice.runtime.url}/p2phandler/1"]
+        assert [new for _, new in alice.steps("handler_controller")] == ["observing", "closed"]
     assert judged(alice).verdict is Verdict.CONFORMANT
     assert judged(bob).verdict is Verdict.CONFORMANT
 

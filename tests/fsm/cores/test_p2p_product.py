@@ -1,10 +1,14 @@
-"""Requester and handler cores together: every run of the pair ends well (R9, I-P4, I-P6, I-P20)."""
+"""Requester and handler cores and both registries' tables together: every run ends well.
+
+R9, I-P4, I-P6..I-P8, I-P20.
+"""
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fsm.machines.p2p_connection import State
+from specs.limits import RETRY_COOL_DOWN
 from tests.support.p2p_world import World
 
 RA = "hyperty-runtime://a.ex/ra"
@@ -13,7 +17,7 @@ RB = "hyperty-runtime://b.ex/rb"
 MOVES = [
     *("start-a", "start-b", "lose-a", "lose-b", "dial", "dial", "refuse-dial"),
     *("deliver-a", "deliver-b") * 3,
-    *("cut", "reconnect", "close-a", "close-b", "wait"),
+    *("cut", "reconnect", "close-a", "close-b", "wait", "crash-a", "crash-b"),
 ]
 
 
@@ -21,7 +25,7 @@ def move(world: World, name: str) -> None:
     verb, _, where = name.partition("-")
     runtime = RA if where == "a" else RB
     match verb:
-        case "start" | "deliver" | "lose" | "close":
+        case "start" | "deliver" | "lose" | "close" | "crash":
             getattr(world, verb)(runtime)
         case "dial" | "refuse":
             world.dial(succeeds=verb == "dial")
@@ -32,9 +36,15 @@ def move(world: World, name: str) -> None:
 
 
 @settings(max_examples=600, deadline=None)
-@given(moves=st.lists(st.sampled_from(MOVES), min_size=5, max_size=80))
-def test_every_run_ends_live_at_both_ends_or_at_none(moves):
+@given(
+    first=st.sampled_from([None, RA, RB]),
+    moves=st.lists(st.sampled_from(MOVES), min_size=5, max_size=80),
+)
+def test_every_run_ends_live_at_both_ends_or_at_none(first, moves):
     world = World(RA, RB)
+    if first is not None:
+        world.start(first)
+        world.settle()
     for name in moves:
         move(world, name)
         assert len(world.live_links()) <= 1
@@ -44,6 +54,22 @@ def test_every_run_ends_live_at_both_ends_or_at_none(moves):
         end for link in world.live_links() for end in world.links[link]
     )
     assert set(world.states().values()) <= {State.LIVE, State.FAILED, State.DISCONNECTED}
+    assert_all_agree(world)
+
+
+def assert_all_agree(world: World) -> None:
+    """Entries and controllers say the same as the ends of the links."""
+    live = dict(world.live_ends())
+    for side in world.sides.values():
+        rows = [row.link for row in side.table.entries()]
+        assert rows == [link for name, link in live.items() if name == side.name]
+        assert all(row.is_live for row in side.table.entries())
+    machines = {"p2p_entry": "bound removed", "handler_controller": "open closed"}
+    last = {(step.machine, step.key): step.new for step in world.others}
+    assert all(state in machines[machine].split() for (machine, _), state in last.items())
+    assert list(last.values()).count("bound") == len(live)
+    open_ = [key for (_, key), state in last.items() if state == "open"]
+    assert open_ == [link for link in live.values() if "/conn/" in link]
 
 
 @settings(max_examples=300, deadline=None)
@@ -56,6 +82,7 @@ def test_without_losses_both_asking_at_once_ends_live_exactly_once(moves):
         move(world, name)
     world.settle()
     assert len(world.live_links()) == 1
+    assert_all_agree(world)
 
 
 @settings(max_examples=300, deadline=None)
@@ -73,6 +100,36 @@ def test_of_two_requests_at_once_the_smaller_requester_survives(first, moves):
     states = world.states()
     assert states[f"{RA}|{RB}|requester|{RA}/p2prequester/1"] == State.LIVE
     assert states[f"{RB}|{RA}|requester|{RB}/p2prequester/1"] == State.FAILED
+
+
+@pytest.mark.parametrize(("first", "second"), [(RA, RB), (RB, RA)])
+def test_a_glare_is_decided_alike_in_both_orders(first, second):
+    world = World(RA, RB)
+    world.start(first)
+    world.start(second)
+    world.settle()
+    told = [(step.key, step.cause, step.new) for step in world.others]
+    assert (f"{RA}|{RB}", "invited", "placeholder") in told
+    assert (f"{RB}|{RA}", "invited", "removed") in told
+    assert (f"{RA}/p2phandler/1/conn/1", "row-told", "closed") in told
+    (link,) = world.live_links()
+    assert (RA, f"{RA}/p2prequester/1") in world.links[link]
+
+
+def test_who_lost_its_requester_and_asks_anew_gets_a_new_link():
+    world = World(RA, RB)
+    world.start(RA)
+    world.settle()
+    world.crash(RA)
+    world.now += RETRY_COOL_DOWN
+    world.start(RA)
+    world.settle()
+    (link,) = world.live_links()
+    assert set(world.links[link]) == {
+        (RA, f"{RA}/p2prequester/2"),
+        (RB, f"{RB}/p2phandler/1/conn/2"),
+    }
+    assert_all_agree(world)
 
 
 @pytest.mark.parametrize("lost", range(12))

@@ -277,10 +277,21 @@ def test_a_handlers_link_that_nobody_knows_is_unregistered():
 
 
 def test_in_a_glare_the_smaller_runtimes_request_survives():
+    """The handler refuses the other one, with the reason, when it has asked for the row."""
     registry = requesting()
-    assert registry.status(PH, "created", PC) == [do.Disconnect(PH, RB)]
+    assert registry.status(PH, "created", PC) == []
     (entry,) = registry.core.links()
     assert entry.role is Role.REQUESTER
+
+
+def test_a_handlers_link_that_goes_on_without_an_entry_is_ended():
+    """It was accepted because the request that had won over it has failed since."""
+    registry = requesting()
+    registry.status(PH, "created", PC)
+    registry.status(PQ, "failed")
+    assert registry.status(PH, "in-progress", PC) == [do.Disconnect(PH, RB)]
+    assert registry.status(PH, "failed", PC) == [do.UnregisterLink(PC)]
+    assert registry.core.links() == ()
 
 
 def test_in_a_glare_the_larger_runtime_gives_its_own_request_up():

@@ -1,0 +1,263 @@
+"""The handler's controllers: what each goes through (P2P-09, P2P-19, I-P5, I-P8, I-P20)."""
+
+import pytest
+
+from fsm.cores import p2p_effect as do
+from fsm.cores import p2p_input as seen
+from fsm.cores.p2p_dial import DialPolicy
+from fsm.cores.p2p_handler import P2PHandlerCore
+from fsm.engine import Step
+from fsm.machines.handler_controller import HANDLER_CONTROLLER
+from specs.body_sync import ConnectionData
+from specs.limits import P2P_TIMEOUT, SESSION_IDLE
+from specs.reply_code import Code
+from tests.support.stories import declared, edges, states
+
+SMALL, MIDDLE, GREAT = (f"hyperty-runtime://{d}.ex/r{d}" for d in "abc")
+OFFER = seen.PeerObjectSeen(ConnectionData(f"{MIDDLE}/p2prequester/1"))
+ACCEPTED, DIALLED = seen.Opening.ACCEPTED, seen.Opening.DIALLED
+
+
+class Handler:
+    """A handler that a runtime in the middle invites to a link."""
+
+    def __init__(self, own=SMALL, remote=MIDDLE):
+        self.url = f"{own}/p2phandler/1"
+        self.core = P2PHandlerCore(own, self.url, DialPolicy(("tcp",)))
+        self.remote = remote
+        self.now = 0.0
+        self.effects = []
+        self.invited()
+
+    @property
+    def steps(self):
+        return [effect for effect in self.effects if isinstance(effect, Step)]
+
+    def keep(self, effects):
+        told = [each.effect for each in effects]
+        self.effects += told
+        return told
+
+    def invited(self, number=1):
+        requester = f"{self.remote}/p2prequester/{number}"
+        return self.keep(self.core.invited(f"{requester}/offer", requester, self.remote, self.now))
+
+    def feed(self, *inputs, link=1):
+        name = f"{self.url}/conn/{link}"
+        return [
+            effect for each in inputs for effect in self.keep(self.core.feed(name, each, self.now))
+        ]
+
+    def wait(self):
+        self.now = self.core.deadline()
+        return self.keep(self.core.time_passed(self.now))
+
+
+ROW, OWN_ROW = seen.RowTold(has_own_request=False), seen.RowTold(has_own_request=True)
+TO_ANSWERING = (ROW, OFFER)
+TO_OPEN = (*TO_ANSWERING, seen.ObjectCreated("answer"), seen.LinkOpened("L1", ACCEPTED))
+
+
+def fed(*inputs, own=SMALL):
+    handler = Handler(own)
+    handler.feed(*inputs)
+    return handler
+
+
+def observing():
+    return fed()
+
+
+def accepted():
+    return fed(ROW)
+
+
+def accepted_although_we_asked_too():
+    return fed(OWN_ROW, own=GREAT)
+
+
+def glare():
+    return fed(OWN_ROW)
+
+
+def told_twice():
+    return fed(ROW, OWN_ROW)
+
+
+def closed_by_the_registry_before_the_row_is_told():
+    """Glare in the other order: the registry's command comes before its answer."""
+    return fed(seen.DisconnectAsked("glare"), OWN_ROW)
+
+
+def answering():
+    return fed(*TO_ANSWERING)
+
+
+def object_refused():
+    return fed(*TO_ANSWERING, seen.ObjectRefused("no"))
+
+
+def offer_not_seen():
+    handler = fed(ROW)
+    handler.wait()
+    return handler
+
+
+def link_did_not_open():
+    handler = fed(*TO_ANSWERING, seen.ObjectCreated("answer"))
+    handler.wait()
+    return handler
+
+
+def offer_withdrawn():
+    return fed(ROW, seen.PeerObjectDeleted())
+
+
+def offer_seen_again():
+    return fed(*TO_ANSWERING, OFFER)
+
+
+def opened():
+    return fed(*TO_OPEN)
+
+
+def lost_and_back():
+    return fed(*TO_OPEN, seen.LinkLost("L1", seen.Loss.BROKEN), seen.LinkOpened("L2", ACCEPTED))
+
+
+def replaced_by_the_peer():
+    return fed(*TO_OPEN, seen.LinkOpened("L2", ACCEPTED))
+
+
+def lost_for_good():
+    handler = fed(*TO_OPEN, seen.LinkLost("L1", seen.Loss.BROKEN))
+    handler.wait()
+    return handler
+
+
+def goodbye():
+    return fed(*TO_OPEN, seen.LinkLost("L1", seen.Loss.ORDERLY), seen.TimePassed())
+
+
+def disconnected():
+    return fed(*TO_OPEN, seen.DisconnectAsked("asked"), seen.DisconnectAsked("again"))
+
+
+# fmt: off
+STORIES = [
+    (observing,                                     "observing"),
+    (accepted,                                      "observing observing"),
+    (accepted_although_we_asked_too,                "observing observing"),
+    (glare,                                         "observing closed"),
+    (told_twice,                                    "observing observing"),
+    (closed_by_the_registry_before_the_row_is_told, "observing closed"),
+    (answering,                                     "observing observing answering"),
+    (object_refused,                                "observing observing answering closed"),
+    (offer_not_seen,                                "observing observing closed"),
+    (link_did_not_open,                             "observing observing answering closed"),
+    (offer_withdrawn,                               "observing observing closed"),
+    (offer_seen_again,                              "observing observing answering"),
+    (opened,                                        "observing observing answering open"),
+    (lost_and_back,                                 "observing observing answering open"),
+    (replaced_by_the_peer,                          "observing observing answering open"),
+    (lost_for_good,                                 "observing observing answering open closed"),
+    (goodbye,                                       "observing observing answering open closed"),
+    (disconnected,                                  "observing observing answering open closed"),
+]
+# fmt: on
+IDS = [story.__name__ for story, _ in STORIES]
+
+
+@pytest.mark.parametrize(("story", "expected"), STORIES, ids=IDS)
+def test_a_controller_goes_so(story, expected):
+    handler = story()
+    told = states(HANDLER_CONTROLLER, handler.steps)
+    assert told == {f"{handler.url}/conn/1": expected}
+
+
+def test_these_are_all_ways_a_controller_can_go():
+    taken = [edges(HANDLER_CONTROLLER, story().steps) for story, _ in STORIES]
+    assert set.union(*taken) == declared(HANDLER_CONTROLLER)
+
+
+# ---- who gives way
+
+
+@pytest.mark.parametrize(
+    ("own", "row", "code"),
+    [
+        (SMALL, OWN_ROW, Code.CONFLICT),
+        (GREAT, OWN_ROW, Code.OK),
+        (SMALL, ROW, Code.OK),
+        (GREAT, ROW, Code.OK),
+    ],
+)
+def test_an_invitation_is_refused_only_if_our_own_request_wins(own, row, code):
+    """P2P-27, I-P20: every case of the guards."""
+    handler = Handler(own)
+    answers = [each for each in handler.feed(row) if isinstance(each, do.AnswerInvitation)]
+    assert [each.code for each in answers] == [code]
+
+
+def test_a_refused_invitation_ends_the_link_and_says_so():
+    handler = Handler()
+    effects = [each for each in handler.feed(OWN_ROW) if not isinstance(each, Step)]
+    assert [type(each) for each in effects] == [
+        do.AnswerInvitation,
+        do.Announce,
+        do.Withdraw,
+        do.Ended,
+    ]
+    assert not handler.core.knows(f"{handler.url}/conn/1")
+
+
+def test_a_requester_that_asks_again_closes_its_old_controller_first():
+    """I-P8: one controller per requester, though they share the stub."""
+    handler = fed(*TO_OPEN)
+    handler.invited(2)
+    told = states(HANDLER_CONTROLLER, handler.steps)
+    assert told == {
+        f"{handler.url}/conn/1": "observing observing answering open closed",
+        f"{handler.url}/conn/2": "observing",
+    }
+    closed, begun = (
+        handler.steps.index(step)
+        for step in handler.steps
+        if step.machine == HANDLER_CONTROLLER.name
+        and (step.new == "closed" or "conn/2" in step.key)
+    )
+    assert closed < begun
+
+
+def test_two_requesters_have_a_controller_each():
+    handler = fed(*TO_OPEN)
+    handler.remote = GREAT
+    handler.invited()
+    handler.feed(OWN_ROW, link=2)
+    told = states(HANDLER_CONTROLLER, handler.steps)
+    assert told[f"{handler.url}/conn/1"].endswith("open")
+    assert told[f"{handler.url}/conn/2"].endswith("closed")
+
+
+# ---- time
+
+
+def test_an_answer_leaves_no_more_time_than_the_set_up_had():
+    handler = fed(ROW)
+    handler.now = P2P_TIMEOUT - 1.0
+    handler.feed(OFFER, seen.ObjectCreated("answer"))
+    assert handler.core.deadline() == P2P_TIMEOUT
+
+
+def test_an_invitation_that_is_not_answered_in_time_is_refused():
+    handler = Handler()
+    assert do.AnswerInvitation(f"{MIDDLE}/p2prequester/1/offer", Code.CONFLICT, "timeout") in (
+        handler.wait()
+    )
+
+
+def test_an_open_link_has_no_deadline_and_a_lost_one_its_own():
+    handler = fed(*TO_OPEN)
+    assert handler.core.deadline() == float("inf")
+    handler.feed(seen.LinkLost("L1", seen.Loss.BROKEN))
+    assert handler.core.deadline() == SESSION_IDLE

@@ -1,0 +1,84 @@
+"""How long a search, an end of a link or a controller may wait is said in its table."""
+
+import pytest
+
+from fsm.catalogue import MACHINES
+from fsm.cores import p2p_input as seen
+from fsm.cores.p2p_controller import P2PControllerCore
+from fsm.cores.p2p_dial import DialPolicy
+from fsm.cores.p2p_requester import P2PRequesterCore
+from fsm.cores.p2p_transfer import P2PTransferCore
+from specs import limits
+from specs.body_sync import ConnectionData
+from tests.support.registry_core import PC, PH, PQ, RA, RB, with_node
+
+POLICY = DialPolicy(("tcp",))
+START = 3.0
+
+
+def end(core, *inputs):
+    for happened in (seen.Started(), *inputs):
+        core.feed(happened, START)
+    return core.deadline() - START
+
+
+def requester(*inputs):
+    return end(P2PRequesterCore(seen.LinkTerms(RA, RB, PQ, PH), POLICY), *inputs)
+
+
+def controller(*inputs):
+    return end(P2PControllerCore(seen.LinkTerms(RA, RB, PC, PQ), "offer", POLICY), *inputs)
+
+
+def pinged():
+    core = P2PTransferCore(START)
+    now = core.deadline()
+    core.time_passed(now)
+    return core.deadline() - now
+
+
+def record_asked_for():
+    registry = with_node()
+    registry.now = START
+    registry.ask()
+    return registry.core.deadline() - START
+
+
+ROW, OFFER = seen.RowTold(has_own_request=False), seen.PeerObjectSeen(ConnectionData(PQ))
+OWN = seen.ObjectCreated("own")
+
+# fmt: off
+WAITS = [
+    ("p2p_connection",     "created",     requester),
+    ("p2p_connection",     "in-progress", lambda: requester(OWN)),
+    ("p2p_connection",     "live",        pinged),
+    ("handler_controller", "observing",   controller),
+    ("handler_controller", "observing",   lambda: controller(ROW)),
+    ("handler_controller", "answering",   lambda: controller(ROW, OFFER)),
+    ("handler_controller", "answering",   lambda: controller(ROW, OFFER, OWN)),
+    ("resolve_job",        "query",       record_asked_for),
+]
+# fmt: on
+IDS = [f"{machine} {state} {number}" for number, (machine, state, _) in enumerate(WAITS)]
+
+
+@pytest.mark.parametrize(("machine", "state", "waits"), WAITS, ids=IDS)
+def test_a_core_waits_as_long_as_its_table_says(machine, state, waits):
+    assert waits() == MACHINES[machine].deadline(state).seconds
+
+
+@pytest.mark.parametrize(("machine", "state", "waits"), WAITS, ids=IDS)
+def test_another_number_in_the_table_is_another_wait(machine, state, waits, monkeypatch):
+    monkeypatch.setattr(limits, MACHINES[machine].deadline(state).limit, 0.75)
+    assert waits() == 0.75
+
+
+def test_every_deadline_of_these_machines_has_its_case():
+    machines = {machine for machine, _, _ in WAITS} | {"p2p_entry"}
+    declared = {
+        (name, deadline.state)
+        for name in machines
+        for deadline in MACHINES[name].deadlines
+        if deadline.limit is not None
+    }
+    assert declared == {(machine, state) for machine, state, _ in WAITS}

@@ -1,0 +1,297 @@
+"""The registry's entries for links: what each goes through (REG-04, I-P6, I-P7, I-P20)."""
+
+import pytest
+
+from fsm.cores import resolve_inputs as told
+from fsm.cores.link_entry import Role
+from fsm.machines.p2p_entry import P2P_ENTRY
+from specs.body import Record
+from specs.limits import RETRY_COOL_DOWN, SESSION_IDLE
+from tests.support.registry_core import (
+    CRQ,
+    HB,
+    PC,
+    PH,
+    PQ,
+    RA,
+    RB,
+    RC,
+    RECORD,
+    Registry,
+    handling,
+    linked,
+    requesting,
+    with_node,
+)
+from tests.support.stories import declared, edges, states
+
+PC2 = f"{PH}/conn/2"
+HIS, HIS_PC = f"{RC}/p2phandler/1", f"{RC}/p2phandler/1/conn/1"
+"""Of a runtime whose address is greater than that of the one it links to."""
+
+
+def live():
+    return linked()
+
+
+def failed():
+    registry = requesting()
+    registry.status(PQ, "failed")
+    return registry
+
+
+def path_refused():
+    registry = with_node()
+    registry.ask()
+    registry.feed(told.RecordRead(HB, RECORD), told.PathSet(PQ, "403"))
+    return registry
+
+
+def requester_crashed():
+    registry = linked()
+    registry.feed(told.StubGone(PQ))
+    return registry
+
+
+def lost_and_back():
+    registry = linked()
+    for value in ("disconnected", "live", "disconnected", "live"):
+        registry.status(PQ, value)
+    return registry
+
+
+def lost_and_given_up():
+    registry = linked()
+    registry.status(PQ, "disconnected")
+    while registry.core.links():
+        registry.wait()
+    return registry
+
+
+def invited():
+    registry = handling()
+    registry.status(PH, "live", PC)
+    registry.feed(told.LinkRegistered(PC))
+    return registry
+
+
+def refused_by_its_handler():
+    registry = handling()
+    registry.status(PH, "live", PC)
+    registry.feed(told.LinkRegistered(PC, "404"))
+    return registry
+
+
+def own_request_wins():
+    registry = requesting()
+    registry.status(PH, "created", PC)
+    registry.status(PH, "failed", PC)
+    registry.status(PQ, "in-progress")
+    registry.status(PQ, "live")
+    return registry
+
+
+def own_request_loses():
+    registry = Registry(runtime=RC)
+    registry.ask()
+    registry.feed(told.RecordRead(HB, RECORD))
+    registry.status(HIS, "created", HIS_PC)
+    registry.status(f"{RC}/p2prequester/1", "failed")
+    registry.status(HIS, "live", HIS_PC)
+    registry.feed(told.LinkRegistered(HIS_PC))
+    return registry
+
+
+def invitation_first_then_own_wish():
+    """Glare in the other order: who is invited plans nothing (I-P7)."""
+    registry = handling()
+    registry.ask()
+    registry.feed(told.RecordRead(HB, RECORD))
+    registry.status(PH, "live", PC)
+    registry.feed(told.LinkRegistered(PC))
+    return registry
+
+
+def invited_again_while_set_up():
+    registry = handling()
+    registry.status(PH, "created", PC2)
+    return registry
+
+
+def invited_again_while_live():
+    registry = invited()
+    registry.status(PH, "created", PC2)
+    registry.status(PH, "disconnected", PC)
+    return registry
+
+
+def invited_while_an_own_link_is_live():
+    registry = linked()
+    registry.status(PH, "created", PC)
+    registry.status(PQ, "disconnected")
+    return registry
+
+
+def invited_while_an_own_link_is_lost():
+    registry = linked()
+    registry.status(PQ, "disconnected")
+    registry.status(PH, "created", PC)
+    return registry
+
+
+def over():
+    registry = invited()
+    registry.status(PH, "disconnected", PC)
+    registry.feed(told.LinkOver(PH, PC))
+    return registry
+
+
+def lost_while_it_is_registered():
+    registry = handling()
+    registry.status(PH, "live", PC)
+    registry.status(PH, "disconnected", PC)
+    registry.feed(told.LinkRegistered(PC))
+    registry.status(PH, "live", PC)
+    return registry
+
+
+def lost_and_back_while_it_is_registered():
+    registry = handling()
+    for value in ("live", "disconnected", "live"):
+        registry.status(PH, value, PC)
+    registry.feed(told.LinkRegistered(PC), told.LinkRegistered(PC))
+    return registry
+
+
+def closed():
+    registry = linked()
+    registry.feed(told.Closing())
+    registry.status(PQ, "disconnected")
+    return registry
+
+
+def closed_while_set_up():
+    registry = requesting()
+    registry.feed(told.Closing())
+    registry.status(PQ, "failed")
+    registry.feed(told.Stopped())
+    return registry
+
+
+# fmt: off
+STORIES = [
+    (live,                                 "placeholder bound"),
+    (failed,                               "placeholder removed"),
+    (path_refused,                         "placeholder removed"),
+    (requester_crashed,                    "placeholder bound removed"),
+    (lost_and_back,                        "placeholder bound bound bound bound bound"),
+    (lost_and_given_up,                    "placeholder bound bound removed"),
+    (invited,                              "placeholder bound"),
+    (refused_by_its_handler,               "placeholder removed"),
+    (own_request_wins,                     "placeholder placeholder bound"),
+    (own_request_loses,                    "placeholder removed | placeholder bound"),
+    (invitation_first_then_own_wish,       "placeholder bound"),
+    (invited_again_while_set_up,           "placeholder removed | placeholder"),
+    (invited_again_while_live,             "placeholder bound removed | placeholder"),
+    (invited_while_an_own_link_is_live,    "placeholder bound removed | placeholder"),
+    (invited_while_an_own_link_is_lost,    "placeholder bound bound removed | placeholder"),
+    (over,                                 "placeholder bound bound removed"),
+    (lost_while_it_is_registered,          "placeholder bound"),
+    (lost_and_back_while_it_is_registered, "placeholder bound"),
+    (closed,                               "placeholder bound removed"),
+    (closed_while_set_up,                  "placeholder removed"),
+]
+# fmt: on
+IDS = [story.__name__ for story, _ in STORIES]
+
+
+@pytest.mark.parametrize(("story", "expected"), STORIES, ids=IDS)
+def test_an_entry_goes_so(story, expected):
+    (told_of,) = states(P2P_ENTRY, story().steps).values()
+    assert told_of == expected
+
+
+def test_these_are_all_ways_an_entry_can_go():
+    taken = [edges(P2P_ENTRY, story().steps) for story, _ in STORIES]
+    assert set.union(*taken) == declared(P2P_ENTRY)
+
+
+def test_an_entry_is_named_by_both_runtimes():
+    assert list(states(P2P_ENTRY, linked().steps)) == [f"{RA}|{RB}"]
+
+
+# ---- who gives way
+
+
+def contested(role, *, own_is_smaller):
+    """An entry that is being set up, and another invitation of the same runtime."""
+    own, remote = (RA, RB) if own_is_smaller else (RC, RB)
+    registry = Registry(runtime=own)
+    record = Record(HB, RB, p2p_handler=f"{RB}/p2phandler/1", p2p_requester=CRQ)
+    if role is Role.REQUESTER:
+        registry.feed(told.RecordRead(HB, record))
+    else:
+        registry.status(f"{own}/p2phandler/1", "created", f"{own}/p2phandler/1/conn/1", remote)
+    link = f"{own}/p2phandler/1/conn/2"
+    registry.status(f"{own}/p2phandler/1", "created", link, remote)
+    (entry,) = registry.core.links()
+    return entry.link == link
+
+
+@pytest.mark.parametrize(
+    ("role", "own_is_smaller", "gives_way"),
+    [
+        (Role.REQUESTER, True, False),
+        (Role.REQUESTER, False, True),
+        (Role.HANDLER, True, True),
+        (Role.HANDLER, False, True),
+    ],
+)
+def test_only_an_own_request_of_the_smaller_runtime_does_not_give_way(
+    role, own_is_smaller, gives_way
+):
+    """P2P-27, I-P20: every case of the guards."""
+    assert contested(role, own_is_smaller=own_is_smaller) is gives_way
+
+
+def test_who_asks_anew_while_we_believe_in_the_link_gets_a_new_one():
+    registry = invited_again_while_live()
+    (entry,) = registry.core.links()
+    assert (entry.link, entry.is_live) == (PC2, False)
+    registry.status(PH, "live", PC2)
+    registry.feed(told.LinkRegistered(PC2))
+    assert registry.route(f"{RB}/registry") == PC2
+
+
+# ---- what a link that comes and goes leaves behind
+
+
+def test_a_link_that_is_back_before_it_was_registered_is_not_given_up():
+    registry = lost_and_back_while_it_is_registered()
+    assert registry.core.links()[0].is_live
+    registry.now += SESSION_IDLE
+    assert registry.feed(told.TimePassed()) == []
+    assert registry.core.links()[0].is_live
+
+
+def test_a_link_that_is_told_live_twice_moves_its_entry_once():
+    registry = linked()
+    before = len(registry.steps)
+    registry.status(PQ, "live")
+    registry.status(PQ, "disconnected")
+    registry.status(PQ, "disconnected")
+    assert [step.cause for step in registry.steps[before:]] == ["lost"]
+
+
+def test_a_stub_that_says_lost_before_live_moves_nothing():
+    registry = requesting()
+    before = len(registry.steps)
+    registry.status(PQ, "disconnected")
+    assert registry.steps[before:] == []
+
+
+def test_after_an_entry_is_removed_the_next_one_has_its_own_story():
+    registry = failed()
+    registry.now += RETRY_COOL_DOWN
+    registry.feed(told.RecordRead(HB, RECORD))
+    assert states(P2P_ENTRY, registry.steps)[f"{RA}|{RB}"] == "placeholder removed | placeholder"

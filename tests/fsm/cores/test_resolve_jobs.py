@@ -1,0 +1,364 @@
+"""Searches for a way: what each goes through, and that each ends (RES-13, I-R6, I-R7)."""
+
+import math
+
+import pytest
+
+from fsm.cores import resolve_effects as do
+from fsm.cores import resolve_inputs as told
+from fsm.cores.intent import P2pWish
+from fsm.machines.resolve_job import RESOLVE_JOB
+from specs.body import Record
+from specs.limits import NEGATIVE_CACHE, REGISTRATION_EXPIRES, REPLY_TIMEOUT, RETRY_COOL_DOWN
+from tests.support.registry_core import (
+    CRQ,
+    HB,
+    HC,
+    KNOWN,
+    PC,
+    PH,
+    PHB,
+    PQ,
+    RA,
+    RB,
+    RC,
+    REACH,
+    RECORD,
+    S1,
+    S2,
+    Registry,
+    handling,
+    linked,
+    requesting,
+    with_node,
+)
+from tests.support.stories import declared, edges, states
+
+B, LINK = "node|b.ex", f"link|{HB}"
+HB2 = "hyperty://b.ex/hb2"
+AT_ONCE = "lookup attached bound"
+TWICE = "lookup query wait failed | lookup query failed"
+
+
+def deployed():
+    return with_node(), B
+
+
+def deployment_failed():
+    registry = Registry(P2pWish.NEVER)
+    registry.ask()
+    registry.feed(told.DeployFailed(S1, "no descriptor"))
+    return registry, B
+
+
+def stub_crashed_while_deployed():
+    registry = Registry(P2pWish.NEVER)
+    registry.ask()
+    registry.feed(told.StubGone(S1))
+    return registry, B
+
+
+def could_not_connect_while_deployed():
+    registry = Registry(P2pWish.NEVER)
+    registry.ask()
+    registry.feed(told.StatusSeen(S1, "failed", why="the node said no"))
+    return registry, B
+
+
+def cooling():
+    registry, _ = deployment_failed()
+    registry.ask()
+    return registry, B
+
+
+def tried_again():
+    registry, _ = deployment_failed()
+    registry.now = RETRY_COOL_DOWN
+    registry.ask()
+    registry.feed(told.Deployed(S2))
+    return registry, B
+
+
+def asked_by_many_while_deployed():
+    registry = Registry(P2pWish.NEVER)
+    for to in (HB, HB2, "domain://registry.b.ex"):
+        registry.ask(to)
+    registry.feed(told.Deployed(S1))
+    return registry, B
+
+
+def node_known():
+    registry = with_node()
+    registry.ask("domain://registry.b.ex")
+    return registry, B
+
+
+def registry_stopped_while_deployed():
+    registry = Registry()
+    registry.ask()
+    registry.feed(told.Stopped())
+    return registry, B
+
+
+def link_set_up():
+    return linked(), LINK
+
+
+def set_up_failed():
+    registry = requesting()
+    registry.status(PQ, "failed")
+    return registry, LINK
+
+
+def requester_crashed():
+    registry = requesting()
+    registry.feed(told.StubGone(PQ))
+    return registry, LINK
+
+
+def no_record():
+    registry = with_node()
+    registry.ask()
+    registry.feed(told.RecordRead(HB, None))
+    return registry, LINK
+
+
+def no_record_a_moment_ago():
+    registry, _ = no_record()
+    registry.ask()
+    return registry, LINK
+
+
+def record_without_p2p():
+    registry = with_node()
+    registry.ask()
+    registry.feed(told.RecordRead(HB, Record(HB, RB)))
+    return registry, LINK
+
+
+def lives_here():
+    registry = with_node()
+    registry.ask()
+    registry.feed(told.RecordRead(HB, Record(HB, RA, p2p_handler=PH, p2p_requester=CRQ)))
+    return registry, LINK
+
+
+def set_up_failed_a_moment_ago():
+    registry, _ = set_up_failed()
+    registry.ask()
+    registry.feed(told.RecordRead(HB, RECORD))
+    return registry, LINK
+
+
+def record_known():
+    registry, _ = set_up_failed_a_moment_ago()
+    registry.now = RETRY_COOL_DOWN
+    registry.ask()
+    registry.status(f"{RA}/p2prequester/2", "live")
+    return registry, LINK
+
+
+def joins_a_set_up():
+    registry = requesting()
+    registry.ask(HB2)
+    record = Record(HB2, RB, p2p_handler=PHB, p2p_requester=CRQ)
+    registry.feed(told.RecordRead(HB2, record))
+    registry.status(PQ, "live")
+    return registry, f"link|{HB2}"
+
+
+def joins_a_set_up_that_fails():
+    registry = handling()
+    registry.ask()
+    registry.feed(told.RecordRead(HB, Record(HB, RB)))
+    registry.status(PH, "failed", PC)
+    return registry, LINK
+
+
+def joins_a_link_that_is_live():
+    registry = linked()
+    registry.ask(HB2)
+    registry.feed(told.RecordRead(HB2, Record(HB2, RB)))
+    return registry, f"link|{HB2}"
+
+
+def heard_while_the_record_is_read():
+    registry = handling()
+    registry.status(PH, "live", PC)
+    registry.feed(told.LinkRegistered(PC))
+    registry.ask()
+    registry.feed(told.HeardFrom(HB, PC))
+    registry.ask()
+    registry.feed(told.RecordRead(HB, None))
+    return registry, LINK
+
+
+def taken_over_by_an_invitation():
+    """The other's request wins; its link is the one that was looked for."""
+    registry = Registry(runtime=RC)
+    registry.ask()
+    registry.feed(told.RecordRead(HB, RECORD))
+    handler = f"{RC}/p2phandler/1"
+    link = f"{handler}/conn/1"
+    registry.status(handler, "created", link)
+    registry.status(handler, "live", link)
+    registry.feed(told.LinkRegistered(link))
+    return registry, LINK
+
+
+def link_lost_then_asked_for():
+    registry = linked()
+    registry.status(PQ, "disconnected")
+    registry.ask()
+    registry.ask(HB, KNOWN)
+    registry.status(PQ, "live")
+    return registry, LINK
+
+
+def link_lost_then_given_up():
+    registry = linked()
+    registry.status(PQ, "disconnected")
+    registry.ask()
+    while registry.core.deadline() < math.inf:
+        registry.wait()
+    return registry, LINK
+
+
+def by_a_live_link():
+    registry = linked()
+    registry.ask(HB, KNOWN)
+    return registry, LINK
+
+
+def nobody_answers():
+    registry = with_node()
+    registry.ask()
+    registry.wait()
+    return registry, LINK
+
+
+def closed_while_the_record_is_read():
+    registry = with_node()
+    registry.ask()
+    registry.feed(told.Closing(), told.RecordRead(HB, RECORD))
+    return registry, LINK
+
+
+def closed_while_set_up():
+    registry = requesting()
+    registry.feed(told.Closing(), told.Stopped())
+    return registry, LINK
+
+
+# fmt: off
+STORIES = [
+    (deployed,                        "lookup wait bound"),
+    (deployment_failed,               "lookup wait failed"),
+    (stub_crashed_while_deployed,     "lookup wait failed"),
+    (could_not_connect_while_deployed, "lookup wait failed"),
+    (cooling,                         "lookup wait failed | lookup failed"),
+    (tried_again,                     "lookup wait failed | lookup wait bound"),
+    (asked_by_many_while_deployed,    "lookup wait bound"),
+    (node_known,                      f"lookup wait bound | {AT_ONCE}"),
+    (registry_stopped_while_deployed, "lookup wait failed"),
+    (link_set_up,                     "lookup query wait bound"),
+    (set_up_failed,                   "lookup query wait failed"),
+    (requester_crashed,               "lookup query wait failed"),
+    (no_record,                       "lookup query failed"),
+    (no_record_a_moment_ago,          "lookup query failed | lookup failed"),
+    (record_without_p2p,              "lookup query failed"),
+    (lives_here,                      "lookup query failed"),
+    (set_up_failed_a_moment_ago,      TWICE),
+    (record_known,                    f"{TWICE} | lookup wait bound"),
+    (joins_a_set_up,                  "lookup query attached bound"),
+    (joins_a_set_up_that_fails,       "lookup query attached failed"),
+    (joins_a_link_that_is_live,       "lookup query attached bound"),
+    (heard_while_the_record_is_read,  "lookup query attached bound"),
+    (taken_over_by_an_invitation,     "lookup query wait bound"),
+    (link_lost_then_asked_for,        f"lookup query wait bound | {AT_ONCE}"),
+    (link_lost_then_given_up,         "lookup query wait bound | lookup attached failed"),
+    (by_a_live_link,                  f"lookup query wait bound | {AT_ONCE}"),
+    (nobody_answers,                  "lookup query failed"),
+    (closed_while_the_record_is_read, "lookup query failed"),
+    (closed_while_set_up,             "lookup query wait failed"),
+]
+# fmt: on
+IDS = [story.__name__ for story, _ in STORIES]
+
+
+@pytest.mark.parametrize(("story", "expected"), STORIES, ids=IDS)
+def test_a_search_goes_so(story, expected):
+    registry, key = story()
+    assert states(RESOLVE_JOB, registry.steps)[key] == expected
+
+
+def test_these_are_all_ways_a_search_can_go():
+    taken = [edges(RESOLVE_JOB, story()[0].steps) for story, _ in STORIES]
+    assert set.union(*taken) == declared(RESOLVE_JOB)
+
+
+# ---- one at a time, and none for ever
+
+
+def test_who_asks_while_a_search_is_under_way_begins_none():
+    registry = with_node()
+    registry.ask()
+    steps = len([step for step in registry.steps if step.key == LINK])
+    assert [type(effect) for effect in registry.ask()] == [do.Route]
+    assert len([step for step in registry.steps if step.key == LINK]) == steps
+
+
+def test_a_record_that_does_not_come_is_waited_for_as_long_as_for_any_answer():
+    registry = with_node()
+    registry.ask()
+    assert registry.core.deadline() == REPLY_TIMEOUT
+    assert registry.wait() == []
+    assert registry.core.deadline() == math.inf
+    assert len(registry.ask()) == 1
+    registry.now += NEGATIVE_CACHE
+    assert registry.ask()[1:] == [do.ReadRecord(HB)]
+
+
+def test_a_record_that_comes_late_still_leads_to_a_link():
+    registry = with_node()
+    registry.ask()
+    registry.wait()
+    assert registry.feed(told.RecordRead(HB, RECORD)) == [do.SetPath(PQ)]
+    assert states(RESOLVE_JOB, registry.steps)[LINK] == "lookup query failed"
+
+
+def test_a_record_that_comes_in_time_leaves_no_deadline():
+    registry = with_node()
+    registry.ask()
+    registry.feed(told.RecordRead(HB, None))
+    assert registry.core.deadline() == math.inf
+
+
+def test_searches_that_have_ended_are_forgotten():
+    registry = with_node(wish=P2pWish.WHENEVER_POSSIBLE)
+    for number in range(100):
+        address = f"hyperty://b.ex/{number}"
+        registry.ask(address)
+        registry.feed(told.RecordRead(address, None))
+    assert registry.core.searches == 0
+
+
+def test_a_runtime_that_closes_looks_for_links_no_more_but_still_for_nodes():
+    registry = linked()
+    registry.feed(told.Closing())
+    before = len(registry.steps)
+    assert registry.ask(HC, REACH) == [do.Deploy(S2, do.NodePlan("c.ex"))]
+    registry.now = REGISTRATION_EXPIRES
+    assert registry.ask(HB, REACH)[0].url == S1
+    keys = {step.key for step in registry.steps[before:]}
+    assert keys == {"node|c.ex", "node|b.ex"}
+
+
+def test_a_registry_that_stops_leaves_no_search_open():
+    registry = requesting()
+    registry.ask(HC)
+    registry.feed(told.Stopped())
+    last = {step.key: step.new for step in registry.steps}
+    assert last["node|c.ex"] == last[LINK] == last[f"link|{HC}"] == "failed"
+    assert registry.core.searches == 0
+    assert registry.feed(told.Stopped()) == [do.RoutesChanged()]
