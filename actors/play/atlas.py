@@ -18,7 +18,6 @@ from specs.address import (
     RUNTIME_SCHEME,
     canonical,
     domain_of,
-    host_of,
     message_node,
     runtime_of,
     scheme_of,
@@ -26,7 +25,7 @@ from specs.address import (
 from specs.errors import BadUrlError
 from specs.jsonvalue import Json
 
-__all__ = ["Atlas", "entity_of", "is_hyperty", "texts_in"]
+__all__ = ["Atlas", "entity_of", "is_address", "is_hyperty", "texts_in"]
 
 HYPERTY: Final = "hyperty"
 _SANDBOX: Final = "sandbox"
@@ -43,6 +42,14 @@ def is_hyperty(address: str) -> bool:
 def entity_of(address: str) -> str:
     """Return what an address belongs to: its domain and first part, `O/changes` is of `O`."""
     return runtime_of(address)
+
+
+def is_address(text: str) -> bool:
+    """Say whether a text is the address of something."""
+    try:
+        return canonical(text) == text
+    except BadUrlError:
+        return False
 
 
 def texts_in(value: Json) -> Iterator[str]:
@@ -72,7 +79,7 @@ class Atlas:
     def __init__(self, scenario: Scenario) -> None:
         texts = (text for step in scenario.steps for text in _texts(step))
         self.addresses = tuple(dict.fromkeys(_addresses(texts)))
-        self._named = {host_and_name: one for host_and_name, one in self._names()}
+        self._named = dict(self._names())
         places = [self.of(place) for step in scenario.steps for place in _places(step)]
         told = [*self.addresses, *(place for place in places if place is not None)]
         self.runtimes = tuple(
@@ -151,12 +158,5 @@ def _places(step: Step) -> Iterable[Place]:
 
 def _addresses(texts: Iterable[str]) -> Iterator[str]:
     for text in texts:
-        if _SEPARATOR not in text:
-            continue
-        try:
-            address = canonical(text)
-        except BadUrlError:
-            # Free text of a body; it names nobody.
-            continue
-        if host_of(address):
-            yield address
+        if is_address(text):
+            yield text

@@ -139,6 +139,7 @@ async def _start(plan: _Plan, core: Supervisor, rooms: Supervisor) -> Runtime:
     parts = RuntimeParts(
         config=config,
         counters=plan.counters,
+        bus=bus,
         agent=agent,
         sandboxes=sandboxes,
         loader=loader,

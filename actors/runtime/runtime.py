@@ -5,9 +5,8 @@ from typing import final
 import attrs
 import trio
 
-from actors.kit.actor import Actor, ActorRef
+from actors.kit.actor import ActorRef
 from actors.kit.counters import Counters
-from actors.kit.delivery import Delivery
 from actors.kit.supervisor import Intensity
 from actors.runtime.allocation import (
     AddressesWanted,
@@ -15,13 +14,13 @@ from actors.runtime.allocation import (
     AllocationMessage,
     FreeWanted,
 )
-from actors.runtime.bus_messages import Origin
+from actors.runtime.bus_messages import BusMessage, Origin
 from actors.runtime.catalogue import handler_descriptor, requester_descriptor
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty import HypertyHost, HypertyMaker
 from actors.runtime.loader import Hosted, Load, LoaderMessage, Unload
-from actors.runtime.mini_bus import MiniBusPort
 from actors.runtime.ports import CorePort
+from actors.runtime.profile import Profile
 from actors.runtime.registrar import (
     RegisterWanted,
     RegistrarMessage,
@@ -30,13 +29,14 @@ from actors.runtime.registrar import (
 )
 from actors.runtime.registry import LinksClosed, LinksWanted, RegistryMessage, RegistryView
 from actors.runtime.sandbox import SandboxMessage
-from actors.runtime.sandboxes import Component, Sandboxes
+from actors.runtime.sandboxes import Component, ComponentMaker, Sandboxes
 from actors.runtime.stub import StubConfig
 from actors.runtime.sync_terms import PathsForgotten, SyncMessage
 from fsm.cores.link_entry import LinkEntry, Role
 from fsm.cores.resolve_inputs import HandlerReady, LocalAdded
 from specs.address import subscription_manager
 from specs.body import Command, Path, Record
+from specs.jsonvalue import JsonObject
 from specs.limits import GOODBYE_TIMEOUT
 from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS
@@ -58,6 +58,7 @@ class RuntimeParts:
 
     config: RuntimeConfig
     counters: Counters
+    bus: ActorRef[BusMessage]
     agent: CorePort
     sandboxes: Sandboxes
     loader: ActorRef[LoaderMessage]
@@ -91,12 +92,20 @@ class Runtime:
 
     # ---- for its owner
 
-    async def deploy(self, name: str, make: HypertyMaker) -> str:
+    async def deploy(self, profile: str | Profile, make: HypertyMaker) -> str:
         """Run a hyperty and register it; return its address (HYP-01).
 
         Args:
-            name: For the record; need not be unique.
+            profile: What is registered of it; a text is its name, need not be unique.
             make: Makes the hyperty, anew after each crash; a class will do.
+
+        Otherwise as `host`.
+        """
+        ids = self._parts.config.ids
+        return await self.host(profile, lambda port: HypertyHost(make, port, ids))
+
+    async def host(self, profile: str | Profile, make: ComponentMaker) -> str:
+        """Run an actor as a hyperty: it takes messages, and answers requests, itself.
 
         If anything fails, or this is cancelled, nothing of it is left.
 
@@ -108,7 +117,8 @@ class Runtime:
         is_up = False
         try:
             sandbox = await self._run(url, make)
-            await self._register(url, name)
+            told = Profile(profile) if isinstance(profile, str) else profile
+            await self._register(url, told)
             self._hyperties.add(url)
             await self._parts.loader.tell(Hosted(url, sandbox, self.undeploy))
             is_up = True
@@ -132,6 +142,16 @@ class Runtime:
         await self._unregister(url)
         await self._free((url,))
 
+    async def order(self, part: str, kind: MessageType, to: str, body: JsonObject) -> Message:
+        """Have a part of the runtime, such as `registry`, send a request; return its answer.
+
+        For whoever tries a node; a part that is not there is answered 401.
+        """
+        sender = f"{self.url}/{part}"
+        number = self._parts.config.ids.next(sender)
+        port = CorePort(sender, self._parts.bus)
+        return await port.request(Message(number, kind, sender, to, body))
+
     async def links(self) -> tuple[LinkEntry, ...]:
         """Show the P2P links, one per remote runtime (P2P-18)."""
         return (await self._view()).links
@@ -150,24 +170,22 @@ class Runtime:
 
     # ---- hyperties
 
-    async def _run(self, url: str, make: HypertyMaker) -> ActorRef[SandboxMessage]:
-        ids = self._parts.config.ids
-
-        def host(port: MiniBusPort) -> Actor[Delivery]:
-            return HypertyHost(make, port, ids)
-
+    async def _run(self, url: str, make: ComponentMaker) -> ActorRef[SandboxMessage]:
         await self._parts.registry.tell(LocalAdded(url))
-        component = Component(url, Origin.LOCAL, host, Intensity())
+        component = Component(url, Origin.LOCAL, make, Intensity())
         return await self._parts.sandboxes.open(component)
 
-    async def _register(self, url: str, name: str) -> None:
+    async def _register(self, url: str, profile: Profile) -> None:
         config = self._parts.config
         takes_links = self._handler is not None
         record = Record(
             url,
             self.url,
             user=config.user,
-            name=name,
+            name=profile.name,
+            descriptor=profile.descriptor,
+            resources=profile.resources,
+            data_schemes=profile.data_schemes,
             p2p_handler=self._handler,
             p2p_requester=requester_descriptor(config.domain) if takes_links else None,
         )

@@ -17,7 +17,7 @@ from actors.runtime.mini_bus import MiniBus, MiniBusPort
 from actors.runtime.ports import CorePort, SandboxPort
 from actors.runtime.sandbox import Hosted, MiniBusWanted, Sandbox, SandboxMessage
 
-__all__ = ["Component", "Sandboxes"]
+__all__ = ["Component", "ComponentMaker", "Sandboxes"]
 
 ComponentMaker: TypeAlias = Callable[[MiniBusPort], Actor[Delivery]]
 """Builds a component around its port, anew for each of its lives."""

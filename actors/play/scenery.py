@@ -1,0 +1,265 @@
+"""How the world is brought to where a scenario begins.
+
+Every scenario begins with its runtimes booted, their sessions open and their addresses
+allocated, because its hyperties are deployed. The rest follows from its steps:
+
+1. An object that is not created in the scenario is created, brought to the version
+   before the first that is shown, and what is shown of it; by its reporter, or by a peer.
+2. A P2P link whose first step leaves `live`, or that carries a message before any step
+   of it, is live: each hyperty of the requester's runtime asks each of the handler's,
+   once before and once over it, so that both sides know who lives where.
+3. Who observes an object before (see `objects`) has subscribed.
+4. A link whose first step leaves `created` or `in-progress` is being set up: a stand-in
+   asks another, and the scenario begins at once.
+5. A record whose first step leaves `disconnected` has been set so.
+
+What is seen before the scenario begins may not match its steps. It begins when all this
+is done, with these exceptions: with a row of paths as its first step, before rule 3;
+with a link under way, before rule 4; and at the very beginning if it shows the opening
+of the world itself (see `opening`).
+"""
+
+from collections.abc import Callable
+from itertools import product
+from typing import Final
+
+import trio
+
+from actors.play.atlas import is_hyperty
+from actors.play.hyperty import OWN_WORDS
+from actors.play.observer import Seen
+from actors.play.outsider import Outsider
+from actors.play.roles import ObjectRole, Pair, Standing
+from actors.play.script import StateStep, TableStep
+from actors.play.stage_error import StageError
+from actors.play.world import World
+from specs.address import domain_registry, host_of, message_node, runtime
+from specs.jsonvalue import Json, JsonObject
+from specs.message import Message, MessageType
+from specs.reply_code import LAST_SUCCESS
+from specs.trace import Kind
+from transports.errors import DialError
+
+__all__ = ["observe_by", "set_scene", "want_link"]
+
+_PATIENCE: Final = 60.0
+"""Seconds, of whatever clock, that a precondition may take."""
+
+_OUTSIDER: Final = "outsider"
+_SUBS: Final = "subs"
+_DISCONNECTED: Final = "disconnected"
+_PATIENT: Final = "t"
+"""What changes in an object of which nothing is shown."""
+
+
+async def set_scene(world: World) -> None:
+    """Bring the world to where its scenario begins, and say when it begins.
+
+    Raises:
+        StageError: It cannot be brought there.
+    """
+    with trio.move_on_after(_PATIENCE) as patience:
+        await _set_scene(world)
+    if patience.cancelled_caught:
+        raise StageError(
+            f"{world.scenario.name} cannot begin: what it takes for granted did not come "
+            f"about in {_PATIENCE:g} s; look at the preconditions of its first steps"
+        )
+
+
+async def _set_scene(world: World) -> None:
+    for hyperty in world.cast.hyperties:
+        await world.deploy(hyperty)
+    for role in world.cast.objects:
+        await _make_object(world, role)
+    for pair in _links(world, Standing.LIVE):
+        await _make_live(world, pair)
+    first = world.scenario.steps[0]
+    if isinstance(first, TableStep) and first.table == _SUBS:
+        await _set_records(world)
+        _begin(world)
+        await _let_observe(world)
+    else:
+        await _let_observe(world)
+        await _set_records(world)
+        _begin(world)
+    world.take_over()
+    for pair in _links(world, Standing.UNDER_WAY):
+        await _set_up(world, pair)
+
+
+def _links(world: World, standing: Standing) -> list[Pair]:
+    return [link.pair for link in world.cast.standing if link.standing is standing]
+
+
+def _begin(world: World) -> None:
+    if not world.cast.has_own_set_up:
+        world.observer.begin()
+
+
+async def _let_observe(world: World) -> None:
+    for role in world.cast.objects:
+        for observer in role.observers:
+            await _observe(world, observer, role.url)
+
+
+# ---- objects
+
+
+async def _make_object(world: World, role: ObjectRole) -> None:
+    if role.reporter is None:
+        await _report_outside(world, role)
+        return
+    reporter = world.hyperty(role.reporter)
+    manager = f"{world.cast.home(role.reporter)}/sm"
+    data: Json = role.data or {_PATIENT: role.version}
+    value: JsonObject = {"name": "object", "reporter": reporter.url, "data": data}
+    created = _granted(
+        await reporter.ask(MessageType.CREATE, manager, {"schema": role.schema, "value": value})
+    )
+    url = created.body.get("resource")
+    world.names.bind(role.url, str(url))
+    attribute, last = next(iter((role.data or {_PATIENT: role.version}).items()))
+    for _ in range(1, role.version):
+        change: JsonObject = {"resource": url, "attribute": attribute, "value": last}
+        _granted(await reporter.ask(MessageType.UPDATE, manager, change))
+
+
+async def _report_outside(world: World, role: ObjectRole) -> None:
+    """Have a peer that real actors do not run report an object."""
+    domain = host_of(role.url)
+    home = runtime(domain, _OUTSIDER)
+    outsider = Outsider(f"{home}/protostub/1", world.observer.tracer(home))
+    node = world.nodes[message_node(domain)]
+    try:
+        await outsider.dial(world.air.view(home), node.url)
+    except DialError as error:
+        raise StageError(f"no peer can report {role.url}: {error}") from error
+    world.beside.start_soon(outsider.run)
+    await outsider.open_session()
+    world.names.bind(role.url, await outsider.allocate(role.url))
+    world.peers[role.url] = outsider
+
+
+async def _observe(world: World, observer: str, url: str) -> None:
+    manager, body = _observing(world, observer, url)
+    _granted(await world.hyperty(observer).ask(MessageType.SUBSCRIBE, manager, body))
+
+
+async def observe_by(world: World, runtime_url: str, url: str) -> None:
+    """Have a hyperty of a runtime ask to observe an object; what comes of it is seen.
+
+    Raises:
+        StageError: There is none in that runtime.
+    """
+    observer = world.cast.spokesman(runtime_url)
+    hyperty = world.hyperty(observer)
+    manager, body = _observing(world, observer or "", url)
+    await hyperty.post(MessageType.SUBSCRIBE, manager, body)
+
+
+def _observing(world: World, observer: str, url: str) -> tuple[str, JsonObject]:
+    role = world.cast.object(url)
+    body: JsonObject = {"resource": world.names.actual(url)}
+    if role is not None:
+        body["schema"] = role.schema
+    return f"{world.cast.home(observer)}/sm", body
+
+
+def _granted(answer: Message) -> Message:
+    if answer.code > LAST_SUCCESS:
+        why = answer.body.get("description", "")
+        raise StageError(f"{answer.from_} refused a precondition: {answer.code} {why}".rstrip())
+    return answer
+
+
+# ---- records
+
+
+async def _set_records(world: World) -> None:
+    """Disconnect the records whose first step in the scenario leaves `disconnected`."""
+    met: set[str] = set()
+    for step in world.scenario.steps:
+        if not isinstance(step, StateStep) or step.machine != "registration":
+            continue
+        url = step.key[-1]
+        if url not in met and step.old == _DISCONNECTED and is_hyperty(url):
+            await _disconnect(world, url)
+        met.add(url)
+
+
+async def _disconnect(world: World, url: str) -> None:
+    actual = world.names.actual(url)
+    member = world.member(world.cast.home(url) or "")
+    body: JsonObject = {"resource": actual, "attribute": "status", "value": _DISCONNECTED}
+    to = domain_registry(host_of(actual))
+    _granted(await member.runtime.order("registry", MessageType.UPDATE, to, body))
+
+
+# ---- links
+
+
+async def _make_live(world: World, pair: Pair) -> None:
+    """Have a link wanted until it is live, then used by all whom it concerns."""
+    world.wanted.add(pair)
+    askers, asked = (world.cast.living_in(one) for one in pair)
+    for asker, other in product(askers, asked):
+        await _ask(world, asker, other)
+    await _until_live(world, pair)
+    for asker, other in product(askers, asked):
+        await _ask(world, asker, other)
+
+
+async def _ask(world: World, asker: str, asked: str) -> None:
+    body: JsonObject = {"value": OWN_WORDS}
+    to = world.names.actual(asked)
+    _granted(await world.hyperty(asker).ask(MessageType.CREATE, to, body))
+
+
+async def _set_up(world: World, pair: Pair) -> None:
+    requester, handler = pair
+    asker, asked = world.cast.stand_in(requester), world.cast.stand_in(handler)
+    await want_link(world, pair, asker or "", asked or "")
+
+
+async def want_link(world: World, pair: Pair, asker: str, asked: str) -> None:
+    """Have a hyperty ask another, whose runtime it is not linked to.
+
+    The link being live, it asks again, so that the other end learns who lives here.
+    """
+    world.wanted.add(pair)
+    to = world.names.actual(asked)
+    hyperty = world.hyperty(asker)
+    await hyperty.post(MessageType.CREATE, to, {"value": OWN_WORDS})
+    world.beside.start_soon(_use, world, pair, asker, asked)
+
+
+async def _use(world: World, pair: Pair, asker: str, asked: str) -> None:
+    await _until_live(world, pair)
+    to = world.names.actual(asked)
+    await world.hyperty(asker).post(MessageType.CREATE, to, {"value": OWN_WORDS})
+
+
+async def _until_live(world: World, pair: Pair) -> None:
+    """Wait until both registries route by a link."""
+    for own, remote in (pair, pair[::-1]):
+        await _until(world, _is_row(own, remote))
+
+
+def _is_row(own: str, remote: str) -> Callable[[Seen], bool]:
+    def is_it(seen: Seen) -> bool:
+        fact = seen.fact
+        is_about = fact.k is Kind.TABLE and fact.table == "p2p" and fact.key == remote
+        return is_about and seen.who == own and (fact.val or "").startswith("live ")
+
+    return is_it
+
+
+async def _until(world: World, is_it: Callable[[Seen], bool]) -> None:
+    looked_at = 0
+    while True:
+        items = world.observer.items
+        if any(is_it(seen) for seen in items[looked_at:]):
+            return
+        looked_at = len(items)
+        await world.observer.more(looked_at)
