@@ -31,7 +31,7 @@ from actors.runtime.registry import LinksClosed, LinksWanted, RegistryMessage, R
 from actors.runtime.sandbox import SandboxMessage
 from actors.runtime.sandboxes import Component, ComponentMaker, Sandboxes
 from actors.runtime.stub import StubConfig
-from actors.runtime.sync_terms import PathsForgotten, SyncMessage
+from actors.runtime.sync_terms import ObjectsClosed, PathsForgotten, SyncMessage
 from fsm.cores.link_entry import LinkEntry, Role
 from fsm.cores.resolve_inputs import HandlerReady, LocalAdded
 from specs.address import subscription_manager
@@ -246,12 +246,12 @@ class Runtime:
     async def leave(self) -> None:
         """Take leave; each step has its time (P2P-28).
 
-        Registrations, P2P links, paths, addresses, sessions, in this order. What a node
-        or peer that is gone does not answer is left to its own timers.
+        Registrations, P2P links, data objects, paths, addresses, sessions, in this order.
+        What a node or peer that is gone does not answer is left to its own timers.
         """
         steps = (
             self._unregister_all,
-            self._end_links,
+            self._end_links_and_objects,
             self._free_all,
             self._end_sessions,
         )
@@ -269,6 +269,11 @@ class Runtime:
     async def _unregister(self, url: str) -> None:
         await self._parts.registrar.ask(lambda reply: UnregisterWanted(url, reply))
         await self._parts.sandboxes.close(url)
+
+    async def _end_links_and_objects(self) -> None:
+        await self._end_links()
+        # The objects of links are among them: what is under way is waited for.
+        await self._parts.sync_manager.ask(ObjectsClosed)
 
     async def _end_links(self) -> None:
         links = await self._parts.registry.ask(LinksClosed)

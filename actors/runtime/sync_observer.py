@@ -33,10 +33,11 @@ class _Observed:
     """One object that is observed here.
 
     Attributes:
+        observers: Who observes, and the id of the request by which it does.
         is_closing: Its path is being removed; who comes meanwhile waits for that.
     """
 
-    observers: set[str] = attrs.field(factory=set)
+    observers: dict[str, int] = attrs.field(factory=dict)
     is_closing: bool = False
     waiting: list[Message] = attrs.field(factory=list)
 
@@ -80,7 +81,7 @@ class ObservedObjects:
 
     async def _observe(self, request: Message, url: str) -> None:
         is_first = url not in self._objects
-        self._objects.setdefault(url, _Observed()).observers.add(request.from_)
+        self._objects.setdefault(url, _Observed()).observers[request.from_] = request.id
         changes = f"{url}/{CHANGES}"
         if is_first:
             await self._context.bus.add_listener(changes, self._listener)
@@ -96,16 +97,13 @@ class ObservedObjects:
         await self._subscribe(request, url)
 
     async def _subscribe(self, request: Message, url: str) -> None:
-        if self._is_observer(url, request.from_):
+        there = self._objects.get(url)
+        if there is not None and request.from_ in there.observers:
             asked = self._of_observer(MessageType.SUBSCRIBE, url, request.from_)
             answer = await self._context.bus.request(asked)
         else:
             answer = refuse(request, Code.GONE, "the observer left before it was subscribed")
         await self._tell(ObserveDone(request, url, answer))
-
-    def _is_observer(self, url: str, observer: str) -> bool:
-        there = self._objects.get(url)
-        return there is not None and observer in there.observers
 
     def _path(self, kind: MessageType, url: str) -> Message:
         body = Path((f"{url}/{CHANGES}",), self._context.runtime)
@@ -137,7 +135,11 @@ class ObservedObjects:
             # The reporter's yes may be on its way: it must not stay.
             leaving = self._of_observer(MessageType.UNSUBSCRIBE, url, request.from_)
             await self._context.bus.post(leaving)
-        await self.left(ObserverLeft(url, request.from_, None))
+        there = self._objects.get(url)
+        if there is not None and there.observers.get(request.from_) == request.id:
+            # It has not asked again since.
+            del there.observers[request.from_]
+        await self.left(ObserverLeft(url, None))
         why = answer.body.get("description")
         told = {"description": why} if isinstance(why, str) else {}
         await self._context.answer(request, code_in_use(answer.code), **told)
@@ -147,7 +149,8 @@ class ObservedObjects:
     async def leave(self, request: Message) -> None:
         """Stop observing for a component (M-42)."""
         url = read_body(request, ObjectName).resource
-        if self._is_observer(url, request.from_):
+        there = self._objects.get(url)
+        if there is not None and there.observers.pop(request.from_, None) is not None:
             self._spawn(partial(self._leave, url, request.from_, request))
         else:
             await self._context.answer(request, Code.OK)
@@ -155,19 +158,18 @@ class ObservedObjects:
     def close(self) -> None:
         """Leave every object."""
         for url, there in self._objects.items():
-            for observer in there.observers:
+            while there.observers:
+                observer, _ = there.observers.popitem()
                 self._spawn(partial(self._leave, url, observer, None))
 
     async def _leave(self, url: str, observer: str, request: Message | None) -> None:
         leaving = self._of_observer(MessageType.UNSUBSCRIBE, url, observer)
         await self._context.bus.request(leaving)
-        await self._tell(ObserverLeft(url, observer, request))
+        await self._tell(ObserverLeft(url, request))
 
     async def left(self, done: ObserverLeft) -> None:
-        """Forget an observer, and with the last one the path (SYN-20)."""
+        """Remove the path if nobody observes any more, not even again (SYN-20)."""
         there = self._objects.get(done.url)
-        if there is not None:
-            there.observers.discard(done.observer)
         if there is not None and not there.observers and not there.is_closing:
             there.is_closing = True
             self._spawn(partial(self._close_path, done.url, done.request))
@@ -180,8 +182,8 @@ class ObservedObjects:
             await self._context.refuse(event, Code.FORBIDDEN, "only its reporter deletes an object")
             return
         await self._context.answer(event, Code.OK, source=self._context.runtime)
-        for observer in tuple(self._objects[url].observers):
-            await self.left(ObserverLeft(url, observer, None))
+        self._objects[url].observers.clear()
+        await self.left(ObserverLeft(url, None))
 
     async def _close_path(self, url: str, request: Message | None) -> None:
         changes = f"{url}/{CHANGES}"

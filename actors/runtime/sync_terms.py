@@ -186,7 +186,6 @@ class ObserverLeft:
     """
 
     url: str
-    observer: str
     request: Message | None
 
 

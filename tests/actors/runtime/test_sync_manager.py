@@ -1,63 +1,12 @@
 """The sync manager between whole runtimes: create, invite, observe, change, delete (SYN-01..22)."""
 
-from contextlib import asynccontextmanager
-
 import attrs
 import pytest
 import trio
 
 from specs.message import MessageType
 from tests.support.domain import Wishes, open_domain
-
-SCHEMA = "hyperty-catalogue://catalogue.a.example/.well-known/dataschema/Communication"
-SILENT = Wishes(kinds=())
-
-
-@attrs.frozen
-class Party:
-    """A hyperty and what it asks of its own sync manager."""
-
-    member: object
-
-    @property
-    def url(self):
-        return self.member.address
-
-    @property
-    def manager(self):
-        return f"{self.member.runtime.url}/sm"
-
-    async def ask(self, type_, to=None, **body):
-        return await self.member.hyperty.ask(to or self.manager, type_, body)
-
-    async def create(self, **data):
-        value = {"reporter": self.url, "runtime": self.member.runtime.url, "data": data}
-        answer = await self.ask(MessageType.CREATE, schema=SCHEMA, value=value)
-        return answer.body["resource"]
-
-    async def invite(self, url, other):
-        return await self.ask(
-            MessageType.CREATE, resource=url, schema=SCHEMA, authorise=[other.url], value={}
-        )
-
-    async def observe(self, url):
-        return await self.ask(MessageType.SUBSCRIBE, resource=url)
-
-    async def change(self, url, attribute, value):
-        return await self.ask(MessageType.UPDATE, resource=url, attribute=attribute, value=value)
-
-
-@asynccontextmanager
-async def parties():
-    async with open_domain("alice", "bob", wishes=SILENT) as domain:
-        for member in domain.members.values():
-            member.hyperty.events = []
-
-            async def keep(message, events=member.hyperty.events):
-                events.append(message)
-
-            member.hyperty.on_event = keep
-        yield Party(domain["alice"]), Party(domain["bob"])
+from tests.support.parties import SCHEMA, SILENT, Party, parties, slow
 
 
 async def test_an_invited_observer_gets_the_object_and_then_its_changes_in_order(autojump_clock):
@@ -127,17 +76,6 @@ async def test_an_object_deleted_while_the_reporter_decides_is_not_found(autojum
             await alice.ask(MessageType.DELETE, resource=url)
             decide.set()
         assert codes == [404]
-
-
-def slow(party):
-    """Let the reporter decide only when told to."""
-    decide = trio.Event()
-
-    async def on_request(_message):
-        await decide.wait()
-
-    party.member.hyperty.on_request = on_request
-    return decide
 
 
 async def collect(codes, ask, *args):
