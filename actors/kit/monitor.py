@@ -41,13 +41,14 @@ class Monitor:
     def crashed(self, actor: str, error: Exception) -> None:
         """Look for refused steps in what an actor crashed with; never waits or raises.
 
-        An error that goes on from actor to actor, as an answer or out of a start, is told
-        by the first.
+        Also in groups, and in what an error came after or from: an actor that has gone wrong
+        may fail again while it stops. An error that goes on from actor to actor, as an answer
+        or out of a start, is told by the first.
         """
-        for refused in _refused(error):
-            if refused not in self._told:
-                self._told.add(refused)
-                self._tell(actor, refused)
+        for one in _all_of(error):
+            if isinstance(one, UndeclaredTransitionError) and one not in self._told:
+                self._told.add(one)
+                self._tell(actor, one)
 
     def _tell(self, actor: str, refused: UndeclaredTransitionError) -> None:
         self._counters.violation(refused.machine)
@@ -62,9 +63,15 @@ class Monitor:
         )
 
 
-def _refused(error: BaseException) -> Iterator[UndeclaredTransitionError]:
-    if isinstance(error, UndeclaredTransitionError):
-        yield error
-    elif isinstance(error, BaseExceptionGroup):
-        for one in error.exceptions:
-            yield from _refused(one)
+def _all_of(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error and all that it holds or came after, the oldest first; each once."""
+    found: dict[int, BaseException] = {}
+    waiting = [error]
+    while waiting:
+        one = waiting.pop()
+        if id(one) not in found:
+            found[id(one)] = one
+            inside = one.exceptions if isinstance(one, BaseExceptionGroup) else ()
+            before = (one.__cause__, one.__context__)
+            waiting += [*inside, *(each for each in before if each is not None)]
+    yield from reversed(found.values())

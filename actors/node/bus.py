@@ -122,6 +122,10 @@ class NodeBus(Actor[BusMessage]):
     async def timed_out(self) -> None:
         self._exchange.tick()
 
+    @override
+    async def stop(self) -> None:
+        self._exchange.rest()
+
     # ---- links
 
     def _connected(self, port: Port) -> None:

@@ -126,6 +126,15 @@ class Exchange:
             port.finish(Farewell.GOING_AWAY)
         self.ports.clear()
 
+    def rest(self) -> None:
+        """Bring every session to rest: the bus has crashed, and nobody can come back to it."""
+        for runtime, session in self.sessions.items():
+            if session.core.state is not None:
+                for effect in session.core.feed(NodeLeaves(), trio.current_time()):
+                    if isinstance(effect, Step):
+                        self.witness.step(effect)
+            self.tables.release(runtime, "the bus of the node crashed")
+
     def views(self) -> tuple[SessionView, ...]:
         """Show how the sessions stand."""
         return tuple(self._view(runtime, one) for runtime, one in self.sessions.items())

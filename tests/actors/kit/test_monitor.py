@@ -132,6 +132,19 @@ async def test_a_misstep_at_the_end_is_seen_too(watch, diary):
     assert watch.tracer.records == [("a", REFUSED)]
 
 
+async def test_a_misstep_is_seen_though_the_actor_then_fails_to_stop(watch, diary):
+    class Stuck(Scribe):
+        async def stop(self):
+            raise OSError("jammed")
+
+    async with open_supervisor("s", monitor=watch.monitor) as supervisor:
+        spec = ChildSpec("a", partial(Stuck, diary), Restart.TEMPORARY)
+        ref = await supervisor.start_child(spec)
+        await ref.tell(Do(lambda _: misstep()))
+        await ref.wait_stopped()
+    assert watch.tracer.records == [("a", REFUSED)]
+
+
 async def test_a_misstep_in_the_first_start_is_seen_and_comes_out_at_the_starter(watch, diary):
     async with open_supervisor("s", monitor=watch.monitor) as supervisor:
         with pytest.raises(UndeclaredTransitionError):

@@ -1,0 +1,160 @@
+"""A runtime in which something takes a step that no table declares."""
+
+import io
+from contextlib import asynccontextmanager
+
+import pytest
+import structlog
+import trio
+import trio.testing
+
+from actors.hyperties import Caller
+from actors.kit.errors import RestartLimitError
+from actors.kit.log import Style, configure_log
+from actors.kit.tracer import MemoryTracer
+from actors.node.app import open_node
+from actors.node.config import NodeConfig
+from actors.runtime.app import open_runtime
+from actors.runtime.config import RuntimeConfig
+from fsm.cores.stub_client import StubClientCore
+from fsm.cores.transactions import SeenWindow, TransactionsCore
+from fsm.machines.stub_connection import Trigger
+from fsm.replay import judge
+from fsm.trace_line import Claim, Verdict, read_record
+from specs.message import Message, MessageType
+from specs.reply_code import Code
+from specs.trace import Kind, Op
+from tests.support.misstep import KEY, WRONG, Misstep
+from tests.support.trace_files import records, whole
+from transports.memory import MemoryNetwork
+
+
+@pytest.fixture(autouse=True)
+def log():
+    """The log as a command writes it."""
+    stream = io.StringIO()
+    configure_log(style=Style.TEXT, stream=stream)
+    yield stream
+    structlog.reset_defaults()
+
+
+class World:
+    """A runtime `ra` at a node, and who asks from within."""
+
+    def __init__(self, runtime, tracer, caller):
+        self.runtime = runtime
+        self.tracer = tracer
+        self.caller = caller
+
+    def refused(self):
+        return [
+            (actor, fact.machine, fact.key, fact.old, fact.cause)
+            for actor, fact in self.tracer.records
+            if fact.k is Kind.STATE and fact.op is Op.REFUSED
+        ]
+
+    def judged(self):
+        return judge(map(read_record, records(whole(self.tracer.facts))))
+
+
+@asynccontextmanager
+async def open_world():
+    network, tracer, caller = MemoryNetwork(), MemoryTracer(), Caller()
+    async with open_node(NodeConfig(domain="a.ex"), network, MemoryTracer()) as node:
+        config = RuntimeConfig(domain="a.ex", name="ra", node=node.url)
+        async with open_runtime(config, network, tracer) as runtime:
+            await runtime.deploy("caller", lambda: caller)
+            yield World(runtime, tracer, caller)
+
+
+async def test_a_hyperty_that_missteps_is_made_anew_and_nobody_else(autojump_clock, log):
+    async with open_world() as world:
+        clumsy = await world.runtime.deploy("clumsy", Misstep)
+        neighbour = await world.runtime.deploy("neighbour", Misstep)
+
+        assert (await world.caller.request(clumsy, WRONG)).code == Code.INTERNAL
+
+        assert (await world.caller.request(neighbour, 1)).code == Code.OK
+        assert (await world.caller.request(clumsy, 1)).code == Code.OK
+        assert world.runtime.monitor_violations == 1
+        assert world.runtime.counters.violations == {"address": 1}
+    assert world.refused() == [(clumsy, "address", KEY, "[*]", "release")]
+    judged = world.judged()
+    assert (judged.verdict, judged.by_claim) == (Verdict.VIOLATIONS, {Claim.REFUSED_STEP: 1})
+    (line,) = [line for line in log.getvalue().splitlines() if "monitor violation" in line]
+    assert line.endswith(
+        f'event="monitor violation" actor={clumsy} machine=address key={KEY}'
+        " state=[*] trigger=release"
+    )
+
+
+async def test_one_that_missteps_again_and_again_ends_alone(autojump_clock):
+    async with open_world() as world:
+        clumsy = await world.runtime.deploy("clumsy", Misstep)
+        neighbour = await world.runtime.deploy("neighbour", Misstep)
+        for _ in range(4):
+            await world.caller.request(clumsy, WRONG)
+        await trio.testing.wait_all_tasks_blocked()
+
+        assert (await world.caller.request(clumsy, 1)).code == Code.NOT_FOUND
+        assert (await world.caller.request(neighbour, 1)).code == Code.OK
+        assert world.runtime.monitor_violations == 4
+
+
+async def test_a_stub_that_missteps_goes_and_another_comes(autojump_clock, monkeypatch):
+    async with open_world() as world:
+        neighbour = await world.runtime.deploy("neighbour", Misstep)
+        (stub,) = await world.runtime.node_stubs()
+        with monkeypatch.context() as broken:
+            broken.setattr(StubClientCore, "_heard", built_again)
+            await world.caller.request("hyperty://a.ex/nobody", 1)
+            await trio.testing.wait_all_tasks_blocked()
+
+        assert world.refused() == [(stub, "stub_connection", stub, "live", "constructed")]
+        assert (await world.caller.request(neighbour, 1)).code == Code.OK
+        # Another stub asks; but the node keeps the session for the token that is lost.
+        answer = await world.caller.request("hyperty://a.ex/nobody", 1)
+        assert (answer.code, answer.body["description"]) == (503, HELD)
+        assert stub not in await world.runtime.node_stubs()
+        assert world.runtime.monitor_violations == 1
+    assert world.judged().by_claim == {Claim.REFUSED_STEP: 1}
+
+
+HELD = "the session of this runtime has another token"
+
+
+def built_again(core, now):
+    return [core._entity.step(Trigger.CONSTRUCTED)]
+
+
+async def test_a_core_part_that_missteps_ends_the_runtime_and_the_trace_says_why(
+    autojump_clock, monkeypatch
+):
+    """What the parts of a core share is not to be trusted after a bug in one of them."""
+    seen = []
+    with pytest.RaisesGroup(RestartLimitError, flatten_subgroups=True):
+        async with open_world() as world:
+            seen.append(world)
+            monkeypatch.setattr(TransactionsCore, "find", lambda core, request: None)
+            monkeypatch.setattr(SeenWindow, "is_new", lambda window, message, now: True)
+            slow = await world.runtime.deploy("slow", Slow)
+            await twice(world.caller, slow)
+            await trio.sleep_forever()
+    (world,) = seen
+    ((actor, machine, _, state, trigger),) = world.refused()
+    assert (actor, machine, state, trigger) == ("bus", "transaction", "pending", "opened")
+    assert world.runtime.monitor_violations == 1
+
+
+class Slow(Misstep):
+    """Never answers."""
+
+    async def on_request(self, message):
+        await trio.sleep_forever()
+
+
+async def twice(caller, to):
+    """Send the same request two times."""
+    request = Message(caller._ids.next(caller.url), MessageType.CREATE, caller.url, to, {})
+    for _ in range(2):
+        await caller._port.post(request)
