@@ -95,10 +95,12 @@ class P2PControllerCore:
         """Take one input, say what is to be done."""
         if self._side.ended:
             return after_the_end(happened)
-        effects = self._taken(happened, now)
-        if self._side.ended and not self._life.may_end:
-            return [*effects, self._move(controller.Trigger.OVER, now)]
-        return effects
+        return [*self._taken(happened, now), *self._closed(now)]
+
+    def _closed(self, now: float) -> list[Step]:
+        """Close, once its end of the link is over, unless it has closed of itself."""
+        is_closing = self._side.ended and not self._life.may_end
+        return [self._move(controller.Trigger.OVER, now)] if is_closing else []
 
     def _move(self, trigger: controller.Trigger, now: float) -> Step:
         step = self._life.step(trigger)

@@ -19,12 +19,14 @@ class KeepingPort(MiniBusPort):
     Attributes:
         said: `(verb, by, message)` of each.
         listeners: Who listens to which address.
+        failure: What the next post raises.
     """
 
     def __init__(self, url: str) -> None:
         self.url = url
         self.said: list[tuple[str, str, Message]] = []
         self.listeners: dict[str, ActorRef[Delivery]] = {}
+        self.failure: Exception | None = None
         self._news = trio.Event()
 
     @property
@@ -44,6 +46,9 @@ class KeepingPort(MiniBusPort):
     @override
     async def post(self, message: Message, by: str | None = None) -> None:
         await trio.lowlevel.checkpoint()
+        failure, self.failure = self.failure, None
+        if failure is not None:
+            raise failure
         self._say("post", by, message)
 
     @override

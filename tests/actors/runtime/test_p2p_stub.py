@@ -312,5 +312,25 @@ async def test_a_handler_that_hears_nothing_gives_up(autojump_clock):
         assert codes(stub.port.posted) == [409]
 
 
+def stories(stub):
+    told = {}
+    for fact in stub.context.tracer.facts:
+        if fact.op is Op.STEP:
+            told.setdefault(fact.machine, []).append(fact.new)
+    return told
+
+
+async def test_a_stub_that_crashes_leaves_no_story_open(autojump_clock):
+    async with handler() as stub:
+        await stub.tell(CREATE, f"{C1}/subscription", PH, **invitation())
+        assert stories(stub)["handler_controller"] == ["observing"]
+        stub.port.failure = RuntimeError("the port is out of order")
+        await stub.tell(MessageType.READ, RB, PH)
+        assert stories(stub) == {
+            "p2p_connection": ["created", "failed"],
+            "handler_controller": ["observing", "closed"],
+        }
+
+
 def test_keys_that_were_never_offered_let_nobody_in():
     assert LinkKeys().to_accept("anywhere") == ()

@@ -245,3 +245,20 @@ async def test_one_handler_serves_two_requesters_and_one_cut_is_no_matter_of_the
         assert bob.runtime.url in [entry.remote for entry in await alice.runtime.links()]
     for member in (alice, bob, carol):
         assert judged(member).verdict is Verdict.CONFORMANT
+
+
+@pytest.mark.parametrize("pause", range(0, 120, 12))
+async def test_a_runtime_that_leaves_in_the_middle_of_a_set_up_leaves_nothing_open(
+    pause, autojump_clock
+):
+    """I-R7: searches, entries and controllers end, too; the judge says so of every entity."""
+    async with open_domain("bob") as domain:
+        bob = domain["bob"]
+        async with domain.visitor("alice") as alice:
+            await alice.post(bob, 1)
+            for _ in range(pause):
+                await trio.lowlevel.checkpoint()
+    searches = alice.facts(Op.STEP, Kind.STATE)
+    assert {"resolve_job"} <= {fact.machine for fact in searches}
+    assert judged(alice).verdict is Verdict.CONFORMANT
+    assert judged(bob).verdict is Verdict.CONFORMANT
