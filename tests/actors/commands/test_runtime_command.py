@@ -128,3 +128,17 @@ async def test_links_are_listened_for_at_the_host_that_was_named(capfd):
             while not any(link.is_live for link in await here.links()):
                 await trio.lowlevel.checkpoint()
     assert "dials the candidate tcp 127.0.0.2:" in capfd.readouterr().out
+
+
+async def test_a_step_that_no_table_declares_is_in_the_log(capfd):
+    clumsy = "clumsy=tests.support.misstep:Misstep"
+    async with (
+        serving(*NODE) as node,
+        serving(*runtime(node.url, "--hyperty", clumsy, "--p2p", "none")) as served,
+    ):
+        url = served.ready["hyperties"]["clumsy"]
+        await call(*request(node.url, url, '"misstep"'))
+        again = await call(*request(node.url, url))
+    assert again.status == ExitCode.OK
+    (line,) = [one for one in capfd.readouterr().err.splitlines() if "monitor violation" in one]
+    assert f"actor={url} machine=address key=comm://a.ex/o1 state=[*] trigger=release" in line
