@@ -30,11 +30,11 @@ __all__ = [
 
 @unique
 class StubKind(Enum):
-    """What a stub is for; a table attribute, never read from an address (C-38)."""
+    """What a stub is for; its name in a catalogue, a table attribute elsewhere (C-38)."""
 
     NODE = "node"
-    P2P_REQUESTER = "p2p-requester"
-    P2P_HANDLER = "p2p-handler"
+    P2P_REQUESTER = "P2PRequester"
+    P2P_HANDLER = "P2PHandler"
 
     @property
     def origin(self) -> Origin:

@@ -13,7 +13,7 @@ HB, HC = "hyperty://b.ex/hb", "hyperty://c.ex/hc"
 S1, S2 = f"{RA}/protostub/1", f"{RA}/protostub/2"
 PQ, PH, PHB = f"{RA}/p2prequester/1", f"{RA}/p2phandler/1", f"{RB}/p2phandler/1"
 PC = f"{PH}/conn/1"
-CRQ = "hyperty-catalogue://catalogue.b.ex/.well-known/protocolstub/p2p-requester"
+CRQ = "hyperty-catalogue://catalogue.b.ex/.well-known/protocolstub/P2PRequester"
 RECORD = Record(HB, RB, p2p_handler=PHB, p2p_requester=CRQ)
 REACH, KNOWN, NODE = Intent.REACH, Intent.KNOWN, Intent.NODE
 
