@@ -24,10 +24,15 @@ _MEANING: Final[tuple[tuple[type[ProtoflyError], ExitCode, str], ...]] = (
 """What the errors of the layers below mean to somebody at a terminal."""
 
 
-def run(work: Callable[[], Awaitable[ExitCode]]) -> ExitCode:
-    """Run a command's work under Trio; its known failures become `CommandError`."""
+def run(work: Callable[[], Awaitable[ExitCode]], clock: trio.abc.Clock | None = None) -> ExitCode:
+    """Run a command's work under Trio; its known failures become `CommandError`.
+
+    Args:
+        work: The work.
+        clock: What its time is; by default the system's.
+    """
     try:
-        return trio.run(work)
+        return trio.run(work, clock=clock)
     except (ProtoflyError, BaseExceptionGroup) as error:
         known = first_known(error)
         if known is None:

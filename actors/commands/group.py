@@ -13,6 +13,7 @@ SUMMARIES: Final = MappingProxyType(
     {
         "demo": "Show everything at work: node, two runtimes, link, cut, verdict.",
         "node": "Run the message node of a domain.",
+        "play": "Play scenario files against nodes and runtimes under a virtual clock.",
         "request": "Ask an address once and print the answer.",
         "runtime": "Run a hyperty runtime.",
     }

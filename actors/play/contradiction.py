@@ -5,7 +5,7 @@ its last:
 
 - a step that no table declares, of any entity;
 - a step of an entity that the scenario follows, behind the first of its steps told:
-  all further ones are told, too;
+  all further ones are told, too, up to where the scenario ends;
 - a second final answer to one request;
 - a drop of a message that is told and not told to be dropped; a second copy may be;
 - a delivery of a message to somebody whom `deliver_to` does not name.
@@ -102,9 +102,10 @@ def _untold_steps(played: Played) -> Iterator[Difference]:
         if name is None or not spans:
             continue
         begun = min(span.first for span in spans)
+        ended = max(match.last for match in played.matches.values())
         for move in moves(played.items, name):
             is_told = any(span.first <= move.number <= span.last for span in spans)
-            if move.key == actual and move.number > begun and not is_told:
+            if move.key == actual and begun < move.number < ended and not is_told:
                 before = [step for step in mine if played.matches[step.number].last < move.number]
                 told = f"{machine}({'|'.join(key)}): {move.old} -> {move.new}"
                 yield played.difference(before[-1].number if before else 0, told)

@@ -2,7 +2,8 @@
 
 Each part of the way leaves a trace: who handed it in leaves `submit` at the bus, a stub
 `xmit` and the node `rcv`, the last bus `deliver` or, for an answer, `callback`. A way
-that is only sketched (`..`) asks for less. What happens inside a process that is no
+that is only sketched (`..`) asks for less. Session control, private to a link, leaves its
+traces at the stub. What happens inside a process that is no
 actor of ours (a bare peer) leaves nothing and is not asked for.
 """
 
@@ -17,6 +18,7 @@ from actors.play.names import Names
 from actors.play.observer import Seen
 from actors.play.places import Places
 from actors.play.script import Flag, MessageStep
+from specs.address import is_backend
 from specs.trace import Fact, Op
 
 __all__ = ["Need", "needs_of"]
@@ -93,8 +95,14 @@ def _same(golden: str | None, actual: str | None, names: Names) -> bool:
 
 def needs_of(step: MessageStep, places: Places) -> tuple[Need, ...]:
     """List what must be seen of a message, in this order."""
-    way = _Way(step, places)
-    return tuple(way.needs())
+    needs = _Way(step, places).needs()
+    if Flag.CONTROL not in step.flags:
+        return tuple(needs)
+    return tuple(need for need in needs if not _is_node(need.who))
+
+
+def _is_node(process: str | None) -> bool:
+    return process is not None and is_backend(process)
 
 
 @final

@@ -47,13 +47,13 @@ def machine_name(word: str) -> str | None:
 
 def moves(items: Iterable[Seen], machine: str) -> Iterator[Move]:
     """Yield the steps of a machine's entities; a P2P link is one for both of its ends."""
-    open_links: set[str] = set()
+    told: dict[str, Op] = {}
     for seen in items:
         fact = seen.fact
-        if machine == LINK and fact.k is Kind.LINK and fact.kind == _PEER_LINK:
-            name, is_open = fact.link or "", fact.op is Op.OPEN
-            if (name in open_links) is not is_open and fact.op is not None:
-                open_links ^= {name}
+        if machine == LINK and fact.k is Kind.LINK and fact.kind == _PEER_LINK and fact.op:
+            name = fact.link or ""
+            if told.get(name) is not fact.op:
+                told[name] = fact.op
                 yield Move(seen.number, seen.who, name, *_LINK_STATES[fact.op])
         elif fact.k is Kind.STATE and fact.op is Op.STEP and fact.machine == machine:
             yield Move(seen.number, seen.who, fact.key or "", fact.old or ABSENT, fact.new or "")

@@ -2,9 +2,9 @@
 
 A step is a cue, which somebody outside does (the stage acts it), or an expectation,
 which the actors must do; what goes on behind a cue is expected, too. The player acts a
-cue when all that is told before it was seen, and waits for an expectation in virtual
-time. A way that a registry finds only for a message that is told later is looked for
-behind that message.
+cue when all that is told before it was seen and nobody has anything left to do at that
+moment, and waits for an expectation in virtual time. A way that a registry finds only
+for a message that is told later is looked for behind that message.
 """
 
 from collections.abc import Sequence
@@ -12,21 +12,20 @@ from typing import Final, final
 
 import attrs
 import trio
+import trio.testing
 
-from actors.play.difference import Difference
+from actors.play.difference import Difference, show_step
 from actors.play.names import Names
 from actors.play.observer import Observer
 from actors.play.score import Score
 from actors.play.script import (
-    CallStep,
-    FaultStep,
     MessageStep,
     ResolveStep,
     Scenario,
     Step,
-    TimeStep,
 )
 from actors.play.stage import Stage, open_stage
+from actors.play.stage_error import StageError
 
 __all__ = ["Outcome", "play"]
 
@@ -60,11 +59,18 @@ class Outcome:
 
 async def play(scenario: Scenario) -> Outcome:
     """Play one scenario on a stage of its own, under a clock that jumps."""
+    try:
+        difference = await _play(scenario)
+    except StageError as error:
+        difference = Difference(0, "the world as it is before the first step", (str(error),))
+    return Outcome(scenario.name, len(scenario.steps), difference)
+
+
+async def _play(scenario: Scenario) -> Difference | None:
     observer, names = Observer(), Names()
     async with open_stage(scenario, observer, names) as stage:
         score = Score(scenario, observer, names)
-        difference = await _Play(scenario, stage, observer, score).run()
-    return Outcome(scenario.name, len(scenario.steps), difference)
+        return await _Play(scenario, stage, observer, score).run()
 
 
 @final
@@ -92,10 +98,13 @@ class _Play:
         return self._score.contradiction()
 
     async def _step(self, step: Step) -> Difference | None:
-        if isinstance(step, FaultStep | TimeStep | CallStep):
-            self._score.passed(step)
-        if self._stage.is_cue(step):
-            await self._stage.act(step)
+        try:
+            if self._stage.is_cue(step):
+                await trio.testing.wait_all_tasks_blocked()
+                self._score.passed(step)
+                await self._stage.act(step)
+        except StageError as error:
+            return Difference(step.number, show_step(step), (str(error),))
         if not await self._seen(step):
             return self._score.difference(step)
         return await self._routed(step)

@@ -63,9 +63,10 @@ class Score:
         self._misses: dict[int, list[NearMiss]] = {}
 
     def passed(self, step: Step) -> None:
-        """Note that a fault, a call or time came now."""
-        now = len(self._observer.items) - 1
-        self.matches[step.number] = Match(now, now)
+        """Note that a fault, a call or time came now; other cues leave marks of their own."""
+        if isinstance(step, FaultStep | TimeStep | CallStep):
+            now = len(self._observer.items) - 1
+            self.matches[step.number] = Match(now, now)
 
     def seek(self, step: Step) -> bool:
         """Look for a step among all that was seen; tell whether it is there."""

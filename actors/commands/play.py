@@ -1,0 +1,107 @@
+"""`python -m actors play`: scenario files against the real actors under a virtual clock."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import click
+import trio.testing
+
+from actors.commands.command_error import CommandError
+from actors.commands.config_file import config_option
+from actors.commands.exit_code import ExitCode
+from actors.commands.failure import run
+from actors.commands.option import log_option
+from actors.commands.output import say
+from actors.kit.log import Level, configure_log
+from actors.play.player import Outcome, play
+from actors.play.script import Scenario
+from actors.play.script_error import ScriptError
+from actors.play.script_file import read_script
+
+__all__ = ["command"]
+
+
+@click.command("play")
+@click.argument(
+    "files", metavar="FILE...", nargs=-1, required=True, type=click.Path(path_type=Path)
+)
+@click.option(
+    "--scenario",
+    "wanted",
+    metavar="NAME",
+    multiple=True,
+    help="Play only this one; may be given several times.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per scenario.")
+@config_option
+@log_option
+def command(*, files: tuple[Path, ...], wanted: tuple[str, ...], as_json: bool, log: str) -> int:
+    """Play the scenarios in FILE against message nodes and runtimes in this process.
+
+    FILE holds JSON Lines, one step per line. Nodes and runtimes run on links in memory
+    and a clock that jumps: hours pass in no time. What others do is done for them;
+    what nodes and runtimes must do is waited for. Prints for each scenario whether it
+    passed, or the first step that went otherwise: what was expected, what was seen.
+
+    Exits with 0 if all passed, with 1 if one went otherwise, with 3 if a file cannot
+    be read.
+    """
+    configure_log(Level(log))
+    scenarios = _chosen(_read(files), wanted)
+    show = _print_json if as_json else _print_text
+    outcomes = [_play(scenario, show) for scenario in scenarios]
+    return ExitCode.OK if all(one.is_pass for one in outcomes) else ExitCode.FAILED
+
+
+def _read(files: Sequence[Path]) -> list[Scenario]:
+    try:
+        return [scenario for file in files for scenario in read_script(file)]
+    except ScriptError as error:
+        raise CommandError(str(error), ExitCode.CONFIGURATION) from error
+
+
+def _chosen(scenarios: Sequence[Scenario], wanted: Sequence[str]) -> list[Scenario]:
+    names = [one.name for one in scenarios]
+    for name in wanted:
+        if name not in names:
+            known = ", ".join(names)
+            raise click.BadParameter(f"there is no {name!r}, only {known}", param_hint="--scenario")
+    return [one for one in scenarios if not wanted or one.name in wanted]
+
+
+def _play(scenario: Scenario, show: Callable[[Outcome], None]) -> Outcome:
+    outcomes: list[Outcome] = []
+
+    async def work() -> ExitCode:
+        outcomes.append(await play(scenario))
+        return ExitCode.OK
+
+    run(work, clock=trio.testing.MockClock(autojump_threshold=0))
+    show(outcomes[0])
+    return outcomes[0]
+
+
+def _print_text(outcome: Outcome) -> None:
+    difference = outcome.difference
+    if difference is None:
+        click.echo(f"{outcome.scenario} passed, {outcome.steps} steps")
+        return
+    click.echo(f"{outcome.scenario} differs at step {difference.number}")
+    click.echo(f"  expected: {difference.expected}")
+    for one in difference.seen or ("nothing like it",):
+        click.echo(f"  seen:     {one}")
+
+
+def _print_json(outcome: Outcome) -> None:
+    difference = outcome.difference
+    told = (
+        {}
+        if difference is None
+        else {
+            "step": difference.number,
+            "expected": difference.expected,
+            "seen": difference.seen,
+        }
+    )
+    result = "passed" if outcome.is_pass else "differs"
+    say("scenario", scenario=outcome.scenario, steps=outcome.steps, result=result, **told)
