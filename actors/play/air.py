@@ -1,10 +1,12 @@
 """The network of a scenario, in memory: whose wires are whose, and what becomes of them."""
 
+import math
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Final, final
 
 import attrs
+import trio
 from typing_extensions import override
 
 from actors.play.roles import Pair
@@ -15,6 +17,14 @@ from transports.memory_link import Wire
 from transports.network import DEFAULT_DOORS, Doors, Network
 
 __all__ = ["Air"]
+
+_LATENCY: Final = 0.01
+"""Seconds a frame takes from one end of a wire to the other: what goes on inside a
+process is done before its peers hear of it."""
+
+
+_OUTAGE: Final = 0.1
+"""Seconds for which two whose link broke cannot dial each other."""
 
 
 @final
@@ -39,7 +49,7 @@ class _Held:
 class Air:
     """One network for all processes of a scenario; each has a view of its own.
 
-    All that can break it does so by whom, never by address.
+    All that can break it does so by whom, never by address. Frames take their time.
     """
 
     def __init__(self) -> None:
@@ -48,6 +58,7 @@ class Air:
         self._places: Final[dict[str, str]] = {}
         self._gone: Final[set[str]] = set()
         self._mute: Final[set[frozenset[str]]] = set()
+        self._out: Final[dict[frozenset[str], float]] = {}
 
     def view(self, who: str) -> Network:
         """Return the network as one process has it."""
@@ -56,7 +67,11 @@ class Air:
     # ---- what breaks
 
     def cut(self, one: str, other: str) -> bool:
-        """Break the open wires between two, abruptly; tell whether there were any."""
+        """Break the open wires between two, abruptly; tell whether there were any.
+
+        For a moment neither reaches the other: who dials again at once fails once.
+        """
+        self._out[frozenset({one, other})] = trio.current_time() + _OUTAGE
         wires = list(self._open(one, other))
         for wire in wires:
             wire.cut()
@@ -93,12 +108,14 @@ class Air:
             DialError: Nobody there, refused, or the process is off the network.
         """
         there = next((at for place, at in self._places.items() if address.startswith(place)), "")
-        if self._gone & {who, there}:
+        between = frozenset({who, there})
+        if self._gone & between or trio.current_time() < self._out.get(between, -math.inf):
             raise DialError(address, "the network is unreachable")
         link = await self._network.dial(kind, address, subprotocol)
         wire = next(wire for wire in reversed(self._network.wires) if wire.dialler is link)
+        wire.dialler.pattern = wire.acceptor.pattern = _slowly
         self._held.append(_Held(wire, who, there))
-        if frozenset({who, there}) in self._mute:
+        if between in self._mute:
             _silence(wire)
         return link
 
@@ -132,6 +149,10 @@ class _View(Network):
         self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS
     ) -> AbstractAsyncContextManager[Listener]:
         return self._air.listen(self._who, kind, where, doors)
+
+
+def _slowly(_number: int, _frame: bytes) -> tuple[float, ...]:
+    return (_LATENCY,)
 
 
 def _silence(wire: Wire) -> None:

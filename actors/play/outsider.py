@@ -1,6 +1,6 @@
 """A peer that real actors do not run: a bare stub that speaks to a node on the wire."""
 
-from typing import final
+from typing import Final, final
 
 import trio
 
@@ -25,6 +25,9 @@ from transports.network import Network
 
 __all__ = ["Outsider"]
 
+_ABOVE: Final = 10**6
+"""Ids of outsiders are above those of a real stub of the same address (MSG-03)."""
+
 
 @final
 class Outsider:
@@ -39,7 +42,7 @@ class Outsider:
     def __init__(self, stub: str, tracer: Tracer) -> None:
         self.stub = stub
         self._tracer = tracer
-        self._ids = IdSource()
+        self._ids = IdSource(_ABOVE)
         self._link: Link
         self._answers: dict[int, Message] = {}
         self._more = trio.Event()

@@ -113,7 +113,12 @@ async def _make_object(world: World, role: ObjectRole) -> None:
     reporter = world.hyperty(role.reporter)
     manager = f"{world.cast.home(role.reporter)}/sm"
     data: Json = role.data or {_PATIENT: role.version}
-    value: JsonObject = {"name": "object", "reporter": reporter.url, "data": data}
+    value: JsonObject = {
+        "name": "object",
+        "reporter": reporter.url,
+        "runtime": world.cast.home(role.reporter),
+        "data": data,
+    }
     created = _granted(
         await reporter.ask(MessageType.CREATE, manager, {"schema": role.schema, "value": value})
     )

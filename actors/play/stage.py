@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 from typing import final
 
 import trio
+import trio.testing
 
 from actors.play.calls import do_call, ingest
 from actors.play.cue import Cue, cue_of
@@ -84,6 +85,8 @@ class Stage:
             StageError: It cannot be done.
         """
         world, cue = self._world, self._cue(step)
+        # Outsiders are slower than what goes on inside a process, faster than a wire.
+        await trio.testing.wait_all_tasks_blocked()
         match step:
             case MessageStep() if cue is not None:
                 await send(world, cue, step)

@@ -85,7 +85,8 @@ class Forwarding:
         if message.is_request:
             # A stub that asks for itself is answered here, not over its own link.
             is_ours = origin is Origin.LOCAL or is_below(message.from_, self._runtime)
-            waiter = Waiter(is_ours, intent_of(message), submitted.reply)
+            session = submitted.by if origin is Origin.NODE_STUB else None
+            waiter = Waiter(is_ours, intent_of(message), session, submitted.reply)
             self._hops.step(self._open.open(message, waiter, now))
         self._forward(message, origin, now)
 
@@ -147,6 +148,9 @@ class Forwarding:
             self._hops.say(Op.CALLBACK, response)
             if response.is_final:
                 waiter.reply.send(response)
+        elif not waiter.is_ours and waiter.session and self.routing.find(waiter.session):
+            # An answer returns over the session that brought the request (MN-18).
+            self._send(Forward(response, waiter.session), now)
         elif not waiter.is_ours:
             self._outward(response, now, waiter.way_back(response))
         elif not self._deliver(response, response.to):

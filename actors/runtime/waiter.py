@@ -19,11 +19,13 @@ class Waiter:
     Attributes:
         is_ours: Whether a component of this runtime asks, a stub for itself included.
         intent: What might be done for the request.
+        session: The node stub by whose session it came; None: it came otherwise.
         reply: The way back, if a component here awaits the answer in place.
     """
 
     is_ours: bool
     intent: Intent
+    session: str | None = None
     reply: Reply[Message] | None = None
 
     def way_back(self, response: Message) -> Intent:
