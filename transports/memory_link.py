@@ -47,6 +47,7 @@ class MemoryLink(Link):
     """
 
     __slots__ = (
+        "_asleep",
         "_due",
         "_inward",
         "_outward",
@@ -73,6 +74,7 @@ class MemoryLink(Link):
         self._peer: MemoryLink | None = None
         self._due: _Frame | None = None
         self._sent = 0
+        self._asleep = trio.CancelScope()
         self._sending: Final = Turn("sending")
         self._receiving: Final = Turn("receiving")
         self.pattern: Pattern = undisturbed
@@ -107,7 +109,8 @@ class MemoryLink(Link):
                     raise self._gone() from exc
             due, frame = self._due
             if due > trio.current_time():
-                await trio.sleep_until(due)
+                with trio.CancelScope() as self._asleep:
+                    await trio.sleep_until(due)
             if self._state.is_cut or self.farewell is not None:
                 raise self._gone()
             self._due = None
@@ -137,7 +140,11 @@ class MemoryLink(Link):
         await trio.lowlevel.cancel_shielded_checkpoint()
 
     def drop(self) -> None:
-        """Let go of both channels; what is in flight towards the peer stays there."""
+        """Let go of both channels; what is in flight towards the peer stays there.
+
+        Who waits here for a frame that is on its way waits no longer.
+        """
+        self._asleep.cancel()
         self._outward.close()
         self._inward.close()
 

@@ -150,3 +150,23 @@ async def test_doors_are_kept_as_by_a_real_server(network, path, subprotocol, an
     async with network.listen(Kind.WEBSOCKET, "127.0.0.1:0") as listener:
         with pytest.raises(DialError, match=answer):
             await network.dial(Kind.WEBSOCKET, listener.address + path, subprotocol)
+
+
+async def test_a_cut_is_seen_at_once_by_who_waits_for_a_frame_on_its_way(
+    network, pair, nursery, autojump_clock
+):
+    ends = []
+
+    async def wait():
+        with pytest.raises(LinkBrokenError):
+            await pair.acceptor.receive()
+        ends.append(trio.current_time())
+
+    pair.dialler.pattern = lambda _number, _frame: (9.0,)
+    await pair.dialler.send(b"late")
+    nursery.start_soon(wait)
+    await wait_all_tasks_blocked()
+    begun = trio.current_time()
+    network.cut(pair.dialler)
+    await wait_all_tasks_blocked()
+    assert ends == [begun]
