@@ -104,6 +104,14 @@ def test_silence_ends_it_after_the_time_of_the_table_and_a_provisional_answer_be
     assert core.deadline() == REPLY_TIMEOUT + 5.0
 
 
+def test_all_who_are_silent_for_too_long_are_told_of_at_once():
+    core = InvitationsCore()
+    for observer in (HB, HC):
+        core.feed(InviteAsked(URL, observer), 0.0)
+    silent = said(core.feed(SilenceEnded(), REPLY_TIMEOUT))
+    assert [each.observer for each in silent] == [HB, HC]
+
+
 def test_time_that_is_not_over_ends_nothing():
     assert said(told(WISH, SilenceEnded())) == [SendInvitation(URL, HB)]
 

@@ -170,7 +170,14 @@ def test_a_read_that_fails_is_made_again_after_a_pause():
     assert said(fed(copy, ReadFailed(1, "503"), now=2.0)) == []
     assert said(fed(copy, CopyTimeOver(), now=2.0)) == []
     assert copy.deadline() == 2.0 + READ_PAUSE
-    assert said(fed(copy, CopyTimeOver(), now=2.0 + READ_PAUSE)) == [ReadNeeded(2)]
+    assert fed(copy, CopyTimeOver(), now=2.0 + READ_PAUSE) == [ReadNeeded(2)]
+
+
+def test_a_read_fails_once():
+    copy = ObserverCore(URL, HB)
+    assert [len(fed(copy, *inputs)) for inputs in (STALE, [ReadFailed(1)], [ReadFailed(1)])][
+        1:
+    ] == [1, 0]
 
 
 def test_a_read_that_nobody_answers_is_made_again_after_the_time_of_the_table():
