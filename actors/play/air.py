@@ -23,6 +23,10 @@ _LATENCY: Final = 0.01
 process is done before its peers hear of it."""
 
 
+_GATHERING: Final = 0.2
+"""Seconds until a runtime knows where it can be dialled for a link: long enough for the
+peer to observe its object first, so that candidates come as changes of it."""
+
 _OUTAGE: Final = 0.1
 """Seconds for which two whose link broke cannot dial each other."""
 
@@ -124,6 +128,8 @@ class Air:
         self, who: str, kind: Kind, where: str, doors: Doors
     ) -> AsyncIterator[Listener]:
         """Listen for a process while the context is open."""
+        if kind is not Kind.WEBSOCKET:
+            await trio.sleep(_GATHERING)
         async with self._network.listen(kind, where, doors) as listener:
             self._places[listener.address] = who
             try:

@@ -1,13 +1,14 @@
 """Whether what a message or row says is what the scenario says.
 
 The scenario's value must be contained in the one seen: more keys may be there, lists
-are of the same length. Addresses are compared by their bindings (`Names`). Beyond that
-a scenario cannot foresee everything, and this is compared by kind only:
+are of the same length. Addresses are compared by their bindings (`Names`). A
+scenario cannot foresee everything; this is compared by kind only:
 
 - `description` is a sentence for people: there must be one;
 - what stands in a catalogue is named by its path: each domain has a catalogue;
 - tokens and secrets are the actors' own: each of the scenario's stands for one of theirs;
-- what a transport offers (`iceCandidates`, `sdp`) depends on the transport;
+- what a transport offers (`iceCandidates`, `sdp`) depends on the transport, and so
+  does whether it offers any of it;
 - versions of an object count its changes: each of the scenario's stands for one of
   theirs, and they grow alike.
 """
@@ -59,11 +60,15 @@ class Content:
     def _object(self, golden: JsonObject, seen: JsonObject) -> bool:
         if golden.keys() >= _NESTED and not self._numbered(golden, seen):
             return False
-        is_offer = golden.get("attribute") in _OFFERED
+        skipped = set(_OFFERED)
+        if golden.keys() >= _NESTED:
+            skipped.add("id")
+        if golden.get("attribute") in _OFFERED:
+            skipped.add("value")
         return all(
-            key in seen and (self._field(key, value, seen[key]) or (is_offer and key == "value"))
+            key in seen and self._field(key, value, seen[key])
             for key, value in golden.items()
-            if not (key == "id" and golden.keys() >= _NESTED)
+            if key not in skipped
         )
 
     def _numbered(self, golden: JsonObject, seen: JsonObject) -> bool:
@@ -76,8 +81,6 @@ class Content:
     def _field(self, key: str, golden: Json, seen: Json) -> bool:
         if key == _SENTENCE:
             return isinstance(seen, str) and bool(seen)
-        if key in _OFFERED:
-            return True
         if key in _OWN and isinstance(golden, str) and isinstance(seen, str):
             return self.names.bind(golden, seen)
         if key == _VERSION and isinstance(golden, int) and isinstance(seen, int):

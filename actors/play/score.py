@@ -98,8 +98,8 @@ class Score:
             if other is None:
                 self._take(step, finding)
                 return True
-            told = finding.told or "it"
-            misses.append(NearMiss(_ORDER, f"{told}, on the wrong side of step {other}"))
+            told = f": {finding.told}" if finding.told else ""
+            misses.append(NearMiss(_ORDER, f"on the wrong side of step {other}{told}"))
         self._misses[step.number] = misses
         return False
 

@@ -80,10 +80,10 @@ class MessageScore:
         way = follow(instance, needs, trial, self._observer.start)
         told = self._told(instance)
         if way.match is None:
-            missing = "" if way.missing is None else f": no {way.missing.told()}"
-            return NearMiss(4, f"{told}, by another way{missing}")
+            missing = "" if way.missing is None else f" (no {way.missing.told()})"
+            return NearMiss(4, f"by another way{missing}: {told}")
         if not self._same_via(step.message, instance.message(way.match.last), trial):
-            return NearMiss(4, f"{told}, with another via")
+            return NearMiss(4, f"with another via: {told}")
         return Candidate(way.match, trial, told)
 
     def _unlike(self, golden: Message, instance: Instance, trial: Names) -> NearMiss | None:
@@ -97,10 +97,10 @@ class MessageScore:
             return NearMiss(3, self._told(instance))
         sender = golden.to if golden.is_response else golden.from_
         if not trial.unify_id(sender, golden.id, fact.id or 0):
-            return NearMiss(2, f"{self._told(instance)}, with another id")
+            return NearMiss(2, f"with another id: {self._told(instance)}")
         message = instance.message()
         if message is not None and not self._same_body(golden, message, trial):
-            return NearMiss(3, f"{self._told(instance)}, with another body")
+            return NearMiss(3, f"with another body: {self._told(instance)}")
         return None
 
     def _same_body(self, golden: Message, seen: Message, trial: Names) -> bool:
