@@ -4,11 +4,13 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from fsm.compositions.session import SESSION_PLAN
+from fsm.compositions.sync import SYNC_PLAN
 from fsm.product.composition import Plan
 
 __all__ = ["COMPOSITIONS"]
 
-_ALL: Final[tuple[Plan, ...]] = ()
+_ALL: Final[tuple[Plan, ...]] = (SESSION_PLAN, SYNC_PLAN)
 
 COMPOSITIONS: Final[Mapping[str, Plan]] = MappingProxyType({plan.name: plan for plan in _ALL})
 """What `python -m fsm check --product` explores."""
