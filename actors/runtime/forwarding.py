@@ -46,12 +46,7 @@ class Forwarding:
         registry: Knows the ways out; None before it has joined.
     """
 
-    def __init__(
-        self,
-        runtime: str,
-        policy: Policy,
-        hops: Hops,
-    ) -> None:
+    def __init__(self, runtime: str, policy: Policy, hops: Hops) -> None:
         self.routing: RoutingCore[ActorRef[Delivery]] = RoutingCore(Router.MESSAGE_BUS)
         self.admission = Admission(runtime, policy, hops)
         self.routes = RouteCache()
@@ -160,10 +155,8 @@ class Forwarding:
         """End a message here: a request is answered, anything else counted."""
         self._settle(message, now)
         reason = DropReason.OVERFLOW if code is Code.TOO_LARGE else DropReason.NO_TARGET
-        if not message.is_request:
-            self._hops.dropped(message, reason)
-            return
-        ended = self._open.give_up(message, f"{int(code)} {why}")
+        refused = f"{int(code)} {why}"
+        ended = self._open.give_up(message, refused) if message.is_request else None
         if ended is None:
             self._hops.dropped(message, reason)
             return
