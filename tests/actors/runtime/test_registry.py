@@ -1,0 +1,68 @@
+"""The registry as an actor: what it says of its searches, and when it is stopped (I-R7)."""
+
+from functools import partial
+
+import trio.testing
+
+from actors.kit.ids import IdSource
+from actors.kit.supervisor import ChildSpec
+from actors.runtime.hops import Hops
+from actors.runtime.registry import Registry, RegistryParts
+from fsm.cores.intent import Intent, P2pWish
+from fsm.cores.resolve import ResolveConfig
+from fsm.cores.resolve_inputs import Asked, Deployed
+from specs.trace import Op
+from tests.support.runtime_parts import Listener, R, open_bus
+
+HB = "hyperty://b.ex/hb"
+
+
+async def nothing_to_renew(domain):
+    await trio.lowlevel.checkpoint()
+    assert domain
+
+
+async def started(world, loaded):
+    loader = await world.supervisor.start_child(ChildSpec("loader", partial(Listener, loaded)))
+    parts = RegistryParts(
+        port=world.port(f"{R}/registry"),
+        bus=world.bus,
+        loader=loader,
+        ids=IdSource(),
+        hops=Hops(world.tracer, "registry", world.counters),
+        paths_lost=nothing_to_renew,
+    )
+    config = ResolveConfig(R, "a.ex", P2pWish.WHENEVER_POSSIBLE)
+    spec = ChildSpec("own registry", partial(Registry, config, parts))
+    return await world.supervisor.start_child(spec)
+
+
+def searches(world):
+    told = {}
+    for fact in world.tracer.facts:
+        if fact.op is Op.STEP and fact.machine == "resolve_job":
+            told.setdefault(fact.key, []).append(fact.new)
+    return told
+
+
+async def test_a_search_is_traced_step_by_step(autojump_clock):
+    loaded = []
+    async with open_bus() as world:
+        registry = await started(world, loaded)
+        await registry.tell(Asked(HB, Intent.KNOWN))
+        await world.settle()
+        assert searches(world) == {"node|b.ex": ["lookup", "wait"]}
+        await registry.tell(Deployed(loaded[0].url))
+        await world.settle()
+        assert searches(world) == {"node|b.ex": ["lookup", "wait", "bound"]}
+
+
+async def test_a_registry_that_is_stopped_ends_what_it_looks_for(autojump_clock):
+    async with open_bus() as world:
+        registry = await started(world, [])
+        await registry.tell(Asked(HB, Intent.REACH))
+        await world.settle()
+    assert searches(world) == {
+        "node|b.ex": ["lookup", "wait", "failed"],
+        f"link|{HB}": ["lookup", "query", "failed"],
+    }
