@@ -249,13 +249,8 @@ class Runtime:
         Registrations, P2P links, data objects, paths, addresses, sessions, in this order.
         What a node or peer that is gone does not answer is left to its own timers.
         """
-        steps = (
-            self._unregister_all,
-            self._end_links_and_objects,
-            self._free_all,
-            self._end_sessions,
-        )
-        for step in steps:
+        first = (self._unregister_all, self._end_links_and_objects)
+        for step in (*first, self._free_all, self._end_sessions):
             with trio.move_on_after(GOODBYE_TIMEOUT):
                 await step()
 
