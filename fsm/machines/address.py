@@ -50,9 +50,9 @@ ADDRESS: Final = Table(
     deadlines=(Deadline(State.ALLOCATED, None, None, "it lives as long as its session"),),
     meanings={
         State.ALLOCATED: "The address belongs to a session and may stand in its messages.",
-        State.RELEASED: "The address is never handed out again.",
+        State.RELEASED: "The address belongs to nobody, and is never handed out again.",
     },
     drawn_in="protocol page 03, section 3.3",
-    claims=("I-A1", "I-A2", "I-A3", "I-A6", "I-A7"),
+    claims=("I-A1", "I-A2", "I-A3", "I-A5", "I-A6", "I-A7"),
 )
 """An allocated address."""

@@ -41,6 +41,7 @@ _TRYING: Final = "3.3 invitation: (1xx)*"
 _ACCEPT: Final = "3.3 invitation: accepted"
 _REFUSE: Final = "3.3 invitation: refused"
 _SILENCE: Final = "3.3 invitation: timed-out"
+_SINCE: Final = "counted from the invitation or the last provisional answer"
 _GONE: Final = "page 08, nothing after delete: an object that is no more admits nobody"
 
 # fmt: off
@@ -62,7 +63,7 @@ INVITATION: Final = Table(
     triggers=Trigger,
     rows=_ROWS,
     may_end=frozenset({State.ACCEPTED, State.REFUSED, State.TIMED_OUT}),
-    deadlines=(Deadline(State.SENT, "REPLY_TIMEOUT", Trigger.SILENCE, "the observer must answer"),),
+    deadlines=(Deadline(State.SENT, "REPLY_TIMEOUT", Trigger.SILENCE, _SINCE),),
     meanings={
         State.SENT: "The observer was invited and has not decided yet.",
         State.ACCEPTED: "The observer accepted; it subscribes by itself.",
@@ -70,6 +71,6 @@ INVITATION: Final = Table(
         State.TIMED_OUT: "Nobody answered.",
     },
     drawn_in="protocol page 03, section 3.3",
-    claims=("I-D9", "I-D11", "I-T3"),
+    claims=("I-D8", "I-D9", "I-D11"),
 )
 """The invitation of an observer."""

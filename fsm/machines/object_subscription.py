@@ -74,6 +74,6 @@ OBJECT_SUBSCRIPTION: Final = Table(
         State.REMOVED: "The observer is told nothing more.",
     },
     drawn_in="protocol page 03, section 3.3",
-    claims=("I-D6", "I-D7", "I-D8", "I-D9", "I-M6"),
+    claims=("I-D4", "I-D6", "I-D7", "I-D8", "I-D9"),
 )
 """An observer's subscription of a data object."""

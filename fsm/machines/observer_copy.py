@@ -48,10 +48,11 @@ class Condition(StrEnum):
 
 _OBSERVE: Final = "3.3 observer copy: subscribe"
 _SNAPSHOT: Final = "3.3 observer copy: snapshot"
-_EARLY: Final = "page 05: a change before the snapshot is kept"
+_EARLY: Final = "page 05: what comes before the object was read is kept"
 _APPLY: Final = "page 05: the next version is applied, an older one is not"
 _GAP: Final = "3.3 observer copy: live to stale, a version is missing"
 _READ: Final = "3.3 observer copy: stale to live, the object was read"
+_LATE: Final = "page 04: the object may be read at any time; an answer may come late"
 _AGAIN: Final = "page 05: read again until it succeeds"
 _DELETED: Final = "3.3 observer copy: deleted by its reporter"
 _REFUSED: Final = "page 04: the subscription was refused, or the observer leaves"
@@ -66,7 +67,7 @@ _ROWS: Final = (
     Transition(State.SYNCING, Trigger.DELETED,     State.DELETED, _DELETED),
     Transition(State.LIVE,    Trigger.CHANGED,     State.LIVE,    _APPLY, origin=Origin.EXTENSION, guard=unless(Condition.GAP)),
     Transition(State.LIVE,    Trigger.CHANGED,     State.STALE,   _GAP,   guard=when(Condition.GAP)),
-    Transition(State.LIVE,    Trigger.SNAPSHOT,    State.LIVE,    _READ,  origin=Origin.EXTENSION),
+    Transition(State.LIVE,    Trigger.SNAPSHOT,    State.LIVE,    _LATE,  origin=Origin.EXTENSION),
     Transition(State.LIVE,    Trigger.GIVEN_UP,    State.DELETED, _REFUSED),
     Transition(State.LIVE,    Trigger.DELETED,     State.DELETED, _DELETED),
     Transition(State.STALE,   Trigger.SNAPSHOT,    State.LIVE,    _READ),
@@ -79,7 +80,7 @@ _ROWS: Final = (
 
 OBSERVER_COPY: Final = Table(
     name="observer_copy",
-    owner="the component that observes",
+    owner="syncher of the component that observes",
     key="<object>|<observer>",
     states=State,
     triggers=Trigger,

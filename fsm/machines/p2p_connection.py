@@ -7,7 +7,8 @@ I-P1, I-P2, S0, S2); what triggers a step differs by side and stands in each row
 * `failed` is absorbing, and so is `disconnected` once nobody tries any more: a new
   attempt is a new link with a new key, beginning at `[*]` (I-P3, C-15..C-17).
 * A lost link becomes `live` again in place, by the same pair of Connection objects
-  (t7), or, if that needs a new offer and answer, through `in-progress` (t8).
+  (t7), or, if that needs a new offer and answer, through `in-progress` (t8). Where the
+  peer is gone for good, t6 is the end (t9).
 * Both ends may fail to be told that the other has gone. Hence a deadline wherever an
   answer is awaited, and a ping while there is nothing to say.
 """
@@ -50,9 +51,10 @@ _RETURNED: Final = "3.1 t2: own Connection object returned"
 _REFUSED: Final = "3.1 t3: create or invitation refused, policy refuses, glare lost"
 _LIVE: Final = "3.1 t4: link open in both directions"
 _FAILED: Final = "3.1 t5: transport failure, T_p2p over, peer deleted its object"
-_CLOSED: Final = "3.1 t6: link closed, ping unanswered, disconnect()"
+_CLOSED: Final = "3.1 t6, t9: link closed, ping unanswered, disconnect(), peer gone"
 _AGAIN: Final = "3.1 t7: link open again by the same Connection pair"
 _ROUND: Final = "3.1 t8: reconnecting needs a new offer and answer"
+_SINCE: Final = "link must open; the time of created counts"
 
 # ruff: noqa: E501 - a row of the table is one line
 # fmt: off
@@ -78,8 +80,10 @@ P2P_CONNECTION: Final = Table(
     may_end=frozenset({State.FAILED, State.DISCONNECTED}),
     deadlines=(
         Deadline(State.CREATED, "P2P_TIMEOUT", Trigger.REFUSED, "own object must be returned"),
-        Deadline(State.IN_PROGRESS, "P2P_TIMEOUT", Trigger.ESTABLISH_FAILED, "link must open"),
-        Deadline(State.LIVE, "PONG_TIMEOUT", Trigger.CLOSED, "a ping must be answered"),
+        Deadline(State.IN_PROGRESS, "P2P_TIMEOUT", Trigger.ESTABLISH_FAILED, _SINCE),
+        Deadline(
+            State.LIVE, "PONG_TIMEOUT", Trigger.CLOSED, "counted from a ping, until it is answered"
+        ),
     ),
     meanings={
         State.CREATED: "The set-up has begun; this end's Connection object is being made.",
@@ -89,6 +93,18 @@ P2P_CONNECTION: Final = Table(
         State.DISCONNECTED: "The link is lost or closed; it may come back in place.",
     },
     drawn_in="p2p-connection-state-machine.png",
-    claims=("I-P1", "I-P2", "I-P3", "I-P4", "I-P5", "I-P6", "I-P14", "I-P20"),
+    claims=(
+        "I-P1",
+        "I-P2",
+        "I-P3",
+        "I-P4",
+        "I-P5",
+        "I-P6",
+        "I-P13",
+        "I-P14",
+        "I-P19",
+        "I-P20",
+        "I-S4",
+    ),
 )
 """The P2P connection."""

@@ -87,7 +87,7 @@ P2P_ENTRY: Final = Table(
     may_end=frozenset({State.REMOVED}),
     deadlines=(
         Deadline(State.PLACEHOLDER, None, None, "the set-up of its link has a deadline"),
-        Deadline(State.BOUND, None, None, "its link tells when it is over"),
+        Deadline(State.BOUND, None, None, "its link tells when it is over, or does not come back"),
     ),
     meanings={
         State.PLACEHOLDER: "A link to that runtime is being set up; messages go by the node.",
@@ -95,6 +95,6 @@ P2P_ENTRY: Final = Table(
         State.REMOVED: "Nothing of that link is left; the next one is a new entry.",
     },
     drawn_in="protocol page 03, section 3.3",
-    claims=("I-P6", "I-P7", "I-P17", "I-P18", "I-P19", "I-P20", "I-R2", "I-R4"),
+    claims=("I-P6", "I-P7", "I-P17", "I-P18", "I-P19", "I-P20", "I-R2", "I-R4", "I-R8"),
 )
 """A runtime's entry for its link to another runtime."""

@@ -41,6 +41,7 @@ _ARRIVES: Final = "page 09, registration of a hyperty: a record arrives live"
 _LIVE: Final = "3.3 registration: update to live"
 _GONE: Final = "3.3 registration: unregistered or expired"
 _DEAD: Final = "3.3 registration: nobody came back"
+_KEPT: Final = "counted from the last keep-alive; a record may ask for less"
 
 # ruff: noqa: E501 - a row of the table is one line
 # fmt: off
@@ -66,7 +67,7 @@ REGISTRATION: Final = Table(
     extension_ends=frozenset({State.DISCONNECTED}),
     deadlines=(
         Deadline(State.CREATED, None, None, "its runtime says when it is live; unseen till then"),
-        Deadline(State.LIVE, "REGISTRATION_EXPIRES", Trigger.DISCONNECT, "must be kept alive"),
+        Deadline(State.LIVE, "REGISTRATION_EXPIRES", Trigger.DISCONNECT, _KEPT),
         Deadline(State.DISCONNECTED, "REGISTRATION_GRAVE", Trigger.BURY, "may come back"),
     ),
     meanings={
@@ -76,6 +77,6 @@ REGISTRATION: Final = Table(
         State.DEAD: "What it names is gone for good.",
     },
     drawn_in="protocol page 03, section 3.3",
-    claims=("I-G1", "I-G3", "I-G4", "I-G5"),
+    claims=("I-G1", "I-G3", "I-G4", "I-G5", "I-G6"),
 )
 """A record of the domain registry."""

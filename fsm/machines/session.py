@@ -63,7 +63,12 @@ SESSION: Final = Table(
     rows=_ROWS,
     may_end=frozenset({State.CLOSED, State.EXPIRED}),
     deadlines=(
-        Deadline(State.OPEN, "PONG_TIMEOUT", Trigger.LINK_LOST, "a ping must be answered"),
+        Deadline(
+            State.OPEN,
+            "PONG_TIMEOUT",
+            Trigger.LINK_LOST,
+            "counted from a ping, until it is answered",
+        ),
         Deadline(State.DETACHED, "SESSION_IDLE", Trigger.EXPIRE, "the runtime must come back"),
     ),
     meanings={
@@ -73,6 +78,6 @@ SESSION: Final = Table(
         State.EXPIRED: "The runtime did not come back; all it held here is released.",
     },
     drawn_in="protocol page 03, section 3.3",
-    claims=("I-M1", "I-M2", "I-M3", "I-M4", "I-M12"),
+    claims=("I-M1", "I-M2", "I-M3", "I-M4", "I-M12", "I-A7"),
 )
 """The session of a runtime at a message node."""

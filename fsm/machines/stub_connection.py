@@ -73,7 +73,9 @@ STUB_CONNECTION: Final = Table(
     deadlines=(
         Deadline(State.CREATED, None, None, "its first message connects it; none may ever come"),
         Deadline(State.IN_PROGRESS, "OPEN_TIMEOUT", Trigger.ESTABLISH_FAILED, "session must open"),
-        Deadline(State.LIVE, "PONG_TIMEOUT", Trigger.CLOSED, "a ping must be answered"),
+        Deadline(
+            State.LIVE, "PONG_TIMEOUT", Trigger.CLOSED, "counted from a ping, until it is answered"
+        ),
     ),
     meanings={
         State.CREATED: "The stub is built and not yet connected.",
@@ -83,6 +85,6 @@ STUB_CONNECTION: Final = Table(
         State.DISCONNECTED: "The link is lost or closed; messages wait for the re-open.",
     },
     drawn_in="protostub state machine (Connection region)",
-    claims=("I-S1", "I-S2", "I-S4", "I-S8", "I-S10"),
+    claims=("I-S1", "I-S2", "I-S4", "I-S5", "I-S8", "I-S9", "I-S10"),
 )
 """The connection of a message node's protostub."""

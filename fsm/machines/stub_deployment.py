@@ -65,6 +65,6 @@ STUB_DEPLOYMENT: Final = Table(
         State.DEPLOYMENT_FAILED: "There is no stub; those who waited for it are told.",
     },
     drawn_in="protostub state machine (Deployment region)",
-    claims=("I-S6", "I-S7", "I-R6"),
+    claims=("I-S6", "I-S7", "I-R6", "I-P7", "I-P9"),
 )
 """The deployment of a protostub."""

@@ -39,6 +39,7 @@ _TRYING: Final = "3.3 transaction: (provisional)*"
 _FINAL: Final = "3.3 transaction: final answer"
 _REFUSED: Final = "page 02: no stub, no target: the bus answers 404, 503"
 _SILENCE: Final = "3.3 transaction: timed-out, T_resp over"
+_SINCE: Final = "counted from the request or the last provisional answer"
 
 # ruff: noqa: E501 - a row of the table is one line
 # fmt: off
@@ -59,15 +60,13 @@ TRANSACTION: Final = Table(
     triggers=Trigger,
     rows=_ROWS,
     may_end=frozenset({State.FINAL, State.TIMED_OUT}),
-    deadlines=(
-        Deadline(State.PENDING, "REPLY_TIMEOUT", Trigger.SILENCE, "the receiver must answer"),
-    ),
+    deadlines=(Deadline(State.PENDING, "REPLY_TIMEOUT", Trigger.SILENCE, _SINCE),),
     meanings={
         State.PENDING: "The request is on its way, or being worked on.",
         State.FINAL: "The final answer was given to the requester.",
         State.TIMED_OUT: "Nobody answered in time; what still comes is dropped as late.",
     },
     drawn_in="protocol page 03, section 3.3",
-    claims=("I-T1", "I-T2", "I-T3", "I-T4", "I-T5", "I-T6", "I-B12"),
+    claims=("I-T1", "I-T2", "I-T3", "I-T4", "I-T5", "I-T6", "I-T8", "I-B4", "I-B12"),
 )
 """A request and its answers."""
