@@ -6,10 +6,11 @@ missing rows and all. Nothing else decides it.
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Final, TypeAlias, final
+from typing import Final, final
 
 import attrs
 
+from fsm.product.choice import NOTHING, Choice
 from fsm.product.composition import Composition, Part
 from fsm.product.encoding import Encoding, Test, states_of
 from fsm.product.rule import After, Cause, Got, Happens, Move, Rule, Wished
@@ -25,24 +26,17 @@ UNDECLARED: Final = -1
 @final
 @attrs.frozen(slots=True)
 class Compiled:
-    """A rule, ready to be taken.
+    """What a rule does, ready to be done.
 
     Attributes:
-        number: Its place among the composition's rules.
-        tests: What must hold before.
         moves: Place of the part, and where each of its states leads.
         sets: Place and number.
         sends: Place of the channel, number of the message, room of the channel.
     """
 
-    number: int
-    tests: tuple[Test, ...]
     moves: tuple[tuple[int, tuple[int, ...]], ...]
     sets: tuple[tuple[int, int], ...]
     sends: tuple[tuple[int, int, int], ...]
-
-
-_Rules: TypeAlias = tuple[Compiled, ...]
 
 
 @final
@@ -51,19 +45,21 @@ class Program:
     """Which rules are asked when.
 
     Attributes:
+        rules: What each rule does, by its number in the composition.
         on_message: By place of the channel and number of the message.
-        on_deadline: Of each part, its place, and the rules for each of its states; None: the
-            state has no deadline. Empty: it has one, and no rule says what is done then.
-        on_wish: Of each wish, its place and rules.
-        local: Whenever they hold.
-        late: Those of timers that no table declares.
+        on_deadline: Of each part, its place, and what its states wait for; None: the state has
+            no deadline. A choice of nothing: it has one, and no rule says what is done then.
+        on_wish: By place of the wish.
+        local: One per local event.
+        late: One per timer that no table declares.
     """
 
-    on_message: Mapping[tuple[int, int], _Rules]
-    on_deadline: tuple[tuple[int, tuple[_Rules | None, ...]], ...]
-    on_wish: tuple[tuple[int, _Rules], ...]
-    local: _Rules
-    late: _Rules
+    rules: tuple[Compiled, ...]
+    on_message: Mapping[tuple[int, int], Choice]
+    on_deadline: tuple[tuple[int, tuple[Choice | None, ...]], ...]
+    on_wish: tuple[tuple[int, Choice], ...]
+    local: tuple[Choice, ...]
+    late: tuple[Choice, ...]
 
 
 def target_of(table: Table, state: str, trigger: str, given: Iterable[str] = ()) -> str | None:
@@ -94,29 +90,34 @@ def compile_rules(composition: Composition, code: Encoding) -> Program:
         SpecError: A rule speaks of something that the composition does not have.
     """
     parts = {part.name: part for part in composition.parts}
-    of: defaultdict[Cause, _Rules] = defaultdict(tuple)
-    local: dict[bool, _Rules] = {False: (), True: ()}
+    asked: defaultdict[Cause, list[tuple[int, tuple[Test, ...]]]] = defaultdict(list)
     for number, rule in enumerate(composition.rules):
-        ready = _compiled(number, rule, parts, code)
         _look_at(rule, parts, code)
-        if isinstance(rule.cause, Happens):
-            local[rule.cause.is_late] += (ready,)
-        else:
-            of[rule.cause] += (ready,)
+        asked[rule.cause].append((number, code.tests(rule.act.when)))
+    of = {cause: Choice(tests) for cause, tests in asked.items()}
     on_message = {
-        (code.channel(cause.channel), code.message(cause.message)): found
-        for cause, found in of.items()
+        (code.channel(cause.channel), code.message(cause.message)): choice
+        for cause, choice in of.items()
         if isinstance(cause, Got)
     }
-    wishes = [(code.place[one.name], of[Wished(one.name)]) for one in composition.wishes]
+    by_itself = [(one.is_late, of[one]) for one in of if isinstance(one, Happens)]
+    wishes = [(code.place[w.name], of.get(Wished(w.name), NOTHING)) for w in composition.wishes]
     deadlines = [(code.place[part.name], _on_deadlines(part, of)) for part in composition.parts]
-    return Program(on_message, tuple(deadlines), tuple(wishes), local[False], local[True])
+    return Program(
+        rules=tuple(_compiled(rule, parts, code) for rule in composition.rules),
+        on_message=on_message,
+        on_deadline=tuple(deadlines),
+        on_wish=tuple(wishes),
+        local=tuple(choice for is_late, choice in by_itself if not is_late),
+        late=tuple(choice for is_late, choice in by_itself if is_late),
+    )
 
 
-def _on_deadlines(part: Part, of: Mapping[Cause, _Rules]) -> tuple[_Rules | None, ...]:
+def _on_deadlines(part: Part, of: Mapping[Cause, Choice]) -> tuple[Choice | None, ...]:
     triggers = [_deadline(part.table, state) for state in states_of(part)]
     return tuple(
-        None if trigger is None else of.get(After(part.name, trigger), ()) for trigger in triggers
+        None if trigger is None else of.get(After(part.name, trigger), NOTHING)
+        for trigger in triggers
     )
 
 
@@ -126,14 +127,9 @@ def _deadline(table: Table, state: str) -> str | None:
     return None if trigger is None else trigger.value
 
 
-def _compiled(number: int, rule: Rule, parts: Mapping[str, Part], code: Encoding) -> Compiled:
+def _compiled(rule: Rule, parts: Mapping[str, Part], code: Encoding) -> Compiled:
     done = rule.act
-    for one in done.moves:
-        if one.part not in parts:
-            raise code.wrong(f"no part is named {one.part!r}")
     return Compiled(
-        number,
-        code.tests(done.when),
         tuple((code.place[one.part], follow(parts[one.part], one)) for one in done.moves),
         tuple((code.place[name], code.number(name, to)) for name, to in done.sets.items()),
         tuple(
@@ -145,6 +141,8 @@ def _compiled(number: int, rule: Rule, parts: Mapping[str, Part], code: Encoding
 
 def _look_at(rule: Rule, parts: Mapping[str, Part], code: Encoding) -> None:
     for one in rule.act.moves:
+        if one.part not in parts:
+            raise code.wrong(f"no part is named {one.part!r}")
         table = parts[one.part].table
         for word, known in [
             (one.trigger, table.triggers),

@@ -3,7 +3,8 @@
 from enum import Enum, unique
 from typing import Final, TypeAlias, final
 
-from fsm.product.compiled import UNDECLARED, Compiled, compile_rules
+from fsm.product.choice import NOTHING, Choice
+from fsm.product.compiled import UNDECLARED, compile_rules
 from fsm.product.composition import Composition, Medium, Patience
 from fsm.product.encoding import Encoding, State
 
@@ -71,30 +72,30 @@ class Steps:
                 self._message(state, place)
                 if is_network:
                     self._faults(state, place)
-        self._by_itself(Kind.LOCAL, self._program.local, -1, state)
+        for choice in self._program.local:
+            self._by_itself(Kind.LOCAL, choice, -1, state)
         if not self._waits or all(step[0] not in FAIR for step in self._found):
             self._time(state)
-        for place, rules in self._program.on_wish:
+        for place, choice in self._program.on_wish:
             if state[place]:
-                self._try_all(Kind.WISH, rules, place, _less(state, place))
+                self._try_all(Kind.WISH, choice, place, _less(state, place))
         return self._found, self._refused
 
     def _time(self, state: State) -> None:
         for place, by_state in self._program.on_deadline:
-            self._deadline(by_state[state[place]], place, state)
-        self._by_itself(Kind.DEADLINE, self._program.late, -1, state)
-
-    def _deadline(self, rules: tuple[Compiled, ...] | None, place: int, state: State) -> None:
-        if rules:
-            self._by_itself(Kind.DEADLINE, rules, place, state)
-        elif rules is not None:
-            self._refused.append((Kind.DEADLINE, NO_RULE, place, -1))
+            choice = by_state[state[place]]
+            if choice is not None and choice.is_empty:
+                self._refused.append((Kind.DEADLINE, NO_RULE, place, -1))
+            elif choice is not None:
+                self._by_itself(Kind.DEADLINE, choice, place, state)
+        for choice in self._program.late:
+            self._by_itself(Kind.DEADLINE, choice, -1, state)
 
     def _message(self, state: State, place: int) -> None:
         content = state[place]
-        rules = self._program.on_message.get((place, self._contents.heads[content]), ())
+        choice = self._program.on_message.get((place, self._contents.heads[content]), NOTHING)
         after = _with(state, place, self._contents.tails[content])
-        if not self._try_all(Kind.DELIVERED, rules, place, after):
+        if not self._try_all(Kind.DELIVERED, choice, place, after):
             self._refused.append((Kind.DELIVERED, NO_RULE, place, -1))
 
     def _faults(self, state: State, place: int) -> None:
@@ -103,35 +104,33 @@ class Steps:
             left = _with(_less(state, code.losses), place, self._contents.tails[content])
             self._found.append((Kind.LOST, NO_RULE, place, left))
         if state[code.duplicates]:
-            rules = self._program.on_message.get((place, self._contents.heads[content]), ())
-            self._try_all(Kind.DELIVERED_AND_KEPT, rules, place, _less(state, code.duplicates))
+            choice = self._program.on_message.get((place, self._contents.heads[content]), NOTHING)
+            self._try_all(Kind.DELIVERED_AND_KEPT, choice, place, _less(state, code.duplicates))
 
-    def _by_itself(self, kind: Kind, rules: tuple[Compiled, ...], place: int, state: State) -> None:
+    def _by_itself(self, kind: Kind, choice: Choice, place: int, state: State) -> None:
         """A step that changes nothing is none: else nothing would ever come to rest."""
-        for rule in rules:
-            if _holds(rule, state):
-                after = self._take(kind, rule, place, state)
-                if after is not None and after != state:
-                    self._found.append((kind, rule.number, place, after))
+        for number in choice.holding(state):
+            after = self._take(kind, number, place, state)
+            if after is not None and after != state:
+                self._found.append((kind, number, place, after))
 
-    def _try_all(self, kind: Kind, rules: tuple[Compiled, ...], place: int, state: State) -> bool:
+    def _try_all(self, kind: Kind, choice: Choice, place: int, state: State) -> bool:
         """Take each rule that holds; False: none does."""
-        has_one = False
-        for rule in rules:
-            if _holds(rule, state):
-                has_one = True
-                after = self._take(kind, rule, place, state)
-                if after is not None:
-                    self._found.append((kind, rule.number, place, after))
-        return has_one
+        holding = choice.holding(state)
+        for number in holding:
+            after = self._take(kind, number, place, state)
+            if after is not None:
+                self._found.append((kind, number, place, after))
+        return bool(holding)
 
-    def _take(self, kind: Kind, rule: Compiled, place: int, state: State) -> State | None:
+    def _take(self, kind: Kind, number: int, place: int, state: State) -> State | None:
         """The state after a rule; None: a row is missing, or a network has no room."""
+        rule = self._program.rules[number]
         new = list(state)
         for count, (part, targets) in enumerate(rule.moves):
             target = targets[new[part]]
             if target == UNDECLARED:
-                self._refused.append((kind, rule.number, place, count))
+                self._refused.append((kind, number, place, count))
                 return None
             new[part] = target
         for variable, value in rule.sets:
@@ -143,13 +142,6 @@ class Steps:
                 return None
             new[channel] = contents.push(new[channel], message)
         return tuple(new)
-
-
-def _holds(rule: Compiled, state: State) -> bool:
-    for place, bits in rule.tests:  # noqa: SIM110 - thrice as fast as a generator
-        if not bits >> state[place] & 1:
-            return False
-    return True
 
 
 def _with(state: State, place: int, value: int) -> State:
