@@ -86,7 +86,7 @@ class Unload:
 @final
 @attrs.frozen(slots=True)
 class Hosted:
-    """A hyperty runs in a sandbox: when that ends, take it off the bus.
+    """A hyperty runs in a sandbox: its status is heard (REG-06); when it ends, it leaves the bus.
 
     Attributes:
         ended: Told its address then, to take leave of it elsewhere.
@@ -161,18 +161,18 @@ class Loader(Actor[LoaderMessage]):
             case RegistryIs(registry, done):
                 self._registry = registry
                 done.send(None)
-            case Load() | Unload() | _Ended():
+            case Load() | Unload() | Hosted() | _Ended():
                 if self._registry is not None:
                     self._work(message, self._registry)
-            case Hosted():
-                self.spawn(self._watch_hyperty, message)
             case Delivery():
                 pass
             case _:
                 assert_never(message)
 
-    def _work(self, message: Load | Unload | _Ended, registry: RegistryRef) -> None:
+    def _work(self, message: Load | Unload | Hosted | _Ended, registry: RegistryRef) -> None:
         match message:
+            case Hosted():
+                self.spawn(self._watch_hyperty, message, registry)
             case Load():
                 self.spawn(self._load, message, registry)
             case Unload(url):
@@ -237,8 +237,10 @@ class Loader(Actor[LoaderMessage]):
         await sandbox.wait_stopped()
         await self.me.tell(_Ended(url))
 
-    async def _watch_hyperty(self, hosted: Hosted) -> None:
+    async def _watch_hyperty(self, hosted: Hosted, registry: RegistryRef) -> None:
+        await self._port.watch(status_of(hosted.url), registry)
         await hosted.sandbox.wait_stopped()
+        await self._port.unwatch(status_of(hosted.url), registry)
         await self._sandboxes.close(hosted.url)
         await hosted.ended(hosted.url)
 

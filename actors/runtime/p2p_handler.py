@@ -12,13 +12,15 @@ from actors.runtime.p2p_stub import EndEffects, P2PStub
 from actors.runtime.stub import StubContext
 from fsm.cores.p2p_handler import P2PHandlerCore, PerLink
 from fsm.cores.p2p_input import SideInput
-from specs.address import is_below, runtime_of
-from specs.body import Command, Path
+from fsm.engine import Entity
+from fsm.machines.stub_connection import STUB_CONNECTION, Trigger
+from specs.address import is_below, runtime_of, status_of
+from specs.body import Command, Path, Status
 from specs.body_sync import Invitation
 from specs.errors import BadMessageError
 from specs.message import Message, MessageType
 from specs.reply_code import Code
-from transports.bodies import read_body
+from transports.bodies import read_body, write_body
 
 __all__ = ["P2PHandler", "activate"]
 
@@ -35,6 +37,23 @@ class P2PHandler(P2PStub):
     def __init__(self, context: StubContext) -> None:
         super().__init__(context, "answer")
         self._core = P2PHandlerCore(context.config.runtime, context.url, self.policy)
+        self._self = Entity(STUB_CONNECTION, context.url)
+
+    @override
+    async def start(self) -> None:
+        # It is a stub, too, which stays created: it leads nowhere, its links do (SC-04).
+        step, url = self._self.step(Trigger.CONSTRUCTED), self.context.url
+        self.context.tracer.step(url, step)
+        number, body = self.context.ids.next(url), write_body(Status(step.new))
+        told = Message(number, MessageType.UPDATE, url, status_of(url), body)
+        await self.context.bus.post(told)
+
+    @override
+    async def stop(self) -> None:
+        await super().stop()
+        if self._self.allows(Trigger.CONNECT_IMPOSSIBLE):
+            step = self._self.step(Trigger.CONNECT_IMPOSSIBLE, "the stub is removed")
+            self.context.tracer.step(self.context.url, step)
 
     @override
     def deadline(self) -> float:

@@ -308,7 +308,8 @@ async def test_a_handler_that_hears_nothing_gives_up(autojump_clock):
     async with handler() as stub:
         await stub.tell(CREATE, f"{C1}/subscription", PH, **invitation())
         await trio.sleep(11)
-        assert [m.body["value"] for m in stub.port.posted if m.is_event] == ["created", "failed"]
+        told = [m.body["value"] for m in stub.port.posted if m.is_event and "resource" in m.body]
+        assert told == ["created", "failed"]
         assert codes(stub.port.posted) == [409]
 
 
@@ -320,6 +321,14 @@ def stories(stub):
     return told
 
 
+async def test_a_handler_says_that_it_is_made(autojump_clock):
+    """SC-04 steps 2 and 3."""
+    async with handler() as stub:
+        assert stories(stub) == {"stub_connection": ["created"]}
+        (event,) = stub.port.posted
+        assert (event.to, event.body) == (f"{PH}/status", {"value": "created"})
+
+
 async def test_a_stub_that_crashes_leaves_no_story_open(autojump_clock):
     async with handler() as stub:
         await stub.tell(CREATE, f"{C1}/subscription", PH, **invitation())
@@ -327,6 +336,7 @@ async def test_a_stub_that_crashes_leaves_no_story_open(autojump_clock):
         stub.port.failure = RuntimeError("the port is out of order")
         await stub.tell(MessageType.READ, RB, PH)
         assert stories(stub) == {
+            "stub_connection": ["created", "failed", "created"],
             "p2p_connection": ["created", "failed"],
             "handler_controller": ["observing", "closed"],
         }
