@@ -236,7 +236,10 @@ class NodeBus(Actor[BusMessage]):
         if code is None or not message.is_request:
             self._witness.drop(message, refusal.reason)
             return
-        self._exchange.tell_link(port, refuse(message, code, refusal.why))
+        answer = refuse(message, code, refusal.why)
+        self._witness.hop(Op.SYNTH, answer)
+        self._exchange.tell_link(port, answer)
+        self._witness.xmit(answer, port.name)
 
     # ---- routing
 

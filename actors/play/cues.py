@@ -16,12 +16,14 @@ from actors.runtime.profile import Profile
 from specs.address import host_of, is_backend, last_segment, message_node, runtime_of
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message, MessageType
+from specs.trace import Op
 from transports.codec import encode
 from transports.errors import DialError, LinkError
 
 __all__ = ["send"]
 
 _VIA: Final = "via"
+_FORGER: Final = "forger"
 _PUBLISHED: Final = frozenset({"version", "source"})
 """Fields of a change that its sync manager adds."""
 
@@ -125,6 +127,7 @@ async def _forge(world: World, step: MessageStep) -> None:
         to=world.names.actual(message.to),
         body=_translated(world, message.body),
     )
+    world.observer.tracer(node).message(_FORGER, Op.XMIT, forged, link=wire.acceptor.name)
     with suppress(LinkError):
         await wire.acceptor.send(encode(forged))
 

@@ -78,15 +78,20 @@ class Admission:
         via = message.body.get("via")
         if via is not None and _loops(message.via):
             return Refusal(DropReason.LOOP, "it went round in a circle")
-        return None if self._is_exempt(message) else self._judged(message, by)
+        return None if self._is_exempt(message, by) else self._judged(message, by)
 
-    def _is_exempt(self, message: Message) -> bool:
-        """Answers, own status events and the runtime's own parts pass (BUS-13)."""
+    def _is_exempt(self, message: Message, by: str) -> bool:
+        """Answers, own status events and the runtime's own parts pass (BUS-13).
+
+        A stub is none of these parts: what it asks of them is judged (SC-23).
+        """
         if message.is_response:
             return True
         if not is_below(message.from_, self._runtime):
             return False
-        return is_below(message.to, self._runtime)
+        is_status = message.to == status_of(message.from_)
+        is_part = self.origin(by) is Origin.LOCAL and is_below(message.to, self._runtime)
+        return is_status or is_part
 
     def _judged(self, message: Message, by: str) -> Refusal | None:
         why = self._policy.refusal(message, by)

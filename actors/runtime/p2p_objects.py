@@ -74,6 +74,8 @@ class LinkObjects:
         self._watched: dict[str, LinkEnd] = {}
         self._waiting: dict[LinkEnd, float] = {}
         self._reads: list[tuple[LinkEnd, Message, Understand]] = []
+        self._withdrawing = 0
+        self._is_clean = trio.Event()
 
     def watcher(self, message: Message) -> LinkEnd | None:
         """Return the end that observes the object whose change this is."""
@@ -117,10 +119,22 @@ class LinkObjects:
         if peer is not None:
             self.give_up(end)
             self._forget(end, peer)
-            asked.append((self._signalling.stop_observing(peer), _nothing))
+            asked.append((self._signalling.stop_observing(peer), self._withdrawn))
         if own is not None:
-            asked.append((self._signalling.delete(own), _nothing))
+            asked.append((self._signalling.delete(own), self._withdrawn))
+        self._withdrawing += len(asked)
         return asked
+
+    def _withdrawn(self, _answer: Message) -> None:
+        self._withdrawing -= 1
+        if not self._withdrawing:
+            self._is_clean.set()
+            self._is_clean = trio.Event()
+
+    async def withdrawn(self) -> None:
+        """Wait until everything that was withdrawn is gone at the sync manager, too."""
+        while self._withdrawing:
+            await self._is_clean.wait()
 
     def give_up(self, end: LinkEnd) -> None:
         """End the copy of an end that leaves."""

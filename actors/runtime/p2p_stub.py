@@ -16,14 +16,7 @@ from actors.kit.actor import Actor
 from actors.kit.delivery import Delivery
 from actors.kit.errors import ActorStoppedError
 from actors.runtime.candidates import host_fingerprint
-from actors.runtime.p2p_end import (
-    Happened,
-    LinkEnd,
-    LinkEnded,
-    LinkProven,
-    P2PMessage,
-    Understand,
-)
+from actors.runtime.p2p_end import Happened, LinkEnd, LinkEnded, LinkProven, P2PMessage, Understand
 from actors.runtime.p2p_link import LinkUse, P2PLink
 from actors.runtime.p2p_objects import LinkObjects
 from actors.runtime.p2p_signalling import Signalling
@@ -198,7 +191,11 @@ class P2PStub(Actor[P2PMessage]):
     async def _answer_command(self, answer: do.Answered) -> None:
         command, self._command = self._command, None
         if command is not None:
-            await self.answer(command, answer.code, answer.why)
+            self.spawn(self._answer_at_last, command, answer)
+
+    async def _answer_at_last(self, command: Message, answer: do.Answered) -> None:
+        await self.objects.withdrawn()
+        await self.answer(command, answer.code, answer.why)
 
     @final
     async def answer(self, request: Message, code: Code, why: str = "") -> None:

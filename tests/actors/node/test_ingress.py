@@ -52,7 +52,8 @@ async def test_a_source_the_session_does_not_own_gets_401_and_goes_nowhere(forge
 
         assert answer.code == 401
         assert await rb.silence()
-        assert world.ops(from_=forged) == ["rcv", "deny"]
+        assert world.ops(from_=forged, type="create") == ["rcv", "deny"]
+        assert world.ops(to=forged, type="response") == ["synth", "xmit"]
 
 
 async def test_an_address_of_somebody_else_is_no_source(autojump_clock):

@@ -291,9 +291,7 @@ async def test_a_remote_requester_gets_404_for_nobody_and_is_never_relayed(world
     stub = await world.component(S, Origin.NODE_STUB)
     await world.port(S).post(ask(1, from_=C, to="hyperty://d.ex/x"))
     await world.settle()
-    assert world.asked == [Asked(C, Intent.KNOWN)]
-    await world.bus.tell(route(intent=Intent.KNOWN))
-    await world.settle()
+    assert world.asked == []
     assert [m.code for m in world.heard_by(stub)] == [Code.NOT_FOUND]
 
 

@@ -80,8 +80,8 @@ async def test_what_cannot_be_written_is_refused_and_harms_no_link(value, autoju
         await go_live(domain)
         alice, bob = domain["alice"], domain["bob"]
         assert (await alice.ask(bob, value)).code in {413, 500}
-        assert (await bob.ask(alice, 2)).via[0].endswith("/p2prequester/1")
         assert (await alice.ask(bob, 2)).via[0].endswith("/conn/1")
+        assert (await bob.ask(alice, 2)).via[0].endswith("/p2prequester/1")
 
 
 OPT_OUT = {"value": 1, "p2p": False}
@@ -238,6 +238,8 @@ async def test_one_handler_serves_two_requesters_and_one_cut_is_no_matter_of_the
         await go_live(domain, "alice", "bob")
         await go_live(domain, "carol", "bob")
         alice, bob, carol = (domain[name] for name in ("alice", "bob", "carol"))
+        for each in (alice, carol):
+            assert (await each.ask(bob, 0)).via[0].rpartition("/")[0].endswith("/conn")
         assert (await bob.ask(alice, 1)).via[0].endswith("/p2prequester/1")
         domain.network.open_wires(Carrier.TCP)[0].cut()
         assert (await bob.ask(carol, 2)).via[0].endswith("/p2prequester/1")
