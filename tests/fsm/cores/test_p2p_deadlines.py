@@ -1,13 +1,18 @@
 """How long a search, an end of a link or a controller may wait is said in its table."""
 
+import attrs
 import pytest
 
 from fsm.catalogue import MACHINES
 from fsm.cores import p2p_input as seen
+from fsm.cores import p2p_side
 from fsm.cores.p2p_controller import P2PControllerCore
 from fsm.cores.p2p_dial import DialPolicy
 from fsm.cores.p2p_requester import P2PRequesterCore
 from fsm.cores.p2p_transfer import P2PTransferCore
+from fsm.machines import handler_controller
+from fsm.machines.handler_controller import State as Handling
+from fsm.machines.p2p_connection import State
 from specs import limits
 from specs.body_sync import ConnectionData
 from tests.support.registry_core import PC, PH, PQ, RA, RB, with_node
@@ -82,3 +87,56 @@ def test_every_deadline_of_these_machines_has_its_case():
         if deadline.limit is not None
     }
     assert declared == {(machine, state) for machine, state, _ in WAITS}
+
+
+# ---- the time for a set-up counts from its beginning
+
+
+def timed(table, state, limit):
+    """A table in which one state has another deadline."""
+    deadlines = [
+        attrs.evolve(one, limit=limit) if one.state == state else one for one in table.deadlines
+    ]
+    return attrs.evolve(table, deadlines=tuple(deadlines))
+
+
+@pytest.fixture
+def quick_progress(monkeypatch):
+    table = timed(MACHINES["p2p_connection"], State.IN_PROGRESS, "DIAL_TIMEOUT")
+    monkeypatch.setattr(p2p_side, "P2P_CONNECTION", table)
+
+
+@pytest.fixture
+def quick_answer(monkeypatch):
+    table = timed(MACHINES["handler_controller"], Handling.ANSWERING, "DIAL_TIMEOUT")
+    monkeypatch.setattr(handler_controller, "HANDLER_CONTROLLER", table)
+
+
+@pytest.fixture
+def quick_look(monkeypatch):
+    table = timed(MACHINES["handler_controller"], Handling.OBSERVING, "DIAL_TIMEOUT")
+    monkeypatch.setattr(handler_controller, "HANDLER_CONTROLLER", table)
+
+
+@pytest.mark.usefixtures("quick_progress")
+def test_a_state_that_may_last_less_ends_sooner():
+    assert requester() == limits.P2P_TIMEOUT
+    assert requester(OWN) == limits.DIAL_TIMEOUT
+
+
+@pytest.mark.usefixtures("quick_answer")
+def test_a_controller_that_has_less_time_than_its_link_gives_up_sooner():
+    assert controller(ROW) == limits.P2P_TIMEOUT
+    assert controller(ROW, OFFER) == limits.DIAL_TIMEOUT
+
+
+@pytest.mark.usefixtures("quick_look")
+def test_what_comes_next_prolongs_nothing():
+    assert controller(ROW, OFFER) == limits.DIAL_TIMEOUT
+
+
+def test_an_object_that_comes_late_prolongs_nothing():
+    core = P2PRequesterCore(seen.LinkTerms(RA, RB, PQ, PH), POLICY)
+    core.feed(seen.Started(), START)
+    core.feed(OWN, START + 1.0)
+    assert core.deadline() == START + limits.P2P_TIMEOUT

@@ -240,13 +240,13 @@ def nobody_answers():
 def closed_while_the_record_is_read():
     registry = with_node()
     registry.ask()
-    registry.feed(told.Closing(), told.RecordRead(HB, RECORD))
+    registry.feed(told.Closing())
     return registry, LINK
 
 
 def closed_while_set_up():
     registry = requesting()
-    registry.feed(told.Closing(), told.Stopped())
+    registry.feed(told.Closing())
     return registry, LINK
 
 
@@ -352,6 +352,13 @@ def test_a_runtime_that_closes_looks_for_links_no_more_but_still_for_nodes():
     assert registry.ask(HB, REACH)[0].url == S1
     keys = {step.key for step in registry.steps[before:]}
     assert keys == {"node|c.ex", "node|b.ex"}
+
+
+def test_a_record_that_comes_after_the_close_leads_to_nothing():
+    registry, _ = closed_while_the_record_is_read()
+    before = len(registry.steps)
+    assert registry.feed(told.RecordRead(HB, RECORD), told.Stopped()) == [do.RoutesChanged()]
+    assert registry.steps[before:] == []
 
 
 def test_a_registry_that_stops_leaves_no_search_open():
