@@ -7,7 +7,8 @@ its last:
 - a step of an entity that the scenario follows, behind the first of its steps told:
   all further ones are told, too, up to where the scenario ends;
 - a second final answer to one request;
-- a drop of a message that is told and not told to be dropped; a second copy may be;
+- a drop of a message that is told and not told to be dropped or denied; a second copy
+  may be dropped;
 - a delivery of a message to somebody whom `deliver_to` does not name.
 """
 
@@ -143,7 +144,12 @@ def _drops(played: Played, step: MessageStep, instance: Instance) -> Iterator[Di
         for one in played.scenario.steps
         if isinstance(one, MessageStep) and instance_id(one.message) == instance_id(step.message)
     ]
-    is_told = any(one.drop is not None or one.deliver_to is not None for one in same)
+    is_told = any(
+        one.drop is not None
+        or one.deliver_to is not None
+        or played.scenario.denied_at(one.number) is not None
+        for one in same
+    )
     for seen in instance.seen:
         fact = seen.fact
         if fact.op is Op.DROP and fact.reason != DropReason.DUPLICATE and not is_told:

@@ -2,29 +2,32 @@
 
 Each part of the way leaves a trace: who handed it in leaves `submit` at the bus, a stub
 `xmit` and the node `rcv`, the last bus `deliver` or, for an answer, `callback`. A way
-that is only sketched (`..`) asks for less. Session control, private to a link, leaves its
+that is only sketched (`..`) asks for less; a message that is denied ends where the ruling
+is. Session control, private to a link, leaves its
 traces at the stub. What happens inside a process that is no
 actor of ours (a bare peer) leaves nothing and is not asked for.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from typing import Final, final
 
 import attrs
 
+from actors.play.atlas import is_hyperty
 from actors.play.hop import Place, Ride
 from actors.play.names import Names
 from actors.play.observer import Seen
-from actors.play.places import Places
+from actors.play.places import SANDBOX, Places
 from actors.play.script import Flag, MessageStep
-from specs.address import is_backend
+from specs.address import is_backend, is_below
 from specs.trace import Fact, Op
 
 __all__ = ["Need", "needs_of"]
 
 _ARRIVED: Final = frozenset({Op.DELIVER, Op.CALLBACK})
 _AT_NODE: Final = frozenset({Op.RCV, Op.DELIVER})
+_ENTERED: Final = frozenset({Op.RCV, Op.SUBMIT})
 _MINIBUS: Final = "minibus"
 _BUS: Final = "bus"
 
@@ -93,12 +96,26 @@ def _same(golden: str | None, actual: str | None, names: Names) -> bool:
     return names.unify(golden, actual) if separator else golden == actual
 
 
-def needs_of(step: MessageStep, places: Places) -> tuple[Need, ...]:
-    """List what must be seen of a message, in this order."""
+def needs_of(step: MessageStep, places: Places, denied_at: Place | None = None) -> tuple[Need, ...]:
+    """List what must be seen of a message, in this order.
+
+    Args:
+        step: The message.
+        places: The places of its scenario.
+        denied_at: Where a ruling ends its way.
+    """
     needs = _Way(step, places).needs()
-    if Flag.CONTROL not in step.flags:
-        return tuple(needs)
-    return tuple(need for need in needs if not _is_node(need.who))
+    if Flag.CONTROL in step.flags:
+        return tuple(need for need in needs if not _is_node(need.who))
+    return tuple(needs if denied_at is None else _until(needs, places.process(denied_at)))
+
+
+def _until(needs: Iterable[Need], process: str | None) -> Iterator[Need]:
+    """Yield needs up to the one by which a message comes into a process."""
+    for need in needs:
+        yield need
+        if need.who == process and need.ops & _ENTERED:
+            return
 
 
 def _is_node(process: str | None) -> bool:
@@ -150,7 +167,17 @@ class _Way:
         ride = self._legs[0].ride if self._legs else Ride.HANDED
         is_sketched = ride is Ride.UNSAID or (ride is Ride.LINK and who is None)
         if is_sketched and first.part != _BUS and not self._places.is_node(first):
-            yield Need(ops=frozenset({Op.SUBMIT}), who=who, by=self._places.sender(first))
+            yield Need(ops=frozenset({Op.SUBMIT}), who=who, by=self._by(first))
+
+    def _by(self, place: Place) -> str | None:
+        """Return as whom a place submits the message; None: not said.
+
+        What an object says is shown to come from its reporter; its sync manager sends it.
+        """
+        sender, message = self._places.sender(place), self._step.message
+        if sender is None or place.root == SANDBOX or not is_hyperty(sender):
+            return sender
+        return sender if is_below(message.from_, sender) else None
 
     def _wire(self, leg: _Leg) -> Iterator[Need]:
         one, two = leg.one, leg.two
@@ -178,7 +205,7 @@ class _Way:
         if self._places.is_node(leg.two):
             yield Need(ops=_AT_NODE, who=who)
         elif leg.two.part == _BUS:
-            by = self._places.sender(leg.one) if leg.ride is Ride.HANDED else None
+            by = self._by(leg.one) if leg.ride is Ride.HANDED else None
             yield Need(ops=frozenset({Op.SUBMIT}), who=who, by=by)
         elif leg.is_last and not self._ends_early:
             yield self._arrived(leg.two)

@@ -8,7 +8,7 @@ from actors.play.atlas import Atlas
 from actors.play.hop import Place
 from specs.address import RUNTIME_SCHEME, runtime_of, scheme_of
 
-__all__ = ["Places"]
+__all__ = ["SANDBOX", "Places"]
 
 _PATHS: Final = {
     "alloc": "address-allocation",
@@ -24,6 +24,8 @@ _LISTENERS: Final = {"alloc": "address-allocation", "registry": "registry", "sm"
 
 _WHOLE: Final = frozenset({"", "sandbox"})
 _NODE: Final = "domain"
+SANDBOX: Final = "sandbox"
+"""Where a component sends from that forges its address."""
 
 
 @final
@@ -55,8 +57,12 @@ class Places:
         return None if path is None else f"{root}/{path}"
 
     def listener(self, place: Place) -> str | None:
-        """Return what a Message BUS calls the listener at a place; None if nothing says it."""
+        """Return what a Message BUS calls the listener at a place; None if nothing says it.
+
+        `HA(OBJ)` is an object of HA; who listens for it there is not said.
+        """
         if place.part in _LISTENERS:
             return _LISTENERS[place.part]
         root = self.atlas.of(place)
-        return None if root is None or place.part not in _WHOLE else f"minibus:{root}"
+        is_named = place.part in _WHOLE and (not place.note or place.root == SANDBOX)
+        return f"minibus:{root}" if root is not None and is_named else None

@@ -27,7 +27,7 @@ from actors.play.script import (
 from actors.play.stage import Stage, open_stage
 from actors.play.stage_error import StageError
 
-__all__ = ["Outcome", "play"]
+__all__ = ["Outcome", "perform", "play"]
 
 PATIENCE: Final = 30.0
 """Seconds of virtual time an expectation is waited for (ours): twice `REPLY_TIMEOUT`."""
@@ -69,8 +69,14 @@ async def play(scenario: Scenario) -> Outcome:
 async def _play(scenario: Scenario) -> Difference | None:
     observer, names = Observer(), Names()
     async with open_stage(scenario, observer, names) as stage:
-        score = Score(scenario, observer, names)
-        return await _Play(scenario, stage, observer, score).run()
+        return await perform(scenario, stage, observer, Score(scenario, observer, names))
+
+
+async def perform(
+    scenario: Scenario, stage: Stage, observer: Observer, score: Score
+) -> Difference | None:
+    """Go through the steps of a scenario on its stage; return the first that is otherwise."""
+    return await _Play(scenario, stage, observer, score).run()
 
 
 @final

@@ -106,7 +106,7 @@ class Score:
     def _findings(self, step: _Expectation) -> Iterator[Candidate | NearMiss]:
         match step:
             case MessageStep():
-                return self._messages.findings(step)
+                return self._messages.findings(step, self._scenario.denied_at(step.number))
             case StateStep():
                 return self._facts.states(step)
             case TableStep():

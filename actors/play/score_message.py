@@ -6,6 +6,7 @@ from typing import Final, final
 from actors.play.content import Content
 from actors.play.difference import Candidate, NearMiss, show_message
 from actors.play.evidence import Need, needs_of
+from actors.play.hop import Place
 from actors.play.instances import Instance, Instances, follow
 from actors.play.names import Names
 from actors.play.observer import Observer
@@ -48,10 +49,18 @@ class MessageScore:
         mid = self.claimed.get(instance_id(message))
         return None if mid is None else self._instances.find(mid)
 
-    def findings(self, step: MessageStep) -> Iterator[Candidate | NearMiss]:
-        """Yield what may be the message, the earliest first."""
+    def findings(
+        self, step: MessageStep, denied_at: Place | None
+    ) -> Iterator[Candidate | NearMiss]:
+        """Yield what may be the message, the earliest first.
+
+        Args:
+            step: The message.
+            denied_at: Where a ruling ends its way.
+        """
         self._instances.read()
-        needs = [need for need in needs_of(step, self._places) if self._is_visible(need)]
+        asked = needs_of(step, self._places, denied_at)
+        needs = [need for need in asked if self._is_visible(need)]
         for instance in self._possible(step):
             yield self._finding(step, instance, needs)
 

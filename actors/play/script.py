@@ -131,6 +131,11 @@ class AuthzStep:
     decision: str
     why: str = ""
 
+    @property
+    def is_denial(self) -> bool:
+        """Whether the message must not go on."""
+        return self.decision == "deny"
+
 
 @final
 @attrs.frozen(kw_only=True)
@@ -195,3 +200,8 @@ class Scenario:
     def step(self, number: int) -> Step | None:
         """Find a step."""
         return next((one for one in self.steps if one.number == number), None)
+
+    def denied_at(self, number: int) -> Place | None:
+        """Return where the message of a step is denied; None: nowhere."""
+        rulings = (one for one in self.steps if isinstance(one, AuthzStep))
+        return next((one.at for one in rulings if one.ref == number and one.is_denial), None)
