@@ -1,0 +1,120 @@
+"""The world of a scenario: how it is before the first step, and how it is left."""
+
+import pytest
+
+from actors.play.names import Names
+from actors.play.observer import Observer
+from actors.play.player import play
+from actors.play.stage import open_stage
+from actors.play.stage_error import StageError
+from actors.play.world import open_world
+from specs.trace import Kind, Op
+from tests.support.scripts import golden, msg, scenario
+
+RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://b.ex/rb"
+HA, HB = "hyperty://a.ex/ha", "hyperty://b.ex/hb"
+OBJ = "comm://a.ex/o1"
+
+
+def ends(observer, machine):
+    """Return the state each entity of a machine was left in."""
+    steps = [one.fact for one in observer.items if one.fact.machine == machine]
+    return {fact.key: fact.new for fact in steps}
+
+
+async def test_names_stand_for_the_addresses_hyperties_got(autojump_clock):
+    names = Names()
+    async with open_stage(golden("SC-14"), Observer(), names):
+        for address in (HA, HB):
+            assert names.actual(address) != address
+            assert names.golden(names.actual(address)) == address
+
+
+async def test_a_live_link_is_live_at_both_ends_before_the_scenario_begins(autojump_clock):
+    observer = Observer()
+    async with open_stage(golden("SC-25"), observer, Names()):
+        before = [one.fact for one in observer.items[: observer.start]]
+        rows = [fact.key for fact in before if fact.table == "p2p" and "live" in (fact.val or "")]
+        assert set(rows) == {RA, RB}
+
+
+async def test_a_link_under_way_begins_with_the_scenario(autojump_clock):
+    observer = Observer()
+    async with open_stage(golden("SC-24"), observer, Names()):
+        before = [one.fact.machine for one in observer.items[: observer.start]]
+        assert "p2p_connection" not in before
+
+
+async def test_an_object_is_at_its_version_with_its_observers(autojump_clock):
+    observer, names = Observer(), Names()
+    async with open_stage(golden("SC-31"), observer, names):
+        written = [
+            (one.fact.key, one.fact.version)
+            for one in observer.items
+            if one.fact.k is Kind.OBJ and one.fact.op is Op.WRITE
+        ]
+        assert written[-1] == (names.actual(OBJ), 3)
+        assert sorted(ends(observer, "object_subscription").values()) == ["active", "active"]
+
+
+async def test_rows_that_a_scenario_begins_with_belong_to_it(autojump_clock):
+    observer, names = Observer(), Names()
+    async with open_stage(golden("SC-31"), observer, names):
+        changes = f"{names.actual(OBJ)}/changes"
+        rows = [one.number for one in observer.items if one.fact.key == changes]
+        assert min(rows) >= observer.start
+
+
+async def test_a_record_is_disconnected_if_its_first_step_leaves_that(autojump_clock):
+    observer, names = Observer(), Names()
+    async with open_stage(golden("SC-12"), observer, names):
+        assert ends(observer, "registration")[names.actual(HB)] == "disconnected"
+
+
+async def test_everybody_takes_leave_in_good_order(autojump_clock):
+    observer = Observer()
+    async with open_world(golden("SC-25"), observer, Names()) as world:
+        for hyperty in world.cast.hyperties:
+            await world.deploy(hyperty)
+        air, runtime, node = world.air, RA, "domain://msg-node.a.ex"
+        assert air.wire(runtime, node) is not None
+    assert air.wire(runtime, node) is None
+    assert set(ends(observer, "session").values()) == {"closed"}
+    assert set(ends(observer, "address").values()) == {"released"}
+
+
+async def test_what_cannot_be_set_up_is_one_sentence_and_leaves_nothing(autojump_clock):
+    """An object that nobody may create cannot be there."""
+    published = msg("HA>RA.bus", f"1 update {OBJ} {OBJ}/changes")
+    refused = msg("HA>RA.bus", f"1 create {HA} {RA}/sm")
+    ruling = {"k": "authz", "at": "RA.bus", "ref": 2, "decision": "deny", "why": "a policy"}
+    script, observer = scenario(published, refused, ruling), Observer()
+    with pytest.raises(StageError, match="refused a precondition"):
+        async with open_stage(script, observer, Names()):
+            pass
+    assert set(ends(observer, "session").values()) == {"closed"}
+
+
+UNSEEN = (
+    msg(
+        "lamp>kitchen.bus>..>attic.bus>switch",
+        "5 read hyperty://x.test/lamp hyperty://y.test/switch",
+        {
+            "via": [
+                "hyperty-runtime://x.test/kitchen/protostub/2",
+                "hyperty-runtime://y.test/attic/protostub/1",
+            ]
+        },
+    ),
+    msg(
+        "switch>attic.bus>..>lamp",
+        "5 response hyperty://y.test/switch hyperty://x.test/lamp",
+        {"code": 200, "value": "on"},
+    ),
+)
+
+
+async def test_a_scenario_of_other_names_is_played(autojump_clock):
+    """What did not exist when the player was written must run."""
+    outcome = await play(scenario(*UNSEEN))
+    assert outcome.difference is None
