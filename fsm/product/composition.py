@@ -30,6 +30,7 @@ __all__ = [
     "Compose",
     "Composition",
     "End",
+    "Haste",
     "Medium",
     "Message",
     "Never",
@@ -79,10 +80,12 @@ class Medium(Enum):
 
     Attributes:
         LOCAL: Nothing: within one process.
+        RELIABLE: Nothing either, but it is between processes.
         NETWORK: It loses some and delivers some twice, and its room is bounded.
     """
 
     LOCAL = "local"
+    RELIABLE = "reliable"
     NETWORK = "network"
 
 
@@ -188,6 +191,19 @@ class Patience(Enum):
     AT_REST = "at rest"
 
 
+@unique
+class Haste(Enum):
+    """How fast messages within one process are.
+
+    Attributes:
+        NONE: They may be slower than any network.
+        LOCAL_FIRST: They are there before anything else happens.
+    """
+
+    NONE = "none"
+    LOCAL_FIRST = "local first"
+
+
 @final
 @attrs.frozen(slots=True, kw_only=True)
 class Composition:
@@ -197,6 +213,7 @@ class Composition:
         about: One sentence: who meets, and what may go wrong.
         bounds: How much goes wrong in one run.
         patience: When deadlines are over.
+        haste: How fast messages within one process are.
     """
 
     name: str
@@ -211,6 +228,7 @@ class Composition:
     ends: tuple[End, ...]
     bounds: Bounds
     patience: Patience = Patience.NONE
+    haste: Haste = Haste.NONE
 
 
 Compose: TypeAlias = Callable[[Mapping[str, Table], Bounds], Composition]

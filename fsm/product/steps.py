@@ -5,7 +5,7 @@ from typing import Final, TypeAlias, final
 
 from fsm.product.choice import NOTHING, Choice
 from fsm.product.compiled import UNDECLARED, compile_rules
-from fsm.product.composition import Composition, Medium, Patience
+from fsm.product.composition import Composition, Haste, Medium, Patience
 from fsm.product.encoding import Encoding, State
 
 __all__ = ["FAIR", "NO_RULE", "Kind", "Next", "Refusal", "Steps"]
@@ -55,6 +55,7 @@ class Steps:
         self.encoding = Encoding(composition)
         self.held_back = 0
         self._waits = composition.patience is Patience.AT_REST
+        self._hastes = composition.haste is Haste.LOCAL_FIRST
         self._program = compile_rules(composition, self.encoding)
         self._contents = self.encoding.contents
         self._found: list[Next] = []
@@ -62,11 +63,22 @@ class Steps:
         self._channels = tuple(
             (self.encoding.place[one.name], one.medium is Medium.NETWORK)
             for one in composition.channels
+            if one.medium is not Medium.LOCAL
+        )
+        self._local = tuple(
+            self.encoding.place[one.name]
+            for one in composition.channels
+            if one.medium is Medium.LOCAL
         )
 
     def of(self, state: State) -> tuple[list[Next], list[Refusal]]:
         """Every step that may be taken in `state`, and what is refused there."""
         self._found, self._refused = [], []
+        for place in self._local:
+            if state[place]:
+                self._message(state, place)
+        if self._hastes and (self._found or self._refused):
+            return self._found, self._refused
         for place, is_network in self._channels:
             if state[place]:
                 self._message(state, place)

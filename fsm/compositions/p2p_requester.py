@@ -1,0 +1,147 @@
+"""The rules of the requester's end (`fsm.cores.p2p_requester`)."""
+
+from collections.abc import Iterator
+
+from fsm.compositions.p2p_end import UNTIMELY, announce, dial_on, give_up, returned
+from fsm.compositions.p2p_scene import DIALS, NO, NONE, YES, Dial, End, Scene
+from fsm.machines.p2p_connection import State, Trigger
+from fsm.product.rule import (
+    Act,
+    Rule,
+    act,
+    begin,
+    chain,
+    got,
+    happens,
+    ignore,
+    rules,
+    send,
+    wished,
+)
+
+__all__ = ["requester_rules", "seen"]
+
+_SETS_UP = f"{State.CREATED}|{State.IN_PROGRESS}"
+
+
+def requester_rules(scene: Scene, end: End) -> Iterator[Rule]:
+    """All rules of one requester but those about links."""
+    yield from _set_up(scene, end)
+    for peer in scene.peers(end):
+        yield from _about_peer(scene, end, peer)
+    yield from _commands(scene, end)
+
+
+def _set_up(scene: Scene, end: End) -> Iterator[Rule]:
+    plan, over = end.var("plan"), end.var("over")
+    started = [
+        act({plan: "loading"}, begin(end.name, Trigger.STARTED), sets={plan: "done", over: NO})
+    ]
+    yield from rules(
+        happens(f"{end.name} is deployed"),
+        chain(started, [announce(end, State.CREATED)]),
+        "3.1 t1, P2P-08",
+    )
+    invite = send(end.out, f"{end.name} invites")
+    yield from rules(
+        happens(f"object of {end.name} is returned"),
+        chain([act({end.name: State.CREATED})], returned(scene, end), [act({}, invite)]),
+        "3.1 t2, M-32, M-33",
+    )
+    created = [act({end.name: State.CREATED})]
+    refused = chain(created, give_up(scene, end))
+    yield from rules(wished("an object is refused"), refused, "3.1 t3, SC-23")
+
+
+def _about_peer(scene: Scene, end: End, peer: End) -> Iterator[Rule]:
+    inwards = peer.out
+    yield from rules(
+        got(inwards, f"{peer.name} invites {end.name}"), _invited(end, peer), "P2P-11, M-34"
+    )
+    for answer in ("accepted", "refused"):
+        yield from _answered(scene, end, peer, answer)
+    for offers in (NO, YES):
+        for plea in scene.pleas:
+            for word in ("shows", "changes to"):
+                news = got(inwards, f"{peer.name} {word} {offers} {plea} for {end.name}")
+                cite = "M-37" if word == "shows" else "M-40, P2P-12"
+                yield from rules(news, seen(scene, end, offers, plea), cite)
+    hidden = [
+        *chain([act({end.name: _SETS_UP})], give_up(scene, end)),
+        ignore({end.name: f"not {_SETS_UP}"}, "the link stands without it, or is over"),
+    ]
+    yield from rules(got(inwards, f"{peer.name} is hidden from {end.name}"), hidden, "M-37 404")
+    deleted = [*give_up(scene, end), ignore({end.var("over"): YES}, UNTIMELY)]
+    yield from rules(got(inwards, f"{peer.name} is withdrawn for {end.name}"), deleted, "M-47, t5")
+
+
+def _answered(scene: Scene, end: End, peer: End, answer: str) -> Iterator[Rule]:
+    """The answer to the own invitation, by an end of the handler or by none of them."""
+    if peer.number != 1:
+        return
+    came = got(peer.out, f"{end.name} is {answer}")
+    if answer == "accepted":
+        yield from rules(came, [ignore({}, "the answer object follows")], "M-35")
+        return
+    refused = [
+        *chain([act({end.name: _SETS_UP})], give_up(scene, end)),
+        ignore({end.name: f"not {_SETS_UP}"}, "the link stands without it, or is over"),
+    ]
+    yield from rules(came, refused, "M-35, 3.1 t3, t5")
+
+
+def _invited(end: End, peer: End) -> Iterator[Act]:
+    known, setting_up = end.var("peer"), {end.name: _SETS_UP}
+    no = send(end.out, f"{peer.name} is refused")
+    yes = [
+        send(end.out, f"{peer.name} is accepted"),
+        send(end.out, f"{end.name} observes {peer.name}"),
+    ]
+    yield act({**setting_up, known: NONE}, *yes, sets={known: str(peer.number)})
+    yield act({**setting_up, known: f"not {NONE}"}, no)
+    yield act({end.name: f"not {_SETS_UP}"}, no)
+
+
+def seen(scene: Scene, end: End, offers: str, plea: str) -> Iterator[Act]:
+    """The peer's object is seen: its candidates, and whether it pleads."""
+    runs, saw = {end.var("over"): NO}, end.var("saw plea")
+    noted = act({}, sets={saw: plea})
+    setting_up = {**runs, end.name: _SETS_UP}
+    is_new = {saw: f"not {plea}"} if plea != "0" else {saw: "not " + "|".join(scene.pleas)}
+    is_old = {saw: plea} if plea != "0" else {}
+    yield from chain([act({**setting_up, **is_new})], give_up(scene, end))
+    for dial in DIALS:
+        before = act({**runs, end.var("dial"): dial})
+        after = Dial.FRESH if offers == YES and dial is Dial.BLANK else dial
+        goes_on = dial_on(scene, end, after)
+        going = list(goes_on)
+        yield from chain([before], [act({**setting_up, **is_old})], [noted], going)
+        back = {end.name: State.DISCONNECTED, end.var("comes back"): YES}
+        yield from chain([before], [act(back)], [noted], going)
+        learnt = act({}, sets={end.var("dial"): after})
+        for rest in ({end.name: State.LIVE}, {**back, end.var("comes back"): NO}):
+            yield from chain([before], [act(rest)], [noted], [learnt])
+    yield ignore({end.var("over"): YES}, UNTIMELY)
+
+
+def _commands(scene: Scene, end: End) -> Iterator[Rule]:
+    dial, over = end.var("dial"), end.var("over")
+    gone = act({over: YES}, send(end.up, f"{end.name} is not there"))
+    busy = f"{Dial.DIALLING}|{Dial.AGAIN}|{Dial.OPENING}"
+    stands = {over: NO, end.name: f"not {State.DISCONNECTED}"}
+    acts = [gone, ignore(stands, "there is no lost link"), *_reconnects(scene, end)]
+    acts.append(ignore({over: NO, end.name: State.DISCONNECTED, dial: busy}, "a dial is under way"))
+    yield from rules(got(end.down, f"{end.name} shall connect"), acts, "M-11, P2P-16")
+    ended = [*give_up(scene, end), ignore({over: YES}, "it is over, or not deployed yet")]
+    yield from rules(got(end.down, f"{end.name} shall disconnect"), ended, "M-12, 3.1 t6")
+
+
+def _reconnects(scene: Scene, end: End) -> Iterator[Act]:
+    lost = {end.var("over"): NO, end.name: State.DISCONNECTED}
+    anew = act(lost, sets={end.var("comes back"): YES, end.var("has pleaded"): NO})
+    for dial, after in (
+        (Dial.BLANK, Dial.BLANK),
+        (Dial.FRESH, Dial.FRESH),
+        (Dial.TRIED, Dial.FRESH),
+    ):
+        yield from chain([act({end.var("dial"): dial})], [anew], dial_on(scene, end, after))
