@@ -6,11 +6,13 @@ from hypothesis import strategies as st
 
 from fsm.catalogue import MACHINES
 from fsm.cores.stub_client import StubClientCore
+from fsm.cores.transactions import Steps, TransactionsCore
 from fsm.engine import Entity
 from fsm.errors import CensusError
 from fsm.machines.stub_connection import Trigger
 from fsm.steps import TakenStep, read_census, write_census
 from tests.support.census import counted
+from tests.support.wire import ask
 
 words = st.text()
 steps = st.builds(TakenStep, words, words, words, words, st.frozensets(words, max_size=2))
@@ -53,3 +55,10 @@ def test_a_step_that_a_test_takes_does_not_count():
         Entity(MACHINES["stub_connection"], "stub").step(Trigger.CONSTRUCTED)
 
     assert times == {}
+
+
+def test_a_step_that_is_told_to_nobody_counts():
+    with counted() as times:
+        TransactionsCore(Steps.UNTOLD).open(ask(), "nobody", 0.0)
+
+    assert times == {TakenStep("transaction", "[*]", "opened", "pending"): 1}

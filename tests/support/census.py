@@ -1,6 +1,6 @@
 """The census: which steps of the declared machines the product took while tests ran.
 
-It counts as coverage counts: from outside, by a wrapper around the one place that moves
+It counts as coverage counts: from outside, by wrappers around the two methods that move
 a state. A step counts if a core or an actor takes it. What a test or the composition
 check steps itself, walking a table, does not: such a walk takes every row that there
 is, and would prove nothing of the code. Child processes are not counted.
@@ -8,40 +8,75 @@ is, and would prove nothing of the code. Child processes are not counted.
 
 import sys
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FrameType
+
+import attrs
 
 from fsm.catalogue import MACHINES
 from fsm.engine import NOTHING, Entity
 from fsm.steps import TakenStep
-from specs.trace import ABSENT
 
 _USERS = ("actors.", "fsm.cores.")
 
 
-@contextmanager
-def counted() -> Iterator[Counter[TakenStep]]:
-    """Count the steps taken in the body."""
-    told: Counter[tuple[str, str | None, str, str, frozenset[str]]] = Counter()
-    times: Counter[TakenStep] = Counter()
-    plain = Entity.step
+@attrs.frozen
+class Taken:
+    """A step that the product took.
 
-    def step(self, trigger, why="", given=NOTHING):
-        done = plain(self, trigger, why, given)
-        if _by_product(sys._getframe(1)) and MACHINES.get(done.machine) is self.table:
-            told[done.machine, done.old, done.cause, done.new, frozenset(given)] += 1
+    Attributes:
+        given: The conditions that were true.
+    """
+
+    machine: str
+    key: str
+    old: str
+    cause: str
+    new: str
+    given: frozenset[str]
+
+    @property
+    def kind(self) -> TakenStep:
+        return TakenStep(self.machine, self.old, self.cause, self.new, self.given)
+
+
+@contextmanager
+def told(hear: Callable[[Taken], None]) -> Iterator[None]:
+    """Tell each step that the product takes in the body, after it."""
+    step, follow = Entity.step, Entity.follow
+
+    def note(entity, old, trigger, given):
+        caller = sys._getframe(2).f_globals.get("__name__", "")
+        if caller.startswith(_USERS) and MACHINES.get(entity.table.name) is entity.table:
+            words = frozenset(map(str, given))
+            name, key, new = entity.table.name, entity.key, entity._state
+            hear(Taken(name, key, str(old), str(trigger), str(new), words))
+
+    def told_step(self, trigger, why="", given=NOTHING):
+        old = self._state
+        done = step(self, trigger, why, given)
+        note(self, old, trigger, given)
         return done
 
-    Entity.step = step
+    def told_follow(self, trigger, given=NOTHING):
+        old = self._state
+        follow(self, trigger, given)
+        note(self, old, trigger, given)
+
+    Entity.step, Entity.follow = told_step, told_follow
     try:
-        yield times
+        yield
     finally:
-        Entity.step = plain
-        for (machine, old, cause, new, given), count in told.items():
-            words = frozenset(str(one) for one in given)
-            times[TakenStep(machine, old or ABSENT, cause, new, words)] += count
+        Entity.step, Entity.follow = step, follow
 
 
-def _by_product(caller: FrameType) -> bool:
-    return caller.f_globals.get("__name__", "").startswith(_USERS)
+@contextmanager
+def counted() -> Iterator[Counter[TakenStep]]:
+    """Count the steps that the product takes in the body."""
+    times: Counter[TakenStep] = Counter()
+
+    def hear(taken):
+        times[taken.kind] += 1
+
+    with told(hear):
+        yield times
