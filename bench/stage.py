@@ -62,7 +62,7 @@ class _Watch(Tracer):
     """Passes facts on, and knows when the link is live, and its stub."""
 
     def __init__(self, inner: Tracer) -> None:
-        self.hops = inner.hops
+        self.hops, self.steps = inner.hops, inner.steps
         self.stub = ""
         self.is_live = trio.Event()
         self._inner = inner
