@@ -84,7 +84,7 @@ class Content:
         if key in _OWN and isinstance(golden, str) and isinstance(seen, str):
             return self.names.bind(golden, seen)
         if key == _VERSION and isinstance(golden, int) and isinstance(seen, int):
-            return self.names.unify_count(self.subject, golden, seen)
+            return self.names.unify_id(f"versions of {self.subject}", golden, seen)
         return self.holds(golden, seen)
 
     def _list(self, golden: list[Json], seen: list[Json]) -> bool:

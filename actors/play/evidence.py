@@ -3,9 +3,7 @@
 Each part of the way leaves a trace: who handed it in leaves `submit` at the bus, a stub
 `xmit` and the node `rcv`, the last bus `deliver` or, for an answer, `callback`. A way
 that is only sketched (`..`) asks for less; a message that is denied ends where the ruling
-is. Session control, private to a link, leaves its
-traces at the stub. What happens inside a process that is no
-actor of ours (a bare peer) leaves nothing and is not asked for.
+is. Session control, private to a link, leaves its traces at the stub.
 """
 
 from collections.abc import Iterable, Iterator
@@ -17,6 +15,7 @@ import attrs
 from actors.play.atlas import is_hyperty
 from actors.play.hop import Place, Ride
 from actors.play.names import Names
+from actors.play.objects import is_object
 from actors.play.observer import Seen
 from actors.play.places import SANDBOX, Places
 from actors.play.script import Flag, MessageStep
@@ -30,6 +29,8 @@ _AT_NODE: Final = frozenset({Op.RCV, Op.DELIVER})
 _ENTERED: Final = frozenset({Op.RCV, Op.SUBMIT})
 _MINIBUS: Final = "minibus"
 _BUS: Final = "bus"
+_OBJECTS: Final = "sm"
+"""The part of a runtime that asks as an object, too."""
 
 
 @final
@@ -41,6 +42,7 @@ class Need:
         ops: What happened to it, one of these.
         who: In which process; None: in any.
         by: As whom it was submitted.
+        actor: Who reports it, by its name in the process.
         stub: The stub it crossed.
         link: The P2P link it crossed.
         listener: Who got it; an answer may be called back instead.
@@ -50,6 +52,7 @@ class Need:
     ops: frozenset[Op]
     who: str | None = None
     by: str | None = None
+    actor: str | None = None
     stub: str | None = None
     link: str | None = None
     listener: str | None = None
@@ -62,6 +65,7 @@ class Need:
             fact.op in self.ops
             and (self.who is None or names.unify(self.who, seen.who))
             and _same(self.by, fact.by, names)
+            and _same(self.actor, seen.actor, names)
             and _same(self.stub, fact.stub, names)
             and (self.link is None or names.bind(self.link, fact.link or ""))
             and (self.reason is None or fact.reason == self.reason)
@@ -76,7 +80,13 @@ class Need:
     def told(self) -> str:
         """Say what is missing, in a few words."""
         parts = [" or ".join(sorted(self.ops))]
-        named = {"at": self.who, "by": self.by, "stub": self.stub, "link": self.link}
+        named = {
+            "at": self.who,
+            "by": self.by,
+            "of": self.actor,
+            "stub": self.stub,
+            "link": self.link,
+        }
         named |= {"to": self.listener, "because": self.reason}
         parts += [f"{name} {value}" for name, value in named.items() if value is not None]
         return " ".join(parts)
@@ -104,10 +114,13 @@ def needs_of(step: MessageStep, places: Places, denied_at: Place | None = None) 
         places: The places of its scenario.
         denied_at: Where a ruling ends its way.
     """
-    needs = _Way(step, places).needs()
+    way = _Way(step, places)
+    needs = way.needs()
     if Flag.CONTROL in step.flags:
-        return tuple(need for need in needs if not _is_node(need.who))
-    return tuple(needs if denied_at is None else _until(needs, places.process(denied_at)))
+        needs = (need for need in needs if not _is_node(need.who))
+    elif denied_at is not None:
+        needs = _until(needs, places.process(denied_at))
+    return (*needs, *way.ending())
 
 
 def _until(needs: Iterable[Need], process: str | None) -> Iterator[Need]:
@@ -155,7 +168,6 @@ class _Way:
                     yield from self._link(leg)
                 case _:
                     yield from self._handed(leg)
-        yield from self._end()
 
     def _start(self) -> Iterator[Need]:
         """Say how it begins: made by a router, or submitted before a way that is sketched."""
@@ -212,15 +224,27 @@ class _Way:
 
     def _arrived(self, place: Place) -> Need:
         who, listener = self._places.process(place), self._places.listener(place)
-        return Need(ops=_ARRIVED, who=who, listener=listener)
+        ops = _ARRIVED if self._may_be_called_back(place) else frozenset({Op.DELIVER})
+        return Need(ops=ops, who=who, listener=listener)
 
-    def _end(self) -> Iterator[Need]:
-        """Say what happens where it ends, other than that it arrives."""
+    def _may_be_called_back(self, place: Place) -> bool:
+        """Say whether who is at a place may have asked what this answers."""
+        asker, to = self._places.sender(place), self._step.message.to
+        return asker is None or is_below(to, asker) or (place.part == _OBJECTS and is_object(to))
+
+    def ending(self) -> Iterator[Need]:
+        """Yield what must be seen where it ends, other than that it arrives."""
         who = self._places.process(self._step.hop.last[0])
         if self._step.drop is not None:
             yield Need(ops=frozenset({Op.DROP}), who=who, reason=self._step.drop)
+        is_sketched = all(leg.ride is not Ride.LINK for leg in self._legs)
+        if self._step.link is not None and is_sketched:
+            yield Need(ops=frozenset({Op.XMIT}), link=self._step.link)
         if self._step.flags & {Flag.QUEUED, Flag.BUFFERED}:
-            yield Need(ops=frozenset({Op.QUEUE}), who=who)
+            place = self._step.hop.last[0]
+            stub = self._stub(place)
+            actor = _BUS if stub is None else f"stub:{stub}"
+            yield Need(ops=frozenset({Op.QUEUE}), who=who, actor=actor)
 
 
 def _legs(step: MessageStep) -> Iterator[_Leg]:

@@ -9,7 +9,6 @@ and their parts.
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
 from typing import Final, final
 
 import attrs
@@ -35,18 +34,17 @@ class Bindings:
     Attributes:
         actual: The actors' addresses by the scenario's.
         golden: The other way round.
-        ids: The actors' ids by sender and id in the scenario.
-        known_ids: The scenario's by sender in the scenario and the actors' id.
+        numbers: The actors' numbers, by who counts and number in the scenario.
     """
 
     actual: dict[str, str] = attrs.field(factory=dict)
     golden: dict[str, str] = attrs.field(factory=dict)
-    ids: dict[tuple[str, int], int] = attrs.field(factory=dict)
-    known_ids: dict[tuple[str, int], int] = attrs.field(factory=dict)
+    numbers: dict[str, dict[int, int]] = attrs.field(factory=dict)
 
     def copy(self) -> "Bindings":
         """Return the same a second time."""
-        return Bindings(dict(self.actual), dict(self.golden), dict(self.ids), dict(self.known_ids))
+        numbers = {who: dict(known) for who, known in self.numbers.items()}
+        return Bindings(dict(self.actual), dict(self.golden), numbers)
 
 
 @final
@@ -120,33 +118,25 @@ class Names:
         return depth == 1 and not is_fixed
 
     def unify_id(self, sender: str, golden: int, actual: int) -> bool:
-        """Tell whether an id observed can be the scenario's; bind it if it is new.
+        """Tell whether a number observed can be the scenario's; bind it if it is new.
+
+        Numbers of one sender grow alike (MSG-03): a larger one stands for a larger one.
 
         Args:
-            sender: Who numbered the message, as the scenario calls it; for an answer
-                who asked.
-            golden: The scenario's id.
+            sender: Who counts, as the scenario calls it: for ids who sent the message or,
+                for an answer, who asked; for versions the object.
+            golden: The scenario's number.
             actual: The one observed.
         """
-        known = self.bound.ids.get((sender, golden))
-        if known is not None:
-            return known == actual
-        if (sender, actual) in self.bound.known_ids:
+        known = self.bound.numbers.setdefault(sender, {})
+        if golden in known:
+            return known[golden] == actual
+        if any((one < golden) is not (seen < actual) for one, seen in known.items()):
             return False
-        self.bound.ids[sender, golden] = actual
-        self.bound.known_ids[sender, actual] = golden
+        if actual in known.values():
+            return False
+        known[golden] = actual
         return True
-
-    def unify_count(self, subject: str, golden: int, actual: int) -> bool:
-        """Tell whether a count of something, such as versions, can be the scenario's.
-
-        Each count stands for one, and a larger one for a larger one.
-        """
-        whose = f"count {subject}"
-        if not self.unify_id(whose, golden, actual):
-            return False
-        mine = sorted((key[1], one) for key, one in self.bound.ids.items() if key[0] == whose)
-        return all(one[1] < two[1] for one, two in pairwise(mine))
 
     # ---- translating
 
@@ -164,11 +154,12 @@ class Names:
 
     def actual_id(self, sender: str, golden: int) -> int | None:
         """Say under which id a message of a sender was observed."""
-        return self.bound.ids.get((sender, golden))
+        return self.bound.numbers.get(sender, {}).get(golden)
 
     def golden_id(self, sender: str, actual: int) -> int | None:
         """Say under which id the scenario has a message of a sender."""
-        return self.bound.known_ids.get((sender, actual))
+        known = self.bound.numbers.get(sender, {})
+        return next((mine for mine, seen in known.items() if seen == actual), None)
 
     def in_actual(self, value: Json) -> Json:
         """Translate every text in a value of the scenario."""

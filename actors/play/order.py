@@ -1,12 +1,15 @@
 """Which steps of a scenario come in which order: only where the protocol fixes it.
 
 A scenario is one telling of a run; other orders are as good where nothing forbids
-them. A step must be seen before another one that stands behind it only if
+them. Two steps must be seen in the order in which they are told only if
 
-- both are steps of one entity of one machine, or of one row of one table;
+- both are steps of one entity of one machine, or of one row of one table (two changes
+  of a row may be one);
 - both are messages from one sender to one receiver, as far as they are told from the
   same place or to the same place (I-B7);
 - one answers the other: a provisional answer, too, comes before what follows it;
+- the later is a row that the earlier, a message, asks for where it arrives, or the row of
+  a P2P connection in the registry of a runtime, which learns of its steps by events;
 - the later is a later hop of the earlier, told from where that ended;
 - the later is the status event of the step of a stub or P2P connection (I-S2, I-P2);
 - the earlier is the ruling on a message, the later its next hop, or its refusal;
@@ -14,7 +17,8 @@ them. A step must be seen before another one that stands behind it only if
 - a fault, or time that passes, lies between them.
 
 It is a relation between steps, not a list of positions: steps that it does not relate
-may be seen in any order.
+may be seen in any order. Who tells two steps the other way round than the protocol has
+them tells a run that cannot be: they are related, too, and will not be seen so.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,6 +27,7 @@ from typing import Final, final
 
 import attrs
 
+from actors.play.atlas import texts_in
 from actors.play.script import (
     AuthzStep,
     FaultStep,
@@ -37,10 +42,13 @@ from actors.play.script import (
 )
 from specs.address import last_segment
 from specs.message import Message, instance_id, request_id
+from specs.trace import Op
 
 __all__ = ["Match", "Order", "Precedence"]
 
 _STUB_MACHINES: Final = frozenset({"deploy", "stub", "stub_connection", "stub_deployment"})
+_P2P: Final = "p2p"
+_REGISTRY: Final = "registry"
 _P2P_MACHINES: Final = frozenset({"p2p", "p2p_connection"})
 
 
@@ -83,7 +91,7 @@ class Order:
         self._after: dict[int, list[tuple[int, Precedence]]] = {}
         for place, later in enumerate(scenario.steps):
             for earlier in scenario.steps[:place]:
-                for how in _related(scenario, earlier, later):
+                for how in _told(scenario, earlier, later):
                     self._before.setdefault(later.number, []).append((earlier.number, how))
                     self._after.setdefault(earlier.number, []).append((later.number, how))
 
@@ -102,9 +110,17 @@ class Order:
         return None
 
 
+def _told(scenario: Scenario, earlier: Step, later: Step) -> Iterator[Precedence]:
+    """Yield how two steps are related that are told in this order."""
+    related = list(_related(scenario, earlier, later))
+    yield from related
+    if not related and any(_related(scenario, later, earlier)):
+        yield Precedence.END_BEFORE_START
+
+
 def _related(scenario: Scenario, earlier: Step, later: Step) -> Iterator[Precedence]:
     match earlier:
-        case FaultStep() | TimeStep():
+        case FaultStep() | TimeStep() if earlier.number < later.number:
             yield Precedence.END_BEFORE_START
         case AuthzStep(ref=ref) if isinstance(later, MessageStep):
             ruled = scenario.step(ref)
@@ -121,9 +137,26 @@ def _relations(earlier: Step, later: Step) -> Iterator[Precedence]:
         case StateStep(machine=machine, key=key) if isinstance(earlier, StateStep):
             if (earlier.machine, earlier.key) == (machine, key):
                 yield Precedence.END_BEFORE_START
-        case TableStep() if isinstance(earlier, TableStep):
-            if _row(earlier) == _row(later):
-                yield Precedence.END_NOT_AFTER_END
+        case TableStep():
+            yield from _before_row(earlier, later)
+        case _:
+            return
+
+
+def _before_row(earlier: Step, later: TableStep) -> Iterator[Precedence]:
+    match earlier:
+        case TableStep() if _row(earlier) == _row(later):
+            is_one = earlier.op is later.op is Op.UPD
+            yield Precedence.END_NOT_AFTER_END if is_one else Precedence.END_BEFORE_END
+        case MessageStep(hop=hop, message=message) if message.is_request:
+            is_there = hop.last[0].text == later.at.text
+            if is_there and later.key in texts_in(message.body):
+                yield Precedence.END_BEFORE_END
+        case StateStep(machine=machine, key=(own, remote, *_)):
+            is_link = later.table == _P2P and later.at.part == _REGISTRY
+            if is_link and machine in _P2P_MACHINES and remote == later.key:
+                # At whose registry it is, the key says only from the other side.
+                yield from () if own == later.key else (Precedence.END_BEFORE_END,)
         case _:
             return
 

@@ -95,7 +95,7 @@ class FactScore:
         What a scenario tells of a row that comes may be filled in by a later change of
         it, and one change may be what the scenario tells as several.
         """
-        came: int | None = None
+        is_there = False
         for seen in self._items():
             fact = seen.fact
             if fact.k is not Kind.TABLE or fact.table != step.table or not self._is_at(step, seen):
@@ -104,8 +104,8 @@ class FactScore:
             if not trial.unify(step.key, fact.key or ""):
                 yield NearMiss(_LIKE_KIND, self._show_row(fact))
                 continue
-            came = seen.number if fact.op is Op.ADD else came
-            is_it = fact.op is step.op or (step.op is Op.ADD and came is not None)
+            is_there = fact.op is Op.ADD or (is_there and fact.op is Op.UPD)
+            is_it = fact.op is step.op or (step.op is Op.ADD and is_there)
             if is_it and row_holds(step, fact, self._places, Content(trial)):
                 yield Candidate(Match(seen.number, seen.number), trial)
             else:

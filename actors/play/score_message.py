@@ -1,6 +1,6 @@
 """Which message instances can be a scenario's message."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, final
 
 from actors.play.content import Content
@@ -59,13 +59,9 @@ class MessageScore:
             denied_at: Where a ruling ends its way.
         """
         self._instances.read()
-        asked = needs_of(step, self._places, denied_at)
-        needs = [need for need in asked if self._is_visible(need)]
+        needs = needs_of(step, self._places, denied_at)
         for instance in self._possible(step):
             yield self._finding(step, instance, needs)
-
-    def _is_visible(self, need: Need) -> bool:
-        return need.who is None or self._names.actual(need.who) in self._observer.processes
 
     def _possible(self, step: MessageStep) -> Iterator[Instance]:
         known = self.instance(step.message)
@@ -80,7 +76,7 @@ class MessageScore:
                 yield instance
 
     def _finding(
-        self, step: MessageStep, instance: Instance, needs: list[Need]
+        self, step: MessageStep, instance: Instance, needs: Sequence[Need]
     ) -> Candidate | NearMiss:
         trial = self._names.copy()
         wrong = self._unlike(step.message, instance, trial)
@@ -98,7 +94,7 @@ class MessageScore:
     def _unlike(self, golden: Message, instance: Instance, trial: Names) -> NearMiss | None:
         """Compare all but the way; None: it is the same."""
         fact = instance.first.fact
-        if not trial.unify(golden.to, fact.to or ""):
+        if fact.type != golden.type or not trial.unify(golden.to, fact.to or ""):
             return NearMiss(0, self._told(instance))
         if not trial.unify(golden.from_, fact.from_ or ""):
             return NearMiss(1, self._told(instance))
