@@ -3,12 +3,13 @@
 from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Final, final
+from typing import Final, Unpack, final
 
 import click
 
 from fsm.catalogue import MACHINES
 from fsm.check import Finding, check, check_fired, check_taken, check_unknown
+from fsm.commands_product import Asked, check_product, product_options
 from fsm.commands_shared import json_option, machines_named, print_json
 from fsm.errors import CensusError
 from fsm.sources import mentions
@@ -32,8 +33,9 @@ class _FileError(click.ClickException):
     exit_code = _CONFIGURATION
 
 
+@product_options
 @click.command(name="check", short_help="Check MACHINES, or all, for dead ends and the like.")
-@click.argument("machines", nargs=-1, callback=machines_named)
+@click.argument("names", nargs=-1, metavar="[MACHINES]...")
 @click.option(
     "--steps",
     "census",
@@ -44,9 +46,21 @@ class _FileError(click.ClickException):
 @json_option
 @click.pass_context
 def check_machines(
-    ctx: click.Context, machines: tuple[Table, ...], census: Path | None, *, wants_json: bool
+    ctx: click.Context,
+    names: tuple[str, ...],
+    census: Path | None,
+    *,
+    wants_json: bool,
+    **asked: Unpack[Asked],
 ) -> None:
-    """Check MACHINES, or all, for states nobody reaches or leaves, and the like."""
+    """Check MACHINES, or all, for states nobody reaches or leaves, and the like.
+
+    With --product, the names are of compositions of machines: every state that one can
+    reach is looked at, while messages are lost and repeated.
+    """
+    if asked["product"]:
+        ctx.exit(1 if check_product(names, asked, wants_json=wants_json) else 0)
+    machines = machines_named(names)
     found = [finding for table in machines for finding in check(table)]
     found += _fired(machines)
     if census is not None:

@@ -30,16 +30,18 @@ json_option: Final = click.option(
 
 def machine_named(_ctx: click.Context, _param: click.Parameter, name: str) -> Table:
     """Return the machine of that name: the callback of an argument."""
+    return _named(name)
+
+
+def _named(name: str) -> Table:
     if name not in MACHINES:
         raise _UsageError(f"no machine is named {name!r}: it is one of {', '.join(MACHINES)}")
     return MACHINES[name]
 
 
-def machines_named(
-    ctx: click.Context, param: click.Parameter, names: tuple[str, ...]
-) -> tuple[Table, ...]:
-    """Return the machines of those names, all if there is none: the callback of an argument."""
-    return tuple(machine_named(ctx, param, name) for name in names) or tuple(MACHINES.values())
+def machines_named(names: tuple[str, ...]) -> tuple[Table, ...]:
+    """Return the machines of those names, all if there is none."""
+    return tuple(map(_named, names)) or tuple(MACHINES.values())
 
 
 def print_json(*values: JsonObject) -> None:

@@ -3,13 +3,19 @@
 Each runtime has an entry, a requester and a handler. Rules, and what is left out, are those
 of `fsm.compositions.p2p`; besides, listeners stand as soon as they are asked for.
 
-Every message is faster than every timer here, and nothing goes wrong unless told: so it is
-shown that exactly one link comes of it, and that it is the one the smaller runtime asked
-for, or, if one request came after the other's link had been live and gone, none is left
-half open.
+Three times, with different clocks:
+
+* `glare`: every message is faster than every timer, and what a registry and its stubs tell
+  each other is faster than any network. So it is shown that exactly one link comes of it,
+  the one the smaller runtime asked for.
+* `glare-late`: what they tell each other may be as late as anything. Then a request that
+  has lost may undo the link that has won, and nothing is linked in the end; and two links
+  are live for the moment until a stub hears that it shall end its own. But nothing is left
+  half open.
+* `glare-timeout`: messages are lost, and deadlines are over at any moment.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Final
 
 from fsm.compositions.p2p_claims import links_of, unlinked
@@ -17,6 +23,7 @@ from fsm.compositions.p2p_scene import Scene
 from fsm.compositions.p2p_whole import Troubles, whole
 from fsm.product.bounds import Bounds
 from fsm.product.composition import Composition, End, Haste, Patience, Plan
+from fsm.product.condition import Case
 from fsm.table import Table
 
 __all__ = ["GLARE", "GLARE_LATE", "GLARE_TIMEOUT"]
@@ -41,11 +48,20 @@ def _linked(scene: Scene) -> End:
 
 def _glare(tables: Mapping[str, Table], bounds: Bounds) -> Composition:
     scene = _scene(tables, bounds, Patience.AT_REST, Haste.LOCAL_FIRST)
-    ends = [_linked(scene), End("nobody has asked", (_unasked(scene),))]
+    ends = [
+        End("linked as the smaller one asked", tuple(links_of(scene, "a"))),
+        End("linked as the other asked alone", tuple(_alone(scene))),
+        End("nobody has asked", (_unasked(scene),)),
+    ]
     if bounds.losses or bounds.duplicates:
         ends.append(End("nothing is linked", (unlinked(scene),)))
     about = "Two runtimes ask each other for a link at once; the smaller one's request wins."
     return whole("glare", about, scene, Troubles(), ends)
+
+
+def _alone(scene: Scene) -> Iterator[Case]:
+    for link in links_of(scene, "b"):
+        yield {**link, "a asks for the other": "1"}
 
 
 def _unasked(scene: Scene) -> dict[str, str]:
@@ -72,5 +88,5 @@ GLARE: Final = Plan("glare", _glare, Bounds(losses=0, duplicates=0))
 GLARE_LATE: Final = Plan("glare-late", _late, Bounds(losses=0, duplicates=0))
 """And registries hear of their stubs late."""
 
-GLARE_TIMEOUT: Final = Plan("glare-timeout", _faults, Bounds(losses=0, duplicates=0))
+GLARE_TIMEOUT: Final = Plan("glare-timeout", _faults, Bounds(losses=1, duplicates=0))
 """And deadlines are over at any moment."""

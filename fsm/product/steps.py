@@ -60,26 +60,31 @@ class Steps:
         self._contents = self.encoding.contents
         self._found: list[Next] = []
         self._refused: list[Refusal] = []
-        self._channels = tuple(
-            (self.encoding.place[one.name], one.medium is Medium.NETWORK)
-            for one in composition.channels
-            if one.medium is not Medium.LOCAL
-        )
-        self._local = tuple(
-            self.encoding.place[one.name]
-            for one in composition.channels
-            if one.medium is Medium.LOCAL
+        media = [(self.encoding.place[one.name], one.medium) for one in composition.channels]
+        self._inner = tuple(place for place, medium in media if medium is Medium.LOCAL)
+        self._outer = tuple(
+            (place, medium is Medium.NETWORK)
+            for place, medium in media
+            if medium is not Medium.LOCAL
         )
 
     def of(self, state: State) -> tuple[list[Next], list[Refusal]]:
         """Every step that may be taken in `state`, and what is refused there."""
         self._found, self._refused = [], []
-        for place in self._local:
+        self._within(state)
+        if not self._hastes or not (self._found or self._refused):
+            self._between(state)
+        return self._found, self._refused
+
+    def _within(self, state: State) -> None:
+        """What the parts of one process tell each other."""
+        for place in self._inner:
             if state[place]:
                 self._message(state, place)
-        if self._hastes and (self._found or self._refused):
-            return self._found, self._refused
-        for place, is_network in self._channels:
+
+    def _between(self, state: State) -> None:
+        """All the rest."""
+        for place, is_network in self._outer:
             if state[place]:
                 self._message(state, place)
                 if is_network:
@@ -91,7 +96,6 @@ class Steps:
         for place, choice in self._program.on_wish:
             if state[place]:
                 self._try_all(Kind.WISH, choice, place, _less(state, place))
-        return self._found, self._refused
 
     def _time(self, state: State) -> None:
         for place, by_state in self._program.on_deadline:
