@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import Final, final
 
-from actors.play.hop import Hop, Place
+from actors.play.hop import Hop, Place, read_place
 from actors.play.macros import MACROS, expanded
 from actors.play.script import (
     AuthzStep,
@@ -31,6 +31,9 @@ HYPERTY: Final = "hyperty"
 _SANDBOX: Final = "sandbox"
 _NODE: Final = "MN."
 _NODE_MACRO: Final = "MN"
+_TOP: Final = ".ex"
+"""Where the domains of the scenarios' page are."""
+_BACKEND: Final = "domain"
 _SEPARATOR: Final = "://"
 
 
@@ -74,6 +77,7 @@ class Atlas:
     Attributes:
         addresses: All that are written out in it, canonical, in the order of first mention.
         runtimes: The runtimes among them, and those its places name.
+        domains: The domains whose nodes or other services it speaks of, likewise.
     """
 
     def __init__(self, scenario: Scenario) -> None:
@@ -82,6 +86,9 @@ class Atlas:
         self._named = dict(self._names())
         places = [self.of(place) for step in scenario.steps for place in _places(step)]
         told = [*self.addresses, *(place for place in places if place is not None)]
+        self.domains = tuple(
+            dict.fromkeys(domain_of(one) for one in told if scheme_of(one) == _BACKEND)
+        )
         self.runtimes = tuple(
             dict.fromkeys(runtime_of(one) for one in told if scheme_of(one) == RUNTIME_SCHEME)
         )
@@ -114,7 +121,7 @@ class Atlas:
         domains = (domain_of(address) for address in self.addresses)
         mine = (domain for domain in domains if domain.partition(".")[0] == label)
         macro = MACROS.get(f"{_NODE_MACRO}{label.upper()}")
-        return message_node(next(mine, "")) if macro is None else macro
+        return message_node(next(mine, f"{label}{_TOP}")) if macro is None else macro
 
     def runtime(self, place: Place) -> str | None:
         """Return the runtime a place is in, if it is in one."""
@@ -152,6 +159,8 @@ def _places(step: Step) -> Iterable[Place]:
             return hop.places
         case TableStep(at=at) | ResolveStep(at=at) | AuthzStep(at=at):
             return (at,)
+        case StateStep(key=(node, *_)) if node.startswith(_NODE):
+            return (read_place(node),)
         case _:
             return ()
 

@@ -9,8 +9,8 @@ or a record, or observes. It is not if the scenario itself has its address alloc
 registers it, if its name is forged (the message leaves another's sandbox), or if it only
 stands in a frame forged on a wire. It lives where a way shows it (`HA>RA.bus`), else
 where a record or the allocation table says; else in the runtime of its domain, of
-several in the one that is called alike (`ha`, `ra`). A runtime whose links or whose
-observing somebody must want, and that has no hyperty, gets a stand-in.
+several in the one that is called alike (`ha`, `ra`). A runtime that has none, or whose
+links somebody must want, gets a stand-in.
 
 A topology is a trapezoid for the runtimes of a domain whose node has stubs of its own.
 A ruling `deny` whose reason speaks of a policy is that bus's policy; other denials the
@@ -24,7 +24,6 @@ import attrs
 
 from actors.play.atlas import Atlas
 from actors.play.denials import denials_of
-from actors.play.errands import is_errand
 from actors.play.homes import homes_of
 from actors.play.links import link_pairs, standing_links
 from actors.play.objects import standing_objects
@@ -106,7 +105,7 @@ def cast_of(scenario: Scenario) -> Cast:
     objects = standing_objects(scenario, atlas, homes)
     hyperties = (
         *(HypertyRole(url, home) for url, home in homes.items()),
-        *_stand_ins(scenario, runtimes, homes),
+        *_stand_ins(runtimes, homes),
     )
     return Cast(
         atlas=atlas,
@@ -124,21 +123,12 @@ def cast_of(scenario: Scenario) -> Cast:
 # ---- hyperties
 
 
-def _stand_ins(
-    scenario: Scenario, runtimes: Sequence[RuntimeRole], homes: dict[str, str]
-) -> Iterator[HypertyRole]:
-    """Yield one for each runtime that wants links, or must be made to observe."""
-    steps = [step for step in scenario.steps if isinstance(step, MessageStep)]
-    observing = {
-        runtime_of(step.message.from_)
-        for step in steps
-        if last_segment(step.message.from_) == "sm" and is_errand(scenario, step)
-    }
+def _stand_ins(runtimes: Sequence[RuntimeRole], homes: dict[str, str]) -> Iterator[HypertyRole]:
+    """Yield one for each runtime that wants links, or that has no other hyperty."""
     for one in runtimes:
-        if one.wants_links or (one.url in observing and one.url not in homes.values()):
-            yield HypertyRole(
-                f"hyperty://{one.domain}/{_STAND_IN}-{one.name}", one.url, is_stand_in=True
-            )
+        if one.wants_links or one.url not in homes.values():
+            url = f"hyperty://{one.domain}/{_STAND_IN}-{one.name}"
+            yield HypertyRole(url, one.url, is_stand_in=True)
 
 
 # ---- runtimes and nodes
@@ -189,6 +179,5 @@ def _users(scenario: Scenario) -> Iterator[tuple[str, str]]:
 def _domains(
     atlas: Atlas, runtimes: Sequence[RuntimeRole], hyperties: Sequence[HypertyRole]
 ) -> tuple[str, ...]:
-    nodes = (domain_of(one) for one in atlas.addresses if scheme_of(one) == "domain")
     own = (one.domain for one in runtimes)
-    return tuple(dict.fromkeys((*nodes, *own, *(host_of(one.url) for one in hyperties))))
+    return tuple(dict.fromkeys((*atlas.domains, *own, *(host_of(one.url) for one in hyperties))))

@@ -17,12 +17,12 @@ from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Final, final
 
+from actors.play.entities import session_of
 from actors.play.links import pair_of_state
 from actors.play.roles import Pair
 from actors.play.script import FaultStep, StateStep
 from actors.play.stage_error import StageError
 from actors.play.world import World
-from specs.address import message_node
 
 __all__ = ["Fault", "break_it", "fault_of"]
 
@@ -85,10 +85,7 @@ def _session(world: World, step: FaultStep) -> tuple[str, str]:
     """Return node and runtime of the session that the next step of one is of."""
     for one in world.scenario.steps:
         if one.number > step.number and isinstance(one, StateStep) and one.machine == "session":
-            node, runtime = one.key[0], one.key[-1]
-            label = node.partition(".")[2]
-            mine = (d for d in world.cast.domains if d.partition(".")[0] == label)
-            return message_node(next(mine, label)), runtime
+            return session_of(world, one)
     raise StageError(f"no step of a session says whose link {step.what!r} is about")
 
 

@@ -24,6 +24,7 @@ _BEFORE: Final[Mapping[str | None, Standing]] = {
     "created": Standing.UNDER_WAY,
     "in-progress": Standing.UNDER_WAY,
     "live": Standing.LIVE,
+    "disconnected": Standing.BROKEN,
 }
 """How a link stands if the first step its scenario shows of it leaves this state."""
 

@@ -82,6 +82,8 @@ class Standing(Enum):
 
     LIVE = auto()
     UNDER_WAY = auto()
+    BROKEN = auto()
+    """It was live a moment ago."""
 
 
 @final

@@ -1,7 +1,7 @@
 """How the world is brought to where a scenario begins.
 
 Every scenario begins with its runtimes booted, their sessions open and their addresses
-allocated, because its hyperties are deployed. The rest follows from its steps:
+allocated, because a hyperty is deployed in each. The rest follows from its steps:
 
 1. An object that is not created in the scenario is created, brought to the version
    before the first that is shown, and what is shown of it; by its reporter, or by a peer.
@@ -11,11 +11,15 @@ allocated, because its hyperties are deployed. The rest follows from its steps:
 3. Who observes an object before (see `objects`) has subscribed.
 4. A link whose first step leaves `created` or `in-progress` is being set up: a stand-in
    asks another, and the scenario begins at once.
-5. A record whose first step leaves `disconnected` has been set so.
+5. A link whose first step leaves `disconnected` has been live and is cut as the scenario
+   begins; so is the link of a session whose first step leaves `detached`.
+6. A session at a foreign node whose first step leaves any state is open. An address that
+   is neither a hyperty's nor an object's is allocated if its first step leaves that. A
+   record whose first step leaves `disconnected` has been set so.
 
 What is seen before the scenario begins may not match its steps. It begins when all this
 is done, with these exceptions: with a row of paths as its first step, before rule 3;
-with a link under way, before rule 4; and at the very beginning if it shows the opening
+with a link under way or cut, before that; and at the very beginning if it shows the opening
 of the world itself (see `opening`).
 """
 
@@ -25,18 +29,17 @@ from typing import Final
 
 import trio
 
-from actors.play.atlas import is_hyperty
+from actors.play.entities import break_sessions, granted, set_entities
 from actors.play.hyperty import OWN_WORDS
 from actors.play.observer import Seen
 from actors.play.outsider import Outsider
 from actors.play.roles import ObjectRole, Pair, Standing
-from actors.play.script import StateStep, TableStep
+from actors.play.script import TableStep
 from actors.play.stage_error import StageError
 from actors.play.world import World
-from specs.address import domain_registry, host_of, message_node, runtime
+from specs.address import host_of, message_node, runtime
 from specs.jsonvalue import Json, JsonObject
-from specs.message import Message, MessageType
-from specs.reply_code import LAST_SUCCESS
+from specs.message import MessageType
 from specs.trace import Kind
 from transports.errors import DialError
 
@@ -47,7 +50,6 @@ _PATIENCE: Final = 60.0
 
 _OUTSIDER: Final = "outsider"
 _SUBS: Final = "subs"
-_DISCONNECTED: Final = "disconnected"
 _PATIENT: Final = "t"
 """What changes in an object of which nothing is shown."""
 
@@ -72,24 +74,27 @@ async def _set_scene(world: World) -> None:
         await world.deploy(hyperty)
     for role in world.cast.objects:
         await _make_object(world, role)
-    for pair in _links(world, Standing.LIVE):
+    for pair in _links(world, Standing.LIVE, Standing.BROKEN):
         await _make_live(world, pair)
     first = world.scenario.steps[0]
     if isinstance(first, TableStep) and first.table == _SUBS:
-        await _set_records(world)
+        await set_entities(world)
         _begin(world)
         await _let_observe(world)
     else:
         await _let_observe(world)
-        await _set_records(world)
+        await set_entities(world)
         _begin(world)
     world.take_over()
     for pair in _links(world, Standing.UNDER_WAY):
         await _set_up(world, pair)
+    for one, other in _links(world, Standing.BROKEN):
+        world.air.cut(one, other)
+    break_sessions(world)
 
 
-def _links(world: World, standing: Standing) -> list[Pair]:
-    return [link.pair for link in world.cast.standing if link.standing is standing]
+def _links(world: World, *standing: Standing) -> list[Pair]:
+    return [link.pair for link in world.cast.standing if link.standing in standing]
 
 
 def _begin(world: World) -> None:
@@ -119,7 +124,7 @@ async def _make_object(world: World, role: ObjectRole) -> None:
         "runtime": world.cast.home(role.reporter),
         "data": data,
     }
-    created = _granted(
+    created = granted(
         await reporter.ask(MessageType.CREATE, manager, {"schema": role.schema, "value": value})
     )
     url = created.body.get("resource")
@@ -127,7 +132,7 @@ async def _make_object(world: World, role: ObjectRole) -> None:
     attribute, last = next(iter((role.data or {_PATIENT: role.version}).items()))
     for _ in range(1, role.version):
         change: JsonObject = {"resource": url, "attribute": attribute, "value": last}
-        _granted(await reporter.ask(MessageType.UPDATE, manager, change))
+        granted(await reporter.ask(MessageType.UPDATE, manager, change))
 
 
 async def _report_outside(world: World, role: ObjectRole) -> None:
@@ -148,7 +153,7 @@ async def _report_outside(world: World, role: ObjectRole) -> None:
 
 async def _observe(world: World, observer: str, url: str) -> None:
     manager, body = _observing(world, observer, url)
-    _granted(await world.hyperty(observer).ask(MessageType.SUBSCRIBE, manager, body))
+    granted(await world.hyperty(observer).ask(MessageType.SUBSCRIBE, manager, body))
 
 
 async def observe_by(world: World, runtime_url: str, url: str) -> None:
@@ -171,36 +176,6 @@ def _observing(world: World, observer: str, url: str) -> tuple[str, JsonObject]:
     return f"{world.cast.home(observer)}/sm", body
 
 
-def _granted(answer: Message) -> Message:
-    if answer.code > LAST_SUCCESS:
-        why = answer.body.get("description", "")
-        raise StageError(f"{answer.from_} refused a precondition: {answer.code} {why}".rstrip())
-    return answer
-
-
-# ---- records
-
-
-async def _set_records(world: World) -> None:
-    """Disconnect the records whose first step in the scenario leaves `disconnected`."""
-    met: set[str] = set()
-    for step in world.scenario.steps:
-        if not isinstance(step, StateStep) or step.machine != "registration":
-            continue
-        url = step.key[-1]
-        if url not in met and step.old == _DISCONNECTED and is_hyperty(url):
-            await _disconnect(world, url)
-        met.add(url)
-
-
-async def _disconnect(world: World, url: str) -> None:
-    actual = world.names.actual(url)
-    member = world.member(world.cast.home(url) or "")
-    body: JsonObject = {"resource": actual, "attribute": "status", "value": _DISCONNECTED}
-    to = domain_registry(host_of(actual))
-    _granted(await member.runtime.order("registry", MessageType.UPDATE, to, body))
-
-
 # ---- links
 
 
@@ -218,7 +193,7 @@ async def _make_live(world: World, pair: Pair) -> None:
 async def _ask(world: World, asker: str, asked: str) -> None:
     body: JsonObject = {"value": OWN_WORDS}
     to = world.names.actual(asked)
-    _granted(await world.hyperty(asker).ask(MessageType.CREATE, to, body))
+    granted(await world.hyperty(asker).ask(MessageType.CREATE, to, body))
 
 
 async def _set_up(world: World, pair: Pair) -> None:

@@ -9,7 +9,7 @@ from actors.play.stage import open_stage
 from actors.play.stage_error import StageError
 from actors.play.world import open_world
 from specs.trace import Kind, Op
-from tests.support.scripts import golden, msg, scenario
+from tests.support.scripts import golden, msg, scenario, state
 
 RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://b.ex/rb"
 HA, HB = "hyperty://a.ex/ha", "hyperty://b.ex/hb"
@@ -117,4 +117,35 @@ UNSEEN = (
 async def test_a_scenario_of_other_names_is_played(autojump_clock):
     """What did not exist when the player was written must run."""
     outcome = await play(scenario(*UNSEEN))
+    assert outcome.difference is None
+
+
+async def test_a_link_that_was_lost_has_been_live_and_is_cut_as_the_scenario_begins(
+    autojump_clock,
+):
+    back = state("p2p", f"{RA}|{RB}|requester", "disconnected", "live")
+    outcome = await play(scenario(back))
+    assert outcome.difference is None
+
+
+async def test_a_session_that_was_detached_is_cut_as_the_scenario_begins(autojump_clock):
+    back = state("session", f"MN.a|{RA}", "detached", "open")
+    outcome = await play(scenario(back))
+    assert outcome.difference is None
+
+
+async def test_a_session_at_a_foreign_node_is_open_if_its_first_step_leaves_that(autojump_clock):
+    lost = state("session", f"MN.b|{RA}", "open", "detached")
+    outcome = await play(scenario({"k": "fault", "what": "transport lost"}, lost))
+    assert outcome.difference is None
+
+
+async def test_an_address_is_allocated_if_its_first_step_leaves_that(autojump_clock):
+    freed = msg(
+        "RA.alloc>RA.bus>SA~wire~MN.a",
+        f"1 delete {RA}/address-allocation domain://msg-node.a.ex/address-allocation",
+        {"childrenResources": ["connection://a.ex/c7"]},
+    )
+    released = state("alloc", "MN.a|connection://a.ex/c7", "allocated", "released")
+    outcome = await play(scenario(freed, released))
     assert outcome.difference is None
