@@ -66,8 +66,11 @@ class _Writer:
     def _wish(self, taken: Taken) -> JsonObject:
         wish = self._wishes.get(taken.what.removeprefix("wish: "))
         is_fault = wish is not None and wish.is_fault
-        what = taken.what if wish is None else wish.name
-        return self._line("fault" if is_fault else "call", what=what)
+        if is_fault and wish is not None:
+            return self._line("fault", what=wish.name)
+        # A remark before a colon: who plays it sees by the next step what comes of it.
+        name = taken.what if wish is None else wish.name
+        return self._line("call", what=f"wish: {name.removeprefix('wish: ')}")
 
     def _wire(self, message: Message) -> JsonObject | None:
         wire = message.wire
