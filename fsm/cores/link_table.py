@@ -157,6 +157,9 @@ class LinkTable:
         value = State(seen.value)
         if entry is not None and entry.link == link:
             return self._moved(entry, value, now)
+        if value is State.CREATED and seen.stub == link:
+            # A requester: another link took its entry while it was being deployed.
+            return [Disconnect(seen.stub, remote)]
         if value is State.CREATED:
             return self._invited(remote, seen.stub, link, entry)
         if value in {State.FAILED, State.DISCONNECTED}:

@@ -306,6 +306,18 @@ def test_in_a_glare_the_larger_runtime_gives_its_own_request_up():
     assert registry.status(PQ, "failed", remote=small) == [do.Undeploy(PQ), do.RemovePath(PQ)]
 
 
+def test_a_requester_deployed_after_its_entry_went_to_another_link_is_ended_and_takes_no_entry():
+    """Else its `created` would be taken for an invitation, and push the link out that has won."""
+    registry = Registry()
+    small = "hyperty-runtime://a.ex/a"
+    record = Record(HB, small, p2p_handler=f"{small}/p2phandler/1", p2p_requester=CRQ)
+    registry.feed(told.RecordRead(HB, record), told.PathSet(PQ))
+    registry.status(PH, "created", PC, small)
+    assert registry.status(PQ, "created", remote=small) == [do.Disconnect(PQ, small)]
+    (entry,) = registry.core.links()
+    assert (entry.role, entry.link) == (Role.HANDLER, PC)
+
+
 def test_a_runtime_that_closes_forgets_its_links_and_takes_none():
     registry = linked()
     assert registry.feed(told.Closing()) == [do.RoutesChanged()]
