@@ -1,195 +1,154 @@
-"""One frozen class per message body (M-nn of the catalogue).
+"""Every body of the message catalogue: one frozen class each (M-01..M-58).
 
 Terminal actors read bodies into these and write them from these; routers never
-do. A field's name on the wire is its `wire` metadata, or its own name. A field
-that is `None` is left out on the wire. A body that breaks a limit or holds
-something else where an address is due cannot be made: `BadMessageError`.
-Bodies of data objects and P2P links are in `specs.body_sync`.
+do. Keys a class does not know are let be. A field that is `None` is left out on
+the wire, and `null` is read as `None`. A body that breaks a limit or a rule, or
+holds something else where an address is due, cannot be made: `BadMessageError`.
+The classes stand in files by section of the catalogue; they are imported here.
 """
+
+from typing import Final
 
 import attrs
 
-from specs.field import (
-    address,
-    addresses,
-    in_range,
-    one_of,
-    optional_address,
-    optional_addresses,
-    short,
-    wire,
+from specs.body_allocation import Allocate, Allocated, AllocationWish, Free
+from specs.body_answer import (
+    AddressesGiven,
+    ChildrenTold,
+    Done,
+    Listed,
+    ObjectCreated,
+    ObjectShown,
+    ObjectsResumed,
+    Provisional,
+    RecordFound,
+    RecordsAway,
+    RecordsFound,
+    Refusal,
+    SessionOpened,
+    SessionResumed,
+    Sourced,
+    TokenGiven,
+    TurnGiven,
+    ValueGiven,
 )
-from specs.jsonvalue import Json, JsonObject
-from specs.limits import MAX_ALLOCATION, REGISTRATION_EXPIRES
-from specs.word import RecordStatus, SessionMethod, StatusValue
+from specs.body_connector import AskQuality, GlobalRecord, IdentityCall, QualityWish, TurnServer
+from specs.body_link import Command, LinkStatus, ListChange, Nothing, Path
+from specs.body_object import Child, ChildName, Delegate, Forward, Resume, Wrapped
+from specs.body_registry import (
+    Discover,
+    FoundRecord,
+    ReadRecord,
+    Record,
+    RecordChanged,
+    Register,
+    UpdateRecord,
+)
+from specs.body_session import SessionControl, SessionGranted, SessionParams, Status
+from specs.body_sync import (
+    Candidate,
+    Change,
+    ChangeObject,
+    ConnectionData,
+    ConnectionDescription,
+    CreateObject,
+    DataObject,
+    Invitation,
+    InviteObservers,
+    LinkRow,
+    NewObject,
+    ObjectName,
+    Observe,
+    Snapshot,
+    Subscription,
+)
 
+BODIES: Final[tuple[type[attrs.AttrsInstance], ...]] = (
+    # paths, links, registry changes
+    Path, LinkStatus, ListChange, Command, LinkRow, ObjectName, Nothing,
+    # stubs and sessions
+    Status, SessionControl, SessionParams, SessionGranted,
+    # allocation
+    Allocate, AllocationWish, Allocated, Free,
+    # registry
+    Register, Record, FoundRecord, UpdateRecord, ReadRecord, RecordChanged, Discover,
+    # objects
+    CreateObject, NewObject, DataObject, Snapshot, InviteObservers, Invitation, Observe,
+    Subscription, Change, ChangeObject, ConnectionData, ConnectionDescription, Candidate,
+    Forward, Wrapped, Child, ChildName, Resume, Delegate,
+    # connectors
+    IdentityCall, GlobalRecord, AskQuality, QualityWish, TurnServer,
+    # answers
+    Provisional, Refusal, Done, Sourced, Listed, SessionOpened, SessionResumed, AddressesGiven,
+    RecordFound, RecordsFound, RecordsAway, ObjectCreated, ChildrenTold, ObjectShown,
+    ObjectsResumed, ValueGiven, TokenGiven, TurnGiven,
+)  # fmt: skip
+"""All classes of bodies and of their parts."""
 
-@attrs.frozen(slots=True)
-class Path:
-    """Set or remove routing paths (M-01..M-05, M-08, M-10, M-35, M-37).
-
-    Attributes:
-        resources: Addresses to be delivered.
-        source: The true subscriber; absent means the sender.
-    """
-
-    resources: tuple[str, ...] = attrs.field(converter=addresses, validator=short)
-    source: str | None = attrs.field(default=None, converter=optional_address)
-
-
-@attrs.frozen(slots=True)
-class Status:
-    """A status event of a stub or of a P2P link (M-06, M-07, M-13).
-
-    Attributes:
-        value: State entered, in the machine's words.
-        resource: Remote runtime; present exactly for P2P links (I-S11).
-        link: Name of the link the event is about; present for P2P links.
-        description: Half a sentence for people.
-    """
-
-    value: str = attrs.field(validator=one_of(StatusValue))
-    resource: str | None = attrs.field(default=None, converter=optional_address)
-    description: str | None = None
-    link: str | None = None
-
-
-@attrs.frozen(slots=True)
-class SessionParams:
-    """Arguments of session control.
-
-    Attributes:
-        runtime_url: The runtime whose session it is (MN-21).
-        token: Session token; mandatory for re-open.
-    """
-
-    runtime_url: str | None = attrs.field(
-        default=None, converter=optional_address, metadata=wire("runtimeURL")
-    )
-    token: str | None = None
-
-
-@attrs.frozen(slots=True)
-class SessionControl:
-    """Open, re-open, close or ping a session (M-14..M-17)."""
-
-    method: str = attrs.field(validator=one_of(SessionMethod))
-    params: SessionParams = SessionParams()
-
-
-@attrs.frozen(slots=True)
-class SessionGranted:
-    """What a node answers to an open or re-open: the token that resumes it."""
-
-    session_token: str = attrs.field(metadata=wire("sessionToken"))
-
-
-@attrs.frozen(slots=True)
-class AllocationWish:
-    """How many addresses (C-45), and under which key they are freed together."""
-
-    number: int = attrs.field(validator=in_range(1, MAX_ALLOCATION))
-    allocation_key: str | None = attrs.field(default=None, metadata=wire("allocationKey"))
-
-
-@attrs.frozen(slots=True)
-class Allocate:
-    """Ask for addresses of a scheme (M-18)."""
-
-    scheme: str
-    value: AllocationWish
-
-
-@attrs.frozen(slots=True)
-class Allocated:
-    """The addresses a node allocated."""
-
-    allocated: tuple[str, ...] = attrs.field(converter=addresses, validator=short)
-
-
-@attrs.frozen(slots=True)
-class Free:
-    """Give addresses back, by block key or by list (M-19, M-20)."""
-
-    resource: str | None = None
-    children_resources: tuple[str, ...] | None = attrs.field(
-        default=None,
-        converter=optional_addresses,
-        validator=short,
-        metadata=wire("childrenResources"),
-    )
-
-
-@attrs.frozen(slots=True)
-class Record:
-    """A registration record of a hyperty or data object (REG-07, REG-10).
-
-    Attributes:
-        url: The address registered.
-        runtime: The runtime that owns it.
-        status: created, live, disconnected or dead.
-        expires: Seconds without keep-alive until it is disconnected.
-        p2p_handler: The runtime's handler stub, if it takes P2P links.
-        p2p_requester: Catalogue address of the stub that reaches it.
-    """
-
-    url: str = attrs.field(converter=address)
-    runtime: str = attrs.field(converter=address)
-    status: str = attrs.field(default="live", validator=one_of(RecordStatus))
-    expires: float = attrs.field(
-        default=REGISTRATION_EXPIRES, validator=in_range(1.0, REGISTRATION_EXPIRES)
-    )
-    descriptor: str | None = None
-    user: str | None = None
-    guid: str | None = None
-    reporter: str | None = None
-    schema: str | None = None
-    name: str | None = None
-    resources: tuple[str, ...] = attrs.field(default=(), validator=short)
-    data_schemes: tuple[str, ...] = attrs.field(
-        default=(), validator=short, metadata=wire("dataSchemes")
-    )
-    starting_time: str | None = attrs.field(default=None, metadata=wire("startingTime"))
-    last_modified: str | None = attrs.field(default=None, metadata=wire("lastModified"))
-    p2p_handler: str | None = attrs.field(
-        default=None, converter=optional_address, metadata=wire("p2pHandler")
-    )
-    p2p_requester: str | None = attrs.field(
-        default=None, converter=optional_address, metadata=wire("p2pRequester")
-    )
-
-
-@attrs.frozen(slots=True)
-class Register:
-    """Register a record (M-21)."""
-
-    value: Record
-
-
-@attrs.frozen(slots=True)
-class UpdateRecord:
-    """Change a record (M-22), set one attribute (M-23) or keep it alive (M-24).
-
-    Attributes:
-        value: Fields to set, or the value of `attribute`; absent keeps alive.
-    """
-
-    resource: str
-    value: Json = None
-    attribute: str | None = None
-
-
-@attrs.frozen(slots=True)
-class ReadRecord:
-    """Read a record by address, or search (M-25..M-28)."""
-
-    resource: str
-    criteria: JsonObject | None = None
-
-
-@attrs.frozen(slots=True)
-class Command:
-    """Call a method of a component or stub (M-11, M-12)."""
-
-    method: str
-    params: tuple[str, ...] = attrs.field(default=(), validator=short)
+__all__ = [
+    "BODIES",
+    "AddressesGiven",
+    "Allocate",
+    "Allocated",
+    "AllocationWish",
+    "AskQuality",
+    "Candidate",
+    "Change",
+    "ChangeObject",
+    "Child",
+    "ChildName",
+    "ChildrenTold",
+    "Command",
+    "ConnectionData",
+    "ConnectionDescription",
+    "CreateObject",
+    "DataObject",
+    "Delegate",
+    "Discover",
+    "Done",
+    "Forward",
+    "FoundRecord",
+    "Free",
+    "GlobalRecord",
+    "IdentityCall",
+    "Invitation",
+    "InviteObservers",
+    "LinkRow",
+    "LinkStatus",
+    "ListChange",
+    "Listed",
+    "NewObject",
+    "Nothing",
+    "ObjectCreated",
+    "ObjectName",
+    "ObjectShown",
+    "ObjectsResumed",
+    "Observe",
+    "Path",
+    "Provisional",
+    "QualityWish",
+    "ReadRecord",
+    "Record",
+    "RecordChanged",
+    "RecordFound",
+    "RecordsAway",
+    "RecordsFound",
+    "Refusal",
+    "Register",
+    "Resume",
+    "SessionControl",
+    "SessionGranted",
+    "SessionOpened",
+    "SessionParams",
+    "SessionResumed",
+    "Snapshot",
+    "Sourced",
+    "Status",
+    "Subscription",
+    "TokenGiven",
+    "TurnGiven",
+    "TurnServer",
+    "UpdateRecord",
+    "ValueGiven",
+    "Wrapped",
+]

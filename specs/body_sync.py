@@ -1,25 +1,28 @@
-"""Bodies of data objects and of P2P links, which are data objects too (M-32..M-47).
+"""Bodies of data objects, and of P2P links, which are data objects too (M-32..M-47)."""
 
-The conventions are those of `specs.body`.
-"""
+from typing import Annotated, TypeAlias
 
 import attrs
 
-from specs.field import (
-    address,
-    addresses,
-    in_range,
-    one_of,
-    optional_address,
-    short,
-    wire,
-)
+from specs.field import Address, Filled, Names, checked, wire
 from specs.jsonvalue import Json, JsonObject
 from specs.limits import MAX_ID
-from specs.word import CandidateKind, DescriptionType, Operation
+from specs.rule import Needs, ruled
+from specs.shape import Size, Whole
+from specs.word import (
+    AttributeType,
+    CandidateKind,
+    DescriptionType,
+    LinkRole,
+    Operation,
+    StatusValue,
+)
+
+Version: TypeAlias = Annotated[int, Whole(1, MAX_ID)]
+"""A version of a data object; rises by one with each change (SYN-16)."""
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, field_transformer=checked)
 class ConnectionDescription:
     """What one end of a P2P link offers or answers (P2P-07).
 
@@ -28,11 +31,11 @@ class ConnectionDescription:
         sdp: Session description; only for WebRTC.
     """
 
-    type: str = attrs.field(default="", validator=one_of(DescriptionType))
+    type: Annotated[str, DescriptionType] = DescriptionType.UNSET.value
     sdp: str | None = None
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, field_transformer=checked)
 class Candidate:
     """One way to reach an end of a P2P link.
 
@@ -43,13 +46,13 @@ class Candidate:
         host: Fingerprint of the machine; a unix candidate is only dialled on it.
     """
 
-    kind: str = attrs.field(validator=one_of(CandidateKind))
+    kind: Annotated[str, CandidateKind]
     address: str
     secret: str
     host: str | None = None
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, field_transformer=checked)
 class ConnectionData:
     """The value of a Connection data object (P2P-07, C-25).
 
@@ -59,148 +62,186 @@ class ConnectionData:
             n-th time; the peer may dial.
     """
 
-    owner: str = attrs.field(converter=address)
+    owner: Address
     status: str = ""
     connection_description: ConnectionDescription | None = attrs.field(
         default=None, metadata=wire("connectionDescription")
     )
-    ice_candidates: tuple[Candidate, ...] = attrs.field(
-        default=(), validator=short, metadata=wire("iceCandidates")
-    )
+    ice_candidates: tuple[Candidate, ...] = attrs.field(default=(), metadata=wire("iceCandidates"))
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, field_transformer=checked)
+class NewObject:
+    """A data object before it has an address: what its reporter says of it (M-32)."""
+
+    reporter: Address
+    data: JsonObject
+    runtime: Address | None = None
+    name: str | None = None
+    schema: str | None = None
+    resources: Names | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
 class DataObject:
-    """A data object as it travels: metadata and data (M-32, M-38 answers).
+    """A data object as its reporter's end keeps it: metadata and data.
 
     Attributes:
-        url: Its address; absent before it has one.
+        url: Its address.
         version: Rises by one with each change (SYN-16).
         data: The value, as its schema says.
     """
 
-    reporter: str = attrs.field(converter=address)
-    runtime: str = attrs.field(converter=address)
-    data: JsonObject = attrs.field(factory=dict)
-    url: str | None = attrs.field(default=None, converter=optional_address)
-    version: int = attrs.field(default=1, validator=in_range(1, MAX_ID))
+    reporter: Address
+    runtime: Address
+    data: JsonObject
+    url: Address
+    version: Version = 1
     name: str | None = None
     schema: str | None = None
-    resources: tuple[str, ...] = attrs.field(default=(), validator=short)
+    resources: Names = ()
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, field_transformer=checked)
+class Snapshot:
+    """A data object as an observer gets it, version included (M-36, M-38, M-41)."""
+
+    url: Address
+    version: Version
+    data: JsonObject
+    reporter: Address | None = None
+    runtime: Address | None = None
+    name: str | None = None
+    schema: str | None = None
+    resources: Names | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
 class CreateObject:
-    """Ask the sync manager to create an object (M-32)."""
+    """Ask the sync manager to create an object (M-32).
 
-    value: DataObject
-    schema: str
+    Attributes:
+        resource: The address it had, where it is resumed.
+        p2p: Whether observers may be told by direct links.
+        store: Whether the sync manager keeps a copy of its own.
+    """
+
+    value: NewObject
+    schema: Filled
     p2p: bool | None = None
     store: bool | None = None
+    resource: Address | None = None
+    resume: bool | None = None
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, field_transformer=checked)
 class InviteObservers:
-    """Ask the sync manager to invite an observer (M-33, one per message)."""
+    """Ask the sync manager to invite an observer (M-33).
 
-    resource: str = attrs.field(converter=address)
-    schema: str
-    authorise: tuple[str, ...] = attrs.field(converter=addresses, validator=short)
-    value: JsonObject = attrs.field(factory=dict)
+    Attributes:
+        authorise: The one that is invited: a request has one final answer (C-80).
+        value: Metadata of the object that the invitation shows.
+    """
+
+    resource: Address
+    schema: Filled
+    authorise: Annotated[tuple[Address, ...], Size(1, 1)]
+    value: JsonObject
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, field_transformer=checked)
 class Invitation:
     """Invite an observer (M-34).
 
     Attributes:
         source: The reporter.
-        value: Metadata of the object: at least `runtime` and `reporter`.
+        value: Metadata of the object.
     """
 
-    source: str = attrs.field(converter=address)
-    schema: str
-    value: JsonObject = attrs.field(factory=dict)
+    source: Address
+    schema: Filled
+    value: JsonObject
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, field_transformer=checked)
 class Observe:
     """Ask the own sync manager to observe an object (M-36)."""
 
-    resource: str = attrs.field(converter=address)
-    schema: str | None = None
+    resource: Address
+    schema: Filled | None = None
     p2p: bool | None = None
+    store: bool | None = None
+    resume: bool | None = None
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, field_transformer=checked)
 class Subscription:
     """Subscribe or unsubscribe an observer at the reporter (M-38, M-43)."""
 
-    source: str = attrs.field(converter=address)
-    children_resources: tuple[str, ...] | None = attrs.field(
-        default=None, validator=short, metadata=wire("childrenResources")
-    )
+    source: Address
+    children_resources: Names | None = attrs.field(default=None, metadata=wire("childrenResources"))
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, field_transformer=checked)
+@ruled(Needs("operation", "attribute_type"), Needs("operation", "value"))
 class Change:
-    """One change of a data object (M-40) or of a registry's list (M-09).
+    """One change of a data object (M-40).
 
     Attributes:
-        attribute: Dotted path; absent for a registry's list.
+        version: Of the object after the change (C-77).
+        attribute: Dotted path.
         value: New value; absent removes the attribute.
-        operation: `add` or `remove` for arrays.
+        operation: `add` or `remove` elements of an array.
     """
 
-    version: int | None = attrs.field(
-        default=None, validator=attrs.validators.optional(in_range(1, MAX_ID))
-    )
-    attribute: str | None = None
+    version: Version
+    attribute: Filled | None = None
     value: Json = None
-    attribute_type: str | None = attrs.field(default=None, metadata=wire("attributeType"))
-    operation: str | None = attrs.field(
-        default=None, validator=attrs.validators.optional(one_of(Operation))
+    attribute_type: Annotated[str, AttributeType] | None = attrs.field(
+        default=None, metadata=wire("attributeType")
     )
+    operation: Annotated[str, Operation] | None = None
     last_modified: str | None = attrs.field(default=None, metadata=wire("lastModified"))
-    source: str | None = attrs.field(default=None, converter=optional_address)
+    source: Address | None = None
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, field_transformer=checked)
+@ruled(Needs("operation", "attribute_type"), Needs("operation", "value"))
 class ChangeObject:
     """Ask the own sync manager to change an object one reports; it publishes M-40.
 
     Attributes:
         attribute: Dotted path.
         value: New value; absent removes the attribute.
-        operation: `add` or `remove` for arrays.
+        operation: `add` or `remove` elements of an array.
     """
 
-    resource: str = attrs.field(converter=address)
-    attribute: str
+    resource: Address
+    attribute: Filled
     value: Json = None
-    attribute_type: str | None = attrs.field(default=None, metadata=wire("attributeType"))
-    operation: str | None = attrs.field(
-        default=None, validator=attrs.validators.optional(one_of(Operation))
+    attribute_type: Annotated[str, AttributeType] | None = attrs.field(
+        default=None, metadata=wire("attributeType")
     )
+    operation: Annotated[str, Operation] | None = None
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, field_transformer=checked)
 class LinkRow:
     """What a runtime's registry knows of its link to another runtime (P2P-18).
 
     Attributes:
-        role: `requester` or `handler`: which end this runtime is.
+        role: Which end this runtime is.
         status: State of the connection, in the machine's words.
         link: Address of this runtime's end.
     """
 
-    role: str
-    status: str
+    role: Annotated[str, LinkRole]
+    status: Annotated[str, StatusValue]
     link: str | None = None
 
 
-@attrs.frozen(slots=True)
+@attrs.frozen(slots=True, field_transformer=checked)
 class ObjectName:
-    """Name one object or address: delete, unsubscribe (M-42, M-46)."""
+    """Name one object or address (M-42, M-45, M-46, M-56)."""
 
-    resource: str = attrs.field(converter=address)
+    resource: Address

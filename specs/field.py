@@ -1,22 +1,39 @@
-"""What the fields of bodies have in common: names on the wire, addresses, limits."""
+"""What the fields of bodies have in common: names on the wire, and what they may hold.
 
-from collections.abc import Callable, Sequence, Sized
-from enum import StrEnum
-from typing import TYPE_CHECKING, Final, TypeVar
+A body class is `@attrs.frozen(slots=True, field_transformer=checked)`. Its
+annotations say what its fields hold; nobody can make one that holds anything
+else, from Python or from JSON.
+"""
 
-from specs.address import canonical
-from specs.errors import BadMessageError, BadUrlError
-from specs.limits import MAX_LIST
-from specs.reply_code import Code
+from collections.abc import Callable
+from typing import Annotated, Final, TypeAlias
 
-if TYPE_CHECKING:
-    import attrs
+import attrs
+
+from specs import shape
+from specs.shape import Shape, Size, shape_of
 
 WIRE: Final = "wire"
 """Metadata key under which a field keeps its name on the wire."""
 
-T = TypeVar("T")
-N = TypeVar("N", int, float)
+SHAPE: Final = "shape"
+"""Metadata key under which a field keeps what it may hold."""
+
+Address: TypeAlias = Annotated[str, shape.Address()]
+"""An address; what is no address cannot be put here, aliases are made canonical (N12)."""
+
+Addresses: TypeAlias = Annotated[tuple[Address, ...], Size(1)]
+"""Addresses, at least one."""
+
+Filled: TypeAlias = Annotated[str, shape.Text(least=1)]
+"""Text that is not empty."""
+
+Names: TypeAlias = tuple[Filled, ...]
+"""A list of names; it may be empty."""
+
+_TEXT: Final = shape.Text()
+
+_Fields: TypeAlias = list["attrs.Attribute[object]"]
 
 
 def wire(name: str) -> dict[str, str]:
@@ -24,57 +41,56 @@ def wire(name: str) -> dict[str, str]:
     return {WIRE: name}
 
 
-def address(value: str) -> str:
-    """Return the canonical text of an address field (N12).
+def wire_name(field: "attrs.Attribute[object]") -> str:
+    """Return what a field is called on the wire."""
+    return str(field.metadata.get(WIRE, field.name))
+
+
+def wire_way(kind: type[object], way: str) -> str:
+    """Return the way to a field of a part, `params.runtime_url`, as it is on the wire."""
+    names = []
+    inside: type[object] = kind
+    for name in way.split("."):
+        field = attrs.fields_dict(inside)[name]  # type: ignore[arg-type] # a body class
+        names.append(wire_name(field))
+        holds = shape_at(field)
+        inside = holds.kind if isinstance(holds, shape.Part) else inside
+    return ".".join(names)
+
+
+def shape_at(field: "attrs.Attribute[object]") -> Shape:
+    """Return what a field of a body class may hold."""
+    found: Shape = field.metadata[SHAPE]
+    return found
+
+
+def is_required(field: "attrs.Attribute[object]") -> bool:
+    """Say whether a field must be given."""
+    return field.default is attrs.NOTHING
+
+
+def checked(_: type[object], fields: _Fields) -> _Fields:
+    """Make every field of a class check what is put into it, whoever makes the body.
 
     Raises:
-        BadMessageError: It is no address.
+        SpecError: An annotation does not say what its field holds.
     """
-    if not isinstance(value, str):
-        raise BadMessageError(f"an address is text, not {type(value).__name__}")
-    try:
-        return canonical(value)
-    except BadUrlError as exc:
-        raise BadMessageError(str(exc)) from exc
+    return [_checked(field) for field in fields]
 
 
-def optional_address(value: str | None) -> str | None:
-    """Return the canonical text of an address field that may be absent."""
-    return None if value is None else address(value)
+def _checked(field: "attrs.Attribute[object]") -> "attrs.Attribute[object]":
+    holds = shape_of(field.type)
+    known = field.evolve(metadata={**field.metadata, SHAPE: holds})
+    if isinstance(holds, shape.Anything):
+        return known
+    return known.evolve(converter=_check_of(holds, wire_name(field)))
 
 
-def addresses(value: Sequence[str]) -> tuple[str, ...]:
-    """Return the canonical texts of a list of addresses."""
-    return tuple(address(one) for one in value)
-
-
-def optional_addresses(value: Sequence[str] | None) -> tuple[str, ...] | None:
-    """Return the canonical texts of a list of addresses that may be absent."""
-    return None if value is None else addresses(value)
-
-
-def short(_: object, field: "attrs.Attribute[T]", value: T) -> None:
-    """Refuse a list with too many elements; what is absent is short."""
-    if isinstance(value, Sized) and len(value) > MAX_LIST:
-        raise BadMessageError(f"{field.name} lists more than {MAX_LIST}", Code.TOO_LARGE)
-
-
-def one_of(words: type[StrEnum]) -> "Callable[[object, attrs.Attribute[str], str], None]":
-    """Return a validator that knows the words of a closed vocabulary."""
-    known = frozenset(words)
-
-    def check(_: object, field: "attrs.Attribute[str]", value: str) -> None:
-        if value not in known:
-            raise BadMessageError(f"{field.name} must be one of {', '.join(words)}")
-
-    return check
-
-
-def in_range(least: N, most: N) -> "Callable[[object, attrs.Attribute[N], N], None]":
-    """Return a validator for a number between two limits, both allowed."""
-
-    def check(_: object, field: "attrs.Attribute[N]", value: N) -> None:
-        if isinstance(value, bool) or not least <= value <= most:
-            raise BadMessageError(f"{field.name} must be >= {least} and <= {most}")
-
-    return check
+def _check_of(holds: Shape, where: str) -> Callable[[object], object]:
+    """Return the check of one field; most fields of most bodies are absent or plain text."""
+    if isinstance(holds, shape.Maybe):
+        inner = holds.of.check
+        return lambda value: None if value is None else inner(value, where)
+    if holds == _TEXT:
+        return lambda value: value if type(value) is str else holds.check(value, where)
+    return lambda value: holds.check(value, where)

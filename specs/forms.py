@@ -11,7 +11,7 @@ from specs.address import canonical
 from specs.errors import BadMessageError, BadUrlError
 from specs.jsonvalue import Json, JsonObject
 from specs.limits import MAX_LIST
-from specs.reply_code import Code
+from specs.reply_code import FIRST_CODE, LAST_CODE, Code
 
 KEY_ALIASES: Final = {
     "desc": "description",
@@ -38,10 +38,6 @@ LIST_KEYS: Final = ("resources", "subscribe", "unsubscribe", "resource")
 
 OBJECT_PARTS: Final = frozenset({"changes", "subscription", "observers", "status", "registration"})
 """Last segments that name a part of an object, never an object (ADR-05)."""
-
-FIRST_CODE: Final = 100
-LAST_CODE: Final = 599
-"""Range of reply codes, as in HTTP (MSG-17)."""
 
 
 def address(value: Json, field: str) -> str:

@@ -18,6 +18,7 @@ from specs.errors import BadMessageError, BadUrlError
 from specs.jsonvalue import Json, JsonObject
 from specs.limits import MAX_ID, MAX_LIST
 from specs.message import Message, MessageType
+from specs.reply_code import FIRST_CODE, LAST_CODE
 
 CHILDREN: Final[Mapping[str, frozenset[str]]] = {"comm": frozenset({"resources"})}
 """Child resources the built-in data schemas name, by object scheme (N11)."""
@@ -78,7 +79,7 @@ def _has_normal_addresses(body: JsonObject) -> bool:
 def _has_normal_values(type_: str, to: str, body: JsonObject) -> bool:
     code = body.get("code")
     if type_ == MessageType.RESPONSE:
-        return type(code) is int and forms.FIRST_CODE <= code <= forms.LAST_CODE
+        return type(code) is int and FIRST_CODE <= code <= LAST_CODE
     if "code" in body:
         return False
     return type_ not in _STATUS_TYPES or not _may_carry_status(to)

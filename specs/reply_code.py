@@ -25,6 +25,10 @@ class Code(IntEnum):
     BACKEND_TIMEOUT = 504
 
 
+FIRST_CODE: Final = 100
+LAST_CODE: Final = 599
+"""Range of reply codes, as in HTTP (MSG-17)."""
+
 FIRST_FINAL: Final = 200
 """A code below this is provisional; the first at or above it is final (MSG-05)."""
 

@@ -22,6 +22,12 @@ class RecordStatus(StrEnum):
     DEAD = "dead"
 
 
+class RecordAttribute(StrEnum):
+    """What a registry tells of a record, unasked (M-30)."""
+
+    STATUS = "status"
+
+
 class SessionMethod(StrEnum):
     """What a stub asks of a node's session manager (M-14..M-17)."""
 
@@ -29,6 +35,20 @@ class SessionMethod(StrEnum):
     REOPEN = "re-open"
     CLOSE = "close"
     PING = "ping"
+
+
+class StubMethod(StrEnum):
+    """What a runtime commands a stub to do (M-11, M-12)."""
+
+    CONNECT = "connect"
+    DISCONNECT = "disconnect"
+
+
+class LinkRole(StrEnum):
+    """Which end of a P2P link a runtime is (P2P-18)."""
+
+    REQUESTER = "requester"
+    HANDLER = "handler"
 
 
 class DescriptionType(StrEnum):
@@ -46,6 +66,12 @@ class CandidateKind(StrEnum):
     TCP = "tcp"
     UNIX = "unix"
     WEBRTC = "webrtc"
+
+
+class AttributeType(StrEnum):
+    """What kind of attribute a change is about, where that matters (C-35)."""
+
+    ARRAY = "array"
 
 
 class Operation(StrEnum):

@@ -1,7 +1,11 @@
-"""How cattrs reads and writes bodies: strict, by wire names, free JSON left as it is."""
+"""How cattrs reads and writes bodies: by wire names, each value checked by its class.
+
+The classes refuse what is wrong themselves. So a value is handed to them as it
+stands in the JSON; only objects that have a class of their own are read first.
+"""
 
 from collections.abc import Callable
-from typing import Final, TypeAlias, get_args, get_origin
+from typing import TypeAlias, cast
 
 import attrs
 from cattrs.gen import (  # type: ignore[attr-defined] # cattrs forgot to export the first
@@ -12,141 +16,100 @@ from cattrs.gen import (  # type: ignore[attr-defined] # cattrs forgot to export
 )
 from cattrs.preconf.orjson import OrjsonConverter, make_converter
 
-from specs.field import WIRE
-from specs.jsonvalue import Json, JsonObject
+from specs.field import shape_at, wire_name
+from specs.shape import Anything, Free, Many, Maybe, Part, Shape
 
 __all__ = ["make_body_converter"]
 
-_Read: TypeAlias = Callable[[Json, type[object]], object]
-_Write: TypeAlias = Callable[[object], Json]
+_Read: TypeAlias = Callable[[object, type[object]], object]
+_Write: TypeAlias = Callable[[object], object]
 _Class: TypeAlias = type[attrs.AttrsInstance]
 
 
-def make_body_converter(*, detailed_validation: bool) -> OrjsonConverter:
+def make_body_converter() -> OrjsonConverter:
     """Make a converter for the classes of `specs.body`.
 
-    Args:
-        detailed_validation: As in cattrs: slower, but errors tell where.
+    Reading raises `KeyError` where a field is missing, and what the class
+    raises: neither says where in the body it was.
     """
     converter = make_converter(
-        detailed_validation=detailed_validation, unstruct_collection_overrides={tuple: list}
+        detailed_validation=False,
+        prefer_attrib_converters=True,
+        unstruct_collection_overrides={tuple: list},
     )
-    for kind, words in _WORDS.items():
-        converter.register_structure_hook(kind, _strict(kind, words))
-    converter.register_structure_hook_factory(_is_tuple, _tuple_reader(converter))
-    converter.register_structure_hook_factory(attrs.has, _class_reader(converter))
-    converter.register_unstructure_hook_factory(attrs.has, _class_writer(converter))
+    converter.register_structure_hook_factory(attrs.has, _reader(converter))
+    converter.register_unstructure_hook_factory(attrs.has, _writer(converter))
     return converter
 
 
-_WORDS: Final[dict[type[object], str]] = {
-    str: "text",
-    int: "a whole number",
-    float: "a number",
-    bool: "true or false",
-}
-
-
-def _strict(kind: type[object], words: str) -> _Read:
-    """Take a primitive of exactly this kind: cattrs would turn `5` into `"5"`."""
-    taken = (int, float) if kind is float else (kind,)
-
-    def read(value: Json, _: type[object]) -> object:
-        if not isinstance(value, taken) or (isinstance(value, bool) and kind is not bool):
-            raise TypeError(f"must be {words}, not {_kind_of(value)}")
-        return value
-
-    return read
-
-
-def _kind_of(value: Json) -> str:
-    if isinstance(value, dict):
-        return "an object"
-    if isinstance(value, list):
-        return "a list"
-    return "null" if value is None else repr(value)[:40]
-
-
-def _is_tuple(kind: type[object]) -> bool:
-    return get_origin(kind) is tuple
-
-
-def _tuple_reader(converter: OrjsonConverter) -> Callable[[type[object]], _Read]:
-    def make(kind: type[object]) -> _Read:
-        element = get_args(kind)[0]
-        as_list = converter.get_structure_hook(list[element])  # type: ignore[valid-type]
-
-        def read(value: Json, _: type[object]) -> object:
-            if not isinstance(value, list):
-                raise TypeError(f"must be a list, not {_kind_of(value)}")
-            return tuple(as_list(value, list))
-
-        return read
-
-    return make
-
-
-def _class_reader(converter: OrjsonConverter) -> Callable[[_Class], _Read]:
+def _reader(converter: OrjsonConverter) -> Callable[[_Class], _Read]:
     def make(kind: _Class) -> _Read:
-        fields = make_dict_structure_fn(
+        overrides = {
+            field.name: _override(field, _part_reader(converter, _part(shape_at(field))))
+            for field in attrs.fields(kind)
+        }
+        read = make_dict_structure_fn(
             kind,
             converter,
-            _cattrs_detailed_validation=converter.detailed_validation,
-            **_overrides(kind),  # type: ignore[arg-type] # no field is called _cattrs_...
+            _cattrs_detailed_validation=False,
+            _cattrs_prefer_attrib_converters=True,
+            **overrides,  # type: ignore[arg-type] # no field is called _cattrs_...
         )
-
-        def read(value: Json, _: type[object]) -> object:
-            return fields(_object(value, kind), kind)
-
-        return read
+        return cast("_Read", read)
 
     return make
 
 
-def _class_writer(converter: OrjsonConverter) -> Callable[[_Class], _Write]:
+def _writer(converter: OrjsonConverter) -> Callable[[_Class], _Write]:
     def make(kind: _Class) -> _Write:
-        overrides = _overrides(kind)
+        overrides = {field.name: _override(field, None) for field in attrs.fields(kind)}
         return make_dict_unstructure_fn(kind, converter, **overrides)  # type: ignore[arg-type] # see above
 
     return make
 
 
-def _overrides(kind: _Class) -> dict[str, AttributeOverride]:
-    """Return how each field of a class is read and written."""
-    return {field.name: _override(field) for field in attrs.fields(kind)}
+def _override(field: "attrs.Attribute[object]", read: _Read | None) -> AttributeOverride:
+    """Return how one field is read and written; free JSON must not be walked through."""
+    holds = shape_at(field)
+    is_free = isinstance(holds.of if isinstance(holds, Maybe) else holds, Anything | Free)
+    return override(
+        omit_if_default=field.default is None,
+        rename=wire_name(field),
+        struct_hook=_as_is if isinstance(holds, Anything) else read,
+        unstruct_hook=_same if is_free else None,
+    )
 
 
-def _override(field: "attrs.Attribute[object]") -> AttributeOverride:
-    rename, leave_out = field.metadata.get(WIRE), field.default is None
-    read = _free_reader(field.type)
-    if read is None:
-        return override(omit_if_default=leave_out, rename=rename)
-    return override(omit_if_default=leave_out, rename=rename, struct_hook=read, unstruct_hook=_same)
+def _part(holds: Shape) -> type[attrs.AttrsInstance] | None:
+    """Return the class of a field's objects, or of its elements; None if it has none."""
+    match holds:
+        case Part(kind):
+            return kind
+        case Many(of) | Maybe(of):
+            return _part(of)
+        case _:
+            return None
 
 
-def _free_reader(kind: object) -> _Read | None:
-    """Return how free JSON is read, which cattrs must not walk through; None for the rest."""
-    origins = {get_origin(one) for one in get_args(kind)}
-    if kind == Json or origins >= {dict, list}:  # as written, or as cattrs resolved it
-        return _as_is
-    if get_origin(kind) is dict:
-        return _object
-    return _optional_object if dict in origins else None
+def _part_reader(converter: OrjsonConverter, kind: _Class | None) -> _Read | None:
+    """Return what reads objects into a class and leaves the rest to the field's own check."""
+    if kind is None:
+        return None
+    read_one: _Read = converter.get_structure_hook(kind)
+
+    def read(value: object, _: type[object]) -> object:
+        if isinstance(value, dict):
+            return read_one(value, kind)
+        if isinstance(value, list):
+            return [read(one, kind) for one in value]
+        return value
+
+    return read
 
 
-def _as_is(value: Json, _: type[object]) -> Json:
+def _as_is(value: object, _: type[object]) -> object:
     return value
 
 
-def _same(value: Json) -> Json:
+def _same(value: object) -> object:
     return value
-
-
-def _object(value: Json, _: type[object]) -> JsonObject:
-    if not isinstance(value, dict):
-        raise TypeError(f"must be an object, not {_kind_of(value)}")
-    return value
-
-
-def _optional_object(value: Json, kind: type[object]) -> JsonObject | None:
-    return None if value is None else _object(value, kind)

@@ -58,12 +58,11 @@ class AllocationDesk(Desk):
         return reply_to(message, Code.OK, {"value": write_body(Allocated(fresh))})
 
     def _free(self, message: Message, wish: Free, by: str) -> Message:
-        if wish.resource is not None:
-            outcome = self._tables.own(allocation.FreeBlock(by, wish.resource))
-        elif wish.children_resources is not None:
-            outcome = self._tables.own(allocation.Free(by, wish.children_resources))
-        else:
-            raise BadMessageError("name a block by resource or addresses by childrenResources")
+        outcome = (
+            self._tables.own(allocation.Free(by, wish.children_resources or ()))
+            if wish.resource is None
+            else self._tables.own(allocation.FreeBlock(by, wish.resource))
+        )
         if isinstance(outcome, Refused):
             return refuse(message, outcome.code, outcome.why)
         return reply_to(message, Code.OK)

@@ -15,18 +15,19 @@ from fsm.cores.p2p_input import (
 )
 from fsm.machines.p2p_connection import State
 from specs.address import domain_of, status_of
-from specs.body import Status
+from specs.body import LinkStatus, Status
 from specs.body_sync import (
     Candidate,
     ChangeObject,
     ConnectionData,
     ConnectionDescription,
     CreateObject,
-    DataObject,
     InviteObservers,
     LinkRow,
+    NewObject,
     ObjectName,
     Observe,
+    Snapshot,
 )
 from specs.errors import BadMessageError
 from specs.jsonvalue import JsonObject
@@ -70,7 +71,7 @@ class Signalling:
     def status(self, remote: str, link: str, state: State, why: str) -> Message:
         """Write the status event of a link's step (C-13)."""
         kind = MessageType.CREATE if state is State.CREATED else MessageType.UPDATE
-        body = Status(state.value, resource=remote, description=why or None, link=link)
+        body = LinkStatus(state.value, remote, why or None, link)
         return self._message(kind, status_of(self._context.url), write_body(body))
 
     def ask_row(self, remote: str) -> Message:
@@ -88,10 +89,10 @@ class Signalling:
     def create_object(self, description: str) -> Message:
         """Create the own Connection object (M-32); `description`: offer or answer."""
         data = ConnectionData(self._context.url, "", ConnectionDescription(description))
-        value = DataObject(
+        value = NewObject(
             self._context.url,
-            self._runtime,
             write_body(data),
+            self._runtime,
             name=_NAME,
             resources=("data",),
         )
@@ -160,12 +161,12 @@ def row_told(answer: Message) -> SideInput:
     return RowTold(row.role == "requester" and row.status != State.FAILED.value)
 
 
-def read_snapshot(answer: Message) -> DataObject | ObserveRefused:
+def read_snapshot(answer: Message) -> Snapshot | ObserveRefused:
     """Understand the answer to `observe` or `read`."""
     if answer.code > LAST_SUCCESS:
         return ObserveRefused(_why(answer))
     try:
-        return read_body(attrs.evolve(answer, body=_value(answer)), DataObject)
+        return read_body(attrs.evolve(answer, body=_value(answer)), Snapshot)
     except BadMessageError as exc:
         return ObserveRefused(exc.reason)
 

@@ -2,8 +2,6 @@
 
 from typing import Final, final
 
-import attrs
-
 from actors.kit.actor import ActorRef
 from actors.kit.delivery import Delivery
 from actors.runtime.sync_terms import SyncContext
@@ -47,13 +45,15 @@ class ObjectPlaces:
             await context.addresses.free(url)
             await context.refuse(request, Code.UNAVAILABLE, "no path to the object")
             return None
-        return attrs.evolve(
-            wanted.value,
-            reporter=request.from_,
-            runtime=context.runtime,
-            url=url,
-            version=1,
+        told = wanted.value
+        return DataObject(
+            request.from_,
+            context.runtime,
+            told.data,
+            url,
+            name=told.name,
             schema=wanted.schema,
+            resources=told.resources or (),
         )
 
     async def listen(self, url: str, listener: ActorRef[Delivery]) -> None:

@@ -23,6 +23,7 @@ from fsm.cores import data_object_terms as core
 from fsm.cores.data_object import ReporterCore
 from fsm.cores.effects import RowChanged
 from fsm.engine import Step
+from specs.body_object import Forward, Wrapped
 from specs.body_sync import (
     Change,
     ChangeObject,
@@ -92,7 +93,7 @@ class ReportedObjects:
 
     async def ready(self, done: ObjectReady) -> None:
         """Take a new object in and answer its reporter."""
-        url = done.created.url or ""
+        url = done.created.url
         self._cores[url] = ReporterCore(done.created)
         await self._places.listen(url, self._listener)
         self._context.written(done.created)
@@ -106,8 +107,6 @@ class ReportedObjects:
             await self._context.refuse(request, Code.NOT_FOUND, "no such object")
         elif reported.snapshot.reporter != request.from_:
             await self._context.refuse(request, Code.FORBIDDEN, "only the reporter invites")
-        elif len(body.authorise) != 1:
-            await self._context.refuse(request, Code.MALFORMED, "one observer per invitation")
         else:
             invited = core.Authorised(body.authorise[0])
             await self._perform(body.resource, request, reported.feed(invited))
@@ -151,14 +150,14 @@ class ReportedObjects:
         if reported is not None:
             await self._perform(done.url, None, reported.feed(done.decision))
 
-    async def _ask_reporter(self, url: str, asked: core.ReporterAsked, reporter: str) -> None:
+    def _question(self, url: str, observer: str) -> Message:
+        """Write what the reporter is asked, as if the observer had asked it itself (M-39)."""
+        asked, reporter = self._subscribing[url, observer][0], self._cores[url].snapshot.reporter
+        body = Forward(Wrapped(asked.id, MessageType.SUBSCRIBE, observer, url))
+        return self._context.request(MessageType.FORWARD, reporter, write_body(body), url)
+
+    async def _ask_reporter(self, url: str, asked: core.ReporterAsked, asking: Message) -> None:
         observer = asked.observer
-        asking = self._context.request(
-            MessageType.FORWARD,
-            reporter,
-            {"message": {"type": "subscribe", "from": observer, "to": url}},
-            url,
-        )
         decision = _silence(observer)
         with trio.move_on_after(asked.patience):
             decision = _decision(observer, await self._context.bus.request(asking))
@@ -169,13 +168,7 @@ class ReportedObjects:
     async def change(self, request: Message) -> None:
         """Change an object on behalf of its reporter, and publish it (M-40)."""
         body = read_body(request, ChangeObject)
-        change = Change(
-            attribute=body.attribute,
-            value=body.value,
-            attribute_type=body.attribute_type,
-            operation=body.operation,
-        )
-        await self._feed(body.resource, request, core.ChangeAsked(request.from_, change))
+        await self._feed(body.resource, request, core.ChangeAsked(request.from_, body))
 
     async def delete(self, request: Message) -> None:
         """Delete an object (M-46)."""
@@ -201,8 +194,8 @@ class ReportedObjects:
                 case core.Granted() | core.Denied():
                     await self._answer_subscription(url, effect)
                 case core.ReporterAsked():
-                    reporter = self._cores[url].snapshot.reporter
-                    self._spawn(partial(self._ask_reporter, url, effect, reporter))
+                    asking = self._question(url, effect.observer)
+                    self._spawn(partial(self._ask_reporter, url, effect, asking))
                 case core.Deleted():
                     await self._invitations.object_gone(url)
                     self._spawn(partial(self._remove, url, request, effect))

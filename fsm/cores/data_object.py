@@ -31,7 +31,7 @@ from fsm.cores.effects import RowChanged
 from fsm.cores.object_value import changed
 from fsm.engine import Entity
 from fsm.machines.object_subscription import OBJECT_SUBSCRIPTION, State, Trigger
-from specs.body_sync import Change, DataObject
+from specs.body_sync import Change, ChangeObject, DataObject
 from specs.reply_code import Code
 from specs.trace import Op
 
@@ -70,7 +70,7 @@ class ReporterCore:
 
     def __init__(self, created: DataObject) -> None:
         self._object = created
-        self._url = created.url or ""
+        self._url = created.url
         self._authorised: set[str] = set()
         self._subscriptions: dict[str, _Subscription] = {}
         self._deleted = False
@@ -184,14 +184,22 @@ class ReporterCore:
 
     # --- the object -----------------------------------------------------------------------
 
-    def _change(self, by: str, change: Change) -> list[ReporterEffect]:
+    def _change(self, by: str, change: ChangeObject) -> list[ReporterEffect]:
         refused = self._refusal(by)
         if refused is not None:
             return [refused]
         version = self._object.version + 1
         data = changed(self._object.data, change)
         self._object = attrs.evolve(self._object, version=version, data=data)
-        return [Published(attrs.evolve(change, version=version, source=by))]
+        published = Change(
+            version,
+            change.attribute,
+            change.value,
+            change.attribute_type,
+            change.operation,
+            source=by,
+        )
+        return [Published(published)]
 
     def _end(self, happened: DeleteAsked | ObserversTold) -> list[ReporterEffect]:
         effects: list[ReporterEffect] = []

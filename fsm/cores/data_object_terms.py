@@ -6,7 +6,7 @@ import attrs
 
 from fsm.cores.effects import RowChanged
 from fsm.engine import Step
-from specs.body_sync import Change, DataObject
+from specs.body_sync import Change, ChangeObject, DataObject
 from specs.reply_code import Code
 
 __all__ = [
@@ -86,7 +86,7 @@ class ChangeAsked:
     """Somebody wants to change the object; only its reporter may (I-D1)."""
 
     by: str
-    change: Change
+    change: ChangeObject
 
 
 @final

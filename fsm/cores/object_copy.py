@@ -13,7 +13,7 @@ import attrs
 from fsm.cores.object_value import changed
 from fsm.engine import NOTHING, Entity, Step
 from fsm.machines.observer_copy import OBSERVER_COPY, Condition, State, Trigger
-from specs.body_sync import Change, DataObject
+from specs.body_sync import Change, DataObject, Snapshot
 from specs.jsonvalue import JsonObject
 from specs.limits import EARLY_CHANGES, READ_PAUSE
 
@@ -45,7 +45,7 @@ class ObserveBegun:
 class SnapshotRead:
     """The whole object came: with the subscription's answer, or read after a gap."""
 
-    snapshot: DataObject
+    snapshot: Snapshot | DataObject
 
 
 @final
@@ -200,7 +200,7 @@ class ObserverCore:
 
     # --- versions -------------------------------------------------------------------------
 
-    def _sync(self, snapshot: DataObject, now: float) -> list[ObserverEffect]:
+    def _sync(self, snapshot: Snapshot | DataObject, now: float) -> list[ObserverEffect]:
         # Whoever reads again and again what does not close the gap takes its time.
         pause = READ_PAUSE if self.state is State.STALE else 0.0
         effects: list[ObserverEffect] = [self._step(Trigger.SNAPSHOT, now)]
@@ -215,7 +215,7 @@ class ObserverCore:
         return effects
 
     def _take(self, change: Change, now: float, pause: float = 0.0) -> list[ObserverEffect]:
-        version = change.version or 0
+        version = change.version
         if self.state is not State.LIVE:
             # The state, its wait and the read under way stay as they are.
             self._keep(version, change)

@@ -4,7 +4,7 @@ Values are shared between tasks and never changed in place: a change returns a
 new value that shares what it did not touch.
 """
 
-from specs.body_sync import Change
+from specs.body_sync import Change, ChangeObject
 from specs.jsonvalue import Json, JsonObject
 
 __all__ = ["changed"]
@@ -14,7 +14,7 @@ _ADD = "add"
 _REMOVE = "remove"
 
 
-def changed(value: JsonObject, change: Change) -> JsonObject:
+def changed(value: JsonObject, change: Change | ChangeObject) -> JsonObject:
     """Return `value` after one change.
 
     A change without a value removes the attribute; one of an array adds or
@@ -25,7 +25,7 @@ def changed(value: JsonObject, change: Change) -> JsonObject:
     return _edit(value, change.attribute.split("."), change)
 
 
-def _edit(value: JsonObject, path: list[str], change: Change) -> JsonObject:
+def _edit(value: JsonObject, path: list[str], change: Change | ChangeObject) -> JsonObject:
     name, *rest = path
     if rest:
         inner = value.get(name)
@@ -41,7 +41,7 @@ def _edit(value: JsonObject, path: list[str], change: Change) -> JsonObject:
     return {**value, name: change.value}
 
 
-def _edit_array(value: JsonObject, name: str, change: Change) -> JsonObject:
+def _edit_array(value: JsonObject, name: str, change: Change | ChangeObject) -> JsonObject:
     present = value.get(name)
     old: list[Json] = present if isinstance(present, list) else []
     elements = change.value if isinstance(change.value, list) else [change.value]

@@ -1,6 +1,4 @@
-import types
 from contextlib import suppress
-from typing import get_args, get_origin
 
 import attrs
 import orjson
@@ -8,12 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specs import body
 from specs.body import (
+    BODIES,
     Allocate,
     AllocationWish,
+    Free,
+    ObjectsResumed,
     Path,
     Record,
+    Register,
     SessionControl,
     SessionParams,
     UpdateRecord,
@@ -22,66 +23,14 @@ from specs.errors import BadMessageError
 from specs.jsonvalue import JsonObject
 from specs.message import Message, MessageType
 from specs.reply_code import Code
+from tests.support.bodies import json_of, plain_json, spoilt
 from transports.bodies import read_body, write_body
 
 ALICE = "hyperty://a.example/alice"
-KINDS = [kind for kind in vars(body).values() if isinstance(kind, type) and attrs.has(kind)]
-WORDS = ["open", "live", "unix", "offer", "add"]
-
-PRIMITIVES = {
-    int: st.integers(1, 200),
-    float: st.floats(1, 3600),
-    bool: st.booleans(),
-    types.NoneType: st.none(),
-}
-
-plain_json = st.recursive(
-    st.none() | st.booleans() | st.integers(-9, 9) | st.sampled_from([ALICE, "x", ""]),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from("abc"), inner),
-    max_leaves=6,
-)
 
 
 def message(fields: JsonObject) -> Message:
     return Message(1, MessageType.CREATE, ALICE, ALICE, fields)
-
-
-def text_for(field) -> st.SearchStrategy:
-    """Return a strategy for texts a field takes: addresses, its own words, or anything."""
-    if field.converter is not None:
-        return st.just(ALICE)
-    return st.sampled_from([word for word in WORDS if is_taken(field, word)])
-
-
-def is_taken(field, word: str) -> bool:
-    if field.validator is None:
-        return True
-    try:
-        field.validator(None, field, word)
-    except BadMessageError:
-        return False
-    return True
-
-
-def values_of(field, kind) -> st.SearchStrategy:
-    """Return a strategy for values of one field, or of a part of its type."""
-    if isinstance(kind, str) or list in map(get_origin, get_args(kind)):
-        return plain_json  # free JSON, before or after cattrs has resolved the name
-    if attrs.has(kind):
-        return bodies_of(kind)
-    if get_origin(kind) is tuple:
-        return st.lists(values_of(field, get_args(kind)[0]), max_size=3).map(tuple)
-    if get_origin(kind) is dict:
-        return st.dictionaries(st.sampled_from("abc"), plain_json, max_size=3)
-    if isinstance(kind, types.UnionType):
-        return st.one_of([values_of(field, one) for one in get_args(kind)])
-    return text_for(field) if kind is str else PRIMITIVES[kind]
-
-
-def bodies_of(kind) -> st.SearchStrategy:
-    """Return a strategy for bodies of a class."""
-    fields = {field.name: values_of(field, field.type) for field in attrs.fields(kind)}
-    return st.builds(kind, **fields)
 
 
 def mangled(kind) -> st.SearchStrategy:
@@ -90,22 +39,23 @@ def mangled(kind) -> st.SearchStrategy:
     return st.dictionaries(st.sampled_from([*names, "other"]), plain_json)
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", BODIES, ids=lambda kind: kind.__name__)
 @settings(deadline=None)
 @given(data=st.data())
 def test_what_is_written_is_read_again(kind, data):
-    made = data.draw(bodies_of(kind))
-    on_the_wire = orjson.loads(orjson.dumps(write_body(made)))
+    with suppress(BadMessageError):  # rules between fields may refuse what was drawn
+        made = read_body(message(data.draw(json_of(kind))), kind)
+        on_the_wire = orjson.loads(orjson.dumps(write_body(made)))
+        assert read_body(message(on_the_wire), kind) == made
 
-    assert read_body(message(on_the_wire), kind) == made
 
-
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", BODIES, ids=lambda kind: kind.__name__)
 @settings(deadline=None)
 @given(data=st.data())
 def test_garbage_is_read_or_refused_with_the_one_error(kind, data):
+    drawn = data.draw(mangled(kind) | spoilt(kind))
     with suppress(BadMessageError):
-        assert isinstance(read_body(message(data.draw(mangled(kind))), kind), kind)
+        assert isinstance(read_body(message(drawn), kind), kind)
 
 
 def test_names_are_those_of_the_wire_and_what_is_none_is_left_out():
@@ -150,6 +100,27 @@ def test_keys_a_class_does_not_know_are_let_be():
             "body.value.number must be a whole number, not True",
         ),
         (Allocate, {"scheme": 5, "value": {"number": 3}}, "body.scheme must be text, not 5"),
+        (
+            Register,
+            {"value": {"url": ALICE, "runtime": ALICE, "status": "x", "expires": 0, "user": 1}},
+            (
+                "body.value.status must be one of created, live, disconnected, dead;"
+                " body.value.expires must be >= 1.0 and <= 3600.0;"
+                " body.value.user must be text, not 1"
+            ),
+        ),
+        (Register, {"value": [ALICE]}, "body.value must be an object, not a list"),
+        (
+            ObjectsResumed,
+            {"value": [{"url": ALICE, "version": 1, "data": {}}, {"url": ALICE, "data": 1}]},
+            "body.value[1].version is missing; body.value[1].data must be an object, not 1",
+        ),
+        (Free, {}, "body: exactly one of resource and childrenResources must be given"),
+        (
+            Free,
+            {"resource": None, "childrenResources": []},
+            "body.childrenResources must not be an empty list",
+        ),
         (Path, {"resources": ALICE}, f"body.resources must be a list, not '{ALICE}'"),
         (Path, {"resources": [ALICE, None]}, "body.resources[1] must be text, not null"),
         (
@@ -176,6 +147,12 @@ def test_a_refusal_of_many_fields_stays_short():
         read_body(message({"resources": [5] * 250}), Path)
 
     assert len(caught.value.reason) < 200
+
+
+def test_null_is_absent():
+    fields: JsonObject = {"resource": "key", "childrenResources": None}
+
+    assert write_body(read_body(message(fields), Free)) == {"resource": "key"}
 
 
 def test_the_code_of_a_refusal_is_kept():

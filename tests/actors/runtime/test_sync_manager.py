@@ -154,8 +154,18 @@ async def second(domain):
         (MessageType.SUBSCRIBE, {"resource": "comm://a.example/none"}, 404),
         (
             MessageType.CREATE,
-            {"resource": "comm://a.example/none", "schema": SCHEMA, "authorise": []},
+            {
+                "resource": "comm://a.example/none",
+                "schema": SCHEMA,
+                "authorise": ["hyperty://a.example/x"],
+                "value": {},
+            },
             404,
+        ),
+        (
+            MessageType.CREATE,
+            {"resource": "comm://a.example/none", "schema": SCHEMA, "authorise": []},
+            400,
         ),
         (MessageType.CREATE, {"value": {}}, 400),
     ],

@@ -24,7 +24,7 @@ from fsm.cores.effects import RowChanged
 from fsm.cores.object_value import changed
 from fsm.engine import Step
 from fsm.machines.object_subscription import OBJECT_SUBSCRIPTION
-from specs.body_sync import Change, DataObject
+from specs.body_sync import Change, ChangeObject, DataObject
 from specs.limits import REPLY_TIMEOUT
 from specs.reply_code import Code
 from specs.trace import Op
@@ -38,7 +38,7 @@ def reporter(**data):
 
 
 def set_to(attribute, value=None, **more):
-    return Change(attribute=attribute, value=value, **more)
+    return ChangeObject(URL, attribute, value, **more)
 
 
 def said(effects):
@@ -79,7 +79,7 @@ def write(core, change):
             set_to("t", ["x"], attribute_type="array", operation="remove"),
             {"t": 0, "list": ["x"], "deep": {"a": 1}},
         ),
-        (Change(), {"t": 0, "list": ["x"], "deep": {"a": 1}}),
+        (Change(2), {"t": 0, "list": ["x"], "deep": {"a": 1}}),
     ],
 )
 def test_a_change_does_what_it_says_and_leaves_the_old_value_alone(change, after):

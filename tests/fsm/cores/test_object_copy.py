@@ -31,7 +31,7 @@ from fsm.cores.object_copy import (
 from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
 from fsm.machines.observer_copy import OBSERVER_COPY, State
-from specs.body_sync import Change, DataObject
+from specs.body_sync import Change, ChangeObject, DataObject
 from specs.limits import EARLY_CHANGES, READ_PAUSE, REPLY_TIMEOUT
 
 HA, HB = "hyperty://a.ex/ha", "hyperty://b.ex/hb"
@@ -117,7 +117,7 @@ def test_nothing_is_applied_before_the_snapshot():
 def test_old_changes_are_ignored():
     copy = ObserverCore(URL, HB)
     fed(copy, BEGUN, snapshot(3))
-    assert said(fed(copy, change(2), change(3), Changed(Change(attribute="t")))) == []
+    assert said(fed(copy, change(2), change(3))) == []
     assert copy.data == {"t": 3}
 
 
@@ -261,7 +261,7 @@ class BothEnds(RuleBasedStateMachine):
         self.changes.append(self.publish(attribute, value))
 
     def publish(self, attribute, value):
-        change = Change(attribute=attribute, value=value)
+        change = ChangeObject(URL, attribute, value)
         (published,) = self.reporter.feed(ChangeAsked(HA, change))
         assert isinstance(published, Published)
         self.history[published.change.version] = self.reporter.snapshot.data

@@ -1,0 +1,75 @@
+"""Bodies around a data object: questions, children, resuming, delegation (M-39, M-48..M-54)."""
+
+from typing import Annotated, Final, Literal
+
+import attrs
+
+from specs.field import Address, checked, wire
+from specs.jsonvalue import Json, JsonObject
+from specs.limits import MAX_ID
+from specs.message import MessageType
+from specs.shape import END, Text, Whole
+
+CHILD: Final = Text(
+    pattern=r"^[a-z][a-z0-9+.-]*://[a-z0-9][a-z0-9._-]*(/[A-Za-z0-9._~!$&'()*+,;=:@%-]+)+#[1-9][0-9]*"
+    + END,
+    meaning="its creator's address, # and a number",
+)
+"""The name of a child object: `Hx#<k>` (SYN-24)."""
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class Wrapped:
+    """A message within a message, as it was sent (M-39)."""
+
+    id: Annotated[int, Whole(1, MAX_ID)]
+    type: Annotated[str, MessageType]
+    from_: Address = attrs.field(metadata=wire("from"))
+    to: Address
+    body: JsonObject | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class Forward:
+    """Pass a message on to who decides: may it observe? (M-39)."""
+
+    message: Wrapped
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class Child:
+    """Create a child object, or give it a new value (M-48, M-49)."""
+
+    resource: Annotated[str, CHILD]
+    value: Json
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class ChildName:
+    """Delete a child object (M-50)."""
+
+    resource: Annotated[str, CHILD]
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class Resume:
+    """Take up what was reported or observed before a restart (M-51, M-52).
+
+    Attributes:
+        identity: Whose objects; absent: the sender's.
+        schema: Only objects of this schema.
+    """
+
+    resume: Literal[True] = True
+    identity: Json = None
+    schema: str | None = None
+    p2p: bool | None = None
+    store: bool | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class Delegate:
+    """Hand the reporter's role to another hyperty (M-54)."""
+
+    resource: Address
+    delegate: Address
