@@ -1,43 +1,72 @@
-"""Does the calls of a scenario, and takes in what a peer wrote in a form of its own."""
+"""Does the calls of a scenario, and takes in what a peer wrote in a form of its own.
+
+| words | what happens |
+|---|---|
+| `RA.alloc.allocate(scheme=..., number=...)` | the runtime's part asks its node |
+| `RA asks for the other` | a hyperty of it asks one of the only other runtime |
+| `RA goes` | the runtime takes leave |
+| `tie-break: ...` | nothing: a rule is recalled |
+"""
 
 import re
 from collections.abc import Mapping
 from typing import Final
 
+from actors.play.scenery import want_link
 from actors.play.script import CallStep, IngestStep
 from actors.play.stage_error import StageError
 from actors.play.world import World
 from specs.address import address_allocation
-from specs.body import Allocate, AllocationWish
 from specs.errors import ProtoflyError
 from specs.message import MessageType
 from specs.normalise import normalise
-from transports.bodies import write_body
 
 __all__ = ["do_call", "ingest"]
 
-_CALL: Final = re.compile(r"(?P<runtime>\w+)\.(?P<part>\w+)\.(?P<function>\w+)\((?P<given>[^)]*)\)")
+_ALLOCATE: Final = re.compile(r"(?P<who>\w+)\.alloc\.allocate\((?P<given>[^)]*)\)")
+_ASKS: Final = re.compile(r"(?P<who>\S+) asks for the other")
+_GOES: Final = re.compile(r"(?P<who>\S+) goes")
 _REMARK: Final = re.compile(r"[\w -]+: ")
-"""A call that recalls a rule, `tie-break: ...`; there is nothing to do."""
-
 _KNOWN: Final = frozenset({"scheme", "number"})
 
 
 async def do_call(world: World, step: CallStep) -> None:
-    """Call a function of a runtime's part.
+    """Call a function of a runtime's part, or have a runtime do something.
 
     Raises:
         StageError: It cannot be called so.
     """
-    call = _CALL.match(step.what)
-    if call is None and _REMARK.match(step.what):
-        return
-    if call is None or (call["part"], call["function"]) != ("alloc", "allocate"):
+    if called := _ALLOCATE.match(step.what):
+        await _allocate(world, called["who"], _arguments(called["given"]))
+    elif called := _ASKS.fullmatch(step.what):
+        await _ask(world, _runtime(world, called["who"]))
+    elif called := _GOES.fullmatch(step.what):
+        member = world.member(_runtime(world, called["who"]))
+        member.leave.set()
+        await member.left.wait()
+    elif not _REMARK.match(step.what):
         raise StageError(
             f"nobody knows how to do the call {step.what!r}; say 'RA.alloc.allocate(scheme=...)', "
-            "or 'rule: ...' for what is only recalled"
+            "'RA goes', or 'rule: ...' for what is only recalled"
         )
-    await _allocate(world, call["runtime"], _arguments(call["given"]))
+
+
+def _runtime(world: World, name: str) -> str:
+    """Find a runtime by its address, its name, or its name without the r in front."""
+    names = (name, name.lower(), f"r{name}")
+    found = (one.url for one in world.cast.runtimes if {one.url, one.name} & {*names})
+    url = next(found, None)
+    if url is None:
+        raise StageError(f"{name} is no runtime of the scenario")
+    return url
+
+
+async def _ask(world: World, asking: str) -> None:
+    others = [one.url for one in world.cast.runtimes if one.url != asking]
+    if len(others) != 1:
+        raise StageError(f"{asking} has no other, or several: the scenario must name one")
+    asker, asked = world.cast.spokesman(asking), world.cast.spokesman(others[0])
+    await want_link(world, (asking, others[0]), asker or "", asked or "")
 
 
 async def _allocate(world: World, name: str, given: Mapping[str, str]) -> None:
@@ -47,16 +76,17 @@ async def _allocate(world: World, name: str, given: Mapping[str, str]) -> None:
             f"the address allocation of {name} takes no {', '.join(unknown)}: "
             "addresses are not reused yet"
         )
-    runtime = next(
-        (one for one in world.cast.runtimes if one.name == name.lower()),
-        None,
+    number = given.get("number", "1")
+    if not number.isdecimal():
+        raise StageError(f"number must be a whole number, not {number!r}")
+    member = world.member(_runtime(world, name))
+    to = address_allocation(member.role.domain)
+    await member.runtime.order(
+        "address-allocation",
+        MessageType.CREATE,
+        to,
+        {"scheme": given.get("scheme", "hyperty"), "value": {"number": int(number)}},
     )
-    if runtime is None:
-        raise StageError(f"{name} is no runtime of the scenario")
-    number = int(given.get("number", "1"))
-    member, to = world.member(runtime.url), address_allocation(runtime.domain)
-    wish = Allocate(given.get("scheme", "hyperty"), AllocationWish(number))
-    await member.runtime.order("address-allocation", MessageType.CREATE, to, write_body(wish))
 
 
 def _arguments(text: str) -> dict[str, str]:

@@ -3,6 +3,7 @@
 | words | what happens | to what |
 |---|---|---|
 | `TCP reset`, `transport lost` | it breaks at once | the link of a session |
+| `the link is cut` | it breaks at once | a P2P link, or of a session: whose step is next |
 | `vanishes` | it leaves the network, and says nothing | the runtime of a session |
 | `ICE never completes` | nothing passes between its ends | a P2P link |
 | `data channel closed`, `L1 closes` | it breaks at once | a P2P link |
@@ -16,6 +17,8 @@ import re
 from collections.abc import Mapping
 from enum import Enum, auto
 from typing import Final, final
+
+import attrs
 
 from actors.play.entities import session_of
 from actors.play.links import pair_of_state
@@ -35,11 +38,13 @@ class Fault(Enum):
     PROCESS_LOST = auto()
     LINK_MUTE = auto()
     LINK_CUT = auto()
+    NEXT_CUT = auto()
 
 
 _WORDS: Final[Mapping[str, Fault]] = {
     r"\b(tcp|transport|socket|connection) (is )?(reset|lost|cut)\b": Fault.SESSION_CUT,
     r"\b(peer|runtime|process|stub) (vanishes|disappears|crashes)\b": Fault.PROCESS_LOST,
+    r"\bthe link is cut\b": Fault.NEXT_CUT,
     r"\bice (never|does not|cannot) complete": Fault.LINK_MUTE,
     r"\b(data channel|link|\w*\d\w*) (is )?(closed|closes|lost|breaks|broken)\b": Fault.LINK_CUT,
 }
@@ -71,6 +76,8 @@ def break_it(world: World, step: FaultStep) -> None:
             node, runtime = _session(world, step)
             if not world.air.cut(runtime, node):
                 raise StageError(f"{runtime} has no link to {node} that could be reset")
+        case Fault.NEXT_CUT:
+            break_it(world, attrs.evolve(step, what=_next_link(world, step)))
         case Fault.PROCESS_LOST:
             world.air.lose(_session(world, step)[1])
         case Fault.LINK_MUTE:
@@ -87,6 +94,14 @@ def _session(world: World, step: FaultStep) -> tuple[str, str]:
         if one.number > step.number and isinstance(one, StateStep) and one.machine == "session":
             return session_of(world, one)
     raise StageError(f"no step of a session says whose link {step.what!r} is about")
+
+
+def _next_link(world: World, step: FaultStep) -> str:
+    """Say in other words which link is cut: of a session, if the next step of any is of one."""
+    behind = (one for one in world.scenario.steps if one.number > step.number)
+    states = (one for one in behind if isinstance(one, StateStep))
+    machines = (one.machine for one in states if one.machine in {"session", "stub", "p2p", "link"})
+    return "transport lost" if next(machines, "") in {"session", "stub"} else "link closed"
 
 
 def _link(world: World, step: FaultStep) -> Pair:

@@ -1,7 +1,11 @@
 """Who is in a scenario, by rules; the scenarios' page is the oracle."""
 
+import re
+from pathlib import Path
+
 import pytest
 
+import actors.play
 from actors.play.cast import cast_of
 from actors.play.roles import LinkRole, Standing
 from fsm.cores.resolve import Topology
@@ -120,3 +124,8 @@ def test_a_scenario_of_other_names_is_cast_by_the_same_rules():
     assert cast.domains == ("y.test", "x.test")
     assert homes(cast) == {switch: away, lamp: home}
     assert cast.standing == (LinkRole((away, home), Standing.LIVE),)
+
+
+def test_no_scenario_is_known_by_its_name():
+    sources = Path(actors.play.__file__).parent.glob("*.py")
+    assert [one.name for one in sources if re.search(r"SC-?\d", one.read_text())] == []

@@ -10,6 +10,7 @@ from actors.play.cue import Cue, cue_of
 from actors.play.faults import Fault, fault_of
 from actors.play.names import Names
 from actors.play.observer import Observer
+from actors.play.player import play
 from actors.play.stage import open_stage
 from actors.play.stage_error import StageError
 from specs.trace import Kind, Op
@@ -84,6 +85,7 @@ def test_what_a_sync_manager_is_asked_for_causes_what_it_asks():
         ("ICE never completes", Fault.LINK_MUTE),
         ("data channel closed", Fault.LINK_CUT),
         ("L1 closes", Fault.LINK_CUT),
+        ("the link is cut", Fault.NEXT_CUT),
     ],
 )
 def test_faults_are_known_by_their_words(words, expected):
@@ -205,3 +207,28 @@ async def test_addresses_are_allocated_by_a_call(autojump_clock):
         await stage.act(script.steps[1])
         allocated = [one.fact.key for one in observer.items if one.fact.machine == "address"]
         assert len([key for key in allocated if key and "connection://a.ex/" in key]) == 2
+
+
+async def test_a_runtime_goes_by_a_call(autojump_clock):
+    script, observer = scenario(GREETING, {"k": "call", "what": "RA goes"}), Observer()
+    async with open_stage(script, observer, Names()) as stage:
+        await stage.act(script.steps[1])
+        steps = [one.fact.new for one in observer.items if one.fact.machine == "session"]
+        assert steps == ["open", "closed"]
+
+
+async def test_what_a_composition_calls_its_wishes_and_faults_is_played(autojump_clock):
+    """A counterexample of the composition check speaks of `a` and `b`, and of `the link`."""
+    ra, rb = "hyperty-runtime://a.ex/ra", "hyperty-runtime://b.ex/rb"
+    key = f"{ra}|{rb}|requester"
+    outcome = await play(
+        scenario(
+            {"k": "call", "what": "a asks for the other"},
+            state("p2p", key, None, "created"),
+            state("p2p", key, "created", "in-progress"),
+            state("p2p", key, "in-progress", "live"),
+            fault("the link is cut"),
+            state("p2p", key, "live", "disconnected"),
+        )
+    )
+    assert outcome.difference is None
