@@ -1,0 +1,295 @@
+"""Which message is which: the catalogue against the golden scenarios, named by hand.
+
+`golden-kinds.csv` was written from pages 04 and 09 of the protocol: for each message of
+a scenario the row it is of, an answer by its request; nothing for what hyperties say to
+each other.
+"""
+
+import csv
+import json
+from collections import Counter
+from pathlib import Path
+
+import attrs
+import pytest
+
+from specs.address_form import FORMS, bound
+from specs.body import BODIES
+from specs.catalogue import KINDS, message_kind
+from specs.errors import BadMessageError, SpecError
+from specs.field import wire_name
+from specs.kind import Answers, Mark
+from specs.message import Message, MessageType
+from specs.normalise import normalise
+from specs.reply_code import Code
+from transports.bodies import read_body, write_body
+
+FIXTURES = Path(__file__).parents[1] / "fixtures"
+STEPS = [
+    step
+    for step in map(json.loads, (FIXTURES / "scenarios.jsonl").read_text().splitlines())
+    if step["k"] == "msg"
+]
+with (FIXTURES / "golden-kinds.csv").open() as lines:
+    ORACLE = {(row["scenario"], int(row["step"])): row["kind"] for row in csv.DictReader(lines)}
+
+MALFORMED = {("SC-09", 19)}
+"""Sent to be refused: the answer to it is 400."""
+
+UNKNOWN_KEYS = {("SC-40", 12): {"schema"}}
+"""What an old peer says beside what a body has, and routers carry along."""
+
+ROWS = {kind.id: kind for kind in reversed(KINDS)}
+"""The first row of each name."""
+
+
+def place(step):
+    return step["sc"], step["n"]
+
+
+def named(step):
+    return f"{step['sc']}-{step['n']}"
+
+
+def class_for(message, kind):
+    """The class a message of a row is read into; the refusal of an event is like any other."""
+    if not message.is_response:
+        return kind.body
+    return (kind.answers or Answers(kind.body)).body(message.code)
+
+
+def test_each_message_of_the_scenarios_is_named_in_the_oracle():
+    assert {place(step) for step in STEPS} == set(ORACLE)
+
+
+def test_the_catalogue_has_all_58_messages():
+    assert set(ROWS) == {f"M-{number:02}" for number in range(1, 59)}
+
+
+@pytest.mark.parametrize("step", STEPS, ids=named)
+def test_a_golden_message_is_found_in_its_row_and_in_no_other(step):
+    message = normalise(step["msg"])
+    found = {kind.id for kind in KINDS if kind.fits(message)}
+    known = ORACLE[place(step)]
+    expected = set() if message.is_response or not known else {known}
+    assert found == expected
+    kind = message_kind(message)
+    assert (kind.id if kind else None) == (min(expected) if expected else None)
+
+
+@pytest.mark.parametrize("step", [s for s in STEPS if ORACLE[place(s)]], ids=named)
+def test_a_golden_body_is_read_into_its_class_and_written_as_it_was(step):
+    message = normalise(step["msg"])
+    cls = class_for(message, ROWS[ORACLE[place(step)]])
+    if place(step) in MALFORMED:
+        with pytest.raises(BadMessageError, match="number must be >= 1"):
+            read_body(message, cls)
+        return
+    left_out = {"via"} | UNKNOWN_KEYS.get(place(step), set())
+    known = {key: value for key, value in message.body.items() if key not in left_out}
+    assert known.keys() <= {wire_name(field) for field in attrs.fields(cls)}
+    assert write_body(read_body(message, cls)) == known
+
+
+def test_the_scenarios_answer_to_what_is_malformed_is_the_one_of_the_class():
+    asked, answer = (
+        normalise(s["msg"]) for s in STEPS if place(s) in {("SC-09", 19), ("SC-09", 20)}
+    )
+    with pytest.raises(BadMessageError) as caught:
+        read_body(asked, ROWS["M-18"].body)
+    assert caught.value.code == answer.code == 400
+    assert str(answer.body["description"]) in caught.value.reason
+
+
+@pytest.mark.parametrize("step", [s for s in STEPS if ORACLE[place(s)]], ids=named)
+def test_the_scenarios_mark_as_events_what_the_catalogue_has_no_answer_for(step):
+    message = normalise(step["msg"])
+    if not message.is_response:
+        kind = ROWS[ORACLE[place(step)]]
+        assert kind.is_event == step.get("event", False) == message.is_event
+
+
+# --- the table --------------------------------------------------------------------------
+
+
+def test_every_body_class_is_used_by_a_row_or_is_a_part_or_is_ours():
+    """What no message of the catalogue carries belongs to a data object or to our runtime."""
+    used = {kind.body for kind in KINDS}
+    for kind in KINDS:
+        answers = kind.answers
+        if answers is not None:
+            used |= {answers.yes, answers.wait, answers.no, answers.late}
+    names = {cls.__name__ for cls in set(BODIES) - used}
+    assert names == {
+        "AllocationWish", "Allocated", "Candidate", "ChangeObject", "ConnectionData",
+        "ConnectionDescription", "DataObject", "FoundRecord", "LinkRow", "NewObject",
+        "QualityWish", "Record", "SessionGranted", "SessionParams", "Snapshot", "TurnServer",
+        "Wrapped",
+    }  # fmt: skip
+
+
+EVENTS = {6, 7, 9, 13, 30, 40, 49, 50, 53}
+"""The rows that page 04 marks as events."""
+
+
+def test_the_events_are_those_of_the_page():
+    assert {kind.id for kind in KINDS if kind.is_event} == {f"M-{n:02}" for n in EVENTS}
+
+
+def test_only_what_can_be_done_in_several_ways_has_several_rows():
+    several = {name for name, rows in Counter(kind.id for kind in KINDS).items() if rows > 1}
+    assert several == {"M-58"}
+
+
+# --- rows no scenario has, by hand ------------------------------------------------------
+
+R, R2 = "hyperty-runtime://a.ex/ra", "hyperty-runtime://b.ex/rb"
+PH, PQ, H, H2 = f"{R}/p2phandler/1", f"{R}/p2prequester/1", "hyperty://a.ex/ha", "hyperty://b.ex/h"
+MN, DR, O = "domain://msg-node.a.ex", "domain://registry.a.ex", "comm://a.ex/o1"  # noqa: E741
+QOS, GR, GUID = "domain://qos.a.ex", "global://registry", "user-guid://g1"
+RECORD = {"url": H, "runtime": R}
+
+
+@pytest.mark.parametrize(
+    ("name", "type_", "from_", "to", "body"),
+    [
+        ("M-02", "unsubscribe", f"{R}/ua", f"{MN}/sm", {"resources": [PH]}),
+        ("M-04", "unsubscribe", f"{R}/registry", f"{MN}/sm", {"resources": [PQ]}),
+        (
+            "M-09",
+            "update",
+            f"{R2}/registry",
+            f"{R2}/registry/changes",
+            {"value": [H], "attributeType": "array", "operation": "add"},
+        ),
+        (
+            "M-10",
+            "unsubscribe",
+            f"{R}/registry",
+            f"{R2}/registry",
+            {"resources": [f"{R2}/registry/changes"]},
+        ),
+        ("M-12", "execute", f"{R}/registry", PQ, {"method": "disconnect", "params": [R2]}),
+        (
+            "M-14",
+            "execute",
+            f"{R}/protostub/1",
+            f"{MN}/session",
+            {"method": "open", "params": {"runtimeURL": R}},
+        ),
+        ("M-16", "execute", f"{R}/protostub/1", f"{MN}/session", {"method": "close"}),
+        ("M-17", "execute", f"{R}/protostub/1", f"{MN}/session", {"method": "ping"}),
+        ("M-27", "read", H, DR, {"resource": GUID}),
+        ("M-28", "read", H, DR, {"resource": "/hyperty/idp-identifier/bob@idp.ex"}),
+        ("M-31", "read", H, f"{R}/discovery", {"resource": "/hyperty/user/user://idp.ex/bob"}),
+        ("M-45", "unsubscribe", H, H2, {"resource": O}),
+        ("M-51", "create", H, f"{R}/sm", {"resume": True}),
+        ("M-52", "subscribe", H, f"{R}/sm", {"resume": True}),
+        (
+            "M-53",
+            "update",
+            O,
+            f"{O}/observers",
+            {"value": [H2], "attributeType": "array", "operation": "remove"},
+        ),
+        ("M-54", "create", H, f"{R}/sm", {"resource": O, "delegate": H2}),
+        (
+            "M-57",
+            "create",
+            f"{R}/graph-connector",
+            GR,
+            {"resource": "user-guid://g1", "value": "j"},
+        ),
+        ("M-58", "read", H, QOS, {}),
+        ("M-58", "delete", H, QOS, {}),
+    ],
+)
+def test_what_no_scenario_has_is_found_and_read(name, type_, from_, to, body):
+    message = Message(1, MessageType(type_), from_, to, body)
+    (kind,) = [kind for kind in KINDS if kind.fits(message)]
+    assert kind.id == name
+    assert write_body(read_body(message, kind.body)).keys() >= body.keys()
+
+
+def test_every_row_is_tried_by_a_scenario_or_by_hand():
+    by_hand = test_what_no_scenario_has_is_found_and_read.pytestmark[0].args[1]
+    assert {row[0] for row in by_hand} | set(ORACLE.values()) == {*ROWS, ""}
+
+
+@pytest.mark.parametrize(
+    ("type_", "from_", "to", "body"),
+    [
+        ("create", H, H2, {"value": 1}),
+        ("read", H, H2, {"resource": H2}),
+        ("execute", H, H2, {"method": "connect"}),
+        ("unsubscribe", H, H2, {"resource": H2}),
+        ("update", PQ, f"{PH}/status", {"value": "live", "resource": R2}),
+        ("update", O, "comm://a.ex/o2/changes", {"version": 1}),
+        ("update", O, f"{O}/changes", {}),
+        ("subscribe", f"{R}/registry", f"{MN}/sm", {"resources": [H]}),
+        ("create", H, f"{R}/sm", {"value": {}, "schema": "s", "delegate": H2}),
+        ("read", H, DR, {"resource": H}),
+    ],
+)
+def test_what_is_free_or_almost_something_is_in_no_row(type_, from_, to, body):
+    assert message_kind(Message(1, MessageType(type_), from_, to, body)) is None
+
+
+@pytest.mark.parametrize(
+    ("code", "cls"),
+    [
+        (100, "Provisional"),
+        (200, "RecordFound"),
+        (404, "Refusal"),
+        (408, "RecordsAway"),
+        (500, "Refusal"),
+    ],
+)
+def test_an_answer_is_read_by_its_code(code, cls):
+    assert ROWS["M-25"].answers.body(code).__name__ == cls
+
+
+# --- forms and marks --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("form", "fits", "fits_not"),
+    [
+        ("R", R, f"{R}/registry"),
+        ("R2/registry", f"{R}/registry", f"{R}/registry/changes"),
+        ("PQ", PQ, PH),
+        ("PC", f"{PH}/conn/1", PH),
+        ("PX/status", f"{PH}/conn/1/status", f"{R}/protostub/1/status"),
+        ("S", f"{R}/protostub/1", f"{R}/sm"),
+        ("H2", H, O),
+        ("H", PH, f"{R}/sm"),
+        ("O", O, H),
+        ("O", "connection://a.ex/c1", "user://a.ex/c1"),
+        ("O/children/<n>", f"{O}/children/chat", f"{O}/children"),
+        ("MN/sm", f"{MN}/sm", f"{DR}/sm"),
+        ("x", GR, "nothing"),
+        ("IDM", "domain-idp://a.ex", "domain-x://a.ex"),
+        ("URL", H, "user://a.ex/bob"),
+        ("USER", "/hyperty/user/u", "/hyperty/guid/u"),
+    ],
+)
+def test_forms_fit_what_they_name(form, fits, fits_not):
+    assert bound(form, fits) is not None
+    assert bound(form, fits_not) is None
+
+
+def test_a_form_gives_back_what_its_first_part_stands_for():
+    assert bound("O/changes", f"{O}/changes") == O
+
+
+def test_forms_and_marks_that_are_none_are_mistakes_of_the_table():
+    assert all(bound(form, "x") is None for form in FORMS)
+    with pytest.raises(SpecError, match="no known form"):
+        bound("Z/sm", O)
+    with pytest.raises(SpecError, match="is no mark"):
+        Mark.read("?")
+
+
+def test_codes_in_use_are_told_by_the_answer_of_a_row():
+    yes = {row.answers.body(Code.ACCEPTED) for row in KINDS if row.answers}
+    assert all("code" in attrs.fields_dict(cls) for cls in yes)
