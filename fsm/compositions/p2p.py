@@ -17,7 +17,7 @@ What is left out, and why nothing is lost by it:
 * The network keeps the order of one direction, whichever node a message goes by.
 * Time: a deadline may be over at any moment, however long it is. A pong is missing only
   where the link is gone and no notice of it came.
-* That an end is `in-progress` is not told to its registry, which would do nothing.
+* That a requester is `in-progress` is not told to its registry, which would do nothing.
 * Of the registry's tries to get a link back there are fewer.
 """
 

@@ -37,9 +37,9 @@ _GIVE_UP: Final = {
 def announce(end: End, state: str) -> Act:
     """Tell the registry (M-06, M-07).
 
-    That an end is `in-progress` is left out: no registry does anything about it.
+    That a requester is `in-progress` is left out: no registry does anything about it.
     """
-    if state == State.IN_PROGRESS:
+    if state == State.IN_PROGRESS and end.is_requester:
         return act({})
     return act({}, send(end.up, f"{end.name} is {state}"))
 

@@ -146,7 +146,7 @@ def _local(scene: Scene, end: End) -> Iterator[_Form]:
     registry = f"{_address(scene, end.own)}/registry"
     remote = _address(scene, end.other)
     up, down = f"{end.own}.stub>..>{end.own}.registry", f"{end.own}.registry>..>{end.own}.stub"
-    for state in ("created", "live", "failed", "disconnected"):
+    for state in ("created", "in-progress", "live", "failed", "disconnected"):
         body: JsonObject = {"value": state, "resource": remote}
         kind = "create" if state == "created" else "update"
         event = _message(kind, stub, f"{stub}/status", body)

@@ -164,7 +164,8 @@ def _contested(scene: Scene, end: End, rival: End, at: tuple[str, State]) -> Ite
         given |= {Condition.OWN_REQUEST}
     step = move(entry.part, Trigger.INVITED, *given)
     if target_of(scene.tables["p2p_entry"], state, Trigger.INVITED, given) != State.REMOVED:
-        yield act({}, step, send(end.down, f"{end.own} hnd shall disconnect"))
+        # The handler is told so when it asks for the row.
+        yield act({}, step)
         return
     replaced = act({}, step)
     if rival.is_requester:
@@ -188,16 +189,34 @@ def _status(scene: Scene, end: End) -> Iterator[Rule]:
         # Its entry was given to another link while it was being deployed.
         late = send(end.down, f"{end.name} shall disconnect")
         begun.append(act({**stray, entry.gone: NO}, late))
+        goes_on = [other]
+        ends = [
+            act({**stray, entry.gone: NO}, late),
+            ignore({**stray, entry.gone: YES}, "the registry takes no entries any more"),
+        ]
     else:
         begun += _invited(scene, end)
-    failed = [_removed(end), other]
+        goes_on = [*_without_entry(end)]
+        ends = [other]
     for state, acts in {
         "created": begun,
-        "live": [*_live(scene, end), other],
-        "disconnected": [*_disconnected(scene, end), other],
-        "failed": failed,
+        "in-progress": [ignore(mine, "its row says so"), *goes_on],
+        "live": [*_live(scene, end), *goes_on],
+        "disconnected": [*_disconnected(scene, end), *ends],
+        "failed": [_removed(end), *ends],
     }.items():
+        if state == "in-progress" and end.is_requester:
+            continue
         yield from rules(got(end.up, f"{end.name} is {state}"), acts, "M-06, M-07, C-19")
+
+
+def _without_entry(end: End) -> Iterator[Act]:
+    """It was refused by its row, and accepted because that has gone since."""
+    entry = _Entry(end.own)
+    none = {entry.of: NONE, entry.gone: NO}
+    yield act(none, send(end.down, f"{end.own} hnd shall disconnect"))
+    yield ignore({entry.of: NONE, entry.gone: YES}, "the registry takes no entries any more")
+    yield ignore({entry.of: f"not {NONE}|{end.name}"}, "the entry is of another link")
 
 
 def _live(scene: Scene, end: End) -> Iterator[Act]:
