@@ -103,6 +103,9 @@ class Names:
         return True
 
     def _extend(self, depth: int, golden: str, actual: str) -> bool:
+        if not depth:
+            # Scheme and domain are nobody's to choose.
+            return golden == actual
         mine, theirs = _last_part(golden), _last_part(actual)
         if not self._is_made_up(depth, golden, mine, theirs):
             # What is named alike is only bound if it might have been named otherwise.

@@ -59,6 +59,7 @@ class _Replay:
     def __init__(self, recorded: Recorded) -> None:
         self.observer = Observer()
         self.observer.start = recorded.observer.start
+        self.observer.processes = recorded.observer.processes
         self._recorded = recorded
         self._show_until_cue_behind(0)
 

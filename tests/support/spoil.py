@@ -1,5 +1,6 @@
 """Ways to spoil one step of a scenario, so that no run can be as it is told."""
 
+import re
 from collections.abc import Callable, Iterator
 
 import attrs
@@ -43,11 +44,15 @@ def expected(lines: list[dict]) -> list[int]:
 
 
 def spoilt(lines: list[dict]) -> Iterator[Spoilt]:
-    """Every way to spoil every expectation of a scenario."""
+    """Every way to spoil every expectation of a scenario, and the ways of its cues."""
     mine = expected(lines)
-    for number in mine:
-        line = next(one for one in lines if one["n"] == number)
-        for how, changes in WAYS.get(line["k"], {}).items():
+    for line in lines:
+        number = line["n"]
+        ways = WAYS.get(line["k"], {})
+        # A cue is done as it is told; which way it goes then is the actors' to do.
+        for how, changes in ways.items() if number in mine else [("link", _by_node_or_by_link)]:
+            if how not in ways:
+                continue
             changed = _copy(line)
             if changes(changed) and not (how == "part" and _is_denied(number, lines)):
                 kept = [changed if one["n"] == number else one for one in lines]
@@ -134,9 +139,13 @@ def _another_part(line: dict) -> bool:
     return _another_word(line, ".registry", ".sm")
 
 
-def _another_link(line: dict) -> bool:
-    """Another link than the one all other messages of the scenario go by."""
-    return _another_word(line, "PHC", "PHC/conn")
+def _by_node_or_by_link(line: dict) -> bool:
+    """Not by the link, but by the node, or the other way round."""
+    hop = line["hop"]
+    line["hop"] = re.sub(r"[\w/]+=\w+=[\w/]+", "SAB~wire~MN.b~wire~SB", hop)
+    if line["hop"] == hop:
+        line["hop"] = hop.replace("SAB~wire~MN.b~wire~SB", "PQ=L1=PHC")
+    return line["hop"] != hop
 
 
 def _another_word(line: dict, one: str, other: str) -> bool:
@@ -229,7 +238,7 @@ WAYS: dict[str, dict[str, Callable[[dict], bool]]] = {
         "body": _more_in_the_body,
         "node": _another_node,
         "part": _another_part,
-        "link": _another_link,
+        "link": _by_node_or_by_link,
         "drop": _dropped,
         "synthetic": _made_by_a_router,
         "queued": _queued,

@@ -1,0 +1,65 @@
+"""`python -m actors play`: what a person and a script see."""
+
+import orjson
+import pytest
+
+from actors.commands.exit_code import ExitCode
+from tests.support.command import call
+from tests.support.recorded import GOLDEN, lines_of
+
+
+def written(path, lines):
+    path.write_bytes(b"".join(orjson.dumps(line) + b"\n" for line in lines))
+    return str(path)
+
+
+async def test_a_scenario_that_passes_is_a_line_and_status_0():
+    ended = await call("play", str(GOLDEN), "--scenario", "SC-01", "--scenario", "SC-17")
+    assert (ended.status, ended.err) == (ExitCode.OK, [])
+    assert ended.out == ["SC-01 passed, 4 steps", "SC-17 passed, 8 steps"]
+
+
+async def test_the_first_step_that_differs_is_told_with_expected_and_seen(tmp_path):
+    lines = lines_of("SC-02")
+    lines[-1]["msg"]["body"]["code"] = 200
+    ended = await call("play", written(tmp_path / "mine.jsonl", lines))
+    assert ended.status == ExitCode.FAILED
+    first, expected, seen, *_ = ended.out
+    assert first == "SC-02 differs at step 3"
+    assert expected.startswith("  expected: RA.bus>HA #1 response hyperty-runtime://a.ex/ra/nobody")
+    assert seen.startswith("  seen:     #1 response hyperty-runtime://a.ex/ra/nobody")
+    assert '"code":404' in seen
+
+
+async def test_a_script_reads_one_object_per_scenario(tmp_path):
+    lines = [*lines_of("SC-01"), *lines_of("SC-02")]
+    lines[-1]["msg"]["body"]["code"] = 200
+    ended = await call("play", "--json", written(tmp_path / "mine.jsonl", lines))
+    assert ended.status == ExitCode.FAILED
+    passed, differs = map(orjson.loads, ended.out)
+    told = {"schema": "protofly.scenario/1", "scenario": "SC-01", "steps": 4, "result": "passed"}
+    assert passed == told
+    assert (differs["result"], differs["step"]) == ("differs", 3)
+    assert differs["expected"]
+    assert differs["seen"]
+
+
+async def test_a_scenario_that_the_file_does_not_hold_is_usage():
+    ended = await call("play", str(GOLDEN), "--scenario", "SC-99")
+    assert (ended.status, ended.out) == (ExitCode.USAGE, [])
+    assert "there is no 'SC-99', only SC-01" in "".join(ended.err)
+
+
+@pytest.mark.parametrize("text", ["{", '{"sc":"S","n":1,"k":"song"}'])
+async def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path, text):
+    path = tmp_path / "mine.jsonl"
+    path.write_text(text)
+    ended = await call("play", str(path))
+    assert (ended.status, ended.out, len(ended.err)) == (ExitCode.CONFIGURATION, [], 1)
+    assert ended.err[0].startswith(f"protofly: {path}, line 1: ")
+
+
+async def test_a_file_that_is_not_there_is_one_sentence(tmp_path):
+    ended = await call("play", str(tmp_path / "none.jsonl"))
+    assert (ended.status, len(ended.err)) == (ExitCode.CONFIGURATION, 1)
+    assert "cannot be read: No such file or directory; name another file" in ended.err[0]

@@ -1,0 +1,96 @@
+"""The golden scenarios, all of them, against the real actors."""
+
+from enum import StrEnum
+
+import attrs
+import pytest
+
+from actors.play.player import play
+from tests.support.recorded import NAMES, lines_of, scenario_of
+
+
+class Road(StrEnum):
+    """What has to come first."""
+
+    NODE = "step 3: the message node, whole"
+    RUNTIME = "step 4: the runtime, whole"
+    OBJECTS = "step 5: reporters and observers"
+    CONTRADICTION = "the file contradicts itself"
+
+
+@attrs.frozen
+class Pending:
+    """A scenario that does not pass yet.
+
+    Attributes:
+        at: The first step that goes otherwise.
+        why: What is missing.
+    """
+
+    road: Road
+    at: int
+    why: str
+
+
+PENDING = {
+    "SC-10": Pending(Road.RUNTIME, 1, "addresses are not reused"),
+    "SC-12": Pending(Road.RUNTIME, 7, "the registry does not watch registrations (REG-16)"),
+    "SC-15": Pending(Road.NODE, 3, "no stubs inside a node: the trapezoid"),
+    "SC-16": Pending(Road.CONTRADICTION, 42, "the way of changes; see the test below"),
+    "SC-18": Pending(Road.RUNTIME, 1, "registries do not subscribe each other's /changes"),
+    "SC-29": Pending(Road.OBJECTS, 6, "children resources have no paths"),
+    "SC-30": Pending(Road.OBJECTS, 2, "children resources are not told early"),
+    "SC-32": Pending(Road.OBJECTS, 7, "children resources have no paths"),
+    "SC-34": Pending(Road.OBJECTS, 8, "objects are not registered"),
+    "SC-36": Pending(Road.OBJECTS, 1, "children resources do not reach the reporter"),
+    "SC-37": Pending(Road.OBJECTS, 4, "data objects are not found by a link"),
+    "SC-40": Pending(Road.NODE, 4, "connectors; a search of users answers 404, not 408"),
+}
+
+
+def _listed(name):
+    pending = PENDING.get(name)
+    if pending is None:
+        return name
+    reason = f"{pending.road}: {pending.why}"
+    return pytest.param(name, marks=pytest.mark.xfail(reason=reason, strict=True))
+
+
+def test_all_34_scenarios_are_listed():
+    assert len(NAMES) == 34
+    assert PENDING.keys() <= set(NAMES)
+
+
+@pytest.mark.parametrize("name", [_listed(name) for name in NAMES])
+async def test_a_golden_scenario_passes(autojump_clock, name):
+    outcome = await play(scenario_of(lines_of(name)))
+    assert outcome.difference is None
+
+
+@pytest.mark.parametrize("name", PENDING)
+async def test_a_pending_scenario_goes_otherwise_where_it_is_known_to(autojump_clock, name):
+    """A later step that gets further moves the number, and says so."""
+    outcome = await play(scenario_of(lines_of(name)))
+    assert outcome.difference is not None
+    assert outcome.difference.number == PENDING[name].at
+
+
+async def test_a_link_is_set_up_as_told_but_for_the_way_of_changes(autojump_clock):
+    """SC-16, with steps 42 and 43 as SC-31 has them.
+
+    The file lets changes of C1 (of a.ex) go by the node of b.ex, the observer's. There
+    nobody subscribed them; an observer subscribes at the reporter's node (SYN-09, SC-30
+    steps 4 and 5), a target is served by the node of its own domain (RES-15), and so
+    SC-31 has its changes go.
+    """
+    lines = lines_of("SC-16")
+    ways = {
+        42: "C1 reporter>RA.bus>SA~wire~MN.a~wire~SBA>RB.bus>PH",
+        43: "C2 reporter>RB.bus>SB~wire~MN.b~wire~SAB>RA.bus>PQ",
+    }
+    changed = [line | {"hop": ways.get(line["n"], line.get("hop"))} for line in lines]
+    told = [
+        {key: value for key, value in line.items() if value or key != "hop"} for line in changed
+    ]
+    outcome = await play(scenario_of(told))
+    assert outcome.difference is None
