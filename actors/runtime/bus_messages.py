@@ -14,7 +14,9 @@ from specs.reply_code import Code
 
 __all__ = [
     "BusMessage",
+    "Expelled",
     "Followed",
+    "FollowingMessage",
     "Granted",
     "HandedBack",
     "ListenerAdded",
@@ -26,6 +28,7 @@ __all__ = [
     "Revoked",
     "RoutingMessage",
     "Submitted",
+    "Unfollowed",
 ]
 
 
@@ -130,6 +133,30 @@ class Followed:
 
 @final
 @attrs.frozen(slots=True)
+class Unfollowed:
+    """Whoever listens to `component` no longer gets what is sent to `address` (I-D7).
+
+    Others that get it stay; repeated is fine.
+    """
+
+    address: str
+    component: str
+    writer: str
+    done: Reply[None]
+
+
+@final
+@attrs.frozen(slots=True)
+class Expelled:
+    """Whoever listens to `component` gets nothing more, whatever it is sent to."""
+
+    component: str
+    writer: str
+    done: Reply[None]
+
+
+@final
+@attrs.frozen(slots=True)
 class Lost:
     """A delivery that its receiver will never handle.
 
@@ -152,7 +179,10 @@ class RegistryJoined:
     done: Reply[None]
 
 
-RoutingMessage: TypeAlias = Granted | Revoked | ListenerAdded | ListenerRemoved | Followed
+FollowingMessage: TypeAlias = Followed | Unfollowed | Expelled
+"""What speaks of a listener by the component it listens to."""
+
+RoutingMessage: TypeAlias = Granted | Revoked | ListenerAdded | ListenerRemoved | FollowingMessage
 """What changes a Message BUS's tables."""
 
 BusMessage: TypeAlias = (

@@ -11,6 +11,7 @@ from actors.kit.actor import Actor
 from actors.kit.delivery import Delivery
 from actors.kit.ids import IdSource
 from actors.runtime.mini_bus import MiniBusPort
+from specs.address import is_below
 from specs.errors import ProtoflyError
 from specs.jsonvalue import Json, JsonObject
 from specs.limits import GOODBYE_TIMEOUT
@@ -66,7 +67,11 @@ class Hyperty(ABC):
         raise Refused(Code.MALFORMED, f"{self.url} takes no {message.type.value}")
 
     async def on_event(self, message: Message) -> None:  # noqa: B027 - the same
-        """Take an event; the next one waits until this returns."""
+        """Take an event; the next one waits until this returns.
+
+        What is sent to an object that it observes comes here, too: its changes, and
+        the word that it is deleted. Nobody waits for an answer.
+        """
 
     @final
     async def request(
@@ -115,12 +120,12 @@ class HypertyHost(Actor[Delivery]):
     @override
     async def handle(self, message: Delivery) -> None:
         request = message.message
-        if request.is_request:
+        if request.is_request and is_below(request.to, self._port.url):
             await self._room.acquire()
             begun = trio.Event()
             self.spawn(self._answer, request, self._previous, begun)
             self._previous = begun
-        elif request.is_event:
+        elif request.is_event or _is_told(request):
             await self._hyperty.on_event(request)
 
     async def _answer(
@@ -148,3 +153,12 @@ class HypertyHost(Actor[Delivery]):
             return reply_to(request, Code.OK, {"value": value})
         except Refused as refusal:
             return refuse(request, refusal.code, refusal.why)
+
+
+def _is_told(request: Message) -> bool:
+    """Say whether an object that is observed says something to all who do (M-47).
+
+    Their sync manager answers it; what others say there is not the object's word.
+    """
+    observed, _, _ = request.to.rpartition("/")
+    return request.is_request and is_below(request.from_, observed)

@@ -14,7 +14,9 @@ from actors.kit.counters import Counters
 from actors.kit.tracer import Tracer
 from actors.runtime.bus_messages import (
     BusMessage,
+    Expelled,
     Followed,
+    FollowingMessage,
     Granted,
     HandedBack,
     ListenerAdded,
@@ -24,6 +26,7 @@ from actors.runtime.bus_messages import (
     Revoked,
     RoutingMessage,
     Submitted,
+    Unfollowed,
 )
 from actors.runtime.forwarding import Forwarding
 from actors.runtime.hops import Hops
@@ -81,12 +84,22 @@ class MessageBus(Actor[BusMessage]):
                 self._hops.rows(routing.add(address, listener, writer))
             case ListenerRemoved(address, listener, writer):
                 self._hops.rows(routing.remove(address, listener, writer))
-            case Followed(address, component, writer):
-                for listener in routing.find(component):
-                    self._hops.rows(routing.add(address, listener, writer))
             case _:
-                assert_never(message)
+                self._write_following(message)
         message.done.send(None)
+
+    def _write_following(self, message: FollowingMessage) -> None:
+        routing = self._forwarding.routing
+        for listener in routing.find(message.component):
+            match message:
+                case Followed(address, _, writer):
+                    self._hops.rows(routing.add(address, listener, writer))
+                case Unfollowed(address, _, writer):
+                    self._hops.rows(routing.remove(address, listener, writer))
+                case Expelled(_, writer):
+                    self._hops.rows(routing.remove_listener(listener, writer))
+                case _:
+                    assert_never(message)
 
     @override
     def deadline(self) -> float:

@@ -9,6 +9,7 @@ from actors.kit.actor import ActorRef
 from actors.kit.delivery import Delivery
 from actors.runtime.bus_messages import (
     BusMessage,
+    Expelled,
     Followed,
     Granted,
     HandedBack,
@@ -18,6 +19,7 @@ from actors.runtime.bus_messages import (
     Origin,
     Revoked,
     Submitted,
+    Unfollowed,
 )
 from actors.runtime.mini_bus import MiniBusPort
 from specs.message import Message
@@ -90,7 +92,11 @@ class CorePort(_Port):
         """Have what is sent to `address` delivered to a component, too (SYN-06)."""
         await self._bus.ask(lambda done: Followed(address, component, self.url, done))
 
-    async def unfollow(self, address: str) -> None:
+    async def unfollow(self, address: str, component: str) -> None:
+        """End the deliveries of `address` to this component; repeated is fine (I-D7)."""
+        await self._bus.ask(lambda done: Unfollowed(address, component, self.url, done))
+
+    async def unfollow_all(self, address: str) -> None:
         """End all deliveries of `address`; repeated is fine."""
         await self._bus.ask(lambda done: ListenerRemoved(address, None, self.url, done))
 
@@ -100,6 +106,6 @@ class CorePort(_Port):
         await self._bus.ask(lambda done: ListenerAdded(owner, listener, self.url, done))
 
     async def expel(self, owner: str) -> None:
-        """End both; repeated is fine."""
-        await self._bus.ask(lambda done: ListenerRemoved(owner, None, self.url, done))
+        """End both, and whatever else it was delivered; repeated is fine."""
+        await self._bus.ask(lambda done: Expelled(owner, self.url, done))
         await self._bus.ask(lambda done: Revoked(owner, owner, done))

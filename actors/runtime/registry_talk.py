@@ -55,7 +55,7 @@ class RegistryTalk:
 
     async def unregister_link(self, link: str) -> None:
         """Remove the bus's listener of a link."""
-        await self._port.unfollow(link)
+        await self._port.unfollow_all(link)
 
     async def connect(self, stub: str, handler: str) -> bool:
         """Tell a requester to get its link back (M-11); return whether it tries.

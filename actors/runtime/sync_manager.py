@@ -66,7 +66,7 @@ class SyncManager(Actor[SyncMessage]):
             case ObjectsClosed(done):
                 self._closing.append(done)
                 await self._reported.close()
-                self._observed.close()
+                await self._observed.close()
             case _:
                 await self._news_of_reported(message)
         self._say_closed()

@@ -138,7 +138,7 @@ class ObservedObjects:
         there = self._objects.get(url)
         if there is not None and there.observers.get(request.from_) == request.id:
             # It has not asked again since.
-            del there.observers[request.from_]
+            await self._take_off(url, request.from_)
         await self.left(ObserverLeft(url, None))
         why = answer.body.get("description")
         told = {"description": why} if isinstance(why, str) else {}
@@ -150,17 +150,23 @@ class ObservedObjects:
         """Stop observing for a component (M-42)."""
         url = read_body(request, ObjectName).resource
         there = self._objects.get(url)
-        if there is not None and there.observers.pop(request.from_, None) is not None:
+        if there is not None and request.from_ in there.observers:
+            await self._take_off(url, request.from_)
             self._spawn(partial(self._leave, url, request.from_, request))
         else:
             await self._context.answer(request, Code.OK)
 
-    def close(self) -> None:
+    async def close(self) -> None:
         """Leave every object."""
         for url, there in self._objects.items():
-            while there.observers:
-                observer, _ = there.observers.popitem()
+            for observer in tuple(there.observers):
+                await self._take_off(url, observer)
                 self._spawn(partial(self._leave, url, observer, None))
+
+    async def _take_off(self, url: str, observer: str) -> None:
+        """Deliver no change to an observer any more; its neighbours observe on (I-D7)."""
+        del self._objects[url].observers[observer]
+        await self._context.bus.unfollow(f"{url}/{CHANGES}", observer)
 
     async def _leave(self, url: str, observer: str, request: Message | None) -> None:
         leaving = self._of_observer(MessageType.UNSUBSCRIBE, url, observer)
@@ -188,7 +194,7 @@ class ObservedObjects:
     async def _close_path(self, url: str, request: Message | None) -> None:
         changes = f"{url}/{CHANGES}"
         await self._context.bus.remove_listener(changes, self._listener)
-        await self._context.bus.unfollow(changes)
+        await self._context.bus.unfollow_all(changes)
         await self._context.bus.request(self._path(MessageType.UNSUBSCRIBE, url))
         await self._tell(PathClosed(url))
         if request is not None:

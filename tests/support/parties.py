@@ -7,7 +7,7 @@ import trio
 
 from specs.message import MessageType
 from specs.trace import Kind, Op
-from tests.support.domain import Wishes, open_domain
+from tests.support.domain import Echo, Wishes, open_domain
 
 SCHEMA = "hyperty-catalogue://catalogue.a.example/.well-known/dataschema/Communication"
 SILENT = Wishes(kinds=())
@@ -49,16 +49,36 @@ class Party:
 
 
 @asynccontextmanager
-async def parties():
-    async with open_domain("alice", "bob", wishes=SILENT) as domain:
+async def parties(*more):
+    names = "alice", "bob", *more
+    async with open_domain(*names, wishes=SILENT) as domain:
         for member in domain.members.values():
-            member.hyperty.events = []
+            keep_events(member.hyperty)
+        yield tuple(Party(domain[name], domain) for name in names)
 
-            async def keep(message, events=member.hyperty.events):
-                events.append(message)
 
-            member.hyperty.on_event = keep
-        yield Party(domain["alice"], domain), Party(domain["bob"], domain)
+def keep_events(hyperty):
+    """Let a hyperty remember the events it hears."""
+    hyperty.events = []
+
+    async def keep(message):
+        hyperty.events.append(message)
+
+    hyperty.on_event = keep
+
+
+async def neighbour(party, name):
+    """Let one more hyperty live in a party's runtime."""
+    hyperty = Echo()
+    keep_events(hyperty)
+    address = await party.member.runtime.deploy(name, lambda: hyperty)
+    return Party(attrs.evolve(party.member, hyperty=hyperty, address=address), party.domain)
+
+
+def heard(party):
+    """The versions of the changes a party heard."""
+    events = party.member.hyperty.events
+    return [event.body["version"] for event in events if event.type is MessageType.UPDATE]
 
 
 def slow(party):
