@@ -131,6 +131,7 @@ class _Play:
     async def _seen(self, step: Step) -> bool:
         """Wait until a step was seen; tell whether it was."""
         with trio.move_on_after(PATIENCE):
+            await trio.lowlevel.checkpoint()
             while not self._score.seek(step):
                 await self._observer.more(len(self._observer.items))
             return True

@@ -15,7 +15,7 @@ from fsm.cores.p2p_input import (
 )
 from fsm.machines.p2p_connection import State
 from specs.address import domain_of, status_of
-from specs.body import LinkStatus, Status
+from specs.body import LinkStatus
 from specs.body_sync import (
     Candidate,
     ChangeObject,
