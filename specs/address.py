@@ -62,6 +62,8 @@ def parse(text: str) -> Url:
     if len(text) > MAX_ADDRESS:
         raise BadUrlError(text[:40] + "...", f"longer than {MAX_ADDRESS} characters")
     scheme, separator, rest = text.partition("://")
+    if not text.isascii():
+        raise BadUrlError(text, "has characters beyond ASCII")
     scheme = scheme.lower()
     if not separator or not _SCHEME.fullmatch(scheme):
         raise BadUrlError(text, "no scheme such as hyperty:// in front")

@@ -208,7 +208,7 @@ class Change:
 @attrs.frozen(slots=True, field_transformer=checked)
 @ruled(Needs("operation", "attribute_type"), Needs("operation", "value"))
 class ChangeObject:
-    """Ask the own sync manager to change an object one reports; it publishes M-40.
+    """Ask the own sync manager to change and publish an object one reports (M-40).
 
     Attributes:
         attribute: Dotted path.

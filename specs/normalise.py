@@ -26,13 +26,15 @@ CHILDREN: Final[Mapping[str, frozenset[str]]] = {"comm": frozenset({"resources"}
 ALLOCATION_ALIASES: Final = frozenset({"hyperty-address-allocation", "object-address-allocation"})
 """Other last segments of a node's allocation address (N16)."""
 
+BODILESS: Final = frozenset({MessageType.READ, MessageType.DELETE})
+"""Verbs whose messages may have no body."""
+
 NODE_HOST: Final = "msg-node."
 REGISTRY_HOST: Final = "registry."
 
 _TYPES: Final = {str(one): one for one in MessageType}
 _PATH_TYPES: Final = frozenset({MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE})
 _STATUS_TYPES: Final = frozenset({MessageType.CREATE, MessageType.UPDATE})
-_BODILESS: Final = frozenset({MessageType.READ, MessageType.DELETE})
 _SLOW_TYPES: Final = _PATH_TYPES | {MessageType.FORWARD, MessageType.DELETE}
 _SLOW_KEYS: Final = frozenset(forms.KEY_ALIASES)
 _ID: Final = re.compile(r"[1-9][0-9]{0,15}")
@@ -137,7 +139,7 @@ def _end(raw: JsonObject, field: str) -> str:
 
 
 def _raw_body(raw: JsonObject, type_: MessageType) -> JsonObject:
-    if "body" not in raw and type_ in _BODILESS:
+    if "body" not in raw and type_ in BODILESS:
         return {}
     body = raw.get("body")
     if not isinstance(body, dict):

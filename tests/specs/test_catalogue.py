@@ -1,14 +1,6 @@
-"""Which message is which: the catalogue against the golden scenarios, named by hand.
+"""Which message is which: the catalogue against the golden scenarios, named by hand."""
 
-`golden-kinds.csv` was written from pages 04 and 09 of the protocol: for each message of
-a scenario the row it is of, an answer by its request; nothing for what hyperties say to
-each other.
-"""
-
-import csv
-import json
 from collections import Counter
-from pathlib import Path
 
 import attrs
 import pytest
@@ -18,44 +10,24 @@ from specs.body import BODIES
 from specs.catalogue import KINDS, message_kind
 from specs.errors import BadMessageError, SpecError
 from specs.field import wire_name
-from specs.kind import Answers, Mark
+from specs.kind import Mark
 from specs.message import Message, MessageType
 from specs.normalise import normalise
 from specs.reply_code import Code
+from tests.support.golden_kinds import (
+    IN_CATALOGUE,
+    MALFORMED,
+    ORACLE,
+    ROWS,
+    STEPS,
+    class_of,
+    named,
+    place,
+)
 from transports.bodies import read_body, write_body
-
-FIXTURES = Path(__file__).parents[1] / "fixtures"
-STEPS = [
-    step
-    for step in map(json.loads, (FIXTURES / "scenarios.jsonl").read_text().splitlines())
-    if step["k"] == "msg"
-]
-with (FIXTURES / "golden-kinds.csv").open() as lines:
-    ORACLE = {(row["scenario"], int(row["step"])): row["kind"] for row in csv.DictReader(lines)}
-
-MALFORMED = {("SC-09", 19)}
-"""Sent to be refused: the answer to it is 400."""
 
 UNKNOWN_KEYS = {("SC-40", 12): {"schema"}}
 """What an old peer says beside what a body has, and routers carry along."""
-
-ROWS = {kind.id: kind for kind in reversed(KINDS)}
-"""The first row of each name."""
-
-
-def place(step):
-    return step["sc"], step["n"]
-
-
-def named(step):
-    return f"{step['sc']}-{step['n']}"
-
-
-def class_for(message, kind):
-    """The class a message of a row is read into; the refusal of an event is like any other."""
-    if not message.is_response:
-        return kind.body
-    return (kind.answers or Answers(kind.body)).body(message.code)
 
 
 def test_each_message_of_the_scenarios_is_named_in_the_oracle():
@@ -77,10 +49,10 @@ def test_a_golden_message_is_found_in_its_row_and_in_no_other(step):
     assert (kind.id if kind else None) == (min(expected) if expected else None)
 
 
-@pytest.mark.parametrize("step", [s for s in STEPS if ORACLE[place(s)]], ids=named)
+@pytest.mark.parametrize("step", IN_CATALOGUE, ids=named)
 def test_a_golden_body_is_read_into_its_class_and_written_as_it_was(step):
     message = normalise(step["msg"])
-    cls = class_for(message, ROWS[ORACLE[place(step)]])
+    cls = class_of(step, message)
     if place(step) in MALFORMED:
         with pytest.raises(BadMessageError, match="number must be >= 1"):
             read_body(message, cls)
@@ -101,7 +73,7 @@ def test_the_scenarios_answer_to_what_is_malformed_is_the_one_of_the_class():
     assert str(answer.body["description"]) in caught.value.reason
 
 
-@pytest.mark.parametrize("step", [s for s in STEPS if ORACLE[place(s)]], ids=named)
+@pytest.mark.parametrize("step", IN_CATALOGUE, ids=named)
 def test_the_scenarios_mark_as_events_what_the_catalogue_has_no_answer_for(step):
     message = normalise(step["msg"])
     if not message.is_response:

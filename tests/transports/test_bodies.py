@@ -40,7 +40,7 @@ def mangled(kind) -> st.SearchStrategy:
 
 
 @pytest.mark.parametrize("kind", BODIES, ids=lambda kind: kind.__name__)
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(data=st.data())
 def test_what_is_written_is_read_again(kind, data):
     with suppress(BadMessageError):  # rules between fields may refuse what was drawn
@@ -50,7 +50,7 @@ def test_what_is_written_is_read_again(kind, data):
 
 
 @pytest.mark.parametrize("kind", BODIES, ids=lambda kind: kind.__name__)
-@settings(deadline=None)
+@settings(deadline=None, max_examples=50)
 @given(data=st.data())
 def test_garbage_is_read_or_refused_with_the_one_error(kind, data):
     drawn = data.draw(mangled(kind) | spoilt(kind))

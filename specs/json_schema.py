@@ -1,0 +1,140 @@
+"""JSON Schemas of the envelope and of every body, generated from the classes.
+
+What a constructor refuses its schema refuses, and the other way round, with one
+exception that JSON Schema cannot say: `normalise` reads spellings of old peers,
+a schema speaks of the normal form only. Unknown keys are allowed everywhere.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Final
+
+import attrs
+
+from specs.body import BODIES
+from specs.body_object import Wrapped
+from specs.field import is_required, shape_at, wire_name
+from specs.json_shape import ADDRESS_REF, address_schema, rule_schema, shape_schema
+from specs.jsonvalue import Json, JsonObject
+from specs.message import MessageType
+from specs.normalise import BODILESS
+from specs.reply_code import FIRST_CODE, LAST_CODE
+from specs.rule import rules_of
+from specs.shape import Many, Maybe, Part
+
+DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+URN: Final = "urn:protofly:schema:"
+"""What the names of all schemas begin with; nobody has to serve them."""
+
+_CITED: Final = re.compile(r" ?\([^()]*\b[A-Z][A-Z0-9]*-[A-Z]?[0-9]+[^()]*\)")
+"""Where in a docstring the protocol's pages are cited: not a reader's business here."""
+
+
+def schemas() -> dict[str, JsonObject]:
+    """Return every schema, by its name: the envelope, and each body that is no part only."""
+    parts = {part for kind in BODIES for part in _parts(kind)}
+    whole = {name_of(kind): body_schema(kind) for kind in BODIES if kind not in parts}
+    return {"message": _envelope(), **whole}
+
+
+def schema_files() -> dict[str, str]:
+    """Return the text of each schema's file, by the file's name."""
+    return {f"{name}.json": json.dumps(one, indent=2) + "\n" for name, one in schemas().items()}
+
+
+def name_of(kind: type[attrs.AttrsInstance]) -> str:
+    """Return the name of a class's schema: `LinkStatus` is `link-status`."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", kind.__name__).lower()
+
+
+def body_schema(kind: type[attrs.AttrsInstance]) -> JsonObject:
+    """Return the schema of a body; classes of its parts stand in its `$defs`."""
+    return _complete(name_of(kind), _object(kind), tuple(_all_parts(kind)))
+
+
+def _complete(
+    name: str, schema: JsonObject, parts: tuple[type[attrs.AttrsInstance], ...] = ()
+) -> JsonObject:
+    """Return a schema with its name and with the definitions it refers to."""
+    defs: JsonObject = {part.__name__: _object(part) for part in parts}
+    if ADDRESS_REF in json.dumps([schema, defs]):
+        defs["Address"] = address_schema()
+    known: JsonObject = {"$defs": {one: defs[one] for one in sorted(defs)}} if defs else {}
+    return {"$schema": DIALECT, "$id": URN + name, **schema, **known}
+
+
+def _envelope() -> JsonObject:
+    """Return the schema of a message in normal form."""
+    has_code: JsonObject = {
+        "required": ["code"],
+        "properties": {"code": {"type": "integer", "minimum": FIRST_CODE, "maximum": LAST_CODE}},
+    }
+    bodiless: list[Json] = [str(one) for one in sorted(BODILESS)]
+    is_answer: JsonObject = {"properties": {"type": {"const": str(MessageType.RESPONSE)}}}
+    rules: list[Json] = [
+        {
+            "if": {"properties": {"type": {"not": {"enum": bodiless}}}},
+            "then": {"required": ["body"]},
+        },
+        {
+            "if": is_answer,
+            "then": {"properties": {"body": has_code}},
+            "else": {"properties": {"body": {"not": {"required": ["code"]}}}},
+        },
+    ]
+    envelope = _object(Wrapped)
+    properties = envelope["properties"]
+    fields = dict(properties) if isinstance(properties, dict) else {}
+    schema: JsonObject = {
+        **envelope,
+        "title": "Message",
+        "description": "A message in normal form.",
+        "properties": {**fields, "body": {"type": "object"}},
+        "allOf": rules,
+    }
+    return _complete("message", schema)
+
+
+# --- classes ------------------------------------------------------------------------------
+
+
+def _object(kind: type[attrs.AttrsInstance]) -> JsonObject:
+    fields = attrs.fields(kind)
+    properties: JsonObject = {wire_name(field): _field(field) for field in fields}
+    required: list[Json] = [wire_name(field) for field in fields if is_required(field)]
+    rules: list[Json] = [rule_schema(kind, rule) for rule in rules_of(kind)]
+    return {
+        "title": kind.__name__,
+        "description": _described(kind),
+        "type": "object",
+        "properties": properties,
+        **({"required": required} if required else {}),
+        **({"allOf": rules} if rules else {}),
+    }
+
+
+def _described(kind: type[attrs.AttrsInstance]) -> str:
+    first = (kind.__doc__ or "").strip().split("\n\n")[0]
+    return _CITED.sub("", " ".join(first.split()))
+
+
+def _field(field: "attrs.Attribute[object]") -> JsonObject:
+    told = field.default
+    default: JsonObject = {"default": told} if isinstance(told, str | int | float) else {}
+    return {**shape_schema(shape_at(field)), **default}
+
+
+def _parts(kind: type[attrs.AttrsInstance]) -> Iterator[type[attrs.AttrsInstance]]:
+    for field in attrs.fields(kind):
+        holds = shape_at(field)
+        while isinstance(holds, Maybe | Many):
+            holds = holds.of
+        if isinstance(holds, Part):
+            yield holds.kind
+
+
+def _all_parts(kind: type[attrs.AttrsInstance]) -> Iterator[type[attrs.AttrsInstance]]:
+    for part in _parts(kind):
+        yield part
+        yield from _all_parts(part)

@@ -1,0 +1,188 @@
+"""The generated JSON Schemas: up to date, true of the golden messages, as strict as the classes."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+
+import specs
+from specs.body import BODIES, Change, Discover, Forward, Free, SessionControl, UpdateRecord
+from specs.errors import BadMessageError
+from specs.json_schema import DIALECT, URN, body_schema, name_of, schema_files, schemas
+from specs.message import Message, MessageType
+from specs.normalise import normalise
+from tests.support.bodies import ADDRESSES, ALICE, NO_ADDRESSES, R, json_of, spoilt
+from tests.support.golden_kinds import IN_CATALOGUE, MALFORMED, STEPS, class_of, named, place
+from transports.bodies import read_body
+
+FOLDER = Path(specs.__file__).parent / "schemas"
+SCHEMAS = schemas()
+VALIDATORS = {kind: Draft202012Validator(body_schema(kind)) for kind in BODIES}
+ENVELOPE = Draft202012Validator(SCHEMAS["message"])
+
+
+def is_taken(kind, body) -> bool:
+    try:
+        read_body(Message(1, MessageType.CREATE, ALICE, ALICE, body), kind)
+    except BadMessageError:
+        return False
+    return True
+
+
+# --- files ------------------------------------------------------------------------------
+
+
+def test_the_files_are_those_that_are_generated():
+    """Else run `python -m specs schemas`, and remove what is no more."""
+    assert {path.name: path.read_text() for path in FOLDER.iterdir()} == schema_files()
+
+
+def test_the_command_writes_them_anywhere_and_touches_nothing_else(tmp_path):
+    (tmp_path / "mine.json").write_text("{}")
+    command = [sys.executable, "-m", "specs", "schemas", "-o", str(tmp_path)]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout  # noqa: S603
+    written = {path.name: path.read_text() for path in tmp_path.iterdir()}
+    assert written == {**schema_files(), "mine.json": "{}"}
+    assert told.splitlines() == [str(tmp_path / name) for name in schema_files()]
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_a_schema_is_one_and_has_a_name_that_needs_no_host(name):
+    schema = SCHEMAS[name]
+    Draft202012Validator.check_schema(schema)
+    assert (schema["$schema"], schema["$id"]) == (DIALECT, URN + name)
+    assert "additionalProperties" not in json.dumps(schema)
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_a_schema_is_described_without_citations(name):
+    described = SCHEMAS[name]["description"]
+    assert described.endswith(".")
+    assert not any(character.isdigit() for character in described.replace("P2P", ""))
+
+
+# --- golden messages --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("step", STEPS, ids=named)
+def test_a_golden_message_has_the_envelope(step):
+    ENVELOPE.validate(step["msg"])
+
+
+@pytest.mark.parametrize("step", IN_CATALOGUE, ids=named)
+def test_a_golden_body_has_the_schema_of_its_class(step):
+    schema = SCHEMAS[name_of(class_of(step, normalise(step["msg"])))]
+    is_valid = Draft202012Validator(schema).is_valid(step["msg"].get("body", {}))
+    assert is_valid == (place(step) not in MALFORMED)
+
+
+# --- as strict as the classes -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", BODIES, ids=lambda kind: kind.__name__)
+@settings(deadline=None, max_examples=50)
+@given(data=st.data())
+def test_what_a_class_takes_its_schema_takes_and_what_it_refuses_it_refuses(kind, data):
+    body = data.draw(json_of(kind) | spoilt(kind))
+    assert VALIDATORS[kind].is_valid(body) == is_taken(kind, body)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "verdict"),
+    [
+        (Free, {"resource": "k"}, True),
+        (Free, {"resource": "k", "childrenResources": None}, True),
+        (Free, {"resource": "k", "childrenResources": [ALICE]}, False),
+        (Free, {"resource": None}, False),
+        (SessionControl, {"method": "ping"}, True),
+        (SessionControl, {"method": "open"}, False),
+        (SessionControl, {"method": "open", "params": {"runtimeURL": None}}, False),
+        (SessionControl, {"method": "re-open", "params": {"runtimeURL": R}}, False),
+        (SessionControl, {"method": "re-open", "params": {"runtimeURL": R, "token": ""}}, True),
+        (UpdateRecord, {"resource": ALICE, "value": "x"}, False),
+        (UpdateRecord, {"resource": ALICE, "value": "x", "attribute": "a"}, True),
+        (UpdateRecord, {"resource": ALICE, "attribute": "a"}, False),
+        (UpdateRecord, {"resource": ALICE, "value": None}, True),
+        (Change, {"version": 2.0}, True),
+        (Change, {"version": 2.5}, False),
+        (Change, {"version": True}, False),
+        (Change, {"version": 2, "operation": "add", "attributeType": "array"}, False),
+        (Change, {"version": 2, "operation": "add", "value": 1}, False),
+        (Discover, {"resource": "/hyperty/user/x"}, True),
+        (Discover, {"resource": "/hyperty/user/"}, False),
+        (Forward, {"message": {"id": 1, "type": "read", "from": ALICE, "to": ALICE}}, True),
+        (Forward, {"message": {"id": 0, "type": "read", "from": ALICE, "to": ALICE}}, False),
+    ],
+)
+def test_both_say_the_same_of_what_rules_are_about(kind, body, verdict):
+    assert is_taken(kind, body) is verdict
+    assert VALIDATORS[kind].is_valid(body) is verdict
+
+
+@settings(deadline=None, max_examples=500)
+@given(
+    address=ADDRESSES | NO_ADDRESSES | st.text("aA:/.-_#%~+ \n", max_size=12).map("a://b".__add__)
+)
+@example("a://b/")
+@example("a://b//")
+@example("a://b..c")
+@example("a://b/...")
+@example("a://b/./c")
+@example("runtime://a/b\n")
+@example("hyperty://" + "a" * 2039)
+@example("hyperty://" + "a" * 2038)
+def test_both_say_the_same_of_addresses(address):
+    body = {"resource": address}
+    kind = next(kind for kind in BODIES if kind.__name__ == "ObjectName")
+    assert VALIDATORS[kind].is_valid(body) == is_taken(kind, body)
+
+
+# --- the envelope -----------------------------------------------------------------------
+
+envelopes = st.fixed_dictionaries(
+    {},
+    optional={
+        "id": st.sampled_from([1, 7, 2.0, 2**53 - 1]) | st.sampled_from([0, -1, 2**53, 1.5, True]),
+        "type": st.sampled_from([*map(str, MessageType), "dance", 5]),
+        "from": ADDRESSES | NO_ADDRESSES,
+        "to": ADDRESSES | NO_ADDRESSES | st.just([ALICE]),
+        "body": st.sampled_from([{}, {"code": 200}, {"code": 7}, {"x": 1}, [], None]),
+    },
+)
+
+
+@settings(deadline=None, max_examples=500)
+@given(raw=envelopes)
+def test_what_the_envelopes_schema_takes_is_taken_at_the_door(raw):
+    """Not the other way round: the door reads spellings of old peers, too."""
+    if ENVELOPE.is_valid(raw) and raw["type"] != "forward" and raw["id"] != 2.0:
+        assert normalise(raw).to
+
+
+@pytest.mark.parametrize(
+    ("changes", "verdict"),
+    [
+        ({}, True),
+        ({"more": 1}, True),
+        ({"body": {}}, True),
+        ({"type": "create"}, False),
+        ({"type": "create", "body": {}}, True),
+        ({"type": "response", "body": {}}, False),
+        ({"type": "response", "body": {"code": 200}}, True),
+        ({"type": "response", "body": {"code": 99}}, False),
+        ({"body": {"code": 200}}, False),
+        ({"id": "1"}, False),
+        ({"id": 0}, False),
+        ({"to": [ALICE]}, False),
+        ({"from": "nobody"}, False),
+        ({"body": None}, False),
+    ],
+)
+def test_the_envelope(changes, verdict):
+    message = {"id": 1, "type": "read", "from": ALICE, "to": ALICE, **changes}
+    assert ENVELOPE.is_valid(message) is verdict
