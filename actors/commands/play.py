@@ -86,7 +86,8 @@ def _print_text(outcome: Outcome) -> None:
     if difference is None:
         click.echo(f"{outcome.scenario} passed, {outcome.steps} steps")
         return
-    click.echo(f"{outcome.scenario} differs at step {difference.number}")
+    where = f" at step {difference.number}" if difference.number else ""
+    click.echo(f"{outcome.scenario} differs{where}")
     click.echo(f"  expected: {difference.expected}")
     for one in difference.seen or ("nothing like it",):
         click.echo(f"  seen:     {one}")

@@ -7,13 +7,15 @@ moment, and waits for an expectation in virtual time. A way that a registry find
 for a message that is told later is looked for behind that message.
 """
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Final, final
 
 import attrs
 import trio
 import trio.testing
 
+from actors.kit.errors import RestartLimitError
 from actors.play.difference import Difference, show_step
 from actors.play.names import Names
 from actors.play.observer import Observer
@@ -26,8 +28,9 @@ from actors.play.script import (
 )
 from actors.play.stage import Stage, open_stage
 from actors.play.stage_error import StageError
+from specs.errors import ProtoflyError
 
-__all__ = ["Outcome", "perform", "play"]
+__all__ = ["Outcome", "perform", "play", "survive"]
 
 PATIENCE: Final = 30.0
 """Seconds of virtual time an expectation is waited for (ours): twice `REPLY_TIMEOUT`."""
@@ -59,11 +62,28 @@ class Outcome:
 
 async def play(scenario: Scenario) -> Outcome:
     """Play one scenario on a stage of its own, under a clock that jumps."""
-    try:
-        difference = await _play(scenario)
-    except StageError as error:
-        difference = Difference(0, "the world as it is before the first step", (str(error),))
+    difference = await survive(partial(_play, scenario))
     return Outcome(scenario.name, len(scenario.steps), difference)
+
+
+async def survive(work: Callable[[], Awaitable[Difference | None]]) -> Difference | None:
+    """Let a play that cannot go on be one that differs, at no step of its own."""
+    difference: Difference | None = None
+    try:
+        difference = await work()
+    except* StageError as group:
+        difference = Difference(0, "a world as it is before the first step", _told(group))
+    except* RestartLimitError as group:
+        difference = Difference(0, "actors that do not crash", _told(group))
+    return difference
+
+
+def _told(group: BaseExceptionGroup[ProtoflyError]) -> tuple[str, ...]:
+    """Return what the errors in a group say, each once."""
+    told: list[str] = []
+    for error in group.exceptions:
+        told += _told(error) if isinstance(error, BaseExceptionGroup) else [str(error)]
+    return tuple(dict.fromkeys(told))
 
 
 async def _play(scenario: Scenario) -> Difference | None:

@@ -1,8 +1,10 @@
 """A scenario that the player has never seen is played like any other."""
 
 import pytest
+import trio
 
-from actors.play.player import play
+from actors.kit.errors import RestartLimitError
+from actors.play.player import play, survive
 from tests.support.recorded import scenario_of
 
 ASK = {"id": 1, "type": "read", "from": "HA", "to": "hyperty://b.ex/zoe", "body": {"of": "x"}}
@@ -87,3 +89,23 @@ async def test_a_scene_that_cannot_be_set_is_a_difference_before_the_first_step(
     assert outcome.difference is not None
     assert outcome.difference.number in {0, 3}
     assert "the moon falls down" in outcome.difference.seen[0]
+
+
+async def test_a_play_in_which_actors_crash_differs_and_the_next_one_is_played():
+    async def crashes():
+        async with trio.open_nursery():
+            raise RestartLimitError("ra", "bus")
+
+    difference = await survive(crashes)
+    assert difference is not None
+    assert difference.number == 0
+    assert "'bus' crashes too often" in difference.seen[0]
+
+
+async def test_a_play_that_fails_for_another_reason_fails():
+    async def fails():
+        async with trio.open_nursery():
+            raise ZeroDivisionError
+
+    with pytest.RaisesGroup(ZeroDivisionError):
+        await survive(fails)
