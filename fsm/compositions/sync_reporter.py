@@ -8,6 +8,7 @@ from fsm.compositions.sync_terms import (
     ASKS,
     CHANGE,
     CHANGES,
+    DECIDE,
     DELETE,
     DOUBLED,
     INVITE,
@@ -101,8 +102,8 @@ def _subscriptions() -> Iterator[Rule]:
     yield from rules(got(ASKS, "subscribe"), acts, "SYN-11, SYN-12")
     accepts = act(_REQUESTED, _ACCEPT)
     refuses = act(_REQUESTED, _REFUSE, _DENIED)
-    yield from rules(happens("the reporter says yes"), _granted({}, accepts), "M-39 200")
-    yield from rules(happens("the reporter says no"), (refuses,), "M-39 403")
+    yield from rules(wished(DECIDE), _granted({}, accepts), "M-39 200")
+    yield from rules(wished(DECIDE), (refuses,), "M-39 403")
     yield from rules(after("subscription", Trigger.REFUSE), (refuses,), "M-39: nothing is no")
     leave = move("subscription", Trigger.UNSUBSCRIBE)
     left = (

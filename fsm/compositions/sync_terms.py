@@ -14,6 +14,7 @@ __all__ = [
     "CHANGE",
     "CHANGES",
     "CHANNELS",
+    "DECIDE",
     "DELETE",
     "DOUBLED",
     "EARLY",
@@ -52,6 +53,7 @@ INVITE: Final = "the reporter invites the observer"
 OBSERVE: Final = "the observer wants to observe"
 LEAVE: Final = "the observer leaves"
 DELETE: Final = "the object is deleted"
+DECIDE: Final = "the reporter decides"
 CHANGE: Final = "the object is changed"
 LOST: Final = "the object is changed twice, and the first change is lost"
 DOUBLED: Final = "the object is changed, and the change comes twice"
@@ -154,13 +156,17 @@ MESSAGES: Final = (
 
 
 def wishes(bounds: Bounds) -> tuple[Wish, ...]:
-    """Return what the surroundings may want; a lost change is a fault of the network."""
+    """Return what the surroundings may want; a lost change is a fault of the network.
+
+    That the reporter decides is a wish: it may say nothing for ever.
+    """
     return (
         Wish(INVITE, 1),
         Wish(OBSERVE, 1),
         Wish(LEAVE, 1),
         Wish(DELETE, 1),
-        Wish(CHANGE, 2),
+        Wish(DECIDE, 1),
+        Wish(CHANGE, 1),
         Wish(LOST, bounds.losses, is_fault=True),
         Wish(DOUBLED, bounds.duplicates, is_fault=True),
     )

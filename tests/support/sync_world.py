@@ -59,9 +59,16 @@ class SyncWorld:
         return True
 
     def decide(self, decision: reporter.ReporterAccepted | reporter.ReporterRefused) -> bool:
+        if self._states["subscription"] != "requested" or not self._budgets[terms.DECIDE]:
+            return False
+        self._budgets[terms.DECIDE] -= 1
+        self._report(decision)
+        return True
+
+    def say_nothing(self) -> bool:
         if self._states["subscription"] != "requested":
             return False
-        self._report(decision)
+        self._report(reporter.ReporterRefused(BOB, "nobody answered"))
         return True
 
     def told_all(self) -> bool:

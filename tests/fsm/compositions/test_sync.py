@@ -41,6 +41,7 @@ def test_the_cores_and_their_tables_converge():
         ("observer_copy", "syncing"),
         ("observer_copy", "stale"),
         ("invitation", "sent"),
+        ("object_subscription", "requested"),
     ],
 )
 def test_a_timer_that_is_missing_is_found(machine, state):
@@ -83,10 +84,15 @@ STEPS = Steps(compose(MACHINES, ROOMY))
 MOVES = {
     "yes": lambda world: world.decide(ReporterAccepted(BOB)),
     "no": lambda world: world.decide(ReporterRefused(BOB, "no")),
+    "nothing": lambda world: world.say_nothing(),
     "all told": lambda world: world.told_all(),
     "silence": lambda world: world.silence(),
     "the copy's time": lambda world: world.copy_time(),
-    **{wish.name: lambda w, name=wish.name: w.wish(name) for wish in terms.wishes(ROOMY)},
+    **{
+        one.name: lambda w, name=one.name: w.wish(name)
+        for one in terms.wishes(ROOMY)
+        if one.name != terms.DECIDE
+    },
     **{f"to {one.name}": lambda w, name=one.name: w.deliver(name) for one in terms.CHANNELS},
     **{f"lost on {one.name}": lambda w, name=one.name: w.lose(name) for one in terms.CHANNELS},
 }
