@@ -18,6 +18,7 @@ from fsm.product.evidence import trace_of
 from fsm.product.explorer import MAX_STATES, Exploration, Finding, explore
 from fsm.product.mermaid import sequence_diagram
 from fsm.product.script import scenario_of
+from specs.errors import SpecError
 from specs.jsonvalue import JsonObject
 
 __all__ = ["Asked", "check_product", "product_options"]
@@ -88,13 +89,14 @@ class _Wanted:
 
 
 def check_product(names: tuple[str, ...], asked: Asked, *, wants_json: bool) -> int:
-    """Explore compositions, all if none is named; return how many do not hold.
+    """Explore compositions, the default ones if none is named; return how many do not hold.
 
     Raises:
         click.ClickException: A name is wrong, or the directory cannot be written.
     """
     wanted = _Wanted(asked, wants_json)
-    plans = [_plan(name) for name in names] or list(COMPOSITIONS.values())
+    default = [plan for plan in COMPOSITIONS.values() if plan.is_default]
+    plans = [_plan(name) for name in names] or default
     return sum(not _check(plan, wanted) for plan in plans)
 
 
@@ -117,8 +119,11 @@ def _bounds(own: Bounds, asked: Asked) -> Bounds:
 def _check(plan: Plan, wanted: _Wanted) -> bool:
     """Explore one composition, tell what was found; False: it does not hold."""
     begun = time.perf_counter()
-    composition = plan.compose(MACHINES, _bounds(plan.bounds, wanted.asked))
-    found = explore(composition, wanted.asked["max_states"])
+    try:
+        composition = plan.compose(MACHINES, _bounds(plan.bounds, wanted.asked))
+        found = explore(composition, wanted.asked["max_states"])
+    except SpecError as exc:
+        raise _UsageError(str(exc)) from exc
     seconds = time.perf_counter() - begun
     if wanted.wants_json:
         print_json(*_json(plan, found, seconds))
@@ -140,10 +145,14 @@ def _verdict(found: Exploration) -> str:
     return "holds" if found.is_complete else "not finished"
 
 
+def _waited(found: Exploration) -> str:
+    return f" ({found.held_back} steps waited for room)" if found.held_back else ""
+
+
 def _words(plan: Plan, found: Exploration, seconds: float) -> Iterator[str]:
     yield (
         f"{plan.name}: {found.states} states, {found.transitions} transitions, "
-        f"depth {found.depth}, {seconds:.1f} s: {_verdict(found)}"
+        f"depth {found.depth}, {seconds:.1f} s: {_verdict(found)}{_waited(found)}"
     )
     if not found.is_complete:
         yield (

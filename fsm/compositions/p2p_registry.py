@@ -203,7 +203,8 @@ def _status(scene: Scene, end: End) -> Iterator[Rule]:
         "in-progress": [ignore(mine, "its row says so"), *goes_on],
         "live": [*_live(scene, end), *goes_on],
         "disconnected": [*_disconnected(scene, end), *ends],
-        "failed": [_removed(end), *ends],
+        # Who failed is over: that its stub is removed is no news to it.
+        "failed": [_removed(end), other],
     }.items():
         if state == "in-progress" and end.is_requester:
             continue

@@ -42,9 +42,12 @@ class Choice:
     def holding(self, state: State) -> tuple[int, ...]:
         """The rules that hold in `state`."""
         node = self
-        while node._place >= 0:
-            number = state[node._place]
-            node = node._after.get(number) or node._grown(number)
+        while (place := node._place) >= 0:
+            number = state[place]
+            try:
+                node = node._after[number]
+            except KeyError:
+                node = node._grown(number)  # noqa: SLF001 - a node of the same tree
         return node.rules
 
     def _grown(self, number: int) -> "Choice":

@@ -4,7 +4,7 @@ Where a part goes is looked up here in its table, for each of its states, once: 
 missing rows and all. Nothing else decides it.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Final, final
 
@@ -93,6 +93,7 @@ def compile_rules(composition: Composition, code: Encoding) -> Program:
     asked: defaultdict[Cause, list[tuple[int, tuple[Test, ...]]]] = defaultdict(list)
     for number, rule in enumerate(composition.rules):
         _look_at(rule, parts, code)
+        _find_room(rule, code)
         asked[rule.cause].append((number, code.tests(rule.act.when)))
     of = {cause: Choice(tests) for cause, tests in asked.items()}
     on_message = {
@@ -157,3 +158,10 @@ def _look_at(rule: Rule, parts: Mapping[str, Part], code: Encoding) -> None:
         (one.part, one.trigger) for one in rule.act.moves
     ]:
         raise code.wrong(f"the rule for {cause} does not move it so")
+
+
+def _find_room(rule: Rule, code: Encoding) -> None:
+    """A step that never finds room would be waited for in vain, and prove nothing."""
+    for channel, count in Counter(one.channel for one in rule.act.sends).items():
+        if count > code.room(channel):
+            raise code.wrong(f"{rule.cause}: {count} messages have no room in {channel!r}")

@@ -238,13 +238,15 @@ Compose: TypeAlias = Callable[[Mapping[str, Table], Bounds], Composition]
 @final
 @attrs.frozen(slots=True)
 class Plan:
-    """A composition that is checked by default.
+    """A composition that can be checked.
 
     Attributes:
         compose: Makes it.
         bounds: What is explored unless told otherwise.
+        is_default: Whether it is explored if none is named.
     """
 
     name: str
     compose: Compose
     bounds: Bounds
+    is_default: bool = True

@@ -22,9 +22,10 @@ from typing import Final, final
 
 import attrs
 
+from fsm.product.choice import Choice
 from fsm.product.composition import Composition
 from fsm.product.condition import read
-from fsm.product.encoding import State, Test
+from fsm.product.encoding import State
 from fsm.product.run import Run, refused, run_of
 from fsm.product.steps import FAIR, Next, Refusal, Steps
 from specs.trace import ABSENT
@@ -137,13 +138,14 @@ class _Search:
         self._transitions = 0
         self._is_complete = True
         self._troubles = _Troubles()
-        self._never = [
-            (one.name, [self._code.tests(read(case)) for case in one.cases])
-            for one in composition.never
-        ]
-        self._goals = [
-            self._code.tests(read(case)) for end in composition.ends for case in end.cases
-        ]
+        self._never = Choice(
+            (count, self._code.tests(read(case)))
+            for count, one in enumerate(composition.never)
+            for case in one.cases
+        )
+        self._goals = Choice(
+            (0, self._code.tests(read(case))) for end in composition.ends for case in end.cases
+        )
 
     def go(self) -> None:
         """Explore all there is, or until there is too much."""
@@ -195,12 +197,12 @@ class _Search:
     # --- properties -----------------------------------------------------------------------
 
     def _look_at(self, state: State, number: int) -> None:
-        for name, cases in self._never:
-            if _any(cases, state):
-                self._troubles.add(Fault.UNSAFE, name, number)
+        for count in dict.fromkeys(self._never.holding(state)):
+            self._troubles.add(Fault.UNSAFE, self._whole.never[count].name, number)
 
     def _is_end(self, state: State) -> bool:
-        return not any(state[self._code.first_channel :]) and _any(self._goals, state)
+        is_read = not any(state[self._code.first_channel :])
+        return is_read and bool(self._goals.holding(state))
 
     def _rests_badly(self, state: State) -> Fault:
         told = self._code.told(state)
@@ -287,7 +289,3 @@ class _Search:
             path.append((before, next(step for step in steps if step[3] == state)))
             number = parent
         return path[::-1]
-
-
-def _any(cases: Sequence[Sequence[Test]], state: State) -> bool:
-    return any(all(bits >> state[place] & 1 for place, bits in case) for case in cases)

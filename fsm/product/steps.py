@@ -89,8 +89,7 @@ class Steps:
                 self._message(state, place)
                 if is_network:
                     self._faults(state, place)
-        for choice in self._program.local:
-            self._by_itself(Kind.LOCAL, choice, -1, state)
+        self._each(Kind.LOCAL, self._program.local, state)
         if not self._waits or all(step[0] not in FAIR for step in self._found):
             self._time(state)
         for place, choice in self._program.on_wish:
@@ -104,8 +103,7 @@ class Steps:
                 self._refused.append((Kind.DEADLINE, NO_RULE, place, -1))
             elif choice is not None:
                 self._by_itself(Kind.DEADLINE, choice, place, state)
-        for choice in self._program.late:
-            self._by_itself(Kind.DEADLINE, choice, -1, state)
+        self._each(Kind.DEADLINE, self._program.late, state)
 
     def _message(self, state: State, place: int) -> None:
         content = state[place]
@@ -122,6 +120,11 @@ class Steps:
         if state[code.duplicates]:
             choice = self._program.on_message.get((place, self._contents.heads[content]), NOTHING)
             self._try_all(Kind.DELIVERED_AND_KEPT, choice, place, _less(state, code.duplicates))
+
+    def _each(self, kind: Kind, choices: tuple[Choice, ...], state: State) -> None:
+        for choice in choices:
+            if choice.holding(state):
+                self._by_itself(kind, choice, -1, state)
 
     def _by_itself(self, kind: Kind, choice: Choice, place: int, state: State) -> None:
         """A step that changes nothing is none: else nothing would ever come to rest."""
