@@ -62,10 +62,8 @@ class Control:
                 self._exchange.feed(session, CloseAsked(port.number))
             case "ping" if session is not None:
                 self._exchange.tell_link(port, reply_to(message, Code.OK))
-            case "close" | "ping":
+            case _:
                 self._refuse(message, port, Code.UNAUTHENTICATED, "the link has no session")
-            case method:
-                raise BadMessageError(f"session control knows no {method!r}")
 
     def claim(self, wish: Message, port: Port) -> None:
         """Give a session to a link that knows no tokens, or refuse it.

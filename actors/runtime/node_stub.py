@@ -24,6 +24,7 @@ from specs.limits import MAX_MESSAGE_BYTES
 from specs.message import Message, MessageType, refuse, reply_to, stamped
 from specs.reply_code import LAST_SUCCESS, Code, DropReason
 from specs.trace import Op
+from specs.word import StubMethod
 from transports.bodies import read_body, write_body
 from transports.codec import BadLine, decode_frame, encode
 
@@ -125,16 +126,12 @@ class NodeStub(Actor[NodeStubMessage]):
         except BadMessageError as error:
             await self._post(refuse(message, error.code, error.reason))
             return
-        match method:
-            case "connect":
-                await self._feed(ev.ConnectAsked())
-                await self._post(reply_to(message, Code.ACCEPTED))
-            case "disconnect":
-                self._leave_asked.append(message)
-                await self._feed(ev.DisconnectAsked())
-            case _:
-                why = f"a stub knows no {method!r}"
-                await self._post(refuse(message, Code.MALFORMED, why))
+        if method == StubMethod.CONNECT:
+            await self._feed(ev.ConnectAsked())
+            await self._post(reply_to(message, Code.ACCEPTED))
+        else:
+            self._leave_asked.append(message)
+            await self._feed(ev.DisconnectAsked())
 
     async def _post(self, message: Message) -> None:
         await self._context.bus.post(message)
