@@ -44,6 +44,9 @@ REGISTRATION_GRAVE: Final = 86400.0
 RECONNECT_TRIES: Final = 5
 """Attempts to get a lost link back before giving up (ours, STB-09, P2P-16)."""
 
+IN_PLACE_TRIES: Final = 2
+"""Of these, attempts by what both ends know, before a new offer and answer (ours, P2P-16)."""
+
 RECONNECT_BASE: Final = 0.5
 """Seconds before the second attempt; doubles each time (ours)."""
 

@@ -11,6 +11,7 @@ from actors.runtime.p2p_link import P2PLink
 from fsm.cores.link_proof import LinkKeys
 from fsm.cores.object_copy import ObserverCore
 from fsm.cores.p2p_input import LinkLost, Opening, SideInput
+from fsm.cores.p2p_negotiation import FIRST
 from specs.message import Message
 
 __all__ = ["Happened", "LinkEnd", "LinkEnded", "LinkProven", "P2PMessage", "Understand"]
@@ -35,11 +36,16 @@ class Happened:
 @final
 @attrs.frozen(slots=True)
 class LinkProven:
-    """A link is open and proven; the stub decides whether it is used."""
+    """A link is open and proven; the stub decides whether it is used.
+
+    Attributes:
+        negotiation: The one that its secret is of.
+    """
 
     end: str
     link: ProvenLink
     opening: Opening
+    negotiation: int
 
 
 @final
@@ -64,6 +70,7 @@ class LinkEnd:
         name: PQ or PC.
         remote: The other runtime.
         peer: The stub to be invited: PH or PQ.
+        negotiation: Which offer and answer its secrets are of.
         keys: Secrets, shared with the tasks that dial and accept.
         proven: Links that are proven and not yet used or closed, by name.
         link: The link in use.
@@ -75,9 +82,15 @@ class LinkEnd:
     name: str
     remote: str
     peer: str
+    negotiation: int = FIRST
     keys: LinkKeys = attrs.field(factory=LinkKeys)
     proven: dict[str, ProvenLink] = attrs.field(factory=dict)
     link: P2PLink | None = None
     own_object: str | None = None
     peer_object: str | None = None
     copy: ObserverCore | None = None
+
+    def begin_anew(self, negotiation: int) -> None:
+        """Forget all secrets: those of another offer and answer count from now on."""
+        self.negotiation = negotiation
+        self.keys = LinkKeys()

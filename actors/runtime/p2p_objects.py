@@ -109,6 +109,8 @@ class LinkObjects:
                 return [(self._signalling.offer(url, candidates), _nothing)]
             case do.Plead(status):
                 return [(self._signalling.plead(url, status), _nothing)]
+            case do.Renew(_, status):
+                return [(told, _nothing) for told in self._signalling.offer_anew(url, status)]
             case _:
                 return []
 

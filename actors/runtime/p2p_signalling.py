@@ -125,6 +125,15 @@ class Signalling:
         body = ChangeObject(url, "status", status)
         return self._message(MessageType.UPDATE, self._manager, write_body(body))
 
+    def offer_anew(self, url: str, status: str) -> list[Message]:
+        """Take the candidates out of the own object, then say that they are void (M-40).
+
+        In this order nobody ever sees an old candidate under the new status.
+        """
+        body = ChangeObject(url, "iceCandidates", [], _ARRAY)
+        void = self._message(MessageType.UPDATE, self._manager, write_body(body))
+        return [void, self.plead(url, status)]
+
     def stop_observing(self, url: str) -> Message:
         """Leave the peer's object (M-42)."""
         return self._message(MessageType.UNSUBSCRIBE, self._manager, write_body(ObjectName(url)))

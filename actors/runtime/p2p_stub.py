@@ -159,10 +159,13 @@ class P2PStub(Actor[P2PMessage]):
                 await self.context.bus.post(event)
             case do.AnswerInvitation(url, code, why):
                 await self._answer_invitation(url, code, why)
-            case do.Listen():
-                work.listen()
-            case do.Dial():
-                work.dial(effect)
+            case do.Listen() | do.Dial():
+                work.do(effect)
+            case do.Renew(negotiation):
+                work.cancel()
+                end.begin_anew(negotiation)
+                self.add_end(end)
+                await self._on_objects(end, effect)
             case do.Ended():
                 work.cancel()
                 await self.end_removed(end.name)
@@ -217,7 +220,7 @@ class P2PStub(Actor[P2PMessage]):
 
     @final
     def add_end(self, end: LinkEnd) -> None:
-        """Hold one more end."""
+        """Hold one more end, or let what one does begin anew."""
         work = LinkWork(self.context, self.policy, end, self.me.tell)
         self._ends[end.name] = (end, work)
         self.spawn(work.run)
@@ -231,7 +234,7 @@ class P2PStub(Actor[P2PMessage]):
             return
         self._trace_link(Op.OPEN, end, event.link.name)
         end.proven[event.link.name] = event.link
-        opened = LinkOpened(event.link.name, event.opening)
+        opened = LinkOpened(event.link.name, event.opening, event.negotiation)
         await self.perform(self.decide(end.name, opened))
 
     async def _on_link(

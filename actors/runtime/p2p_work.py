@@ -1,4 +1,8 @@
-"""The tasks behind one end of a P2P link: listening and dialling, until it is withdrawn."""
+"""The tasks behind one end of a P2P link: listening and dialling.
+
+They go on until the end is withdrawn, or offers anew: then others take their place, with
+secrets of their own.
+"""
 
 from collections.abc import Awaitable, Callable
 from functools import partial
@@ -8,10 +12,10 @@ import trio
 
 from actors.runtime.candidates import Offered, open_candidates
 from actors.runtime.p2p_end import Happened, LinkEnd, LinkProven
-from actors.runtime.p2p_handshake import dial_candidate, welcome
+from actors.runtime.p2p_handshake import ProvenLink, dial_candidate, welcome
 from actors.runtime.stub import StubContext
 from fsm.cores.p2p_dial import DialPolicy
-from fsm.cores.p2p_effect import Dial
+from fsm.cores.p2p_effect import Dial, Listen
 from fsm.cores.p2p_input import CandidatesReady, DialFailed, Opening
 from specs.limits import PENDING_PROOFS
 from transports.errors import DialError, Farewell, LinkError
@@ -30,23 +34,22 @@ _JOBS = 16
 
 @final
 class LinkWork:
-    """Runs what one end asks for, in tasks that end with it."""
+    """Runs what one end asks for in one negotiation, in tasks that end with that."""
 
     def __init__(self, context: StubContext, policy: DialPolicy, end: LinkEnd, tell: Tell) -> None:
         self._context = context
         self._policy = policy
-        self._end = end
+        self._end = end.name
+        self._negotiation = end.negotiation
+        self._keys = end.keys
         self._tell = tell
         self._scope = trio.CancelScope()
         self._jobs, self._taken = trio.open_memory_channel[_Job](_JOBS)
 
-    def listen(self) -> None:
-        """Open the own candidates and let diallers prove themselves."""
-        self._jobs.send_nowait(self._listen)
-
-    def dial(self, dial: Dial) -> None:
-        """Dial a candidate of the peer."""
-        self._jobs.send_nowait(partial(self._dial, dial))
+    def do(self, wanted: Listen | Dial) -> None:
+        """Open the own candidates and let diallers prove themselves; or dial one of the peer."""
+        job = partial(self._dial, wanted) if isinstance(wanted, Dial) else self._listen
+        self._jobs.send_nowait(job)
 
     def cancel(self) -> None:
         """Stop listening and dialling."""
@@ -60,16 +63,24 @@ class LinkWork:
                     nursery.start_soon(job)
 
     async def _dial(self, dial: Dial) -> None:
-        context, end = self._context, self._end
+        network, entropy = self._context.network, self._context.entropy
         try:
-            link = await dial_candidate(context.network, dial.candidate, end.keys, context.entropy)
+            link = await dial_candidate(network, dial.candidate, self._keys, entropy)
         except (DialError, LinkError):
-            await self._tell(Happened(end.name, DialFailed(dial.attempt)))
+            await self._tell(Happened(self._end, DialFailed(dial.attempt)))
         else:
-            await self._tell(LinkProven(end.name, link, Opening.DIALLED))
+            await self._hand_over(link, Opening.DIALLED)
+
+    async def _hand_over(self, link: ProvenLink, opening: Opening) -> None:
+        """Give a link to the stub; one that it does not take any more is closed."""
+        try:
+            await self._tell(LinkProven(self._end, link, opening, self._negotiation))
+        except BaseException:
+            await trio.aclose_forcefully(link.pipe)
+            raise
 
     async def _listen(self) -> None:
-        context, end = self._context, self._end
+        context = self._context
         config, fingerprint = context.config, self._policy.host
         async with (
             open_candidates(context.network, config, fingerprint, context.entropy) as offered,
@@ -77,10 +88,10 @@ class LinkWork:
         ):
             for each in offered:
                 secret = bytes.fromhex(each.candidate.secret)
-                end.keys.offer(each.candidate.address, secret)
+                self._keys.offer(each.candidate.address, secret)
                 nursery.start_soon(self._accept, each)
             candidates = tuple(each.candidate for each in offered)
-            await self._tell(Happened(end.name, CandidatesReady(candidates)))
+            await self._tell(Happened(self._end, CandidatesReady(candidates, self._negotiation)))
 
     async def _accept(self, offered: Offered) -> None:
         proving = trio.CapacityLimiter(PENDING_PROOFS)
@@ -96,8 +107,8 @@ class LinkWork:
             await pipe.aclose(Farewell.REFUSED)
             return
         try:
-            link = await welcome(pipe, self._end.keys, address, self._context.entropy)
+            link = await welcome(pipe, self._keys, address, self._context.entropy)
         finally:
             proving.release()
         if link is not None:
-            await self._tell(LinkProven(self._end.name, link, Opening.ACCEPTED))
+            await self._hand_over(link, Opening.ACCEPTED)

@@ -38,6 +38,7 @@ class LinkEntry:
         plan: How a requester is deployed; None on the handler side.
         url: What routes to it; None until it was live once.
         has_listeners: Whether the listeners of a handler's link stand (I-P17).
+        awaits_listeners: Whether its link is live but for them.
         entities: What is known to live there (I-R8).
         until: When its next timer is due.
     """
@@ -51,6 +52,7 @@ class LinkEntry:
     status: State = State.CREATED
     url: str | None = None
     has_listeners: bool = False
+    awaits_listeners: bool = False
     entities: set[str] = attrs.field(factory=set)
     tries: int = 0
     until: float = math.inf
@@ -84,6 +86,7 @@ class LinkEntry:
     def went_live(self) -> list[Step]:
         """Route to the link: for the first time, or again."""
         was, self.status, self.url = self.status, State.LIVE, self.link
+        self.awaits_listeners = False
         self.tries = 0
         self.until = math.inf
         if self.life.state is entry.State.PLACEHOLDER:
@@ -93,8 +96,13 @@ class LinkEntry:
     def was_lost(self) -> list[Step]:
         """Keep the entry of a link that is away; of one that was never live, too."""
         was, self.status = self.status, State.DISCONNECTED
+        self.awaits_listeners = False
         is_routed = self.life.state is entry.State.BOUND and was is State.LIVE
         return [self.life.step(entry.Trigger.LOST)] if is_routed else []
+
+    def sets_up(self, status: State) -> None:
+        """Wait for the stub, which has a deadline, while a link is set up or negotiated anew."""
+        self.status, self.until = status, math.inf
 
     def ended(self) -> list[Step | RowChanged]:
         """Take the entry away."""

@@ -201,7 +201,8 @@ class LinkTable:
         match value:
             case State.LIVE if entry.role is Role.HANDLER and not entry.has_listeners:
                 # It is live for us once its listeners stand, unless it is lost before.
-                entry.status, entry.until = State.IN_PROGRESS, math.inf
+                entry.sets_up(State.IN_PROGRESS)
+                entry.awaits_listeners = True
                 return [RegisterLink(entry.link, entry.stub)]
             case State.LIVE:
                 return self._live(entry)
@@ -210,7 +211,7 @@ class LinkTable:
             case State.FAILED:
                 return self._remove(entry, now)
             case _:
-                entry.status = value
+                entry.sets_up(value)
                 return [entry.changed(Op.UPD)]
 
     def registered(self, link: str, refusal: str | None, now: float) -> list[Effect]:
@@ -221,7 +222,7 @@ class LinkTable:
         if refusal is not None:
             return [Disconnect(entry.stub, entry.remote), *self._remove(entry, now)]
         entry.has_listeners = True
-        return [] if entry.status is State.DISCONNECTED else self._live(entry)
+        return self._live(entry) if entry.awaits_listeners else []
 
     def _live(self, entry: LinkEntry) -> list[Effect]:
         steps = entry.went_live()

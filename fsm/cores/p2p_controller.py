@@ -2,8 +2,9 @@
 
 It is made when a requester invites it, observes the offer C1, creates C2, invites
 the requester and waits to be dialled. It dials itself only when C1 says that the
-requester could not reach it. What it does is an entity of `handler_controller`, whose
-guards say whether the invitation stands; how far its link is, one of `p2p_connection`.
+requester could not reach it. When C1 offers anew, so does C2. What it does is an entity
+of `handler_controller`, whose guards say whether the invitation stands; how far its link
+is, one of `p2p_connection`.
 """
 
 import math
@@ -18,8 +19,6 @@ from fsm.cores.p2p_effect import (
     Invite,
     Listen,
     Observe,
-    Offer,
-    Plead,
     SideEffect,
 )
 from fsm.cores.p2p_glare import own_is_smaller
@@ -47,7 +46,8 @@ from fsm.cores.p2p_input import (
     Started,
     TimePassed,
 )
-from fsm.cores.p2p_side import UNREACHABLE, LinkSide, after_the_end
+from fsm.cores.p2p_negotiation import is_plea, negotiation_of
+from fsm.cores.p2p_side import LinkSide, after_the_end
 from fsm.engine import Entity, Step
 from fsm.machines import handler_controller as controller
 from fsm.machines.p2p_connection import State
@@ -74,7 +74,6 @@ class P2PControllerCore:
         self._until = math.inf
         self._is_answered = False
         self._offer_status = ""
-        self._pleas = 0
         self._may_dial = False
 
     @property
@@ -146,8 +145,8 @@ class P2PControllerCore:
                 assert_never(happened)
 
     def _opened(self, event: LinkOpened, now: float) -> list[SideEffect]:
-        self._may_dial = False
         effects = self._side.opened(event)
+        self._may_dial = self._may_dial and self.state is not State.LIVE
         if self.state is State.LIVE and self._life.state is controller.State.ANSWERING:
             return [*effects, self._move(controller.Trigger.LINK_OPEN, now)]
         return effects
@@ -166,8 +165,8 @@ class P2PControllerCore:
             case InvitationAnswered(code, why):
                 refused = f"refused {code}" if code > LAST_SUCCESS else ""
                 return self._side.refused(refused and (why or refused))
-            case CandidatesReady(candidates):
-                return [Offer(candidates)] if candidates else []
+            case CandidatesReady():
+                return self._side.offer(happened)
             case _:
                 assert_never(happened)
 
@@ -207,11 +206,15 @@ class P2PControllerCore:
         return [AnswerInvitation(self.offer, Code.CONFLICT, why)]
 
     def _offer_seen(self, data: ConnectionData, now: float) -> list[SideEffect]:
-        self._side.learn(data.ice_candidates)
         effects: list[SideEffect] = []
+        if negotiation_of(data.status) > self._side.negotiation:
+            if self.state is State.CREATED:
+                return self._side.give_up("the offer was void before it was answered")
+            effects = self._renew(negotiation_of(data.status), now)
+        self._side.learn(data.ice_candidates)
         if self._life.state is controller.State.OBSERVING:
             effects = [self._move(controller.Trigger.ANSWER, now), CreateObject()]
-        pleads = data.status.startswith(UNREACHABLE) and data.status != self._offer_status
+        pleads = is_plea(data.status) and data.status != self._offer_status
         self._offer_status = data.status
         if pleads and self.state is not State.LIVE:
             self._may_dial = True
@@ -226,5 +229,9 @@ class P2PControllerCore:
         if dial or self._side.is_dialling or self._side.knows_no_candidate:
             return dial
         self._may_dial = False
-        self._pleas += 1
-        return [Plead(f"{UNREACHABLE}-{self._pleas}")]
+        return self._side.plead()
+
+    def _renew(self, negotiation: int, now: float) -> list[SideEffect]:
+        """Answer anew; who offers anew has lost the link that we may still believe in."""
+        self._may_dial = False
+        return self._side.renew(negotiation, "the requester offers anew", now)

@@ -68,3 +68,8 @@ class DialPlan:
     def restart(self) -> None:
         """Begin a new round: every candidate may be tried again."""
         self._tried.clear()
+
+    def forget(self) -> None:
+        """Know no candidate any more: the peer offers others."""
+        self._known.clear()
+        self._tried.clear()

@@ -24,6 +24,7 @@ __all__ = [
     "Offer",
     "Plead",
     "ReleaseLink",
+    "Renew",
     "SideEffect",
     "UseLink",
     "Withdraw",
@@ -87,6 +88,23 @@ class Offer:
     """Add candidates to the own object (M-40)."""
 
     candidates: tuple[Candidate, ...]
+
+
+@final
+@attrs.frozen(slots=True)
+class Renew:
+    """Begin a new negotiation: nothing of the one before is of use any more.
+
+    Close the own listeners, give up dials, forget all secrets; take the candidates out of
+    the own object, and write into it that they are void (M-40).
+
+    Attributes:
+        negotiation: Its number; what comes of the listeners and dials from now on has it.
+        status: The object's new status.
+    """
+
+    negotiation: int
+    status: str
 
 
 @final
@@ -166,6 +184,7 @@ SideEffect: TypeAlias = (
     | Listen
     | Offer
     | Plead
+    | Renew
     | Dial
     | ReleaseLink
     | UseLink

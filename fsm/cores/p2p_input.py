@@ -5,6 +5,7 @@ from typing import TypeAlias, final
 
 import attrs
 
+from fsm.cores.p2p_negotiation import FIRST
 from specs.body_sync import Candidate, ConnectionData
 
 __all__ = [
@@ -130,9 +131,14 @@ class PeerObjectDeleted:
 @final
 @attrs.frozen(slots=True)
 class CandidatesReady:
-    """Own listeners are open."""
+    """Own listeners are open.
+
+    Attributes:
+        negotiation: The one they were opened for.
+    """
 
     candidates: tuple[Candidate, ...]
+    negotiation: int = FIRST
 
 
 @final
@@ -154,10 +160,15 @@ class Opening(Enum):
 @final
 @attrs.frozen(slots=True)
 class LinkOpened:
-    """A link is open both ways, its secret proven by both ends."""
+    """A link is open both ways, its secret proven by both ends.
+
+    Attributes:
+        negotiation: The one that its secret is of.
+    """
 
     link: str
     opening: Opening
+    negotiation: int = FIRST
 
 
 @unique

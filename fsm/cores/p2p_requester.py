@@ -2,7 +2,8 @@
 
 It creates C1, invites the remote handler, observes the answer C2 and dials its
 candidates. If none opens it pleads, by C1, to be dialled. A link that is lost
-comes back in place, by the same objects, one attempt each time the registry asks.
+comes back in place, by the same objects, one attempt each time the registry asks: first
+by what both ends know, then by a new offer and answer, which is the last attempt.
 """
 
 from typing import assert_never, final
@@ -15,8 +16,6 @@ from fsm.cores.p2p_effect import (
     Invite,
     Listen,
     Observe,
-    Offer,
-    Plead,
     SideEffect,
 )
 from fsm.cores.p2p_input import (
@@ -43,9 +42,11 @@ from fsm.cores.p2p_input import (
     Started,
     TimePassed,
 )
-from fsm.cores.p2p_side import UNREACHABLE, LinkSide, after_the_end
+from fsm.cores.p2p_negotiation import is_plea, negotiation_of
+from fsm.cores.p2p_side import LinkSide, after_the_end
 from fsm.machines.p2p_connection import State
 from specs.body_sync import ConnectionData
+from specs.limits import IN_PLACE_TRIES
 from specs.reply_code import LAST_SUCCESS, Code
 
 __all__ = ["P2PRequesterCore"]
@@ -61,7 +62,7 @@ class P2PRequesterCore:
         self._terms = terms
         self._side = LinkSide(f"{terms.own}|{terms.remote}|requester|{terms.name}", policy)
         self._answer: str | None = None
-        self._pleas = 0
+        self._tries = 0
         self._peer_pleas: str | None = None
         self._has_pleaded = False
         self._is_coming_back = False
@@ -95,7 +96,7 @@ class P2PRequesterCore:
     def _commanded(self, command: Command, now: float) -> list[SideEffect]:
         match command:
             case ConnectAsked():
-                return self._connect()
+                return [Answered(Code.ACCEPTED, "reconnecting"), *self._connect(now)]
             case DisconnectAsked(why):
                 return [*self._side.give_up(why), Answered(Code.OK)]
             case TimePassed():
@@ -106,9 +107,7 @@ class P2PRequesterCore:
     def _link_changed(self, happened: LinkInput, now: float) -> list[SideEffect]:
         match happened:
             case LinkOpened():
-                self._is_coming_back = False
-                self._has_pleaded = False
-                return self._side.opened(happened)
+                return self._opened(happened)
             case LinkLost():
                 return self._side.lost(happened, now)
             case DialFailed(attempt):
@@ -127,8 +126,8 @@ class P2PRequesterCore:
             case InvitationAnswered(code, why):
                 refused = f"refused {code}" if code > LAST_SUCCESS else ""
                 return self._side.refused(refused and (why or refused))
-            case CandidatesReady(candidates):
-                return [Offer(candidates)] if candidates else []
+            case CandidatesReady():
+                return self._side.offer(happened)
             case RowTold():
                 return []
             case _:
@@ -156,8 +155,11 @@ class P2PRequesterCore:
         return [AnswerInvitation(url, Code.OK), Observe(url)]
 
     def _peer_seen(self, data: ConnectionData) -> list[SideEffect]:
+        if negotiation_of(data.status) != self._side.negotiation:
+            # It answers an offer that is void.
+            return []
         self._side.learn(data.ice_candidates)
-        pleads = data.status.startswith(UNREACHABLE) and data.status != self._peer_pleas
+        pleads = is_plea(data.status) and data.status != self._peer_pleas
         self._peer_pleas = data.status
         if self._side.is_setting_up:
             return self._side.give_up(_UNREACHED) if pleads else self._dial_on()
@@ -171,14 +173,29 @@ class P2PRequesterCore:
         if dial or self._side.is_dialling or self._side.knows_no_candidate or self._has_pleaded:
             return dial
         self._has_pleaded = True
-        self._pleas += 1
-        return [Plead(f"{UNREACHABLE}-{self._pleas}")]
+        return self._side.plead()
 
-    def _connect(self) -> list[SideEffect]:
-        answer = Answered(Code.ACCEPTED, "reconnecting")
-        if not self._side.is_lost or self._side.is_dialling:
-            return [answer]
+    def _opened(self, event: LinkOpened) -> list[SideEffect]:
+        effects = self._side.opened(event)
+        if self.state is State.LIVE:
+            self._rest()
+        return effects
+
+    def _rest(self) -> None:
+        self._tries = 0
+        self._is_coming_back = False
+        self._has_pleaded = False
+
+    def _connect(self, now: float) -> list[SideEffect]:
+        if not self._side.is_lost:
+            return []
+        if self._tries == IN_PLACE_TRIES:
+            self._rest()
+            return self._side.renew(self._side.negotiation + 1, "a new offer is needed", now)
+        self._tries += 1
+        if self._side.is_dialling:
+            return []
         self._is_coming_back = True
         self._has_pleaded = False
         self._side.new_round()
-        return [answer, *self._dial_on()]
+        return self._dial_on()

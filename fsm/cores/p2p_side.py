@@ -11,12 +11,17 @@ from fsm.cores.p2p_effect import (
     CloseLink,
     Dial,
     Ended,
+    Listen,
+    Offer,
+    Plead,
     ReleaseLink,
+    Renew,
     SideEffect,
     UseLink,
     Withdraw,
 )
 from fsm.cores.p2p_input import (
+    CandidatesReady,
     ConnectAsked,
     DisconnectAsked,
     LinkLost,
@@ -27,16 +32,14 @@ from fsm.cores.p2p_input import (
     PeerInvited,
     SideInput,
 )
+from fsm.cores.p2p_negotiation import FIRST, beginning, plea
 from fsm.engine import Entity
 from fsm.machines.p2p_connection import P2P_CONNECTION, State, Trigger
 from specs.body_sync import Candidate
 from specs.limits import SESSION_IDLE
 from specs.reply_code import Code
 
-__all__ = ["UNREACHABLE", "LinkSide", "after_the_end"]
-
-UNREACHABLE: Final = "unreachable"
-"""Begin of the status of a Connection object whose owner pleads to be dialled."""
+__all__ = ["LinkSide", "after_the_end"]
 
 _GIVE_UP: Final = {
     State.CREATED: Trigger.REFUSED,
@@ -51,6 +54,7 @@ class LinkSide:
     """One end of one link: the only place that moves its state.
 
     Attributes:
+        negotiation: Which offer and answer its candidates are of.
         ended: Nothing more will come of it.
     """
 
@@ -60,7 +64,9 @@ class LinkSide:
         self._link: str | None = None
         self._dialling = False
         self._attempt = 0
+        self._pleas = 0
         self._deadline = math.inf
+        self.negotiation = FIRST
         self.ended = False
 
     @property
@@ -71,7 +77,7 @@ class LinkSide:
 
     @property
     def is_setting_up(self) -> bool:
-        """Whether it is on the way to its first link."""
+        """Whether it is on the way to a link by its offer and answer."""
         return self.state in _SET_UP and not self.ended
 
     @property
@@ -115,9 +121,11 @@ class LinkSide:
         """Take a link into use, or close it: there is at most one.
 
         The peer dials only while it has no link: one that it opened replaces
-        the one that we still believed in.
+        the one that we still believed in. One by a secret that is void is none.
         """
         effects: list[SideEffect] = []
+        if event.negotiation != self.negotiation:
+            return [CloseLink(event.link)]
         if self.state is State.LIVE and event.opening is Opening.ACCEPTED:
             effects += self.lost(LinkLost(self._link or "", Loss.BROKEN, "replaced"), 0.0)
         if self.is_setting_up and self.state is State.IN_PROGRESS:
@@ -140,6 +148,35 @@ class LinkSide:
         self._plan.restart()
         effects = [*self._move(Trigger.CLOSED, event.why), ReleaseLink(event.link)]
         return effects if event.loss is Loss.BROKEN else [*effects, *self._end()]
+
+    # --- offer and answer ---------------------------------------------------------------
+
+    def renew(self, negotiation: int, why: str, now: float) -> list[SideEffect]:
+        """Begin a new negotiation, in place (t8): a link still believed in is gone.
+
+        An end that has not been live since its last one just takes the new one up; that
+        gives it no more time.
+        """
+        effects: list[SideEffect] = []
+        if self._link is not None:
+            effects += self.lost(LinkLost(self._link, Loss.BROKEN, why), now)
+        if self.is_lost:
+            effects += self._move(Trigger.RENEGOTIATED, why)
+            self._deadline = now + self._entity.patience
+        self.negotiation = negotiation
+        self._plan.forget()
+        self._dialling = False
+        return [*effects, Renew(negotiation, beginning(negotiation)), Listen()]
+
+    def offer(self, ready: CandidatesReady) -> list[SideEffect]:
+        """Offer the own candidates, unless their listeners are closed by now."""
+        is_current = ready.negotiation == self.negotiation
+        return [Offer(ready.candidates)] if is_current and ready.candidates else []
+
+    def plead(self) -> list[SideEffect]:
+        """Plead to be dialled."""
+        self._pleas += 1
+        return [Plead(plea(self.negotiation, self._pleas))]
 
     # --- dialling -----------------------------------------------------------------------
 

@@ -13,12 +13,14 @@ from fsm.cores.link_entry import Role
 from fsm.cores.link_table import LinkTable
 from fsm.cores.p2p_dial import DialPolicy
 from fsm.cores.p2p_handler import P2PHandlerCore, PerLink
+from fsm.cores.p2p_negotiation import FIRST
 from fsm.cores.p2p_requester import P2PRequesterCore
 from fsm.cores.resolve_inputs import StatusSeen
 from fsm.cores.resolve_jobs import ResolveJobs
 from fsm.engine import Step
 from fsm.machines.p2p_connection import State
 from specs.body_sync import Candidate, ConnectionData
+from specs.limits import PING_PERIOD, PONG_TIMEOUT
 from specs.reply_code import Code
 
 POLICY = DialPolicy(("tcp",))
@@ -58,6 +60,7 @@ class World:
     """Signals between the runtimes are queued per direction, and may be lost.
 
     What a registry tells a stub of its own, or a stub it, is not lost, but comes later.
+    A dial that is under way when its end offers anew may open all the same.
 
     Attributes:
         steps: Those of the two machines' ends.
@@ -75,7 +78,7 @@ class World:
             for name in (first, second)
         }
         self.signals: dict[str, deque[Callable[[], None]]] = {first: deque(), second: deque()}
-        self.dials: deque[tuple[End, do.Dial]] = deque()
+        self.dials: deque[tuple[End, do.Dial, int]] = deque()
         self.steps: list[Step] = []
         self.others: list[Step] = []
         self._told: deque[Callable[[], None]] = deque()
@@ -83,8 +86,13 @@ class World:
         self.data: dict[str, ConnectionData] = {}
         self.owner: dict[str, End] = {}
         self.observer: dict[str, End] = {}
-        self.listening: dict[str, End] = {}
+        self.listening: dict[str, tuple[End, int]] = {}
+        self.dead: set[str] = set()
+        self.negotiations: dict[End, int] = {}
         self.links: dict[str, tuple[End, End]] = {}
+        self._opened = 0
+        self._in_use: set[tuple[End, str]] = set()
+        self._deaf: list[tuple[float, End, str]] = []
 
     def other(self, name: str) -> str:
         return next(each for each in self.sides if each != name)
@@ -111,6 +119,20 @@ class World:
                 self.feed(end, seen.LinkLost(link, seen.Loss.BROKEN))
         self._listen_to_own()
 
+    def cut_unseen(self, name: str) -> None:
+        """Break every link, which the end at `name` notices only by a ping."""
+        for link in list(self.links):
+            for end in self.links.pop(link, ()):
+                if end[0] == name:
+                    self._deaf.append((self.now + PING_PERIOD + PONG_TIMEOUT, end, link))
+                else:
+                    self.feed(end, seen.LinkLost(link, seen.Loss.BROKEN))
+        self._listen_to_own()
+
+    def move(self, name: str) -> None:
+        """Make where a runtime listens now unreachable for good."""
+        self.dead |= {at for at, (end, _) in self.listening.items() if end[0] == name}
+
     def deliver(self, towards: str) -> None:
         if self.signals[towards]:
             self.signals[towards].popleft()()
@@ -123,23 +145,31 @@ class World:
     def dial(self, *, succeeds: bool) -> None:
         if not self.dials:
             return
-        end, dial = self.dials.popleft()
-        listener = self.listening.get(dial.candidate.address) if succeeds else None
+        end, dial, negotiation = self.dials.popleft()
+        address = dial.candidate.address
+        listener = self.listening.get(address) if succeeds and address not in self.dead else None
         if listener is None:
             self.feed(end, seen.DialFailed(dial.attempt))
         else:
-            self._open(end, listener, dial.attempt)
+            self._open((end, negotiation), listener)
         self._listen_to_own()
 
-    def _open(self, end: End, listener: End, attempt: int) -> None:
-        link = f"L{len(self.steps)}-{attempt}"
-        self.links[link] = (end, listener)
-        self.feed(listener, seen.LinkOpened(link, seen.Opening.ACCEPTED))
+    def _open(self, dialler: tuple[End, int], listener: tuple[End, int]) -> None:
+        self._opened += 1
+        link = f"L{self._opened}"
+        self.links[link] = (dialler[0], listener[0])
+        self.feed(listener[0], seen.LinkOpened(link, seen.Opening.ACCEPTED, listener[1]))
         if link in self.links:
-            self.feed(end, seen.LinkOpened(link, seen.Opening.DIALLED))
+            self.feed(dialler[0], seen.LinkOpened(link, seen.Opening.DIALLED, dialler[1]))
 
     def pass_time(self, to: float) -> None:
         self.now = max(self.now, to)
+        due, self._deaf = (
+            [each for each in self._deaf if each[0] <= self.now],
+            [each for each in self._deaf if each[0] > self.now],
+        )
+        for _, end, link in due:
+            self.feed(end, seen.LinkLost(link, seen.Loss.BROKEN))
         for side in self.sides.values():
             for url in list(side.requesters):
                 self.feed((side.name, url), seen.TimePassed())
@@ -177,7 +207,7 @@ class World:
         for link, ends in list(self.links.items()):
             if end in ends:
                 self._end_link(end, link, seen.Loss.BROKEN)
-        self.listening = {a: e for a, e in self.listening.items() if e != end}
+        self._stop_listening(end)
         self.dials = deque(entry for entry in self.dials if entry[0] != end)
 
     def settle(self) -> None:
@@ -197,6 +227,7 @@ class World:
         raise AssertionError("does not come to rest")
 
     def _deadlines(self) -> Iterator[float]:
+        yield from (when for when, _, _ in self._deaf)
         for side in self.sides.values():
             yield side.handler.deadline()
             yield side.table.deadline()
@@ -230,11 +261,15 @@ class World:
             case Step():
                 self._keep(effect)
             case do.Dial():
-                self.dials.append((end, effect))
+                self.dials.append((end, effect, self.negotiations.get(end, FIRST)))
+            case do.UseLink(link):
+                self._in_use.add((end, link))
             case do.ReleaseLink(link):
                 self._end_link(end, link, seen.Loss.BROKEN)
             case do.CloseLink(link):
-                self._end_link(end, link, seen.Loss.ORDERLY)
+                # Who never used it says no goodbye, either.
+                is_used = (end, link) in self._in_use
+                self._end_link(end, link, seen.Loss.ORDERLY if is_used else seen.Loss.BROKEN)
             case do.Announce() | do.AskRow() | do.Ended() | do.Answered():
                 self._told.append(lambda: self._do_at_registry(end, effect))
             case _:
@@ -252,10 +287,17 @@ class World:
                 self._signal(end[0], self._observe, url, end)
             case do.Listen():
                 self._listen(end)
+            case _:
+                self._do_on_value(end, effect)
+
+    def _do_on_value(self, end: End, effect: do.SideEffect) -> None:
+        match effect:
             case do.Offer(candidates):
                 self._update(end, ice_candidates=candidates)
             case do.Plead(status):
                 self._update(end, status=status)
+            case do.Renew():
+                self._renew(end, effect)
             case _:
                 self._withdraw(end, effect)
 
@@ -325,9 +367,19 @@ class World:
         self.feed(end, seen.ObjectCreated(url))
 
     def _listen(self, end: End) -> None:
-        address = f"at-{end[1]}"
-        self.listening[address] = end
-        self.feed(end, seen.CandidatesReady((Candidate("tcp", address, "00"),)))
+        negotiation = self.negotiations.get(end, FIRST)
+        address = f"at-{end[1]}-{negotiation}"
+        self.listening[address] = end, negotiation
+        self.feed(end, seen.CandidatesReady((Candidate("tcp", address, "00"),), negotiation))
+
+    def _renew(self, end: End, renew: do.Renew) -> None:
+        self.negotiations[end] = renew.negotiation
+        self._stop_listening(end)
+        self._update(end, ice_candidates=())
+        self._update(end, status=renew.status)
+
+    def _stop_listening(self, end: End) -> None:
+        self.listening = {at: by for at, by in self.listening.items() if by[0] != end}
 
     def _end_link(self, end: End, link: str, loss: seen.Loss) -> None:
         for peer in self.links.pop(link, ()):
@@ -337,7 +389,7 @@ class World:
     def _withdraw(self, end: End, effect: do.SideEffect) -> None:
         if not isinstance(effect, do.Withdraw):
             return
-        self.listening = {a: e for a, e in self.listening.items() if e != end}
+        self._stop_listening(end)
         self.dials = deque(entry for entry in self.dials if entry[0] != end)
         url = self.objects.get(end, "")
         if url in self.observer:

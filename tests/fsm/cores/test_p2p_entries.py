@@ -17,6 +17,7 @@ from tests.support.registry_core import (
     RB,
     RC,
     RECORD,
+    S1,
     Registry,
     handling,
     linked,
@@ -65,6 +66,28 @@ def lost_and_given_up():
     registry.status(PQ, "disconnected")
     while registry.core.links():
         registry.wait()
+    return registry
+
+
+def negotiated_anew():
+    registry = linked()
+    for value in ("disconnected", "in-progress", "live"):
+        registry.status(PQ, value)
+    return registry
+
+
+def negotiated_in_vain():
+    registry = linked()
+    for value in ("disconnected", "in-progress", "failed"):
+        registry.status(PQ, value)
+    return registry
+
+
+def negotiated_anew_while_it_is_registered():
+    registry = handling()
+    for value in ("live", "disconnected", "in-progress"):
+        registry.status(PH, value, PC)
+    registry.feed(told.LinkRegistered(PC))
     return registry
 
 
@@ -186,6 +209,9 @@ STORIES = [
     (requester_crashed,                    "placeholder bound removed"),
     (lost_and_back,                        "placeholder bound bound bound bound bound"),
     (lost_and_given_up,                    "placeholder bound bound removed"),
+    (negotiated_anew,                      "placeholder bound bound bound"),
+    (negotiated_in_vain,                   "placeholder bound bound removed"),
+    (negotiated_anew_while_it_is_registered, "placeholder"),
     (invited,                              "placeholder bound"),
     (refused_by_its_handler,               "placeholder removed"),
     (own_request_wins,                     "placeholder placeholder bound"),
@@ -271,6 +297,35 @@ def test_a_link_that_is_back_before_it_was_registered_is_not_given_up():
     assert registry.core.links()[0].is_live
     registry.now += SESSION_IDLE
     assert registry.feed(told.TimePassed()) == []
+    assert registry.core.links()[0].is_live
+
+
+def test_a_link_is_no_route_while_it_is_negotiated_anew():
+    """RES-11: the node carries everything meanwhile, and the link again when it is back."""
+    registry = linked()
+    assert registry.route() == PQ
+    for value, route in (("disconnected", S1), ("in-progress", S1), ("live", PQ)):
+        registry.status(PQ, value)
+        assert registry.route() == route
+
+
+@pytest.mark.parametrize(("start", "stub", "link"), [(linked, PQ, PQ), (invited, PH, PC)])
+def test_a_registry_waits_for_its_stub_while_a_link_is_negotiated_anew(start, stub, link):
+    """The stub has a deadline for it; no order to connect disturbs it meanwhile."""
+    registry = start()
+    registry.status(stub, "disconnected", link)
+    registry.status(stub, "in-progress", link)
+    registry.now += SESSION_IDLE
+    assert registry.feed(told.TimePassed()) == []
+    assert [entry.link for entry in registry.core.links()] == [link]
+    registry.status(stub, "live", link)
+    assert registry.route(f"{RB}/registry") == link
+
+
+def test_a_link_negotiated_anew_while_it_was_registered_is_no_route_before_it_is_live():
+    registry = negotiated_anew_while_it_is_registered()
+    assert not registry.core.links()[0].is_live
+    registry.status(PH, "live", PC)
     assert registry.core.links()[0].is_live
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fsm.machines.p2p_connection import State
-from specs.limits import RETRY_COOL_DOWN
+from specs.limits import P2P_TIMEOUT, RETRY_COOL_DOWN
 from tests.support.p2p_world import World
 
 RA = "hyperty-runtime://a.ex/ra"
@@ -18,6 +18,7 @@ MOVES = [
     *("start-a", "start-b", "lose-a", "lose-b", "dial", "dial", "refuse-dial"),
     *("deliver-a", "deliver-b") * 3,
     *("cut", "reconnect", "close-a", "close-b", "wait", "crash-a", "crash-b"),
+    *("unseen-a", "unseen-b", "move-a", "move-b", "reconnect", "wait"),
 ]
 
 
@@ -25,8 +26,10 @@ def move(world: World, name: str) -> None:
     verb, _, where = name.partition("-")
     runtime = RA if where == "a" else RB
     match verb:
-        case "start" | "deliver" | "lose" | "close" | "crash":
+        case "start" | "deliver" | "lose" | "close" | "crash" | "move":
             getattr(world, verb)(runtime)
+        case "unseen":
+            world.cut_unseen(runtime)
         case "dial" | "refuse":
             world.dial(succeeds=verb == "dial")
         case "cut" | "reconnect":
@@ -184,3 +187,123 @@ def test_when_nobody_can_be_dialled_both_ends_fail_before_the_time_is_over():
         world.dial(succeeds=False)
     assert set(world.states().values()) == {State.FAILED}
     assert world.now == 0.0
+
+
+# ---- a link that comes back only by a new offer and answer (t8)
+
+
+IN_PLACE = [State.CREATED, State.IN_PROGRESS, State.LIVE, State.DISCONNECTED]
+ANEW = [State.IN_PROGRESS, State.LIVE]
+
+
+def linked() -> World:
+    world = World(RA, RB)
+    world.start(RA)
+    world.settle()
+    return world
+
+
+def steps_of(world: World, role: str) -> list[str]:
+    return [step.new for step in world.steps if f"|{role}|" in step.key]
+
+
+def entries_of(world: World) -> list[str]:
+    return [step.cause for step in world.others if step.machine == "p2p_entry"]
+
+
+def test_a_link_whose_listeners_have_all_moved_comes_back_by_a_new_offer():
+    world = linked()
+    world.move(RA)
+    world.move(RB)
+    world.cut()
+    world.settle()
+    assert steps_of(world, "requester") == steps_of(world, "handler") == [*IN_PLACE, *ANEW]
+    assert [cause for cause in entries_of(world) if cause == "restored"] == ["restored"] * 2
+    assert len(world.live_links()) == 1
+    assert_all_agree(world)
+
+
+@pytest.mark.parametrize("moved", [RA, RB])
+def test_while_one_end_can_be_dialled_no_new_offer_is_needed(moved):
+    world = linked()
+    world.move(moved)
+    world.cut()
+    world.settle()
+    assert steps_of(world, "requester") == [*IN_PLACE, State.LIVE]
+
+
+def test_a_link_may_be_offered_anew_more_than_once():
+    world = linked()
+    for _ in range(3):
+        world.move(RA)
+        world.move(RB)
+        world.cut()
+        world.settle()
+    assert steps_of(world, "requester") == [*IN_PLACE, *ANEW, *[State.DISCONNECTED, *ANEW] * 2]
+    assert_all_agree(world)
+
+
+def test_a_handler_that_has_not_noticed_the_loss_leaves_live_before_it_answers_anew():
+    world = linked()
+    world.move(RA)
+    world.move(RB)
+    world.cut_unseen(RB)
+    world.settle()
+    assert steps_of(world, "handler") == [*IN_PLACE, *ANEW]
+    (lost,) = [step for step in world.steps if "|handler|" in step.key and step.cause == "closed"]
+    assert lost.why == "the requester offers anew"
+    assert_all_agree(world)
+
+
+def test_a_new_offer_of_which_nothing_comes_fails_at_both_ends():
+    world = linked()
+    world.cut()
+    while State.FAILED not in world.states().values():
+        world.deliver(RA)
+        world.deliver(RB)
+        if world.dials:
+            world.dial(succeeds=False)
+        elif not any(world.signals.values()):
+            world.pass_time(world.now + 1.0)
+    world.settle()
+    assert steps_of(world, "requester") == [*IN_PLACE, State.IN_PROGRESS, State.FAILED]
+    assert steps_of(world, "handler") == [*IN_PLACE, State.IN_PROGRESS, State.FAILED]
+    assert entries_of(world)[-2:] == ["ended", "ended"]
+
+
+def test_a_new_offer_that_nobody_hears_fails_when_the_time_is_over():
+    world = linked()
+    world.cut()
+    while State.IN_PROGRESS not in steps_of(world, "requester")[len(IN_PLACE) :]:
+        world.dial(succeeds=False)
+        world.lose(RB)
+        world.pass_time(world.now + 1.0)
+    begun = world.now
+    while world.signals[RB]:
+        world.lose(RB)
+    world.pass_time(begun + P2P_TIMEOUT - 0.1)
+    assert steps_of(world, "requester")[-1] == State.IN_PROGRESS
+    world.pass_time(begun + P2P_TIMEOUT)
+    assert steps_of(world, "requester")[-1] == State.FAILED
+    world.settle()
+    assert world.live_ends() == []
+
+
+@pytest.mark.parametrize("late", [RA, RB])
+def test_a_dial_by_void_candidates_that_opens_all_the_same_is_hung_up(late):
+    """Whichever end it was: the old secrets are of no use once an end offers anew."""
+    world = linked()
+    world.cut()
+    while not any(end[0] == late for end, _, _ in world.dials):
+        if world.dials:
+            world.dial(succeeds=False)
+        world.deliver(RA)
+        world.deliver(RB)
+        world.reconnect()
+    for _ in range(3):
+        world.reconnect()
+    assert steps_of(world, "requester")[-1] == State.IN_PROGRESS
+    world.settle()
+    assert steps_of(world, "requester")[-len(ANEW) :] == ANEW
+    assert len(world.live_links()) == 1
+    assert_all_agree(world)

@@ -1,0 +1,49 @@
+"""What the status of a Connection object says: which negotiation it is of, and pleas.
+
+A link that does not come back by what both ends know is negotiated anew, by the same two
+objects (P2P-16). So that each end can tell a fresh offer from an old one, the status of
+its object names the negotiation, from the second one on:
+
+    ""                              the first negotiation
+    unreachable-<p>                 its reporter pleads to be dialled, for the p-th time
+    negotiation-<n>                 the n-th negotiation: all candidates before are void
+    negotiation-<n>-unreachable-<p> a plea in it
+
+Who does not know of negotiations takes the last two for no plea, and the link fails in time.
+"""
+
+import re
+from typing import Final
+
+__all__ = ["FIRST", "UNREACHABLE", "beginning", "is_plea", "negotiation_of", "plea"]
+
+FIRST: Final = 1
+"""The number of a link's first negotiation."""
+
+UNREACHABLE: Final = "unreachable"
+"""Begin of the status, or of its end, by which an object's reporter pleads to be dialled."""
+
+_LATER: Final = re.compile(r"negotiation-([1-9][0-9]{0,8})(?:-|\Z)")
+
+
+def negotiation_of(status: str) -> int:
+    """Return the number of the negotiation that an object with this status is of."""
+    found = _LATER.match(status)
+    return FIRST if found is None else int(found[1])
+
+
+def is_plea(status: str) -> bool:
+    """Say whether the reporter pleads to be dialled."""
+    found = _LATER.match(status)
+    return status[0 if found is None else found.end() :].startswith(UNREACHABLE)
+
+
+def beginning(negotiation: int) -> str:
+    """Write that a negotiation begins."""
+    return "" if negotiation == FIRST else f"negotiation-{negotiation}"
+
+
+def plea(negotiation: int, count: int) -> str:
+    """Write the reporter's plea; `count` differs for each of its pleas."""
+    begun = beginning(negotiation)
+    return f"{begun}-{UNREACHABLE}-{count}" if begun else f"{UNREACHABLE}-{count}"

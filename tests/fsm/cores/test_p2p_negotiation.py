@@ -1,0 +1,284 @@
+"""A lost link that is negotiated anew: each end alone (P2P-16, t8 of page 03)."""
+
+import pytest
+
+from fsm.cores import p2p_effect as do
+from fsm.cores import p2p_input as seen
+from fsm.cores.p2p_controller import P2PControllerCore
+from fsm.cores.p2p_dial import DialPolicy
+from fsm.cores.p2p_negotiation import beginning, is_plea, negotiation_of, plea
+from fsm.cores.p2p_requester import P2PRequesterCore
+from fsm.machines.p2p_connection import State
+from specs.body_sync import Candidate, ConnectionData
+from specs.limits import IN_PLACE_TRIES, P2P_TIMEOUT, RECONNECT_TRIES, SESSION_IDLE
+from specs.reply_code import Code
+
+RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://b.ex/rb"
+PQ, PH, PC = f"{RA}/p2prequester/1", f"{RB}/p2phandler/1", f"{RB}/p2phandler/1/conn/1"
+C1, C2 = "connection://a.ex/c1", "connection://b.ex/c2"
+POLICY = DialPolicy(("tcp",))
+OLD, NEW = Candidate("tcp", "127.0.0.1:1", "01"), Candidate("tcp", "127.0.0.1:2", "02")
+DIALLED, ACCEPTED = seen.Opening.DIALLED, seen.Opening.ACCEPTED
+LOST = seen.LinkLost("L1", seen.Loss.BROKEN)
+RENEW = [do.Renew(2, "negotiation-2"), do.Listen()]
+LATER = 50.0
+
+
+def of_requester(status, *candidates):
+    return seen.PeerObjectSeen(ConnectionData(PQ, status, None, candidates))
+
+
+def of_handler(status, *candidates):
+    return seen.PeerObjectSeen(ConnectionData(PH, status, None, candidates))
+
+
+def fed(core, *inputs, now=0.0):
+    return [core.feed(happened, now) for happened in inputs][-1]
+
+
+def announced(effects):
+    return [effect.state for effect in effects if isinstance(effect, do.Announce)]
+
+
+def live_requester():
+    core = P2PRequesterCore(seen.LinkTerms(RA, RB, PQ, PH), POLICY)
+    fed(core, seen.Started(), seen.ObjectCreated(C1), seen.PeerInvited(C2, PH))
+    fed(core, of_handler("", OLD), seen.LinkOpened("L1", DIALLED))
+    assert core.state is State.LIVE
+    return core
+
+
+def live_handler():
+    core = P2PControllerCore(seen.LinkTerms(RB, RA, PC, PQ), C1, POLICY)
+    fed(core, seen.Started(), seen.RowTold(has_own_request=False), of_requester("", OLD))
+    fed(core, seen.ObjectCreated(C2), seen.LinkOpened("L1", ACCEPTED))
+    assert core.state is State.LIVE
+    return core
+
+
+def lost_handler():
+    core = live_handler()
+    fed(core, LOST)
+    return core
+
+
+def fruitless(core):
+    """Every order of the registry that is carried out by what is known comes to nothing."""
+    for attempt in range(2, IN_PLACE_TRIES + 2):
+        fed(core, seen.ConnectAsked(), seen.DialFailed(attempt))
+    assert core.state is State.DISCONNECTED
+
+
+def renewing_requester():
+    core = live_requester()
+    fed(core, LOST)
+    fruitless(core)
+    fed(core, seen.ConnectAsked(), now=LATER)
+    assert core.state is State.IN_PROGRESS
+    return core
+
+
+def renewing_handler():
+    core = lost_handler()
+    fed(core, of_requester("negotiation-2"), now=LATER)
+    assert core.state is State.IN_PROGRESS
+    return core
+
+
+RENEWING = pytest.mark.parametrize("make", [renewing_requester, renewing_handler])
+
+# ---- when it begins
+
+
+def test_a_requester_offers_anew_when_what_is_known_was_tried_in_vain():
+    core = live_requester()
+    fed(core, LOST)
+    fruitless(core)
+    answer, step, *rest = fed(core, seen.ConnectAsked(), now=LATER)
+    assert answer == do.Answered(Code.ACCEPTED, "reconnecting")
+    assert (step.old, step.cause, step.new) == ("disconnected", "renegotiated", "in-progress")
+    assert rest == [do.Announce(State.IN_PROGRESS, "a new offer is needed"), *RENEW]
+
+
+def test_the_registry_tries_often_enough_that_it_comes_to_a_new_offer():
+    assert IN_PLACE_TRIES < RECONNECT_TRIES
+
+
+def test_a_dial_that_takes_for_ever_does_not_put_the_new_offer_off():
+    core = live_requester()
+    fed(core, LOST, *[seen.ConnectAsked()] * IN_PLACE_TRIES)
+    assert fed(core, seen.ConnectAsked())[-2:] == RENEW
+    assert fed(core, of_handler("negotiation-2", NEW)) == [do.Dial(NEW, 3)]
+
+
+def test_a_link_that_came_back_has_all_its_attempts_again():
+    core = live_requester()
+    fed(core, LOST)
+    fruitless(core)
+    fed(core, seen.LinkOpened("L2", ACCEPTED), seen.LinkLost("L2", seen.Loss.BROKEN))
+    assert do.Renew(2, "negotiation-2") not in fed(core, seen.ConnectAsked())
+    assert core.state is State.DISCONNECTED
+
+
+def test_a_link_by_a_new_offer_has_all_its_attempts_again():
+    core = renewing_requester()
+    fed(core, seen.LinkOpened("L2", ACCEPTED, 2), seen.LinkLost("L2", seen.Loss.BROKEN))
+    fed(core, *[seen.ConnectAsked()] * IN_PLACE_TRIES)
+    assert core.state is State.DISCONNECTED
+    assert do.Renew(3, "negotiation-3") in fed(core, seen.ConnectAsked())
+
+
+def test_an_order_to_connect_changes_nothing_while_a_new_offer_is_out():
+    core = renewing_requester()
+    assert fed(core, seen.ConnectAsked()) == [do.Answered(Code.ACCEPTED, "reconnecting")]
+
+
+def test_a_handler_answers_a_new_offer_anew():
+    effects = fed(lost_handler(), of_requester("negotiation-2"), now=LATER)
+    assert announced(effects) == [State.IN_PROGRESS]
+    assert effects[-2:] == RENEW
+
+
+def test_a_handler_that_believes_in_its_link_leaves_it_first():
+    """What is on it undelivered is handed back before anything else is done."""
+    effects = fed(live_handler(), of_requester("negotiation-2"), now=LATER)
+    assert announced(effects) == [State.DISCONNECTED, State.IN_PROGRESS]
+    assert effects.index(do.ReleaseLink("L1")) < effects.index(RENEW[0])
+    assert effects[-2:] == RENEW
+
+
+def test_a_handler_that_is_still_setting_up_takes_the_new_offer_without_more_time():
+    core = P2PControllerCore(seen.LinkTerms(RB, RA, PC, PQ), C1, POLICY)
+    fed(core, seen.Started(), seen.RowTold(has_own_request=False), of_requester("", OLD))
+    fed(core, seen.ObjectCreated(C2))
+    assert fed(core, of_requester("negotiation-2", NEW), now=5.0) == RENEW
+    assert core.deadline() == P2P_TIMEOUT
+
+
+def test_an_offer_that_is_void_before_it_was_answered_is_refused():
+    """No requester does that: it had a link before, and so an answer."""
+    core = P2PControllerCore(seen.LinkTerms(RB, RA, PC, PQ), C1, POLICY)
+    fed(core, seen.Started(), seen.RowTold(has_own_request=False))
+    fed(core, of_requester("negotiation-2"))
+    assert core.state is State.FAILED
+
+
+def test_the_same_new_offer_is_answered_once():
+    core = renewing_handler()
+    assert fed(core, of_requester("negotiation-2", NEW)) == []
+
+
+# ---- what is void then
+
+
+@RENEWING
+def test_a_new_negotiation_has_the_time_of_a_set_up(make):
+    assert make().deadline() == LATER + P2P_TIMEOUT
+
+
+@RENEWING
+def test_it_fails_when_that_time_is_over(make):
+    core = make()
+    fed(core, seen.TimePassed(), now=LATER + P2P_TIMEOUT)
+    assert core.state is State.FAILED
+    assert core.has_ended
+
+
+@RENEWING
+@pytest.mark.parametrize("opening", [DIALLED, ACCEPTED])
+def test_a_link_by_the_old_secrets_is_hung_up(make, opening):
+    core = make()
+    assert fed(core, seen.LinkOpened("L2", opening)) == [do.CloseLink("L2")]
+    assert core.state is State.IN_PROGRESS
+
+
+@RENEWING
+def test_a_link_by_the_new_secrets_is_live(make):
+    core = make()
+    effects = fed(core, seen.LinkOpened("L2", ACCEPTED, 2))
+    assert announced(effects) == [State.LIVE]
+    assert effects[0].cause == "established"
+    assert effects[-1] == do.UseLink("L2")
+
+
+@RENEWING
+def test_only_what_was_opened_for_it_is_offered(make):
+    core = make()
+    assert fed(core, seen.CandidatesReady((OLD,))) == []
+    assert fed(core, seen.CandidatesReady((NEW,), 2)) == [do.Offer((NEW,))]
+
+
+def test_a_requester_dials_what_answers_its_new_offer_and_nothing_else():
+    core = renewing_requester()
+    assert fed(core, of_handler("", OLD)) == []
+    assert fed(core, of_handler("unreachable-9", OLD)) == []
+    assert fed(core, of_handler("negotiation-2")) == []
+    assert fed(core, of_handler("negotiation-2", NEW)) == [do.Dial(NEW, 4)]
+    assert fed(core, seen.DialFailed(4)) == [do.Plead("negotiation-2-unreachable-3")]
+
+
+def test_a_requester_fails_when_no_candidate_of_either_end_opens_again():
+    core = renewing_requester()
+    fed(core, of_handler("negotiation-2", NEW), seen.DialFailed(4))
+    fed(core, of_handler("negotiation-2-unreachable-1", NEW))
+    assert core.state is State.FAILED
+
+
+def test_a_handler_dials_what_is_newly_offered_once_it_is_asked_to():
+    core = lost_handler()
+    assert fed(core, of_requester("unreachable-1", OLD)) == [do.Dial(OLD, 1)]
+    fed(core, of_requester("negotiation-2"))
+    assert fed(core, of_requester("negotiation-2", NEW)) == []
+    pleading = of_requester("negotiation-2-unreachable-2", NEW)
+    assert fed(core, pleading) == [do.Dial(NEW, 2)]
+    assert fed(core, seen.DialFailed(1)) == []
+    assert fed(core, seen.DialFailed(2)) == [do.Plead("negotiation-2-unreachable-1")]
+
+
+def test_a_new_offer_and_a_plea_may_be_seen_at_once():
+    """Whoever missed a change sees the object as it is now."""
+    effects = fed(lost_handler(), of_requester("negotiation-2-unreachable-2", NEW))
+    assert effects[-3:] == [*RENEW, do.Dial(NEW, 1)]
+
+
+@RENEWING
+def test_a_link_that_is_live_again_is_waited_for_as_any_other(make):
+    core = make()
+    fed(core, seen.LinkOpened("L2", ACCEPTED, 2))
+    fed(core, seen.LinkLost("L2", seen.Loss.BROKEN), now=LATER)
+    assert core.deadline() == LATER + SESSION_IDLE
+
+
+# ---- how it is written
+
+
+@pytest.mark.parametrize(
+    ("status", "negotiation", "pleads"),
+    [
+        ("", 1, False),
+        ("unreachable-1", 1, True),
+        ("negotiation-2", 2, False),
+        ("negotiation-2-unreachable-7", 2, True),
+        ("negotiation-999999999", 999_999_999, False),
+        ("negotiation-1000000000", 1, False),
+        ("negotiation-0", 1, False),
+        ("negotiation-02", 1, False),
+        ("negotiation-2x", 1, False),
+        ("negotiation--unreachable-1", 1, False),
+        ("negotiation-2-", 2, False),
+        ("negotiation-2-connected", 2, False),
+        ("connected", 1, False),
+    ],
+)
+def test_a_status_says_which_negotiation_it_is_of_and_whether_it_pleads(
+    status, negotiation, pleads
+):
+    assert (negotiation_of(status), is_plea(status)) == (negotiation, pleads)
+
+
+@pytest.mark.parametrize("negotiation", [1, 2, 10, 999_999_999])
+def test_what_is_written_is_read_so(negotiation):
+    assert negotiation_of(beginning(negotiation)) == negotiation
+    assert negotiation_of(plea(negotiation, 3)) == negotiation
+    assert (is_plea(beginning(negotiation)), is_plea(plea(negotiation, 3))) == (False, True)
+    assert plea(negotiation, 3) != plea(negotiation, 4)
