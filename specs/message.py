@@ -92,11 +92,14 @@ class Message:
 def instance_id(message: Message) -> str:
     """Return the name of this message instance, the same at every hop (`mid`).
 
-    A request or event is named by its sender and id; an answer by both ends,
-    the id and its code, so that a provisional answer is not its final one.
+    A request or event is named by its sender and id; an answer by both ends, the id,
+    its code, so that a provisional answer is not its final one, and who says that it
+    answers (`source`), as several may from one address (C-81).
     """
     if message.is_response:
-        return f"{message.to}#{message.id}>{message.from_}!{message.code}"
+        source = message.body.get("source")
+        by = f"@{source}" if isinstance(source, str) else ""
+        return f"{message.to}#{message.id}>{message.from_}!{message.code}{by}"
     return f"{message.from_}#{message.id}"
 
 

@@ -48,11 +48,14 @@ class Submitted:
     Attributes:
         by: Address under which the component submits (BUS-12).
         reply: Where the final answer goes; None: to the listener of `from`.
+        runtimes: Whose components observe what is said here, this one's included
+            (BUS-09); of a request each answers for itself (C-81). Empty: nobody's.
     """
 
     message: Message
     by: str
     reply: Reply[Message] | None = None
+    runtimes: frozenset[str] = frozenset()
 
 
 @final

@@ -82,8 +82,11 @@ class Forwarding:
             is_ours = origin is Origin.LOCAL or is_below(message.from_, self._runtime)
             session = submitted.by if origin is Origin.NODE_STUB else None
             waiter = Waiter(is_ours, intent_of(message), session, submitted.reply)
-            self._hops.step(self._open.open(message, waiter, now))
+            self._hops.step(self._open.open(message, waiter, now, submitted.runtimes))
         self._forward(message, origin, now)
+        if self.routing.find(message.to) and submitted.runtimes - {self._runtime}:
+            # Those who observe here are not all (BUS-09).
+            self._outward(message, now, intent_of(message))
 
     def _deny(self, submitted: Submitted, refusal: Refusal) -> None:
         message = submitted.message
@@ -134,7 +137,7 @@ class Forwarding:
             self._hops.dropped(response, answer.drop or DropReason.UNMATCHED)
             return
         self._hops.step(answer.step)
-        if response.is_final:
+        if answer.is_last:
             self._settle(answer.transaction.request, now)
         self._give(response, answer.transaction.waiter, now)
 

@@ -100,6 +100,14 @@ class CorePort(_Port):
         """End all deliveries of `address`; repeated is fine."""
         await self._bus.ask(lambda done: ListenerRemoved(address, None, self.url, done))
 
+    async def publish(self, message: Message, runtimes: frozenset[str]) -> None:
+        """Say something to all who observe an object, wherever they are (BUS-09).
+
+        Of a request each answer comes to the listener of its `from`: one per runtime,
+        named in `source` (C-81), or a router's that names none and ends it for all.
+        """
+        await self._bus.tell(Submitted(message, self.url, runtimes=runtimes))
+
     async def admit(self, owner: str, origin: Origin, listener: ActorRef[Delivery]) -> None:
         """Let a component of a sandbox submit as `owner`, and reach it there."""
         await self._bus.ask(lambda done: Granted(owner, owner, origin, done))

@@ -20,7 +20,6 @@ from actors.runtime.sync_terms import (
     ObjectsClosed,
     ObserveDone,
     ObserverLeft,
-    ObserversAnswered,
     PathClosed,
     PathsForgotten,
     SyncContext,
@@ -71,16 +70,12 @@ class SyncManager(Actor[SyncMessage]):
                 await self._news_of_reported(message)
         self._say_closed()
 
-    async def _news_of_reported(
-        self, news: ObjectReady | Decided | ObserversAnswered | ObjectRemoved
-    ) -> None:
+    async def _news_of_reported(self, news: ObjectReady | Decided | ObjectRemoved) -> None:
         match news:
             case ObjectReady():
                 await self._reported.ready(news)
             case Decided():
                 await self._reported.decided(news)
-            case ObserversAnswered():
-                await self._reported.told(news)
             case ObjectRemoved():
                 await self._reported.removed(news)
             case _:
@@ -128,10 +123,10 @@ class SyncManager(Actor[SyncMessage]):
                 await self._context.refuse(message, exc.code, exc.reason)
 
     async def _answered(self, answer: Message) -> None:
-        """Take an answer to an invitation; other requests are awaited where they are made."""
-        invited = self._reported.owner_of(answer.to)
-        if invited is not None:
-            await self._reported.answered(invited, answer)
+        """Take an answer to an object; other requests are awaited where they are made."""
+        reported = self._reported.owner_of(answer.to)
+        if reported is not None:
+            await self._reported.answered(reported, answer)
 
     async def _asked(self, message: Message) -> None:
         if message.to == self._context.bus.url:

@@ -7,13 +7,13 @@ import trio
 
 from actors.kit.actor import ActorRef
 from actors.kit.delivery import Delivery
+from actors.runtime.sync_answers import decision_in, silence, told_by
 from actors.runtime.sync_invitations import Invitations
 from actors.runtime.sync_place import CHANGES, SUBSCRIPTION, ObjectPlaces
 from actors.runtime.sync_terms import (
     Decided,
     ObjectReady,
     ObjectRemoved,
-    ObserversAnswered,
     Spawn,
     SyncContext,
     Tell,
@@ -32,7 +32,7 @@ from specs.body_sync import (
     ObjectName,
 )
 from specs.message import Message, MessageType
-from specs.reply_code import LAST_SUCCESS, Code
+from specs.reply_code import Code
 from transports.bodies import read_body, write_body
 
 __all__ = ["ReportedObjects"]
@@ -48,6 +48,7 @@ class ReportedObjects:
         self._tell = tell
         self._cores: dict[str, ReporterCore] = {}
         self._subscribing: dict[tuple[str, str], list[Message]] = {}
+        self._deleting: dict[str, Message | None] = {}
         self._invitations = Invitations(context)
         self._places = ObjectPlaces(context)
         self._listener: ActorRef[Delivery]
@@ -113,8 +114,11 @@ class ReportedObjects:
             await self._invitations.send(request, body)
 
     async def answered(self, url: str, answer: Message) -> None:
-        """Take an answer to an invitation (M-34)."""
-        await self._invitations.answered(url, answer)
+        """Take an answer to an invitation (M-34), or to the word that an object is gone."""
+        if answer.from_ != f"{url}/{CHANGES}":
+            await self._invitations.answered(url, answer)
+        elif answer.is_final:
+            await self._perform(url, None, self._cores[url].feed(told_by(answer)))
 
     # --- observers ----------------------------------------------------------------------
 
@@ -158,9 +162,9 @@ class ReportedObjects:
 
     async def _ask_reporter(self, url: str, asked: core.ReporterAsked, asking: Message) -> None:
         observer = asked.observer
-        decision = _silence(observer)
+        decision = silence(observer)
         with trio.move_on_after(asked.patience):
-            decision = _decision(observer, await self._context.bus.request(asking))
+            decision = decision_in(observer, await self._context.bus.request(asking))
         await self._tell(Decided(url, decision))
 
     # --- changes and the end --------------------------------------------------------------
@@ -196,11 +200,10 @@ class ReportedObjects:
                 case core.ReporterAsked():
                     asking = self._question(url, effect.observer)
                     self._spawn(partial(self._ask_reporter, url, effect, asking))
-                case core.Deleted():
-                    await self._invitations.object_gone(url)
-                    self._spawn(partial(self._remove, url, request, effect))
                 case core.Published() | core.Refused():
                     await self._answer_reporter(url, request, effect)
+                case core.Deleted() | core.Vacated():
+                    await self._end(url, request, effect)
                 case _:
                     assert_never(effect)
 
@@ -230,27 +233,33 @@ class ReportedObjects:
                 assert_never(effect)
 
     async def _publish(self, url: str, change: Change) -> None:
-        if self._cores[url].is_observed:
-            body = write_body(change)
-            to = f"{url}/{CHANGES}"
-            await self._context.bus.post(self._context.request(MessageType.UPDATE, to, body, url))
+        runtimes = frozenset(self._cores[url].runtimes)
+        if runtimes:
+            body, to = write_body(change), f"{url}/{CHANGES}"
+            update = self._context.request(MessageType.UPDATE, to, body, url)
+            await self._context.bus.publish(update, runtimes)
 
     # --- the end ------------------------------------------------------------------------
 
-    async def _remove(self, url: str, request: Message | None, deleted: core.Deleted) -> None:
-        if deleted.managers:
-            changes, sender = f"{url}/{CHANGES}", f"{url}/{SUBSCRIPTION}"
-            gone = self._context.request(MessageType.DELETE, changes, {}, sender)
-            await self._context.bus.request(gone)
-        await self._tell(ObserversAnswered(url))
+    async def _end(
+        self, url: str, request: Message | None, effect: core.Deleted | core.Vacated
+    ) -> None:
+        match effect:
+            case core.Deleted(runtimes):
+                self._deleting[url] = request
+                await self._invitations.object_gone(url)
+                if runtimes:
+                    sender = f"{url}/{SUBSCRIPTION}"
+                    gone = self._context.request(MessageType.DELETE, f"{url}/{CHANGES}", {}, sender)
+                    await self._context.bus.publish(gone, frozenset(runtimes))
+            case core.Vacated():
+                self._spawn(partial(self._remove, url, self._deleting.pop(url)))
+            case _:
+                assert_never(effect)
+
+    async def _remove(self, url: str, request: Message | None) -> None:
         await self._places.leave(url, self._listener)
         await self._tell(ObjectRemoved(url, request))
-
-    async def told(self, done: ObserversAnswered) -> None:
-        """End the subscriptions of a deleted object."""
-        reported = self._cores.get(done.url)
-        if reported is not None:
-            await self._perform(done.url, None, reported.feed(core.ObserversTold()))
 
     async def removed(self, done: ObjectRemoved) -> None:
         """Forget an object, and say so to its reporter."""
@@ -273,15 +282,3 @@ class ReportedObjects:
             for effect in (*reported.feed(deleting), *reported.feed(core.ObserversTold())):
                 if isinstance(effect, Step):
                     self._context.step(effect)
-
-
-def _decision(observer: str, answer: Message) -> core.ReporterAccepted | core.ReporterRefused:
-    if answer.code <= LAST_SUCCESS:
-        return core.ReporterAccepted(observer)
-    if answer.code == Code.TIMEOUT:
-        return _silence(observer)
-    return core.ReporterRefused(observer, "the reporter refuses")
-
-
-def _silence(observer: str) -> core.ReporterAccepted | core.ReporterRefused:
-    return core.ReporterRefused(observer, "the reporter did not answer")

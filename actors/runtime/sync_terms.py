@@ -32,7 +32,6 @@ __all__ = [
     "ObjectsClosed",
     "ObserveDone",
     "ObserverLeft",
-    "ObserversAnswered",
     "PathClosed",
     "PathsForgotten",
     "Spawn",
@@ -142,14 +141,6 @@ class Decided:
 
 @final
 @attrs.frozen(slots=True)
-class ObserversAnswered:
-    """The observers of a deleted object were told, or did not answer in time (M-47)."""
-
-    url: str
-
-
-@final
-@attrs.frozen(slots=True)
 class ObjectRemoved:
     """Path, listeners and address of a deleted object are gone.
 
@@ -218,13 +209,7 @@ class ObjectsClosed:
 
 
 SyncNews: TypeAlias = (
-    ObjectReady
-    | Decided
-    | ObserversAnswered
-    | ObjectRemoved
-    | ObserveDone
-    | ObserverLeft
-    | PathClosed
+    ObjectReady | Decided | ObjectRemoved | ObserveDone | ObserverLeft | PathClosed
 )
 """What the sync manager's own tasks tell it."""
 

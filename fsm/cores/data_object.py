@@ -24,13 +24,16 @@ from fsm.cores.data_object_terms import (
     ReporterEffect,
     ReporterInput,
     ReporterRefused,
+    RuntimeTold,
     SubscribeAsked,
     UnsubscribeAsked,
+    Vacated,
 )
 from fsm.cores.effects import RowChanged
 from fsm.cores.object_value import changed
 from fsm.engine import Entity
 from fsm.machines.object_subscription import OBJECT_SUBSCRIPTION, State, Trigger
+from specs.address import runtime_of
 from specs.body_sync import Change, ChangeObject, DataObject
 from specs.reply_code import Code
 from specs.trace import Op
@@ -59,6 +62,11 @@ class _Subscription:
     def is_active(self) -> bool:
         return self.entity.state is State.ACTIVE
 
+    @property
+    def runtime(self) -> str:
+        """By which it answers what all observers are asked (C-81)."""
+        return runtime_of(self.manager)
+
 
 @final
 class ReporterCore:
@@ -86,9 +94,10 @@ class ReporterCore:
         return tuple(who for who, each in self._subscriptions.items() if each.is_active)
 
     @property
-    def is_observed(self) -> bool:
-        """Whether anybody observes."""
-        return any(each.is_active for each in self._subscriptions.values())
+    def runtimes(self) -> tuple[str, ...]:
+        """The runtimes of those who observe, each once."""
+        active = [each for each in self._subscriptions.values() if each.is_active]
+        return tuple(dict.fromkeys(each.runtime for each in active))
 
     @property
     def is_deleted(self) -> bool:
@@ -115,7 +124,7 @@ class ReporterCore:
                 return self._leave(observer, manager)
             case ChangeAsked(by, change):
                 return self._change(by, change)
-            case DeleteAsked() | ObserversTold():
+            case DeleteAsked() | RuntimeTold() | ObserversTold():
                 return self._end(happened)
             case _:
                 assert_never(happened)
@@ -173,7 +182,7 @@ class ReporterCore:
             return []
         if not subscription.is_active:
             return self._refuse(observer, Trigger.UNSUBSCRIBE, Code.GONE, _LEFT)
-        return self._remove(observer, Trigger.UNSUBSCRIBE)
+        return [*self._remove(observer, Trigger.UNSUBSCRIBE), *self._vacated()]
 
     def _remove(self, observer: str, trigger: Trigger) -> list[ReporterEffect]:
         subscription = self._subscriptions.pop(observer)
@@ -201,20 +210,30 @@ class ReporterCore:
         )
         return [Published(published)]
 
-    def _end(self, happened: DeleteAsked | ObserversTold) -> list[ReporterEffect]:
-        effects: list[ReporterEffect] = []
-        if isinstance(happened, ObserversTold):
-            for observer in self.observers if self._deleted else ():
-                effects += self._remove(observer, Trigger.OBJECT_DELETED)
-            return effects
+    def _end(self, happened: DeleteAsked | RuntimeTold | ObserversTold) -> list[ReporterEffect]:
+        if not isinstance(happened, DeleteAsked):
+            return self._told(happened)
         refused = self._refusal(happened.by)
         if refused is not None:
             return [refused]
         self._deleted = True
+        effects: list[ReporterEffect] = []
         for observer in [who for who, each in self._subscriptions.items() if not each.is_active]:
             effects += self._refuse(observer, Trigger.OBJECT_DELETED, Code.NOT_FOUND, _DELETED)
-        managers = dict.fromkeys(each.manager for each in self._subscriptions.values())
-        return [*effects, Deleted(tuple(managers))]
+        return [*effects, Deleted(self.runtimes), *self._vacated()]
+
+    def _told(self, told: RuntimeTold | ObserversTold) -> list[ReporterEffect]:
+        if not self._deleted or not self._subscriptions:
+            return []
+        runtimes = (told.runtime,) if isinstance(told, RuntimeTold) else self.runtimes
+        effects: list[ReporterEffect] = []
+        for observer in self.observers:
+            if self._subscriptions[observer].runtime in runtimes:
+                effects += self._remove(observer, Trigger.OBJECT_DELETED)
+        return [*effects, *self._vacated()]
+
+    def _vacated(self) -> list[ReporterEffect]:
+        return [Vacated()] if self._deleted and not self._subscriptions else []
 
     def _refusal(self, by: str) -> Refused | None:
         if self._deleted:

@@ -24,8 +24,10 @@ __all__ = [
     "ReporterEffect",
     "ReporterInput",
     "ReporterRefused",
+    "RuntimeTold",
     "SubscribeAsked",
     "UnsubscribeAsked",
+    "Vacated",
 ]
 
 
@@ -99,6 +101,14 @@ class DeleteAsked:
 
 @final
 @attrs.frozen(slots=True)
+class RuntimeTold:
+    """A runtime of `Deleted` knows that the object is gone: its answer to M-47 (C-81)."""
+
+    runtime: str
+
+
+@final
+@attrs.frozen(slots=True)
 class ObserversTold:
     """Those of `Deleted` were told, or did not answer in time (M-47, SYN-22)."""
 
@@ -111,6 +121,7 @@ ReporterInput: TypeAlias = (
     | UnsubscribeAsked
     | ChangeAsked
     | DeleteAsked
+    | RuntimeTold
     | ObserversTold
 )
 
@@ -163,9 +174,18 @@ class Published:
 @final
 @attrs.frozen(slots=True)
 class Deleted:
-    """Tell the observers' sync managers that the object is gone, then `ObserversTold` (M-47)."""
+    """Tell the observers' runtimes that the object is gone (M-47).
 
-    managers: tuple[str, ...]
+    What they answer is `RuntimeTold`; of those that do not, `ObserversTold`.
+    """
+
+    runtimes: tuple[str, ...]
+
+
+@final
+@attrs.frozen(slots=True)
+class Vacated:
+    """Nobody observes the deleted object any more: take down what is left of it (SYN-22)."""
 
 
 @final
@@ -178,5 +198,5 @@ class Refused:
 
 
 ReporterEffect: TypeAlias = (
-    Step | RowChanged | Granted | Denied | ReporterAsked | Published | Deleted | Refused
+    Step | RowChanged | Granted | Denied | ReporterAsked | Published | Deleted | Vacated | Refused
 )

@@ -1,7 +1,9 @@
 """Which requests are open, and which messages were here before (MSG-04..07, I-T1..I-T8).
 
 A request is known by who asked whom with which id; only the one who was asked can
-answer (I-T1). A provisional answer prolongs the wait; the first final one ends it.
+answer (I-T1). A provisional answer prolongs the wait; the first final one ends it. If
+several are asked at once, each answers for itself and says so (`source`), and the last of
+these answers ends the wait (C-81, I-T2); one that names nobody speaks for all.
 All waits are equally long, so what is open is ordered by when its wait ends. Each open
 request is an entity of `fsm.machines.transaction`; its steps are told, if anybody listens.
 
@@ -68,12 +70,14 @@ class Transaction(Generic[W]):
         waiter: Who is to get the answer; the host knows what it means.
         until: When the wait ends if nothing more comes; only the core moves it on.
         entity: What the core steps.
+        awaited: Who has not answered yet, of several; empty: whoever is asked answers once.
     """
 
     request: Message
     waiter: W
     until: float
     entity: Entity
+    awaited: frozenset[str] = frozenset()
 
 
 @final
@@ -85,11 +89,13 @@ class Answer(Generic[W]):
         transaction: The request it answers; None: nobody waits for it.
         drop: Why it must be dropped; None: it must not.
         step: What the transaction did; None: nothing, or it is not told.
+        is_last: Whether it ended the transaction.
     """
 
     transaction: Transaction[W] | None
     drop: DropReason | None = None
     step: Step | None = None
+    is_last: bool = False
 
 
 @final
@@ -125,8 +131,16 @@ class TransactionsCore(Generic[W]):
     def __len__(self) -> int:
         return len(self._open)
 
-    def open(self, request: Message, waiter: W, now: float) -> Step | None:
+    def open(
+        self, request: Message, waiter: W, now: float, awaited: frozenset[str] = frozenset()
+    ) -> Step | None:
         """Begin to wait for the answer to a request.
+
+        Args:
+            request: As it was admitted.
+            waiter: Who is to get the answer.
+            now: Seconds, of the host's clock.
+            awaited: The `source` of each answer, if there will be several.
 
         Raises:
             UndeclaredTransitionError: It is open already; ask `find` first.
@@ -135,7 +149,7 @@ class TransactionsCore(Generic[W]):
         held = self._open.get(key)
         entity = _entity(request) if held is None else held.entity
         step = self._take(entity, Trigger.OPENED)
-        self._open[key] = Transaction(request, waiter, now + self._patience, entity)
+        self._open[key] = Transaction(request, waiter, now + self._patience, entity, awaited)
         self._ended.pop(key, None)
         return step
 
@@ -150,14 +164,22 @@ class TransactionsCore(Generic[W]):
         if transaction is None:
             late = key in self._ended
             return Answer(None, DropReason.LATE_RESPONSE if late else DropReason.UNMATCHED)
-        if response.is_final:
-            step = self._take(transaction.entity, Trigger.ANSWERED)
-            del self._open[key]
-        else:
+        if not response.is_final:
             step = self._take(transaction.entity, Trigger.PROVISIONAL)
             transaction.until = now + self._patience
             self._open.move_to_end(key)
-        return Answer(transaction, None, step)
+            return Answer(transaction, None, step)
+        source = response.body.get("source")
+        if transaction.awaited and isinstance(source, str):
+            if source not in transaction.awaited:
+                return Answer(None, DropReason.UNMATCHED)
+            transaction.awaited -= {source}
+            if transaction.awaited:
+                step = self._take(transaction.entity, Trigger.ONE_ANSWERED)
+                return Answer(transaction, None, step)
+        del self._open[key]
+        step = self._take(transaction.entity, Trigger.ANSWERED)
+        return Answer(transaction, None, step, is_last=True)
 
     def give_up(self, request: Message, why: str) -> Ended[W] | None:
         """End a transaction by an answer of the router's own; the real one is late then."""
@@ -203,6 +225,18 @@ def _entity(request: Message) -> Entity:
     return Entity(_TABLE, f"{request.from_}|{request.to}|{request.id}")
 
 
+_Instance: TypeAlias = tuple[str, int, int, str]
+"""To, id, code and source; the last two of answers only."""
+
+
+def _instance(message: Message) -> _Instance:
+    if not message.is_response:
+        return message.to, message.id, 0, ""
+    # Several may answer from one address (C-81).
+    source = message.body.get("source")
+    return message.to, message.id, message.code, source if isinstance(source, str) else ""
+
+
 @final
 class SeenWindow:
     """The last message instances of each sender (I-P22).
@@ -212,11 +246,11 @@ class SeenWindow:
     """
 
     def __init__(self) -> None:
-        self._senders: OrderedDict[str, OrderedDict[tuple[str, int, int], float]] = OrderedDict()
+        self._senders: OrderedDict[str, OrderedDict[_Instance, float]] = OrderedDict()
 
     def is_new(self, message: Message, now: float) -> bool:
         """Say whether this instance was never here, and remember it."""
-        instance = (message.to, message.id, message.code if message.is_response else 0)
+        instance = _instance(message)
         window = self._senders.get(message.from_)
         if window is None:
             self._forget_silent(now)

@@ -2,7 +2,8 @@
 
 One entity per request (MSG-04..MSG-07, I-T1..I-T6): any number of provisional answers,
 then one final one, made by the receiver or, where nobody takes the request, by the bus
-itself. Silence ends it too: the bus makes the 408, and the real answer is late from then
+itself. What an object says to all who observe it is answered by each of their runtimes,
+once, each for itself (C-81): the last of these answers is the final one. Silence ends it too: the bus makes the 408, and the real answer is late from then
 on and never delivered (I-T5). Each provisional answer begins the wait anew.
 """
 
@@ -29,6 +30,7 @@ class Trigger(StrEnum):
 
     OPENED = "opened"
     PROVISIONAL = "provisional"
+    ONE_ANSWERED = "one-answered"
     ANSWERED = "answered"
     REFUSED = "refused"
     SILENCE = "silence"
@@ -36,6 +38,7 @@ class Trigger(StrEnum):
 
 _OPENED: Final = "3.3 transaction: request admitted"
 _TRYING: Final = "3.3 transaction: (provisional)*"
+_ONE: Final = "page 06, C-81: one of several that answer each for itself"
 _FINAL: Final = "3.3 transaction: final answer"
 _REFUSED: Final = "page 02: no stub, no target: the bus answers 404, 503"
 _SILENCE: Final = "3.3 transaction: timed-out, T_resp over"
@@ -44,11 +47,12 @@ _SINCE: Final = "counted from the request or the last provisional answer"
 # ruff: noqa: E501 - a row of the table is one line
 # fmt: off
 _ROWS: Final = (
-    Transition(None,          Trigger.OPENED,      State.PENDING,   _OPENED),
-    Transition(State.PENDING, Trigger.PROVISIONAL, State.PENDING,   _TRYING),
-    Transition(State.PENDING, Trigger.ANSWERED,    State.FINAL,     _FINAL),
-    Transition(State.PENDING, Trigger.REFUSED,     State.FINAL,     _REFUSED, origin=Origin.EXTENSION),
-    Transition(State.PENDING, Trigger.SILENCE,     State.TIMED_OUT, _SILENCE),
+    Transition(None,          Trigger.OPENED,       State.PENDING,   _OPENED),
+    Transition(State.PENDING, Trigger.PROVISIONAL,  State.PENDING,   _TRYING),
+    Transition(State.PENDING, Trigger.ONE_ANSWERED, State.PENDING,   _ONE,     origin=Origin.EXTENSION),
+    Transition(State.PENDING, Trigger.ANSWERED,     State.FINAL,     _FINAL),
+    Transition(State.PENDING, Trigger.REFUSED,      State.FINAL,     _REFUSED, origin=Origin.EXTENSION),
+    Transition(State.PENDING, Trigger.SILENCE,      State.TIMED_OUT, _SILENCE),
 )
 # fmt: on
 

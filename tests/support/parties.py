@@ -6,8 +6,10 @@ import attrs
 import trio
 
 from specs.message import MessageType
-from specs.trace import Kind, Op
+from specs.trace import Kind as Record
+from specs.trace import Op
 from tests.support.domain import Echo, Wishes, open_domain
+from transports.link import Kind
 
 SCHEMA = "hyperty-catalogue://catalogue.a.example/.well-known/dataschema/Communication"
 SILENT = Wishes(kinds=())
@@ -92,10 +94,17 @@ def slow(party):
     return decide
 
 
+def silent(party):
+    """Lose whatever a party's runtime says from now on."""
+    number = list(party.domain.members).index(party.member.runtime.url.rpartition("/")[2])
+    wire = party.domain.network.open_wires(Kind.WEBSOCKET)[number]
+    wire.dialler.pattern = lambda _number, _frame: ()
+
+
 def moves(party, machine):
     """The steps a party's runtime traced of a machine, in order: by what, to where."""
     return [
         (fact.cause, fact.new)
         for fact in party.member.tracer.facts
-        if fact.k is Kind.STATE and fact.op is Op.STEP and fact.machine == machine
+        if fact.k is Record.STATE and fact.op is Op.STEP and fact.machine == machine
     ]

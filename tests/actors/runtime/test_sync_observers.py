@@ -3,10 +3,11 @@
 import trio
 
 from actors.runtime.hyperty import Refused
+from specs.limits import REPLY_TIMEOUT
 from specs.message import MessageType
 from specs.reply_code import Code
 from specs.trace import Kind, Op
-from tests.support.parties import heard, moves, neighbour, parties
+from tests.support.parties import heard, neighbour, parties, silent
 
 
 async def test_of_two_observers_in_one_runtime_the_one_that_left_hears_nothing_more(autojump_clock):
@@ -64,3 +65,75 @@ async def test_an_observer_is_told_of_the_end_and_answers_nothing_for_its_sync_m
         assert (told.type, told.from_) == (MessageType.DELETE, f"{url}/subscription")
         assert bob.member.hyperty.heard == []
         assert bob.member.facts(Op.DENY) == []
+
+
+# --- several runtimes -------------------------------------------------------------------------
+
+
+def removals(party):
+    """Whose subscriptions of a party's objects ended with them."""
+    return {
+        fact.key.partition("|")[2]
+        for fact in party.member.tracer.facts
+        if fact.k is Kind.STATE and (fact.machine, fact.cause) == (MACHINE, "object-deleted")
+    }
+
+
+MACHINE = "object_subscription"
+
+
+async def test_each_runtime_answers_a_deletion_for_its_own_observers(autojump_clock):
+    """C-81, I-T2."""
+    async with parties("carol") as (alice, bob, carol):
+        url = await alice.create()
+        for observer in (bob, carol):
+            await observer.observe(url)
+        await alice.ask(MessageType.DELETE, resource=url)
+        facts = alice.member.tracer.facts
+        answers = [fact for fact in facts if fact.from_ == f"{url}/changes" and fact.code]
+        given = [fact.mid for fact in answers if fact.op is Op.DELIVER]
+        assert len(set(given)) == 2
+        assert [fact.reason for fact in answers if fact.op is Op.DROP] == []
+        assert removals(alice) == {bob.url, carol.url}
+        causes = [f.cause for f in facts if f.key and f.key.startswith(f"{url}/subscription|")]
+        assert causes == ["opened", "one-answered", "answered"]
+
+
+async def test_who_does_not_answer_a_deletion_is_waited_for_and_then_removed(autojump_clock):
+    """SYN-22: the one that answers is not held up by the one that does not."""
+    async with parties("carol") as (alice, bob, carol):
+        url = await alice.create()
+        for observer in (bob, carol):
+            await observer.observe(url)
+        silent(carol)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(lambda: alice.ask(MessageType.DELETE, resource=url))
+            await trio.sleep(REPLY_TIMEOUT - 1)
+            assert removals(alice) == {bob.url}
+            await trio.sleep(2)
+            assert removals(alice) == {bob.url, carol.url}
+
+
+async def test_who_observes_beside_the_reporter_takes_nothing_from_others(autojump_clock):
+    """BUS-09."""
+    async with parties() as (alice, bob):
+        beside = await neighbour(alice, "beside")
+        url = await alice.create()
+        for observer in (beside, bob):
+            await observer.observe(url)
+        await alice.change(url, "t", 1)
+        await trio.sleep(1)
+        assert heard(beside) == heard(bob) == [2]
+        assert (await alice.ask(MessageType.DELETE, resource=url)).code == 200
+        assert removals(alice) == {beside.url, bob.url}
+
+
+async def test_what_is_observed_beside_its_reporter_only_stays_in_the_runtime(autojump_clock):
+    async with parties() as (alice, _):
+        beside = await neighbour(alice, "beside")
+        url = await alice.create()
+        await beside.observe(url)
+        await alice.change(url, "t", 1)
+        await alice.ask(MessageType.DELETE, resource=url)
+        sent = [fact for fact in alice.member.facts(Op.XMIT) if fact.to == f"{url}/changes"]
+        assert (heard(beside), sent) == ([2], [])

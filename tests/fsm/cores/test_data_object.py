@@ -17,8 +17,10 @@ from fsm.cores.data_object_terms import (
     ReporterAccepted,
     ReporterAsked,
     ReporterRefused,
+    RuntimeTold,
     SubscribeAsked,
     UnsubscribeAsked,
+    Vacated,
 )
 from fsm.cores.effects import RowChanged
 from fsm.cores.object_value import changed
@@ -30,6 +32,7 @@ from specs.reply_code import Code
 from specs.trace import Op
 
 HA, HB, SM = "hyperty://a.ex/ha", "hyperty://b.ex/hb", "hyperty-runtime://b.ex/rb/sm"
+RB, RC = "hyperty-runtime://b.ex/rb", "hyperty-runtime://c.ex/rc"
 RA, URL = "hyperty-runtime://a.ex/ra", "comm://a.ex/o1"
 
 
@@ -201,7 +204,7 @@ def test_an_observer_leaves_once_and_only_by_the_manager_that_brought_it():
     step, row = core.feed(LEFT)
     assert (step.new, row) == ("removed", RowChanged(Op.DEL, "observers", URL, HB, "sm"))
     assert core.feed(LEFT) == []
-    assert not core.is_observed
+    assert not core.observers
 
 
 def test_who_leaves_before_the_decision_is_answered_and_never_admitted():
@@ -218,12 +221,12 @@ def test_observers_and_the_reporter_may_read():
     assert [core.may_read(who) for who in (HA, HB, SM)] == [True, True, False]
 
 
-def test_deleting_tells_each_sync_manager_once_and_then_nothing_happens_any_more():
+def test_deleting_tells_each_runtime_once_and_then_nothing_happens_any_more():
     core = reporter()
     for observer in (HB, "hyperty://b.ex/other"):
         told(core, Authorised(observer), SubscribeAsked(observer, SM))
     assert core.feed(DeleteAsked(HB)) == [Refused(Code.FORBIDDEN, "only the reporter may")]
-    assert core.feed(DeleteAsked(HA)) == [Deleted((SM,))]
+    assert core.feed(DeleteAsked(HA)) == [Deleted((RB,))]
     (denied,) = core.feed(SubscribeAsked("hyperty://b.ex/third", SM))
     assert denied.code is Code.NOT_FOUND
     (refused,) = core.feed(ChangeAsked(HA, set_to("t", 1)))
@@ -241,12 +244,54 @@ def test_a_subscription_of_a_deleted_object_ends_when_its_observer_was_told():
     assert moves(core.feed(ObserversTold())) == [("active", "object-deleted", "removed")]
 
 
+def observed_from(*runtimes):
+    core = reporter()
+    for number, runtime in enumerate(runtimes):
+        observer = f"hyperty://b.ex/{number}"
+        told(core, Authorised(observer), SubscribeAsked(observer, f"{runtime}/sm"))
+    return core
+
+
+def test_each_runtime_answers_a_deletion_for_its_own_observers():
+    """C-81."""
+    core = observed_from(RB, RC, RB)
+    assert core.feed(DeleteAsked(HA)) == [Deleted((RB, RC))]
+    assert said(core.feed(RuntimeTold(RB))) == []
+    assert core.observers == ("hyperty://b.ex/1",)
+    assert core.feed(RuntimeTold(RB)) == []
+    assert said(core.feed(RuntimeTold(RC))) == [Vacated()]
+
+
+def test_observers_that_do_not_answer_a_deletion_end_all_the_same():
+    """SYN-22."""
+    core = observed_from(RB, RC)
+    told(core, DeleteAsked(HA), RuntimeTold(RC))
+    effects = core.feed(ObserversTold())
+    assert moves(effects) == [("active", "object-deleted", "removed")]
+    assert said(effects) == [Vacated()]
+    assert core.feed(ObserversTold()) == []
+
+
+def test_the_last_observer_that_leaves_a_deleted_object_leaves_nobody_to_wait_for():
+    core = observed_from(RB)
+    core.feed(DeleteAsked(HA))
+    left = core.feed(UnsubscribeAsked("hyperty://b.ex/0", f"{RB}/sm"))
+    assert said(left) == [Vacated()]
+
+
+def test_a_runtime_tells_nothing_of_an_object_that_is_there():
+    core = observed_from(RB)
+    assert core.feed(RuntimeTold(RB)) == []
+    assert core.observers
+
+
 def test_a_deletion_while_the_reporter_is_asked_refuses_the_observer_at_once():
     core = reporter()
     core.feed(ASKED)
     assert said(core.feed(DeleteAsked(HA))) == [
         Denied(HB, SM, Code.NOT_FOUND, "the object is deleted"),
         Deleted(()),
+        Vacated(),
     ]
     assert core.feed(ReporterAccepted(HB)) == []
 

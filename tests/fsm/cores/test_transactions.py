@@ -43,6 +43,46 @@ def test_the_second_final_answer_is_unmatched():
     assert core.answered(answer(ask(1)), 2.0).drop is DropReason.UNMATCHED
 
 
+def of(source, code=200):
+    """One of several answers to the first request."""
+    told = answer(ask(1), code)
+    return attrs.evolve(told, body={**told.body, "source": source})
+
+
+def asked_of_several():
+    core = TransactionsCore()
+    core.open(ask(1), "waiter", 0.0, frozenset({B, C}))
+    return core
+
+
+def test_the_last_of_several_that_are_asked_ends_the_wait():
+    """C-81, I-T2: each answers for itself, once."""
+    core = asked_of_several()
+    first = core.answered(of(B), 1.0)
+    assert (first.transaction.waiter, first.is_last) == ("waiter", False)
+    for again in (B, A):
+        assert core.answered(of(again), 2.0).drop is DropReason.UNMATCHED
+    assert core.answered(of(C), 3.0).is_last
+    assert len(core) == 0
+
+
+def test_who_of_several_does_not_answer_is_waited_for_no_longer_than_another():
+    core = asked_of_several()
+    core.answered(of(B), 10.0)
+    assert [ended.waiter for ended in core.overdue(REPLY_TIMEOUT)] == ["waiter"]
+    assert core.answered(of(C), REPLY_TIMEOUT).drop is DropReason.LATE_RESPONSE
+
+
+def test_a_router_that_names_nobody_answers_for_all_of_several():
+    core = asked_of_several()
+    assert core.answered(answer(ask(1), 404), 1.0).is_last
+
+
+def test_who_is_asked_alone_may_name_whom_it_likes():
+    core = opened(ask(1))
+    assert core.answered(of(C), 1.0).is_last
+
+
 def test_a_provisional_answer_prolongs_the_wait():
     core = opened(ask(1), ask(2))
     core.answered(answer(ask(1), 183), 10.0)
@@ -190,6 +230,12 @@ def test_a_provisional_and_the_final_answer_are_two():
     window = SeenWindow()
     assert window.is_new(answer(ask(1), 183), 0.0)
     assert window.is_new(answer(ask(1), 200), 0.0)
+
+
+def test_the_answers_of_two_that_share_an_address_are_two():
+    """C-81."""
+    window = SeenWindow()
+    assert [window.is_new(of(source), 0.0) for source in (B, C, B)] == [True, True, False]
 
 
 def test_two_receivers_make_two_messages():
