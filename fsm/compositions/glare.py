@@ -55,7 +55,8 @@ def _glare(tables: Mapping[str, Table], bounds: Bounds) -> Composition:
         End("nobody has asked", (_unasked(scene),)),
     ]
     if bounds.losses or bounds.duplicates:
-        ends.append(End("nothing is linked", (unlinked(scene),)))
+        # Who has lost may have been heard alone.
+        ends += [_linked(scene), End("nothing is linked", (unlinked(scene),))]
     about = "Two runtimes ask each other for a link at once; the smaller one's request wins."
     return whole("glare", about, scene, Troubles(), ends)
 

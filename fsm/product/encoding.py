@@ -140,18 +140,25 @@ class Encoding:
         Raises:
             SpecError: There is no such thing, or it has no such value.
         """
-        if name not in self.place:
-            raise self.wrong(f"nothing is named {name!r}")
-        values = self.values[self.place[name]]
+        values = self.values[self._place(name)]
         if value not in values:
             raise self.wrong(f"{name!r} is never {value!r}: it is one of {', '.join(values)}")
         return values.index(value)
 
     def tests(self, conditions: Conditions) -> tuple[Test, ...]:
-        """Conditions as bits, to be held against a state by `tests_hold`."""
+        """Conditions as the places and bits that a state is held against.
+
+        Raises:
+            SpecError: There is no such thing, or it has no such value.
+        """
         return tuple(
-            (self.place[name], self._bits(name, wanted)) for name, wanted in conditions.items()
+            (self._place(name), self._bits(name, wanted)) for name, wanted in conditions.items()
         )
+
+    def _place(self, name: str) -> int:
+        if name not in self.place:
+            raise self.wrong(f"nothing is named {name!r}")
+        return self.place[name]
 
     def _bits(self, name: str, wanted: Among) -> int:
         bits = sum(1 << self.number(name, value) for value in wanted.values)

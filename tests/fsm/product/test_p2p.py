@@ -1,0 +1,133 @@
+"""P2P links and glares hold as they are declared, and not with one row or timer less.
+
+The oracle is the protocol's: pages 03 (3.1, 3.3), 05 (P2P-14, P2P-16, P2P-27) and 08
+(I-P3, I-P4, I-P6, I-P20).
+"""
+
+import attrs
+import pytest
+
+from fsm.catalogue import MACHINES
+from fsm.compositions.catalogue import COMPOSITIONS
+from fsm.compositions.glare import GLARE, GLARE_LATE, GLARE_TIMEOUT
+from fsm.compositions.p2p import P2P, P2P_AGAIN, P2P_ENDS
+from fsm.guard import ALWAYS
+from fsm.machines import handler_controller as controller
+from fsm.machines import p2p_connection as connection
+from fsm.machines import p2p_entry as entry
+from fsm.product.bounds import Bounds
+from fsm.product.explorer import Fault, explore
+
+LOSSY = Bounds(losses=1, duplicates=0)
+
+
+def changed(name, **changes):
+    """The declared tables, one of them otherwise."""
+    return {**MACHINES, name: attrs.evolve(MACHINES[name], **changes)}
+
+
+def explored(plan, tables=MACHINES, bounds=None):
+    return explore(plan.compose(tables, bounds or plan.bounds))
+
+
+def faults(found):
+    return {finding.fault for finding in found.findings}
+
+
+# ---- as declared
+
+
+@pytest.mark.timeout(120)
+def test_links_hold_and_more_than_a_hundred_thousand_states_are_explored():
+    found = [explored(plan) for plan in (P2P_AGAIN, P2P_ENDS, GLARE, GLARE_TIMEOUT)]
+    assert [each.findings for each in found] == [()] * 4
+    assert all(each.holds for each in found)
+    assert sum(each.states for each in found) > 100_000
+
+
+def test_a_set_up_holds_whatever_is_lost():
+    assert explored(P2P, bounds=LOSSY).holds
+
+
+def test_a_set_up_holds_whatever_comes_twice():
+    assert explored(P2P, bounds=Bounds(losses=0, duplicates=1, channel=2)).holds
+
+
+def test_a_glare_holds_with_losses_and_duplicates_too():
+    assert explored(GLARE, bounds=Bounds(losses=2, duplicates=1)).holds
+
+
+def test_the_defaults_are_those_that_are_quickly_explored():
+    named = [plan.name for plan in COMPOSITIONS.values() if not plan.is_default]
+    assert named == [GLARE_LATE.name]
+
+
+# ---- with one thing less
+
+
+def without_tie_break():
+    """Whoever is asked while it asks itself gives way (P2P-27 gone)."""
+    lost = tuple(
+        attrs.evolve(row, guard=ALWAYS, target=entry.State.REMOVED)
+        for row in entry.P2P_ENTRY.rows
+        if row.trigger == entry.Trigger.INVITED and row.source == entry.State.PLACEHOLDER
+    )[:1]
+    kept = tuple(
+        row
+        for row in entry.P2P_ENTRY.rows
+        if row.trigger != entry.Trigger.INVITED or row.source != entry.State.PLACEHOLDER
+    )
+    return changed("p2p_entry", rows=(*kept, *lost))
+
+
+def without_refusal():
+    """The controller accepts although its own request wins."""
+    told = controller.Trigger.ROW_TOLD
+    rows = controller.HANDLER_CONTROLLER.rows
+    kept = tuple(row for row in rows if row.trigger != told)
+    accepts = next(row for row in rows if row.trigger == told)
+    return changed("handler_controller", rows=(*kept, attrs.evolve(accepts, guard=ALWAYS)))
+
+
+def without_deadlines(*states):
+    """T_p2p, or the missing pong, is no more (C-16, R8)."""
+    kept = tuple(d for d in connection.P2P_CONNECTION.deadlines if d.state not in states)
+    return changed("p2p_connection", deadlines=kept)
+
+
+def without_refused():
+    trigger = connection.Trigger.REFUSED
+    table = connection.P2P_CONNECTION
+    rows = tuple(row for row in table.rows if row.trigger != trigger)
+    deadlines = tuple(d for d in table.deadlines if d.trigger != trigger)
+    return changed("p2p_connection", rows=rows, deadlines=deadlines)
+
+
+S = connection.State
+
+FLAWED = [
+    pytest.param(GLARE, without_tie_break(), None, Fault.BAD_END, id="tie-break"),
+    pytest.param(GLARE_TIMEOUT, without_refusal(), None, Fault.DEADLOCK, id="refusal"),
+    pytest.param(
+        P2P,
+        without_deadlines(S.CREATED, S.IN_PROGRESS),
+        LOSSY,
+        Fault.DEADLOCK,
+        id="T_p2p",
+    ),
+    pytest.param(P2P_AGAIN, without_deadlines(S.LIVE), None, Fault.DEADLOCK, id="pong"),
+    pytest.param(P2P, without_refused(), LOSSY, Fault.UNSPECIFIED, id="refused"),
+]
+
+
+@pytest.mark.timeout(120)
+@pytest.mark.parametrize(("plan", "tables", "bounds", "fault"), FLAWED)
+def test_with_one_thing_less_it_does_not_hold(plan, tables, bounds, fault):
+    assert fault in faults(explored(plan, tables, bounds))
+
+
+def test_without_the_glares_row_the_invitation_is_unspecified():
+    rows = entry.P2P_ENTRY.rows
+    kept = tuple(row for row in rows if not row.guard.when)
+    found = explored(GLARE, changed("p2p_entry", rows=kept))
+    assert any("no row for 'invited'" in finding.subject for finding in found.findings)
