@@ -1,0 +1,133 @@
+"""A network whose P2P listeners can move for good, and whose links can break at one end only."""
+
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+from typing import final
+
+import trio
+from typing_extensions import override
+
+from transports.errors import DialError, Farewell, LinkBrokenError, LinkError
+from transports.link import PROTOFLY_V1, Kind, Link, Listener
+from transports.memory import MemoryNetwork
+from transports.network import DEFAULT_DOORS, Doors, Network
+from transports.system import open_system_network
+
+P2P_DOOR = "/p2p"
+
+
+@final
+class Line(Link):
+    """A link that may be cut; one that is deaf never tells that it is gone."""
+
+    def __init__(self, link: Link) -> None:
+        super().__init__(link.kind, link.name, link.upgrade)
+        self.is_deaf = False
+        self._link = link
+        self._is_cut = False
+
+    @override
+    async def send_many(self, frames: Sequence[bytes]) -> None:
+        try:
+            await self._link.send_many(frames)
+        except LinkError:
+            if self.is_deaf:
+                return
+            raise self._seen() from None
+
+    @override
+    async def receive(self) -> bytes:
+        try:
+            return await self._link.receive()
+        except LinkError:
+            if self.is_deaf:
+                await trio.sleep_forever()
+            raise self._seen() from None
+
+    def _seen(self) -> LinkBrokenError:
+        return LinkBrokenError(self.name, "cut" if self._is_cut else "gone")
+
+    @override
+    async def aclose(self, farewell: Farewell = Farewell.DONE) -> None:
+        await self._link.aclose(farewell)
+
+    async def cut(self) -> None:
+        self._is_cut = True
+        await trio.aclose_forcefully(self._link)
+
+
+@final
+class _Listener(Listener):
+    def __init__(self, listener: Listener, lines: list[Line]) -> None:
+        super().__init__(listener.address)
+        self._listener = listener
+        self._lines = lines
+
+    @override
+    async def accept(self) -> Link:
+        line = Line(await self._listener.accept())
+        self._lines.append(line)
+        return line
+
+
+@final
+class MovingNetwork(Network):
+    """Another network, the P2P listeners of which can be found where they were no more.
+
+    Attributes:
+        dialled: Ends of P2P links that were dialled, in order.
+        accepted: Those that were accepted.
+        places: Where P2P links were ever listened for, in order.
+    """
+
+    def __init__(self, network: Network) -> None:
+        self._network = network
+        self._lost: set[str] = set()
+        self.dialled: list[Line] = []
+        self.accepted: list[Line] = []
+        self.places: list[str] = []
+
+    def move(self) -> None:
+        """Let nobody reach any place again where P2P links are listened for now."""
+        self._lost |= set(self.places)
+
+    async def cut(self) -> None:
+        """Break every P2P link."""
+        for line in [*self.dialled, *self.accepted]:
+            await line.cut()
+
+    @override
+    async def dial(self, kind: Kind, address: str, subprotocol: str | None = PROTOFLY_V1) -> Link:
+        place = address.removesuffix(P2P_DOOR)
+        if place in self._lost:
+            raise DialError(address, "nobody is there any more")
+        link = await self._network.dial(kind, address, subprotocol)
+        if place not in self.places:
+            return link
+        line = Line(link)
+        self.dialled.append(line)
+        return line
+
+    @override
+    @asynccontextmanager
+    async def listen(
+        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS
+    ) -> AsyncIterator[Listener]:
+        async with self._network.listen(kind, where, doors) as listener:
+            if P2P_DOOR not in doors:
+                yield listener
+                return
+            self.places.append(listener.address)
+            yield _Listener(listener, self.accepted)
+
+
+@asynccontextmanager
+async def moving_in_memory() -> AsyncIterator[MovingNetwork]:
+    await trio.lowlevel.checkpoint()
+    yield MovingNetwork(MemoryNetwork())
+
+
+@asynccontextmanager
+async def moving_on_sockets() -> AsyncIterator[MovingNetwork]:
+    async with open_system_network() as network:
+        yield MovingNetwork(network)
