@@ -24,10 +24,11 @@ from actors.runtime.hops import Hops
 from actors.runtime.loader import Loader, LoaderMessage, LoaderTools, RegistryIs
 from actors.runtime.message_bus import MessageBus
 from actors.runtime.mini_bus import MiniBusPort
+from actors.runtime.parts import RuntimeParts
 from actors.runtime.ports import CorePort
 from actors.runtime.registrar import Registrar
 from actors.runtime.registry import Registry, RegistryMessage, RegistryParts
-from actors.runtime.runtime import Runtime, RuntimeParts
+from actors.runtime.runtime import Runtime
 from actors.runtime.sandboxes import Sandboxes
 from actors.runtime.stub import StubConfig, StubContext, StubFactory
 from actors.runtime.sync_manager import SyncManager

@@ -2,36 +2,32 @@
 
 from typing import final
 
-import attrs
 import trio
 
 from actors.kit.actor import ActorRef
-from actors.kit.counters import Counters
 from actors.kit.supervisor import Intensity
 from actors.runtime.allocation import (
     AddressesWanted,
     AllocationError,
-    AllocationMessage,
     FreeWanted,
 )
-from actors.runtime.bus_messages import BusMessage, Origin
+from actors.runtime.bus_messages import Origin
 from actors.runtime.catalogue import handler_descriptor, requester_descriptor
-from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty import HypertyHost, HypertyMaker
-from actors.runtime.loader import Hosted, Load, LoaderMessage, Unload
+from actors.runtime.loader import Hosted, Load, Unload
+from actors.runtime.parts import RuntimeParts
 from actors.runtime.ports import CorePort
 from actors.runtime.profile import Profile
 from actors.runtime.registrar import (
     RegisterWanted,
-    RegistrarMessage,
     ReplayWanted,
     UnregisterWanted,
 )
-from actors.runtime.registry import LinksClosed, LinksWanted, RegistryMessage, RegistryView
+from actors.runtime.registry import LinksClosed, LinksWanted, RegistryView
 from actors.runtime.sandbox import SandboxMessage
-from actors.runtime.sandboxes import Component, ComponentMaker, Sandboxes
+from actors.runtime.sandboxes import Component, ComponentMaker
 from actors.runtime.stub import StubConfig
-from actors.runtime.sync_terms import ObjectsClosed, PathsForgotten, SyncMessage
+from actors.runtime.sync_terms import ComponentLeft, ObjectsClosed, PathsForgotten
 from fsm.cores.link_entry import LinkEntry, Role
 from fsm.cores.resolve_inputs import HandlerReady, LocalAdded
 from specs.address import subscription_manager
@@ -42,30 +38,9 @@ from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS
 from transports.bodies import write_body
 
-__all__ = ["Runtime", "RuntimeParts"]
+__all__ = ["Runtime"]
 
 _HYPERTY = "hyperty"
-
-
-@final
-@attrs.frozen
-class RuntimeParts:
-    """The actors of a runtime.
-
-    Attributes:
-        agent: The port of `R/ua`.
-    """
-
-    config: RuntimeConfig
-    counters: Counters
-    bus: ActorRef[BusMessage]
-    agent: CorePort
-    sandboxes: Sandboxes
-    loader: ActorRef[LoaderMessage]
-    registrar: ActorRef[RegistrarMessage]
-    registry: ActorRef[RegistryMessage]
-    allocation: ActorRef[AllocationMessage]
-    sync_manager: ActorRef[SyncMessage]
 
 
 @final
@@ -132,6 +107,9 @@ class Runtime:
     async def undeploy(self, url: str) -> None:
         """Unregister a hyperty, stop it, and give its address back; repeated is fine.
 
+        The objects it reports are deleted, those it observes are left; who does not
+        answer in time is not waited for.
+
         One that crashes too often is undeployed by the runtime itself.
         """
         if url in self._hyperties:
@@ -140,6 +118,8 @@ class Runtime:
 
     async def _remove(self, url: str) -> None:
         await self._unregister(url)
+        with trio.move_on_after(GOODBYE_TIMEOUT):
+            await self._parts.sync_manager.ask(lambda done: ComponentLeft(url, done))
         await self._free((url,))
 
     async def order(self, part: str, kind: MessageType, to: str, body: JsonObject) -> Message:

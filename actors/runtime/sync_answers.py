@@ -21,7 +21,7 @@ def decision_in(observer: str, answer: Message) -> ReporterAccepted | ReporterRe
     return ReporterRefused(observer, "the reporter refuses")
 
 
-def silence(observer: str) -> ReporterRefused:
+def silence(observer: str) -> ReporterAccepted | ReporterRefused:
     """Say what it is if the reporter decides nothing in time."""
     return ReporterRefused(observer, "the reporter did not answer")
 

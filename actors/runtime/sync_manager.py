@@ -14,6 +14,7 @@ from actors.kit.delivery import Delivery
 from actors.runtime.sync_observer import ObservedObjects
 from actors.runtime.sync_reporter import ReportedObjects
 from actors.runtime.sync_terms import (
+    ComponentLeft,
     Decided,
     ObjectReady,
     ObjectRemoved,
@@ -42,6 +43,7 @@ class SyncManager(Actor[SyncMessage]):
         self._reported = ReportedObjects(context, self.spawn, self._tell)
         self._observed = ObservedObjects(context, self.spawn, self._tell)
         self._closing: list[Reply[None]] = []
+        self._leaving: list[ComponentLeft] = []
 
     async def _tell(self, done: SyncNews) -> None:
         await self.me.tell(done)
@@ -64,11 +66,11 @@ class SyncManager(Actor[SyncMessage]):
                 self._observed.renew_paths(domain)
             case ObjectsClosed(done):
                 self._closing.append(done)
-                await self._reported.close()
-                await self._observed.close()
+            case ComponentLeft():
+                self._leaving.append(message)
             case _:
                 await self._news_of_reported(message)
-        self._say_closed()
+        await self._close()
 
     async def _news_of_reported(self, news: ObjectReady | Decided | ObjectRemoved) -> None:
         match news:
@@ -92,7 +94,18 @@ class SyncManager(Actor[SyncMessage]):
             case _:
                 assert_never(news)
 
-    def _say_closed(self) -> None:
+    async def _close(self) -> None:
+        """End what is to end, and what came of it meanwhile; tell who waits for that."""
+        gone = {left.component for left in self._leaving}
+        if self._closing:
+            gone |= self._reported.reporters | self._observed.observers
+        for component in gone:
+            await self._reported.leave(component)
+            await self._observed.leave_all(component)
+        for left in tuple(self._leaving):
+            if left.component not in self._reported.reporters | self._observed.observers:
+                self._leaving.remove(left)
+                left.done.send(None)
         if self._reported.is_empty and self._observed.is_empty:
             while self._closing:
                 self._closing.pop().send(None)

@@ -34,10 +34,12 @@ class _Observed:
 
     Attributes:
         observers: Who observes, and the id of the request by which it does.
+        leaving: Who does not any more, while the reporter's end is being told.
         is_closing: Its path is being removed; who comes meanwhile waits for that.
     """
 
     observers: dict[str, int] = attrs.field(factory=dict)
+    leaving: set[str] = attrs.field(factory=set)
     is_closing: bool = False
     waiting: list[Message] = attrs.field(factory=list)
 
@@ -61,6 +63,14 @@ class ObservedObjects:
     def is_empty(self) -> bool:
         """Whether nothing is observed here."""
         return not self._objects
+
+    @property
+    def observers(self) -> set[str]:
+        """Who observes something, is about to, or is about to stop."""
+        found: set[str] = set()
+        for there in self._objects.values():
+            found |= there.leaving.union(there.observers, (one.from_ for one in there.waiting))
+        return found
 
     def observed(self, address: str) -> str | None:
         """Return the observed object whose changes go to an address."""
@@ -139,7 +149,7 @@ class ObservedObjects:
         if there is not None and there.observers.get(request.from_) == request.id:
             # It has not asked again since.
             await self._take_off(url, request.from_)
-        await self.left(ObserverLeft(url, None))
+        await self._close_if_left(url, None)
         why = answer.body.get("description")
         told = {"description": why} if isinstance(why, str) else {}
         await self._context.answer(request, code_in_use(answer.code), **told)
@@ -151,17 +161,23 @@ class ObservedObjects:
         url = read_body(request, ObjectName).resource
         there = self._objects.get(url)
         if there is not None and request.from_ in there.observers:
-            await self._take_off(url, request.from_)
-            self._spawn(partial(self._leave, url, request.from_, request))
+            await self._let_go(url, request.from_, request)
         else:
             await self._context.answer(request, Code.OK)
 
-    async def close(self) -> None:
-        """Leave every object."""
+    async def leave_all(self, observer: str) -> None:
+        """Leave every object for a component that is gone."""
         for url, there in self._objects.items():
-            for observer in tuple(there.observers):
-                await self._take_off(url, observer)
-                self._spawn(partial(self._leave, url, observer, None))
+            for request in [one for one in there.waiting if one.from_ == observer]:
+                there.waiting.remove(request)
+                await self._context.refuse(request, Code.GONE, "the observer left")
+            if observer in there.observers:
+                await self._let_go(url, observer, None)
+
+    async def _let_go(self, url: str, observer: str, request: Message | None) -> None:
+        await self._take_off(url, observer)
+        self._objects[url].leaving.add(observer)
+        self._spawn(partial(self._leave, url, observer, request))
 
     async def _take_off(self, url: str, observer: str) -> None:
         """Deliver no change to an observer any more; its neighbours observe on (I-D7)."""
@@ -171,16 +187,23 @@ class ObservedObjects:
     async def _leave(self, url: str, observer: str, request: Message | None) -> None:
         leaving = self._of_observer(MessageType.UNSUBSCRIBE, url, observer)
         await self._context.bus.request(leaving)
-        await self._tell(ObserverLeft(url, request))
+        await self._tell(ObserverLeft(url, observer, request))
 
     async def left(self, done: ObserverLeft) -> None:
-        """Remove the path if nobody observes any more, not even again (SYN-20)."""
+        """Take note that an observer is gone; with the last one the path goes (SYN-20)."""
         there = self._objects.get(done.url)
+        if there is not None:
+            there.leaving.discard(done.observer)
+        await self._close_if_left(done.url, done.request)
+
+    async def _close_if_left(self, url: str, request: Message | None) -> None:
+        """Remove the path if nobody observes any more, not even again."""
+        there = self._objects.get(url)
         if there is not None and not there.observers and not there.is_closing:
             there.is_closing = True
-            self._spawn(partial(self._close_path, done.url, done.request))
-        elif done.request is not None:
-            await self._context.answer(done.request, Code.OK)
+            self._spawn(partial(self._close_path, url, request))
+        elif request is not None:
+            await self._context.answer(request, Code.OK)
 
     async def deleted(self, url: str, event: Message) -> None:
         """Take the reporter's word, nobody else's, that the object is gone (M-47)."""
@@ -189,7 +212,7 @@ class ObservedObjects:
             return
         await self._context.answer(event, Code.OK, source=self._context.runtime)
         self._objects[url].observers.clear()
-        await self.left(ObserverLeft(url, None))
+        await self._close_if_left(url, None)
 
     async def _close_path(self, url: str, request: Message | None) -> None:
         changes = f"{url}/{CHANGES}"

@@ -48,6 +48,7 @@ class ReportedObjects:
         self._tell = tell
         self._cores: dict[str, ReporterCore] = {}
         self._subscribing: dict[tuple[str, str], list[Message]] = {}
+        self._creating: list[str] = []
         self._deleting: dict[str, Message | None] = {}
         self._invitations = Invitations(context)
         self._places = ObjectPlaces(context)
@@ -59,8 +60,13 @@ class ReportedObjects:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is reported here."""
-        return not self._cores
+        """Whether nothing is reported here, nor will be of what was asked for."""
+        return not self._cores and not self._creating
+
+    @property
+    def reporters(self) -> set[str]:
+        """Who reports something, or is about to."""
+        return {*self._creating, *(each.snapshot.reporter for each in self._cores.values())}
 
     def deadline(self) -> float:
         """Return when `time_over` is due."""
@@ -79,12 +85,13 @@ class ReportedObjects:
 
     def create(self, request: Message) -> None:
         """Create an object (M-32)."""
-        self._spawn(partial(self._create, request, read_body(request, CreateObject)))
+        wanted = read_body(request, CreateObject)
+        self._creating.append(request.from_)
+        self._spawn(partial(self._create, request, wanted))
 
     async def _create(self, request: Message, wanted: CreateObject) -> None:
         created = await self._places.find(request, wanted)
-        if created is not None:
-            await self._tell(ObjectReady(request, created))
+        await self._tell(ObjectReady(request, created))
 
     def renew_paths(self, domain: str) -> None:
         """Claim the objects, and set their paths, that the node has forgotten."""
@@ -94,6 +101,9 @@ class ReportedObjects:
 
     async def ready(self, done: ObjectReady) -> None:
         """Take a new object in and answer its reporter."""
+        self._creating.remove(done.request.from_)
+        if done.created is None:
+            return
         url = done.created.url
         self._cores[url] = ReporterCore(done.created)
         await self._places.listen(url, self._listener)
@@ -267,12 +277,11 @@ class ReportedObjects:
         if done.request is not None:
             await self._context.answer(done.request, Code.OK)
 
-    async def close(self) -> None:
-        """Delete every object: their reporters are leaving."""
+    async def leave(self, reporter: str) -> None:
+        """Delete what a reporter reports: it is leaving."""
         for url, reported in list(self._cores.items()):
-            if not reported.is_deleted:
-                deleting = core.DeleteAsked(reported.snapshot.reporter)
-                await self._perform(url, None, reported.feed(deleting))
+            if reported.snapshot.reporter == reporter and not reported.is_deleted:
+                await self._perform(url, None, reported.feed(core.DeleteAsked(reporter)))
 
     def let_go(self) -> None:
         """End every subscription and invitation without a word: time is over."""

@@ -25,6 +25,7 @@ from transports.bodies import read_body
 
 __all__ = [
     "Addresses",
+    "ComponentLeft",
     "Decided",
     "Job",
     "ObjectReady",
@@ -124,10 +125,15 @@ class SyncContext:
 @final
 @attrs.frozen(slots=True)
 class ObjectReady:
-    """A new object has its address, path and listeners."""
+    """A new object has its address, path and listeners.
+
+    Attributes:
+        request: The reporter's own.
+        created: None: there will be none, and the reporter has been told.
+    """
 
     request: Message
-    created: DataObject
+    created: DataObject | None
 
 
 @final
@@ -177,6 +183,7 @@ class ObserverLeft:
     """
 
     url: str
+    observer: str
     request: Message | None
 
 
@@ -208,12 +215,26 @@ class ObjectsClosed:
     done: Reply[None]
 
 
+@final
+@attrs.frozen(slots=True)
+class ComponentLeft:
+    """A component is gone for good: delete what it reports, leave what it observes.
+
+    Attributes:
+        component: Its address; nothing is said as it any more.
+        done: Told when nothing of it is left; observers that do not answer hold it up.
+    """
+
+    component: str
+    done: Reply[None]
+
+
 SyncNews: TypeAlias = (
     ObjectReady | Decided | ObjectRemoved | ObserveDone | ObserverLeft | PathClosed
 )
 """What the sync manager's own tasks tell it."""
 
-SyncMessage: TypeAlias = Delivery | SyncNews | PathsForgotten | ObjectsClosed
+SyncMessage: TypeAlias = Delivery | SyncNews | PathsForgotten | ObjectsClosed | ComponentLeft
 """What the sync manager is told."""
 
 Tell: TypeAlias = Callable[[SyncNews], Awaitable[None]]

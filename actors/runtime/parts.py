@@ -1,0 +1,40 @@
+"""The actors of a runtime, as its owner holds them."""
+
+from typing import final
+
+import attrs
+
+from actors.kit.actor import ActorRef
+from actors.kit.counters import Counters
+from actors.runtime.allocation import AllocationMessage
+from actors.runtime.bus_messages import BusMessage
+from actors.runtime.config import RuntimeConfig
+from actors.runtime.loader import LoaderMessage
+from actors.runtime.ports import CorePort
+from actors.runtime.registrar import RegistrarMessage
+from actors.runtime.registry import RegistryMessage
+from actors.runtime.sandboxes import Sandboxes
+from actors.runtime.sync_terms import SyncMessage
+
+__all__ = ["RuntimeParts"]
+
+
+@final
+@attrs.frozen
+class RuntimeParts:
+    """The actors of a runtime.
+
+    Attributes:
+        agent: The port of `R/ua`.
+    """
+
+    config: RuntimeConfig
+    counters: Counters
+    bus: ActorRef[BusMessage]
+    agent: CorePort
+    sandboxes: Sandboxes
+    loader: ActorRef[LoaderMessage]
+    registrar: ActorRef[RegistrarMessage]
+    registry: ActorRef[RegistryMessage]
+    allocation: ActorRef[AllocationMessage]
+    sync_manager: ActorRef[SyncMessage]
