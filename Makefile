@@ -18,7 +18,8 @@ test: $(STAMP)
 
 # After `make test`, which writes down the steps that the machines took.
 check: $(STAMP)
-	@$(BIN)/python -m fsm check --steps .machine-steps.jsonl $(ARGS)
+	@$(BIN)/python -m fsm check --steps .machine-steps.jsonl
+	@$(BIN)/python -m fsm check --product $(ARGS)
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -76,6 +76,8 @@ STORIES = {
         "test_the_stories_of_a_copy_take_every_row_of_its_table_and_no_other",
     ),
     "tests.fsm.cores.test_p2p_entries": ("test_these_are_all_ways_an_entry_can_go",),
+    "tests.fsm.cores.test_p2p_controllers": ("test_these_are_all_ways_a_controller_can_go",),
+    "tests.fsm.cores.test_resolve_jobs": ("test_these_are_all_ways_a_search_can_go",),
     "tests.fsm.cores.test_registration": (
         "test_a_record_may_come_before_it_is_live_and_is_unseen_till_then",
     ),

@@ -14,7 +14,7 @@ from fsm.product.steps import Steps
 from tests.support.session_world import SessionWorld
 from tests.support.shadow import Shadow
 
-SMALL = Bounds(losses=1, duplicates=0, channel=1)
+SMALL = Bounds(losses=1, duplicates=0, channel=2)
 A_LOOK = 60_000
 """States after which a search for a seeded flaw is given up."""
 
