@@ -85,7 +85,8 @@ def _write(text: str, output: Path | None) -> None:
     try:
         output.write_text(text, encoding="utf-8")
     except OSError as exc:
-        raise click.ClickException(f"cannot write {output}: {exc.strerror}") from exc
+        why = f"cannot write {output}: {exc.strerror}; name another file with --output"
+        raise click.ClickException(why) from exc
 
 
 cli.add_command(check_machines)

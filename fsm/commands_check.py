@@ -6,11 +6,12 @@ from pathlib import Path
 from typing import Final, Unpack, final
 
 import click
+from click.core import ParameterSource
 
 from fsm.catalogue import MACHINES
 from fsm.check import Finding, check, check_fired, check_taken, check_unknown
 from fsm.commands_product import Asked, check_product, product_options
-from fsm.commands_shared import json_option, machines_named, print_json
+from fsm.commands_shared import UsageError, counted, json_option, machines_named, print_json
 from fsm.errors import CensusError
 from fsm.sources import mentions
 from fsm.steps import TakenStep, read_census
@@ -21,6 +22,9 @@ __all__ = ["check_machines"]
 
 _CONFIGURATION: Final = 3
 """Exit status of a file that cannot be used."""
+
+_OF_COMPOSITIONS: Final = ("--losses", "--duplicates", "--channel", "--max-states", "--output")
+"""The options that say nothing of a machine by itself."""
 
 _USERS: Final = ("fsm.cores", "actors")
 """The packages that fire triggers."""
@@ -59,7 +63,10 @@ def check_machines(
     reach is looked at, while messages are lost and repeated.
     """
     if asked["product"]:
+        _refuse(ctx, "--steps", "without --product: only machines are held against steps")
         ctx.exit(1 if check_product(names, asked, wants_json=wants_json) else 0)
+    for option in _OF_COMPOSITIONS:
+        _refuse(ctx, option, "with --product: machines by themselves send no messages")
     machines = machines_named(names)
     found = [finding for table in machines for finding in check(table)]
     found += _fired(machines)
@@ -73,8 +80,17 @@ def check_machines(
     else:
         for finding in found:
             click.echo(f"{finding.machine}: {finding.rule}: {finding.subject}: {finding.detail}")
-        click.echo(f"{len(machines)} machines checked, {len(found)} findings")
+        checked = counted(len(machines), "machine")
+        click.echo(f"{checked} checked, {counted(len(found), 'finding')}")
     ctx.exit(1 if found else 0)
+
+
+def _refuse(ctx: click.Context, option: str, why: str) -> None:
+    """Refuse an option that would be passed over in silence."""
+    for param in ctx.command.params:
+        source = ctx.get_parameter_source(param.name or "")
+        if option in param.opts and source is ParameterSource.COMMANDLINE:
+            raise UsageError(f"{option} goes {why}")
 
 
 def _fired(machines: Sequence[Table]) -> Iterator[Finding]:

@@ -10,7 +10,7 @@ import attrs
 import click
 
 from fsm.catalogue import MACHINES
-from fsm.commands_shared import print_json
+from fsm.commands_shared import UsageError, counted, print_json
 from fsm.compositions.catalogue import COMPOSITIONS
 from fsm.product.bounds import Bounds
 from fsm.product.composition import Plan
@@ -23,12 +23,8 @@ from specs.jsonvalue import JsonObject
 
 __all__ = ["Asked", "check_product", "product_options"]
 
-
-@final
-class _UsageError(click.ClickException):
-    """One sentence, and no usage text around it."""
-
-    exit_code = 2
+_MOST: Final = 1000
+"""The largest bound: what is left of each is counted, so its numbers are made beforehand."""
 
 
 @final
@@ -52,9 +48,9 @@ class Asked(TypedDict):
 
 _OPTIONS: Final = (
     click.option("--product", is_flag=True, help="Explore compositions of machines instead."),
-    click.option("--losses", type=click.IntRange(0), help="Messages lost in one run."),
-    click.option("--duplicates", type=click.IntRange(0), help="Messages delivered twice."),
-    click.option("--channel", type=click.IntRange(1), help="Messages under way at a time."),
+    click.option("--losses", type=click.IntRange(0, _MOST), help="Messages lost in one run."),
+    click.option("--duplicates", type=click.IntRange(0, _MOST), help="Messages delivered twice."),
+    click.option("--channel", type=click.IntRange(1, _MOST), help="Messages under way at a time."),
     click.option(
         "--max-states",
         type=click.IntRange(1),
@@ -96,14 +92,14 @@ def check_product(names: tuple[str, ...], asked: Asked, *, wants_json: bool) -> 
     """
     wanted = _Wanted(asked, wants_json)
     default = [plan for plan in COMPOSITIONS.values() if plan.is_default]
-    plans = [_plan(name) for name in names] or default
+    plans = [_plan(name) for name in dict.fromkeys(names)] or default
     return sum(not _check(plan, wanted) for plan in plans)
 
 
 def _plan(name: str) -> Plan:
     if name not in COMPOSITIONS:
         known = ", ".join(COMPOSITIONS)
-        raise _UsageError(f"no composition is named {name!r}: it is one of {known}")
+        raise UsageError(f"no composition is named {name!r}: it is one of {known}")
     return COMPOSITIONS[name]
 
 
@@ -123,7 +119,7 @@ def _check(plan: Plan, wanted: _Wanted) -> bool:
         composition = plan.compose(MACHINES, _bounds(plan.bounds, wanted.asked))
         found = explore(composition, wanted.asked["max_states"])
     except SpecError as exc:
-        raise _UsageError(str(exc)) from exc
+        raise UsageError(str(exc)) from exc
     seconds = time.perf_counter() - begun
     if wanted.wants_json:
         print_json(*_json(plan, found, seconds))
@@ -140,8 +136,7 @@ def _check(plan: Plan, wanted: _Wanted) -> bool:
 
 def _verdict(found: Exploration) -> str:
     if found.findings:
-        count = len(found.findings)
-        return f"{count} finding{'s' if count > 1 else ''}"
+        return counted(len(found.findings), "finding")
     return "holds" if found.is_complete else "not finished"
 
 
@@ -210,7 +205,8 @@ def _write_all(directory: Path, plan: Plan, found: Exploration) -> None:
         for count, finding in enumerate(found.findings, start=1):
             _write(directory / f"{plan.name}-{count}-{finding.fault}", found, finding)
     except OSError as exc:
-        raise click.ClickException(f"cannot write {directory}: {exc.strerror}") from exc
+        why = f"cannot write {directory}: {exc.strerror}; name another directory with --output"
+        raise click.ClickException(why) from exc
 
 
 def _write(directory: Path, found: Exploration, finding: Finding) -> None:

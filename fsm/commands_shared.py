@@ -9,15 +9,15 @@ from fsm.catalogue import MACHINES
 from fsm.table import Table
 from specs.jsonvalue import JsonObject
 
-__all__ = ["json_option", "machine_named", "machines_named", "print_json"]
+__all__ = ["UsageError", "counted", "json_option", "machine_named", "machines_named", "print_json"]
 
 _USAGE: Final = 2
 """Exit status of a wrong command line."""
 
 
 @final
-class _UsageError(click.ClickException):
-    """One sentence, and no usage text around it."""
+class UsageError(click.ClickException):
+    """A wrong command line: one sentence, and no usage text around it."""
 
     exit_code = _USAGE
 
@@ -35,13 +35,18 @@ def machine_named(_ctx: click.Context, _param: click.Parameter, name: str) -> Ta
 
 def _named(name: str) -> Table:
     if name not in MACHINES:
-        raise _UsageError(f"no machine is named {name!r}: it is one of {', '.join(MACHINES)}")
+        raise UsageError(f"no machine is named {name!r}: it is one of {', '.join(MACHINES)}")
     return MACHINES[name]
 
 
 def machines_named(names: tuple[str, ...]) -> tuple[Table, ...]:
-    """Return the machines of those names, all if there is none."""
-    return tuple(map(_named, names)) or tuple(MACHINES.values())
+    """Return the machines of those names, each once; all if there is none."""
+    return tuple(map(_named, dict.fromkeys(names))) or tuple(MACHINES.values())
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, as in `1 finding` and `2 findings`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def print_json(*values: JsonObject) -> None:

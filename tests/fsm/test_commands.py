@@ -87,7 +87,8 @@ def test_a_file_that_cannot_be_written_is_one_sentence(tmp_path):
     done = run("draw", "address", "-o", str(tmp_path / "no" / "address.mmd"))
 
     assert done.exit_code == 1
-    assert done.stderr.endswith("address.mmd: No such file or directory\n")
+    assert "address.mmd: No such file or directory; name another file" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 def test_a_missing_layout_program_is_one_sentence(monkeypatch, tmp_path):
@@ -108,7 +109,15 @@ def test_an_unknown_machine_is_one_sentence_and_a_usage_error(command):
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize("args", [("draw", "address", "--format", "runes"), ("list", "--loud")])
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("draw", "address", "--format", "runes"),
+        ("list", "--loud"),
+        ("check", "--product", "glare", "--losses", "9" * 20),
+    ],
+    ids=" ".join,
+)
 def test_wrong_usage_is_a_usage_error(args):
     assert run(*args).exit_code == 2
 
@@ -123,6 +132,30 @@ def test_check_of_some_machines_checks_only_them():
     assert run("check", "address", "session").stdout == "2 machines checked, 0 findings\n"
 
 
+def test_a_machine_named_twice_is_checked_once():
+    assert run("check", "address", "address").stdout == "1 machine checked, 0 findings\n"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--losses", "1"),
+        ("--duplicates", "1"),
+        ("--channel", "1"),
+        ("--max-states", "1"),
+        ("-o", "x"),
+        ("--product", "glare", "--steps", "x"),
+    ],
+    ids=" ".join,
+)
+def test_an_option_that_would_be_passed_over_is_refused(words):
+    done = run("check", *words)
+
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert " goes with" in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
 def test_check_with_findings_fails(a_door):
     done = run("check")
 
@@ -130,7 +163,7 @@ def test_check_with_findings_fails(a_door):
     assert done.stdout.splitlines() == [
         "door: dead-end: gone: it may not end and no way leads to a state that may",
         "door: no-deadline: gone: neither a deadline nor a reason to wait without end",
-        "1 machines checked, 2 findings",
+        "1 machine checked, 2 findings",
     ]
 
 
