@@ -1,0 +1,87 @@
+"""However a domain ends, every entity of every machine has come to rest (I-X2)."""
+
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+
+from fsm.catalogue import MACHINES
+from fsm.trace_line import Verdict
+from specs.limits import SESSION_IDLE
+from tests.support.domain import NODE_PLACE
+from tests.support.parties import Party
+from tests.support.processes import open_processes
+from transports.link import Kind as Carrier
+
+
+@asynccontextmanager
+async def at_work():
+    """A link between two runtimes, and an object of each that the other observes."""
+    async with open_processes("alice", "bob") as processes:
+        alice, bob = processes["alice"].member, processes["bob"].member
+        await bob.ask(alice, "first")
+        await alice.wait_for("live", bob)
+        await bob.wait_for("live", alice)
+        for one, other in ((Party(alice), Party(bob)), (Party(bob), Party(alice))):
+            url = await one.create(t=0)
+            await one.invite(url, other)
+            await other.observe(url)
+            await one.change(url, "t", 1)
+        yield processes
+
+
+def verdicts(processes):
+    return {name: process.judged().verdict for name, process in processes.by_name.items()}
+
+
+def states(process, machine, part):
+    """The states entered by the entities of a machine whose keys name a part."""
+    facts = [fact for fact in process.tracer.facts if fact.machine == machine]
+    return [fact.new for fact in facts if part in fact.key]
+
+
+def all_but(*crashed):
+    names = {"node", "alice", "bob"}
+    return {name: Verdict.INCOMPLETE if name in crashed else Verdict.CONFORMANT for name in names}
+
+
+@pytest.mark.parametrize(
+    "order",
+    [("alice", "bob", "node"), ("bob", "alice", "node"), ("node", "alice", "bob")],
+    ids=" ".join,
+)
+async def test_whoever_goes_first_all_entities_of_all_machines_end_at_rest(order, autojump_clock):
+    async with at_work() as processes:
+        for name in order:
+            await processes[name].stop()
+            await trio.sleep(SESSION_IDLE / 100)
+    assert verdicts(processes) == all_but()
+    machines = {name for process in processes.by_name.values() for name in process.machines}
+    assert machines == MACHINES.keys()
+
+
+@pytest.mark.parametrize("crashed", ["alice", "bob"])
+async def test_who_crashes_leaves_an_incomplete_trace_and_no_work_for_others(
+    crashed, autojump_clock
+):
+    async with at_work() as processes:
+        other = "bob" if crashed == "alice" else "alice"
+        processes.crash(crashed)
+        await trio.sleep(SESSION_IDLE + 60)
+        for name in (other, "node", crashed):
+            await processes[name].stop()
+    runtime = processes[crashed].member.runtime.url
+    assert states(processes["node"], "session", runtime)[-1] == "expired"
+    assert verdicts(processes) == all_but(crashed)
+
+
+async def test_a_node_that_crashes_leaves_runtimes_that_end_at_rest(autojump_clock):
+    async with at_work() as processes:
+        processes["node"].last = list(processes["node"].tracer.facts)
+        processes.network.refuse(NODE_PLACE)
+        for wire in processes.network.open_wires(Carrier.WEBSOCKET):
+            wire.cut()
+        await trio.sleep(SESSION_IDLE + 60)
+        for name in ("alice", "bob", "node"):
+            await processes[name].stop()
+    assert verdicts(processes) == all_but("node")
