@@ -114,8 +114,7 @@ def check_unknown(names: Container[str], steps: Iterable[TakenStep]) -> list[Fin
 
 def _follows(step: TakenStep, row: Transition) -> bool:
     same = (step.old, step.cause, step.new) == (row.old, row.trigger.value, row.target.value)
-    # A condition is a word: what was told and the guard's members compare as such.
-    return same and row.guard.when <= step.given and row.guard.unless.isdisjoint(step.given)
+    return same and row.guard.holds(step.given)
 
 
 def _unreachable(table: Table) -> Iterator[tuple[str, str]]:

@@ -125,8 +125,8 @@ class Entity:
         self._state = ABSENT
 
     @classmethod
-    def kept(cls, table: Table, key: str, state: StrEnum) -> "Entity":
-        """Return an entity in the state its host kept of it, where an object each is too much."""
+    def recalled(cls, table: Table, key: str, state: StrEnum) -> "Entity":
+        """Return the entity of which its host kept nothing but the state, to step it."""
         entity = cls(table, key)
         entity._state = state.value
         return entity
@@ -167,7 +167,7 @@ class Entity:
         left = None if old == ABSENT else old
         return Step(self.table.name, self.key, left, move.target, move.cause, why)
 
-    def follow(self, trigger: StrEnum, given: AbstractSet[StrEnum] = NOTHING) -> None:
+    def step_untold(self, trigger: StrEnum, given: AbstractSet[StrEnum] = NOTHING) -> None:
         """Follow the row for `trigger` where nobody is to be told: `step` without a `Step`.
 
         Raises:

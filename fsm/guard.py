@@ -28,8 +28,11 @@ class Guard:
     when: frozenset[StrEnum] = frozenset()
     unless: frozenset[StrEnum] = frozenset()
 
-    def holds(self, given: AbstractSet[StrEnum]) -> bool:
-        """Whether this is the case where exactly the conditions `given` are true."""
+    def holds(self, given: AbstractSet[str]) -> bool:
+        """Whether this is the case where exactly the conditions `given` are true.
+
+        They may be the table's own, or their words, as a file tells them.
+        """
         return self.when <= given and self.unless.isdisjoint(given)
 
     def excludes(self, other: "Guard") -> bool:

@@ -143,7 +143,7 @@ class SubscriptionCore:
         for resource, runtime in pairs:
             state = self._runtimes.get(resource, {}).get(runtime)
             if state is not None:
-                yield Entity.kept(_TABLE, _key(resource, runtime), state).step(trigger)
+                yield Entity.recalled(_TABLE, _key(resource, runtime), state).step(trigger)
                 _take_out(self._runtimes, resource, runtime)
                 _take_out(self._resources, runtime, resource)
                 if resource not in self._runtimes:

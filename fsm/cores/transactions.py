@@ -217,7 +217,7 @@ class TransactionsCore(Generic[W]):
     def _take(self, entity: Entity, trigger: Trigger, why: str = "") -> Step | None:
         if self._is_told:
             return entity.step(trigger, why)
-        entity.follow(trigger)
+        entity.step_untold(trigger)
         return None
 
 

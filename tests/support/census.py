@@ -43,7 +43,7 @@ class Taken:
 @contextmanager
 def told(hear: Callable[[Taken], None]) -> Iterator[None]:
     """Tell each step that the product takes in the body, after it."""
-    step, follow = Entity.step, Entity.follow
+    step, step_untold = Entity.step, Entity.step_untold
 
     def note(entity, old, trigger, given):
         caller = sys._getframe(2).f_globals.get("__name__", "")
@@ -52,22 +52,22 @@ def told(hear: Callable[[Taken], None]) -> Iterator[None]:
             name, key, new = entity.table.name, entity.key, entity._state
             hear(Taken(name, key, str(old), str(trigger), str(new), words))
 
-    def told_step(self, trigger, why="", given=NOTHING):
+    def counted_step(self, trigger, why="", given=NOTHING):
         old = self._state
         done = step(self, trigger, why, given)
         note(self, old, trigger, given)
         return done
 
-    def told_follow(self, trigger, given=NOTHING):
+    def counted_untold(self, trigger, given=NOTHING):
         old = self._state
-        follow(self, trigger, given)
+        step_untold(self, trigger, given)
         note(self, old, trigger, given)
 
-    Entity.step, Entity.follow = told_step, told_follow
+    Entity.step, Entity.step_untold = counted_step, counted_untold
     try:
         yield
     finally:
-        Entity.step, Entity.follow = step, follow
+        Entity.step, Entity.step_untold = step, step_untold
 
 
 @contextmanager
