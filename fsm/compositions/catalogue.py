@@ -5,7 +5,7 @@ from types import MappingProxyType
 from typing import Final
 
 from fsm.compositions.glare import GLARE, GLARE_LATE, GLARE_TIMEOUT
-from fsm.compositions.p2p import P2P, P2P_AGAIN, P2P_ENDS
+from fsm.compositions.p2p import P2P, P2P_AGAIN, P2P_ANEW, P2P_ENDS
 from fsm.compositions.session import SESSION_PLAN
 from fsm.compositions.sync import SYNC_PLAN
 from fsm.product.composition import Plan
@@ -15,6 +15,7 @@ __all__ = ["COMPOSITIONS"]
 _ALL: Final[tuple[Plan, ...]] = (
     P2P,
     P2P_AGAIN,
+    P2P_ANEW,
     P2P_ENDS,
     GLARE,
     GLARE_LATE,

@@ -17,7 +17,10 @@ What is left out, and why nothing is lost by it:
 * The network keeps the order of one direction, whichever node a message goes by.
 * Time: a deadline may be over at any moment, however long it is. A pong is missing only
   where the link is gone and no notice of it came.
-* That a requester is `in-progress` is not told to its registry, which would do nothing.
+* That a requester is `in-progress` for the first time is not told to its registry, which
+  would do nothing.
+* A new offer takes the place of the old one in one change. How many orders to connect come
+  before it is left open.
 * Of the registry's tries to get a link back there are fewer.
 """
 
@@ -31,7 +34,7 @@ from fsm.product.bounds import Bounds
 from fsm.product.composition import Composition, End, Plan
 from fsm.table import Table
 
-__all__ = ["P2P", "P2P_AGAIN", "P2P_ENDS"]
+__all__ = ["P2P", "P2P_AGAIN", "P2P_ANEW", "P2P_ENDS"]
 
 
 def _ends(scene: Scene) -> tuple[End, ...]:
@@ -53,6 +56,14 @@ def _p2p_again(tables: Mapping[str, Table], bounds: Bounds) -> Composition:
     return whole("p2p-reconnect", about, scene, Troubles(cuts=1), _ends(scene))
 
 
+def _p2p_anew(tables: Mapping[str, Table], bounds: Bounds) -> Composition:
+    scene = Scene(
+        tables=tables, asks={"a": 1, "b": 0}, bounds=bounds, links=2, tries=1, negotiations=2
+    )
+    about = "A link is cut, with or without notice, and comes back by a new offer, or does not."
+    return whole("p2p-renegotiate", about, scene, Troubles(cuts=1), _ends(scene))
+
+
 def _p2p_ends(tables: Mapping[str, Table], bounds: Bounds) -> Composition:
     scene = Scene(tables=tables, asks={"a": 1, "b": 0}, bounds=bounds, links=1, tries=1)
     about = "Either runtime goes while a link is set up or live."
@@ -64,6 +75,9 @@ P2P: Final = Plan("p2p", _p2p, Bounds(losses=1, duplicates=1))
 
 P2P_AGAIN: Final = Plan("p2p-reconnect", _p2p_again, Bounds(losses=0, duplicates=0))
 """A link that is lost."""
+
+P2P_ANEW: Final = Plan("p2p-renegotiate", _p2p_anew, Bounds(losses=0, duplicates=0))
+"""A link that is lost, and negotiated anew."""
 
 P2P_ENDS: Final = Plan("p2p-leave", _p2p_ends, Bounds(losses=0, duplicates=0))
 """A runtime that goes."""

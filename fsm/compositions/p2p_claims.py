@@ -75,9 +75,9 @@ def never(scene: Scene) -> Iterator[product.Never]:
     )
     yield product.Never("two links of one pair are live at both their ends", two, "I-P6, R9")
     early = tuple(
-        {f"{end.own} entry": Entry.BOUND, f"{end.own} entry of": end.name, end.name: state}
+        {f"{end.own} entry": Entry.BOUND, f"{end.own} entry of": end.name, **state}
         for end in scene.all_ends()
-        for state in (ABSENT, State.CREATED, State.IN_PROGRESS)
+        for state in ({end.name: ABSENT}, *_never_live(scene, end))
     )
     yield product.Never("an entry is bound before its link was live", early, "I-P6, I-P17")
     undead = tuple(
@@ -86,10 +86,17 @@ def never(scene: Scene) -> Iterator[product.Never]:
     )
     yield product.Never("an end that is over is still at work", undead, "I-P3, I-P4")
     unsure = tuple(
-        {end.control: "open", end.name: f"{State.CREATED}|{State.IN_PROGRESS}"}
+        {end.control: "open", **state}
         for end in _handlers(scene)
+        for state in _never_live(scene, end)
     )
     yield product.Never("a controller is open whose link never was", unsure, "I-P5")
+
+
+def _never_live(scene: Scene, end: End) -> Iterator[dict[str, str]]:
+    """It is on the way to its first link, not to one that it negotiates anew."""
+    yield {end.name: State.CREATED}
+    yield {end.name: State.IN_PROGRESS, end.var("offers"): scene.offers_of(1)}
 
 
 def _not_told_to_end(scene: Scene, *requesters: End) -> Case:

@@ -1,9 +1,20 @@
 """What both ends of a P2P link do alike (`fsm.cores.p2p_side`), as alternatives of acts."""
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Final
 
-from fsm.compositions.p2p_scene import NO, NONE, YES, Dial, End, Scene
+from fsm.compositions.p2p_scene import (
+    NO,
+    NONE,
+    YES,
+    Dial,
+    End,
+    Scene,
+    has_candidates,
+    negotiation_of,
+    offering,
+)
 from fsm.machines.handler_controller import Trigger as Does
 from fsm.machines.p2p_connection import State, Trigger
 from fsm.product.rule import Act, act, chain, move, send
@@ -20,6 +31,7 @@ __all__ = [
     "opened",
     "over",
     "plead",
+    "renewed",
     "returned",
     "told_change",
     "withdraw",
@@ -37,10 +49,9 @@ _GIVE_UP: Final = {
 def announce(end: End, state: str) -> Act:
     """Tell the registry (M-06, M-07).
 
-    That a requester is `in-progress` is left out: no registry does anything about it.
+    That a requester is `in-progress` for the first time is left out (`returned`): its
+    registry does nothing about it.
     """
-    if state == State.IN_PROGRESS and end.is_requester:
-        return act({})
     return act({}, send(end.up, f"{end.name} is {state}"))
 
 
@@ -78,8 +89,14 @@ def _restarted(end: End) -> Iterator[Act]:
     yield act({dial: Dial.DIALLING}, sets={dial: Dial.AGAIN})
 
 
-def opened(scene: Scene, end: End, link: str, opening: str) -> Iterator[Act]:
-    """Take a link into use, or close it: there is at most one."""
+def opened(scene: Scene, end: End, link: str, opening: str, negotiation: int) -> Iterator[Act]:
+    """Take a link into use, or close it: there is at most one, and none by a void secret."""
+    current = scene.offers_of(negotiation)
+    yield from chain([act({end.var("offers"): f"not {current}"})], _hung_up(end, link))
+    yield from chain([act({end.var("offers"): current})], _taken(scene, end, link, opening))
+
+
+def _taken(scene: Scene, end: End, link: str, opening: str) -> Iterator[Act]:
     new = act({}, sets={end.var("link"): link})
     up, back = Trigger.ESTABLISHED, Trigger.REESTABLISHED
     runs = {end.var("over"): NO}
@@ -140,7 +157,7 @@ def plead(scene: Scene, end: End) -> Iterator[Act]:
     """Write into the own object that the peer cannot be reached."""
     for plea in scene.pleas:
         after = scene.next_plea(plea)
-        for offers in (NO, YES):
+        for offers in scene.offers:
             now = act({end.var("plea"): plea, end.var("offers"): offers})
             written = act({}, sets={end.var("plea"): after})
             yield from chain([now], told_change(scene, end, offers, after), [written])
@@ -150,14 +167,37 @@ def returned(scene: Scene, end: End) -> list[Act]:
     """The own object is returned: listen for links (P2P-09, P2P-10)."""
     listens = {end.var("offers"): YES} if scene.is_brief else {}
     moved = act({}, move(end.name, Trigger.OBJECT_RETURNED), sets=listens)
-    return chain([moved], [announce(end, State.IN_PROGRESS)])
+    return [moved] if end.is_requester else chain([moved], [announce(end, State.IN_PROGRESS)])
 
 
 def offered(scene: Scene, end: End) -> Iterator[Act]:
     """Add the own candidates to the own object."""
-    for plea in scene.pleas:
-        now = act({end.var("plea"): plea, end.var("offers"): NO}, sets={end.var("offers"): YES})
-        yield from chain([now], told_change(scene, end, YES, plea))
+    for offers, plea in product(scene.offers, scene.pleas):
+        if not has_candidates(offers):
+            more = offering(YES, negotiation_of(offers))
+            is_so = {end.var("plea"): plea, end.var("offers"): offers}
+            now = act(is_so, sets={end.var("offers"): more})
+            yield from chain([now], told_change(scene, end, more, plea))
+
+
+def renewed(scene: Scene, end: End, negotiation: int) -> list[Act]:
+    """Negotiate anew (t8): nothing of the negotiation before is of use any more.
+
+    That is written into the own object; listeners, dials and secrets are others from now
+    on. A dial that is under way may open a link all the same.
+    """
+    void = offering(YES if scene.is_brief else NO, negotiation)
+    blank = {end.var("offers"): void, end.var("plea"): "0", end.var("dial"): Dial.BLANK}
+    dial, stale = end.var("dial"), end.var("stale dial")
+    under_way = act({dial: f"{Dial.DIALLING}|{Dial.AGAIN}"}, sets={stale: YES})
+    none = act({dial: f"not {Dial.DIALLING}|{Dial.AGAIN}"})
+    gave_up = chain([under_way, none], [act({}, sets=blank)])
+    back = act({end.name: State.DISCONNECTED}, move(end.name, Trigger.RENEGOTIATED))
+    live = chain(lost(scene, end), [act({}, move(end.name, Trigger.RENEGOTIATED))])
+    told = [announce(end, State.IN_PROGRESS)]
+    going = [act({end.name: State.IN_PROGRESS})]
+    ways = [*chain([back], told), *chain(live, told), *going]
+    return chain(ways, gave_up, told_change(scene, end, void, "0"))
 
 
 # --- dialling -----------------------------------------------------------------------------

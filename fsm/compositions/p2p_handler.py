@@ -2,8 +2,25 @@
 
 from collections.abc import Iterator
 
-from fsm.compositions.p2p_end import UNTIMELY, announce, dial_on, give_up, leave, returned
-from fsm.compositions.p2p_scene import DIALS, NO, YES, Dial, End, Scene
+from fsm.compositions.p2p_end import (
+    UNTIMELY,
+    announce,
+    dial_on,
+    give_up,
+    leave,
+    renewed,
+    returned,
+)
+from fsm.compositions.p2p_scene import (
+    DIALS,
+    NO,
+    YES,
+    Dial,
+    End,
+    Scene,
+    has_candidates,
+    negotiation_of,
+)
 from fsm.machines.handler_controller import Condition
 from fsm.machines.handler_controller import State as Does
 from fsm.machines.handler_controller import Trigger as Act_
@@ -144,7 +161,7 @@ def _about_peer(scene: Scene, end: End, peer: End) -> Iterator[Rule]:
     yield from rules(got(inwards, f"{peer.name} is hidden from {end.name}"), refused, "M-37 404")
     deleted = [*give_up(scene, end), ignore({end.var("over"): YES}, UNTIMELY)]
     yield from rules(got(inwards, f"{peer.name} is withdrawn for {end.name}"), deleted, "M-47, t5")
-    for offers in (NO, YES):
+    for offers in scene.offers:
         for plea in scene.pleas:
             for word in ("shows", "changes to"):
                 news = got(inwards, f"{peer.name} {word} {offers} {plea} for {end.name}")
@@ -153,14 +170,16 @@ def _about_peer(scene: Scene, end: End, peer: End) -> Iterator[Rule]:
 
 
 def _seen(scene: Scene, end: End, offers: str, plea: str) -> Iterator[Act]:
-    saw, runs = end.var("saw plea"), {end.var("over"): NO}
+    number = negotiation_of(offers)
+    known = scene.offers_of(*range(number, scene.negotiations + 1))
+    saw, runs = end.var("saw plea"), {end.var("over"): NO, end.var("offers"): known}
     answers = [
         act({end.control: Does.OBSERVING}, move(end.control, Act_.ANSWER)),
         act({end.control: f"not {Does.OBSERVING}"}),
     ]
     noted = [act(runs, sets={saw: plea})]
     for dial in DIALS:
-        known = Dial.FRESH if offers == YES and dial is Dial.BLANK else dial
+        known = Dial.FRESH if has_candidates(offers) and dial is Dial.BLANK else dial
         before = [act({end.var("dial"): dial})]
         for is_heard in _hearings(end, plea):
             again = {Dial.TRIED: Dial.FRESH, Dial.DIALLING: Dial.AGAIN}.get(known, known)
@@ -170,7 +189,21 @@ def _seen(scene: Scene, end: End, offers: str, plea: str) -> Iterator[Act]:
             yield from chain(before, [is_heard], answers, noted, may, goes_on)
         for is_not in _deafness(end, plea):
             yield from chain(before, [is_not], answers, noted, _if_allowed(scene, end, known))
+    yield from _renewed(scene, end, offers, plea)
     yield ignore({end.var("over"): YES}, UNTIMELY)
+
+
+def _renewed(scene: Scene, end: End, offers: str, plea: str) -> Iterator[Act]:
+    """The requester offers anew: so does this end, and it may be asked to dial at once."""
+    number = negotiation_of(offers)
+    older = {end.var("over"): NO, end.var("offers"): scene.offers_of(*range(1, number))}
+    noted = act(older, sets={end.var("saw plea"): plea, end.var("may dial"): NO})
+    learnt = [act({}, sets={end.var("dial"): Dial.FRESH if has_candidates(offers) else Dial.BLANK})]
+    if plea != "0":
+        may = [act({}, sets={end.var("may dial"): YES})]
+        learnt = chain(learnt, may, dial_on(scene, end, learnt[0].sets[end.var("dial")]))
+    if number > 1:
+        yield from chain([noted], renewed(scene, end, number), learnt)
 
 
 def _hearings(end: End, plea: str) -> Iterator[Act]:

@@ -15,7 +15,7 @@ from fsm.compositions.p2p_end import (
     offered,
     opened,
 )
-from fsm.compositions.p2p_scene import NO, YES, Dial, End, Scene
+from fsm.compositions.p2p_scene import NO, YES, Dial, End, Scene, offering
 from fsm.machines.p2p_connection import State, Trigger
 from fsm.product.rule import (
     Act,
@@ -34,6 +34,7 @@ from fsm.product.rule import (
 
 __all__ = ["end_rules", "link_rules"]
 
+_OPENINGS = ("dialled", "accepted")
 _HAS_OBJECT = f"{State.IN_PROGRESS}|{State.LIVE}|{State.DISCONNECTED}"
 
 
@@ -53,7 +54,7 @@ def _object(scene: Scene, end: End) -> Iterator[Rule]:
     for peer in scene.peers(end):
         hidden = send(end.out, f"{end.name} is hidden from {peer.name}")
         acts = [act({end.var("over"): YES}, hidden)]
-        for offers, plea in product((NO, YES), scene.pleas):
+        for offers, plea in product(scene.offers, scene.pleas):
             is_so = {**has_one, end.var("offers"): offers, end.var("plea"): plea}
             shows = send(end.out, f"{end.name} shows {offers} {plea} for {peer.name}")
             acts.append(act(is_so, shows, sets={end.var("watched by"): str(peer.number)}))
@@ -81,38 +82,46 @@ def _time(scene: Scene, end: End) -> Iterator[Rule]:
 
 def _dials(scene: Scene, end: End, peer: End) -> Iterator[Rule]:
     dial, knows = end.var("dial"), {end.var("peer"): str(peer.number)}
-    there = act({**knows, peer.var("offers"): YES})
-    for link, free in _free(scene):
+    for number, (link, free) in product(range(1, scene.negotiations + 1), _free(scene)):
+        there = act({**knows, peer.var("offers"): offering(YES, number)})
         both = {f"link {link} {own}": "up" for own in scene.runtimes}
-        tells = (_opens(end, link, "dialled"), _opens(peer, link, "accepted"))
+        tells = (_opens(end, link, "dialled", number), _opens(peer, link, "accepted", number))
         opens = act({}, *tells, sets=both)
-        current = act({dial: f"{Dial.DIALLING}|{Dial.AGAIN}"}, sets={dial: Dial.OPENING})
-        stale = act({end.var("stale dial"): YES}, sets={end.var("stale dial"): NO})
+        now = {dial: f"{Dial.DIALLING}|{Dial.AGAIN}", end.var("offers"): scene.offers_of(number)}
+        current = act(now, sets={dial: Dial.OPENING})
+        # Whether one that was given up is by this negotiation's secrets is not kept.
+        since = {end.var("offers"): scene.offers_of(*range(number, scene.negotiations + 1))}
+        stale = act({**since, end.var("stale dial"): YES}, sets={end.var("stale dial"): NO})
         found = happens(f"{end.name} reaches {peer.name} by link {link}")
         yield from rules(found, chain([free], [there], [current, stale], [opens]), "link open")
         half = wished("the link is cut")
-        yield from rules(
-            half, chain([free], [there], _half(scene, end, peer, link)), "link half open"
-        )
+        ways = _half(scene, end, peer, (link, number))
+        yield from rules(half, chain([free], [there], ways), "link half open")
 
 
-def _opens(end: End, link: str, opening: str) -> Send:
-    return send(f"link to {end.own}", f"link {link} is {opening} at {end.name}")
+def _opens(end: End, link: str, opening: str, negotiation: int) -> Send:
+    return send(f"link to {end.own}", _is_open(end, link, opening, negotiation))
 
 
-def _half(scene: Scene, end: End, peer: End, link: str) -> Iterator[Act]:
+def _is_open(end: End, link: str, opening: str, negotiation: int) -> str:
+    of = "" if negotiation == 1 else f" by offer {negotiation}"
+    return f"link {link} is {opening} at {end.name}{of}"
+
+
+def _half(scene: Scene, end: End, peer: End, opening_: tuple[str, int]) -> Iterator[Act]:
     """It is cut when one side has proven it and the other has not."""
-    dial = end.var("dial")
+    link, negotiation = opening_
+    dial, mine = end.var("dial"), {end.var("offers"): scene.offers_of(negotiation)}
     gone = f"link {link} breaks"
     accepted = act(
-        {},
-        _opens(peer, link, "accepted"),
+        mine,
+        _opens(peer, link, "accepted", negotiation),
         send(f"link to {peer.own}", gone),
         sets={f"link {link} {peer.own}": "told"},
     )
     yield from chain([accepted], _dial_fails(scene, end))
-    opening = act({dial: f"{Dial.DIALLING}|{Dial.AGAIN}"}, sets={dial: Dial.OPENING})
-    tells = (_opens(end, link, "dialled"), send(f"link to {end.own}", gone))
+    opening = act({**mine, dial: f"{Dial.DIALLING}|{Dial.AGAIN}"}, sets={dial: Dial.OPENING})
+    tells = (_opens(end, link, "dialled", negotiation), send(f"link to {end.own}", gone))
     dialled = act({}, *tells, sets={f"link {link} {end.own}": "told"})
     yield from chain([opening], [dialled])
 
@@ -142,10 +151,22 @@ def _no_dial(scene: Scene, end: End) -> Iterator[Rule]:
         act({end.var("stale dial"): YES}, sets={end.var("stale dial"): NO}),
     ]
     yield from rules(wished("a dial fails"), fails, "SC-24")
+    anew = {end.var("offers"): scene.offers_of(*range(2, scene.negotiations + 1))}
+    void = act({**anew, end.var("stale dial"): YES}, sets={end.var("stale dial"): NO})
+    if scene.negotiations > 1:
+        yield from rules(happens(f"{end.name} gives a void candidate up"), [void], "P2P-16")
     for peer in scene.peers(end):
-        away = act({end.var("peer"): str(peer.number), peer.var("offers"): NO})
+        away = _without_candidates(scene, end, peer)
         alone = happens(f"{end.name} does not reach {peer.name}")
-        yield from rules(alone, chain([away], fails), "SC-24")
+        yield from rules(alone, chain(away, fails), "SC-24")
+
+
+def _without_candidates(scene: Scene, end: End, peer: End) -> Iterator[Act]:
+    """Nobody listens for what is dialled: not yet, not any more, or not by the same offer."""
+    knows = {end.var("peer"): str(peer.number)}
+    for number in range(1, scene.negotiations + 1):
+        there = f"not {offering(YES, number)}"
+        yield act({**knows, end.var("offers"): scene.offers_of(number), peer.var("offers"): there})
 
 
 # --- what links tell ----------------------------------------------------------------------
@@ -155,9 +176,9 @@ def link_rules(scene: Scene, own: str) -> Iterator[Rule]:
     """What a runtime does at each notice of a link, and how links are cut."""
     for link in scene.link_numbers:
         for end in scene.ends(own):
-            for opening in ("dialled", "accepted"):
-                news = got(f"link to {own}", f"link {link} is {opening} at {end.name}")
-                yield from rules(news, opened(scene, end, link, opening), "3.1 t4, t7")
+            for opening, number in product(_OPENINGS, range(1, scene.negotiations + 1)):
+                news = got(f"link to {own}", _is_open(end, link, opening, number))
+                yield from rules(news, opened(scene, end, link, opening, number), "3.1 t4, t7")
         for word in ("breaks", "says goodbye"):
             news = got(f"link to {own}", f"link {link} {word}")
             yield from rules(news, _gone(scene, own, link, word), "3.1 t6")

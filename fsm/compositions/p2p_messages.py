@@ -3,7 +3,9 @@
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from fsm.compositions.p2p_scene import YES, End, Scene
+from fsm.compositions.p2p_scene import YES, End, Scene, has_candidates, negotiation_of
+from fsm.cores.p2p_negotiation import beginning
+from fsm.cores.p2p_negotiation import plea as written_plea
 from fsm.product.composition import Message, Wire
 from fsm.product.rule import Got, Rule
 from specs.jsonvalue import Json, JsonObject
@@ -98,37 +100,42 @@ def _between(scene: Scene, end: End, peer: End) -> Iterator[_Form]:
     gone = _message("delete", url, f"{url}/changes", {"source": _stub(scene, end)})
     withdrawn = f"{end.name} is withdrawn for {peer.name}"
     yield withdrawn, ("M-47", Wire(_way(end), gone, is_event=True))
-    for offers in ("no", "yes"):
+    for offers in scene.offers:
         for plea in scene.pleas:
             told = f"{offers} {plea} for {peer.name}"
             value: JsonObject = {"url": url, "version": 1, "data": _data(scene, end, offers, plea)}
             body: JsonObject = {"code": 200, "value": value}
             whole = _message("response", f"{url}/subscription", manager, body)
             yield f"{end.name} shows {told}", ("M-37", Wire(_way(end), whole, question))
-            change = _message("update", url, f"{url}/changes", _change(scene, end, plea))
+            change = _message("update", url, f"{url}/changes", _change(scene, end, offers, plea))
             news = f"{end.name} changes to {told}"
             yield news, ("M-40", Wire(_way(end), change, is_event=True))
 
 
 def _candidates(end: End, offers: str) -> list[Json]:
     one: JsonObject = {"candidate": f"cand-{end.own}", "sdpMid": "0", "sdpMLineIndex": 0}
-    return [one] if offers == YES else []
+    return [one] if has_candidates(offers) else []
+
+
+def _status(offers: str, plea: str) -> str:
+    """As `fsm.cores.p2p_negotiation` writes it."""
+    number = negotiation_of(offers)
+    return beginning(number) if plea == "0" else written_plea(number, int(plea))
 
 
 def _data(scene: Scene, end: End, offers: str, plea: str) -> JsonObject:
     kind = "offer" if end.is_requester else "answer"
     return {
-        "status": "" if plea == "0" else f"unreachable-{plea}",
+        "status": _status(offers, plea),
         "owner": _stub(scene, end),
         "connectionDescription": {"type": kind, "sdp": "v=0.."},
         "iceCandidates": _candidates(end, offers),
     }
 
 
-def _change(scene: Scene, end: End, plea: str) -> JsonObject:
-    source = _stub(scene, end)
-    if plea != "0":
-        status = f"unreachable-{plea}"
+def _change(scene: Scene, end: End, offers: str, plea: str) -> JsonObject:
+    source, status = _stub(scene, end), _status(offers, plea)
+    if plea != "0" or not has_candidates(offers):
         return {"attribute": "status", "value": status, "version": 2, "source": source}
     return {
         "attribute": "iceCandidates",

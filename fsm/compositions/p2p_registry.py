@@ -27,6 +27,8 @@ __all__ = ["registry_rules"]
 
 _NO_ENTRY: Final = f"{ABSENT}|{State.REMOVED}"
 _IS_PENDING: Final = "pending"
+_ANEW: Final = "negotiated anew"
+_AWAY: Final = f"disconnected|{_ANEW}"
 
 
 def registry_rules(scene: Scene, own: str) -> Iterator[Rule]:
@@ -122,8 +124,8 @@ def _handles(scene: Scene, end: End) -> Iterator[Rule]:
     rows = [act({entry.of: others}, none), act({entry.of: f"not {others}"}, has_own)]
     yield from rules(got(end.up, f"{end.name} asks for the row"), rows, "P2P-18")
     stands = [
-        *chain([act({entry.of: end.name, entry.says: "disconnected"}, sets={entry.listens: YES})]),
-        *chain([act({entry.says: "not disconnected"}, sets={entry.listens: YES})], _goes_live(end)),
+        *chain([act({entry.of: end.name, entry.says: _AWAY}, sets={entry.listens: YES})]),
+        *chain([act({entry.says: f"not {_AWAY}"}, sets={entry.listens: YES})], _goes_live(end)),
         ignore({entry.of: f"not {end.name}"}, "the entry is of another link, or gone"),
     ]
     yield from rules(got(end.up, f"{end.name} has listeners"), stands, "I-P17, I-P18, SC-17")
@@ -200,14 +202,16 @@ def _status(scene: Scene, end: End) -> Iterator[Rule]:
         ends = [other]
     for state, acts in {
         "created": begun,
-        "in-progress": [ignore(mine, "its row says so"), *goes_on],
+        "in-progress": [
+            ignore({**mine, entry.says: "pending|live"}, "its row says so"),
+            act({**mine, entry.says: _AWAY}, sets={entry.says: _ANEW}),
+            *goes_on,
+        ],
         "live": [*_live(scene, end), *goes_on],
         "disconnected": [*_disconnected(scene, end), *ends],
         # Who failed is over: that its stub is removed is no news to it.
         "failed": [_removed(end), other],
     }.items():
-        if state == "in-progress" and end.is_requester:
-            continue
         yield from rules(got(end.up, f"{end.name} is {state}"), acts, "M-06, M-07, C-19")
 
 

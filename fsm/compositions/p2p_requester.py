@@ -2,8 +2,18 @@
 
 from collections.abc import Iterator
 
-from fsm.compositions.p2p_end import UNTIMELY, announce, dial_on, give_up, returned
-from fsm.compositions.p2p_scene import DIALS, NO, NONE, YES, Dial, End, Scene
+from fsm.compositions.p2p_end import UNTIMELY, announce, dial_on, give_up, renewed, returned
+from fsm.compositions.p2p_scene import (
+    DIALS,
+    NO,
+    NONE,
+    YES,
+    Dial,
+    End,
+    Scene,
+    has_candidates,
+    negotiation_of,
+)
 from fsm.machines.p2p_connection import State, Trigger
 from fsm.product.rule import (
     Act,
@@ -60,7 +70,7 @@ def _about_peer(scene: Scene, end: End, peer: End) -> Iterator[Rule]:
     )
     for answer in ("accepted", "refused"):
         yield from _answered(scene, end, peer, answer)
-    for offers in (NO, YES):
+    for offers in scene.offers:
         for plea in scene.pleas:
             for word in ("shows", "changes to"):
                 news = got(inwards, f"{peer.name} {word} {offers} {plea} for {end.name}")
@@ -104,7 +114,8 @@ def _invited(end: End, peer: End) -> Iterator[Act]:
 
 def seen(scene: Scene, end: End, offers: str, plea: str) -> Iterator[Act]:
     """The peer's object is seen: its candidates, and whether it pleads."""
-    runs, saw = {end.var("over"): NO}, end.var("saw plea")
+    saw = end.var("saw plea")
+    runs = {end.var("over"): NO, end.var("offers"): scene.offers_of(negotiation_of(offers))}
     noted = act({}, sets={saw: plea})
     setting_up = {**runs, end.name: _SETS_UP}
     is_new = {saw: f"not {plea}"} if plea != "0" else {saw: "not " + "|".join(scene.pleas)}
@@ -112,7 +123,7 @@ def seen(scene: Scene, end: End, offers: str, plea: str) -> Iterator[Act]:
     yield from chain([act({**setting_up, **is_new})], give_up(scene, end))
     for dial in DIALS:
         before = act({**runs, end.var("dial"): dial})
-        after = Dial.FRESH if offers == YES and dial is Dial.BLANK else dial
+        after = Dial.FRESH if has_candidates(offers) and dial is Dial.BLANK else dial
         goes_on = dial_on(scene, end, after)
         going = list(goes_on)
         yield from chain([before], [act({**setting_up, **is_old})], [noted], going)
@@ -121,6 +132,8 @@ def seen(scene: Scene, end: End, offers: str, plea: str) -> Iterator[Act]:
         learnt = act({}, sets={end.var("dial"): after})
         for rest in ({end.name: State.LIVE}, {**back, end.var("comes back"): NO}):
             yield from chain([before], [act(rest)], [noted], [learnt])
+    void = {end.var("over"): NO, end.var("offers"): f"not {runs[end.var('offers')]}"}
+    yield ignore(void, "it answers an offer that is void")
     yield ignore({end.var("over"): YES}, UNTIMELY)
 
 
@@ -130,10 +143,20 @@ def _commands(scene: Scene, end: End) -> Iterator[Rule]:
     busy = f"{Dial.DIALLING}|{Dial.AGAIN}|{Dial.OPENING}"
     stands = {over: NO, end.name: f"not {State.DISCONNECTED}"}
     acts = [gone, ignore(stands, "there is no lost link"), *_reconnects(scene, end)]
+    acts += _offers_anew(scene, end)
     acts.append(ignore({over: NO, end.name: State.DISCONNECTED, dial: busy}, "a dial is under way"))
     yield from rules(got(end.down, f"{end.name} shall connect"), acts, "M-11, P2P-16")
     ended = [*give_up(scene, end), ignore({over: YES}, "it is over, or not deployed yet")]
     yield from rules(got(end.down, f"{end.name} shall disconnect"), ended, "M-12, 3.1 t6")
+
+
+def _offers_anew(scene: Scene, end: End) -> Iterator[Act]:
+    """It may do so at any order; how many come before is left open (t8)."""
+    saw, pleaded, back = (end.var(name) for name in ("saw plea", "has pleaded", "comes back"))
+    for number in range(1, scene.negotiations):
+        lost = {end.name: State.DISCONNECTED, end.var("offers"): scene.offers_of(number)}
+        anew = act({end.var("over"): NO, **lost}, sets={saw: "0", pleaded: NO, back: NO})
+        yield from chain([anew], renewed(scene, end, number + 1))
 
 
 def _reconnects(scene: Scene, end: End) -> Iterator[Act]:

@@ -14,12 +14,25 @@ from fsm.product.bounds import Bounds
 from fsm.product.composition import Channel, Haste, Medium, Part, Patience, Variable
 from fsm.table import Table
 
-__all__ = ["DIALS", "NO", "NONE", "YES", "Dial", "End", "Role", "Scene"]
+__all__ = [
+    "DIALS",
+    "NO",
+    "NONE",
+    "YES",
+    "Dial",
+    "End",
+    "Role",
+    "Scene",
+    "has_candidates",
+    "negotiation_of",
+    "offering",
+]
 
 NO: Final = "no"
 YES: Final = "yes"
 NONE: Final = "none"
 _BOTH: Final = (NO, YES)
+_SAYS: Final = ("pending", "live", "disconnected", "negotiated anew")
 _RUNTIMES: Final = {"a": "hyperty-runtime://a.ex/ra", "b": "hyperty-runtime://b.ex/rb"}
 
 
@@ -53,6 +66,22 @@ class Dial(StrEnum):
 
 
 DIALS: Final = tuple(Dial)
+
+
+def offering(candidates: str, negotiation: int) -> str:
+    """The value of an object: whether there are candidates, and of which negotiation."""
+    return candidates if negotiation == 1 else f"{candidates}-{negotiation}"
+
+
+def has_candidates(offers: str) -> bool:
+    """Whether an object of that value has candidates."""
+    return offers.startswith(YES)
+
+
+def negotiation_of(offers: str) -> int:
+    """The negotiation that an object of that value is of: 1, 2, ..."""
+    _, _, number = offers.partition("-")
+    return int(number or "1")
 
 
 @final
@@ -117,6 +146,7 @@ class Scene:
         bounds: What may go wrong on the way.
         links: How many transport links may be known to somebody at a time.
         tries: How often a registry asks for a lost link, before it gives up.
+        negotiations: How many offers a requester may make, one after the other.
         is_brief: Listeners stand at once, those for links and those of the bus.
         patience: Whether every message is faster than every timer.
         haste: Whether what stub and registry tell each other is faster than any network.
@@ -127,6 +157,7 @@ class Scene:
     bounds: Bounds
     links: int
     tries: int
+    negotiations: int = 1
     is_brief: bool = False
     patience: Patience = Patience.NONE
     haste: Haste = Haste.NONE
@@ -169,6 +200,16 @@ class Scene:
         return self.handlers(end.other) if end.is_requester else self.requesters(end.other)
 
     @property
+    def offers(self) -> tuple[str, ...]:
+        """The values of an object, but for its plea."""
+        numbers = range(1, self.negotiations + 1)
+        return tuple(offering(candidates, n) for n in numbers for candidates in _BOTH)
+
+    def offers_of(self, *negotiations: int) -> str:
+        """Those of some negotiations, as a condition."""
+        return "|".join(offers for offers in self.offers if negotiation_of(offers) in negotiations)
+
+    @property
     def pleas(self) -> tuple[str, ...]:
         """The states of an object's status: no plea, then so many different ones in turn.
 
@@ -206,7 +247,7 @@ class Scene:
         for own in self.runtimes:
             names = [end.name for end in self.ends(own)]
             yield Variable(f"{own} entry of", (NONE, *names))
-            yield Variable(f"{own} entry says", ("pending", "live", "disconnected"))
+            yield Variable(f"{own} entry says", _SAYS)
             yield Variable(f"{own} tries", tuple(map(str, range(self.tries + 1))))
             yield Variable(f"{own} listens", _BOTH)
             yield Variable(f"{own} is gone", _BOTH)
@@ -223,7 +264,7 @@ class Scene:
         yield Variable(end.var("stale dial"), _BOTH)
         yield Variable(end.var("plea"), self.pleas)
         yield Variable(end.var("saw plea"), self.pleas)
-        yield Variable(end.var("offers"), _BOTH)
+        yield Variable(end.var("offers"), self.offers)
         yield Variable(end.var("watched by"), (NONE, *peers))
         yield Variable(end.var("link"), (NONE, *self.link_numbers))
         yield Variable(end.var("peer"), (NONE, *peers))

@@ -10,7 +10,7 @@ import pytest
 from fsm.catalogue import MACHINES
 from fsm.compositions.catalogue import COMPOSITIONS
 from fsm.compositions.glare import GLARE, GLARE_LATE, GLARE_TIMEOUT
-from fsm.compositions.p2p import P2P, P2P_AGAIN, P2P_ENDS
+from fsm.compositions.p2p import P2P, P2P_AGAIN, P2P_ANEW, P2P_ENDS
 from fsm.guard import ALWAYS
 from fsm.machines import handler_controller as controller
 from fsm.machines import p2p_connection as connection
@@ -39,8 +39,8 @@ def faults(found):
 
 @pytest.mark.timeout(120)
 def test_links_hold_and_more_than_a_hundred_thousand_states_are_explored():
-    found = [explored(plan) for plan in (P2P_AGAIN, P2P_ENDS, GLARE, GLARE_TIMEOUT)]
-    assert [each.findings for each in found] == [()] * 4
+    found = [explored(plan) for plan in (P2P_AGAIN, P2P_ANEW, P2P_ENDS, GLARE, GLARE_TIMEOUT)]
+    assert [each.findings for each in found] == [()] * 5
     assert all(each.holds for each in found)
     assert sum(each.states for each in found) > 100_000
 
@@ -103,6 +103,13 @@ def without_refused():
     return changed("p2p_connection", rows=rows, deadlines=deadlines)
 
 
+def without_renegotiated():
+    """A lost link comes back in place or not at all (t8 gone)."""
+    trigger, table = connection.Trigger.RENEGOTIATED, connection.P2P_CONNECTION
+    rows = tuple(row for row in table.rows if row.trigger != trigger)
+    return changed("p2p_connection", rows=rows)
+
+
 S = connection.State
 
 FLAWED = [
@@ -116,6 +123,8 @@ FLAWED = [
         id="T_p2p",
     ),
     pytest.param(P2P_AGAIN, without_deadlines(S.LIVE), None, Fault.DEADLOCK, id="pong"),
+    pytest.param(P2P_ANEW, without_renegotiated(), None, Fault.UNSPECIFIED, id="renegotiated"),
+    pytest.param(P2P_ANEW, without_deadlines(S.IN_PROGRESS), LOSSY, Fault.DEADLOCK, id="t8's T_p2p"),
     pytest.param(P2P, without_refused(), LOSSY, Fault.UNSPECIFIED, id="refused"),
 ]
 
