@@ -1,7 +1,6 @@
 """The registry's table of node stubs: one per domain, deployed once (REG-02, RES-13..15)."""
 
 import math
-from enum import StrEnum, unique
 from typing import Final, final
 
 import attrs
@@ -20,8 +19,7 @@ from fsm.cores.resolve_effects import (
 )
 from fsm.cores.resolve_inputs import StatusSeen
 from fsm.cores.resolve_jobs import ResolveJobs, node_key
-from fsm.machines import resolve_job
-from fsm.machines.stub_connection import State
+from fsm.machines import resolve_job, stub_connection, stub_deployment
 from specs.limits import RETRY_COOL_DOWN
 from specs.reply_code import Code
 from specs.trace import Op
@@ -32,27 +30,24 @@ _TABLE: Final = "stubs"
 _WRITER: Final = "registry"
 
 
-@unique
-class _Deployment(StrEnum):
-    """What the row says while the stub does not speak for itself yet."""
-
-    DEPLOYING = "deploying"
-    DEPLOYED = "deployed"
-
-
 @attrs.define(slots=True)
 class _Row:
-    """One domain's stub.
+    """One domain's stub: what others have said of it.
 
     Attributes:
-        status: Of its deployment, then of its connection.
+        deployment: As the loader told.
+        connection: As the stub tells; None: it has said nothing yet.
         waiting: Who asked while it was being deployed, first come first.
     """
 
     url: str
-    is_deployed: bool = False
-    status: str = _Deployment.DEPLOYING
+    deployment: stub_deployment.State = stub_deployment.State.DEPLOYING
+    connection: stub_connection.State | None = None
     waiting: dict[tuple[str, Intent], float] = attrs.field(factory=dict)
+
+    @property
+    def is_deployed(self) -> bool:
+        return self.deployment is stub_deployment.State.DEPLOYED
 
 
 @attrs.frozen(slots=True)
@@ -121,9 +116,7 @@ class NodeStubTable:
         if found is None:
             return [Undeploy(url)]
         domain, row = found
-        row.is_deployed = True
-        if row.status == _Deployment.DEPLOYING:
-            row.status = _Deployment.DEPLOYED
+        row.deployment = stub_deployment.State.DEPLOYED
         waiting, row.waiting = row.waiting, {}
         routes: list[Effect] = [
             Route(*asked, url, until, f"the node of {domain}") for asked, until in waiting.items()
@@ -149,16 +142,16 @@ class NodeStubTable:
 
     def status(self, seen: StatusSeen, now: float) -> list[Effect]:
         """Take what the stub says of its connection (I-S5); a removed one is not heard."""
-        url, value = seen.stub, seen.value
+        url = seen.stub
         found = self._find(url)
         if found is None:
             return []
         domain, row = found
-        row.status = value
+        row.connection = stub_connection.State(seen.value)
         changed = self._changed(Op.UPD, domain, row)
-        if value == State.FAILED:
+        if row.connection is stub_connection.State.FAILED:
             return [*self.failed(url, seen.why or "it could not connect", now), Undeploy(url)]
-        if value != State.LIVE:
+        if row.connection is not stub_connection.State.LIVE:
             return [changed]
         known, self._sessions[domain] = self._sessions.get(domain), seen.link
         is_new = known is not None and known != seen.link
@@ -173,4 +166,4 @@ class NodeStubTable:
 
     @staticmethod
     def _changed(op: Op, domain: str, row: _Row) -> RowChanged:
-        return RowChanged(op, _TABLE, domain, f"{row.url} {row.status}", _WRITER)
+        return RowChanged(op, _TABLE, domain, f"{row.url} {row.connection or row.deployment}", _WRITER)

@@ -145,7 +145,6 @@ class ObserverCore:
         self._data: JsonObject = {}
         self._early: dict[int, Change] = {}
         self._reads = 0
-        self._is_reading = False
         self._until = math.inf
         self._read_at = math.inf
 
@@ -204,7 +203,6 @@ class ObserverCore:
         # Whoever reads again and again what does not close the gap takes its time.
         pause = READ_PAUSE if self.state is State.STALE else 0.0
         effects: list[ObserverEffect] = [self._step(Trigger.SNAPSHOT, now)]
-        self._is_reading = False
         if snapshot.version > self._version:
             self._version, self._data = snapshot.version, snapshot.data
             effects.append(Applied(self._version, self._data))
@@ -243,9 +241,13 @@ class ObserverCore:
 
     # --- reads and time -------------------------------------------------------------------
 
+    @property
+    def _is_reading(self) -> bool:
+        """Whether a stale copy waits for a read, not for the next one to be due."""
+        return self._read_at == math.inf
+
     def _read(self) -> ReadNeeded:
         self._reads += 1
-        self._is_reading = True
         self._read_at = math.inf
         return ReadNeeded(self._reads)
 
@@ -253,7 +255,6 @@ class ObserverCore:
         if self.state is not State.STALE or not self._is_reading or read != self._reads:
             return []
         step = self._step(Trigger.READ_FAILED, now, why)
-        self._is_reading = False
         self._read_at = now + READ_PAUSE
         return [step]
 

@@ -43,8 +43,12 @@ class ResolveJobs:
         return key in self._open
 
     def begin(self, key: str) -> list[Step]:
-        """Begin a search that is not under way."""
-        job = self._open[key] = Entity(RESOLVE_JOB, key)
+        """Begin a search.
+
+        Raises:
+            UndeclaredTransitionError: It is under way; ask `is_open` first.
+        """
+        job = self._open.setdefault(key, Entity(RESOLVE_JOB, key))
         return [job.step(Trigger.ASKED)]
 
     def answer(self, key: str, why: str) -> list[Step]:
