@@ -59,7 +59,8 @@ class Outcome:
         lines = summary(self.findings)
         if self.report is not None:
             lines.append(f"report {self.report.html}")
-            lines += [f"drawing {path}" for path in self.report.drawings.values()]
+            count, place = len(self.report.drawings), self.report.html.parent
+            lines.append(f"{count} drawings, one per machine: {place}/*.svg")
         return lines
 
     def as_json(self) -> list[str]:

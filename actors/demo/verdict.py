@@ -19,6 +19,9 @@ from specs.jsonvalue import Json, JsonObject
 __all__ = ["CONFORMANT", "judge"]
 
 CONFORMANT: Final = "conformant"
+_SHOWN: Final = 3
+"""Edges named per machine; the report names all."""
+
 _SCHEMA: Final = "protofly.verdict/1"
 _TETHERED: Final = (sys.executable, "-m", "actors.demo.tether")
 _VALIDATE: Final = (sys.executable, "-m", "spark", "validate", "--json")
@@ -73,8 +76,12 @@ def _lines(verdict: JsonObject) -> list[Line]:
     lines += [_line(f"trace of {one['node']}: {one['line']}") for one in _rows(verdict, "nodes")]
     machines = [("machine", "steps", "entities", "declared, but never exercised")]
     machines += [_machine(one) for one in _rows(verdict, "machines")]
-    lines += [_line("{:<16}{:>6}{:>10}  {}".format(*one)) for one in machines]
-    return lines + [_line(f"see {path}") for path in _paths(verdict)]
+    width = max(len(name) for name, *_ in machines)
+    lines += [
+        _line(f"{name:<{width}}{steps:>8}{entities:>10}  {never}")
+        for name, steps, entities, never in machines
+    ]
+    return lines + [_line(f"see {place}") for place in _places(verdict)]
 
 
 def _line(text: str) -> Line:
@@ -83,8 +90,10 @@ def _line(text: str) -> Line:
 
 def _machine(one: JsonObject) -> tuple[str, str, str, str]:
     """Return what was seen of a machine, as the columns of a table."""
-    never = [f"{row['old']} -> {row['new']}" for row in _rows(one, "never")]
-    return str(one["machine"]), str(one["steps"]), str(one["entities"]), ", ".join(never) or "-"
+    never = list(dict.fromkeys(f"{row['old']} -> {row['new']}" for row in _rows(one, "never")))
+    more = len(never) - _SHOWN
+    told = ", ".join(never[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+    return str(one["machine"]), str(one["steps"]), str(one["entities"]), told or "-"
 
 
 def _rows(verdict: JsonObject, key: str) -> list[JsonObject]:
@@ -92,9 +101,10 @@ def _rows(verdict: JsonObject, key: str) -> list[JsonObject]:
     return [one for one in rows if isinstance(one, dict)] if isinstance(rows, list) else []
 
 
-def _paths(verdict: JsonObject) -> list[Json]:
+def _places(verdict: JsonObject) -> list[str]:
     report = verdict.get("report")
     if not isinstance(report, dict):
         return []
     drawings = report.get("drawings")
-    return [report.get("html"), *(drawings.values() if isinstance(drawings, dict) else ())]
+    count = len(drawings) if isinstance(drawings, dict) else 0
+    return [f"{report.get('html')}, and {count} drawings beside it"]
