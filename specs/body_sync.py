@@ -59,7 +59,8 @@ class ConnectionData:
     Attributes:
         owner: The stub that reports it.
         status: `unreachable-<n>`: none of the peer's candidates opened, for the
-            n-th time; the peer may dial.
+            n-th time; the peer may dial. `negotiation-<n>`: from the second offer or
+            answer on, its number; a plea follows as `negotiation-<n>-unreachable-<m>`.
     """
 
     owner: Address

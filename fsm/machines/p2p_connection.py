@@ -54,7 +54,7 @@ _FAILED: Final = "3.1 t5: transport failure, T_p2p over, peer deleted its object
 _CLOSED: Final = "3.1 t6, t9: link closed, ping unanswered, disconnect(), peer gone"
 _AGAIN: Final = "3.1 t7: link open again by the same Connection pair"
 _ROUND: Final = "3.1 t8: reconnecting needs a new offer and answer"
-_SINCE: Final = "link must open; the time of created counts"
+_SINCE: Final = "link must open; after created, the time since that counts"
 
 # ruff: noqa: E501 - a row of the table is one line
 # fmt: off

@@ -7,17 +7,27 @@ import attrs
 import pytest
 import trio
 
+from actors.kit.counters import Counters
+from actors.kit.ids import IdSource
 from actors.kit.tracer import MemoryTracer
 from actors.runtime.candidates import host_fingerprint, open_candidates
+from actors.runtime.p2p_end import LinkEnd
 from actors.runtime.p2p_handshake import ProvenLink, dial_candidate, welcome
 from actors.runtime.p2p_link import LinkUse, P2PLink
-from actors.runtime.stub import LOOPBACK, StubConfig
+from actors.runtime.p2p_signalling import Signalling
+from actors.runtime.p2p_work import LinkWork
+from actors.runtime.stub import LOOPBACK, StubConfig, StubContext
 from fsm.cores.link_proof import LinkKeys
+from fsm.cores.object_value import changed
+from fsm.cores.p2p_dial import DialPolicy
+from fsm.cores.p2p_effect import Dial
 from fsm.cores.p2p_input import Loss
+from specs.body_sync import ChangeObject
 from specs.limits import PING_PERIOD, PONG_TIMEOUT
 from specs.message import Message, MessageType
 from specs.trace import Op
 from tests.support.p2p_bus import KeepingPort
+from transports.bodies import read_body
 from transports.codec import decode_frame, encode
 from transports.errors import DialError, LinkError
 from transports.link import Kind
@@ -271,3 +281,50 @@ async def test_a_line_that_is_no_message_is_answered_and_harms_no_other(autojump
 async def test_what_is_too_big_is_not_taken(autojump_clock):
     async with running_pair() as (pair, _):
         assert not pair.dialler.link.send(message(1, value="x" * 100_000))
+
+
+# ---- what a new negotiation leaves of the one before
+
+
+def test_an_end_that_begins_anew_knows_no_secret_any_more():
+    """Whatever the two ends made of the old ones: they may have come apart."""
+    held = LinkEnd(PQ, "hyperty-runtime://b.ex/rb", PC)
+    held.keys.used(b"ratcheted")
+    held.begin_anew(2)
+    assert held.negotiation == 2
+    assert held.keys.to_dial(b"fresh") == (b"fresh",)
+    assert held.keys.to_accept("anywhere") == ()
+
+
+async def test_an_object_never_shows_old_candidates_under_a_new_status(autojump_clock):
+    told = (KeepingPort(PQ), offering(Kind.TCP), MemoryNetwork(), MemoryTracer(), IdSource(), bytes)
+    signalling = Signalling(StubContext(PQ, *told, Counters()))
+    value = {"status": "unreachable-1", "owner": PQ, "iceCandidates": [{"address": "old"}]}
+    seen = []
+    for written in signalling.offer_anew("connection://a.ex/c1", "negotiation-2"):
+        value = changed(value, read_body(written, ChangeObject))
+        seen.append((value["status"], value["iceCandidates"]))
+    assert seen == [("unreachable-1", []), ("negotiation-2", [])]
+
+
+async def test_a_link_that_its_stub_does_not_take_any_more_is_closed(autojump_clock):
+    network, random = MemoryNetwork(), entropy()
+    keys = LinkKeys()
+    told = (KeepingPort(PQ), offering(Kind.TCP), network, MemoryTracer(), IdSource(), random)
+
+    async def never_taken(_):
+        await trio.sleep_forever()
+
+    policy = DialPolicy(("tcp",))
+    held = LinkEnd(PQ, "hyperty-runtime://b.ex/rb", PC)
+    work = LinkWork(StubContext(PQ, *told, Counters()), policy, held, never_taken)
+    async with open_candidates(network, offering(Kind.TCP), "host", random) as (offered,):
+        keys.offer(offered.candidate.address, bytes.fromhex(offered.candidate.secret))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(work.run)
+            work.do(Dial(offered.candidate, 1))
+            pipe = await offered.listener.accept()
+            proven = await welcome(pipe, keys, offered.candidate.address, random)
+            work.cancel()
+        with pytest.raises(LinkError):
+            await proven.pipe.receive()
