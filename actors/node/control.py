@@ -21,6 +21,7 @@ from specs.errors import BadMessageError, BadUrlError
 from specs.limits import MAX_FRAME_BYTES
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code, DropReason
+from specs.word import SessionMethod
 from transports.bodies import read_body, write_body
 
 __all__ = ["Control"]
@@ -55,12 +56,12 @@ class Control:
             raise BadMessageError("session control is by execute")
         asked = read_body(message, SessionControl)
         match asked.method:
-            case "open" | "re-open":
+            case SessionMethod.OPEN | SessionMethod.REOPEN:
                 self._open(message, asked, port)
-            case "close" if session is not None:
+            case SessionMethod.CLOSE if session is not None:
                 self._exchange.tell_link(port, reply_to(message, Code.OK))
                 self._exchange.feed(session, CloseAsked(port.number))
-            case "ping" if session is not None:
+            case SessionMethod.PING if session is not None:
                 self._exchange.tell_link(port, reply_to(message, Code.OK))
             case _:
                 self._refuse(message, port, Code.UNAUTHENTICATED, "the link has no session")

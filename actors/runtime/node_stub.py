@@ -24,7 +24,7 @@ from specs.limits import MAX_MESSAGE_BYTES
 from specs.message import Message, MessageType, refuse, reply_to, stamped
 from specs.reply_code import LAST_SUCCESS, Code, DropReason
 from specs.trace import Op
-from specs.word import StubMethod
+from specs.word import SessionMethod, StubMethod
 from transports.bodies import read_body, write_body
 from transports.codec import BadLine, decode_frame, encode
 
@@ -52,7 +52,7 @@ class NodeStub(Actor[NodeStubMessage]):
         self._core = StubClientCore(context.url, self._jitter)
         self._link: NodeLink | None = None
         self._attempts = 0
-        self._controls: dict[int, ev.Method] = {}
+        self._controls: dict[int, SessionMethod] = {}
         self._leave_asked: list[Message] = []
 
     def _jitter(self) -> float:
@@ -225,7 +225,7 @@ class NodeStub(Actor[NodeStubMessage]):
         for message in asked:
             await self._post(reply_to(message, Code.OK))
 
-    def _ask(self, method: ev.Method, token: str | None) -> None:
+    def _ask(self, method: SessionMethod, token: str | None) -> None:
         params = SessionParams(self._context.config.runtime, token)
         body = write_body(SessionControl(method.value, params))
         message = self._own(MessageType.EXECUTE, self._manager, body)

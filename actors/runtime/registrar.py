@@ -1,7 +1,7 @@
 """Registrations of this runtime's hyperties in the domain registry (REG-06..09, M-21..24)."""
 
 import math
-from typing import Final, TypeAlias, assert_never, final
+from typing import TypeAlias, assert_never, final
 
 import attrs
 import trio
@@ -17,6 +17,7 @@ from specs.jsonvalue import JsonObject
 from specs.limits import KEEP_ALIVE_SHARE, RETRY_COOL_DOWN
 from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS, Code
+from specs.word import RecordAttribute, RecordStatus
 from transports.bodies import write_body
 
 __all__ = [
@@ -27,9 +28,6 @@ __all__ = [
     "ReplayWanted",
     "UnregisterWanted",
 ]
-
-_STATUS: Final = "status"
-_DISCONNECTED: Final = "disconnected"
 
 
 @final
@@ -169,7 +167,7 @@ class Registrar(Actor[RegistrarMessage]):
         wanted.reply.send(None)
 
     async def _disconnect(self, url: str) -> None:
-        update = UpdateRecord(url, _DISCONNECTED, _STATUS)
+        update = UpdateRecord(url, RecordStatus.DISCONNECTED.value, RecordAttribute.STATUS.value)
         await self._ask(MessageType.UPDATE, url, write_body(update))
 
     async def _refresh(self, url: str, body: UpdateRecord | Register, kind: MessageType) -> None:

@@ -13,6 +13,7 @@ from specs.errors import BadMessageError
 from specs.jsonvalue import JsonObject
 from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS
+from specs.word import RecordStatus
 from transports.bodies import read_body, write_body
 
 __all__ = ["RegistryTalk"]
@@ -83,7 +84,7 @@ def _record(answer: Message) -> Record | None:
         record = read_body(attrs.evolve(answer, body=value), Record)
     except BadMessageError:
         return None
-    return record if record.status == "live" else None
+    return record if record.status == RecordStatus.LIVE else None
 
 
 def _refusal(answer: Message) -> str | None:

@@ -37,6 +37,7 @@ from fsm.cores.resolve_inputs import (
     TimePassed,
 )
 from fsm.cores.resolve_jobs import ResolveJobs, link_key
+from fsm.machines.p2p_connection import State
 from fsm.machines.resolve_job import Trigger
 from specs.address import domain_of, is_backend, is_below, runtime_of
 from specs.body import Record
@@ -241,7 +242,7 @@ class ResolveCore:
         if seen.resource is None:
             return self._stubs.status(seen, now)
         effects = self._links.status(seen, now)
-        if seen.value == "failed":
+        if seen.value == State.FAILED:
             self._records.forget_runtime(seen.resource)
         return effects
 

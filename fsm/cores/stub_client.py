@@ -29,6 +29,7 @@ from specs.limits import (
 )
 from specs.message import Message
 from specs.reply_code import FIRST_FINAL, LAST_SUCCESS, Code
+from specs.word import SessionMethod
 
 __all__ = ["StubClientCore"]
 
@@ -178,16 +179,16 @@ class StubClientCore:
 
     def _ask_session(self) -> ev.Ask:
         if self._token is None:
-            return ev.Ask(ev.Method.OPEN)
-        return ev.Ask(ev.Method.RE_OPEN, self._token)
+            return ev.Ask(SessionMethod.OPEN)
+        return ev.Ask(SessionMethod.REOPEN, self._token)
 
     def _session(self, answer: ev.SessionAnswered, now: float) -> list[ev.Effect]:
         if answer.code < FIRST_FINAL:
             return []
         match answer.method:
-            case ev.Method.OPEN | ev.Method.RE_OPEN if self._phase is _Phase.OPENING:
+            case SessionMethod.OPEN | SessionMethod.REOPEN if self._phase is _Phase.OPENING:
                 return self._opened(answer, now)
-            case ev.Method.CLOSE if self._phase is _Phase.CLOSING:
+            case SessionMethod.CLOSE if self._phase is _Phase.CLOSING:
                 return self._end("closed")
             case _:
                 return self._heard(now)
@@ -195,7 +196,7 @@ class StubClientCore:
     def _opened(self, answer: ev.SessionAnswered, now: float) -> list[ev.Effect]:
         if answer.code <= LAST_SUCCESS:
             return self._live(answer, now)
-        if answer.method is ev.Method.RE_OPEN and answer.code in _FORGOTTEN:
+        if answer.method is SessionMethod.REOPEN and answer.code in _FORGOTTEN:
             self._token = None
             self._until = now + _TABLE.patience(State.IN_PROGRESS)
             return [self._ask_session()]
@@ -209,7 +210,7 @@ class StubClientCore:
         self._until = now + PING_PERIOD
         self._give_up = math.inf
         self._backoff.succeed()
-        if answer.method is ev.Method.OPEN:
+        if answer.method is SessionMethod.OPEN:
             self.sessions += 1
         self._token = answer.token or self._token
         first = self.state is State.IN_PROGRESS
@@ -264,7 +265,7 @@ class StubClientCore:
             case _Phase.OPEN:
                 self._phase = _Phase.PINGING
                 self._until = now + self._entity.patience
-                return [ev.Ask(ev.Method.PING)]
+                return [ev.Ask(SessionMethod.PING)]
             case _Phase.PINGING:
                 return [ev.HangUp(), *self._lost("a ping was not answered", now)]
             case _Phase.OPENING:
@@ -276,7 +277,7 @@ class StubClientCore:
         if self._phase in _TALKING:
             self._phase = _Phase.CLOSING
             self._until = now + GOODBYE_TIMEOUT
-            return [ev.Ask(ev.Method.CLOSE)]
+            return [ev.Ask(SessionMethod.CLOSE)]
         if self._phase is _Phase.CLOSING:
             return []
         return self._end("disconnect")

@@ -1,6 +1,5 @@
 """What happens to a node stub, and what it has done about it (`fsm.cores.stub_client`)."""
 
-from enum import Enum
 from typing import TypeAlias, final
 
 import attrs
@@ -9,6 +8,7 @@ from fsm.cores.effects import Dropped
 from fsm.engine import Step
 from specs.message import Message
 from specs.reply_code import Code
+from specs.word import SessionMethod
 
 __all__ = [
     "Ask",
@@ -24,7 +24,6 @@ __all__ = [
     "Input",
     "LinkInput",
     "LinkLost",
-    "Method",
     "Queued",
     "Refuse",
     "Released",
@@ -35,15 +34,6 @@ __all__ = [
     "Write",
     "Written",
 ]
-
-
-class Method(Enum):
-    """Session control (M-14..M-17); values as on the wire."""
-
-    OPEN = "open"
-    RE_OPEN = "re-open"
-    CLOSE = "close"
-    PING = "ping"
 
 
 # ---- inputs
@@ -100,7 +90,7 @@ class SessionAnswered:
         token: The session's token, if the answer brought one.
     """
 
-    method: Method
+    method: SessionMethod
     code: int
     token: str | None = None
     why: str = ""
@@ -160,7 +150,7 @@ class HangUp:
 class Ask:
     """Send a session control over the link; answer `SessionAnswered`."""
 
-    method: Method
+    method: SessionMethod
     token: str | None = None
 
 

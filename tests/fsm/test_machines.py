@@ -11,6 +11,7 @@ from fsm.engine import Entity
 from fsm.errors import UndeclaredTransitionError
 from fsm.explore import shortest_ways
 from specs import limits
+from specs.word import RecordStatus, StatusValue
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
@@ -183,3 +184,15 @@ def test_failed_is_absorbing_and_so_is_dead():
     absorbing = {"p2p_connection": "failed", "stub_connection": "failed", "registration": "dead"}
     for machine, state in absorbing.items():
         assert not [row for row in MACHINES[machine].rows if row.source == state]
+
+
+@pytest.mark.parametrize(
+    ("machine", "words"),
+    [
+        ("p2p_connection", StatusValue),
+        ("stub_connection", StatusValue),
+        ("registration", RecordStatus),
+    ],
+)
+def test_messages_tell_of_states_in_the_machines_words(machine, words):
+    assert {word.value for word in words} == {state.value for state in MACHINES[machine].states}

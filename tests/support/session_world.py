@@ -11,6 +11,7 @@ from fsm.cores.node_session import NodeSessionCore
 from fsm.cores.stub_client import StubClientCore
 from fsm.cores.subscriptions import SubscriptionCore
 from specs.message import Message, MessageType
+from specs.word import SessionMethod
 
 R, S = "hyperty-runtime://a.ex/ra", "hyperty-runtime://a.ex/ra/protostub/1"
 
@@ -178,7 +179,7 @@ class SessionWorld:
     def _do(self, effects: Iterable[ev.Effect]) -> None:
         for effect in effects:
             match effect:
-                case ev.Ask(method, token) if method is not ev.Method.PING:
+                case ev.Ask(method, token) if method is not SessionMethod.PING:
                     self._say(method.value, token)
                 case ev.HangUp() if self._is_up:
                     self._is_up = False
@@ -190,11 +191,11 @@ class SessionWorld:
         if not self._is_up or link != str(self._link):
             return
         answers = {
-            "opened": (ev.Method.OPEN, 200),
-            "refused": (ev.Method.OPEN, 409),
-            "re-opened": (ev.Method.RE_OPEN, 200),
-            "forgotten": (ev.Method.RE_OPEN, 410),
-            "closed": (ev.Method.CLOSE, 200),
+            "opened": (SessionMethod.OPEN, 200),
+            "refused": (SessionMethod.OPEN, 409),
+            "re-opened": (SessionMethod.REOPEN, 200),
+            "forgotten": (SessionMethod.REOPEN, 410),
+            "closed": (SessionMethod.CLOSE, 200),
         }
         if word == "cut":
             self._is_up = False

@@ -11,7 +11,6 @@ from fsm.cores.stub_client import StubClientCore
 from fsm.cores.stub_events import (
     ConnectAsked,
     Dialled,
-    Method,
     SessionAnswered,
     TimePassed,
 )
@@ -20,6 +19,7 @@ from fsm.cores.stub_events import (
 )
 from fsm.cores.transactions import TransactionsCore
 from specs import limits
+from specs.word import SessionMethod
 from tests.support.wire import answer, ask
 
 R, HB = "hyperty-runtime://a.ex/ra", "hyperty://a.ex/hb"
@@ -53,14 +53,14 @@ def stub(*inputs):
 
 
 def pinged_stub():
-    core = stub(Dialled(), SessionAnswered(Method.OPEN, 200, "token"))
+    core = stub(Dialled(), SessionAnswered(SessionMethod.OPEN, 200, "token"))
     now = core.deadline()
     core.feed(TimePassed(), now)
     return core.deadline() - now
 
 
 def reopening_stub():
-    core = stub(Dialled(), SessionAnswered(Method.OPEN, 200, "token"), StubLinkLost("cut"))
+    core = stub(Dialled(), SessionAnswered(SessionMethod.OPEN, 200, "token"), StubLinkLost("cut"))
     core.feed(TimePassed(), 0.0)
     core.feed(Dialled(), 0.0)
     return core.deadline()

@@ -21,10 +21,11 @@ from specs.limits import (
     STUB_QUEUE,
 )
 from specs.reply_code import Code, DropReason
+from specs.word import SessionMethod
 from tests.support.wire import ask, event
 
-OPENED = ev.SessionAnswered(ev.Method.OPEN, 200, "token-1")
-REOPENED = ev.SessionAnswered(ev.Method.RE_OPEN, 200, "token-1")
+OPENED = ev.SessionAnswered(SessionMethod.OPEN, 200, "token-1")
+REOPENED = ev.SessionAnswered(SessionMethod.REOPEN, 200, "token-1")
 
 
 class Stub:
@@ -70,7 +71,7 @@ def lost():
 def test_the_first_message_connects_and_goes_when_the_session_is_open():
     stub = Stub()
     assert stub.feed(ev.SendAsked(ask(1)))[-1] == ev.Dial()
-    assert stub.feed(ev.Dialled()) == [ev.Ask(ev.Method.OPEN)]
+    assert stub.feed(ev.Dialled()) == [ev.Ask(SessionMethod.OPEN)]
     assert stub.feed(OPENED)[1:] == [ev.Released(ask(1)), ev.Write(ask(1))]
     assert stub.steps() == ["created", "in-progress", "live"]
 
@@ -91,7 +92,7 @@ def test_a_lost_link_is_dialled_again_at_once_and_reopened_with_the_token():
     stub = lost()
     assert stub.wait() == [ev.Dial()]
     assert stub.now == 0.0
-    assert stub.feed(ev.Dialled()) == [ev.Ask(ev.Method.RE_OPEN, "token-1")]
+    assert stub.feed(ev.Dialled()) == [ev.Ask(SessionMethod.REOPEN, "token-1")]
     stub.feed(REOPENED)
     assert stub.steps()[-2:] == ["disconnected", "live"]
     assert stub.core.sessions == 1
@@ -141,7 +142,7 @@ def test_a_node_that_forgot_the_session_gets_a_new_one():
     stub = lost()
     stub.wait()
     stub.feed(ev.Dialled())
-    assert stub.feed(ev.SessionAnswered(ev.Method.RE_OPEN, 410)) == [ev.Ask(ev.Method.OPEN)]
+    assert stub.feed(ev.SessionAnswered(SessionMethod.REOPEN, 410)) == [ev.Ask(SessionMethod.OPEN)]
     stub.feed(OPENED)
     assert stub.core.sessions == 2
     assert stub.steps()[-1] == "live"
@@ -170,21 +171,21 @@ def test_a_node_that_never_answers_the_open_fails_the_stub():
 
 def test_a_refused_open_is_final():
     stub = connecting()
-    stub.feed(ev.SessionAnswered(ev.Method.OPEN, 401, why="bad token"))
+    stub.feed(ev.SessionAnswered(SessionMethod.OPEN, 401, why="bad token"))
     assert stub.core.state is State.FAILED
     assert [e.why for e in stub.effects if isinstance(e, ev.Refuse)] == ["bad token"]
 
 
 def test_a_conflict_is_tried_again():
     stub = connecting()
-    effects = stub.feed(ev.SessionAnswered(ev.Method.OPEN, 409))
+    effects = stub.feed(ev.SessionAnswered(SessionMethod.OPEN, 409))
     assert effects == [ev.HangUp()]
     assert stub.wait() == [ev.Dial()]
 
 
 def test_a_failed_stub_refuses_what_comes():
     stub = connecting()
-    stub.feed(ev.SessionAnswered(ev.Method.OPEN, 401))
+    stub.feed(ev.SessionAnswered(SessionMethod.OPEN, 401))
     (refused,) = stub.feed(ev.SendAsked(ask(2)))
     assert refused.code is Code.UNAVAILABLE
 
@@ -213,9 +214,9 @@ def test_what_no_link_can_take_is_not_kept():
 
 def test_silence_is_pinged_and_an_answer_is_life():
     stub = live()
-    assert stub.wait() == [ev.Ask(ev.Method.PING)]
+    assert stub.wait() == [ev.Ask(SessionMethod.PING)]
     assert stub.now == PING_PERIOD
-    stub.feed(ev.Heard(), ev.SessionAnswered(ev.Method.PING, 200))
+    stub.feed(ev.Heard(), ev.SessionAnswered(SessionMethod.PING, 200))
     assert stub.core.deadline() == stub.now + PING_PERIOD
 
 
@@ -229,8 +230,8 @@ def test_an_unanswered_ping_is_a_lost_link():
 
 def test_disconnect_closes_the_session_and_stays():
     stub = live()
-    assert stub.feed(ev.DisconnectAsked()) == [ev.Ask(ev.Method.CLOSE)]
-    effects = stub.feed(ev.SessionAnswered(ev.Method.CLOSE, 200))
+    assert stub.feed(ev.DisconnectAsked()) == [ev.Ask(SessionMethod.CLOSE)]
+    effects = stub.feed(ev.SessionAnswered(SessionMethod.CLOSE, 200))
     assert effects[-1] == ev.Ended()
     assert stub.core.deadline() == math.inf
     (refused,) = stub.feed(ev.SendAsked(ask(2)))
@@ -271,9 +272,9 @@ _anything = st.sampled_from(
         ev.LinkLost("cut"),
         OPENED,
         REOPENED,
-        ev.SessionAnswered(ev.Method.RE_OPEN, 410),
-        ev.SessionAnswered(ev.Method.OPEN, 409),
-        ev.SessionAnswered(ev.Method.PING, 200),
+        ev.SessionAnswered(SessionMethod.REOPEN, 410),
+        ev.SessionAnswered(SessionMethod.OPEN, 409),
+        ev.SessionAnswered(SessionMethod.PING, 200),
         ev.Heard(),
         ev.Written(1),
         ev.TimePassed(),
