@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from fsm.table import Deadline, Table, Transition
+from specs.claims import CLAIMS
 from specs.jsonvalue import JsonObject
 
 __all__ = ["as_json", "as_text", "summary_json", "summary_text"]
@@ -35,10 +36,14 @@ def summary_json(table: Table) -> JsonObject:
 
 def as_json(table: Table) -> JsonObject:
     """A machine, whole."""
-    summary = summary_json(table)
-    summary["rows"] = [_row_json(row) for row in table.rows]
-    summary["deadlines"] = [_deadline_json(deadline) for deadline in table.deadlines]
-    return summary
+    return {
+        **summary_json(table),
+        "schema": "protofly.table/1",
+        "meanings": {state.value: meaning for state, meaning in table.meanings.items()},
+        "rows": [_row_json(row) for row in table.rows],
+        "deadlines": [_deadline_json(deadline) for deadline in table.deadlines],
+        "claims": [CLAIMS[claim].text for claim in table.claims],
+    }
 
 
 def _row_json(row: Transition) -> JsonObject:

@@ -10,6 +10,7 @@ import textwrap
 from typing import Final
 
 from fsm.draw_ids import Weights, edge_id, end_edge_id, node_name, state_id
+from fsm.guard import ALWAYS
 from fsm.table import Table, Transition
 
 __all__ = ["dot"]
@@ -67,11 +68,8 @@ def _row(table: Table, row: Transition, weights: Weights | None) -> str:
     classes = ["drawn" if not row.extension else "extension"]
     style = f' color="{EXTENSION}" fontcolor="{EXTENSION}"' if row.extension else ""
     style += _side(table, row)
-    guard = [f"[{line}]" for line in [str(row.guard)] if line]
-    said = [
-        row.trigger.value,
-        *(each for line in guard for each in textwrap.wrap(line, _LABEL_WIDTH)),
-    ]
+    guard = "" if row.guard == ALWAYS else f"[{row.guard}]"
+    said = [row.trigger.value, *textwrap.wrap(guard, _LABEL_WIDTH)]
     words = [*said, *textwrap.wrap(row.label, _LABEL_WIDTH)]
     if weights is not None:
         count = weights.get((row.old, row.trigger.value, row.target.value), 0)

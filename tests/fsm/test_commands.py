@@ -62,10 +62,13 @@ def test_show_says_why_a_state_waits_without_end():
 def test_show_for_scripts_is_the_whole_table():
     (shown,) = objects(run("show", "session", "--json"))
 
+    assert shown["schema"] == "protofly.table/1"
     assert [(row["old"], row["trigger"], row["new"]) for row in shown["rows"]] == [
         (row.old, row.trigger, row.target) for row in MACHINES["session"].rows
     ]
     assert shown["deadlines"][1]["seconds"] == 600
+    assert shown["meanings"]["open"] == "The runtime is linked; its messages are routed."
+    assert len(shown["claims"]) == len(MACHINES["session"].claims)
 
 
 @pytest.mark.parametrize("language", list(Format))

@@ -163,20 +163,40 @@ def test_every_state_that_may_not_end_has_a_deadline_or_a_reason(table):
     assert all(deadline.why for deadline in table.deadlines)
 
 
-@pytest.mark.parametrize(
-    ("machine", "state", "trigger", "seconds"),
-    [
-        ("p2p_connection", "in-progress", "establish-failed", limits.P2P_TIMEOUT),
-        ("stub_deployment", "deploying", "load-failed", limits.DEPLOY_TIMEOUT),
-        ("stub_connection", "in-progress", "establish-failed", limits.OPEN_TIMEOUT),
-        ("session", "detached", "expire", limits.SESSION_IDLE),
-        ("registration", "live", "disconnect", limits.REGISTRATION_EXPIRES),
-    ],
-)
-def test_the_protocols_timers_are_deadlines(machine, state, trigger, seconds):
-    timed = {deadline.state: deadline for deadline in MACHINES[machine].deadlines}[state]
+# By hand, from pages 02 to 05: T_p2p, T_deploy, T_open, T_resp, T_gc, pings, keep-alives.
+# fmt: off
+TIMERS = {
+    ("p2p_connection",      "created"):      ("refused",          limits.P2P_TIMEOUT),
+    ("p2p_connection",      "in-progress"):  ("establish-failed", limits.P2P_TIMEOUT),
+    ("p2p_connection",      "live"):         ("closed",           limits.PONG_TIMEOUT),
+    ("handler_controller",  "observing"):    ("over",             limits.P2P_TIMEOUT),
+    ("handler_controller",  "answering"):    ("over",             limits.P2P_TIMEOUT),
+    ("stub_deployment",     "deploying"):    ("load-failed",      limits.DEPLOY_TIMEOUT),
+    ("stub_connection",     "in-progress"):  ("establish-failed", limits.OPEN_TIMEOUT),
+    ("stub_connection",     "live"):         ("closed",           limits.PONG_TIMEOUT),
+    ("resolve_job",         "query"):        ("none",             limits.REPLY_TIMEOUT),
+    ("transaction",         "pending"):      ("silence",          limits.REPLY_TIMEOUT),
+    ("session",             "open"):         ("link-lost",        limits.PONG_TIMEOUT),
+    ("session",             "detached"):     ("expire",           limits.SESSION_IDLE),
+    ("registration",        "live"):         ("disconnect",       limits.REGISTRATION_EXPIRES),
+    ("registration",        "disconnected"): ("bury",             limits.REGISTRATION_GRAVE),
+    ("object_subscription", "requested"):    ("refuse",           limits.REPLY_TIMEOUT),
+    ("invitation",          "sent"):         ("silence",          limits.REPLY_TIMEOUT),
+    ("observer_copy",       "syncing"):      ("given-up",         limits.REPLY_TIMEOUT),
+    ("observer_copy",       "stale"):        ("read-failed",      limits.REPLY_TIMEOUT),
+}
+# fmt: on
 
-    assert (timed.trigger, timed.seconds) == (trigger, seconds)
+
+@pytest.mark.parametrize("table", TABLES)
+def test_the_protocols_timers_are_the_deadlines_and_no_others(table):
+    timed = {
+        (table.name, deadline.state): (deadline.trigger, deadline.seconds)
+        for deadline in table.deadlines
+        if deadline.limit is not None
+    }
+
+    assert timed == {key: timer for key, timer in TIMERS.items() if key[0] == table.name}
 
 
 def test_failed_is_absorbing_and_so_is_dead():

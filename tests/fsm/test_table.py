@@ -1,13 +1,15 @@
 """A table that contradicts itself cannot be built."""
 
+import attrs
 import pytest
 
+from fsm.guard import when
 from fsm.machines.address import State as Foreign
 from fsm.machines.address import Trigger as ForeignTrigger
 from fsm.table import Deadline, Origin, Transition
 from specs.errors import SpecError
 from tests.support import tables
-from tests.support.tables import DOOR, Door, Push, door
+from tests.support.tables import DOOR, Door, Key, Push, door
 
 CONTRADICTIONS = {
     "two rows for one state and trigger": (
@@ -26,6 +28,29 @@ CONTRADICTIONS = {
     "a trigger of another machine": (
         {"rows": (*tables.ROWS, Transition(Door.GONE, ForeignTrigger.RELEASE, Door.OPEN, "x"))},
         "none of its triggers",
+    ),
+    "a deadline of another machine": (
+        {"deadlines": (Deadline(Foreign.ALLOCATED, None, None, "x"),)},
+        "none of its states",
+    ),
+    "a deadline by another machine": (
+        {"deadlines": (Deadline(Door.OPEN, "REPLY_TIMEOUT", ForeignTrigger.RELEASE, "x"),)},
+        "none of its triggers",
+    ),
+    "a meaning of another machine": ({"meanings": {Foreign.RELEASED: "x"}}, "none of its states"),
+    "a condition nobody declared": (
+        {"rows": (tables.BUILD, attrs.evolve(tables.SHUT, guard=when(Key.KEY)))},
+        "none of its conditions",
+    ),
+    "two guards that may hold at once": (
+        {
+            "conditions": Key,
+            "rows": (
+                *tables.ROWS,
+                attrs.evolve(tables.SHUT, target=Door.GONE, guard=when(Key.KEY)),
+            ),
+        },
+        "2 rows for 'shut' in state 'open'",
     ),
     "an end of another machine": ({"may_end": frozenset({Foreign.RELEASED})}, "its states"),
     "an extension that is no end": (
