@@ -150,6 +150,37 @@ def test_one_flawed_node_does_not_harm_the_entities_of_another():
     assert [entity.verdict for entity in judged.entities] == ["conformant", "incomplete"]
 
 
+def test_where_a_story_may_end_a_new_one_begins_under_the_same_key():
+    assert judge(trace(OPENED, CLOSED, OPENED, CLOSED)).verdict is Verdict.CONFORMANT
+
+
+def test_where_a_story_may_not_end_no_new_one_begins():
+    judged = judge(trace(OPENED, OPENED, CLOSED))
+    assert judged.by_claim == {Claim.NO_GAP_BETWEEN_STEPS: 1}
+
+
+# fmt: off
+JUMP, LATE, UNRESTED = {Claim.NO_GAP_BETWEEN_STEPS}, {Claim.STARTS_AT_INITIAL}, {Claim.ENDS_AT_REST}
+MISSING = {
+    "the first step":   ((OPENED, CLOSED),          2, set()),
+    "the second step":  ((CLOSED, OPENED, CLOSED),  3, LATE),
+    "what is between":  ((OPENED, LOST, EXPIRED),   3, set()),
+    "what comes after": ((OPENED, EXPIRED, CLOSED), 4, JUMP),
+    "what came before": ((ALLOCATED, OPENED),       2, UNRESTED),
+    "the last step":    ((OPENED, CLOSED),          3, set()),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("case", list(MISSING))
+def test_what_rests_on_a_missing_record_is_not_judged_and_all_else_is(case):
+    steps, missing, broken = MISSING[case]
+    judged = judge([line for line in trace(*steps) if line.ln != missing])
+
+    assert set(judged.by_claim) == broken
+    assert judged.nodes[0].flaws == {Flaw.GAP}
+
+
 @given(st.permutations(trace(ALLOCATED, OPENED, refused("allocated", "allocate"), EXPIRED)))
 def test_the_order_of_the_lines_does_not_matter(lines):
     assert judge(lines) == judge(sorted(lines, key=lambda line: line.ln))

@@ -198,6 +198,14 @@ async def test_without_a_monitor_of_its_own_a_supervisor_still_tells_the_log(dia
     assert log_lines[0]["event"] == "monitor violation"
 
 
+async def test_a_misstep_that_another_error_was_raised_from_is_seen(watch):
+    refused = error()
+    with pytest.raises(OSError) as caught:  # noqa: PT011 - ours
+        raise OSError("jammed") from refused
+    watch.monitor.crashed("a", caught.value)
+    assert watch.tracer.records == [("a", REFUSED)]
+
+
 async def test_any_other_crash_is_no_violation(watch, diary):
     async with open_supervisor("s", monitor=watch.monitor) as supervisor:
         ref = await supervisor.start_child(ChildSpec("a", partial(Scribe, diary)))

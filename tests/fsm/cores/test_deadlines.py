@@ -3,8 +3,12 @@
 import pytest
 
 from fsm.catalogue import MACHINES
+from fsm.cores.data_object import ReporterCore
+from fsm.cores.data_object_terms import ReporterAsked, SubscribeAsked
+from fsm.cores.invitations import InvitationsCore, InviteAsked, InviteeAnswered
 from fsm.cores.node_session import NodeSessionCore
 from fsm.cores.node_session_terms import LinkLost, OpenAsked, Tick
+from fsm.cores.object_copy import Changed, ObserveBegun, ObserverCore, SnapshotRead
 from fsm.cores.registration import RegistrationCore
 from fsm.cores.registration_terms import Create, Leave
 from fsm.cores.stub_client import StubClientCore
@@ -19,10 +23,12 @@ from fsm.cores.stub_events import (
 )
 from fsm.cores.transactions import TransactionsCore
 from specs import limits
+from specs.body_sync import Change, DataObject
 from specs.word import SessionMethod
 from tests.support.wire import answer, ask
 
-R, HB = "hyperty-runtime://a.ex/ra", "hyperty://a.ex/hb"
+R, HB, HC = "hyperty-runtime://a.ex/ra", "hyperty://a.ex/hb", "hyperty://c.ex/hc"
+URL = "comm://a.ex/o1"
 
 
 def session():
@@ -90,6 +96,37 @@ def tried_request():
     return core.deadline() - 4.0
 
 
+def subscription():
+    core = ReporterCore(DataObject(HB, R, {}, URL))
+    (asked,) = (e for e in core.feed(SubscribeAsked(HC, f"{R}/sm")) if isinstance(e, ReporterAsked))
+    return asked.patience
+
+
+def invitation():
+    core = InvitationsCore()
+    core.feed(InviteAsked(URL, HC), 1.0)
+    return core
+
+
+def tried_invitation():
+    core = invitation()
+    core.feed(InviteeAnswered(URL, HC, 183), 4.0)
+    return core.deadline() - 4.0
+
+
+def copy():
+    core = ObserverCore(URL, HC)
+    core.feed(ObserveBegun(), 1.0)
+    return core
+
+
+def stale_copy():
+    core = copy()
+    core.feed(SnapshotRead(DataObject(HB, R, {}, URL, 1)), 2.0)
+    core.feed(Changed(Change(3, "t", 3)), 3.0)
+    return core.deadline() - 3.0
+
+
 # fmt: off
 WAITS = [
     ("transaction",     "pending",      lambda: request().deadline() - 1.0),
@@ -103,7 +140,16 @@ WAITS = [
     ("registration",    "live",         lambda: record().row(HB).due - 2.0),
     ("registration",    "live",         lambda: record().deadline() - 2.0),
     ("registration",    "disconnected", left_record),
+    ("object_subscription", "requested", subscription),
+    ("invitation",      "sent",         lambda: invitation().deadline() - 1.0),
+    ("invitation",      "sent",         tried_invitation),
+    ("observer_copy",   "syncing",      lambda: copy().deadline() - 1.0),
+    ("observer_copy",   "stale",        stale_copy),
 ]
+ELSEWHERE = {
+    "stub_deployment",  # timed by an actor: see the tests of the loader
+    "p2p_connection", "p2p_entry", "handler_controller", "resolve_job",  # in test_p2p_deadlines.py
+}
 # fmt: on
 IDS = [f"{machine} {state} {number}" for number, (machine, state, _) in enumerate(WAITS)]
 
@@ -119,12 +165,10 @@ def test_another_number_in_the_table_is_another_wait(machine, state, waits, monk
     assert waits() == 0.75
 
 
-def test_every_deadline_of_these_machines_has_its_case():
-    """The deployment of a stub is timed by an actor: see the tests of the loader."""
-    hosted = {machine for machine, _, _ in WAITS} | {"address", "node_subscription"}
+def test_every_deadline_has_its_case():
     declared = {
         (name, deadline.state)
-        for name in hosted
+        for name in set(MACHINES) - ELSEWHERE
         for deadline in MACHINES[name].deadlines
         if deadline.limit is not None
     }
