@@ -7,6 +7,8 @@ import pytest
 from fsm.cores import resolve_effects as do
 from fsm.cores import resolve_inputs as told
 from fsm.cores.intent import P2pWish
+from fsm.cores.resolve_jobs import ResolveJobs
+from fsm.errors import UndeclaredTransitionError
 from fsm.machines.resolve_job import RESOLVE_JOB
 from specs.body import Record
 from specs.limits import NEGATIVE_CACHE, REGISTRATION_EXPIRES, REPLY_TIMEOUT, RETRY_COOL_DOWN
@@ -250,6 +252,14 @@ def closed_while_set_up():
     return registry, LINK
 
 
+def closed_while_deployed():
+    """Farewells still need the node."""
+    registry = Registry()
+    registry.ask()
+    registry.feed(told.Closing(), told.Deployed(S1))
+    return registry, B
+
+
 # fmt: off
 STORIES = [
     (deployed,                        "lookup wait bound"),
@@ -281,6 +291,7 @@ STORIES = [
     (nobody_answers,                  "lookup query failed"),
     (closed_while_the_record_is_read, "lookup query failed"),
     (closed_while_set_up,             "lookup query wait failed"),
+    (closed_while_deployed,           "lookup wait bound"),
 ]
 # fmt: on
 IDS = [story.__name__ for story, _ in STORIES]
@@ -306,6 +317,14 @@ def test_who_asks_while_a_search_is_under_way_begins_none():
     steps = len([step for step in registry.steps if step.key == LINK])
     assert [type(effect) for effect in registry.ask()] == [do.Route]
     assert len([step for step in registry.steps if step.key == LINK]) == steps
+
+
+def test_a_search_that_is_under_way_cannot_be_begun():
+    jobs = ResolveJobs()
+    jobs.begin(LINK)
+    with pytest.raises(UndeclaredTransitionError):
+        jobs.begin(LINK)
+    assert jobs.is_open(LINK)
 
 
 def test_a_record_that_does_not_come_is_waited_for_as_long_as_for_any_answer():
