@@ -124,7 +124,9 @@ FLAWED = [
     ),
     pytest.param(P2P_AGAIN, without_deadlines(S.LIVE), None, Fault.DEADLOCK, id="pong"),
     pytest.param(P2P_ANEW, without_renegotiated(), None, Fault.UNSPECIFIED, id="renegotiated"),
-    pytest.param(P2P_ANEW, without_deadlines(S.IN_PROGRESS), LOSSY, Fault.DEADLOCK, id="t8's T_p2p"),
+    pytest.param(
+        P2P_ANEW, without_deadlines(S.IN_PROGRESS), LOSSY, Fault.DEADLOCK, id="t8's T_p2p"
+    ),
     pytest.param(P2P, without_refused(), LOSSY, Fault.UNSPECIFIED, id="refused"),
 ]
 
