@@ -9,7 +9,7 @@ HERE = Path(__file__).parent / "schemas"
 
 
 def main() -> None:
-    """Write one file per schema into a folder."""
+    """Write one file per schema into a folder; exit with 1 if that cannot be."""
     parser = argparse.ArgumentParser(prog="python -m specs", description="The protocol as data.")
     commands = parser.add_subparsers(required=True, metavar="command")
     writing = commands.add_parser(
@@ -19,10 +19,21 @@ def main() -> None:
         "-o", "--output", type=Path, default=HERE, metavar="DIR", help="where to [specs/schemas]"
     )
     folder: Path = parser.parse_args().output
+    try:
+        written = _write(folder)
+    except OSError as error:
+        why = error.strerror or error
+        parser.exit(1, f"protofly: {folder} cannot be written: {why}; name another folder\n")
+    print("\n".join(map(str, written)))
+
+
+def _write(folder: Path) -> list[Path]:
+    """Write the files; return where they are."""
     folder.mkdir(parents=True, exist_ok=True)
-    for name, text in schema_files().items():
-        (folder / name).write_text(text)
-        print(folder / name)
+    files = {folder / name: text for name, text in schema_files().items()}
+    for path, text in files.items():
+        path.write_text(text)
+    return list(files)
 
 
 if __name__ == "__main__":

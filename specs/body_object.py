@@ -11,8 +11,8 @@ from specs.message import MessageType
 from specs.shape import END, Text, Whole
 
 CHILD: Final = Text(
-    pattern=r"^[a-z][a-z0-9+.-]*://[a-z0-9][a-z0-9._-]*(/[A-Za-z0-9._~!$&'()*+,;=:@%-]+)+#[1-9][0-9]*"
-    + END,
+    pattern=r"^[a-z][a-z0-9+.-]*://(?![^/]*\.\.)[a-z0-9]([a-z0-9._-]*[a-z0-9])?"
+    r"(/(?!\.{1,2}[/#])[A-Za-z0-9._~!$&'()*+,;=:@%-]+)+#[1-9][0-9]{0,15}" + END,
     meaning="its creator's address, # and a number",
 )
 """The name of a child object: `Hx#<k>` (SYN-24)."""
@@ -31,7 +31,7 @@ class Wrapped:
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class Forward:
-    """Pass a message on to who decides: may it observe? (M-39)."""
+    """Pass a request on to who decides whether its sender may observe (M-39)."""
 
     message: Wrapped
 

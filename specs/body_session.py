@@ -4,7 +4,7 @@ from typing import Annotated
 
 import attrs
 
-from specs.field import Address, checked, wire
+from specs.field import Address, Filled, checked, wire
 from specs.reply_code import Code
 from specs.rule import WordNeeds, ruled
 from specs.word import SessionMethod, StatusValue
@@ -56,4 +56,4 @@ class SessionControl:
 class SessionGranted:
     """What a node answers to an open or re-open: the token that resumes it."""
 
-    session_token: str = attrs.field(metadata=wire("sessionToken"))
+    session_token: Filled = attrs.field(metadata=wire("sessionToken"))

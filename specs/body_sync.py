@@ -40,15 +40,15 @@ class Candidate:
     """One way to reach an end of a P2P link.
 
     Attributes:
-        kind: websocket, tcp or unix.
+        kind: websocket, tcp, unix or webrtc; ours open the first three.
         address: URL, `host:port` or socket path, by kind.
         secret: Proves the right to connect; single use, hex.
         host: Fingerprint of the machine; a unix candidate is only dialled on it.
     """
 
     kind: Annotated[str, CandidateKind]
-    address: str
-    secret: str
+    address: Filled
+    secret: Filled
     host: str | None = None
 
 

@@ -81,8 +81,6 @@ def checked(_: type[object], fields: _Fields) -> _Fields:
 def _checked(field: "attrs.Attribute[object]") -> "attrs.Attribute[object]":
     holds = shape_of(field.type)
     known = field.evolve(metadata={**field.metadata, SHAPE: holds})
-    if isinstance(holds, shape.Anything):
-        return known
     return known.evolve(converter=_check_of(holds, wire_name(field)))
 
 

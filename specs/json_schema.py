@@ -5,6 +5,7 @@ exception that JSON Schema cannot say: `normalise` reads spellings of old peers,
 a schema speaks of the normal form only. Unknown keys are allowed everywhere.
 """
 
+import inspect
 import json
 import re
 from collections.abc import Iterator
@@ -29,6 +30,9 @@ URN: Final = "urn:protofly:schema:"
 
 _CITED: Final = re.compile(r" ?\([^()]*\b[A-Z][A-Z0-9]*-[A-Z]?[0-9]+[^()]*\)")
 """Where in a docstring the protocol's pages are cited: not a reader's business here."""
+
+_FIELD: Final = re.compile(r"^    (\w+): (.+(?:\n {5,}.+)*)", re.MULTILINE)
+"""What a docstring says of one field, perhaps in several lines."""
 
 
 def schemas() -> dict[str, JsonObject]:
@@ -100,8 +104,10 @@ def _envelope() -> JsonObject:
 
 
 def _object(kind: type[attrs.AttrsInstance]) -> JsonObject:
-    fields = attrs.fields(kind)
-    properties: JsonObject = {wire_name(field): _field(field) for field in fields}
+    fields, told = attrs.fields(kind), _fields_told(kind)
+    properties: JsonObject = {
+        wire_name(field): _field(field) | told.get(field.name, {}) for field in fields
+    }
     required: list[Json] = [wire_name(field) for field in fields if is_required(field)]
     rules: list[Json] = [rule_schema(kind, rule) for rule in rules_of(kind)]
     return {
@@ -115,8 +121,18 @@ def _object(kind: type[attrs.AttrsInstance]) -> JsonObject:
 
 
 def _described(kind: type[attrs.AttrsInstance]) -> str:
-    first = (kind.__doc__ or "").strip().split("\n\n")[0]
-    return _CITED.sub("", " ".join(first.split()))
+    return _without_citations((kind.__doc__ or "").strip().split("\n\n")[0])
+
+
+def _without_citations(text: str) -> str:
+    return _CITED.sub("", " ".join(text.split()))
+
+
+def _fields_told(kind: type[attrs.AttrsInstance]) -> dict[str, JsonObject]:
+    """Return what a docstring says of fields, by their names in Python."""
+    _, _, said = inspect.cleandoc(kind.__doc__ or "").partition("\nAttributes:\n")
+    told = _FIELD.findall(said)
+    return {name: {"description": _without_citations(text)} for name, text in told}
 
 
 def _field(field: "attrs.Attribute[object]") -> JsonObject:

@@ -16,6 +16,7 @@ import attrs
 
 from specs.address import canonical
 from specs.errors import BadMessageError, BadUrlError, SpecError
+from specs.jsonvalue import is_json
 from specs.limits import MAX_LIST
 from specs.reply_code import Code
 
@@ -33,8 +34,10 @@ _canonical: Final = lru_cache(maxsize=4096)(canonical)
 class Anything:
     """Free JSON, taken as it is."""
 
-    def check(self, value: object, _: str) -> object:
-        """Take anything."""
+    def check(self, value: object, where: str) -> object:
+        """Refuse what is no JSON: it could not be sent, or would come as something else."""
+        if not is_json(value):
+            raise BadMessageError(f"{where} must be JSON, not {told(value)}")
         return value
 
 
@@ -43,9 +46,11 @@ class Free:
     """A JSON object with keys of its own."""
 
     def check(self, value: object, where: str) -> object:
-        """Refuse what is no object; what is in it is free."""
+        """Refuse what is no object; what is in it is free JSON."""
         if not isinstance(value, dict):
             raise BadMessageError(f"{where} must be an object, not {told(value)}")
+        if not is_json(value):
+            raise BadMessageError(f"{where} must hold JSON only")
         return value
 
 

@@ -137,7 +137,7 @@ def test_a_list_beyond_the_limit_is_too_large(make):
         body.SessionControl,
         body.Command,
         body.ConnectionDescription,
-        lambda word: body.Candidate(kind=word, address="x", secret=""),
+        lambda word: body.Candidate(word, "x", "0a"),
         lambda word: body.Change(1, "a", 1, "array", word),
         lambda word: body.Change(1, "a", 1, word),
         lambda word: body.ListChange((HA,), word),
@@ -213,6 +213,51 @@ def test_a_code_is_of_one_kind_of_answer(code, kinds):
         except BadMessageError:
             continue
     assert taken == kinds
+
+
+DEEP = []
+for _ in range(1000):
+    DEEP = [DEEP]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        float("nan"),
+        float("inf"),
+        {1: 2},
+        {"a": [object()]},
+        [{"a": float("nan")}],
+        (1,),
+        b"x",
+        DEEP,
+    ],
+    ids=["nan", "inf", "key", "object", "inner nan", "tuple", "bytes", "deep"],
+)
+def test_free_json_holds_nothing_else(value):
+    """Or it would come as something else: NaN as null, which removes an attribute."""
+    with pytest.raises(BadMessageError, match="value must be JSON, not"):
+        body.Change(1, "a", value)
+    with pytest.raises(BadMessageError, match="data must hold JSON only"):
+        attrs.evolve(body.Snapshot(O, 1, {}), data={"a": value})
+
+
+@pytest.mark.parametrize("value", [None, True, 1.5, [1.5, {"a": None}], {"a": {"b": []}}, 2**53])
+def test_all_that_is_json_is_free(value):
+    assert body.Change(1, "a", value).value == value
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: body.SessionGranted(""),
+        lambda: body.Candidate("tcp", "", "0a"),
+        lambda: body.Candidate("tcp", "h:1", ""),
+    ],
+)
+def test_what_opens_something_is_not_empty(make):
+    with pytest.raises(BadMessageError, match="must not be empty"):
+        make()
 
 
 # --- rules between fields -----------------------------------------------------------------
@@ -293,7 +338,18 @@ def test_a_child_is_named_by_its_creator_and_a_number(name):
     assert body.ChildName(name).resource == name
 
 
-@pytest.mark.parametrize("name", [HA, f"{HA}#", f"{HA}#0", f"{HA}#x", "#1", f"{HA}#1\n", "ha#1"])
+NO_CHILDREN = [
+    f"{HA}#{10**16}",
+    "hyperty://a.ex/../ha#1",
+    "hyperty://a..ex/ha#1",
+    "hyperty://a.ex/.#1",
+]
+"""Their creators' addresses are none, or they are numbered beyond all ids."""
+
+
+@pytest.mark.parametrize(
+    "name", [HA, f"{HA}#", f"{HA}#0", f"{HA}#x", "#1", f"{HA}#1\n", "ha#1", *NO_CHILDREN]
+)
 def test_nothing_else_names_a_child(name):
     with pytest.raises(BadMessageError, match="must be its creator's address, # and a number"):
         body.Child(name, 1)

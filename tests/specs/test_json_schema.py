@@ -1,6 +1,7 @@
 """The generated JSON Schemas: up to date, true of the golden messages, as strict as the classes."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -64,6 +65,31 @@ def test_a_schema_is_described_without_citations(name):
     described = SCHEMAS[name]["description"]
     assert described.endswith(".")
     assert not any(character.isdigit() for character in described.replace("P2P", ""))
+
+
+def test_a_field_is_described_where_its_name_does_not_say_all():
+    fields = SCHEMAS["change"]["properties"]
+    assert fields["version"]["description"] == "Of the object after the change."
+    assert fields["attribute"]["description"] == "Dotted path."
+    assert "description" not in fields["lastModified"]
+    (candidate,) = [SCHEMAS["connection-data"]["$defs"]["Candidate"]["properties"]]
+    assert candidate["host"]["description"].endswith("is only dialled on it.")
+
+
+def test_no_description_cites_what_a_reader_does_not_have():
+    told = re.findall(r'"description": "([^"]*)"', json.dumps(SCHEMAS))
+    assert [one for one in told if re.search(r"\b[A-Z][A-Z0-9]*-[A-Z]?\d|MEASURED", one)] == []
+
+
+@pytest.mark.parametrize("where", ["missing/parent", "file"])
+def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path, where):
+    (tmp_path / "file").touch()
+    folder = tmp_path / "file" if where == "file" else tmp_path / "file" / where
+    command = [sys.executable, "-m", "specs", "schemas", "-o", str(folder)]
+    ended = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603
+    assert (ended.returncode, ended.stdout) == (1, "")
+    assert ended.stderr.startswith(f"protofly: {folder} cannot be written: ")
+    assert ended.stderr.count("\n") == 1
 
 
 # --- golden messages --------------------------------------------------------------------
