@@ -1,5 +1,6 @@
 """Each static check finds what it looks for, and nothing in the declared machines."""
 
+import attrs
 import pytest
 
 from fsm.catalogue import MACHINES
@@ -59,6 +60,18 @@ SEEDED = {
         {"rows": (tables.BUILD, tables.SHUT, tables.TEAR_DOWN)},
         Finding("door", Rule.UNUSED_TRIGGER, "open", "no row has it"),
     ),
+    "incomplete-guard-of-two-conditions": (
+        {
+            "conditions": Key,
+            "rows": (
+                tables.BUILD,
+                attrs.evolve(tables.SHUT, guard=when(Key.KEY).but_not(Key.WEDGE)),
+                attrs.evolve(tables.SHUT, guard=unless(Key.KEY)),
+                *tables.ROWS[2:],
+            ),
+        },
+        Finding("door", Rule.INCOMPLETE_GUARD, "open shut", "no row for the case key and wedge"),
+    ),
     "incomplete-guard": (
         {"conditions": Key, "rows": (tables.BUILD, SHUT_WITH_KEY, tables.OPEN, tables.TEAR_DOWN)},
         Finding("door", Rule.INCOMPLETE_GUARD, "open shut", "no row for the case not key"),
@@ -102,6 +115,16 @@ def test_states_with_a_way_out_are_found_backwards():
 
 def test_guards_that_cover_every_case_are_complete():
     assert check(LOCKED) == []
+
+
+def test_one_word_on_two_edges_is_clear_where_guards_tell_them_apart():
+    slammed = [
+        attrs.evolve(SHUT_WITH_KEY, label="slam"),
+        attrs.evolve(SHUT_WITHOUT, label="slam", target=Door.GONE),
+    ]
+    rows = (tables.BUILD, *slammed, *tables.ROWS[2:])
+
+    assert check(door(conditions=Key, rows=rows)) == []
 
 
 def test_what_the_sources_mention_is_fired_and_told():

@@ -9,7 +9,7 @@ from fsm.catalogue import MACHINES
 from fsm.document import page
 from fsm.draw import Format, draw, svg
 from specs.claims import CLAIMS
-from tests.support.tables import DOOR, door
+from tests.support.tables import DOOR, Door, door
 
 DOCS = Path(__file__).parents[2] / "docs"
 TABLES = [pytest.param(table, id=table.name) for table in MACHINES.values()]
@@ -60,6 +60,10 @@ def test_a_deadline_is_told_with_what_happens_then():
     assert "| `open` | " in told
     assert "15 s, then `shut`: the wind comes" in told
     assert "without end: nobody may ever come" in told
+
+
+def test_a_bar_in_a_word_is_no_border_of_a_cell():
+    assert "| swings \\| creaks |" in page([door(meanings={Door.OPEN: "swings | creaks"})])
 
 
 def test_a_claim_nobody_made_is_an_error():

@@ -183,6 +183,18 @@ def test_scxml_ends_where_nothing_follows_and_marks_where_it_may():
     assert resting == {"disconnected"}
 
 
+def test_scxml_tells_citations_deadlines_and_extensions_in_words_of_our_own():
+    document = parsed(draw(MACHINES["registration"], Format.SCXML))
+    live = next(state for state in document if state.get("id") == "live")
+    arrivals = {way.get("event"): way for way in document[0]}
+
+    assert live.get(f"{{{NAMESPACE}}}deadline") == "REGISTRATION_EXPIRES"
+    assert live.get(f"{{{NAMESPACE}}}then") == "disconnect"
+    assert arrivals["create-live"].get(f"{{{NAMESPACE}}}extension") == "true"
+    assert arrivals["create"].get(f"{{{NAMESPACE}}}extension") is None
+    assert arrivals["create"].get(f"{{{NAMESPACE}}}cite") == "3.3 registration: record made"
+
+
 @pytest.mark.parametrize("table", TABLES)
 def test_mermaid_has_every_row_and_end(table):
     drawing = draw(table, Format.MERMAID)
@@ -201,6 +213,14 @@ def test_plantuml_has_every_row_and_end(table):
 
     assert (drawing.splitlines()[0][:9], drawing.splitlines()[-1]) == ("@startuml", "@enduml")
     assert sorted(edges) == arrows(table)
+
+
+def test_plantuml_bears_the_drawings_words_and_marks_extensions():
+    drawing = draw(MACHINES["stub_deployment"], Format.PLANTUML)
+
+    assert r"[*] --> deploying : load\nloader.loadStub() is invoked" in drawing
+    assert "deployed -[#7c3aed]-> [*]" in drawing
+    assert "deployment_failed --> [*]" in drawing
 
 
 def arrows(table):

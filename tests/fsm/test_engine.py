@@ -1,5 +1,6 @@
 """Only a step moves a state, and only where a row leads."""
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,14 +9,17 @@ from transitions import MachineError
 from fsm.catalogue import MACHINES
 from fsm.engine import Entity, Step, machine_of
 from fsm.errors import UndeclaredTransitionError
+from fsm.guard import when
 from fsm.machines.address import Trigger as AddressTrigger
 from fsm.machines.transaction import Trigger as TransactionTrigger
 from fsm.replay import judge
 from fsm.trace_line import Verdict
 from specs.limits import REPLY_TIMEOUT
 from specs.trace import ABSENT
-from tests.support.tables import DOOR, Door, Push
+from tests.support.tables import BUILD, DOOR, ROWS, Door, Key, Push, door
 from tests.support.traces import step, trace
+
+LOCKED = door(conditions=Key, rows=(attrs.evolve(BUILD, guard=when(Key.KEY)), *ROWS[1:]))
 
 
 def test_a_step_tells_what_happened():
@@ -59,6 +63,13 @@ def test_what_is_allowed_depends_on_the_state():
 
     assert entity.allows(Push.BUILD)
     assert not entity.allows(Push.OPEN)
+
+
+def test_what_is_allowed_depends_on_what_is_true():
+    entity = Entity(LOCKED, "front")
+
+    assert entity.allows(Push.BUILD, {Key.KEY})
+    assert not entity.allows(Push.BUILD)
 
 
 def test_entities_of_one_machine_do_not_share_a_state():

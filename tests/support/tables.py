@@ -25,6 +25,7 @@ class Push(StrEnum):
 @unique
 class Key(StrEnum):
     KEY = "key"
+    WEDGE = "wedge"
 
 
 BUILD = Transition(None, Push.BUILD, Door.OPEN, "plan, page 1")

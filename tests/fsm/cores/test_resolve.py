@@ -4,6 +4,7 @@ import pytest
 
 from fsm.cores import resolve_effects as do
 from fsm.cores import resolve_inputs as told
+from fsm.cores.effects import RowChanged
 from fsm.cores.intent import P2pWish, intent_of
 from fsm.cores.resolve import Topology
 from specs.limits import (
@@ -145,3 +146,22 @@ def registry_asks_node(to):
 )
 def test_intents(message, intent):
     assert intent_of(message) is intent
+
+
+def rows(*heard):
+    """What the table of stubs says after each."""
+    core = Registry(wish=P2pWish.NEVER).core
+    effects = [each for happened in heard for each in core.feed(happened, 0.0)]
+    return [each.val for each in effects if isinstance(each, RowChanged)]
+
+
+def test_the_row_of_a_stub_tells_of_its_deployment_until_the_stub_tells_of_itself():
+    live = told.StatusSeen(S1, "live", link="session 1")
+    told_of = rows(told.Asked(HB, REACH), told.Deployed(S1), live)
+    assert told_of == [f"{S1} deploying", f"{S1} deployed", f"{S1} live"]
+
+
+def test_a_stub_may_tell_of_itself_before_its_deployment_is_over():
+    created = told.StatusSeen(S1, "created")
+    told_of = rows(told.Asked(HB, REACH), created, told.Deployed(S1))
+    assert told_of == [f"{S1} deploying", f"{S1} created", f"{S1} created"]

@@ -23,7 +23,7 @@ from tests.support.traces import step, trace
 
 RUNTIMES = st.sampled_from(["r1", "r2", "r3"])
 ENTITIES = [f"comm://a.ex/o{n}" for n in range(3)]
-PARTS = ["", "/changes", "/children/chat", "/children/chat/x"]
+PARTS = ["", "/changes", "/child", "/children/chat", "/children/chat/x"]
 RESOURCES = st.sampled_from([one + part for one in ENTITIES for part in PARTS])
 LISTS = st.lists(RESOURCES, max_size=4).map(tuple)
 

@@ -104,6 +104,23 @@ def test_what_is_overdue_is_told_once_and_its_answer_is_late():
     assert core.answered(answer(ask(1)), 16.0).drop is DropReason.LATE_RESPONSE
 
 
+def test_what_is_asked_again_has_no_late_answer_any_more():
+    core = opened(ask(1))
+    core.overdue(REPLY_TIMEOUT)
+    core.open(ask(1), "again", REPLY_TIMEOUT)
+    core.answered(answer(ask(1)), REPLY_TIMEOUT)
+    assert core.answered(answer(ask(1)), REPLY_TIMEOUT).drop is DropReason.UNMATCHED
+
+
+def test_of_what_ended_unanswered_the_oldest_is_forgotten():
+    most = 4096
+    core = opened(*map(ask, range(1, most + 2)))
+    core.overdue(REPLY_TIMEOUT)
+    drops = [core.answered(answer(ask(number)), 16.0).drop for number in (1, 2, most + 1)]
+    late = DropReason.LATE_RESPONSE
+    assert drops == [DropReason.UNMATCHED, late, late]
+
+
 def test_with_nothing_open_nothing_is_due():
     assert TransactionsCore().deadline() == math.inf
 
