@@ -26,10 +26,9 @@ from actors.runtime.ports import CorePort
 from actors.runtime.sandbox import STUB_INTENSITY, SandboxMessage
 from actors.runtime.sandboxes import Component, Sandboxes
 from actors.runtime.stub import StubConfig, StubContext
-from fsm.catalogue import MACHINES
 from fsm.cores.resolve_inputs import Deployed, DeployFailed, StubGone
 from fsm.engine import Entity
-from fsm.machines.stub_deployment import Trigger
+from fsm.machines.stub_deployment import STUB_DEPLOYMENT, Trigger
 from specs.address import status_of
 from specs.body import Command
 from specs.limits import GOODBYE_TIMEOUT
@@ -149,11 +148,17 @@ class Loader(Actor[LoaderMessage]):
         self._catalogue = catalogue
         self._registry: RegistryRef | None = None
         self._tools = tools
+        self._deploying: dict[str, Entity] = {}
         self._deployed: set[str] = set()
 
     @override
     async def start(self) -> None:
         await self._port.add_listener(self._port.url, self.me)
+
+    @override
+    async def stop(self) -> None:
+        for entity in self._deploying.values():
+            self._tools.hops.step(entity.step(Trigger.LOAD_FAILED, "the loader stops"))
 
     @override
     async def handle(self, message: LoaderMessage) -> None:
@@ -195,11 +200,12 @@ class Loader(Actor[LoaderMessage]):
     # ---- deployment
 
     async def _load(self, load: Load, registry: RegistryRef) -> None:
-        entity = Entity(MACHINES["stub_deployment"], load.url)
+        entity = self._deploying[load.url] = Entity(STUB_DEPLOYMENT, load.url)
         self._tools.hops.step(entity.step(Trigger.LOAD))
         why: str | None = "it took too long"
         with trio.move_on_after(entity.patience):
             why = await self._deploy(load, registry)
+        del self._deploying[load.url]
         if why is None:
             self._tools.hops.step(entity.step(Trigger.LOADED))
             self._deployed.add(load.url)

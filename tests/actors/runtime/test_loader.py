@@ -134,6 +134,22 @@ async def test_how_long_a_deployment_may_take_is_said_in_its_table(autojump_cloc
         assert trio.current_time() == 0.25 + limits.GOODBYE_TIMEOUT
 
 
+async def test_a_loader_that_stops_ends_what_it_deploys(autojump_clock):
+    async with open_loader(SlowStub) as (world, loader, _):
+        await loader.tell(Load(S, HERE, CONFIG))
+        await world.settle()
+        assert states(world) == ["deploying"]
+    assert states(world) == ["deploying", "deployment-failed"]
+
+
+async def test_a_loader_that_crashes_ends_what_it_deploys(autojump_clock):
+    async with open_loader(SlowStub) as (world, loader, _):
+        await loader.tell(Load(S, HERE, CONFIG))
+        await loader.tell("nonsense")
+        await world.settle()
+        assert states(world) == ["deploying", "deployment-failed"]
+
+
 async def test_a_crashed_stub_is_told_and_cleared_away(autojump_clock):
     async with open_loader() as (world, loader, told):
         await loader.tell(Load(S, HERE, CONFIG))
