@@ -18,6 +18,7 @@ from fsm.cores.node_session_terms import (
 from specs.address import RUNTIME_SCHEME, is_below, parse
 from specs.body import SessionControl, SessionGranted
 from specs.errors import BadMessageError, BadUrlError
+from specs.jsonvalue import JsonObject
 from specs.limits import MAX_FRAME_BYTES
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code, DropReason
@@ -134,8 +135,9 @@ class Control:
         match outcome.verdict:
             case Granted(_, token, _):
                 session.stub = message.from_
-                granted = write_body(SessionGranted(token))
-                answer = reply_to(message, Code.OK, {"value": granted})
+                # Who claims a session by its name alone has no token to come back with.
+                body: JsonObject = {"value": write_body(SessionGranted(token))} if token else {}
+                answer = reply_to(message, Code.OK, body)
                 self._exchange.hand_out(port, answer, outcome.waiting)
             case Refused(_, code, why):
                 self._refuse(message, port, code, why)
