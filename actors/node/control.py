@@ -18,7 +18,6 @@ from fsm.cores.node_session_terms import (
 from specs.address import RUNTIME_SCHEME, is_below, parse
 from specs.body import SessionControl, SessionGranted
 from specs.errors import BadMessageError, BadUrlError
-from specs.jsonvalue import JsonObject
 from specs.limits import MAX_FRAME_BYTES
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code, DropReason
@@ -136,8 +135,8 @@ class Control:
             case Granted(_, token, _):
                 session.stub = message.from_
                 # Who claims a session by its name alone has no token to come back with.
-                body: JsonObject = {"value": write_body(SessionGranted(token))} if token else {}
-                answer = reply_to(message, Code.OK, body)
+                granted = write_body(SessionGranted(token)) if token else None
+                answer = reply_to(message, Code.OK, {"value": granted} if granted else None)
                 self._exchange.hand_out(port, answer, outcome.waiting)
             case Refused(_, code, why):
                 self._refuse(message, port, code, why)
