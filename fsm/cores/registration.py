@@ -161,6 +161,8 @@ class RegistrationCore:
             held = self._rows[url]
             if held.status is State.LIVE:
                 effects += self._disconnect(held, why, now)
+            elif held.status is State.CREATED:
+                effects += self._bury(held, why)
         return effects
 
     def _disconnect(self, held: Row, why: str, now: float) -> list[Effect]:
@@ -181,11 +183,11 @@ class RegistrationCore:
             elif held.status is State.LIVE:
                 effects += self._disconnect(held, "expired", now)
             else:
-                effects += self._bury(held)
+                effects += self._bury(held, "nobody came back")
         return effects
 
-    def _bury(self, held: Row) -> list[Effect]:
-        steps = self._step(held, Trigger.BURY, "nobody came back")
+    def _bury(self, held: Row, why: str) -> list[Effect]:
+        steps = self._step(held, Trigger.BURY, why)
         self._index.remove(held.url, held.value)
         del self._rows[held.url], self._entities[held.url]
         self._buried[held.url] = self._buried.get(held.url, 0) + 1

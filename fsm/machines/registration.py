@@ -3,8 +3,9 @@
 One entity per registered URL: key is the URL (REG-07..REG-09, M-21..M-24, SC-12, I-G1, I-G4). A
 record usually arrives already live, without having been `created` first (SC-11): that way in is
 an extension. Without keep-alive it becomes `disconnected` when it expires, and `dead`, for
-good, when nobody has come back to it for long. `created` and `dead` are never seen outside the
-registry (C-57).
+good, when nobody has come back to it for long. One that never was live dies at once when its
+time is over or its runtime leaves: there is nobody to come back to. `created` and `dead` are
+never seen outside the registry (C-57).
 """
 
 from enum import StrEnum, unique
@@ -41,6 +42,7 @@ _ARRIVES: Final = "page 09, registration of a hyperty: a record arrives live"
 _LIVE: Final = "3.3 registration: update to live"
 _GONE: Final = "3.3 registration: unregistered or expired"
 _DEAD: Final = "3.3 registration: nobody came back"
+_NEVER: Final = "ours: it never was live, and its runtime has left or is silent"
 _KEPT: Final = "counted from the last keep-alive; a record may ask for less"
 
 # ruff: noqa: E501 - a row of the table is one line
@@ -49,6 +51,7 @@ _ROWS: Final = (
     Transition(None,               Trigger.CREATE,      State.CREATED,      _CREATE),
     Transition(None,               Trigger.CREATE_LIVE, State.LIVE,         _ARRIVES, origin=Origin.EXTENSION),
     Transition(State.CREATED,      Trigger.SET_LIVE,    State.LIVE,         _LIVE),
+    Transition(State.CREATED,      Trigger.BURY,        State.DEAD,         _NEVER,   origin=Origin.EXTENSION),
     Transition(State.LIVE,         Trigger.DISCONNECT,  State.DISCONNECTED, _GONE),
     Transition(State.DISCONNECTED, Trigger.SET_LIVE,    State.LIVE,         _LIVE),
     Transition(State.DISCONNECTED, Trigger.BURY,        State.DEAD,         _DEAD),
@@ -66,7 +69,7 @@ REGISTRATION: Final = Table(
     # A run usually ends before the grave is due.
     extension_ends=frozenset({State.DISCONNECTED}),
     deadlines=(
-        Deadline(State.CREATED, None, None, "its runtime says when it is live; unseen till then"),
+        Deadline(State.CREATED, "REGISTRATION_EXPIRES", Trigger.BURY, "it must become live"),
         Deadline(State.LIVE, "REGISTRATION_EXPIRES", Trigger.DISCONNECT, _KEPT),
         Deadline(State.DISCONNECTED, "REGISTRATION_GRAVE", Trigger.BURY, "may come back"),
     ),

@@ -34,14 +34,14 @@ TABLES = [pytest.param(table, id=table.name) for table in MACHINES.values()]
 # What the drawings do not have and the protocol pages name (C-15, C-17, SC-11). And
 # two more places to rest: a deployed stub's story goes on in its other machine, and a
 # record stays disconnected for as long as its runtime is away. A node that stops closes
-# what is still detached.
+# what is still detached. A record that never was live has nobody who may come back to it.
 EXTENSIONS = {
     "p2p_connection": {("disconnected", "in-progress")},
     "stub_deployment": {("deployed", "[*]")},
     "stub_connection": {("created", "failed")},
     "session": {("detached", "closed")},
     "address": set(),
-    "registration": {("[*]", "live"), ("disconnected", "[*]")},
+    "registration": {("[*]", "live"), ("created", "dead"), ("disconnected", "[*]")},
     "handler_controller": {
         ("observing", "observing"),
         ("observing", "closed"),
@@ -178,6 +178,7 @@ TIMERS = {
     ("transaction",         "pending"):      ("silence",          limits.REPLY_TIMEOUT),
     ("session",             "open"):         ("link-lost",        limits.PONG_TIMEOUT),
     ("session",             "detached"):     ("expire",           limits.SESSION_IDLE),
+    ("registration",        "created"):      ("bury",             limits.REGISTRATION_EXPIRES),
     ("registration",        "live"):         ("disconnect",       limits.REGISTRATION_EXPIRES),
     ("registration",        "disconnected"): ("bury",             limits.REGISTRATION_GRAVE),
     ("object_subscription", "requested"):    ("refuse",           limits.REPLY_TIMEOUT),

@@ -80,6 +80,7 @@ STORIES = {
     "tests.fsm.cores.test_resolve_jobs": ("test_these_are_all_ways_a_search_can_go",),
     "tests.fsm.cores.test_registration": (
         "test_a_record_may_come_before_it_is_live_and_is_unseen_till_then",
+        "test_records_that_never_were_live_die_untold_with_their_runtime",
     ),
 }
 

@@ -72,9 +72,9 @@ def reopening_stub():
     return core.deadline()
 
 
-def record():
+def record(status="live"):
     core = RegistrationCore()
-    core.feed(Create(HB, R, R, {"url": HB, "runtime": R}), 2.0)
+    core.feed(Create(HB, R, R, {"url": HB, "runtime": R, "status": status}), 2.0)
     return core
 
 
@@ -137,6 +137,7 @@ WAITS = [
     ("stub_connection", "in-progress",  lambda: stub(Dialled()).deadline()),
     ("stub_connection", "in-progress",  reopening_stub),
     ("stub_connection", "live",         pinged_stub),
+    ("registration",    "created",      lambda: record("created").deadline() - 2.0),
     ("registration",    "live",         lambda: record().row(HB).due - 2.0),
     ("registration",    "live",         lambda: record().deadline() - 2.0),
     ("registration",    "disconnected", left_record),

@@ -150,6 +150,30 @@ def test_a_record_may_come_before_it_is_live_and_is_unseen_till_then():
     assert code(core.feed(Read(HB), 0.0)) == 200
 
 
+def test_records_that_never_were_live_die_untold_with_their_runtime():
+    core = RegistrationCore()
+    urls = [HB, "hyperty://a.ex/other"]
+    for url in urls:
+        created(core, url, status="created")
+
+    effects = core.feed(Leave("r1", "gone"), 1.0)
+
+    assert [one.new for one in effects if isinstance(one, Step)] == ["dead", "dead"]
+    assert [one.url for one in effects if isinstance(one, Forget)] == urls
+    assert not [one for one in effects if isinstance(one, StatusChanged)]
+    assert len(core) == 0
+
+
+def test_a_record_that_does_not_become_live_in_time_dies():
+    core = RegistrationCore()
+    created(core, status="created")
+    created(core, status="created", now=1.0)
+
+    assert core.feed(Tick(), REGISTRATION_EXPIRES) == []
+    core.feed(Tick(), REGISTRATION_EXPIRES + 1.0)
+    assert len(core) == 0
+
+
 def test_url_and_runtime_of_a_record_do_not_change():
     core = RegistrationCore()
     created(core)
