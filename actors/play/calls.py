@@ -1,4 +1,4 @@
-"""Does the calls of a scenario, and takes in what a peer wrote in a form of its own.
+"""Does the calls of a scenario: what somebody has a part of a runtime do.
 
 | words | what happens |
 |---|---|
@@ -13,15 +13,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from actors.play.scenery import want_link
-from actors.play.script import CallStep, IngestStep
+from actors.play.script import CallStep
 from actors.play.stage_error import StageError
 from actors.play.world import World
 from specs.address import address_allocation
-from specs.errors import ProtoflyError
 from specs.message import MessageType
-from specs.normalise import normalise
 
-__all__ = ["do_call", "ingest"]
+__all__ = ["do_call"]
 
 _ALLOCATE: Final = re.compile(r"(?P<who>\w+)\.alloc\.allocate\((?P<given>[^)]*)\)")
 _ASKS: Final = re.compile(r"(?P<who>\S+) asks for the other")
@@ -92,17 +90,3 @@ async def _allocate(world: World, name: str, given: Mapping[str, str]) -> None:
 def _arguments(text: str) -> dict[str, str]:
     pairs = (part.partition("=") for part in text.split(",") if part.strip())
     return {name.strip(): value.strip().strip("'\"") for name, _, value in pairs}
-
-
-def ingest(step: IngestStep) -> None:
-    """Bring a message into normal form, and compare.
-
-    Raises:
-        StageError: It is not the one the scenario expects.
-    """
-    try:
-        seen = normalise(step.raw)
-    except ProtoflyError as error:
-        raise StageError(f"the message of step {step.number} is not taken in: {error}") from error
-    if seen != step.normal:
-        raise StageError(f"step {step.number} becomes {seen}, not {step.normal}")

@@ -4,7 +4,7 @@ The scenario's value must be contained in the one seen: more keys may be there, 
 are of the same length. Addresses are compared by their bindings (`Names`). A
 scenario cannot foresee everything; this is compared by kind only:
 
-- `description` is a sentence for people: there must be one;
+- the `description` of a message is a sentence for people: there must be one;
 - what stands in a catalogue is named by its path: each domain has a catalogue;
 - tokens and secrets are the actors' own: each of the scenario's stands for one of theirs;
 - what a transport offers (`iceCandidates`, `sdp`) depends on the transport, and so
@@ -57,6 +57,13 @@ class Content:
             case _:
                 return not isinstance(seen, bool) and golden == seen
 
+    def body_holds(self, golden: JsonObject, seen: JsonObject) -> bool:
+        """Tell whether the body of a message of the scenario is contained in one that was seen."""
+        told = {key: value for key, value in golden.items() if key != _SENTENCE}
+        sentence = seen.get(_SENTENCE)
+        is_said = _SENTENCE not in golden or (isinstance(sentence, str) and sentence != "")
+        return is_said and self.holds(told, seen)
+
     def _object(self, golden: JsonObject, seen: JsonObject) -> bool:
         if golden.keys() >= _NESTED and not self._numbered(golden, seen):
             return False
@@ -79,8 +86,6 @@ class Content:
         return self.names.unify_id(sender, mine, theirs)
 
     def _field(self, key: str, golden: Json, seen: Json) -> bool:
-        if key == _SENTENCE:
-            return isinstance(seen, str) and bool(seen)
         if key in _OWN and isinstance(golden, str) and isinstance(seen, str):
             return self.names.bind(golden, seen)
         if key == _VERSION and isinstance(golden, int) and isinstance(seen, int):

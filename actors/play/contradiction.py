@@ -9,7 +9,9 @@ its last:
 - a second final answer to one request;
 - a drop of a message that is told and not told to be dropped or denied; a second copy
   may be dropped;
-- a delivery of a message to somebody whom `deliver_to` does not name.
+- an answer to a message that is told to be an event;
+- a delivery of a message to somebody whom `deliver_to` does not name; nor may one whom
+  it names have got nothing.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,7 +25,7 @@ from actors.play.instances import Instance, Instances
 from actors.play.names import Names
 from actors.play.observer import Observer, Seen
 from actors.play.order import Match
-from actors.play.script import MessageStep, Scenario, StateStep
+from actors.play.script import Flag, MessageStep, Scenario, StateStep
 from specs.message import instance_id
 from specs.reply_code import FIRST_FINAL, DropReason
 from specs.trace import Kind, Op
@@ -79,6 +81,7 @@ def contradictions(played: Played) -> Iterator[Difference]:
         if isinstance(step, MessageStep) and step.number in played.matches:
             instance = played.instances.find(played.claimed.get(instance_id(step.message), ""))
             if instance is not None:
+                yield from _answers(played, step, instance)
                 yield from _drops(played, step, instance)
                 yield from _strays(played, step, instance)
 
@@ -129,6 +132,17 @@ def _second_answers(played: Played) -> Iterator[Difference]:
             yield played.difference(_step_of(played, numbers[mid], number), told)
 
 
+def _answers(played: Played, step: MessageStep, instance: Instance) -> Iterator[Difference]:
+    """Yield answers to what is told to be an event, unless the scenario tells them, too."""
+    if Flag.EVENT not in step.flags:
+        return
+    told = set(played.claimed.values())
+    for seen in played.items:
+        fact = seen.fact
+        if fact.ref == instance.mid and fact.op in _GIVEN and fact.mid not in told:
+            yield played.difference(step.number, f"it was answered: {fact.code}")
+
+
 def _step_of(played: Played, golden: str, number: int) -> int:
     steps = [
         step.number
@@ -157,7 +171,7 @@ def _drops(played: Played, step: MessageStep, instance: Instance) -> Iterator[Di
 
 
 def _strays(played: Played, step: MessageStep, instance: Instance) -> Iterator[Difference]:
-    """Yield receivers whom the scenario does not name, stubs that pass it on aside."""
+    """Yield receivers not as the scenario names them, stubs that pass it on aside."""
     if step.deliver_to is None:
         return
     relays = {f"minibus:{seen.fact.stub}" for seen in instance.seen if seen.fact.op is Op.XMIT}
@@ -166,10 +180,14 @@ def _strays(played: Played, step: MessageStep, instance: Instance) -> Iterator[D
         for seen in instance.seen
         if seen.fact.op is Op.DELIVER and seen.actor == _BUS and seen.who in _runtimes(played)
     }
-    for listener in sorted(one for one in given - relays if one is not None):
-        receiver = played.names.golden(listener.removeprefix("minibus:"))
+    listeners = sorted(one for one in given - relays if one is not None)
+    receivers = [played.names.golden(one.removeprefix("minibus:")) for one in listeners]
+    for receiver in receivers:
         if receiver not in step.deliver_to:
             yield played.difference(step.number, f"it was delivered to {receiver}")
+    for missed in step.deliver_to:
+        if missed not in receivers:
+            yield played.difference(step.number, f"it was not delivered to {missed}")
 
 
 def _runtimes(played: Played) -> set[str]:

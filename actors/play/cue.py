@@ -11,9 +11,10 @@
 | step of a connection | a link begins; who wants it must ask for something |
 | step of a session | it is closed: its runtime leaves |
 | resolve | no message beside it goes there: somebody must ask |
-| time, fault, call, ingest | always |
+| time, fault, call | always |
 
-A message seen again at a later hop is never one. Everything else the actors must do.
+A message seen again at a later hop is never one. Everything else the actors must do; what
+a peer wrote in a form of its own (`ingest`) is read and compared, nobody sends it.
 """
 
 from enum import Enum, auto
@@ -29,7 +30,6 @@ from actors.play.script import (
     CallStep,
     FaultStep,
     Flag,
-    IngestStep,
     MessageStep,
     ResolveStep,
     Scenario,
@@ -48,7 +48,6 @@ _OWN_KINDS: Final = {
     TimeStep: "TIME_PASSES",
     FaultStep: "FAULT",
     CallStep: "CALL",
-    IngestStep: "INGEST",
 }
 
 
@@ -69,7 +68,6 @@ class Cue(Enum):
     TIME_PASSES = auto()
     FAULT = auto()
     CALL = auto()
-    INGEST = auto()
 
 
 def cue_of(scenario: Scenario, cast: Cast, step: Step) -> Cue | None:
@@ -81,7 +79,7 @@ def cue_of(scenario: Scenario, cast: Cast, step: Step) -> Cue | None:
             return _state(step)
         case ResolveStep():
             return _resolve(scenario, cast, step)
-        case TimeStep() | FaultStep() | CallStep() | IngestStep():
+        case TimeStep() | FaultStep() | CallStep():
             return Cue[_OWN_KINDS[type(step)]]
         case _:
             return None

@@ -38,9 +38,7 @@ async def send(world: World, cue: Cue, step: MessageStep) -> None:
         case Cue.HYPERTY_SENDS:
             await _by_hyperty(world, step)
         case Cue.HYPERTY_ANSWERS:
-            hyperty = world.hyperty(world.cast.atlas.hyperty(step.hop.first))
-            asker = world.names.actual(step.message.to)
-            await hyperty.answer(asker, _body(world, step.message))
+            await _answer(world, step)
         case Cue.REPORTER_CHANGES:
             await _change(world, step)
         case Cue.PEER_SENDS:
@@ -70,6 +68,13 @@ async def _by_hyperty(world: World, step: MessageStep) -> None:
     from_ = world.names.actual(message.from_) if message.from_ != sender else None
     to = world.names.actual(message.to)
     await world.hyperty(sender).post(message.type, to, _body(world, message), from_)
+
+
+async def _answer(world: World, step: MessageStep) -> None:
+    answering, asker = world.cast.atlas.hyperty(step.hop.first), step.message.to
+    hyperty = world.hyperty(answering)
+    if not await hyperty.answer(world.names.actual(asker), _body(world, step.message)):
+        raise StageError(f"{answering} has nothing to answer: no request of {asker} came")
 
 
 async def _change(world: World, step: MessageStep) -> None:

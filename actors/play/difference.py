@@ -19,6 +19,7 @@ from actors.play.script import (
     TableStep,
     TimeStep,
 )
+from specs.catalogue import message_kind
 from specs.message import Message
 
 __all__ = ["Candidate", "Difference", "NearMiss", "show_message", "show_step"]
@@ -72,14 +73,19 @@ class Difference:
 
 
 def show_message(message: Message, names: Names | None = None) -> str:
-    """Write a message in one line, in the scenario's words if `names` are given."""
+    """Write a message in one line, in the scenario's words if `names` are given.
+
+    What it is for is said behind it, where it is one of the catalogue.
+    """
 
     def said(address: str) -> str:
         return address if names is None else names.golden(address)
 
     body = message.body if names is None else names.in_golden(message.body)
     ends = f"{said(message.from_)} -> {said(message.to)}"
-    return f"#{message.id} {message.type} {ends} {_short(body)}"
+    kind = message_kind(message)
+    what = "" if kind is None else f" ({kind.name})"
+    return f"#{message.id} {message.type} {ends} {_short(body)}{what}"
 
 
 def _short(value: object) -> str:

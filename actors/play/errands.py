@@ -10,6 +10,7 @@ does. What can be a cause:
 | sync manager | a message to it that a node did not make |
 | address allocation | the same at the sync manager of its runtime; a call |
 | registry | the same; a step, row or unknown way of a P2P link of its runtime |
+| | a message to the address it asks about; time that passes |
 | user agent | its handler stub being deployed |
 """
 
@@ -27,6 +28,7 @@ from actors.play.script import (
     StateStep,
     Step,
     TableStep,
+    TimeStep,
 )
 from specs.address import (
     RUNTIME_SCHEME,
@@ -45,6 +47,7 @@ _DEPTH: Final = 5
 """Parts of `hyperty-runtime://domain/name/part`, split at slashes."""
 
 _MANAGER: Final = "sm"
+_REGISTRY: Final = "registry"
 _CHANGES: Final = "/changes"
 
 
@@ -55,26 +58,30 @@ def is_errand(scenario: Scenario, step: MessageStep) -> bool:
         return False
     if not _is_part(message.from_) or not is_backend(message.to):
         return False
-    home, part = runtime_of(message.from_), last_segment(message.from_)
     before = [one for one in scenario.steps if one.number < step.number]
-    return not any(_causes(one, home, part) for one in before)
+    return not any(_causes(one, message) for one in before)
 
 
 def _is_part(address: str) -> bool:
     return scheme_of(address) == RUNTIME_SCHEME and len(address.split("/")) == _DEPTH
 
 
-def _causes(step: Step, home: str, part: str) -> bool:
+def _causes(step: Step, asked: Message) -> bool:
+    home, part = runtime_of(asked.from_), last_segment(asked.from_)
     match step:
         case MessageStep(message=message):
+            is_sought = part == _REGISTRY and asked.body.get("resource") == message.to
             is_told = _has_manager(step.hop.last, home) and not is_backend(message.from_)
-            return part in {_MANAGER, "address-allocation", "registry"} and is_told
+            return is_sought or (part in {_MANAGER, "address-allocation", _REGISTRY} and is_told)
         case CallStep():
             return part == "address-allocation"
         case StateStep(machine="deploy", key=key):
             return part == "ua" and runtime_of(key[-1]) == home
+        case TimeStep():
+            # It keeps its registrations alive, and looks again for who was away.
+            return part == _REGISTRY
         case _:
-            return part == "registry" and _is_of_link(step, home)
+            return part == _REGISTRY and _is_of_link(step, home)
 
 
 def _is_of_link(step: Step, home: str) -> bool:

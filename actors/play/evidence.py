@@ -67,7 +67,7 @@ class Need:
             and _same(self.by, fact.by, names)
             and _same(self.actor, seen.actor, names)
             and _same(self.stub, fact.stub, names)
-            and (self.link is None or names.bind(self.link, fact.link or ""))
+            and (self.link is None or (fact.link is not None and names.bind(self.link, fact.link)))
             and (self.reason is None or fact.reason == self.reason)
             and self._is_for(fact, names)
         )

@@ -67,6 +67,9 @@ def belongs(move: Move, step: StateStep, names: Names) -> bool:
     which stub) the scenario does not tell.
     """
     parts = move.key.split("|")
+    if machine_name(step.machine) == LINK:
+        # Its name is the scenario's own: the actors have none for people.
+        return names.bind(step.key[0], move.key)
     if step.key[0].startswith("MN."):
         named = _parts_of(step.key[1:], parts, names)
         return named and move.who.partition("://msg-node.")[2].partition(".")[0] == step.key[0][3:]
@@ -79,16 +82,10 @@ def _parts_of(golden: Sequence[str], actual: Sequence[str], names: Names) -> boo
 
 
 def _is_same(golden: str, actual: str, names: Names) -> bool:
+    if "://" not in golden:
+        return golden == actual
     trial = names.copy()
-    if "://" in golden:
-        is_same = trial.unify(golden, actual)
-    else:
-        is_same = golden == actual or (_is_made_up(golden) and trial.bind(golden, actual))
+    is_same = trial.unify(golden, actual)
     if is_same:
         names.take(trial)
     return is_same
-
-
-def _is_made_up(golden: str) -> bool:
-    """Say whether a part is the scenario's own name of a thing: `L1`, not a role."""
-    return golden[:1].isupper()

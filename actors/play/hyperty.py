@@ -9,7 +9,6 @@ from typing_extensions import override
 from actors.kit.actor import Actor
 from actors.kit.delivery import Delivery
 from actors.kit.ids import IdSource
-from actors.play.stage_error import StageError
 from actors.runtime.mini_bus import MiniBusPort
 from specs.jsonvalue import Json, JsonObject
 from specs.limits import REPLY_TIMEOUT
@@ -82,13 +81,10 @@ class ScriptedHyperty(Actor[Delivery]):
         message = Message(self._ids.next(self.url), type_, self.url, to, body)
         return await self._port.request(message)
 
-    async def answer(self, asker: str, body: JsonObject) -> None:
+    async def answer(self, asker: str, body: JsonObject) -> bool:
         """Answer the oldest request of somebody that has no final answer yet.
 
-        Waits for it as long as a request waits for its answer.
-
-        Raises:
-            StageError: None came.
+        Waits for it as long as a request waits for its answer; tells whether one came.
         """
         with trio.move_on_after(REPLY_TIMEOUT):
             request = await self._request_of(asker)
@@ -97,8 +93,8 @@ class ScriptedHyperty(Actor[Delivery]):
                 self._asked.remove(request)
             answer = Message(request.id, MessageType.RESPONSE, request.to, asker, body)
             await self._port.post(answer)
-            return
-        raise StageError(f"{self.url} has nothing to answer: no request of {asker} came")
+            return True
+        return False
 
     async def _request_of(self, asker: str) -> Message:
         while True:

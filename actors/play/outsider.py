@@ -15,6 +15,7 @@ from specs.address import (
     session_manager,
 )
 from specs.jsonvalue import JsonObject
+from specs.limits import GOODBYE_TIMEOUT
 from specs.message import Message, MessageType, reply_to
 from specs.reply_code import LAST_SUCCESS, Code
 from specs.trace import Op
@@ -64,7 +65,7 @@ class Outsider:
         except LinkError:
             return
         finally:
-            with trio.CancelScope(shield=True):
+            with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
                 await self._link.aclose()
 
     async def _take(self, line: Message | BadLine) -> None:

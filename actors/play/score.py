@@ -11,7 +11,7 @@ from typing import Final, TypeAlias, assert_never, final
 
 from actors.play.atlas import Atlas
 from actors.play.contradiction import Played, contradictions
-from actors.play.difference import Candidate, Difference, NearMiss, show_step
+from actors.play.difference import Candidate, Difference, NearMiss, show_message, show_step
 from actors.play.instances import Instances
 from actors.play.names import Names
 from actors.play.observer import Observer
@@ -85,7 +85,7 @@ class Score:
         except BadMessageError as error:
             self._misses[step.number] = [NearMiss(0, str(error))]
             return False
-        self._misses[step.number] = [NearMiss(0, f"it is read as {message}")]
+        self._misses[step.number] = [NearMiss(0, f"it is read as {show_message(message)}")]
         return message == step.normal
 
     def _seek(self, step: _Expectation) -> bool:

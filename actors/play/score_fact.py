@@ -138,7 +138,7 @@ class FactScore:
     @staticmethod
     def _is_about(step: ResolveStep, fact: Fact, trial: Names) -> bool:
         subject = fact.from_ if fact.op is Op.SYNTH else fact.to
-        is_route = fact.k is Kind.RESOLVE or fact.op in {Op.DELIVER, Op.SYNTH, Op.XMIT}
+        is_route = fact.k is Kind.RESOLVE or fact.op in {Op.SYNTH, Op.XMIT}
         return is_route and trial.unify(step.to, subject or "")
 
     @staticmethod

@@ -110,7 +110,7 @@ class MessageScore:
 
     def _same_body(self, golden: Message, seen: Message, trial: Names) -> bool:
         body = {key: value for key, value in golden.body.items() if key != _VIA}
-        return Content(trial, _subject(golden)).holds(body, seen.body)
+        return Content(trial, _subject(golden)).body_holds(body, seen.body)
 
     def _same_via(self, golden: Message, seen: Message | None, trial: Names) -> bool:
         if _VIA not in golden.body or seen is None:

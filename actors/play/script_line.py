@@ -31,6 +31,9 @@ __all__ = ["Fields", "read_step"]
 T = TypeVar("T")
 
 _ROW_OPS: Final = frozenset({Op.ADD, Op.UPD, Op.DEL})
+_LONGEST: Final = 30 * 86_400
+"""Seconds that may pass at once (ours); sessions are pinged all the while."""
+
 _DECISIONS: Final = frozenset({"permit", "deny"})
 
 
@@ -75,6 +78,13 @@ class Fields:
         if type(value) is not int or value < 1:
             raise ValueError(f"{name} must be a whole number from 1")
         return value
+
+    def mark(self, name: str) -> bool:
+        """Take a mark: true, or false as if it were missing."""
+        value = self.take(name)
+        if isinstance(value, bool):
+            return value
+        raise ValueError(f"{name} must be true or false")
 
     def object(self, name: str) -> JsonObject:
         """Take an object."""
@@ -138,7 +148,7 @@ def _message_step(number: int, fields: Fields) -> Step:
         number=number,
         hop=_hop(fields),
         message=_message(fields, "msg"),
-        flags=frozenset(flag for flag in Flag if fields.maybe(flag, fields.take)),
+        flags=frozenset(flag for flag in Flag if fields.maybe(flag, fields.mark)),
         drop=_drop(fields.some_text("drop")),
         link=fields.maybe("p2p", fields.text),
         deliver_to=fields.maybe("deliver_to", fields.texts),
@@ -209,8 +219,8 @@ def _authz_step(number: int, fields: Fields) -> Step:
 
 def _time_step(number: int, fields: Fields) -> Step:
     seconds = fields.take("dt")
-    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or seconds < 0:
-        raise ValueError("dt must be a number of seconds")
+    if isinstance(seconds, bool | str | list | dict | None) or not 0 <= seconds <= _LONGEST:
+        raise ValueError(f"dt must be a number of seconds up to {_LONGEST}: 30 days")
     return TimeStep(number=number, seconds=float(seconds), why=fields.some_text("why"))
 
 

@@ -7,7 +7,7 @@ from typing import final
 import trio
 import trio.testing
 
-from actors.play.calls import do_call, ingest
+from actors.play.calls import do_call
 from actors.play.cue import Cue, cue_of
 from actors.play.cues import send
 from actors.play.faults import break_it
@@ -19,7 +19,6 @@ from actors.play.scenery import set_scene, want_link
 from actors.play.script import (
     CallStep,
     FaultStep,
-    IngestStep,
     MessageStep,
     ResolveStep,
     Scenario,
@@ -94,12 +93,12 @@ class Stage:
                 await self._move(cue, step)
             case ResolveStep() if cue is not None:
                 await self._look_up(step)
-            case TimeStep() | FaultStep() | CallStep() | IngestStep():
+            case TimeStep() | FaultStep() | CallStep():
                 await self._do(step)
             case _:
                 raise StageError(f"step {step.number} is no cue")
 
-    async def _do(self, step: TimeStep | FaultStep | CallStep | IngestStep) -> None:
+    async def _do(self, step: TimeStep | FaultStep | CallStep) -> None:
         match step:
             case TimeStep(seconds=seconds):
                 await trio.sleep(seconds)
@@ -107,8 +106,6 @@ class Stage:
                 break_it(self._world, step)
             case CallStep():
                 await do_call(self._world, step)
-            case IngestStep():
-                ingest(step)
 
     async def _move(self, cue: Cue, step: StateStep) -> None:
         if cue is Cue.LINK_BEGINS:

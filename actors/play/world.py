@@ -28,7 +28,7 @@ from actors.runtime.mini_bus import MiniBusPort
 from actors.runtime.profile import Profile
 from actors.runtime.registrar import RegistrationError
 from actors.runtime.runtime import Runtime
-from specs.address import message_node, scheme_of
+from specs.address import host_of, message_node, scheme_of
 from transports.link import Kind
 
 __all__ = ["Member", "World", "open_world"]
@@ -115,6 +115,11 @@ class World:
             url = await member.runtime.host(profile or role.url.rpartition("/")[2], make)
         except (AllocationError, RegistrationError) as error:
             raise StageError(f"{role.url} cannot be deployed: {error}") from error
+        if host_of(url) != host_of(role.url):
+            raise StageError(
+                f"{role.url} cannot live in {role.runtime}, whose node gives addresses of "
+                f"{host_of(url)}: let its ways begin and end in a runtime of its own domain"
+            )
         self.names.bind(role.url, url)
 
     def take_over(self) -> None:

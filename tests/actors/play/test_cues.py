@@ -4,7 +4,6 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from actors.play.calls import ingest
 from actors.play.cast import cast_of
 from actors.play.cue import Cue, cue_of
 from actors.play.faults import Fault, fault_of
@@ -95,14 +94,6 @@ def test_faults_are_known_by_their_words(words, expected):
 def test_an_unknown_fault_is_an_error_that_says_what_is_known():
     with pytest.raises(StageError, match="'it rains'; say 'TCP reset'"):
         fault_of("it rains")
-
-
-def test_a_message_taken_in_wrongly_is_told():
-    (step,) = [one for one in golden("SC-40").steps if one.number == 11]
-    ingest(step)
-    spoilt = {**step.raw, "type": "UNSUBSCRIBE"}
-    with pytest.raises(StageError, match="becomes"):
-        ingest(type(step)(number=11, raw=spoilt, normal=step.normal))
 
 
 HA, HA2 = "hyperty://a.ex/ha", "hyperty://a.ex/ha2"

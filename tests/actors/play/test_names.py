@@ -73,7 +73,6 @@ def test_an_attempt_leaves_nothing_until_it_is_taken():
         ({"a": 1}, {"a": 1, "b": 2}),
         ({"a": {"b": []}}, {"a": {"b": [], "c": 1}}),
         ({"expires": 3600}, {"expires": 3600.0}),
-        ({"description": "why"}, {"description": "for another reason"}),
         ({"schema": "hyperty-catalogue://a.ex/x/y"}, {"schema": "hyperty-catalogue://b.ex/x/y"}),
         ({"token": "t1"}, {"token": "5fa"}),
         ({"data": {"iceCandidates": []}}, {"data": {"iceCandidates": [{"kind": "tcp"}]}}),
@@ -100,7 +99,7 @@ def test_what_is_told_is_contained_in_what_is_said(golden, seen):
         ({"a": None}, {"a": 0}),
         ({"a": [1]}, {"a": [1, 2]}),
         ({"a": "x"}, {"a": "y"}),
-        ({"description": "why"}, {"description": ""}),
+        ({"description": "why"}, {"description": "for another reason"}),
         ({"schema": "hyperty-catalogue://a.ex/x/y"}, {"schema": "hyperty-catalogue://a.ex/x/z"}),
         ({"attribute": "name", "value": [1]}, {"attribute": "name", "value": [2]}),
         ([{"token": "t1"}, {"token": "t1"}], [{"token": "a"}, {"token": "b"}]),
@@ -113,3 +112,13 @@ def test_what_is_told_is_contained_in_what_is_said(golden, seen):
 )
 def test_what_is_told_otherwise_is_not(golden, seen):
     assert not Content(Names()).holds(golden, seen)
+
+
+def test_the_reason_a_message_gives_is_a_sentence_whatever_it_says():
+    """Only at the top of its body: what hyperties describe is theirs."""
+    content = Content(Names())
+    assert content.body_holds({"description": "why"}, {"description": "for another reason"})
+    assert not content.body_holds({"description": "why"}, {"description": ""})
+    assert not content.body_holds({"description": "why"}, {})
+    inner = [{"value": {"description": text}} for text in ("why", "for another reason")]
+    assert not content.body_holds(*inner)

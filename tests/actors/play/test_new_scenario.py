@@ -83,6 +83,114 @@ async def test_a_message_that_nobody_sends_is_missed(autojump_clock):
     assert outcome.difference.number == len(CALL) + 1
 
 
+KEEP_ALIVE = {"id": 1, "type": "update", "from": "RA/registry", "to": "DRA"}
+KEPT_ALIVE = [
+    {"k": "msg", "hop": "HA>RA.bus>HA2", "msg": {**ASK, "to": "HA2"}},
+    {"k": "time", "dt": 1700},
+    {
+        "k": "msg",
+        "hop": "RA.registry>RA.bus>SA~wire~MN.a",
+        "msg": {**KEEP_ALIVE, "body": {"resource": "HA"}},
+    },
+]
+"""A registry must keep its records alive by itself once in 3600 s / 2.2."""
+
+SOUGHT = [
+    {"k": "msg", "hop": "HA>RA.bus>HA2", "msg": {**ASK, "to": "HA2"}},
+    {
+        "k": "msg",
+        "hop": "RA.registry>RA.bus>SA~wire~MN.a",
+        "msg": {**KEEP_ALIVE, "type": "read", "body": {"resource": "HA2"}},
+    },
+]
+"""Nobody looks for a neighbour at the domain's registry."""
+
+
+async def test_what_a_registry_does_when_its_time_has_come_it_does_by_itself(autojump_clock):
+    assert (await play(new(KEPT_ALIVE))).difference is None
+
+
+@pytest.mark.parametrize(
+    ("steps", "change"),
+    [(KEPT_ALIVE, {"n2": {"dt": 1500}}), (SOUGHT, {})],
+    ids=["too early", "no reason"],
+)
+async def test_what_a_registry_has_no_reason_to_ask_is_missed(autojump_clock, steps, change):
+    """The player asks in its place only where nothing in a scenario could be the reason."""
+    outcome = await play(new(steps, **change))
+    assert outcome.difference is not None
+    assert outcome.difference.number == len(steps)
+
+
+@pytest.mark.parametrize(
+    ("change", "seen"),
+    [
+        ({"deliver_to": ["HA2", "HB"]}, "it was not delivered to hyperty://b.ex/hb"),
+        ({"deliver_to": ["HB"]}, "it was delivered to hyperty://a.ex/ha2"),
+    ],
+)
+async def test_who_gets_a_message_is_held_against_its_receivers(autojump_clock, change, seen):
+    outcome = await play(new([SOUGHT[0] | change]))
+    assert outcome.difference is not None
+    assert outcome.difference.seen == (seen,)
+
+
+async def test_an_event_that_is_answered_is_none(autojump_clock):
+    asked = {**DROWNED[0], "event": True}
+    outcome = await play(new([asked]))
+    assert outcome.difference is not None
+    assert outcome.difference.seen == ("it was answered: 404",)
+    assert (await play(new([asked, DROWNED[1]]))).difference is None
+
+
+async def test_what_is_for_people_in_a_refusal_is_content_in_content(autojump_clock):
+    said = {**ASK, "to": "HA2", "body": {"value": {"description": "old"}}}
+    steps = [{"k": "msg", "hop": "HA>RA.bus", "msg": said}]
+    again = {"k": "msg", "hop": "RA.bus>HA2", "msg": said, "dup": True}
+    assert (await play(new([*steps, again]))).difference is None
+    again["msg"] = {**said, "body": {"value": {"description": "new"}}}
+    outcome = await play(new([*steps, again]))
+    assert outcome.difference is not None
+    assert "with another body" in outcome.difference.seen[0]
+
+
+async def test_an_entity_is_named_by_its_address_not_by_any_word(autojump_clock):
+    step = {"k": "state", "machine": "session", "key": ["MN.b", "WHO"], "old": None, "new": "open"}
+    outcome = await play(new([CALL[0], step]))
+    assert outcome.difference is not None
+    assert outcome.difference.number == 2
+
+
+async def test_who_answers_what_nobody_asked_is_told_in_the_words_of_the_scenario(autojump_clock):
+    outcome = await play(new([{**CALL[3], "hop": "zoe>RB.bus"}]))
+    assert outcome.difference is not None
+    told = "hyperty://b.ex/zoe has nothing to answer: no request of hyperty://a.ex/ha came"
+    assert outcome.difference.seen == (told,)
+
+
+async def test_a_hyperty_that_is_shown_in_a_foreign_runtime_cannot_be(autojump_clock):
+    outcome = await play(new([{"k": "msg", "hop": "HA>RA.bus>zoe", "msg": ASK}]))
+    assert outcome.difference is not None
+    assert outcome.difference.number == 0
+    assert "whose node gives addresses of a.ex" in outcome.difference.seen[0]
+
+
+@pytest.mark.parametrize(("change", "is_read"), [({}, True), ({"type": "read"}, False)])
+async def test_what_a_peer_wrote_is_read_as_told(autojump_clock, change, is_read):
+    written = {**ASK, "id": "1", "type": "CREATE", "from": "runtime://a.ex/ra"}
+    read = {**ASK, "type": "create", "from": "RA"}
+    outcome = await play(new([{"k": "ingest", "raw": written, "norm": read | change}]))
+    assert (outcome.difference is None) is is_read
+    if outcome.difference is not None:
+        assert outcome.difference.seen[0].startswith("it is read as #1 create ")
+
+
+async def test_what_a_message_is_for_is_told(autojump_clock):
+    outcome = await play(new(KEPT_ALIVE, n2={"dt": 1}))
+    assert outcome.difference is not None
+    assert outcome.difference.expected.endswith("(keep a registration alive)")
+
+
 async def test_a_scene_that_cannot_be_set_is_a_difference_before_the_first_step(autojump_clock):
     fault = {"k": "fault", "what": "the moon falls down"}
     outcome = await play(new([*DROWNED, fault]))
