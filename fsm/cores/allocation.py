@@ -11,11 +11,10 @@ from typing import TypeAlias, assert_never, final
 
 import attrs
 
-from fsm.catalogue import MACHINES
 from fsm.cores.effects import RowChanged
 from fsm.cores.refused import Refused
 from fsm.engine import Entity, Step
-from fsm.machines.address import Trigger
+from fsm.machines.address import ADDRESS, Trigger
 from specs.limits import MAX_ADDRESSES
 from specs.reply_code import Code
 from specs.trace import Op
@@ -33,8 +32,6 @@ __all__ = [
     "Input",
     "Release",
 ]
-
-_TABLE = MACHINES["address"]
 
 
 @final
@@ -230,7 +227,7 @@ class AllocationCore:
     def _take(self, owner: str, addresses: tuple[str, ...], why: str) -> list[Effect]:
         effects: list[Effect] = []
         for address in addresses:
-            entity = self._entities[address] = Entity(_TABLE, address)
+            entity = self._entities[address] = Entity(ADDRESS, address)
             self._note(owner, address)
             effects += [
                 entity.step(Trigger.ALLOCATE, why),

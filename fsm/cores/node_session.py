@@ -14,7 +14,6 @@ import math
 from collections import deque
 from typing import assert_never, final
 
-from fsm.catalogue import MACHINES
 from fsm.cores.node_session_terms import (
     ClaimAsked,
     CloseAsked,
@@ -38,7 +37,7 @@ from fsm.cores.node_session_terms import (
     Wait,
 )
 from fsm.engine import Entity
-from fsm.machines.session import State, Trigger
+from fsm.machines.session import SESSION, State, Trigger
 from specs.limits import (
     OUTBOX_BYTES,
     PING_PERIOD,
@@ -66,7 +65,7 @@ class NodeSessionCore:
     def __init__(self, key: str, runtime: str) -> None:
         self.runtime = runtime
         self.link: int | None = None
-        self._entity = Entity(MACHINES["session"], key)
+        self._entity = Entity(SESSION, key)
         self._digest = b""
         self._queue: deque[Parcel] = deque()
         self._bytes = 0

@@ -9,7 +9,6 @@ others can see is told (I-G5).
 from collections.abc import Iterable
 from typing import Final, assert_never, final
 
-from fsm.catalogue import MACHINES
 from fsm.cores.alarms import Alarms
 from fsm.cores.record_index import By, RecordIndex, Search
 from fsm.cores.registration_terms import (
@@ -28,7 +27,7 @@ from fsm.cores.registration_terms import (
     Touch,
 )
 from fsm.engine import Entity, Step
-from fsm.machines.registration import State, Trigger
+from fsm.machines.registration import REGISTRATION, State, Trigger
 from specs.address import is_below
 from specs.jsonvalue import Json, JsonObject
 from specs.reply_code import Code
@@ -204,7 +203,7 @@ class RegistrationCore:
     def _new_entity(self, url: str) -> Entity:
         lives = self._buried.get(url, 0)
         key = f"{url}|{lives + 1}" if lives else url
-        entity = self._entities[url] = Entity(MACHINES["registration"], key)
+        entity = self._entities[url] = Entity(REGISTRATION, key)
         return entity
 
     def _step(self, held: Row, trigger: Trigger, why: str) -> list[Step]:

@@ -1,14 +1,13 @@
 """What the registry core is told and what it tells; and a record as it is kept."""
 
 import math
-from typing import Final, TypeAlias, final
+from typing import TypeAlias, final
 
 import attrs
 
-from fsm.catalogue import MACHINES
 from fsm.cores.record_index import Search
 from fsm.engine import Step
-from fsm.machines.registration import State
+from fsm.machines.registration import REGISTRATION, State
 from specs.jsonvalue import Json, JsonObject
 from specs.reply_code import Code
 
@@ -27,9 +26,6 @@ __all__ = [
     "Tick",
     "Touch",
 ]
-
-
-_TABLE: Final = MACHINES["registration"]
 
 
 @final
@@ -54,7 +50,7 @@ class Row:
     @property
     def due(self) -> float:
         """When the record's status changes by itself."""
-        patience = _TABLE.patience(self.status)
+        patience = REGISTRATION.patience(self.status)
         if self.status is State.LIVE:
             patience = min(patience, _wish(self.value))
         return self.touched + patience

@@ -15,12 +15,11 @@ from collections.abc import Callable
 from enum import Enum
 from typing import Final, assert_never, final
 
-from fsm.catalogue import MACHINES
 from fsm.cores import stub_events as ev
 from fsm.cores.backoff import Backoff
 from fsm.cores.stub_outbox import StubOutbox, refused
 from fsm.engine import Entity
-from fsm.machines.stub_connection import State, Trigger
+from fsm.machines.stub_connection import STUB_CONNECTION, State, Trigger
 from specs.limits import (
     GOODBYE_TIMEOUT,
     PING_PERIOD,
@@ -33,7 +32,6 @@ from specs.word import SessionMethod
 
 __all__ = ["StubClientCore"]
 
-_TABLE: Final = MACHINES["stub_connection"]
 
 _HOPELESS: Final = frozenset({Code.UNAUTHENTICATED, Code.FORBIDDEN})
 """Answers to an open that no second attempt would change."""
@@ -74,7 +72,7 @@ class StubClientCore:
             jitter: Between 0 and 1; spreads the attempts of many stubs.
         """
         self.sessions = 0
-        self._entity = Entity(_TABLE, url)
+        self._entity = Entity(STUB_CONNECTION, url)
         self._jitter = jitter
         self._phase = _Phase.IDLE
         self._outbox = StubOutbox()
@@ -174,7 +172,7 @@ class StubClientCore:
         if self._phase is not _Phase.DIALLING:
             return [ev.HangUp()]
         self._phase = _Phase.OPENING
-        self._until = now + _TABLE.patience(State.IN_PROGRESS)
+        self._until = now + STUB_CONNECTION.patience(State.IN_PROGRESS)
         return [self._ask_session()]
 
     def _ask_session(self) -> ev.Ask:
@@ -198,7 +196,7 @@ class StubClientCore:
             return self._live(answer, now)
         if answer.method is SessionMethod.REOPEN and answer.code in _FORGOTTEN:
             self._token = None
-            self._until = now + _TABLE.patience(State.IN_PROGRESS)
+            self._until = now + STUB_CONNECTION.patience(State.IN_PROGRESS)
             return [self._ask_session()]
         why = answer.why or f"the node answered {answer.code}"
         if self.state is State.IN_PROGRESS and answer.code in _HOPELESS:

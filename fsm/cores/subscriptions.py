@@ -11,11 +11,10 @@ from typing import Final, TypeAlias, TypeVar, assert_never, final
 
 import attrs
 
-from fsm.catalogue import MACHINES
 from fsm.cores.effects import RowChanged
 from fsm.cores.refused import Refused
 from fsm.engine import Entity, Step
-from fsm.machines.node_subscription import State, Trigger
+from fsm.machines.node_subscription import NODE_SUBSCRIPTION, State, Trigger
 from specs.limits import MAX_SUBSCRIPTIONS
 from specs.reply_code import Code
 from specs.trace import Op
@@ -34,7 +33,6 @@ __all__ = [
 V = TypeVar("V")
 
 _ENTITY_SLASHES: Final = 4
-_TABLE: Final = MACHINES["node_subscription"]
 
 
 def entity_of(address: str) -> str:
@@ -132,7 +130,7 @@ class SubscriptionCore:
         return [effect for resource in fresh for effect in self._add(resource, runtime)]
 
     def _add(self, resource: str, runtime: str) -> tuple[Step, RowChanged]:
-        entity = Entity(_TABLE, _key(resource, runtime))
+        entity = Entity(NODE_SUBSCRIPTION, _key(resource, runtime))
         step = entity.step(Trigger.SUBSCRIBE)
         self._runtimes.setdefault(resource, {})[runtime] = State(step.new)
         self._resources.setdefault(runtime, {})[resource] = None
@@ -143,7 +141,8 @@ class SubscriptionCore:
         for resource, runtime in pairs:
             state = self._runtimes.get(resource, {}).get(runtime)
             if state is not None:
-                yield Entity.recalled(_TABLE, _key(resource, runtime), state).step(trigger)
+                entity = Entity.recalled(NODE_SUBSCRIPTION, _key(resource, runtime), state)
+                yield entity.step(trigger)
                 _take_out(self._runtimes, resource, runtime)
                 _take_out(self._resources, runtime, resource)
                 if resource not in self._runtimes:

@@ -17,9 +17,8 @@ from typing import Final, Generic, TypeAlias, TypeVar, final
 
 import attrs
 
-from fsm.catalogue import MACHINES
 from fsm.engine import Entity, Step
-from fsm.machines.transaction import State, Trigger
+from fsm.machines.transaction import TRANSACTION, State, Trigger
 from specs.limits import DEDUP_SECONDS, DEDUP_WINDOW
 from specs.message import Message
 from specs.reply_code import DropReason
@@ -37,7 +36,6 @@ __all__ = [
 
 W = TypeVar("W")
 
-_TABLE: Final = MACHINES["transaction"]
 
 Key: TypeAlias = tuple[str, str, int]
 """From, to and id of a request."""
@@ -124,7 +122,7 @@ class TransactionsCore(Generic[W]):
 
     def __init__(self, steps: Steps = Steps.TOLD) -> None:
         self._is_told = steps is Steps.TOLD
-        self._patience = _TABLE.patience(State.PENDING)
+        self._patience = TRANSACTION.patience(State.PENDING)
         self._open: OrderedDict[Key, Transaction[W]] = OrderedDict()
         self._ended: OrderedDict[Key, None] = OrderedDict()
 
@@ -222,7 +220,7 @@ class TransactionsCore(Generic[W]):
 
 
 def _entity(request: Message) -> Entity:
-    return Entity(_TABLE, f"{request.from_}|{request.to}|{request.id}")
+    return Entity(TRANSACTION, f"{request.from_}|{request.to}|{request.id}")
 
 
 _Instance: TypeAlias = tuple[str, int, int, str]

@@ -1,15 +1,19 @@
 """Every machine does exactly what its table says, and the table what the protocol says."""
 
 import csv
+from importlib import import_module
 from itertools import combinations, pairwise
 from pathlib import Path
+from pkgutil import iter_modules
 
 import pytest
 
+from fsm import machines
 from fsm.catalogue import MACHINES
 from fsm.engine import Entity
 from fsm.errors import UndeclaredTransitionError
 from fsm.explore import shortest_ways
+from fsm.table import Table
 from specs import limits
 from specs.word import RecordStatus, StatusValue
 
@@ -138,6 +142,17 @@ def test_edges_are_those_of_the_protocol_page(machine):
 
     assert set(table.drawn_edges()) == page
     assert set(table.extension_edges()) == EXTENSIONS.get(machine, set())
+
+
+def test_every_table_that_is_declared_is_in_the_catalogue():
+    modules = [
+        import_module(f"{machines.__name__}.{each.name}")
+        for each in iter_modules(machines.__path__)
+    ]
+    declared = [
+        one for module in modules for one in vars(module).values() if isinstance(one, Table)
+    ]
+    assert {table.name: table for table in declared} == MACHINES
 
 
 @pytest.mark.parametrize("table", TABLES)
