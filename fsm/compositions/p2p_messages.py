@@ -58,8 +58,14 @@ def _stub(scene: Scene, end: End) -> str:
     return f"{address}/p2prequester/{end.number}" if end.is_requester else f"{address}/p2phandler/1"
 
 
-def _way(end: End) -> str:
-    return f"{end.own}>..>{end.other}".upper()
+def _way(source: str, target: str) -> str:
+    """The hop of a message: where it comes from and goes to, and what is between left out."""
+    return f"{source}>..>{target}"
+
+
+def _manager(end: End) -> str:
+    """The sync manager of an end's runtime, as hops call it."""
+    return f"R{end.own.upper()}.sm"
 
 
 def _message(kind: str, source: str, target: str, body: JsonObject) -> JsonObject:
@@ -73,7 +79,10 @@ def _invites(scene: Scene, end: End, target: str) -> Wire:
         "schema": _SCHEMA,
         "value": {"runtime": _address(scene, end.own), "reporter": stub},
     }
-    return Wire(_way(end), _message("create", f"{_object(end)}/subscription", target, body))
+    return Wire(
+        _way(_manager(end), target),
+        _message("create", f"{_object(end)}/subscription", target, body),
+    )
 
 
 def _answers(scene: Scene, end: End) -> Iterator[_Form]:
@@ -83,7 +92,13 @@ def _answers(scene: Scene, end: End) -> Iterator[_Form]:
         for peer in scene.peers(end)[:1]:
             question = f"{end.name} invites" + ("" if end.is_requester else f" {peer.name}")
             answer = _message("response", _stub(scene, peer), asked, {"code": code})
-            yield f"{end.name} is {word}", ("M-35", Wire(_way(peer), answer, question))
+            yield (
+                f"{end.name} is {word}",
+                (
+                    "M-35",
+                    Wire(_way(_stub(scene, peer), _manager(end)), answer, question),
+                ),
+            )
 
 
 def _between(scene: Scene, end: End, peer: End) -> Iterator[_Form]:
@@ -93,23 +108,25 @@ def _between(scene: Scene, end: End, peer: End) -> Iterator[_Form]:
         target = _stub(scene, peer)
         yield f"{end.name} invites {peer.name}", ("M-34", _invites(scene, end, target))
     question = f"{peer.name} observes {end.name}"
+    back = _way(_manager(end), _manager(peer))
+    out = _way(_manager(end), _stub(scene, peer))
     ask = _message("subscribe", manager, f"{url}/subscription", {"source": _stub(scene, peer)})
-    yield question, ("M-36", Wire(_way(peer), ask))
+    yield question, ("M-36", Wire(_way(_manager(peer), _manager(end)), ask))
     none = _message("response", f"{url}/subscription", manager, {"code": 404})
-    yield f"{end.name} is hidden from {peer.name}", ("M-37", Wire(_way(end), none, question))
+    yield f"{end.name} is hidden from {peer.name}", ("M-37", Wire(back, none, question))
     gone = _message("delete", url, f"{url}/changes", {"source": _stub(scene, end)})
     withdrawn = f"{end.name} is withdrawn for {peer.name}"
-    yield withdrawn, ("M-47", Wire(_way(end), gone, is_event=True))
+    yield withdrawn, ("M-47", Wire(out, gone, is_event=True))
     for offers in scene.offers:
         for plea in scene.pleas:
             told = f"{offers} {plea} for {peer.name}"
             value: JsonObject = {"url": url, "version": 1, "data": _data(scene, end, offers, plea)}
             body: JsonObject = {"code": 200, "value": value}
             whole = _message("response", f"{url}/subscription", manager, body)
-            yield f"{end.name} shows {told}", ("M-37", Wire(_way(end), whole, question))
+            yield f"{end.name} shows {told}", ("M-37", Wire(back, whole, question))
             change = _message("update", url, f"{url}/changes", _change(scene, end, offers, plea))
             news = f"{end.name} changes to {told}"
-            yield news, ("M-40", Wire(_way(end), change, is_event=True))
+            yield news, ("M-40", Wire(out, change, is_event=True))
 
 
 def _candidates(end: End, offers: str) -> list[Json]:
@@ -152,21 +169,22 @@ def _local(scene: Scene, end: End) -> Iterator[_Form]:
     stub = _stub(scene, end)
     registry = f"{_address(scene, end.own)}/registry"
     remote = _address(scene, end.other)
-    up, down = f"{end.own}.stub>..>{end.own}.registry", f"{end.own}.registry>..>{end.own}.stub"
+    table = f"R{end.own.upper()}.registry"
+    up, down = _way(stub, table), _way(table, stub)
     for state in ("created", "in-progress", "live", "failed", "disconnected"):
         body: JsonObject = {"value": state, "resource": remote}
         kind = "create" if state == "created" else "update"
         event = _message(kind, stub, f"{stub}/status", body)
         cite = "M-06" if state == "created" else "M-07"
-        yield f"{end.name} is {state}", (cite, Wire(up.upper(), event, is_event=True))
+        yield f"{end.name} is {state}", (cite, Wire(up, event, is_event=True))
     handler = f"{remote}/p2phandler/1"
     for method, param in (("connect", handler), ("disconnect", remote)):
         order = _message("execute", registry, stub, {"method": method, "params": [param]})
         name = f"{end.name} shall {method}"
         if not end.is_requester:
             name = f"{end.own} hnd shall {method}"
-        yield name, ("M-11" if method == "connect" else "M-12", Wire(down.upper(), order))
+        yield name, ("M-11" if method == "connect" else "M-12", Wire(down, order))
     if not end.is_requester:
         link = f"{stub}/conn/{end.number}"
         listen = _message("subscribe", registry, stub, {"resources": [link], "source": stub})
-        yield f"{end.name} shall listen", ("M-05", Wire(down.upper(), listen))
+        yield f"{end.name} shall listen", ("M-05", Wire(down, listen))

@@ -61,8 +61,8 @@ def whole(
 ) -> product.Composition:
     """Put a scene together."""
     rules = tuple(rules_of(scene))
-    wishes = [product.Wish(f"{own} {_ASKS}", scene.asks[own]) for own in scene.runtimes]
-    wishes += [product.Wish(f"{own} goes", int(own in troubles.leaves)) for own in scene.runtimes]
+    wishes = [_wish(f"{own} {_ASKS}", scene.asks[own]) for own in scene.runtimes]
+    wishes += [_wish(f"{own} goes", int(own in troubles.leaves)) for own in scene.runtimes]
     faults = {
         "the link is cut": troubles.cuts,
         "a dial fails": troubles.dials,
@@ -84,3 +84,8 @@ def whole(
         patience=scene.patience,
         haste=scene.haste,
     )
+
+
+def _wish(name: str, budget: int) -> product.Wish:
+    """In scenarios, runtimes are called `RA` and `RB`."""
+    return product.Wish(name, budget, call=f"R{name[0].upper()}{name[1:]}")

@@ -141,11 +141,13 @@ class Wish:
     Attributes:
         budget: How often in one run.
         is_fault: It is a fault of the surroundings, not something anybody wants.
+        call: What the player of scenarios takes for it; empty: it is only a remark there.
     """
 
     name: str
     budget: int
     is_fault: bool = False
+    call: str = ""
 
 
 @final

@@ -64,13 +64,11 @@ class _Writer:
                 yield self._state(moved)
 
     def _wish(self, taken: Taken) -> JsonObject:
-        wish = self._wishes.get(taken.what.removeprefix("wish: "))
-        is_fault = wish is not None and wish.is_fault
-        if is_fault and wish is not None:
+        wish = self._wishes[taken.what.removeprefix("wish: ")]
+        if wish.is_fault:
             return self._line("fault", what=wish.name)
-        # A remark before a colon: who plays it sees by the next step what comes of it.
-        name = taken.what if wish is None else wish.name
-        return self._line("call", what=f"wish: {name.removeprefix('wish: ')}")
+        # What the player cannot do by itself is a remark: it goes on to what comes of it.
+        return self._line("call", what=wish.call or f"wish: {wish.name}")
 
     def _wire(self, message: Message) -> JsonObject | None:
         wire = message.wire

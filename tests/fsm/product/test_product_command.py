@@ -25,8 +25,8 @@ def test_bounds_are_options():
     def states(*words):
         return json.loads(run("glare", "--json", *words).stdout)["states"]
 
-    assert states() < states("--losses", "1") < states("--losses", "1", "--duplicates", "1")
-    assert states("--channel", "2") != states("--channel", "3")
+    assert states() < states("--losses", "1")
+    assert states("--channel", "2") != states()
 
 
 def test_an_exploration_that_is_cut_short_is_no_success():
