@@ -109,7 +109,7 @@ def cast_of(scenario: Scenario) -> Cast:
     )
     return Cast(
         atlas=atlas,
-        domains=_domains(atlas, runtimes, hyperties),
+        domains=_domains(atlas, runtimes, (*hyperties, *objects)),
         runtimes=runtimes,
         hyperties=hyperties,
         objects=objects,
@@ -177,7 +177,7 @@ def _users(scenario: Scenario) -> Iterator[tuple[str, str]]:
 
 
 def _domains(
-    atlas: Atlas, runtimes: Sequence[RuntimeRole], hyperties: Sequence[HypertyRole]
+    atlas: Atlas, runtimes: Sequence[RuntimeRole], allocated: Sequence[HypertyRole | ObjectRole]
 ) -> tuple[str, ...]:
     own = (one.domain for one in runtimes)
-    return tuple(dict.fromkeys((*atlas.domains, *own, *(host_of(one.url) for one in hyperties))))
+    return tuple(dict.fromkeys((*atlas.domains, *own, *(host_of(one.url) for one in allocated))))

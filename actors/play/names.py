@@ -151,19 +151,6 @@ class Names:
         """Say what the scenario calls an address; as it is if nothing of it is bound."""
         return _translated(actual, self.bound.golden)
 
-    def is_bound(self, golden: str) -> bool:
-        """Say whether a name stands for something."""
-        return golden in self.bound.actual
-
-    def actual_id(self, sender: str, golden: int) -> int | None:
-        """Say under which id a message of a sender was observed."""
-        return self.bound.numbers.get(sender, {}).get(golden)
-
-    def golden_id(self, sender: str, actual: int) -> int | None:
-        """Say under which id the scenario has a message of a sender."""
-        known = self.bound.numbers.get(sender, {})
-        return next((mine for mine, seen in known.items() if seen == actual), None)
-
     def in_actual(self, value: Json) -> Json:
         """Translate every text in a value of the scenario."""
         return _mapped(value, self.bound.actual)

@@ -28,7 +28,7 @@ from actors.play.script import (
 )
 from actors.play.stage import Stage, open_stage
 from actors.play.stage_error import StageError
-from specs.errors import ProtoflyError
+from specs.errors import BadUrlError, ProtoflyError
 
 __all__ = ["Outcome", "perform", "play", "survive"]
 
@@ -71,7 +71,7 @@ async def survive(work: Callable[[], Awaitable[Difference | None]]) -> Differenc
     difference: Difference | None = None
     try:
         difference = await work()
-    except* StageError as group:
+    except* (StageError, BadUrlError) as group:
         difference = Difference(0, "a world as it is before the first step", _told(group))
     except* RestartLimitError as group:
         difference = Difference(0, "actors that do not crash", _told(group))

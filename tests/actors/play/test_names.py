@@ -62,7 +62,7 @@ def test_an_attempt_leaves_nothing_until_it_is_taken():
     names = Names()
     trial = names.copy()
     assert trial.unify(HA, ACTUAL)
-    assert not names.is_bound(HA)
+    assert names.actual(HA) == HA
     names.take(trial)
     assert names.actual(HA) == ACTUAL
 

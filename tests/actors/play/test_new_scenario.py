@@ -199,6 +199,21 @@ async def test_a_scene_that_cannot_be_set_is_a_difference_before_the_first_step(
     assert "the moon falls down" in outcome.difference.seen[0]
 
 
+async def test_a_runtime_whose_name_is_no_address_is_a_difference(autojump_clock):
+    begun = {"k": "state", "machine": "p2p", "key": ["", "RB", "requester"], "new": "created"}
+    outcome = await play(new([{**begun, "old": None}]))
+    assert outcome.difference is not None
+    assert outcome.difference.number == 0
+    assert "is no address" in outcome.difference.seen[0]
+
+
+async def test_an_object_of_a_domain_that_nothing_else_is_of_has_a_node(autojump_clock):
+    event = {**ASK, "type": "update", "from": "comm://q.ex/o", "to": "comm://q.ex/o/changes"}
+    step = {"k": "msg", "hop": "MN.q", "msg": {**event, "body": {"version": 1}}, "event": True}
+    unheard = {**step, "drop": "no-target: nobody observes it"}
+    assert (await play(new([DROWNED[0], unheard]))).difference is None
+
+
 async def test_a_play_in_which_actors_crash_differs_and_the_next_one_is_played():
     async def crashes():
         async with trio.open_nursery():
