@@ -166,4 +166,6 @@ class NodeStubTable:
 
     @staticmethod
     def _changed(op: Op, domain: str, row: _Row) -> RowChanged:
-        return RowChanged(op, _TABLE, domain, f"{row.url} {row.connection or row.deployment}", _WRITER)
+        return RowChanged(
+            op, _TABLE, domain, f"{row.url} {row.connection or row.deployment}", _WRITER
+        )
