@@ -14,7 +14,7 @@ demo: $(STAMP)
 	@$(BIN)/python -m actors demo $(ARGS)
 
 test: $(STAMP)
-	@$(BIN)/python -m pytest $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile $(ARGS)
 
 # After `make test`, which writes down the steps that the machines took.
 check: $(STAMP)

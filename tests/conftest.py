@@ -1,23 +1,43 @@
 """Every session of tests writes down which steps the machines took: `make check` reads it."""
 
+import json
 import os
 from pathlib import Path
 
-from fsm.steps import write_census
+import pytest
+
+from fsm.steps import read_census, write_census
 from tests.support.census import counted
 
 FILE = ".machine-steps.jsonl"
 """In the checkout, unless the environment names another place in MACHINE_STEPS."""
 
 
+class Census:
+    """What this process took; the one that leads adds what its workers took."""
+
+    def __init__(self, config):
+        self.config = config
+        self.counting = counted()
+        self.steps = self.counting.__enter__()
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node):
+        for line in getattr(node, "workeroutput", {}).get(FILE, "").splitlines():
+            (step,) = read_census([line])
+            self.steps[step] += json.loads(line)["times"]
+
+    def pytest_sessionfinish(self):
+        told = write_census(self.steps)
+        if hasattr(self.config, "workeroutput"):
+            self.config.workeroutput[FILE] = told
+        elif not self.config.option.collectonly:
+            place = Path(os.environ.get("MACHINE_STEPS") or self.config.rootpath / FILE)
+            place.write_text(told, encoding="utf-8")
+
+    def pytest_unconfigure(self):
+        self.counting.__exit__(None, None, None)
+
+
 def pytest_configure(config):
-    counting = counted()
-    steps = counting.__enter__()
-
-    def write():
-        counting.__exit__(None, None, None)
-        if not config.option.collectonly:
-            place = Path(os.environ.get("MACHINE_STEPS") or config.rootpath / FILE)
-            place.write_text(write_census(steps), encoding="utf-8")
-
-    config.add_cleanup(write)
+    config.pluginmanager.register(Census(config))

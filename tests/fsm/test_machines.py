@@ -27,7 +27,9 @@ def cases(table):
 
 
 PAIRS = [
-    pytest.param(table, state, trigger, true, id="-".join((table.name, str(state), trigger, *true)))
+    pytest.param(
+        table, state, trigger, true, id="-".join((table.name, str(state), trigger, *sorted(true)))
+    )
     for table in MACHINES.values()
     for state in (None, *table.states)
     for trigger in table.triggers
