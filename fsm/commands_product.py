@@ -16,7 +16,7 @@ from fsm.compositions.catalogue import COMPOSITIONS
 from fsm.product.bounds import Bounds
 from fsm.product.composition import Plan
 from fsm.product.evidence import trace_of
-from fsm.product.explorer import MAX_STATES, Exploration, Finding, explore
+from fsm.product.explorer import MAX_STATES, Exploration, Fault, Finding, explore
 from fsm.product.mermaid import sequence_diagram
 from fsm.product.script import scenario_of
 from specs.errors import SpecError
@@ -26,6 +26,10 @@ __all__ = ["Asked", "check_product", "product_options"]
 
 _MOST: Final = 1000
 """The largest bound: what is left of each is counted, so its numbers are made beforehand."""
+
+_REST: Final = 60.0
+"""Seconds that a scenario of those who rest goes on (ours): longer than two runtimes wait
+for each other or for an answer, shorter than anything lasts that nobody uses."""
 
 
 @final
@@ -222,7 +226,8 @@ def _write(directory: Path, found: Exploration, finding: Finding) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     diagram = sequence_diagram(whole, run, title)
     (directory / "sequence.mmd").write_text(diagram, encoding="utf-8")
-    scenario = scenario_of(whole, run, name)
+    rest = _REST if finding.fault in {Fault.DEADLOCK, Fault.BAD_END} else 0.0
+    scenario = scenario_of(whole, run, name, rest)
     (directory / "scenario.jsonl").write_text(scenario, encoding="utf-8")
     for node, lines in trace_of(whole, run).items():
         place = directory / "trace" / f"node={node}"

@@ -11,7 +11,7 @@ from transports.errors import Farewell, LinkBrokenError, LinkClosedError
 from transports.link import Kind, Link, Upgrade
 from transports.turn import Turn
 
-__all__ = ["FRAMES_IN_FLIGHT", "MemoryLink", "Pattern", "Wire", "undisturbed"]
+__all__ = ["FRAMES_IN_FLIGHT", "MemoryLink", "Pattern", "Sieve", "Wire", "undisturbed", "whole"]
 
 FRAMES_IN_FLIGHT: Final = 16
 """Frames one end may send before the other reads: what a socket's buffers hold, roughly."""
@@ -21,12 +21,20 @@ Pattern: TypeAlias = Callable[[int, bytes], Sequence[float]]
 arrives. `()` loses it, `(0.0,)` is a good wire, `(0.0, 0.0)` doubles it. Delays keep
 the order."""
 
+Sieve: TypeAlias = Callable[[bytes], bytes]
+"""What is left of a frame, before its pattern says when it arrives; nothing: it is lost."""
+
 _Frame: TypeAlias = tuple[float, bytes]
 
 
 def undisturbed(_number: int, _frame: bytes) -> Sequence[float]:
     """Let every frame pass once, at once: the pattern of a good wire."""
     return (0.0,)
+
+
+def whole(frame: bytes) -> bytes:
+    """Leave a frame as it is: the sieve of a good wire."""
+    return frame
 
 
 @final
@@ -43,6 +51,7 @@ class MemoryLink(Link):
 
     Attributes:
         pattern: What becomes of the frames this end sends; a fault to inject.
+        sieve: What is left of them; a fault to inject, too.
         farewell: How this end left; None while it has not.
     """
 
@@ -58,6 +67,7 @@ class MemoryLink(Link):
         "_state",
         "farewell",
         "pattern",
+        "sieve",
     )
 
     def __init__(
@@ -78,6 +88,7 @@ class MemoryLink(Link):
         self._sending: Final = Turn("sending")
         self._receiving: Final = Turn("receiving")
         self.pattern: Pattern = undisturbed
+        self.sieve: Sieve = whole
         self.farewell: Farewell | None = None
 
     @override
@@ -90,12 +101,13 @@ class MemoryLink(Link):
     async def _put(self, frame: bytes) -> None:
         self._sent += 1
         now = trio.current_time()
-        delays = self.pattern(self._sent, frame)
+        left = self.sieve(frame)
+        delays = self.pattern(self._sent, left) if left else ()
         if not delays:
             await trio.lowlevel.checkpoint()
         try:
             for delay in delays:
-                await self._outward.send((now + delay, frame))
+                await self._outward.send((now + delay, left))
         except (trio.BrokenResourceError, trio.ClosedResourceError) as exc:
             raise self._gone() from exc
 

@@ -1,9 +1,10 @@
 """The network of a scenario, in memory: whose wires are whose, and what becomes of them."""
 
 import math
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Final, final
+from functools import partial
+from typing import Final, TypeAlias, final
 
 import attrs
 import trio
@@ -16,7 +17,7 @@ from transports.memory import MemoryNetwork
 from transports.memory_link import Wire
 from transports.network import DEFAULT_DOORS, Doors, Network
 
-__all__ = ["Air"]
+__all__ = ["Air", "Toll"]
 
 _LATENCY: Final = 0.01
 """Seconds a frame takes from one end of a wire to the other: what goes on inside a
@@ -29,6 +30,10 @@ peer to observe its object first, so that candidates come as changes of it."""
 
 _OUTAGE: Final = 0.1
 """Seconds for which two whose link broke cannot dial each other."""
+
+
+Toll: TypeAlias = Callable[[str, str, bytes], bytes]
+"""What is left of a frame on its way from one process to another, given by address."""
 
 
 @final
@@ -54,9 +59,13 @@ class Air:
     """One network for all processes of a scenario; each has a view of its own.
 
     All that can break it does so by whom, never by address. Frames take their time.
+
+    Attributes:
+        toll: What the network keeps of a frame, or adds to it.
     """
 
     def __init__(self) -> None:
+        self.toll: Toll = _free
         self._network: Final = MemoryNetwork()
         self._held: Final[list[_Held]] = []
         self._places: Final[dict[str, str]] = {}
@@ -118,10 +127,15 @@ class Air:
         link = await self._network.dial(kind, address, subprotocol)
         wire = next(wire for wire in reversed(self._network.wires) if wire.dialler is link)
         wire.dialler.pattern = wire.acceptor.pattern = _slowly
+        wire.dialler.sieve = partial(self._pay, who, there)
+        wire.acceptor.sieve = partial(self._pay, there, who)
         self._held.append(_Held(wire, who, there))
         if between in self._mute:
             _silence(wire)
         return link
+
+    def _pay(self, sender: str, receiver: str, frame: bytes) -> bytes:
+        return self.toll(sender, receiver, frame)
 
     @asynccontextmanager
     async def listen(
@@ -155,6 +169,10 @@ class _View(Network):
         self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS
     ) -> AbstractAsyncContextManager[Listener]:
         return self._air.listen(self._who, kind, where, doors)
+
+
+def _free(_sender: str, _receiver: str, frame: bytes) -> bytes:
+    return frame
 
 
 def _slowly(_number: int, _frame: bytes) -> tuple[float, ...]:

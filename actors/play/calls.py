@@ -19,7 +19,7 @@ from actors.play.world import World
 from specs.address import address_allocation
 from specs.message import MessageType
 
-__all__ = ["do_call"]
+__all__ = ["do_call", "is_remark"]
 
 _ALLOCATE: Final = re.compile(r"(?P<who>\w+)\.alloc\.allocate\((?P<given>[^)]*)\)")
 _ASKS: Final = re.compile(r"(?P<who>\S+) asks for the other")
@@ -42,11 +42,16 @@ async def do_call(world: World, step: CallStep) -> None:
         member = world.member(_runtime(world, called["who"]))
         member.leave.set()
         await member.left.wait()
-    elif not _REMARK.match(step.what):
+    elif not is_remark(step):
         raise StageError(
             f"nobody knows how to do the call {step.what!r}; say 'RA.alloc.allocate(scheme=...)', "
             "'RA goes', or 'rule: ...' for what is only recalled"
         )
+
+
+def is_remark(step: CallStep) -> bool:
+    """Say whether a call only recalls a rule: nobody does anything."""
+    return _REMARK.match(step.what) is not None
 
 
 def _runtime(world: World, name: str) -> str:

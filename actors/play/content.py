@@ -18,9 +18,11 @@ from typing import Final, final
 import attrs
 
 from actors.play.names import Names
+from specs.address import runtime_of
 from specs.jsonvalue import Json, JsonObject
+from specs.message import Message
 
-__all__ = ["Content"]
+__all__ = ["Content", "says_the_same"]
 
 _SENTENCE: Final = "description"
 _OFFERED: Final = frozenset({"iceCandidates", "sdp"})
@@ -28,6 +30,28 @@ _OWN: Final = frozenset({"runtimeToken", "secret", "token"})
 _VERSION: Final = "version"
 _CATALOGUE: Final = "hyperty-catalogue"
 _NESTED: Final = frozenset({"id", "type", "from", "to"})
+
+
+_VIA: Final = "via"
+
+
+def says_the_same(golden: Message, seen: Message, names: Names) -> bool:
+    """Tell whether a message says what the scenario's does; the ways may differ.
+
+    Args:
+        golden: The scenario's.
+        seen: The one that was seen.
+        names: Spoilt by a failed attempt: give a copy.
+    """
+    body = {key: value for key, value in golden.body.items() if key != _VIA}
+    return Content(names, _subject(golden)).body_holds(body, seen.body)
+
+
+def _subject(message: Message) -> str:
+    """Return the object whose versions a message tells."""
+    value = message.body.get("value")
+    url = value.get("url") if isinstance(value, dict) else None
+    return url if isinstance(url, str) else runtime_of(message.from_)
 
 
 @final

@@ -5,8 +5,9 @@ its last:
 
 - a step that no table declares, of any entity;
 - a step of an entity that the scenario follows, behind the first of its steps told:
-  all further ones are told, too, up to where the scenario ends;
-- a second final answer to one request;
+  all further ones are told, too, up to where the scenario ends; it speaks against the
+  last step told of the entity, or a later fault or time that passes;
+- a second final answer to one request, unless the first is lost on its way;
 - a drop of a message that is told and not told to be dropped or denied; a second copy
   may be dropped;
 - an answer to a message that is told to be an event;
@@ -20,12 +21,13 @@ from typing import Final, final
 import attrs
 
 from actors.play.difference import Difference, show_step
+from actors.play.evidence import LOST
 from actors.play.facts import machine_name, moves
 from actors.play.instances import Instance, Instances
 from actors.play.names import Names
 from actors.play.observer import Observer, Seen
 from actors.play.order import Match
-from actors.play.script import Flag, MessageStep, Scenario, StateStep
+from actors.play.script import FaultStep, Flag, MessageStep, Scenario, StateStep, TimeStep
 from specs.message import instance_id
 from specs.reply_code import FIRST_FINAL, DropReason
 from specs.trace import Kind, Op
@@ -66,6 +68,19 @@ class Played:
         told = "nothing of the kind" if step is None else f"after {show_step(step)}: nothing else"
         return Difference(number, told, (seen,))
 
+    @property
+    def end(self) -> int:
+        """Number of the thing seen with which the scenario ends; time lasts to its end."""
+        if isinstance(self.scenario.steps[-1], TimeStep):
+            return len(self.observer.items)
+        return max(match.last for match in self.matches.values())
+
+    def fence_before(self, number: int) -> int:
+        """Return the time or fault that came last before something; 0 if none did."""
+        fences = [one for one in self.scenario.steps if isinstance(one, FaultStep | TimeStep)]
+        known = (one.number for one in fences if one.number in self.matches)
+        return max((one for one in known if self.matches[one].last < number), default=0)
+
     def step_before(self, number: int) -> int:
         """Return the step that was seen last before something; 0 if none was."""
         known = [(match.last, step) for step, match in self.matches.items() if match.last <= number]
@@ -95,6 +110,12 @@ def _undeclared(played: Played) -> Iterator[Difference]:
 
 
 def _untold_steps(played: Played) -> Iterator[Difference]:
+    """Yield steps that are not told, the first seen first."""
+    for _, difference in sorted(_untold(played), key=lambda found: found[0]):
+        yield difference
+
+
+def _untold(played: Played) -> Iterator[tuple[int, Difference]]:
     for (machine, *key), actual in played.entities.items():
         mine = [
             step
@@ -106,23 +127,27 @@ def _untold_steps(played: Played) -> Iterator[Difference]:
         if name is None or not spans:
             continue
         begun = min(span.first for span in spans)
-        ended = max(match.last for match in played.matches.values())
+        ended = played.end
         for move in moves(played.items, name):
             is_told = any(span.first <= move.number <= span.last for span in spans)
             if move.key == actual and begun < move.number < ended and not is_told:
                 before = [step for step in mine if played.matches[step.number].last < move.number]
                 told = f"{machine}({'|'.join(key)}): {move.old} -> {move.new}"
-                yield played.difference(before[-1].number if before else 0, told)
+                number = max(before[-1].number if before else 0, played.fence_before(move.number))
+                yield move.number, played.difference(number, told)
 
 
 def _second_answers(played: Played) -> Iterator[Difference]:
     """Yield answers given to who asked although a final one was given before."""
+    lost = {seen.fact.mid for seen in played.items if seen.fact.reason == LOST}
     known: dict[str, tuple[str, int]] = {}
     numbers = {actual: golden for golden, actual in played.claimed.items()}
     for seen in played.items:
         fact = seen.fact
         is_final = fact.k is Kind.MSG and (fact.code or 0) >= FIRST_FINAL
         if not is_final or fact.op not in _GIVEN or fact.ref is None or fact.mid is None:
+            continue
+        if fact.mid in lost:
             continue
         mid, number = known.setdefault(fact.ref, (fact.mid, seen.number))
         if mid != fact.mid and mid in numbers:
@@ -160,6 +185,7 @@ def _drops(played: Played, step: MessageStep, instance: Instance) -> Iterator[Di
     ]
     is_told = any(
         one.drop is not None
+        or one.is_lost
         or one.deliver_to is not None
         or played.scenario.denied_at(one.number) is not None
         for one in same

@@ -3,7 +3,8 @@
 Each part of the way leaves a trace: who handed it in leaves `submit` at the bus, a stub
 `xmit` and the node `rcv`, the last bus `deliver` or, for an answer, `callback`. A way
 that is only sketched (`..`) asks for less; a message that is denied ends where the ruling
-is. Session control, private to a link, leaves its traces at the stub.
+is. Session control, private to a link, leaves its traces at the stub. What is lost or
+doubled on its way leaves one of the network.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,7 +23,13 @@ from actors.play.script import Flag, MessageStep
 from specs.address import is_backend, is_below
 from specs.trace import Fact, Op
 
-__all__ = ["Need", "needs_of"]
+__all__ = ["DOUBLED", "LOST", "Need", "needs_of"]
+
+DOUBLED: Final = "doubled"
+"""Why the network carries a message another time."""
+
+LOST: Final = "lost"
+"""Why the network drops a message."""
 
 _ARRIVED: Final = frozenset({Op.DELIVER, Op.CALLBACK})
 _AT_NODE: Final = frozenset({Op.RCV, Op.DELIVER})
@@ -154,7 +161,8 @@ class _Way:
     def __init__(self, step: MessageStep, places: Places) -> None:
         self._step = step
         self._places = places
-        self._ends_early = step.drop is not None
+        self._ends_early = step.drop is not None or step.is_lost
+        self._is_to_double = Flag.DOUBLED in step.flags
         self._legs = list(_legs(step))
 
     def needs(self) -> Iterator[Need]:
@@ -194,9 +202,16 @@ class _Way:
     def _wire(self, leg: _Leg) -> Iterator[Need]:
         one, two = leg.one, leg.two
         yield Need(ops=frozenset({Op.XMIT}), who=self._places.process(one), stub=self._stub(one))
+        yield from self._doubled()
         if not (leg.is_last and self._ends_early):
             who, stub = self._places.process(two), self._stub(two)
             yield Need(ops=frozenset({Op.RCV}), who=who, stub=stub)
+
+    def _doubled(self) -> Iterator[Need]:
+        """Yield that it is doubled, where its way has come to where it can be."""
+        if self._is_to_double:
+            self._is_to_double = False
+            yield Need(ops=frozenset({Op.XMIT}), reason=DOUBLED)
 
     def _stub(self, place: Place) -> str | None:
         is_stub = not (place.part or place.note or self._places.is_node(place))
@@ -214,6 +229,8 @@ class _Way:
 
     def _handed(self, leg: _Leg) -> Iterator[Need]:
         who = self._places.process(leg.two)
+        if leg.ride is Ride.UNSAID:
+            yield from self._doubled()
         if self._places.is_node(leg.two):
             yield Need(ops=_AT_NODE, who=who)
         elif leg.two.part == _BUS:
@@ -234,9 +251,12 @@ class _Way:
 
     def ending(self) -> Iterator[Need]:
         """Yield what must be seen where it ends, other than that it arrives."""
+        yield from self._doubled()
         who = self._places.process(self._step.hop.last[0])
         if self._step.drop is not None:
             yield Need(ops=frozenset({Op.DROP}), who=who, reason=self._step.drop)
+        if self._step.is_lost:
+            yield Need(ops=frozenset({Op.DROP}), reason=LOST)
         is_sketched = all(leg.ride is not Ride.LINK for leg in self._legs)
         if self._step.link is not None and is_sketched:
             yield Need(ops=frozenset({Op.XMIT}), link=self._step.link)

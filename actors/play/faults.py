@@ -61,7 +61,8 @@ def fault_of(words: str) -> Fault:
             return fault
     raise StageError(
         f"nobody knows how to do the fault {words!r}; say 'TCP reset', 'peer vanishes', "
-        "'ICE never completes', or 'data channel closed'"
+        "'ICE never completes', or 'data channel closed'; write a message that is lost as "
+        'its step, with "drop": "lost"'
     )
 
 

@@ -23,6 +23,7 @@ from actors.play.script import (
     AuthzStep,
     CallStep,
     FaultStep,
+    Flag,
     IngestStep,
     MessageStep,
     ResolveStep,
@@ -138,7 +139,7 @@ class Score:
     def difference(self, step: Step) -> Difference:
         """Say what was seen instead of a step that was not found."""
         nearest = sorted(self._misses.get(step.number, ()), key=lambda miss: -miss.likeness)
-        told = tuple(dict.fromkeys(miss.told for miss in nearest))
+        told = tuple(dict.fromkeys([*_said_of(step), *(miss.told for miss in nearest)]))
         return Difference(step.number, show_step(step), told[:_SHOWN])
 
     def contradiction(self) -> Difference | None:
@@ -154,3 +155,13 @@ class Score:
             instances=self._instances,
         )
         return next(contradictions(played), None)
+
+
+def _said_of(step: Step) -> Iterator[str]:
+    """Yield what there is to say of any step of its kind that was not found."""
+    if isinstance(step, MessageStep) and (step.is_lost or Flag.DOUBLED in step.flags):
+        what = "lost" if step.is_lost else "doubled"
+        yield (
+            f"no such message went between a runtime and a message node, so none was {what}: "
+            "let its way go by ~wire~, or leave out hops (..)"
+        )

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final, final
 
-from actors.play.content import Content
+from actors.play.content import Content, says_the_same
 from actors.play.difference import Candidate, NearMiss, show_message
 from actors.play.evidence import Need, needs_of
 from actors.play.hop import Place
@@ -13,7 +13,6 @@ from actors.play.observer import Observer
 from actors.play.order import Match
 from actors.play.places import Places
 from actors.play.script import MessageStep
-from specs.address import runtime_of
 from specs.message import Message, instance_id
 
 __all__ = ["MessageScore"]
@@ -104,13 +103,9 @@ class MessageScore:
         if not trial.unify_id(sender, golden.id, fact.id or 0):
             return NearMiss(2, f"with another id: {self._told(instance)}")
         message = instance.message()
-        if message is not None and not self._same_body(golden, message, trial):
+        if message is not None and not says_the_same(golden, message, trial):
             return NearMiss(3, f"with another body: {self._told(instance)}")
         return None
-
-    def _same_body(self, golden: Message, seen: Message, trial: Names) -> bool:
-        body = {key: value for key, value in golden.body.items() if key != _VIA}
-        return Content(trial, _subject(golden)).body_holds(body, seen.body)
 
     def _same_via(self, golden: Message, seen: Message | None, trial: Names) -> bool:
         if _VIA not in golden.body or seen is None:
@@ -122,10 +117,3 @@ class MessageScore:
         if message is None:
             return f"{instance.mid}, not seen in full"
         return show_message(message, self._names)
-
-
-def _subject(message: Message) -> str:
-    """Return the object whose versions a message tells."""
-    value = message.body.get("value")
-    url = value.get("url") if isinstance(value, dict) else None
-    return url if isinstance(url, str) else runtime_of(message.from_)

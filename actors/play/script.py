@@ -32,7 +32,7 @@ class Flag(StrEnum):
 
     `event`: no answer is expected. `dup`: the same message instance, seen at a later
     hop. `synthetic`: a router made it. `queued`, `buffered`: it waits there. `control`:
-    private to a link.
+    private to a link. `doubled` (ours): the network delivers it twice.
     """
 
     EVENT = "event"
@@ -41,6 +41,7 @@ class Flag(StrEnum):
     QUEUED = "queued"
     BUFFERED = "buffered"
     CONTROL = "control"
+    DOUBLED = "doubled"
 
 
 @final
@@ -51,7 +52,9 @@ class MessageStep:
     Attributes:
         number: Of the step, within the scenario.
         message: In normal form; `via`, where it stands, is in the body.
-        drop: Why it ends here; None: it does not.
+        drop: Why somebody ends it here; None: nobody does.
+        is_lost: Whether the network loses it, on the last part of its way; written
+            `"drop": "lost"` (ours).
         link: The P2P link that carries it, as the scenario calls it.
         deliver_to: Who gets it, and nobody else; None: not said.
     """
@@ -61,6 +64,7 @@ class MessageStep:
     message: Message
     flags: frozenset[Flag] = frozenset()
     drop: DropReason | None = None
+    is_lost: bool = False
     link: str | None = None
     deliver_to: tuple[str, ...] | None = None
 

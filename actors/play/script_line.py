@@ -34,6 +34,9 @@ _ROW_OPS: Final = frozenset({Op.ADD, Op.UPD, Op.DEL})
 _LONGEST: Final = 30 * 86_400
 """Seconds that may pass at once (ours); sessions are pinged all the while."""
 
+_LOST: Final = "lost"
+"""In place of the reason of a drop (ours): nobody dropped it, the network lost it."""
+
 _DECISIONS: Final = frozenset({"permit", "deny"})
 
 
@@ -144,12 +147,15 @@ def _place(fields: Fields) -> Place:
 
 
 def _message_step(number: int, fields: Fields) -> Step:
+    drop = fields.some_text("drop")
+    is_lost = _first_word(drop) == _LOST
     return MessageStep(
         number=number,
         hop=_hop(fields),
         message=_message(fields, "msg"),
         flags=frozenset(flag for flag in Flag if fields.maybe(flag, fields.mark)),
-        drop=_drop(fields.some_text("drop")),
+        drop=None if is_lost else _drop(drop),
+        is_lost=is_lost,
         link=fields.maybe("p2p", fields.text),
         deliver_to=fields.maybe("deliver_to", fields.texts),
     )
@@ -159,10 +165,14 @@ def _drop(text: str) -> DropReason | None:
     """Read `loop: own stub already in via`: the reason, then words for people."""
     if not text:
         return None
-    word = text.partition(":")[0].strip()
+    word = _first_word(text)
     if word not in set(DropReason):
-        raise ValueError(f"drop must begin with one of {', '.join(DropReason)}")
+        raise ValueError(f"drop must begin with one of {', '.join(DropReason)}, {_LOST}")
     return DropReason(word)
+
+
+def _first_word(text: str) -> str:
+    return text.partition(":")[0].strip()
 
 
 def _state_step(number: int, fields: Fields) -> Step:

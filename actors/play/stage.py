@@ -7,6 +7,7 @@ from typing import final
 import trio
 import trio.testing
 
+from actors.play.accidents import Accidents
 from actors.play.calls import do_call
 from actors.play.cue import Cue, cue_of
 from actors.play.cues import send
@@ -67,6 +68,9 @@ class Stage:
 
     def __init__(self, world: World) -> None:
         self._world = world
+        cues = [step for step in world.scenario.steps if self.is_cue(step)]
+        self._accidents = Accidents(world.scenario, cues, world.names, world.observer)
+        world.air.toll = self._accidents.toll
 
     def is_cue(self, step: Step) -> bool:
         """Say whether the player has to do something for a step (see `cue`)."""
@@ -86,6 +90,7 @@ class Stage:
         world, cue = self._world, self._cue(step)
         # Outsiders are slower than what goes on inside a process, faster than a wire.
         await trio.testing.wait_all_tasks_blocked()
+        self._accidents.expect(step)
         match step:
             case MessageStep() if cue is not None:
                 await send(world, cue, step)

@@ -1,16 +1,18 @@
 """A run as a scenario file (protocol page 09), so that it can be played with real actors.
 
 A message stands where it arrives, in normal form, with the id of its request if it is an
-answer. What is lost and what the surroundings do is a fault; a deadline is time that passes;
-what no form can say (a notice within a process) is left out.
+answer. One that is lost stands where it is sent, with `"drop": "lost"`: actors do not wait
+until somebody tells of the loss. One that comes twice stands where it comes first, with
+`"doubled": true`; both marks are ours. What the surroundings do is a fault; a deadline is
+time that passes; what no form can say (a notice within a process) is left out.
 """
 
 import json
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, final
 
-from fsm.product.composition import Composition, Message, Wire
+from fsm.product.composition import Composition, Wire
 from fsm.product.run import Moved, Run, Taken
 from fsm.product.steps import Kind
 from specs.jsonvalue import Json, JsonObject
@@ -22,12 +24,47 @@ _MACHINES: Final[Mapping[str, str]] = {"p2p_connection": "p2p", "stub_connection
 """What scenarios call machines, where it is not the table's name."""
 
 
-def scenario_of(composition: Composition, run: Run, name: str) -> str:
-    """Write a run as the scenario `name`; the last step is what is wrong, if it is a step."""
+_MARKS: Final[Mapping[Kind, JsonObject]] = {
+    Kind.LOST: {"drop": "lost"},
+    Kind.DELIVERED_AND_KEPT: {"doubled": True},
+}
+
+
+def scenario_of(composition: Composition, run: Run, name: str, rest: float = 0.0) -> str:
+    """Write a run as a scenario.
+
+    Args:
+        composition: What it is a run of.
+        run: Its last step is what is wrong, if it is a step.
+        name: Of the scenario.
+        rest: Seconds that pass behind it, in which nobody of whom it tells does anything.
+    """
     writer = _Writer(composition, name)
     taken = [*run.steps] if run.refused is None else [*run.steps, run.refused]
-    lines = [line for step in taken for line in writer.lines(step)]
+    lines = [line for step in _in_order(taken) for line in writer.lines(step)]
+    if rest:
+        lines.append(writer.rest(rest))
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+
+
+def _in_order(taken: Sequence[Taken]) -> Iterator[Taken]:
+    """Yield the steps, each loss right behind the step that sent what is lost."""
+    under_way: defaultdict[str, deque[int]] = defaultdict(deque)
+    kept: dict[str, Taken] = {}
+    lost: defaultdict[int, list[Taken]] = defaultdict(list)
+    for number, step in enumerate(taken):
+        if step.kind is Kind.DELIVERED_AND_KEPT:
+            kept[step.channel] = step
+        elif step.channel:
+            sender, is_copy = under_way[step.channel].popleft(), kept.pop(step.channel, None)
+            if step.kind is Kind.LOST and is_copy is None:
+                lost[sender].append(step)
+        for sent in step.sent:
+            under_way[sent.channel].append(number)
+    for number, step in enumerate(taken):
+        if step.kind is not Kind.LOST:
+            yield step
+        yield from lost[number]
 
 
 @final
@@ -42,21 +79,21 @@ class _Writer:
         self._ids: Counter[str] = Counter()
         self._asked: dict[str, int] = {}
         self._begun: Counter[str] = Counter()
+        self._kept: set[str] = set()
+
+    def rest(self, seconds: float) -> JsonObject:
+        """The line that says that no more happens."""
+        return self._line("time", dt=seconds, why="nothing happens any more")
 
     def lines(self, taken: Taken) -> Iterator[JsonObject]:
         """The lines of one step."""
-        message = self._messages.get(taken.what) if taken.channel else None
-        # It was sent, whether it arrives or not: its answer must find its id.
-        wire = None if message is None else self._wire(message)
         match taken.kind:
-            case Kind.LOST:
-                yield self._line("fault", what=f"lost: {taken.what}")
             case Kind.DEADLINE:
                 yield self._line("time", dt=_seconds(taken), why=taken.what)
             case Kind.WISH:
                 yield self._wish(taken)
-            case _ if wire is not None:
-                yield wire
+            case _ if taken.channel:
+                yield from self._message(taken)
             case _:
                 pass
         for moved in taken.moved:
@@ -70,13 +107,20 @@ class _Writer:
         # What the player cannot do by itself is a remark: it goes on to what comes of it.
         return self._line("call", what=wish.call or f"wish: {wish.name}")
 
-    def _wire(self, message: Message) -> JsonObject | None:
-        wire = message.wire
-        if wire is None:
-            return None
-        told = {"id": self._id(message.name, wire), **wire.message}
-        event = {"event": True} if wire.is_event else {}
-        return self._line("msg", hop=wire.hop, msg=told, **event)
+    def _message(self, taken: Taken) -> Iterator[JsonObject]:
+        """The line of a message; when it comes again it is not told again."""
+        is_again = taken.channel in self._kept
+        self._kept.discard(taken.channel)
+        if taken.kind is Kind.DELIVERED_AND_KEPT:
+            self._kept.add(taken.channel)
+        message = self._messages.get(taken.what)
+        wire = None if message is None else message.wire
+        if wire is not None and not is_again:
+            told = {"id": self._id(taken.what, wire), **wire.message}
+            event: JsonObject = {"event": True} if wire.is_event else {}
+            yield self._line("msg", hop=wire.hop, msg=told, **event, **_MARKS.get(taken.kind, {}))
+        elif wire is None and taken.kind is Kind.LOST:
+            yield self._line("fault", what=f"lost: {taken.what}")
 
     def _id(self, name: str, wire: Wire) -> int:
         if wire.answers:

@@ -4,7 +4,7 @@ import attrs
 import pytest
 
 from actors.play.player import play
-from actors.play.script import CallStep
+from actors.play.script import CallStep, MessageStep
 from actors.play.script_file import read_script_lines
 from fsm.catalogue import MACHINES
 from fsm.compositions.catalogue import COMPOSITIONS
@@ -34,3 +34,27 @@ async def test_a_counterexample_is_read_and_played(autojump_clock, name):
         step = None if outcome.difference is None else scenario.step(outcome.difference.number)
         assert outcome.steps == len(scenario.steps)
         assert not isinstance(step, CallStep)
+
+
+async def test_declared_actors_do_better_behind_a_loss_than_a_table_without_its_deadline(
+    autojump_clock,
+):
+    """A requester whose invitation is lost waits for ever there, and 10 s by page 03, 3.1."""
+    table = MACHINES["p2p_connection"]
+    flawed = attrs.evolve(
+        table, deadlines=tuple(one for one in table.deadlines if one.state != "in-progress")
+    )
+    plan = COMPOSITIONS["p2p"]
+    found = explore(plan.compose({**MACHINES, table.name: flawed}, plan.bounds))
+    (finding,) = found.findings
+    text = scenario_of(found.composition, finding.run, "CX-p2p", 60.0)
+    (scenario,) = read_script_lines("p2p", text.encode().splitlines())
+    *_, lost, rest = scenario.steps
+    assert isinstance(lost, MessageStep)
+    assert lost.is_lost
+    outcome = await play(scenario)
+    assert outcome.difference is not None
+    assert outcome.difference.number == rest.number
+    (seen,) = outcome.difference.seen
+    assert seen.startswith("p2p(")
+    assert seen.endswith("|requester): in-progress -> failed")

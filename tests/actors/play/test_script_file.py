@@ -97,6 +97,19 @@ def test_a_file_that_is_not_there_is_told(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("drop", "is_lost", "reason"),
+    [
+        ("lost", True, None),
+        ("lost: on the way", True, None),
+        ("loop: again", False, DropReason.LOOP),
+    ],
+)
+def test_a_message_is_lost_by_the_network_or_dropped_by_somebody(drop, is_lost, reason):
+    (scenario,) = read(MESSAGE | {"drop": drop})
+    assert (scenario.steps[0].is_lost, scenario.steps[0].drop) == (is_lost, reason)
+
+
+@pytest.mark.parametrize(
     ("text", "rides"),
     [
         ("HA>RA.bus", [Ride.HANDED]),

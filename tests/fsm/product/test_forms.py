@@ -10,11 +10,12 @@ from actors.play.script_file import read_script_lines
 from fsm.catalogue import MACHINES
 from fsm.compositions.p2p import P2P
 from fsm.product.bounds import Bounds
-from fsm.product.composition import End
+from fsm.product.composition import End, Message, Never, Wire
 from fsm.product.evidence import trace_of
 from fsm.product.explorer import Fault, explore
 from fsm.product.mermaid import sequence_diagram
 from fsm.product.script import scenario_of
+from fsm.product.steps import Kind
 from fsm.replay import judge
 from fsm.trace_line import Claim, Verdict, read_line
 from tests.fsm.product.test_p2p import without_deadlines, without_refused
@@ -143,3 +144,45 @@ def test_a_scenario_has_messages_in_normal_form_with_the_ids_of_their_requests()
     states = [(line["old"], line["new"]) for line in lines if line.get("machine") == "p2p"]
     assert states[0] == (None, "created")
     assert states[-1] == ("in-progress", "live")
+
+
+WIRED = tuple(
+    Message(name, "toy", Wire(f"{one}>..>{other}", {"from": one, "to": other}, answers))
+    for name, one, other, answers in (("ask", "RA", "RB", ""), ("reply", "RB", "RA", "ask"))
+)
+
+
+def run_to(end, losses=0):
+    """A shortest run to where these parts are so."""
+    whole = toy(losses=losses, messages=WIRED, never=(Never("it is so", (end,), "toy"),))
+    found = explore(whole)
+    return whole, next(f.run for f in found.findings if f.fault is Fault.UNSAFE)
+
+
+def told(whole, run, rest=0.0):
+    return [json.loads(line) for line in scenario_of(whole, run, "CX-3", rest).splitlines()]
+
+
+def test_a_message_that_is_lost_stands_where_it_is_sent():
+    """The wish sends it: however late it is lost, who plays it must know then."""
+    whole, run = run_to({"asker": "late", "there": "empty", "back": "empty"}, losses=1)
+    late = attrs.evolve(run, steps=tuple(sorted(run.steps, key=lambda one: one.kind is Kind.LOST)))
+    lines = told(whole, late)
+    assert [line["k"] for line in lines] == ["call", "state", "msg", "time", "state"]
+    assert (lines[2]["msg"]["to"], lines[2]["drop"]) == ("RB", "lost")
+
+
+def test_a_message_that_comes_twice_is_told_once():
+    whole, run = run_to({"asker": "done"})
+    wish, asked, answered = run.steps
+    kept = attrs.evolve(asked, kind=Kind.DELIVERED_AND_KEPT)
+    lines = told(whole, attrs.evolve(run, steps=(wish, kept, asked, answered)))
+    messages = [line for line in lines if line["k"] == "msg"]
+    assert [line["msg"]["to"] for line in messages] == ["RB", "RA"]
+    assert [line.get("doubled") for line in messages] == [True, None]
+    assert [line["msg"]["id"] for line in messages] == [1, 1]
+
+
+def test_of_those_who_wait_for_ever_a_scenario_tells_that_nothing_happens_then():
+    last = told(*run_to({"asker": "done"}), rest=60.0)[-1]
+    assert (last["k"], last["dt"]) == ("time", 60.0)

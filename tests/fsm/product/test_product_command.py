@@ -62,6 +62,13 @@ def test_what_is_found_is_told_and_written(tmp_path, flawed):
     assert [p.name for p in sorted(written.glob("trace/*/*"))] == ["part-00000.jsonl"]
 
 
+def test_the_scenario_of_those_who_wait_for_ever_ends_with_time(tmp_path, flawed):
+    run(flawed, "-o", str(tmp_path))
+    (written,) = tmp_path.glob("*/scenario.jsonl")
+    last = json.loads(written.read_text("utf-8").splitlines()[-1])
+    assert (last["k"], last["dt"]) == ("time", 60.0)
+
+
 def test_what_is_found_is_told_as_json(flawed):
     finding, summary = map(json.loads, run(flawed, "--json").stdout.splitlines())
     assert (finding["fault"], summary["verdict"]) == ("deadlock", "1 finding")
