@@ -21,8 +21,8 @@ Pattern: TypeAlias = Callable[[int, bytes], Sequence[float]]
 arrives. `()` loses it, `(0.0,)` is a good wire, `(0.0, 0.0)` doubles it. Delays keep
 the order."""
 
-Sieve: TypeAlias = Callable[[bytes], bytes]
-"""What is left of a frame, before its pattern says when it arrives; nothing: it is lost."""
+Sieve: TypeAlias = Callable[[bytes], bytes | None]
+"""What is left of a frame, before its pattern says when it arrives; None: it is lost."""
 
 _Frame: TypeAlias = tuple[float, bytes]
 
@@ -102,12 +102,12 @@ class MemoryLink(Link):
         self._sent += 1
         now = trio.current_time()
         left = self.sieve(frame)
-        delays = self.pattern(self._sent, left) if left else ()
-        if not delays:
+        copies = [] if left is None else [(at, left) for at in self.pattern(self._sent, left)]
+        if not copies:
             await trio.lowlevel.checkpoint()
         try:
-            for delay in delays:
-                await self._outward.send((now + delay, left))
+            for delay, copy in copies:
+                await self._outward.send((now + delay, copy))
         except (trio.BrokenResourceError, trio.ClosedResourceError) as exc:
             raise self._gone() from exc
 

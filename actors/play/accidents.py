@@ -89,12 +89,13 @@ class Accidents:
             watch.old = old
         self._due += due
 
-    def toll(self, sender: str, receiver: str, frame: bytes) -> bytes:
-        """Return what is left of a frame, and what is added to it."""
+    def toll(self, sender: str, receiver: str, frame: bytes) -> bytes | None:
+        """Return what is left of a frame, and what is added to it; None: nothing is left."""
         if not self._due:
             return frame
         lines = frame.split(b"\n")
-        return b"\n".join(left for line in lines for left in self._left(sender, receiver, line))
+        left = [part for line in lines for part in self._left(sender, receiver, line)]
+        return b"\n".join(left) if left else None
 
     def _left(self, sender: str, receiver: str, line: bytes) -> tuple[bytes, ...]:
         message = decode_line(line)

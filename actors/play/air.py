@@ -32,8 +32,9 @@ _OUTAGE: Final = 0.1
 """Seconds for which two whose link broke cannot dial each other."""
 
 
-Toll: TypeAlias = Callable[[str, str, bytes], bytes]
-"""What is left of a frame on its way from one process to another, given by address."""
+Toll: TypeAlias = Callable[[str, str, bytes], bytes | None]
+"""What is left of a frame on its way from one process to another, given by address; None:
+nothing is."""
 
 
 @final
@@ -134,7 +135,7 @@ class Air:
             _silence(wire)
         return link
 
-    def _pay(self, sender: str, receiver: str, frame: bytes) -> bytes:
+    def _pay(self, sender: str, receiver: str, frame: bytes) -> bytes | None:
         return self.toll(sender, receiver, frame)
 
     @asynccontextmanager
