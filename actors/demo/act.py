@@ -152,8 +152,10 @@ ACTS: Final = (
                 Beat.CAUGHT_UP,
                 Beat.RECKONED,
             ),
-            "bob": (Beat.LINK_LOST, Beat.ROW_LOST, Beat.LINK_BACK, Beat.ROW_LIVE),
+            # Alice may dial again before Bob's registry has heard of the loss.
+            "bob": (Beat.LINK_LOST, Beat.LINK_BACK, Beat.ROW_LIVE),
         },
+        frozenset({Beat.ROW_LOST}),
         cue=("alice", Beat.CUT),
     ),
     Act(
