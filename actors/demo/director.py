@@ -53,7 +53,19 @@ class Director:
             return False
         act = first_act(line.who, line.beat)
         awaits_cue = self._cue not in {None, (line.who, line.beat)}
-        return act > self._act or (act == self._act and awaits_cue)
+        return act > self._act or (act == self._act and awaits_cue) or self._is_ahead(line)
+
+    def _is_ahead(self, line: Line) -> bool:
+        """Say whether a process that has shown its part shows the next act's already.
+
+        Lines of others may still be on their way: a link is lost in two acts.
+        """
+        now, *later = ACTS[self._act :]
+        return (
+            not self._open.get(line.who)
+            and line.beat in now.beats.get(line.who, ())
+            and any(line.beat in act.beats.get(line.who, ()) for act in later)
+        )
 
     def _count(self, line: Line) -> None:
         awaited = self._open.get(line.who)

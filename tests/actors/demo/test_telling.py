@@ -211,3 +211,21 @@ def test_there_are_seven_acts_and_the_last_is_the_verdict():
     assert len(ACTS) == 7
     assert director.missing() is None
     assert "verdict" in ACTS[-1].title
+
+
+def test_who_is_ahead_of_the_others_is_kept_for_the_next_act():
+    programme = Programme()
+    director = Director(programme)
+    for act in range(4):
+        show_all(director, act)
+    cut, *rest = ACTS[4].beats["alice"]
+    director.line(Line("alice", What.STEP, "", beat=cut))
+    for beat in (*ACTS[4].beats["bob"], Beat.LINK_LOST):
+        director.line(Line("bob", What.STEP, "", beat=beat))
+    for beat in rest:
+        director.line(Line("alice", What.STEP, "", beat=beat))
+    assert programme.shown[-1] == (6, "bob", Beat.LINK_LOST)
+    for who in ("alice", "node"):
+        for beat in ACTS[5].beats[who]:
+            director.line(Line(who, What.STEP, "", beat=beat))
+    assert director.missing() == ("bob", Beat.ROW_GONE)
