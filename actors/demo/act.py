@@ -68,12 +68,15 @@ class Act:
         title: Its heading.
         beats: What each process has to show, in its own order; other things may
             happen in between.
+        beside: What it has to show too, in an order of its own: the protocol does not
+            fix when this comes among the others.
         also: What belongs here too, but need not be seen, or not at a certain time.
         cue: Who opens it with what; what others show of it waits for that.
     """
 
     title: str
     beats: Mapping[str, tuple[Beat, ...]] = MappingProxyType({})
+    beside: Mapping[str, tuple[Beat, ...]] = MappingProxyType({})
     also: frozenset[Beat] = frozenset()
     cue: tuple[str, Beat] | None = None
 
@@ -126,7 +129,7 @@ ACTS: Final = (
                 Beat.ROW_LIVE,
             ),
         },
-        frozenset({Beat.REQUESTER_DEPLOYED, Beat.CANDIDATE, Beat.STATUS_EVENT, Beat.ROW_SET}),
+        also=frozenset({Beat.REQUESTER_DEPLOYED, Beat.CANDIDATE, Beat.STATUS_EVENT, Beat.ROW_SET}),
     ),
     Act(
         "The two ways compared",
@@ -153,9 +156,9 @@ ACTS: Final = (
                 Beat.RECKONED,
             ),
             # Alice may dial again before Bob's registry has heard of the loss.
-            "bob": (Beat.LINK_LOST, Beat.LINK_BACK, Beat.ROW_LIVE),
+            "bob": (Beat.LINK_LOST, Beat.LINK_BACK),
         },
-        frozenset({Beat.ROW_LOST}),
+        beside={"bob": (Beat.ROW_LOST, Beat.ROW_LIVE)},
         cue=("alice", Beat.CUT),
     ),
     Act(
@@ -165,7 +168,7 @@ ACTS: Final = (
             "bob": (Beat.LINK_LOST, Beat.ROW_GONE, Beat.OFF_BUS, Beat.NODE_STUB_LEFT),
             "node": (*_FAREWELL, *_FAREWELL),
         },
-        frozenset({Beat.OFF_MINIBUS}),
+        also=frozenset({Beat.OFF_MINIBUS}),
         cue=("alice", Beat.LEAVES),
     ),
     Act("The verdict on the three traces"),
@@ -178,6 +181,7 @@ SC-28 for the sixth."""
 def first_act(who: str, beat: Beat) -> int:
     """Return in which act a process may show something first; what none awaits fits any."""
     for number, act in enumerate(ACTS):
-        if beat in act.beats.get(who, ()) or beat in act.also:
+        shown = act.beats.get(who, ()) + act.beside.get(who, ())
+        if beat in shown or beat in act.also:
             return number
     return 0

@@ -22,7 +22,7 @@ class Director:
         self._show = show
         self._act = -1
         self._waiting: deque[Line] = deque()
-        self._open: dict[str, deque[Beat]] = {}
+        self._open: list[tuple[str, deque[Beat]]] = []
         self._cue: tuple[str, Beat] | None = None
         self._next_act()
 
@@ -41,7 +41,7 @@ class Director:
 
     def missing(self) -> tuple[str, Beat] | None:
         """Return who has not yet shown what in this act; None if nobody."""
-        return next(((who, beats[0]) for who, beats in self._open.items() if beats), None)
+        return next(((who, beats[0]) for who, beats in self._open if beats), None)
 
     def release(self) -> None:
         """Show what is kept, whatever its act: nothing more will come."""
@@ -62,20 +62,22 @@ class Director:
         """
         now, *later = ACTS[self._act :]
         return (
-            not self._open.get(line.who)
+            not any(beats for who, beats in self._open if who == line.who)
             and line.beat in now.beats.get(line.who, ())
             and any(line.beat in act.beats.get(line.who, ()) for act in later)
         )
 
     def _count(self, line: Line) -> None:
-        awaited = self._open.get(line.who)
-        if awaited and awaited[0] is line.beat:
-            awaited.popleft()
+        for who, awaited in self._open:
+            if who == line.who and awaited and awaited[0] is line.beat:
+                awaited.popleft()
+                return
 
     def _next_act(self) -> None:
         self._act += 1
         act = ACTS[self._act]
-        self._open = {who: deque(beats) for who, beats in act.beats.items()}
+        shown = (*act.beats.items(), *act.beside.items())
+        self._open = [(who, deque(beats)) for who, beats in shown]
         self._cue = act.cue
         self._show.line(Line("demo", What.ACT, act.title), self._act + 1)
         self._go_on()

@@ -158,7 +158,7 @@ class Programme(Show):
 
 
 def show_all(director, act):
-    for who, beats in ACTS[act].beats.items():
+    for who, beats in (*ACTS[act].beats.items(), *ACTS[act].beside.items()):
         for beat in beats:
             director.line(Line(who, What.STEP, "", beat=beat))
 
@@ -220,7 +220,7 @@ def test_who_is_ahead_of_the_others_is_kept_for_the_next_act():
         show_all(director, act)
     cut, *rest = ACTS[4].beats["alice"]
     director.line(Line("alice", What.STEP, "", beat=cut))
-    for beat in (*ACTS[4].beats["bob"], Beat.LINK_LOST):
+    for beat in (*ACTS[4].beats["bob"], *ACTS[4].beside["bob"], Beat.LINK_LOST):
         director.line(Line("bob", What.STEP, "", beat=beat))
     for beat in rest:
         director.line(Line("alice", What.STEP, "", beat=beat))
@@ -229,3 +229,14 @@ def test_who_is_ahead_of_the_others_is_kept_for_the_next_act():
         for beat in ACTS[5].beats[who]:
             director.line(Line(who, What.STEP, "", beat=beat))
     assert director.missing() == ("bob", Beat.ROW_GONE)
+
+
+def test_what_comes_in_an_order_of_its_own_must_be_shown_all_the_same():
+    director = Director(Programme())
+    for act in range(4):
+        show_all(director, act)
+    for beat in ACTS[4].beats["alice"]:
+        director.line(Line("alice", What.STEP, "", beat=beat))
+    for beat in (Beat.LINK_LOST, Beat.LINK_BACK):
+        director.line(Line("bob", What.STEP, "", beat=beat))
+    assert director.missing() == ("bob", Beat.ROW_LOST)
