@@ -24,6 +24,9 @@ BACKEND_SCHEMES: Final = frozenset({"domain", "global"})
 SERVICE_HOSTS: Final = ("msg-node.", "registry.", "idm.", "qos.", "catalogue.")
 """Host prefixes that name a service of a domain, not a domain (ADR-04, ADR-09)."""
 
+GLOBAL_REGISTRY: Final = "global://registry"
+"""Address of the global registry, `GR`: one for all domains (CON-03)."""
+
 MAX_ADDRESS: Final = 2048
 """Characters in one address. Source: the common limit of URL consumers."""
 
@@ -173,6 +176,21 @@ def session_manager(domain: str) -> str:
 def domain_registry(domain: str) -> str:
     """Return the address of a domain's registry, `DR(d)`."""
     return f"domain://registry.{domain}"
+
+
+def identity_manager(domain: str) -> str:
+    """Return where a domain's node has identities validated (CON-01, C-59)."""
+    return f"domain://idm.{domain}"
+
+
+def quality_broker(domain: str) -> str:
+    """Return where network resources of a domain are reserved (CON-04, C-60)."""
+    return f"domain://qos.{domain}"
+
+
+def policy_manager(domain: str) -> str:
+    """Return where the policies of a domain's node are managed (POL-05)."""
+    return f"{message_node(domain)}/policy"
 
 
 def catalogue_stub(domain: str) -> str:

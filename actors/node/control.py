@@ -79,6 +79,10 @@ class Control:
         claimed = ClaimAsked(port.number, port.liveness)
         self._answer(wish, port, session, self._exchange.feed(session, claimed))
 
+    def answered(self, answer: Message) -> None:
+        """Take an answer of a part of the node to what session control asked it."""
+        self._exchange.witness.drop(answer, DropReason.UNMATCHED)
+
     def refuse_size(self, port: Port) -> None:
         """Say that a frame was over the limit, whatever stood in it."""
         session = self._exchange.session_of(port.number)

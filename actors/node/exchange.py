@@ -1,13 +1,13 @@
 """The sessions of a node and how messages reach them: host of the session core."""
 
-from collections import deque
-from typing import Final, assert_never, final
+from typing import assert_never, final
 
 import structlog
 import trio
 
 from actors.kit.ids import IdSource
-from actors.node.bus_message import Component, RuntimeLeft, SessionView
+from actors.node.bus_message import Component, RuntimeLeft
+from actors.node.departures import PAUSE, Departures
 from actors.node.port import Port
 from actors.node.session import Outcome, Session
 from actors.node.tables import NodeAddresses, Tables
@@ -38,9 +38,6 @@ from transports.errors import Farewell
 
 __all__ = ["Exchange"]
 
-_SOON: Final = 0.05
-"""Seconds until a component with a full mailbox is tried again."""
-
 _log = structlog.get_logger("actors.node")
 
 
@@ -52,6 +49,7 @@ class Exchange:
         sessions: By runtime; a session is here until it is closed or expires.
         ports: By number, of links that may still be written to.
         components: Parts of the node that are actors of their own.
+        departures: Who of them still has to hear that a runtime has left.
         tables: Who owns and who subscribes to what.
         witness: Where it reports.
     """
@@ -60,7 +58,7 @@ class Exchange:
         self.sessions: dict[str, Session] = {}
         self.ports: dict[int, Port] = {}
         self.components: dict[str, Component] = {}
-        self._left: deque[tuple[Component, RuntimeLeft]] = deque()
+        self.departures = Departures()
         self.tables = Tables(addresses, self.sessions.__contains__, witness)
         self.witness = witness
         self._ids = ids
@@ -72,24 +70,11 @@ class Exchange:
         runtime = self._runtimes.get(number)
         return None if runtime is None else self.sessions[runtime]
 
-    @property
-    def is_settled(self) -> bool:
-        """Whether every component knows which runtimes have left."""
-        return not self._left
-
     def deadline(self) -> float:
         """Return when `tick` is due."""
-        if self._left:
-            return trio.current_time() + _SOON
+        if not self.departures.is_settled:
+            return trio.current_time() + PAUSE
         return self._alarms.deadline()
-
-    def settle(self) -> None:
-        """Tell the components which runtimes have left, as far as they take it in."""
-        while self._left:
-            component, left = self._left[0]
-            if not component.try_tell(left):
-                return
-            self._left.popleft()
 
     def tick(self) -> None:
         """Look after every session that is due."""
@@ -134,10 +119,6 @@ class Exchange:
                     if isinstance(effect, Step):
                         self.witness.step(effect)
             self.tables.release(runtime, "the bus of the node crashed")
-
-    def views(self) -> tuple[SessionView, ...]:
-        """Show how the sessions stand."""
-        return tuple(self._view(runtime, one) for runtime, one in self.sessions.items())
 
     # ---- towards runtimes
 
@@ -280,17 +261,7 @@ class Exchange:
         runtime = session.core.runtime
         del self.sessions[runtime]
         self.tables.release(runtime, why)
-        left = RuntimeLeft(runtime, why)
-        self._left.extend((component, left) for component in self.components.values())
+        self.departures.tell(self.components.values(), RuntimeLeft(runtime, why))
         for message in undelivered:
             gone = "no session owns address"
             self.undeliverable(message, Code.NOT_FOUND, gone, DropReason.SESSION_GONE)
-
-    def _view(self, runtime: str, session: Session) -> SessionView:
-        return SessionView(
-            runtime,
-            str(session.core.state),
-            None if session.port is None else session.port.name,
-            self.tables.allocation.owned_by(runtime),
-            self.tables.subscriptions.resources_of(runtime),
-        )

@@ -7,15 +7,16 @@ from typing import Final, final
 import attrs
 from typing_extensions import override
 
+from specs.identity import Identity
 from specs.message import Message
 
-__all__ = ["PERMIT_ALL", "Decision", "Policy", "Ruling"]
+__all__ = ["NOBODY", "PERMIT_ALL", "Asker", "Decision", "Policy", "Ruling"]
 
 
 @final
 @unique
 class Decision(StrEnum):
-    """What the policy engine can say of a message."""
+    """What the enforcement point does with a message."""
 
     PERMIT = "permit"
     DENY = "deny"
@@ -29,19 +30,39 @@ class Ruling:
     Attributes:
         policy: Name of what decided.
         why: Half a sentence for whoever is refused.
+        obligations: What has been done along with it, for the trace (I-K3).
     """
 
     decision: Decision
     policy: str
     why: str = ""
+    obligations: tuple[str, ...] = ()
+
+
+@final
+@attrs.frozen
+class Asker:
+    """Over whose session a message came.
+
+    Attributes:
+        runtime: The session's runtime, in canonical form; None: it has no session yet.
+        identity: Who vouched for it; None: nobody did.
+    """
+
+    runtime: str | None = None
+    identity: Identity | None = None
+
+
+NOBODY: Final = Asker()
+"""A link that has no session yet."""
 
 
 class Policy(ABC):
     """Decides whether a message may have any effect."""
 
     @abstractmethod
-    def judge(self, message: Message, by: str | None) -> Ruling:
-        """Rule on a message that came over the session of `by`, if it has one yet."""
+    def judge(self, message: Message, asker: Asker) -> Ruling:
+        """Rule on a message that came over a session, or that asks for one."""
 
 
 @final
@@ -49,7 +70,7 @@ class _PermitAll(Policy):
     _ruling: Final = Ruling(Decision.PERMIT, "default")
 
     @override
-    def judge(self, message: Message, by: str | None) -> Ruling:
+    def judge(self, message: Message, asker: Asker) -> Ruling:
         return self._ruling
 
 

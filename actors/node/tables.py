@@ -27,6 +27,9 @@ class NodeAddresses:
         self.allocation = address.address_allocation(domain)
         self.paths = address.subscription_manager(domain)
         self.registry = address.domain_registry(domain)
+        self.identities = address.identity_manager(domain)
+        self.quality = address.quality_broker(domain)
+        self.policies = address.policy_manager(domain)
         self.parts = frozenset({self.session, self.allocation, self.paths, self.registry})
 
 

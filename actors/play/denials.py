@@ -5,7 +5,7 @@ from typing import Final, final
 
 from typing_extensions import override
 
-from actors.node.policy import Decision, Ruling
+from actors.node.policy import Asker, Decision, Ruling
 from actors.node.policy import Policy as NodePolicy
 from actors.play.atlas import Atlas
 from actors.play.names import Names
@@ -66,7 +66,7 @@ class NodeDenials(NodePolicy):
         self._names = names
 
     @override
-    def judge(self, message: Message, by: str | None) -> Ruling:
+    def judge(self, message: Message, asker: Asker) -> Ruling:
         why = _why(self._denials, self._names, message)
         if why is None:
             return Ruling(Decision.PERMIT, _POLICY)

@@ -12,7 +12,7 @@ from tests.support.node_peer import DR, MN, RA, RB, RX, SM, open_world
 class NoChatting(Policy):
     """Refuses whatever is created."""
 
-    def judge(self, message, by):
+    def judge(self, message, asker):
         if message.type == "create":
             return Ruling(Decision.DENY, "no-chatting", "chatting is not permitted")
         return Ruling(Decision.PERMIT, "no-chatting")

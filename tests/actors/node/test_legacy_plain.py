@@ -244,7 +244,7 @@ async def test_who_names_no_runtime_is_shown_out(runtime, autojump_clock):
 
 async def test_policy_may_keep_it_out(autojump_clock):
     class Nobody(Policy):
-        def judge(self, message, by):
+        def judge(self, message, asker):
             return Ruling(Decision.DENY, "nobody", "nobody may come in")
 
     async with old_world(policy=Nobody()) as world:

@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from actors.kit.log import Style, configure_log
 from actors.node.door import LinkDoor
-from actors.node.policy import PERMIT_ALL, Policy, Ruling
+from actors.node.policy import PERMIT_ALL, Asker, Policy, Ruling
 from actors.node.record_file import MemoryRecords
 from fsm.catalogue import MACHINES
 from fsm.cores import registration
@@ -36,10 +36,10 @@ class Clumsy(Policy):
     """A policy with a machine of its own, which it steps wrongly when it is told to."""
 
     @override
-    def judge(self, message: Message, by: str | None) -> Ruling:
+    def judge(self, message: Message, asker: Asker) -> Ruling:
         if message.body.get("value") == WRONG:
             misstep()
-        return PERMIT_ALL.judge(message, by)
+        return PERMIT_ALL.judge(message, asker)
 
 
 @pytest.fixture

@@ -1,0 +1,127 @@
+"""Of which parts a node is made, and in which order they are started."""
+
+import itertools
+from functools import partial
+from types import MappingProxyType
+from typing import Final, final
+
+import attrs
+
+from actors.kit.actor import ActorRef
+from actors.kit.counters import Counters
+from actors.kit.monitor import Monitor
+from actors.kit.supervisor import ChildSpec, Supervisor
+from actors.kit.trace import Tracer
+from actors.node.allocation import AllocationDesk
+from actors.node.bus import NodeBus, NodeBusParts
+from actors.node.bus_message import BusMessage
+from actors.node.config import NodeConfig
+from actors.node.control import Control
+from actors.node.desk import Desk
+from actors.node.door import LinkDoor
+from actors.node.exchange import Exchange
+from actors.node.front_door import DoorMaker, FrontDoor
+from actors.node.paths import PathDesk
+from actors.node.plain_door import PlainDoor
+from actors.node.record_file import RecordFile
+from actors.node.record_writer import RecordWriter
+from actors.node.registry import DomainRegistry, RegistryParts
+from actors.node.session_door import SessionDoor
+from actors.node.tables import NodeAddresses, Tables
+from actors.node.witness import Witness
+from transports.link import Listener
+from transports.network import Network
+
+__all__ = ["LINK", "PLAIN", "SESSION", "Plan", "plan_of", "start_parts"]
+
+LINK: Final = "/link"
+"""Path of our own stubs."""
+
+PLAIN: Final = "/stub/connect"
+"""Path of upstream's plain stubs."""
+
+SESSION: Final = "/ws"
+"""Path of upstream's stubs with a session handshake."""
+
+
+@final
+@attrs.frozen
+class Plan:
+    """What all parts of one node share."""
+
+    config: NodeConfig
+    network: Network
+    addresses: NodeAddresses
+    tracer: Tracer
+    counters: Counters
+    monitor: Monitor
+    file: RecordFile
+
+    def witness(self, actor: str) -> Witness:
+        """Make the pen of one component."""
+        return Witness(self.tracer, actor, self.counters)
+
+
+def plan_of(config: NodeConfig, network: Network, tracer: Tracer, file: RecordFile) -> Plan:
+    """Make what the parts of a node share."""
+    counters = Counters()
+    monitor = Monitor(tracer, counters)
+    addresses = NodeAddresses(config.domain)
+    return Plan(config, network, addresses, tracer, counters, monitor, file)
+
+
+async def start_parts(
+    plan: Plan, listener: Listener, supervisor: Supervisor
+) -> ActorRef[BusMessage]:
+    """Start the parts; who is behind a part that crashes is started again with it."""
+    bus = await supervisor.start_child(ChildSpec("bus", partial(_make_bus, plan)))
+    await _start_front_door(plan, listener, supervisor, bus)
+    await _start_registry(plan, supervisor, bus)
+    return bus
+
+
+def _make_bus(plan: Plan) -> NodeBus:
+    config = plan.config
+    exchange = Exchange(plan.addresses, plan.witness("bus"), config.ids)
+    control = Control(exchange, config.entropy)
+    return NodeBus(NodeBusParts(exchange, control, _desks(plan, exchange.tables), config.policy))
+
+
+def _desks(plan: Plan, tables: Tables) -> dict[str, Desk]:
+    config, addresses = plan.config, plan.addresses
+    schemes = config.object_schemes | {"hyperty"}
+    return {
+        addresses.allocation: AllocationDesk(tables, schemes, config.entropy),
+        addresses.paths: PathDesk(tables),
+    }
+
+
+async def _start_front_door(
+    plan: Plan, listener: Listener, supervisor: Supervisor, bus: ActorRef[BusMessage]
+) -> None:
+    control = plan.addresses.session
+    doors: dict[str, DoorMaker] = {
+        LINK: lambda _: LinkDoor(),
+        PLAIN: partial(PlainDoor, control),
+        SESSION: lambda _: SessionDoor(control),
+    }
+    door = partial(
+        FrontDoor, listener, MappingProxyType(doors), itertools.count(1), bus, plan.monitor
+    )
+    await supervisor.start_child(ChildSpec("front-door", door))
+
+
+async def _start_registry(plan: Plan, supervisor: Supervisor, bus: ActorRef[BusMessage]) -> None:
+    writer = await supervisor.start_child(
+        ChildSpec("record-writer", partial(RecordWriter, plan.file, bus))
+    )
+    parts = RegistryParts(
+        address=plan.addresses.registry,
+        file=plan.file,
+        bus=bus,
+        writer=writer,
+        witness=plan.witness("registry"),
+        ids=plan.config.ids,
+        clock_offset=plan.config.clock_offset,
+    )
+    await supervisor.start_child(ChildSpec("registry", partial(DomainRegistry, parts)))

@@ -1,0 +1,145 @@
+"""What comes over links, and what it must pass before it goes anywhere (MN-03).
+
+Normal form, session, source, loop, policy, in this order. Whatever is refused is
+answered over the link it came from, if it is a request, and counted if it is not.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final, final
+
+from actors.node.control import Control
+from actors.node.dispatch import Dispatch
+from actors.node.door import Claim, Item
+from actors.node.exchange import Exchange
+from actors.node.policy import NOBODY, Asker, Decision, Policy
+from actors.node.port import Port
+from actors.node.session import Session
+from fsm.cores.allocation import Bind
+from fsm.cores.node_routing import Admitted, Refusal
+from fsm.cores.refused import Refused
+from specs.errors import BadMessageError
+from specs.message import Message, refuse
+from specs.reply_code import DropReason
+from specs.routing import Check
+from specs.trace import Op
+from transports.codec import BadLine
+from transports.errors import Farewell
+
+__all__ = ["Ingress"]
+
+_NO_SESSION: Final = Refusal(Check.SESSION, "open a session first")
+
+
+@final
+class Ingress:
+    """Takes in what links bring; part of the bus's task.
+
+    Args:
+        exchange: Sessions and links.
+        control: Session control.
+        policy: Asked once per message.
+        dispatch: Where admitted messages go.
+    """
+
+    def __init__(
+        self, exchange: Exchange, control: Control, policy: Policy, dispatch: Dispatch
+    ) -> None:
+        self._exchange = exchange
+        self._control = control
+        self._policy = policy
+        self._dispatch = dispatch
+        self._witness = exchange.witness
+        self._routing = exchange.tables.routing
+        self._node = exchange.tables.addresses
+
+    def arrived(self, number: int, items: Sequence[Item]) -> None:
+        """Take in what one frame of a link held."""
+        self._exchange.heard(number)
+        for item in items:
+            port = self._exchange.ports.get(number)
+            if port is None:
+                self._witness.counters.drop(DropReason.SESSION_GONE)
+            elif isinstance(item, BadLine):
+                self._malformed(item, port)
+            elif isinstance(item, Claim):
+                self._claimed(item.wish, port)
+            else:
+                self._message(item, port)
+
+    def _malformed(self, line: BadLine, port: Port) -> None:
+        self._witness.counters.drop(DropReason.MALFORMED)
+        if line.answer is not None:
+            self._exchange.tell_link(port, line.answer)
+
+    def _claimed(self, wish: Message, port: Port) -> None:
+        """Give a link the session it has come for, or show it out."""
+        refusal = self._ruled_out(wish, NOBODY)
+        if refusal is None:
+            self._controlled(self._control.claim, wish, port)
+        else:
+            self._refuse(wish, port, refusal)
+        if self._exchange.session_of(port.number) is None:
+            port.finish(Farewell.REFUSED)
+
+    def _message(self, message: Message, port: Port) -> None:
+        session = self._exchange.session_of(port.number)
+        refusal: Refusal | None
+        if message.to == self._node.session:
+            asker = NOBODY if session is None else session.asker
+            refusal = self._ruled_out(message, asker)
+            if refusal is None:
+                self._controlled(self._control.receive, message, port)
+        else:
+            self._witness.rcv(message, port.name)
+            refusal = _NO_SESSION if session is None else self._routed_out(message, session)
+        if refusal is not None:
+            self._refuse(message, port, refusal)
+
+    def _controlled(
+        self, control: Callable[[Message, Port], None], message: Message, port: Port
+    ) -> None:
+        try:
+            control(message, port)
+        except BadMessageError as exc:
+            if message.is_request:
+                self._exchange.tell_link(port, refuse(message, exc.code, exc.reason))
+
+    def _routed_out(self, message: Message, session: Session) -> Refusal | None:
+        """Check and route a message of a session; return what objects to it."""
+        by = session.core.runtime
+        admission = self._routing.admit(message, by)
+        if isinstance(admission, Refusal):
+            return admission
+        refusal = self._ruled_out(message, session.asker) or self._unbound(admission, by)
+        if refusal is None:
+            self._witness.hop(Op.ADMIT, message)
+            self._dispatch.route(message, by)
+        return refusal
+
+    def _ruled_out(self, message: Message, asker: Asker) -> Refusal | None:
+        ruling = self._policy.judge(message, asker)
+        self._witness.authz(message, ruling)
+        if ruling.decision is Decision.PERMIT:
+            return None
+        return Refusal(Check.POLICY, ruling.why or "blocked by policy")
+
+    def _unbound(self, admission: Admitted, by: str) -> Refusal | None:
+        """Bind addresses of other domains to the session that uses them (MN-13)."""
+        for address in admission.bind:
+            outcome = self._exchange.tables.own(Bind(by, address))
+            if isinstance(outcome, Refused):
+                return Refusal(Check.SOURCE, outcome.why)
+        return None
+
+    def _refuse(self, message: Message, port: Port, refusal: Refusal) -> None:
+        """Say no over the link the message came from, wherever it says it is from."""
+        code = refusal.code
+        if code is not None:
+            self._witness.deny(message, code, refusal.why)
+        if code is None or not message.is_request:
+            self._witness.drop(message, refusal.reason)
+            return
+        answer = refuse(message, code, refusal.why)
+        self._witness.hop(Op.SYNTH, answer)
+        self._exchange.tell_link(port, answer)
+        self._witness.xmit(answer, port.name)

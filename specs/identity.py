@@ -1,0 +1,27 @@
+"""Who a session belongs to, once an identity provider has vouched for it (MN-05, CON-01)."""
+
+from typing import final
+
+import attrs
+
+__all__ = ["Identity"]
+
+
+@final
+@attrs.frozen(slots=True, kw_only=True)
+class Identity:
+    """What a validated token says of whoever brought it.
+
+    Attributes:
+        user: Address of the user, such as user://idp.ex/alice.
+        issuer: Who vouches for it, as the token names it.
+        until: Seconds since the epoch; from then on the session has no valid credentials.
+        roles: What the user may be, beside itself: `admin` may manage policies (POL-05).
+        runtime: The only runtime the token is good for; None: any.
+    """
+
+    user: str
+    issuer: str
+    until: float
+    roles: frozenset[str] = frozenset()
+    runtime: str | None = None
