@@ -13,8 +13,10 @@ import trio
 from actors.commands.config_file import config_option
 from actors.commands.failure import run
 from actors.commands.lifetime import serve
+from actors.commands.node_http import http_options
 from actors.commands.option import check_domain, log_option, trace_option
 from actors.commands.output import say_ready
+from actors.commands.topic import Topic
 from actors.commands.tracing import open_tracer
 from actors.kit.ids import IdSource
 from actors.kit.log import Level, configure_log
@@ -41,15 +43,17 @@ __all__ = ["command"]
     help="SQLite file of the domain registry [default: in memory].",
 )
 @click.option("--allow-legacy", is_flag=True, help="Serve the plain forms of upstream's stubs.")
+@http_options
 @trace_option
 @config_option
 @log_option
-def command(  # noqa: PLR0913 - one for each option
+def command(  # noqa: PLR0913 - one for each option that is no topic's
     *,
     domain: str,
     listen: str,
     registry: Path | None,
     allow_legacy: bool,
+    topics: tuple[Topic, ...],
     trace: Path | None,
     log: str,
 ) -> int:
@@ -65,6 +69,8 @@ def command(  # noqa: PLR0913 - one for each option
         allow_legacy=allow_legacy,
         ids=IdSource(time.time_ns() // 1000),
     )
+    for topic in topics:
+        config = topic.applied(config)
     return run(partial(serve, partial(_open, config, trace), partial(_announce, config)))
 
 
