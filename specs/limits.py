@@ -159,3 +159,9 @@ LINK_BACKLOG: Final = 64
 
 ACCEPT_PAUSE: Final = 0.1
 """Seconds a listener rests when the system has no socket left to give (Trio's figure)."""
+
+BACKEND_CONNECTIONS: Final = 8
+"""Connections of a node to one back end, and so requests that are under way there (ours)."""
+
+BACKEND_ANSWER_BYTES: Final = 1_048_576
+"""Bytes in one answer of a back end (ours, T19)."""

@@ -1,0 +1,239 @@
+"""An HTTP client for one server that the operator has named; nothing else can be reached by it.
+
+Every request is bounded: by the caller's deadline (`with trio.fail_after(...)`), by the
+size of the answer, by the number of connections. Redirects are not followed, and no
+connection is dialled but to the server itself, whatever an answer says (S15).
+"""
+
+import ssl
+from collections.abc import Iterable, Mapping
+from typing import Final, final
+from urllib.parse import quote, urlencode, urlsplit
+
+import attrs
+import httpcore
+import orjson
+import trio
+from typing_extensions import override
+
+from specs.errors import ProtoflyError
+from specs.jsonvalue import Json
+from specs.limits import BACKEND_ANSWER_BYTES, BACKEND_CONNECTIONS, DIAL_TIMEOUT, GOODBYE_TIMEOUT
+
+__all__ = ["HttpAnswer", "HttpClient", "HttpError", "HttpUrlError", "ServerUrl", "path_of"]
+
+_PORTS: Final = {"http": 80, "https": 443}
+_KEEP_ALIVE: Final = 30.0
+"""Seconds an idle connection is kept."""
+
+_REDIRECTS: Final = range(300, 400)
+
+
+@final
+class HttpUrlError(ProtoflyError):
+    """What should name a server does not.
+
+    Attributes:
+        text: What was written.
+        reason: Why it cannot be used, as half a sentence.
+    """
+
+    def __init__(self, text: str, reason: str) -> None:
+        super().__init__(f"{text!r} names no HTTP server: {reason}")
+        self.text = text
+        self.reason = reason
+
+
+@final
+class HttpError(ProtoflyError):
+    """The server could not be asked, or what it answered cannot be used.
+
+    Attributes:
+        server: Which server.
+        reason: Why not, as half a sentence.
+    """
+
+    def __init__(self, server: str, reason: str) -> None:
+        super().__init__(f"the server {server} cannot be asked: {reason}")
+        self.server = server
+        self.reason = reason
+
+
+@final
+@attrs.frozen
+class ServerUrl:
+    """Where a server is, as its operator wrote it.
+
+    Attributes:
+        port: Also if the text leaves it out.
+        path: What every path on it begins with; empty, or beginning with a slash.
+    """
+
+    scheme: str
+    host: str
+    port: int
+    path: str = ""
+
+    @classmethod
+    def read(cls, text: str) -> "ServerUrl":
+        """Read `http://host[:port][/path]`, or the same with https.
+
+        Raises:
+            HttpUrlError: It is none.
+        """
+        try:
+            parts = urlsplit(text)
+            port = parts.port
+        except ValueError as exc:
+            raise HttpUrlError(text, str(exc)) from exc
+        if parts.scheme not in _PORTS or not parts.hostname:
+            raise HttpUrlError(text, "it is not of the form http://host:port or https://host")
+        if parts.username is not None or parts.query or parts.fragment:
+            raise HttpUrlError(text, "it has a user name, a query or a fragment")
+        return cls(
+            parts.scheme,
+            parts.hostname,
+            _PORTS[parts.scheme] if port is None else port,
+            parts.path.rstrip("/"),
+        )
+
+    @property
+    def text(self) -> str:
+        """The address in its usual form."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{self.scheme}://{host}:{self.port}{self.path}"
+
+
+def path_of(*segments: str, query: Mapping[str, str] | None = None) -> str:
+    """Return a path of these segments, each of them quoted whole, slashes included."""
+    path = "".join(f"/{quote(segment, safe='')}" for segment in segments)
+    return f"{path}?{urlencode(query)}" if query else path
+
+
+@final
+@attrs.frozen
+class HttpAnswer:
+    """What a server answered.
+
+    Attributes:
+        server: Which server, for errors.
+    """
+
+    status: int
+    body: bytes
+    server: str
+
+    def json(self) -> Json:
+        """Read the body.
+
+        Raises:
+            HttpError: It is no JSON.
+        """
+        try:
+            read: Json = orjson.loads(self.body)
+        except orjson.JSONDecodeError as exc:
+            raise HttpError(self.server, "its answer is no JSON") from exc
+        return read
+
+
+@final
+class HttpClient:
+    """Asks one server.
+
+    Args:
+        server: The server.
+        limit: Bytes an answer may have.
+        headers: Sent with every request, such as what the operator's key is shown by.
+    """
+
+    def __init__(
+        self,
+        server: ServerUrl,
+        limit: int = BACKEND_ANSWER_BYTES,
+        headers: Iterable[tuple[str, str]] = (),
+    ) -> None:
+        self.server: Final = server
+        self._limit = limit
+        self._headers = [("Host", _authority(server)), ("Accept", "application/json"), *headers]
+        self._pool = httpcore.AsyncConnectionPool(
+            ssl_context=ssl.create_default_context() if server.scheme == "https" else None,
+            max_connections=BACKEND_CONNECTIONS,
+            max_keepalive_connections=BACKEND_CONNECTIONS,
+            keepalive_expiry=_KEEP_ALIVE,
+            network_backend=_OneServer(server),
+        )
+
+    async def ask(self, method: str, path: str, body: Json = None) -> HttpAnswer:
+        """Send a request and return the answer, whatever its status; `body` None: none.
+
+        Cancelled: its connection is closed; the server may have done what was asked.
+
+        Raises:
+            HttpError: No answer came, it is too large, or it points elsewhere.
+        """
+        headers = list(self._headers)
+        content = None
+        if body is not None:
+            content = orjson.dumps(body)
+            headers.append(("Content-Type", "application/json"))
+            headers.append(("Content-Length", str(len(content))))
+        url = self.server.text + path
+        timeouts = {"timeout": {"connect": DIAL_TIMEOUT}}
+        try:
+            async with self._pool.stream(
+                method, url, headers=headers, content=content, extensions=timeouts
+            ) as response:
+                return await self._read(response)
+        except httpcore.TimeoutException as exc:
+            raise HttpError(self.server.text, "it does not take connections") from exc
+        except (httpcore.NetworkError, httpcore.ProtocolError) as exc:
+            raise HttpError(self.server.text, str(exc) or "the connection broke") from exc
+
+    async def aclose(self) -> None:
+        """Close every connection."""
+        with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
+            await self._pool.aclose()
+
+    async def _read(self, response: httpcore.Response) -> HttpAnswer:
+        if response.status in _REDIRECTS:
+            raise HttpError(self.server.text, "it answers with a redirect")
+        chunks: list[bytes] = []
+        left = self._limit
+        with trio.CancelScope() as scope:
+            async for chunk in response.aiter_stream():
+                chunks.append(chunk)
+                left -= len(chunk)
+                if left < 0:
+                    # Not a break: generators that are left half-way are not closed in order.
+                    scope.cancel()
+        if left < 0:
+            raise HttpError(self.server.text, f"its answer is larger than {self._limit} bytes")
+        return HttpAnswer(response.status, b"".join(chunks), self.server.text)
+
+
+@final
+class _OneServer(httpcore.AsyncNetworkBackend):
+    """Dials the server it was made for, and nobody else."""
+
+    def __init__(self, server: ServerUrl) -> None:
+        self._server = server
+        self._trio = httpcore.TrioBackend()
+
+    @override
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        if (host.strip("[]"), port) != (self._server.host, self._server.port):
+            raise httpcore.ConnectError(f"{host}:{port} is not the server that was configured")
+        # httpcore's own signature has a timeout.
+        return await self._trio.connect_tcp(self._server.host, port, timeout)
+
+
+def _authority(server: ServerUrl) -> str:
+    host = f"[{server.host}]" if ":" in server.host else server.host
+    return host if server.port == _PORTS[server.scheme] else f"{host}:{server.port}"
