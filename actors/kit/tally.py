@@ -1,0 +1,130 @@
+"""What a process counts, times and measures, by names that stay (OBS-06).
+
+The value of each member is the name of its metric without `protofly_` and without the
+ending of its kind; what its labels are called and what it means stands beside it. Labels
+are members of closed vocabularies, so that no address can become one.
+"""
+
+from collections.abc import Mapping
+from enum import StrEnum, unique
+from types import MappingProxyType
+from typing import Final, TypeAlias, final
+
+import attrs
+
+__all__ = ["GAUGES", "TALLIES", "TIMINGS", "Form", "Gauge", "Meaning", "Outcome", "Tally", "Timing"]
+
+
+@final
+@unique
+class Form(StrEnum):
+    """Wire forms of a node."""
+
+    LINK = "link"
+    PLAIN = "plain"
+    SESSION = "session"
+
+
+@final
+@unique
+class Outcome(StrEnum):
+    """How what was asked of somebody else ended."""
+
+    OK = "ok"
+    REFUSED = "refused"
+    FAILED = "failed"
+    TIMEOUT = "timeout"
+
+
+@final
+@unique
+class Tally(StrEnum):
+    """What is counted, by calling `Counters.count`."""
+
+    REFUSALS = "messages_refused"
+    RULINGS = "policy_decisions"
+    LINKS_OPENED = "links_opened"
+    LINKS_CLOSED = "links_closed"
+    HANDSHAKES_REFUSED = "handshakes_refused"
+    SESSIONS_ENDED = "sessions_ended"
+    LOGINS = "logins"
+    STUB_RESTARTS = "foreign_stub_restarts"
+
+
+@final
+@unique
+class Timing(StrEnum):
+    """What is timed, by calling `Counters.took`."""
+
+    COMMIT = "registry_commit"
+    CONNECTOR = "connector_request"
+
+
+@final
+@unique
+class Gauge(StrEnum):
+    """What is read when somebody looks, from what `Counters.watch` was given."""
+
+    SESSIONS = "sessions"
+    LINKS = "links"
+    LINKS_PENDING = "links_without_session"
+    OUTBOX_MESSAGES = "outbox_messages"
+    OUTBOX_BYTES = "outbox_bytes"
+    ADDRESSES = "addresses"
+    SUBSCRIPTIONS = "subscriptions"
+    RECORDS = "registry_records"
+    STUBS = "foreign_stubs"
+    TRACE_LOST = "trace_records_lost"
+
+
+@final
+@attrs.frozen
+class Meaning:
+    """What a metric says.
+
+    Attributes:
+        says: For an operator; one sentence.
+        labels: Names of its labels, in the order they are counted by.
+    """
+
+    says: str
+    labels: tuple[str, ...] = ()
+
+
+_Tallies: TypeAlias = Mapping[Tally, Meaning]
+_Timings: TypeAlias = Mapping[Timing, Meaning]
+_Gauges: TypeAlias = Mapping[Gauge, Meaning]
+
+# fmt: off
+TALLIES: Final[_Tallies] = MappingProxyType({
+    Tally.REFUSALS:           Meaning("Messages refused before they had any effect.",      ("code",)),
+    Tally.RULINGS:            Meaning("Decisions of the policy engine.",                   ("decision",)),
+    Tally.LINKS_OPENED:       Meaning("Links taken in at the front door.",                 ("form",)),
+    Tally.LINKS_CLOSED:       Meaning("Links that ended, by the farewell that was said.",  ("reason",)),
+    Tally.HANDSHAKES_REFUSED: Meaning("Connections turned away before they were links.",   ("reason",)),
+    Tally.SESSIONS_ENDED:     Meaning("Sessions that are over.",                           ("state",)),
+    Tally.LOGINS:             Meaning("Logins at the node.",                               ("outcome",)),
+    Tally.STUB_RESTARTS:      Meaning("Stubs of foreign domains that were started again."),
+})
+"""The counters."""
+
+TIMINGS: Final[_Timings] = MappingProxyType({
+    Timing.COMMIT:    Meaning("Commits of the domain registry's file."),
+    Timing.CONNECTOR: Meaning("Questions to services behind the node.", ("connector", "outcome")),
+})
+"""The histograms."""
+
+GAUGES: Final[_Gauges] = MappingProxyType({
+    Gauge.SESSIONS:        Meaning("Sessions that the node holds.",                     ("state",)),
+    Gauge.LINKS:           Meaning("Links that are open."),
+    Gauge.LINKS_PENDING:   Meaning("Links that are open and have no session yet."),
+    Gauge.OUTBOX_MESSAGES: Meaning("Messages that wait to be written to links."),
+    Gauge.OUTBOX_BYTES:    Meaning("Bytes that wait to be written to links."),
+    Gauge.ADDRESSES:       Meaning("Addresses that sessions own."),
+    Gauge.SUBSCRIPTIONS:   Meaning("Paths that sessions subscribe to."),
+    Gauge.RECORDS:         Meaning("Records of the domain registry.",                   ("status",)),
+    Gauge.STUBS:           Meaning("Stubs of foreign domains.",                         ("state",)),
+    Gauge.TRACE_LOST:      Meaning("Records that the trace had to drop; it is judged incomplete."),
+})
+"""The gauges; one that nobody feeds is not shown."""
+# fmt: on
