@@ -83,12 +83,12 @@ class Meaning:
     """What a metric says.
 
     Attributes:
-        says: For an operator; one sentence.
         labels: Names of its labels, in the order they are counted by.
+        says: For an operator; one sentence.
     """
 
+    labels: tuple[str, ...]
     says: str
-    labels: tuple[str, ...] = ()
 
 
 _Tallies: TypeAlias = Mapping[Tally, Meaning]
@@ -97,34 +97,34 @@ _Gauges: TypeAlias = Mapping[Gauge, Meaning]
 
 # fmt: off
 TALLIES: Final[_Tallies] = MappingProxyType({
-    Tally.REFUSALS:           Meaning("Messages refused before they had any effect.",      ("code",)),
-    Tally.RULINGS:            Meaning("Decisions of the policy engine.",                   ("decision",)),
-    Tally.LINKS_OPENED:       Meaning("Links taken in at the front door.",                 ("form",)),
-    Tally.LINKS_CLOSED:       Meaning("Links that ended, by the farewell that was said.",  ("reason",)),
-    Tally.HANDSHAKES_REFUSED: Meaning("Connections turned away before they were links.",   ("reason",)),
-    Tally.SESSIONS_ENDED:     Meaning("Sessions that are over.",                           ("state",)),
-    Tally.LOGINS:             Meaning("Logins at the node.",                               ("outcome",)),
-    Tally.STUB_RESTARTS:      Meaning("Stubs of foreign domains that were started again."),
+    Tally.REFUSALS:           Meaning(("code",),     "Messages refused before they had any effect."),
+    Tally.RULINGS:            Meaning(("decision",), "Decisions of the policy engine."),
+    Tally.LINKS_OPENED:       Meaning(("form",),     "Links taken in at the front door."),
+    Tally.LINKS_CLOSED:       Meaning(("reason",),   "Links that ended, by the farewell that was said."),
+    Tally.HANDSHAKES_REFUSED: Meaning(("reason",),   "Connections turned away before they were links."),
+    Tally.SESSIONS_ENDED:     Meaning(("state",),    "Sessions that are over."),
+    Tally.LOGINS:             Meaning(("outcome",),  "Logins at the node."),
+    Tally.STUB_RESTARTS:      Meaning((),            "Stubs of foreign domains that were started again."),
 })
 """The counters."""
 
 TIMINGS: Final[_Timings] = MappingProxyType({
-    Timing.COMMIT:    Meaning("Commits of the domain registry's file."),
-    Timing.CONNECTOR: Meaning("Questions to services behind the node.", ("connector", "outcome")),
+    Timing.COMMIT:    Meaning((), "Commits of the domain registry's file."),
+    Timing.CONNECTOR: Meaning(("connector", "outcome"), "Questions to services behind the node."),
 })
 """The histograms."""
 
 GAUGES: Final[_Gauges] = MappingProxyType({
-    Gauge.SESSIONS:        Meaning("Sessions that the node holds.",                     ("state",)),
-    Gauge.LINKS:           Meaning("Links that are open."),
-    Gauge.LINKS_PENDING:   Meaning("Links that are open and have no session yet."),
-    Gauge.OUTBOX_MESSAGES: Meaning("Messages that wait to be written to links."),
-    Gauge.OUTBOX_BYTES:    Meaning("Bytes that wait to be written to links."),
-    Gauge.ADDRESSES:       Meaning("Addresses that sessions own."),
-    Gauge.SUBSCRIPTIONS:   Meaning("Paths that sessions subscribe to."),
-    Gauge.RECORDS:         Meaning("Records of the domain registry.",                   ("status",)),
-    Gauge.STUBS:           Meaning("Stubs of foreign domains.",                         ("state",)),
-    Gauge.TRACE_LOST:      Meaning("Records that the trace had to drop; it is judged incomplete."),
+    Gauge.SESSIONS:        Meaning(("state",),    "Sessions that the node holds."),
+    Gauge.LINKS:           Meaning((),            "Links that are open."),
+    Gauge.LINKS_PENDING:   Meaning((),            "Links that are open and have no session yet."),
+    Gauge.OUTBOX_MESSAGES: Meaning((),            "Messages that wait to be written to links."),
+    Gauge.OUTBOX_BYTES:    Meaning((),            "Bytes that wait to be written to links."),
+    Gauge.ADDRESSES:       Meaning((),            "Addresses that sessions own."),
+    Gauge.SUBSCRIPTIONS:   Meaning((),            "Paths that sessions subscribe to."),
+    Gauge.RECORDS:         Meaning(("status",),   "Records of the domain registry."),
+    Gauge.STUBS:           Meaning(("state",),    "Stubs of foreign domains."),
+    Gauge.TRACE_LOST:      Meaning((),            "Records that the trace had to drop; it is judged incomplete."),
 })
 """The gauges; one that nobody feeds is not shown."""
 # fmt: on
