@@ -97,14 +97,14 @@ _Gauges: TypeAlias = Mapping[Gauge, Meaning]
 
 # fmt: off
 TALLIES: Final[_Tallies] = MappingProxyType({
-    Tally.REFUSALS:           Meaning(("code",),     "Messages refused before they had any effect."),
+    Tally.REFUSALS:           Meaning(("code",),     "Messages refused before any effect."),
     Tally.RULINGS:            Meaning(("decision",), "Decisions of the policy engine."),
     Tally.LINKS_OPENED:       Meaning(("form",),     "Links taken in at the front door."),
-    Tally.LINKS_CLOSED:       Meaning(("reason",),   "Links that ended, by the farewell that was said."),
-    Tally.HANDSHAKES_REFUSED: Meaning(("reason",),   "Connections turned away before they were links."),
+    Tally.LINKS_CLOSED:       Meaning(("reason",),   "Links that ended, by our farewell."),
+    Tally.HANDSHAKES_REFUSED: Meaning(("reason",),   "Connections turned away at the door."),
     Tally.SESSIONS_ENDED:     Meaning(("state",),    "Sessions that are over."),
     Tally.LOGINS:             Meaning(("outcome",),  "Logins at the node."),
-    Tally.STUB_RESTARTS:      Meaning((),            "Stubs of foreign domains that were started again."),
+    Tally.STUB_RESTARTS:      Meaning((),            "Foreign stubs that were started again."),
 })
 """The counters."""
 
@@ -124,7 +124,7 @@ GAUGES: Final[_Gauges] = MappingProxyType({
     Gauge.SUBSCRIPTIONS:   Meaning((),            "Paths that sessions subscribe to."),
     Gauge.RECORDS:         Meaning(("status",),   "Records of the domain registry."),
     Gauge.STUBS:           Meaning(("state",),    "Stubs of foreign domains."),
-    Gauge.TRACE_LOST:      Meaning((),            "Records that the trace had to drop; it is judged incomplete."),
+    Gauge.TRACE_LOST:      Meaning((),            "Records that the trace had to drop."),
 })
 """The gauges; one that nobody feeds is not shown."""
 # fmt: on
