@@ -29,6 +29,7 @@ __all__ = [
     "decode_line",
     "encode",
     "frames",
+    "glance",
     "read_object",
 ]
 
@@ -90,6 +91,15 @@ def read_object(line: bytes) -> JsonObject:
         BadMessageError: It is none, or larger than a message may be.
     """
     return _object(line, _parse(line))
+
+
+def glance(line: bytes) -> JsonObject:
+    """Read what a peer wrote, within the limits or not, to see how it spells; empty: no object."""
+    try:
+        raw = _parse(line)
+    except BadMessageError:
+        return {}
+    return raw if isinstance(raw, dict) else {}
 
 
 def _parse(line: bytes) -> Json:

@@ -14,7 +14,7 @@ from specs.errors import BadMessageError, BadUrlError
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message, MessageType
 from specs.reply_code import Code
-from transports.codec import decode_line, encode, read_object
+from transports.codec import decode_line, encode, glance, read_object
 from transports.link import Upgrade
 
 __all__ = ["PlainDoor"]
@@ -55,6 +55,7 @@ class PlainDoor(Door):
         try:
             raw = read_object(frame)
         except BadMessageError:
+            self.dialect = dialect_of(glance(frame), self.dialect)
             return (decode_line(frame),)
         if raw.get("cmd") == "disconnect" and self._is_own(raw.get("body")):
             return (self._say("close"),)

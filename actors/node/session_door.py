@@ -15,7 +15,7 @@ from specs.errors import BadMessageError, BadUrlError
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message, MessageType
 from specs.reply_code import Code
-from transports.codec import decode_line, encode, read_object
+from transports.codec import decode_line, encode, glance, read_object
 
 __all__ = ["SessionDoor"]
 
@@ -49,6 +49,7 @@ class SessionDoor(Door):
         try:
             raw = read_object(frame)
         except BadMessageError:
+            self.dialect = dialect_of(glance(frame), self.dialect)
             return (decode_line(frame),)
         if raw.get("to") == _MANAGER:
             return (self._asked(raw),)

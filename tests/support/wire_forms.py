@@ -1,0 +1,40 @@
+"""What each wire form can do, and what a form that cannot does instead.
+
+The tests of `tests/conformance` run for every form; this table is the only reason not
+to. A row of what is lacking names the test that shows what happens instead.
+"""
+
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+F = TypeVar("F", bound=Callable[..., object])
+
+WIRE_FORMS: Final = ("link", "plain", "session")
+
+LACKS: Final[dict[tuple[str, str], str]] = {
+    ("a token", "plain"): "test_sessions.test_the_plain_form_has_its_url_and_no_token",
+    ("re-open", "plain"): "test_sessions.test_who_comes_again_by_the_plain_form_takes_over",
+    ("an answer to close", "plain"): "test_connect.test_leaving_closes_the_link_and_the_session",
+    ("an answer to close", "session"): "test_connect.test_leaving_closes_the_link_and_the_session",
+    ("ping by control", "plain"): "test_sessions.test_upstreams_forms_are_alive_as_long_as_their_link",
+    ("ping by control", "session"): "test_sessions.test_upstreams_forms_are_alive_as_long_as_their_link",
+    ("several messages a frame", "plain"): "test_connect.test_upstreams_forms_hold_one_message_a_frame",
+    ("several messages a frame", "session"): "test_connect.test_upstreams_forms_hold_one_message_a_frame",
+}
+"""Ability and form: the test of what happens instead."""
+
+
+def needs(*abilities: str) -> Callable[[F], F]:
+    """Run a test only for the forms that can do this."""
+    known = {ability for ability, _ in LACKS}
+    assert known.issuperset(abilities), f"{set(abilities) - known} stand in no row"
+
+    def mark(test: F) -> F:
+        test.needs = frozenset(abilities)  # type: ignore[attr-defined]
+        return test
+
+    return mark
+
+
+def forms_for(abilities: frozenset[str]) -> list[str]:
+    return [form for form in WIRE_FORMS if all((one, form) not in LACKS for one in abilities)]
