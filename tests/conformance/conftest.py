@@ -4,13 +4,10 @@ A test that asks for `join` runs once for each wire form; `@needs(...)` leaves o
 that cannot do what the test is about, by the table in `tests.support.wire_forms`.
 """
 
-import os
 from contextlib import AsyncExitStack
 from itertools import count
-from pathlib import Path
 
 import pytest
-import trio
 
 from tests.support.node_process import DOMAIN, NodeProcess, node_process
 from tests.support.wire_forms import forms_for
@@ -79,8 +76,16 @@ def node(the_node):
 
 
 @pytest.fixture
-async def join(node, form):
-    joining = Joining(node, form)
+async def guests(node):
+    """For tests that say themselves which form is spoken."""
+    joining = Joining(node, "link")
     async with joining.stack:
         yield joining
     assert node.is_alive
+
+
+@pytest.fixture
+async def join(guests, form):
+    """Peers that speak the form this run is about."""
+    guests.form = form
+    return guests
