@@ -165,3 +165,121 @@ BACKEND_CONNECTIONS: Final = 8
 
 BACKEND_ANSWER_BYTES: Final = 1_048_576
 """Bytes in one answer of a back end (ours, T19)."""
+
+SESSION_LIFE: Final = 43_200.0
+"""Seconds a login is good for, unless its operator says otherwise (ours, MN-05: 12 hours)."""
+
+LOGIN_TIMEOUT: Final = 2.0
+"""Seconds an identity provider has to answer (ours; below OPEN_TIMEOUT, so that it is told)."""
+
+KEYS_TIMEOUT: Final = 1.5
+"""Seconds a server has to give out its signing keys (ours; below LOGIN_TIMEOUT)."""
+
+LOGINS_PENDING: Final = 256
+"""Logins of one node under way at once (ours)."""
+
+TOKEN_LIFE: Final = 600.0
+"""Seconds from when a login token is issued until it must be over (RELIABILITY T1)."""
+
+CLOCK_SKEW: Final = 60.0
+"""Seconds by which the clocks of an issuer and a node may differ (RELIABILITY R12)."""
+
+TOKEN_CHARS: Final = 8192
+"""Characters in one login token (ours; a token with 64 roles has 2000)."""
+
+TOKEN_ROLES: Final = 64
+"""Roles in one login token (ours)."""
+
+SPENT_TOKENS: Final = 65_536
+"""Login tokens remembered as used: a hundred logins a second, for TOKEN_LIFE (ours, S4)."""
+
+JWKS_BYTES: Final = 65_536
+"""Bytes in one set of signing keys (ours)."""
+
+JWKS_KEYS: Final = 64
+"""Keys in one set (ours)."""
+
+KEYS_FRESH: Final = 300.0
+"""Seconds for which the signing keys of a server are not asked for again (ours)."""
+
+KEYS_PAUSE: Final = 5.0
+"""Seconds between two attempts to get the keys of a server, whatever tokens say (ours)."""
+
+KEYS_STALE: Final = 3600.0
+"""Seconds for which keys are used whose source cannot be reached any more (ours)."""
+
+KEY_FILE_FRESH: Final = 1.0
+"""Seconds for which a file of signing keys is not looked at again (ours)."""
+
+KEY_FILE_PAUSE: Final = 0.1
+"""Seconds between two looks at a file of signing keys, whatever tokens say (ours)."""
+
+HTTP_HEAD_BYTES: Final = 8192
+"""Bytes in the head of one HTTP request to a node (ours)."""
+
+HTTP_REQUEST_TIMEOUT: Final = 5.0
+"""Seconds one HTTP request may take to arrive, and its answer to be read (RELIABILITY L6)."""
+
+HTTP_CONNECTIONS: Final = 64
+"""HTTP connections at once; more are hung up (ours)."""
+
+HTTP_REQUESTS: Final = 100
+"""HTTP requests over one connection before it is closed (ours)."""
+
+HTTP_TOKEN_CHARS: Final = 16
+"""Characters that the token for metrics has at least (ours: 80 bits in base 32)."""
+
+READY_TIMEOUT: Final = 1.0
+"""Seconds a part of a node has to show that it works (ours)."""
+
+ROOM_BEAT: Final = 2.0
+"""Seconds between two signs of life asked of a sandbox process (ours, R11)."""
+
+ROOM_SILENCE: Final = 5.0
+"""Seconds a sandbox process may owe a sign of life before it is ended (ours, R11)."""
+
+ROOM_RESTARTS: Final = 3
+"""Crashes of a sandbox process within `ROOM_SECONDS` after which it is started again (R11)."""
+
+ROOM_SECONDS: Final = 60.0
+"""Seconds over which crashes of a sandbox process are counted (R11)."""
+
+ROOM_COOL_DOWN: Final = 60.0
+"""Seconds nothing is started after too many crashes (ours, R11)."""
+
+ROOM_OUTSTANDING: Final = 10_000
+"""Requests given to a sandbox whose answers are awaited; the oldest are forgotten (ours)."""
+
+ROOM_RATE: Final = 5000.0
+"""Messages a second a sandbox may post; more wait in its pipe (ours, T16)."""
+
+ROOM_BURST: Final = 5000
+"""Messages a sandbox may post at once before its rate counts (ours, T16)."""
+
+ROOM_LINKS: Final = 2
+"""Links a sandbox may have open or dial at once: one to use, one to replace it (ours, T16)."""
+
+ROOM_WINDOW: Final = 16
+"""Frames of one link on their way through a sandbox's pipe in one direction (ours)."""
+
+ROOM_LOG_LINES: Final = 100
+"""Lines of a sandbox's stderr that are logged; what is more is counted (ours, T16)."""
+
+ROOM_LOG_CHARACTERS: Final = 500
+"""Characters of one such line that are logged (ours, T16)."""
+
+ROOM_MEMORY: Final = 268_435_456
+"""Bytes of address space a sandbox process may have (T16 says 128 MiB, without Python's own)."""
+
+ROOM_FILES: Final = 32
+"""Descriptors a sandbox process may have open (T16)."""
+
+ROOM_CPU: Final = 3600
+"""Seconds of processor time in the life of a sandbox process: a backstop, whoever spins and
+answers nothing is ended after `ROOM_SILENCE` (ours, T16)."""
+
+PEER_OFFENCES: Final = 10
+"""Refusals of what another domain's node has no right to, until it is quarantined (S14)."""
+
+QUARANTINE: Final = 300.0
+"""Seconds a quarantined node gets no session and no sandbox (ours, S14)."""
