@@ -283,3 +283,51 @@ PEER_OFFENCES: Final = 10
 
 QUARANTINE: Final = 300.0
 """Seconds a quarantined node gets no session and no sandbox (ours, S14)."""
+
+MESSAGE_RATE: Final = 100.0
+"""Messages a second that one session may send (RELIABILITY L5)."""
+
+MESSAGE_BURST: Final = 200
+"""Messages one session may send at once after a rest (RELIABILITY L5)."""
+
+IDENTITY_RATE: Final = 500.0
+"""Messages a second that all sessions of one identity may send (RELIABILITY L5)."""
+
+IDENTITY_BURST: Final = 1000
+"""Messages all sessions of one identity may send at once after a rest (ours: as MESSAGE_BURST)."""
+
+HANDSHAKE_RATE: Final = 20.0
+"""Connections a second from one host (RELIABILITY L5)."""
+
+HANDSHAKE_BURST: Final = 100
+"""Connections from one host at once after a rest (ours: as STRANGERS_PER_HOST)."""
+
+STRANGERS: Final = 2000
+"""Connections to a node that have no session yet (RELIABILITY L5)."""
+
+STRANGERS_PER_HOST: Final = 100
+"""Of these, from one host (RELIABILITY L5)."""
+
+OUTBOX_BUDGET: Final = 256 * 1_048_576
+"""Bytes waiting for all links and all detached sessions of a node (RELIABILITY L2)."""
+
+WRITE_BYTES: Final = 65_536
+"""Bytes a node hands to a link at once (MEASURED A4: larger frames do not pay)."""
+
+WRITE_TIMEOUT: Final = 10.0
+"""Seconds a peer has to take in what was handed to its link at once (RELIABILITY L1)."""
+
+SOCKET_BYTES: Final = 131_072
+"""Bytes the system keeps for one accepted socket in each direction (ours; doubled by Linux)."""
+
+FRAME_TIMEOUT: Final = 30.0
+"""Seconds from the first to the last byte of one message (RELIABILITY L7)."""
+
+SOFT_ERRORS: Final = 10
+"""Malformed messages of one link that are borne within SOFT_ERROR_PERIOD (RELIABILITY L4)."""
+
+SOFT_ERROR_PERIOD: Final = 60.0
+"""Seconds in which SOFT_ERRORS are counted (RELIABILITY L4)."""
+
+FAN_OUT: Final = 10_000
+"""Sessions that one message may be given to (ours, S12; P1 has as many)."""
