@@ -163,6 +163,12 @@ ACCEPT_PAUSE: Final = 0.1
 BACKEND_CONNECTIONS: Final = 8
 """Connections of a node to one back end, and so requests that are under way there (ours)."""
 
+BACKEND_QUEUE: Final = 256
+"""Requests of a node that wait for one back end; more are refused (ours)."""
+
+BACKEND_TIMEOUT: Final = 10.0
+"""Seconds a request to a back end may take, waiting included (ours; less than `T_resp`)."""
+
 BACKEND_ANSWER_BYTES: Final = 1_048_576
 """Bytes in one answer of a back end (ours, T19)."""
 
@@ -331,3 +337,27 @@ SOFT_ERROR_PERIOD: Final = 60.0
 
 FAN_OUT: Final = 10_000
 """Sessions that one message may be given to (ours, S12; P1 has as many)."""
+
+MAX_POLICY_BYTES: Final = 262_144
+"""Bytes in one policy file (ours, T7)."""
+
+MAX_POLICY_SETS: Final = 64
+"""Policy sets a node judges by (ours, T7)."""
+
+MAX_POLICY_RULES: Final = 1000
+"""Rules in one policy set, of all its policies together (ours, T7)."""
+
+MAX_POLICY_DEPTH: Final = 8
+"""Nesting of not, anyOf, allOf and lists in one condition (ours, T7)."""
+
+MAX_POLICY_CONDITIONS: Final = 5000
+"""Comparisons in one policy set (ours, T7)."""
+
+MAX_POLICY_TASKS: Final = 16
+"""Obligations, or advice, of one rule, policy or set (ours, POL-13)."""
+
+MAX_POLICY_TEXT: Final = 2048
+"""Characters in one text of a policy: no address is longer (ours, T7)."""
+
+MAX_POLICY_COUNTERS: Final = 1000
+"""Counters that obligations of one node may begin; more fail (ours, POL-13, T7)."""

@@ -6,17 +6,22 @@ knows the token gets all of it. A newer link with the token takes over at once; 
 of the older one are told apart by the number of the link and no longer count.
 Only a hash of the token is kept. A session that was claimed has none, and goes to
 whoever claims it next; one that has a token is never claimed away.
+
+A session that somebody logged in for is theirs: the same user of the same issuer gets it
+by a new login, and with it a new token (C-84). When the credentials are over the link
+is cut, and the token opens nothing before a new login (MN-05).
 """
 
 import hashlib
 import hmac
 import math
 from collections import deque
-from typing import assert_never, final
+from typing import Final, assert_never, final
 
 from fsm.cores.node_session_terms import (
     ClaimAsked,
     CloseAsked,
+    Credentials,
     Effect,
     Ended,
     Granted,
@@ -48,6 +53,9 @@ from specs.reply_code import Code
 __all__ = ["NodeSessionCore"]
 
 
+_OVER: Final = "the credentials of the session are over; log in again"
+
+
 @final
 class NodeSessionCore:
     """The session of one runtime.
@@ -58,8 +66,8 @@ class NodeSessionCore:
     """
 
     __slots__ = (
-        "_bytes", "_digest", "_entity", "_liveness", "_pinged", "_queue", "_since", "link",
-        "runtime",
+        "_bytes", "_credentials", "_digest", "_entity", "_liveness", "_pinged", "_queue",
+        "_since", "link", "runtime",
     )  # fmt: skip
 
     def __init__(self, key: str, runtime: str) -> None:
@@ -67,6 +75,7 @@ class NodeSessionCore:
         self.link: int | None = None
         self._entity = Entity(SESSION, key)
         self._digest = b""
+        self._credentials: Credentials | None = None
         self._queue: deque[Parcel] = deque()
         self._bytes = 0
         self._since = 0.0
@@ -79,6 +88,14 @@ class NodeSessionCore:
         state = self._entity.state
         return None if state is None else State(state)
 
+    def knows(self, token: str) -> bool:
+        """Say whether a token is the session's."""
+        return bool(self._digest) and hmac.compare_digest(_digest(token), self._digest)
+
+    def is_over(self, now: float) -> bool:
+        """Say whether the credentials that the session was opened with are over."""
+        return self._credentials is not None and now >= self._credentials.until
+
     def heard(self, now: float) -> None:
         """Note that the link that has the session showed a sign of life."""
         self._since = now
@@ -88,9 +105,11 @@ class NodeSessionCore:
         """Return when a `Tick` is due."""
         if self._entity.state is not State.OPEN:
             return self._since + self._entity.patience
+        over = math.inf if self._credentials is None else self._credentials.until
         if self._liveness is not Liveness.PINGED:
-            return math.inf
-        return self._since + PING_PERIOD + (self._entity.patience if self._pinged else 0.0)
+            return over
+        pause = PING_PERIOD + (self._entity.patience if self._pinged else 0.0)
+        return min(over, self._since + pause)
 
     def feed(self, happened: Input, now: float) -> list[Effect]:
         """Decide."""
@@ -116,17 +135,39 @@ class NodeSessionCore:
         if isinstance(asked, ReopenAsked):
             return self._take_over(asked, Code.UNAUTHENTICATED, now)
         if self._entity.state is not None:
-            return self._take_over(asked, Code.CONFLICT, now)
-        self._digest = _digest(asked.fresh)
+            is_owner = self._is_owner(asked.credentials)
+            return (
+                self._renew(asked, now) if is_owner else self._take_over(asked, Code.CONFLICT, now)
+            )
+        self._own(asked)
         step = self._entity.step(Trigger.OPENED, f"open runtimeURL={self.runtime}")
         return [step, self._attach(asked, asked.fresh, now)]
 
     def _take_over(self, asked: OpenAsked | ReopenAsked, refusal: Code, now: float) -> list[Effect]:
         token = asked.token
-        if token is None or not hmac.compare_digest(_digest(token), self._digest):
+        if token is None or not self.knows(token):
             why = "the session of this runtime has another token"
             return [Refused(asked.link, refusal, why)]
+        if self.is_over(now):
+            return [Refused(asked.link, Code.UNAUTHENTICATED, _OVER)]
         return self._resume(asked, token, now)
+
+    def _is_owner(self, shown: Credentials | None) -> bool:
+        mine = self._credentials
+        return (
+            mine is not None
+            and shown is not None
+            and (shown.user, shown.issuer) == (mine.user, mine.issuer)
+        )
+
+    def _renew(self, asked: OpenAsked, now: float) -> list[Effect]:
+        """Give the session to its owner, who has logged in again; the old token is void."""
+        self._own(asked)
+        return self._resume(asked, asked.fresh, now)
+
+    def _own(self, asked: OpenAsked) -> None:
+        self._digest = _digest(asked.fresh)
+        self._credentials = asked.credentials
 
     def _claim(self, asked: ClaimAsked, now: float) -> list[Effect]:
         if self._digest:
@@ -181,6 +222,8 @@ class NodeSessionCore:
             return []
         if self.link is None:
             return self._end(Trigger.EXPIRE, "session expired")
+        if self.is_over(now):
+            return self._cut(_OVER, now)
         if self._pinged:
             return self._cut("silent, and a ping was not answered", now)
         self._pinged = True

@@ -12,6 +12,7 @@ from specs.reply_code import Code
 __all__ = [
     "ClaimAsked",
     "CloseAsked",
+    "Credentials",
     "Effect",
     "Ended",
     "Granted",
@@ -57,19 +58,38 @@ class Parcel:
 
 @final
 @attrs.frozen(slots=True)
+class Credentials:
+    """What a login has shown.
+
+    Attributes:
+        user: Who came.
+        issuer: Who vouches for it: only both together are the same somebody.
+        until: From when on the session has no valid credentials, by the core's clock.
+    """
+
+    user: str
+    issuer: str
+    until: float
+
+
+@final
+@attrs.frozen(slots=True)
 class OpenAsked:
     """A link asks for the session (M-14).
 
     Attributes:
         link: Number of the link; never used twice in a node.
         token: What the link offers to prove that the session is its own.
-        fresh: The token to be given if the session is new; random, made by the host.
+        fresh: The token to be given if the session is new, or taken over by a login;
+            random, made by the host.
+        credentials: What a login has shown; None: nobody logged in.
     """
 
     link: int
     token: str | None
     fresh: str
     liveness: Liveness = Liveness.PINGED
+    credentials: Credentials | None = None
 
 
 @final

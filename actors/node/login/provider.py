@@ -1,0 +1,29 @@
+"""The seam of identity providers: who says whom a login token belongs to (CON-01, C-59)."""
+
+from abc import ABC, abstractmethod
+
+from specs.identity import Identity
+
+__all__ = ["IdentityProvider"]
+
+
+class IdentityProvider(ABC):
+    """Validates what somebody brings to log in.
+
+    Asked by several tasks of one actor at once, each with a deadline of its own.
+    """
+
+    @abstractmethod
+    async def validate(self, assertion: str) -> Identity:
+        """Return whom an assertion vouches for.
+
+        Cancelled: it may count as used.
+
+        Raises:
+            LoginRefusedError: It vouches for nobody, here and now.
+            ProviderAwayError: That cannot be found out at the moment.
+        """
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Let go of what was opened; called once, when the node has stopped asking."""

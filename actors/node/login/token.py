@@ -1,0 +1,130 @@
+"""Login tokens: JSON Web Tokens, taken apart and verified (RFC 7519, RFC 8725).
+
+A token says which key signed it and how, and is believed in neither: the key comes from
+the operator's set, and each key has one algorithm. Whatever else its header asks for,
+other keys, certificates, extensions, encryption, nesting, makes it no token for us.
+"""
+
+import base64
+import re
+from typing import Final, final
+
+import attrs
+import orjson
+from joserfc import jws
+from joserfc.errors import JoseError, UnsupportedAlgorithmError
+from joserfc.jwa import JWSAlgModel
+from joserfc.jws import JWSRegistry
+from typing_extensions import override
+
+from actors.node.login.errors import BadTokenError
+from actors.node.login.key_set import ALGORITHMS, Keys
+from specs.jsonvalue import Json, JsonObject
+from specs.limits import TOKEN_CHARS
+
+__all__ = ["SignedToken", "read_token", "verified"]
+
+_FORM: Final = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)")
+_ENCRYPTED_DOTS: Final = 4
+"""Dots in a token that is encrypted (RFC 7516)."""
+
+_HEADER: Final = frozenset({"alg", "kid", "typ"})
+"""All that a header may hold."""
+
+_TYPE: Final = "jwt"
+_TAKEN: Final = frozenset(ALGORITHMS.values())
+
+
+@final
+@attrs.frozen
+class SignedToken:
+    """A token of the right form; nothing of it has been verified.
+
+    Attributes:
+        text: As it was brought.
+        key_name: Which key it says it was signed with.
+        algorithm: How it says it was signed.
+        claims: What it says.
+    """
+
+    text: str = attrs.field(repr=False)
+    key_name: str
+    algorithm: str
+    claims: JsonObject = attrs.field(repr=False)
+
+
+@final
+class _Registry(JWSRegistry):
+    """Knows two algorithms.
+
+    The library warns of `EdDSA` because newer documents write `Ed25519` for the same
+    thing (RFC 9864); issuers go on writing what RFC 8037 says.
+    """
+
+    @override
+    def get_alg(self, name: str) -> JWSAlgModel:
+        if name not in _TAKEN:
+            raise UnsupportedAlgorithmError(name)
+        return self.algorithms[name]
+
+
+_REGISTRY: Final = _Registry()
+
+
+def read_token(text: str) -> SignedToken:
+    """Take a token apart.
+
+    Raises:
+        BadTokenError: It is none, or of a kind that is not taken.
+    """
+    if len(text) > TOKEN_CHARS:
+        raise BadTokenError(f"it is longer than {TOKEN_CHARS} characters")
+    parts = _FORM.fullmatch(text)
+    if parts is None:
+        is_encrypted = text.count(".") == _ENCRYPTED_DOTS
+        raise BadTokenError("it is encrypted" if is_encrypted else "it is no signed JSON Web Token")
+    header, claims = _object(parts[1]), _object(parts[2])
+    if header is None or claims is None:
+        raise BadTokenError("it is no signed JSON Web Token")
+    return SignedToken(text, *_named(header), claims)
+
+
+def verified(token: SignedToken, keys: Keys) -> JsonObject:
+    """Return what a token says, once its signature is verified.
+
+    Raises:
+        BadTokenError: Its key is not among these, or did not sign it.
+    """
+    key = keys.get(token.key_name)
+    if key is None:
+        raise BadTokenError("nobody here knows the key that it names")
+    if key.algorithm != token.algorithm:
+        raise BadTokenError("its key is not for the algorithm that it names")
+    try:
+        jws.deserialize_compact(token.text, key.key, registry=_REGISTRY)
+    except (JoseError, ValueError) as exc:
+        raise BadTokenError("its signature does not fit") from exc
+    return token.claims
+
+
+def _named(header: JsonObject) -> tuple[str, str]:
+    """Return key and algorithm that a header names; refuse one that asks for more."""
+    odd = sorted(header.keys() - _HEADER)
+    if odd:
+        raise BadTokenError("its header holds more than alg, kid and typ")
+    algorithm, name, kind = header.get("alg"), header.get("kid"), header.get("typ", _TYPE)
+    if not isinstance(algorithm, str) or algorithm not in _TAKEN:
+        raise BadTokenError("it is signed neither by EdDSA nor by ES256")
+    if not isinstance(kind, str) or kind.lower() != _TYPE:
+        raise BadTokenError("it is a token of another kind")
+    if not isinstance(name, str) or not name:
+        raise BadTokenError("it does not name the key that signed it")
+    return name, algorithm
+
+
+def _object(part: str) -> JsonObject | None:
+    try:
+        read: Json = orjson.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+    except ValueError:
+        return None
+    return read if isinstance(read, dict) else None
