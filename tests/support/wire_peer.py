@@ -124,9 +124,13 @@ class WirePeer(ABC):
 
     async def rest(self) -> list[dict]:
         """Return all that has come so far: what the node sent before it answers this."""
-        await self.ask("unsubscribe", self.part("sm"), f"{self.node}/sm", resources=[self.runtime])
+        await self._settled()
         came, self.heard = list(self.heard), deque()
         return came
+
+    async def _settled(self) -> None:
+        """Ask what changes nothing, and wait for the answer; what else comes is kept."""
+        await self.ask("unsubscribe", self.part("sm"), f"{self.node}/sm", resources=[self.runtime])
 
     async def farewell(self) -> None:
         """Read on until the node leaves; raises `Left`."""
@@ -210,7 +214,8 @@ class PlainPeer(WirePeer):
 
     @override
     async def open(self, token: str = "") -> None:
-        """Nothing is said: who has come has the session."""
+        """Who has come has the session; wait until an answer shows that the node knows it."""
+        await self._settled()
 
     @override
     async def close(self) -> None:

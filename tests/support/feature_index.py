@@ -1,0 +1,38 @@
+"""Which tests cite which features: read from the docstrings of the tests."""
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+_ID = re.compile(r"\b(?:[A-Z]+-\d\d|[A-Z]\d{1,2}|I-[A-Z]\d{1,2})\b")
+
+
+def _tests(folder: str) -> Iterator[tuple[str, str]]:
+    """Every test below a folder, by module and name, and what is said of it."""
+    for path in sorted((ROOT / folder).rglob("test_*.py")):
+        tree = ast.parse(path.read_text())
+        module = ast.get_docstring(tree) or ""
+        for node in ast.walk(tree):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                if node.name.startswith("test_"):
+                    said = ast.get_docstring(node) or ""
+                    yield f"{path.stem}.{node.name}", f"{module}\n{said}"
+
+
+@cache
+def tests_of(folder: str) -> frozenset[str]:
+    return frozenset(name for name, _ in _tests(folder))
+
+
+@cache
+def citations(folder: str) -> dict[str, list[str]]:
+    """Return the tests that cite each id."""
+    index: defaultdict[str, list[str]] = defaultdict(list)
+    for name, said in _tests(folder):
+        for id_ in sorted(set(_ID.findall(said))):
+            index[id_].append(name)
+    return dict(index)
