@@ -92,5 +92,5 @@ def _announce(config: NodeConfig, node: Node) -> None:
         url=node.url,
         legacy_url=node.legacy_url,
         session_url=node.session_url,
-        http_url=None,
+        http_url=node.http_url,
     )

@@ -7,8 +7,12 @@ import attrs
 import click
 from typing_extensions import override
 
+from actors.commands.command_error import CommandError
+from actors.commands.exit_code import ExitCode
 from actors.commands.topic import Topic, topic_options
 from actors.node.config import NodeConfig
+from actors.node.http.config import HttpConfig
+from specs.limits import HTTP_TOKEN_CHARS
 
 __all__ = ["HttpOptions", "http_options"]
 
@@ -23,7 +27,32 @@ class HttpOptions(Topic):
 
     @override
     def applied(self, config: NodeConfig) -> NodeConfig:
-        return config
+        if self.http is None:
+            if self.http_token_file is None:
+                return config
+            raise CommandError(
+                "--http-token-file names who may read metrics, but none are served; add --http",
+                ExitCode.CONFIGURATION,
+            )
+        token = None if self.http_token_file is None else _token(self.http_token_file)
+        return attrs.evolve(config, http=HttpConfig(self.http, token))
+
+
+def _token(file: Path) -> bytes:
+    try:
+        token = file.read_bytes().strip()
+    except OSError as exc:
+        raise CommandError(
+            f"cannot read {file}: {exc.strerror}; name another file with --http-token-file",
+            ExitCode.CONFIGURATION,
+        ) from exc
+    if len(token) < HTTP_TOKEN_CHARS or b"\n" in token:
+        raise CommandError(
+            f"{file} holds no token: one line of at least {HTTP_TOKEN_CHARS} characters "
+            "is wanted; make one with: openssl rand -hex 32",
+            ExitCode.CONFIGURATION,
+        )
+    return token
 
 
 http_options = topic_options(

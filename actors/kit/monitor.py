@@ -50,6 +50,10 @@ class Monitor:
                 self._told.add(one)
                 self._tell(actor, one)
 
+    def restarted(self, actor: str) -> None:
+        """Count that an actor is started again; its crash was told before."""
+        self._counters.restart(actor)
+
     def _tell(self, actor: str, refused: UndeclaredTransitionError) -> None:
         self._counters.violation(refused.machine)
         self._tracer.record(actor, refused_fact(refused))

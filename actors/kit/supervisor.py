@@ -45,6 +45,7 @@ class _Life(Protocol):
     """A life, whatever its messages."""
 
     has_started: bool
+    ended: trio.Event
     stop_by: float
 
 
@@ -99,6 +100,11 @@ class Supervisor:
     def children(self) -> tuple[str, ...]:
         """Names of the children, in the order they were started."""
         return tuple(self._children)
+
+    def is_up(self, name: str) -> bool:
+        """Tell whether a child has started and not ended: it handles what it is told."""
+        child = self._children.get(name)
+        return child is not None and child.life.has_started and not child.life.ended.is_set()
 
     async def start_child(self, spec: ChildSpec[M]) -> ActorRef[M]:
         """Start a child; return when its `start` has returned.
@@ -236,6 +242,7 @@ class Supervisor:
 
     def _count_restart(self, child: _AnyChild, error: Exception | None) -> None:
         now = trio.current_time()
+        self.monitor.restarted(child.name)
         self._restarts.append(now)
         while self._restarts[0] <= now - self._intensity.seconds:
             self._restarts.popleft()

@@ -15,7 +15,9 @@ from actors.kit.trace import Tracer
 from actors.node.assembly import LINK, PLAIN, SESSION, Plan, plan_of, start_parts
 from actors.node.bus_message import BusMessage, Drain, SessionView, Snapshot
 from actors.node.config import NodeConfig
+from actors.node.probes import Parts
 from actors.node.record_file import MemoryRecords, RecordFile, SqliteRecords
+from actors.node.standing import Part
 from specs.limits import DRAIN_TIMEOUT
 from transports.link import PROTOFLY_V1, Kind
 from transports.network import Network
@@ -34,6 +36,7 @@ class Node:
         legacy_url: Where upstream's plain stubs connect, `?runtimeURL=` to be appended;
             None if they are not served.
         session_url: Where upstream's stubs with a session handshake connect.
+        http_url: Where health and metrics are served; None: nowhere.
         counters: What it had to drop, and what its monitor saw.
     """
 
@@ -41,6 +44,7 @@ class Node:
     url: str
     legacy_url: str | None
     session_url: str | None
+    http_url: str | None
     counters: Counters
     _bus: ActorRef[BusMessage]
 
@@ -70,24 +74,46 @@ async def open_node(config: NodeConfig, network: Network, tracer: Tracer) -> Asy
     async with network.listen(Kind.WEBSOCKET, config.listen, doors) as listener:
         with _records(config) as file:
             plan = plan_of(config, network, tracer, file)
-            async with open_supervisor(
-                "node", Strategy.REST_FOR_ONE, monitor=plan.monitor
-            ) as supervisor:
-                bus = await start_parts(plan, listener, supervisor)
+            parts = Parts(config.registry)
+            async with (
+                _http(plan, parts) as http_url,
+                open_supervisor(
+                    "node", Strategy.REST_FOR_ONE, monitor=plan.monitor
+                ) as parts.supervisor,
+            ):
+                parts.bus = bus = await start_parts(plan, listener, parts.supervisor)
+                plan.standing.ready(Part.NODE)
                 try:
-                    yield _node(plan, listener.address, bus)
+                    yield _node(plan, listener.address, bus, http_url)
                 finally:
+                    plan.standing.lacking(Part.NODE, "it is going down")
                     with trio.move_on_after(DRAIN_TIMEOUT / 2, shield=True):
                         await _drain(bus)
 
 
-def _node(plan: Plan, address: str, bus: ActorRef[BusMessage]) -> Node:
+@asynccontextmanager
+async def _http(plan: Plan, parts: Parts) -> AsyncIterator[str | None]:
+    """Serve health and metrics from before the parts start until they have stopped."""
+    config = plan.config.http
+    if config is None:
+        yield None
+        return
+    # Not needed by a node that serves no HTTP, and slow to import.
+    from actors.node.http.service import open_http, site_of  # noqa: PLC0415
+
+    site = site_of(config, plan.counters, plan.standing, parts.probes())
+    async with open_http(config, site, plan.monitor) as url:
+        yield url
+
+
+def _node(plan: Plan, address: str, bus: ActorRef[BusMessage], http_url: str | None) -> Node:
     is_legacy = plan.config.allow_legacy
     return Node(
         domain=plan.config.domain,
         url=address + LINK,
         legacy_url=address + PLAIN if is_legacy else None,
         session_url=address + SESSION if is_legacy else None,
+        http_url=http_url,
         counters=plan.counters,
         bus=bus,
     )

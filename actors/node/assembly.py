@@ -27,6 +27,7 @@ from actors.node.record_file import RecordFile
 from actors.node.record_writer import RecordWriter
 from actors.node.registry import DomainRegistry, RegistryParts
 from actors.node.session_door import SessionDoor
+from actors.node.standing import Standing
 from actors.node.tables import NodeAddresses, Tables
 from actors.node.witness import Witness
 from transports.link import Listener
@@ -56,6 +57,7 @@ class Plan:
     counters: Counters
     monitor: Monitor
     file: RecordFile
+    standing: Standing = attrs.field(factory=Standing)
 
     def witness(self, actor: str) -> Witness:
         """Make the pen of one component."""

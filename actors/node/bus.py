@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from actors.kit.actor import Actor, Reply
 from actors.node.bus_message import (
+    Alive,
     Arrived,
     Attached,
     BusMessage,
@@ -84,12 +85,14 @@ class NodeBus(Actor[BusMessage]):
             case _:
                 self._operate(message)
 
-    def _operate(self, message: Attached | Drain | Snapshot) -> None:
+    def _operate(self, message: Attached | Drain | Snapshot | Alive) -> None:
         match message:
             case Attached(address, component):
                 self._exchange.components[address] = component
             case Snapshot(reply):
                 reply.send(views(self._exchange))
+            case Alive(reply):
+                reply.send(None)
             case Drain(done):
                 self._drained = done
                 self._exchange.drain()

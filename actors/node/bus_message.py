@@ -11,6 +11,7 @@ from actors.node.port import Port
 from specs.message import Message
 
 __all__ = [
+    "Alive",
     "Arrived",
     "Asked",
     "Attached",
@@ -122,6 +123,14 @@ class Drain:
 
 @final
 @attrs.frozen
+class Alive:
+    """Somebody wants to know whether the bus handles what it is told."""
+
+    reply: Reply[None]
+
+
+@final
+@attrs.frozen
 class SessionView:
     """How a session stands.
 
@@ -147,5 +156,5 @@ class Snapshot:
 
 
 BusMessage: TypeAlias = (
-    Connected | Arrived | TooLarge | Gone | Attached | Emitted | Drain | Snapshot
+    Connected | Arrived | TooLarge | Gone | Attached | Emitted | Drain | Snapshot | Alive
 )

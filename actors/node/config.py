@@ -8,6 +8,7 @@ from typing import Final, final
 import attrs
 
 from actors.kit.ids import IdSource
+from actors.node.http.config import HttpConfig
 from actors.node.policy import PERMIT_ALL, Policy
 
 __all__ = ["OBJECT_SCHEMES", "NodeConfig"]
@@ -28,6 +29,7 @@ class NodeConfig:
         allow_legacy: Whether the plain form of upstream's stubs is served too.
         object_schemes: What addresses are allocated for, besides hyperties.
         policy: Who may send what.
+        http: Where health and metrics are served; None: nowhere.
         clock_offset: Seconds from the Trio clock to the epoch, for what outlives
             the process.
         entropy: Source of random bytes for tokens and addresses.
@@ -40,6 +42,7 @@ class NodeConfig:
     allow_legacy: bool = False
     object_schemes: frozenset[str] = OBJECT_SCHEMES
     policy: Policy = PERMIT_ALL
+    http: HttpConfig | None = None
     clock_offset: float = 0.0
     entropy: Callable[[int], bytes] = secrets.token_bytes
     ids: IdSource = attrs.field(factory=IdSource)

@@ -5,7 +5,7 @@ from typing import final
 
 from specs.errors import ProtoflyError
 
-__all__ = ["RegistryFileError"]
+__all__ = ["HttpPlaceError", "OpenMetricsError", "RegistryFileError"]
 
 
 @final
@@ -20,4 +20,32 @@ class RegistryFileError(ProtoflyError):
     def __init__(self, path: Path, reason: str) -> None:
         super().__init__(f"cannot use the registry file {path}: {reason}")
         self.path = path
+        self.reason = reason
+
+
+@final
+class OpenMetricsError(ProtoflyError):
+    """Metrics would be readable by everybody who reaches the place.
+
+    Attributes:
+        where: The place asked for.
+    """
+
+    def __init__(self, where: str) -> None:
+        super().__init__(f"metrics at {where} would be readable from other machines by anybody")
+        self.where = where
+
+
+@final
+class HttpPlaceError(ProtoflyError):
+    """Health and metrics cannot be served there.
+
+    Attributes:
+        where: The place asked for.
+        reason: Why not, as half a sentence.
+    """
+
+    def __init__(self, where: str, reason: str) -> None:
+        super().__init__(f"cannot serve health and metrics on {where}: {reason}")
+        self.where = where
         self.reason = reason

@@ -1,0 +1,1 @@
+"""The node's HTTP listener for its operator: health, readiness, metrics."""

@@ -1,0 +1,166 @@
+"""The page /metrics: counters of the process in the text form of Prometheus.
+
+Nothing is kept here: each scrape reads the process's own counters, so counting costs what
+plain arithmetic costs, whether somebody scrapes or not.
+"""
+
+import platform
+from collections.abc import Iterable, Iterator, Mapping
+from http import HTTPStatus
+from importlib import metadata
+from types import MappingProxyType
+from typing import Final, final
+
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    ProcessCollector,
+    generate_latest,
+)
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    InfoMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+from typing_extensions import override
+
+from actors.kit.counters import BOUNDS, Counters, Durations, Labels, Reading
+from actors.kit.tally import GAUGES, TALLIES, TIMINGS, Meaning
+from actors.node.http.page import Page
+from specs.reply_code import DropReason
+
+__all__ = ["CONSTANT", "MetricsPage"]
+
+_PREFIX: Final = "protofly"
+
+# fmt: off
+CONSTANT: Final = MappingProxyType({
+    "messages_received":  Meaning(("form",),    "Messages that came over links, before any check."),
+    "messages_sent":      Meaning(("form",),    "Messages handed to links to be written."),
+    "messages_admitted":  Meaning((),           "Messages that passed every check."),
+    "messages_dropped":   Meaning(("reason",),  "Messages that were not delivered."),
+    "actor_restarts":     Meaning(("actor",),   "Parts of the node that were started again."),
+    "dead_letters":       Meaning((),           "Messages left to a part that was gone."),
+    "monitor_violations": Meaning(("machine",), "Steps that no table declares: bugs."),
+})
+"""Counters that `Counters` keeps in a way of their own, because they are hot or older."""
+# fmt: on
+
+
+@final
+class MetricsPage:
+    """Makes /metrics out of the counters of a process; registered nowhere else."""
+
+    def __init__(self, counters: Counters) -> None:
+        self._registry = CollectorRegistry()
+        self._registry.register(_Reader(counters))
+        ProcessCollector(registry=self._registry)
+
+    async def __call__(self) -> Page:
+        """Read every counter."""
+        return Page(HTTPStatus.OK, generate_latest(self._registry), CONTENT_TYPE_LATEST)
+
+
+@final
+class _Reader(Collector):
+    """Reads the counters when it is asked to."""
+
+    def __init__(self, counters: Counters) -> None:
+        self._counters = counters
+
+    @override
+    def collect(self) -> Iterator[Metric]:
+        yield _build()
+        yield from self._constant()
+        counters = self._counters
+        for tally, meaning in TALLIES.items():
+            yield _counter(tally.value, meaning, _worded(counters.tallies[tally]))
+        for timing, meaning in TIMINGS.items():
+            yield _histogram(timing.value, meaning, counters.timings[timing])
+        for gauge, meaning in GAUGES.items():
+            if gauge in counters.gauges:
+                yield _gauge(gauge.value, meaning, counters.gauges[gauge]())
+
+    def _constant(self) -> Iterator[Metric]:
+        counters = self._counters
+        read: dict[str, Iterable[tuple[tuple[str, ...], int]]] = {
+            "messages_received": [
+                ((form,), one.received) for form, one in counters.traffic.items()
+            ],
+            "messages_sent": [((form,), one.sent) for form, one in counters.traffic.items()],
+            "messages_admitted": [((), counters.admitted)],
+            "messages_dropped": [((one,), counters.drops.get(one, 0)) for one in DropReason],
+            "actor_restarts": [((name,), n) for name, n in _kinds(counters.restarts).items()],
+            "dead_letters": [((), sum(counters.dead_letters.values()))],
+            "monitor_violations": [((name,), n) for name, n in counters.violations.items()],
+        }
+        for name, meaning in CONSTANT.items():
+            yield _counter(name, meaning, read[name])
+
+
+def _build() -> Metric:
+    info = InfoMetricFamily(f"{_PREFIX}_build", "What runs here.")
+    info.add_metric([], {"version": _version(), "python": platform.python_version()})
+    return info
+
+
+def _version() -> str:
+    try:
+        return metadata.version("protofly")
+    except metadata.PackageNotFoundError:
+        return "unknown"
+
+
+def _kinds(by_actor: Mapping[str, int]) -> dict[str, int]:
+    """Sum up by what actors are, without which of several they are."""
+    kinds: dict[str, int] = {}
+    for actor, count in by_actor.items():
+        kind = actor.partition(":")[0]
+        kinds[kind] = kinds.get(kind, 0) + count
+    return kinds
+
+
+def _worded(counted: Mapping[Labels, int]) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Spell labels as they are shown."""
+    for labels, count in counted.items():
+        yield tuple(str(label) for label in labels), count
+
+
+def _counter(name: str, meaning: Meaning, counted: Iterable[tuple[tuple[str, ...], int]]) -> Metric:
+    family = CounterMetricFamily(f"{_PREFIX}_{name}", meaning.says, labels=meaning.labels)
+    for labels, count in counted:
+        family.add_metric(labels, count)
+    return family
+
+
+def _gauge(name: str, meaning: Meaning, reading: Reading) -> Metric:
+    family = GaugeMetricFamily(f"{_PREFIX}_{name}", meaning.says, labels=meaning.labels)
+    if isinstance(reading, int):
+        family.add_metric((), reading)
+    else:
+        for label, count in reading.items():
+            family.add_metric((str(label),), count)
+    return family
+
+
+def _histogram(name: str, meaning: Meaning, timed: Mapping[Labels, Durations]) -> Metric:
+    title = f"{_PREFIX}_{name}_seconds"
+    family = HistogramMetricFamily(title, meaning.says, labels=meaning.labels)
+    for labels, durations in timed.items():
+        words = tuple(str(label) for label in labels)
+        family.add_metric(words, _buckets(durations), durations.total)
+    return family
+
+
+def _buckets(durations: Durations) -> list[tuple[str, float]]:
+    """Count up, as Prometheus does: each class holds those before it."""
+    ends = [*(str(bound) for bound in BOUNDS), "+Inf"]
+    below = 0.0
+    buckets: list[tuple[str, float]] = []
+    for end, count in zip(ends, durations.classes, strict=True):
+        below += count
+        buckets.append((end, below))
+    return buckets
