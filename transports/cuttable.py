@@ -8,6 +8,7 @@ import trio
 from typing_extensions import override
 
 from transports.errors import Farewell, LinkBrokenError, LinkClosedError
+from transports.gate import EVERYBODY, Gate
 from transports.link import PROTOFLY_V1, Kind, Link, Listener
 from transports.network import DEFAULT_DOORS, Doors, Network
 
@@ -24,6 +25,7 @@ class CuttableLink(Link):
         super().__init__(link.kind, link.name, link.upgrade)
         self._link: Final = link
         self._forget: Final = forget
+        self.guest = link.guest
         self._is_cut = False
 
     @override
@@ -105,7 +107,7 @@ class CuttableNetwork(Network):
     @override
     @asynccontextmanager
     async def listen(
-        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS
+        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS, gate: Gate = EVERYBODY
     ) -> AsyncIterator[Listener]:
-        async with self._network.listen(kind, where, doors) as listener:
+        async with self._network.listen(kind, where, doors, gate) as listener:
             yield _CuttableListener(listener, self._adopt)

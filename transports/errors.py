@@ -4,7 +4,8 @@ ProtoflyError
 └─ LinkError
    ├─ LinkClosedError      we closed it: stop using it
    ├─ LinkBrokenError      they left, or the network did
-   │  └─ FrameTooLargeError  they (receive) or we (send) broke the size limit
+   │  ├─ FrameTooLargeError  they (receive) or we (send) broke the size limit
+   │  └─ FrameTooSlowError   they took too long for one frame
    ├─ DialError            nobody there, or not for us: try later or elsewhere
    └─ ListenError          this place cannot be listened on: choose another
 """
@@ -13,12 +14,13 @@ from enum import Enum
 from typing import final
 
 from specs.errors import ProtoflyError
-from specs.limits import MAX_FRAME_BYTES
+from specs.limits import FRAME_TIMEOUT, MAX_FRAME_BYTES
 
 __all__ = [
     "DialError",
     "Farewell",
     "FrameTooLargeError",
+    "FrameTooSlowError",
     "LinkBrokenError",
     "LinkClosedError",
     "LinkError",
@@ -95,6 +97,14 @@ class FrameTooLargeError(LinkBrokenError):
 
     def __init__(self, link: str) -> None:
         super().__init__(link, f"a frame is larger than {MAX_FRAME_BYTES} bytes")
+
+
+@final
+class FrameTooSlowError(LinkBrokenError):
+    """A frame did not end within `FRAME_TIMEOUT`: the fault is theirs, close with `REFUSED`."""
+
+    def __init__(self, link: str) -> None:
+        super().__init__(link, f"a frame took longer than {FRAME_TIMEOUT:g} s")
 
 
 @final

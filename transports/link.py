@@ -4,14 +4,18 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
 import attrs
+import trio
 from trio.abc import AsyncResource
 from typing_extensions import override
 
 from specs.limits import MAX_FRAME_BYTES
 from transports.errors import Farewell, FrameTooLargeError
+
+if TYPE_CHECKING:
+    from transports.gate import Guest
 
 __all__ = ["PROTOFLY_V1", "Kind", "Link", "Listener", "Upgrade"]
 
@@ -58,14 +62,18 @@ class Link(AsyncResource, ABC):
         kind: What carries it.
         name: Unique in this network, for traces and logs.
         upgrade: What the dialling end asked for.
+        guest: How it counts at the gate it came through; None: there was none.
+        heard_at: Trio time of the last sign of life, or when this end began to listen.
     """
 
-    __slots__ = ("kind", "name", "upgrade")
+    __slots__ = ("guest", "heard_at", "kind", "name", "upgrade")
 
     def __init__(self, kind: Kind, name: str, upgrade: Upgrade) -> None:
         self.kind: Final = kind
         self.name: Final = name
         self.upgrade: Final = upgrade
+        self.guest: Guest | None = None
+        self.heard_at = trio.current_time()
 
     async def send(self, frame: bytes) -> None:
         """Send one frame; see `send_many`."""
@@ -109,6 +117,21 @@ class Link(AsyncResource, ABC):
             LinkClosedError: This end was closed by us.
             trio.BusyResourceError: Another task is receiving: our bug.
         """
+
+    async def ping(self) -> None:
+        """Ask the other end for a sign of life, which `heard_at` will show.
+
+        May wait while the peer does not read. Kinds that know no pings ask nothing.
+        Cancelled: the question goes out with what is sent next.
+        """
+        await trio.lowlevel.checkpoint()
+
+    async def rest(self, seconds: float) -> None:
+        """Let the peer wait, as one that sends too much; what it asks of the link is answered.
+
+        Cancelled: no frame was lost.
+        """
+        await trio.sleep(seconds)
 
     @abstractmethod
     @override

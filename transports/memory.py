@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from specs.limits import DIAL_TIMEOUT, LINK_BACKLOG
 from transports.errors import DialError, LinkClosedError, ListenError
+from transports.gate import EVERYBODY, Gate
 from transports.link import PROTOFLY_V1, Kind, Link, Listener, Upgrade
 from transports.memory_link import MemoryLink, Pattern, Wire
 from transports.network import DEFAULT_DOORS, Doors, Network
@@ -144,7 +145,7 @@ class MemoryNetwork(Network):
     @override
     @asynccontextmanager
     async def listen(
-        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS
+        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS, gate: Gate = EVERYBODY
     ) -> AsyncIterator[Listener]:
         address = where if kind is Kind.UNIX else self._place(where)
         if kind is Kind.WEBSOCKET:

@@ -6,6 +6,7 @@ from contextlib import AbstractAsyncContextManager
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
+from transports.gate import EVERYBODY, Gate
 from transports.link import PROTOFLY_V1, Kind, Link, Listener
 
 __all__ = ["DEFAULT_DOORS", "Doors", "Network"]
@@ -39,7 +40,7 @@ class Network(ABC):
 
     @abstractmethod
     def listen(
-        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS
+        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS, gate: Gate = EVERYBODY
     ) -> AbstractAsyncContextManager[Listener]:
         """Await links while the returned context is open.
 
@@ -47,6 +48,7 @@ class Network(ABC):
             kind: What is to carry them.
             where: `host:port`, port 0 picks a free one; for Unix sockets the path.
             doors: Which WebSocket paths and subprotocols are served.
+            gate: Who may come in; only WebSockets that come from a host are asked about.
 
         Raises:
             ListenError: The place is taken or not ours; raised on entering.

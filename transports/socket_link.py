@@ -1,5 +1,6 @@
 """What all links over a plain socket share: reading, writing, leaving."""
 
+import socket
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Sequence
@@ -9,10 +10,11 @@ from typing import Final
 import trio
 from typing_extensions import override
 
-from specs.limits import GOODBYE_TIMEOUT, OUTBOX_BYTES, READ_BYTES
+from specs.limits import GOODBYE_TIMEOUT, OUTBOX_BYTES, READ_BYTES, SOCKET_BYTES
 from transports.errors import (
     Farewell,
     FrameTooLargeError,
+    FrameTooSlowError,
     LinkBrokenError,
     LinkClosedError,
     LinkError,
@@ -39,6 +41,7 @@ class SocketLink(Link):
         "_inbox",
         "_is_closed",
         "_is_over_limit",
+        "_is_too_slow",
         "_is_write_ended",
         "_outbox",
         "_pen",
@@ -59,6 +62,7 @@ class SocketLink(Link):
         self._end: tuple[str, Farewell | None] | None = None
         self._is_closed = False
         self._is_over_limit = False
+        self._is_too_slow = False
         self._is_write_ended = False
 
     # -- what subclasses say --------------------------------------------------
@@ -77,6 +81,14 @@ class SocketLink(Link):
     @abstractmethod
     def _goodbye(self, farewell: Farewell) -> bytes:
         """Return the bytes that say why this end leaves."""
+
+    def _frame_due(self) -> float | None:
+        """Return when the frame must end that has begun to come; None: none has."""
+        return None
+
+    def _ping(self) -> bytes:
+        """Return the bytes that ask the other end for a sign of life."""
+        return b""
 
     def _finish(self, reason: str, farewell: Farewell | None = None) -> None:
         """Note that the other end is gone, and hang up on it."""
@@ -147,20 +159,50 @@ class SocketLink(Link):
         self._check_open()
         if self._is_over_limit:
             raise FrameTooLargeError(self.name)
+        if self._is_too_slow:
+            raise FrameTooSlowError(self.name)
         if self._end is not None:
             raise LinkBrokenError(self.name, *self._end)
 
     async def _read(self) -> None:
+        self.heard_at = trio.current_time()
         try:
-            data = await self._stream.receive_some(READ_BYTES)
+            data = await self._next_bytes()
         except trio.BrokenResourceError:
             self._finish("the connection was reset")
         except trio.ClosedResourceError as exc:
             raise LinkClosedError(self.name) from exc
         else:
+            self.heard_at = trio.current_time()
             self._take(bytes(data))
         if self._outbox or self._is_write_ended:
             await self._answer()
+
+    async def _next_bytes(self) -> bytes:
+        due = self._frame_due()
+        if due is None:
+            return await self._stream.receive_some(READ_BYTES)
+        with trio.move_on_at(due):
+            return await self._stream.receive_some(READ_BYTES)
+        self._is_too_slow = True
+        raise FrameTooSlowError(self.name)
+
+    @override
+    async def rest(self, seconds: float) -> None:
+        with trio.move_on_after(seconds):
+            with self._receiving:
+                while self._end is None and sum(map(len, self._inbox)) < READ_BYTES:
+                    self._check_readable()
+                    await self._read()
+            await trio.sleep_forever()
+
+    @override
+    async def ping(self) -> None:
+        if self._is_closed or self._end is not None:
+            await trio.lowlevel.checkpoint()
+            return
+        self._outbox.extend(self._ping())
+        await self._answer()
 
     async def _answer(self) -> None:
         """Write what the protocol wants answered.
@@ -198,11 +240,24 @@ class SocketLink(Link):
         if self._end is None:
             self._outbox.extend(self._goodbye(farewell))
         self._is_write_ended = True
+        if self._outbox:
+            self._widen()
         await self._flush()
         if self._receiving.is_taken:
             await self._drained.wait()
         else:
             await self._drain()
+
+    def _widen(self) -> None:
+        """Have the system take over what is left, also if the peer does not read now.
+
+        It goes on to deliver that after we are gone: so even who begins to read
+        late learns why we left.
+        """
+        with suppress(OSError):
+            self._stream.setsockopt(
+                socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * (SOCKET_BYTES + len(self._outbox))
+            )
 
     async def _drain(self) -> None:
         """Read and forget what still comes, until the peer hangs up."""

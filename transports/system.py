@@ -11,13 +11,14 @@ from typing_extensions import override
 from specs.limits import DIAL_TIMEOUT
 from transports.background import open_background
 from transports.errors import DialError
+from transports.gate import EVERYBODY, Gate
 from transports.link import PROTOFLY_V1, Kind, Link, Listener, Upgrade
 from transports.network import DEFAULT_DOORS, Doors, Network
 from transports.sockets import bind_tcp, bind_unix, dial_tcp, dial_unix, next_stream
 from transports.stream_link import StreamLink
 from transports.urls import read_websocket_url
 from transports.websocket_client import Approach, shake_hands
-from transports.websocket_listener import open_websocket_listener
+from transports.websocket_listener import Porch, open_websocket_listener
 
 __all__ = ["SystemNetwork", "open_system_network"]
 
@@ -89,11 +90,11 @@ class SystemNetwork(Network):
 
     @override
     def listen(
-        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS
+        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS, gate: Gate = EVERYBODY
     ) -> AbstractAsyncContextManager[Listener]:
         match kind:
             case Kind.WEBSOCKET:
-                return self._listen_websocket(where, doors)
+                return self._listen_websocket(where, doors, gate)
             case Kind.TCP:
                 return self._listen_tcp(where)
             case Kind.UNIX:
@@ -102,12 +103,17 @@ class SystemNetwork(Network):
                 assert_never(kind)
 
     @asynccontextmanager
-    async def _listen_websocket(self, where: str, doors: Doors) -> AsyncIterator[Listener]:
+    async def _listen_websocket(
+        self, where: str, doors: Doors, gate: Gate
+    ) -> AsyncIterator[Listener]:
         socket, address = await bind_tcp(where)
         async with (
             socket,
             open_websocket_listener(
-                socket, f"ws://{address}", doors, lambda: self.name(Kind.WEBSOCKET, "in")
+                socket,
+                f"ws://{address}",
+                Porch(doors, gate),
+                lambda: self.name(Kind.WEBSOCKET, "in"),
             ) as listener,
         ):
             yield listener

@@ -1,5 +1,6 @@
 """Where WebSockets are accepted: handshakes, each in its own task and bounded."""
 
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from http import HTTPStatus
@@ -11,16 +12,29 @@ from typing_extensions import override
 from websockets.http11 import Request, Response
 from websockets.typing import Subprotocol
 
-from specs.limits import HANDSHAKE_TIMEOUT, LINK_BACKLOG, PENDING_HANDSHAKES, READ_BYTES
+from specs.limits import GOODBYE_TIMEOUT, LINK_BACKLOG, PENDING_HANDSHAKES, READ_BYTES, SOCKET_BYTES
+from specs.link_end import TurnedAway
 from transports.background import open_background
 from transports.errors import LinkClosedError
+from transports.gate import EVERYBODY, Gate, Guest
 from transports.link import Link, Listener, Upgrade
 from transports.network import Doors
 from transports.sockets import next_stream
 from transports.urls import read_target
 from transports.websocket_server import WebSocketProtocol, WebSocketServerLink
 
-__all__ = ["open_websocket_listener"]
+__all__ = ["Porch", "open_websocket_listener"]
+
+_GREETED: Final = PENDING_HANDSHAKES + 256
+"""Connections that are listened to at once: a few more, who are only told to come later."""
+
+_COME_LATER: Final = b"Too many connections from your host; come back later.\n"
+
+_TOO_FAST: Final = (
+    b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nConnection: close\r\n"
+    b"Content-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\n\r\n%s"
+) % (len(_COME_LATER), _COME_LATER)
+"""What is said to whoever connects too often, before it has said anything."""
 
 
 @final
@@ -41,11 +55,20 @@ class _WebSocketListener(Listener):
             raise LinkClosedError(self.address) from exc
 
 
+@final
+@attrs.frozen
+class Porch:
+    """What is served, and who may come in."""
+
+    doors: Doors
+    gate: Gate = EVERYBODY
+
+
 @attrs.frozen
 class _Porter:
     """Lets in who knocks in the right way."""
 
-    doors: Doors
+    porch: Porch
     name: Callable[[], str]
     ready: "trio.MemorySendChannel[Link]"
 
@@ -56,32 +79,44 @@ class _Porter:
         *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Greet whoever connects; above the limit nobody."""
+        """Greet whoever the gate lets in; tell the others why not, if not too many listen."""
         task_status.started()
         while True:
             stream = await next_stream(listener)
-            if len(nursery.child_tasks) > PENDING_HANDSHAKES:
+            guest = self.porch.gate.knock(_host(stream))
+            if len(nursery.child_tasks) > _GREETED:
+                if guest is not None:
+                    guest.settle()
                 await trio.aclose_forcefully(stream)
+            elif guest is None:
+                nursery.start_soon(_turn_away, stream)
             else:
-                nursery.start_soon(self._greet, stream)
+                nursery.start_soon(self._greet, stream, guest)
 
-    async def _greet(self, stream: trio.SocketStream) -> None:
+    async def _greet(self, stream: trio.SocketStream, guest: Guest) -> None:
         """Turn one connection into a link, or close it."""
         is_handed_over = False
         try:
-            with trio.move_on_after(HANDSHAKE_TIMEOUT), suppress(trio.BrokenResourceError):
+            with guest.staying() as staying, suppress(trio.BrokenResourceError):
+                staying.deadline = guest.until
                 link = await self._handshake(stream)
                 if link is not None:
+                    link.guest = guest
                     await self.ready.send(link)
                     is_handed_over = True
+            if staying.cancelled_caught:
+                late = TurnedAway.MADE_ROOM if guest.is_expelled else TurnedAway.TOO_LATE
+                self.porch.gate.turned_away(late)
         finally:
             if not is_handed_over:
+                guest.settle()
                 await trio.aclose_forcefully(stream)
 
     async def _handshake(self, stream: trio.SocketStream) -> Link | None:
-        protocol = WebSocketProtocol()
+        protocol = WebSocketProtocol(self.porch.gate.origins)
         request = await _read_request(stream, protocol)
         if request is None:
+            self.porch.gate.turned_away(TurnedAway.BAD_REQUEST)
             unwritten = protocol.data_to_send() or []
             garbage = protocol.reject(HTTPStatus.BAD_REQUEST, "This is no HTTP request.\n")
             await _hang_up(stream, b"".join(unwritten) or garbage.serialize())
@@ -90,6 +125,9 @@ class _Porter:
         protocol.send_response(response)
         answer = b"".join(protocol.data_to_send())
         if upgrade is None or response.status_code != HTTPStatus.SWITCHING_PROTOCOLS:
+            is_foreign = response.status_code == HTTPStatus.FORBIDDEN
+            why = TurnedAway.ORIGIN if is_foreign else TurnedAway.BAD_REQUEST
+            self.porch.gate.turned_away(why)
             await _hang_up(stream, answer)
             return None
         await stream.send_all(answer)
@@ -103,11 +141,35 @@ class _Porter:
             upgrade = read_target(request.path, None)
         except ValueError:
             return None, protocol.reject(HTTPStatus.BAD_REQUEST, "The query is too long.\n")
-        if upgrade.path not in self.doors:
+        if upgrade.path not in self.porch.doors:
             return None, protocol.reject(HTTPStatus.NOT_FOUND, "Nothing is served here.\n")
-        wanted = self.doors[upgrade.path]
+        if protocol.origins is not None and _hides_origin(request):
+            return None, protocol.reject(HTTPStatus.FORBIDDEN, "Cookies come with an Origin.\n")
+        wanted = self.porch.doors[upgrade.path]
         protocol.available_subprotocols = None if wanted is None else [Subprotocol(wanted)]
         return attrs.evolve(upgrade, subprotocol=wanted), protocol.accept(request)
+
+
+def _host(stream: trio.SocketStream) -> str:
+    """Return where a connection comes from; nothing if it has left already."""
+    try:
+        return str(stream.socket.getpeername()[0])
+    except OSError:
+        return ""
+
+
+def _hides_origin(request: Request) -> bool:
+    """Say whether a browser's credentials come without telling whose page sends them (S10)."""
+    return "Cookie" in request.headers and "Origin" not in request.headers
+
+
+async def _turn_away(stream: trio.SocketStream) -> None:
+    """Tell a peer that its host comes too often."""
+    try:
+        with trio.move_on_after(GOODBYE_TIMEOUT), suppress(trio.BrokenResourceError):
+            await _hang_up(stream, _TOO_FAST)
+    finally:
+        await trio.aclose_forcefully(stream)
 
 
 async def _read_request(stream: trio.SocketStream, protocol: WebSocketProtocol) -> Request | None:
@@ -133,18 +195,21 @@ async def _hang_up(stream: trio.SocketStream, last_words: bytes) -> None:
 
 @asynccontextmanager
 async def open_websocket_listener(
-    listener: trio.SocketListener, address: str, doors: Doors, name: Callable[[], str]
+    listener: trio.SocketListener, address: str, porch: Porch, name: Callable[[], str]
 ) -> AsyncIterator[Listener]:
     """Accept WebSockets on a listening socket while the context is open.
 
     Args:
         listener: The listening socket; whoever made it closes it.
         address: What a dialler dials.
-        doors: Which paths and subprotocols are served.
+        porch: Which paths and subprotocols are served, and to whom.
         name: Makes a name for each link.
     """
+    if porch.gate is not EVERYBODY:
+        for direction in (socket.SO_SNDBUF, socket.SO_RCVBUF):  # accepted sockets inherit both
+            listener.socket.setsockopt(socket.SOL_SOCKET, direction, SOCKET_BYTES)
     send, receive = trio.open_memory_channel[Link](LINK_BACKLOG)
-    porter = _Porter(doors, name, send)
+    porter = _Porter(porch, name, send)
     try:
         async with open_background() as nursery:
             await nursery.start(porter.serve, listener, nursery)

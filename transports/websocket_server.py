@@ -6,10 +6,11 @@ from typing import Final, final
 import trio
 from typing_extensions import override
 from websockets.frames import CloseCode, Frame, Opcode
-from websockets.protocol import State
+from websockets.protocol import Event, State
 from websockets.server import ServerProtocol
+from websockets.typing import Origin
 
-from specs.limits import MAX_FRAME_BYTES
+from specs.limits import FRAME_TIMEOUT, MAX_FRAME_BYTES
 from transports.errors import Farewell
 from transports.link import Kind, Upgrade
 from transports.socket_link import SocketLink
@@ -27,12 +28,17 @@ class WebSocketProtocol(ServerProtocol):
     own words (code 413) what was wrong. Here the connection stays open for
     writing, and nothing more is read.
 
+    Args:
+        origins: Web origins whose pages may connect, beside peers that are no pages;
+            None: nobody looks.
+
     Attributes:
         is_over_limit: Whether the peer announced more bytes than allowed.
     """
 
-    def __init__(self) -> None:
-        super().__init__(max_size=MAX_FRAME_BYTES)
+    def __init__(self, origins: frozenset[str] | None = None) -> None:
+        allowed = None if origins is None else [None, *map(Origin, sorted(origins))]
+        super().__init__(max_size=MAX_FRAME_BYTES, origins=allowed)
         self.is_over_limit = False
 
     @override
@@ -48,7 +54,7 @@ class WebSocketProtocol(ServerProtocol):
 class WebSocketServerLink(SocketLink):
     """A WebSocket that was accepted. A frame is a text message; binary ones are taken too."""
 
-    __slots__ = ("_parts", "_protocol")
+    __slots__ = ("_begun_at", "_parts", "_protocol")
 
     def __init__(
         self, name: str, upgrade: Upgrade, stream: trio.SocketStream, protocol: WebSocketProtocol
@@ -56,7 +62,10 @@ class WebSocketServerLink(SocketLink):
         super().__init__((Kind.WEBSOCKET, name, upgrade), stream)
         self._protocol: Final = protocol
         self._parts: Final[list[Frame]] = []
+        self._begun_at: float | None = None
         self._take_events()
+        if not self._parts and not protocol.reader.buffer:
+            self._begun_at = None
 
     @override
     def _wrapped(self, frames: Sequence[bytes]) -> bytes:
@@ -78,15 +87,38 @@ class WebSocketServerLink(SocketLink):
             self._protocol.receive_eof()
         self._take_events()
 
+    @override
+    def _frame_due(self) -> float | None:
+        return None if self._begun_at is None else self._begun_at + FRAME_TIMEOUT
+
+    @override
+    def _ping(self) -> bytes:
+        if self._protocol.state is State.OPEN:
+            self._protocol.send_ping(b"")
+        return b"".join(self._protocol.data_to_send())
+
     def _take_events(self) -> None:
-        for event in self._protocol.events_received():
+        events = self._protocol.events_received()
+        for event in events:
             if isinstance(event, Frame) and event.opcode not in _CONTROL:
                 self._take_part(event)
+        self._note_progress(events)
         self._outbox.extend(b"".join(self._protocol.data_to_send()))
         if self._protocol.is_over_limit:
             self._refuse_size()
         elif self._protocol.state is not State.OPEN:
             self._finish(*self._why_over())
+
+    def _note_progress(self, events: Sequence[Event]) -> None:
+        """Note since when a message has been on its way that has not ended.
+
+        Control frames may come between its parts: they are no progress. What is no
+        whole frame waits in the parser, but for a head that nothing has followed yet.
+        """
+        if not self._parts and events and not self._protocol.reader.buffer:
+            self._begun_at = None
+        elif self._begun_at is None or any(map(_ends_message, events)):
+            self._begun_at = trio.current_time()
 
     def _take_part(self, part: Frame) -> None:
         """Put a message together; its size was limited part by part as it came."""
@@ -107,6 +139,10 @@ class WebSocketServerLink(SocketLink):
         if isinstance(self._protocol.parser_exc, EOFError):
             return "the connection ended without a farewell", None
         return "the other end broke the WebSocket protocol", None
+
+
+def _ends_message(event: Event) -> bool:
+    return isinstance(event, Frame) and event.fin and event.opcode not in _CONTROL
 
 
 def _is_utf8(data: bytes) -> bool:

@@ -8,6 +8,7 @@ from typing_extensions import override
 
 from actors.demo.act import Beat
 from actors.demo.line import What, tell
+from transports.gate import EVERYBODY, Gate
 from transports.link import PROTOFLY_V1, Kind, Link, Listener
 from transports.network import DEFAULT_DOORS, Doors, Network
 
@@ -38,13 +39,15 @@ class WatchedNetwork(Network):
 
     @override
     def listen(
-        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS
+        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS, gate: Gate = EVERYBODY
     ) -> AbstractAsyncContextManager[Listener]:
-        return self._listening(kind, where, doors)
+        return self._listening(kind, where, doors, gate)
 
     @asynccontextmanager
-    async def _listening(self, kind: Kind, where: str, doors: Doors) -> AsyncIterator[Listener]:
-        async with self._network.listen(kind, where, doors) as listener:
+    async def _listening(
+        self, kind: Kind, where: str, doors: Doors, gate: Gate
+    ) -> AsyncIterator[Listener]:
+        async with self._network.listen(kind, where, doors, gate) as listener:
             text = f"offers the candidate {kind} {listener.address}"
             tell(self._who, What.STEP, text, Beat.CANDIDATE, kind=kind, address=listener.address)
             yield listener

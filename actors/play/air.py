@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from actors.play.roles import Pair
 from transports.errors import DialError
+from transports.gate import EVERYBODY, Gate
 from transports.link import PROTOFLY_V1, Kind, Link, Listener
 from transports.memory import MemoryNetwork
 from transports.memory_link import Wire
@@ -167,7 +168,7 @@ class _View(Network):
 
     @override
     def listen(
-        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS
+        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS, gate: Gate = EVERYBODY
     ) -> AbstractAsyncContextManager[Listener]:
         return self._air.listen(self._who, kind, where, doors)
 

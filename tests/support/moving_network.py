@@ -8,6 +8,7 @@ import trio
 from typing_extensions import override
 
 from transports.errors import DialError, Farewell, LinkBrokenError, LinkError
+from transports.gate import EVERYBODY, Gate
 from transports.link import PROTOFLY_V1, Kind, Link, Listener
 from transports.memory import MemoryNetwork
 from transports.network import DEFAULT_DOORS, Doors, Network
@@ -111,9 +112,9 @@ class MovingNetwork(Network):
     @override
     @asynccontextmanager
     async def listen(
-        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS
+        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS, gate: Gate = EVERYBODY
     ) -> AsyncIterator[Listener]:
-        async with self._network.listen(kind, where, doors) as listener:
+        async with self._network.listen(kind, where, doors, gate) as listener:
             if P2P_DOOR not in doors:
                 yield listener
                 return
