@@ -49,7 +49,7 @@ class NodeStub(Actor[NodeStubMessage]):
         self._url = context.url
         self._manager = session_manager(context.config.domain)
         self._hops = Hops(context.tracer, f"stub:{context.url}", context.counters)
-        self._core = StubClientCore(context.url, self._jitter)
+        self._core = StubClientCore(context.url, self._jitter, context.config.session)
         self._link: NodeLink | None = None
         self._attempts = 0
         self._controls: dict[int, SessionMethod] = {}
@@ -162,8 +162,11 @@ class NodeStub(Actor[NodeStubMessage]):
             self._hops.dropped(message, DropReason.UNMATCHED)
             return
         why = message.body.get("description")
+        token = _token(message)
+        if token is not None:
+            self._context.keep(token)
         answer = ev.SessionAnswered(
-            method, message.code, _token(message), why if isinstance(why, str) else ""
+            method, message.code, token, why if isinstance(why, str) else ""
         )
         await self._feed(answer)
 

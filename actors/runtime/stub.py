@@ -57,6 +57,7 @@ class StubConfig:
         domain: The domain its link leads to; the own domain for P2P stubs.
         node_url: Where a node stub dials, such as ws://127.0.0.1:4123/link.
         token: Credentials for the session's first open, if the node wants some.
+        session: Token of a session that an earlier stub had, to come back to.
         remote_runtime: The runtime a P2P requester links to (C-30).
         p2p_handler: That runtime's handler stub, which a requester invites.
         kinds: Transports a P2P link may use, best first.
@@ -67,10 +68,15 @@ class StubConfig:
     domain: str
     node_url: str | None = None
     token: str | None = None
+    session: str | None = None
     remote_runtime: str | None = None
     p2p_handler: str | None = None
     kinds: tuple[Kind, ...] = ()
     host: str = LOOPBACK
+
+
+def _let_go(_token: str) -> None:
+    """Keep no token: in a runtime a stub outlives its sessions."""
 
 
 @final
@@ -87,6 +93,7 @@ class StubContext:
         ids: Message ids for its own addresses.
         entropy: n random bytes.
         counters: Counts what it drops.
+        keep: Takes the token of its session, for a stub that may come after it.
     """
 
     url: str
@@ -97,6 +104,7 @@ class StubContext:
     ids: IdSource
     entropy: Callable[[int], bytes]
     counters: Counters = attrs.field(factory=Counters)
+    keep: Callable[[str], None] = _let_go
 
 
 StubFactory: TypeAlias = Callable[[StubContext], Actor[Delivery]]

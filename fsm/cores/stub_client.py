@@ -64,19 +64,20 @@ class StubClientCore:
         sessions: How many sessions it has opened anew; a re-open is none.
     """
 
-    def __init__(self, url: str, jitter: Callable[[], float]) -> None:
+    def __init__(self, url: str, jitter: Callable[[], float], token: str | None = None) -> None:
         """Construct the stub; `begin` takes its first step.
 
         Args:
             url: The stub's address.
             jitter: Between 0 and 1; spreads the attempts of many stubs.
+            token: Of a session that an earlier stub had: it is re-opened.
         """
         self.sessions = 0
         self._entity = Entity(STUB_CONNECTION, url)
         self._jitter = jitter
         self._phase = _Phase.IDLE
         self._outbox = StubOutbox()
-        self._token: str | None = None
+        self._token = token
         self._backoff = Backoff()
         self._until = math.inf
         self._give_up = math.inf

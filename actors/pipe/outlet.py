@@ -1,0 +1,85 @@
+"""What waits to be written to a pipe: bounded, in order, written by one task."""
+
+from collections import deque
+from typing import final
+
+import trio
+
+from actors.pipe.said import Said, write_said
+from specs.limits import FRAME_MESSAGES, OUTBOX_BYTES, OUTBOX_MESSAGES
+from transports.errors import LinkError
+from transports.link import Link
+
+__all__ = ["Outlet"]
+
+
+@final
+class Outlet:
+    """The way out of one end of a pipe."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._waiting: deque[Said] = deque()
+        self._bytes = 0
+        self._is_closed = False
+        self._is_writing = False
+        self._wake = trio.Event()
+        self._room = trio.Event()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether whoever can wait has to."""
+        return len(self._waiting) >= OUTBOX_MESSAGES or self._bytes >= OUTBOX_BYTES
+
+    def offer(self, said: Said) -> bool:
+        """Have it written, if there is room; tell whether there was."""
+        if self._is_closed or self.is_full:
+            return False
+        self.put(said)
+        return True
+
+    def put(self, said: Said) -> None:
+        """Have it written, room or not: for what is rare, and for who has waited."""
+        self._waiting.append(said)
+        self._bytes += len(said)
+        self._wake.set()
+
+    async def send(self, said: Said) -> None:
+        """Have it written; wait while there is no room.
+
+        Not a checkpoint while there is. Cancelled: it will not be written.
+        """
+        while self.is_full and not self._is_closed:
+            self._room = trio.Event()
+            await self._room.wait()
+        self.put(said)
+
+    async def flushed(self) -> None:
+        """Wait until all that was said has been written, or nothing is any more."""
+        while (self._waiting or self._is_writing) and not self._is_closed:
+            self._room = trio.Event()
+            await self._room.wait()
+
+    async def run(self) -> None:
+        """Write until the link breaks or this is cancelled; then nothing waits any more."""
+        try:
+            while True:
+                await self._write()
+        except LinkError:
+            # Whoever reads the same link says what has become of it.
+            pass
+        finally:
+            self._is_closed = True
+            self._room.set()
+
+    async def _write(self) -> None:
+        if not self._waiting:
+            self._wake = trio.Event()
+            await self._wake.wait()
+        taken = [self._waiting.popleft() for _ in range(min(FRAME_MESSAGES, len(self._waiting)))]
+        self._bytes -= sum(map(len, taken))
+        self._is_writing = True
+        self._room.set()
+        await self._link.send_many([write_said(one) for one in taken])
+        self._is_writing = False
+        self._room.set()

@@ -1,0 +1,148 @@
+"""What is said over the pipe of a sandbox: a line of JSON, and behind it perhaps text.
+
+| word | who | number | text | told | rest |
+|---|---|---|---|---|---|
+| plan | keeper | | | the plan of the room | |
+| ready | room | | why not; empty: it is | | |
+| hand | keeper | | | | a message for the stub |
+| post | room | | | | a message of the stub |
+| lost | room | | | | a handed message nobody had room for |
+| step | room | | who reports | a step of the stub's machine | |
+| hop | room | | who reports | what happened to a message | the message |
+| keep | room | | token of the stub's session | | |
+| dial | room | link | address | kind, subprotocol | |
+| open | keeper | link | name of the link | subprotocol | |
+| gone | keeper | link | why there is no link, or no longer | farewell, refused | |
+| data | both | link | `more`: the frame goes on | | (a part of) a frame |
+| took | both | link | | | |
+| hang | room | link | farewell | | |
+| ping | keeper | | | | |
+| pong | room | | | what was dropped, by reason | |
+| leave | keeper | | | | |
+| left | room | | | | |
+
+Only the message behind `hand` and `post`, and what a foreign node wrote into a frame, are
+as large as a message or frame may be; a frame that does not fit goes in parts.
+"""
+
+from collections.abc import Iterator
+from enum import StrEnum, unique
+from typing import Final, final
+
+import attrs
+import orjson
+
+from actors.pipe.errors import PipeError
+from specs.jsonvalue import Json, JsonObject
+from specs.limits import MAX_FRAME_BYTES
+
+__all__ = ["MORE", "Said", "Word", "parts_of", "read_said", "write_said"]
+
+MORE: Final = "more"
+"""Stands with every part of a frame but the last."""
+
+_HEAD_BYTES: Final = 16_384
+"""Bytes of a line of JSON: an address and a sentence, several times over."""
+
+_PART_BYTES: Final = MAX_FRAME_BYTES - _HEAD_BYTES
+
+
+@final
+@unique
+class Word(StrEnum):
+    """What it is about."""
+
+    PLAN = "plan"
+    READY = "ready"
+    HAND = "hand"
+    POST = "post"
+    LOST = "lost"
+    STEP = "step"
+    HOP = "hop"
+    KEEP = "keep"
+    DIAL = "dial"
+    OPEN = "open"
+    GONE = "gone"
+    DATA = "data"
+    TOOK = "took"
+    HANG = "hang"
+    PING = "ping"
+    PONG = "pong"
+    LEAVE = "leave"
+    LEFT = "left"
+
+
+@final
+@attrs.frozen(slots=True)
+class Said:
+    """One thing said.
+
+    Attributes:
+        number: Of a link of the sandbox; 0 where none is meant.
+        text: One short text.
+        told: Whatever else is told.
+        rest: A message, or part of a frame.
+    """
+
+    word: Word
+    number: int = 0
+    text: str = ""
+    told: JsonObject = attrs.field(factory=dict)
+    rest: bytes = b""
+
+    def __len__(self) -> int:
+        """Bytes it takes, roughly: what queues are bounded by."""
+        return len(self.rest) + 64
+
+    def get(self, name: str) -> str:
+        """Return a text that is told; empty if it is not."""
+        value = self.told.get(name)
+        return value if isinstance(value, str) else ""
+
+
+def write_said(said: Said) -> bytes:
+    """Write it as a frame of the pipe."""
+    head: JsonObject = {"k": said.word.value}
+    if said.number:
+        head["n"] = said.number
+    if said.text:
+        head["t"] = said.text
+    if said.told:
+        head["f"] = said.told
+    return orjson.dumps(head) + b"\n" + said.rest
+
+
+def read_said(frame: bytes) -> Said:
+    """Read a frame of the pipe.
+
+    Raises:
+        PipeError: It is none; whoever wrote it is not to be listened to any more.
+    """
+    line, _, rest = frame.partition(b"\n")
+    if len(line) > _HEAD_BYTES:
+        raise PipeError(f"a line of more than {_HEAD_BYTES} bytes")
+    try:
+        head: Json = orjson.loads(line)
+    except orjson.JSONDecodeError as exc:
+        raise PipeError(f"a line that is no JSON: {exc.msg}") from exc
+    if not isinstance(head, dict):
+        raise PipeError("a line that is no object")
+    return _said(head, rest)
+
+
+def _said(head: JsonObject, rest: bytes) -> Said:
+    word, number, text = head.get("k"), head.get("n", 0), head.get("t", "")
+    told = head.get("f", {})
+    if not isinstance(word, str) or word not in set(Word):
+        raise PipeError("a word that nobody knows")
+    if not isinstance(number, int) or not isinstance(text, str) or not isinstance(told, dict):
+        raise PipeError(f"{word} with fields of other types")
+    return Said(Word(word), number, text, told, rest)
+
+
+def parts_of(number: int, frame: bytes) -> Iterator[Said]:
+    """Say a frame of a link, in as many parts as it takes."""
+    for start in range(0, max(len(frame), 1), _PART_BYTES):
+        part = frame[start : start + _PART_BYTES]
+        is_last = start + _PART_BYTES >= len(frame)
+        yield Said(Word.DATA, number, "" if is_last else MORE, rest=part)

@@ -1,0 +1,1 @@
+"""What runs inside a sandbox: one MiniBUS, one stub, and a pipe to the outside."""

@@ -1,0 +1,178 @@
+"""The network of a sandbox: it has none, so whoever keeps it dials and carries the frames."""
+
+from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
+from itertools import count
+from typing import Final, final
+
+import trio
+from typing_extensions import override
+
+from actors.pipe.assembly import FrameParts
+from actors.pipe.outlet import Outlet
+from actors.pipe.said import Said, Word, parts_of
+from actors.pipe.window import Window
+from specs.limits import DIAL_TIMEOUT, ROOM_WINDOW
+from transports.errors import (
+    DialError,
+    Farewell,
+    LinkBrokenError,
+    LinkClosedError,
+    LinkError,
+    ListenError,
+)
+from transports.gate import EVERYBODY, Gate
+from transports.link import PROTOFLY_V1, Kind, Link, Listener, Upgrade
+from transports.network import DEFAULT_DOORS, Doors, Network
+from transports.turn import Turn
+
+__all__ = ["PipeNetwork"]
+
+_PATIENCE: Final = DIAL_TIMEOUT + 1.0
+"""Seconds a dial may take: the keeper's own patience ends first."""
+
+
+@final
+class PipeLink(Link):
+    """A link that the keeper of the sandbox holds."""
+
+    __slots__ = (
+        "_arrive", "_end", "_frames", "_is_closed", "_number", "_outlet", "_parts", "_receiving",
+        "_sending", "_window",
+    )  # fmt: skip
+
+    def __init__(self, number: int, opened: Said, outlet: Outlet) -> None:
+        upgrade = Upgrade(subprotocol=opened.get("subprotocol") or None)
+        super().__init__(Kind.WEBSOCKET, opened.text or f"link {number}", upgrade)
+        self._number: Final = number
+        self._outlet: Final = outlet
+        self._parts: Final = FrameParts()
+        self._window: Final = Window()
+        self._sending: Final = Turn("sending")
+        self._receiving: Final = Turn("receiving")
+        self._arrive, self._frames = trio.open_memory_channel[bytes](ROOM_WINDOW)
+        self._end: LinkBrokenError | None = None
+        self._is_closed = False
+
+    # ---- what the keeper says
+
+    def take(self, said: Said) -> None:
+        """Take (a part of) a frame; the keeper sends no more than the window holds."""
+        frame = self._parts.add(said)
+        if frame is not None and not self._is_closed:
+            self._arrive.send_nowait(frame)
+
+    def taken(self) -> None:
+        """Note that the keeper has sent a frame on."""
+        self._window.taken()
+
+    def broken(self, said: Said) -> None:
+        """Note that the link is no more."""
+        code = said.get("farewell")
+        farewell = Farewell.read(int(code)) if code.isdecimal() else None
+        self._end = LinkBrokenError(self.name, said.text, farewell)
+        self._window.close()
+        self._arrive.close()
+
+    # ---- the contract
+
+    @override
+    async def send_many(self, frames: Sequence[bytes]) -> None:
+        self._check_sizes(frames)
+        with self._sending:
+            for frame in frames:
+                if not await self._window.enter():
+                    raise self._gone()
+                for part in parts_of(self._number, frame):
+                    await self._outlet.send(part)
+            await trio.lowlevel.checkpoint()
+
+    @override
+    async def receive(self) -> bytes:
+        with self._receiving:
+            try:
+                frame = await self._frames.receive()
+            except (trio.EndOfChannel, trio.ClosedResourceError) as exc:
+                raise self._gone() from exc
+            self._outlet.put(Said(Word.TOOK, self._number))
+            return frame
+
+    def _gone(self) -> LinkError:
+        if self._is_closed or self._end is None:
+            return LinkClosedError(self.name)
+        return self._end
+
+    @override
+    async def aclose(self, farewell: Farewell = Farewell.DONE) -> None:
+        if not self._is_closed:
+            self._is_closed = True
+            self._window.close()
+            self._arrive.close()
+            self._frames.close()
+            self._outlet.put(Said(Word.HANG, self._number, str(farewell.value)))
+        await trio.lowlevel.checkpoint()
+
+
+@final
+class _Dial:
+    """A link that was asked for."""
+
+    def __init__(self) -> None:
+        self.link: PipeLink | None = None
+        self.why = "no answer in time"
+        self.decided = trio.Event()
+
+
+@final
+class PipeNetwork(Network):
+    """Dials through the pipe; the keeper decides whether it may."""
+
+    def __init__(self, outlet: Outlet) -> None:
+        self._outlet = outlet
+        self._numbers = count(1)
+        self._dials: dict[int, _Dial] = {}
+        self._links: dict[int, PipeLink] = {}
+
+    @override
+    async def dial(self, kind: Kind, address: str, subprotocol: str | None = PROTOFLY_V1) -> Link:
+        number = next(self._numbers)
+        asked = self._dials[number] = _Dial()
+        told = {"kind": str(kind), "subprotocol": subprotocol}
+        try:
+            with trio.move_on_after(_PATIENCE):
+                await self._outlet.send(Said(Word.DIAL, number, address, {**told}))
+                await asked.decided.wait()
+        finally:
+            del self._dials[number]
+            if asked.link is None:
+                self._outlet.put(Said(Word.HANG, number, str(Farewell.DONE.value)))
+        if asked.link is None:
+            raise DialError(address, asked.why)
+        return asked.link
+
+    @override
+    def listen(
+        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS, gate: Gate = EVERYBODY
+    ) -> AbstractAsyncContextManager[Listener]:
+        raise ListenError(where, "nobody is awaited in a sandbox")
+
+    def heard(self, said: Said) -> None:
+        """Take what the keeper says of a link; of one that is gone nothing counts."""
+        asked = self._dials.get(said.number)
+        link = self._links.get(said.number)
+        match said.word:
+            case Word.OPEN if asked is not None:
+                asked.link = self._links[said.number] = PipeLink(said.number, said, self._outlet)
+                asked.decided.set()
+            case Word.GONE if link is not None:
+                del self._links[said.number]
+                link.broken(said)
+            case Word.GONE if asked is not None:
+                asked.why = said.text
+                asked.decided.set()
+            case Word.DATA if link is not None:
+                link.take(said)
+            case Word.TOOK if link is not None:
+                link.taken()
+            case _:
+                pass

@@ -1,0 +1,98 @@
+"""One room of a foreign domain's stub, as the table of foreign domains knows it."""
+
+from collections import deque
+from typing import final
+
+from fsm.cores.foreign_terms import Refuse
+from fsm.cores.node_session_terms import Parcel
+from fsm.engine import Entity
+from fsm.machines.stub_deployment import STUB_DEPLOYMENT
+from specs.address import status_of
+from specs.limits import OUTBOX_BYTES, REPLY_TIMEOUT, ROOM_OUTSTANDING, STUB_QUEUE
+from specs.message import Message, instance_id, request_id
+from specs.reply_code import Code
+
+__all__ = ["ForeignRoom"]
+
+
+@final
+class ForeignRoom:
+    """A stub on its way into a room, or in it.
+
+    Attributes:
+        deployment: Its entity.
+        state: How its connection stands; None: it has said nothing yet.
+        why: Why it stands so.
+        offences: What it posted without the right to, so far.
+        is_ending: Whether it was told to end.
+    """
+
+    def __init__(self, stub: str, domain: str) -> None:
+        self.stub = stub
+        self.domain = domain
+        self.deployment = Entity(STUB_DEPLOYMENT, stub)
+        self.state: str | None = None
+        self.why = ""
+        self.offences = 0
+        self.is_ending = False
+        self._waiting: deque[Parcel] = deque()
+        self._bytes = 0
+        self._asked: dict[str, tuple[float, Message]] = {}
+
+    # ---- what waits for the deployment
+
+    def wait(self, parcel: Parcel) -> bool:
+        """Let a message wait; tell whether there was room."""
+        size = len(parcel.line)
+        if len(self._waiting) >= STUB_QUEUE or self._bytes + size > OUTBOX_BYTES:
+            return False
+        self._waiting.append(parcel)
+        self._bytes += size
+        return True
+
+    def release(self) -> list[Parcel]:
+        """Take out all that waits, oldest first."""
+        waiting, self._waiting = list(self._waiting), deque()
+        self._bytes = 0
+        return waiting
+
+    # ---- what was handed in and may still be answered
+
+    def ask(self, request: Message, now: float) -> None:
+        """Remember a request that was handed in, as long as its sender waits."""
+        asked = self._asked
+        for mid, (until, _) in list(asked.items()):
+            if until > now and len(asked) < ROOM_OUTSTANDING:
+                break
+            del asked[mid]
+        asked[instance_id(request)] = (now + REPLY_TIMEOUT, request)
+
+    def forget(self, request: Message) -> None:
+        """Forget a request that was answered in another way."""
+        self._asked.pop(instance_id(request), None)
+
+    def expects(self, answer: Message) -> bool:
+        """Say whether a message answers a request that was handed in; the final one ends it."""
+        if not answer.is_response:
+            return False
+        asked = request_id(answer)
+        if answer.is_final:
+            return self._asked.pop(asked, None) is not None
+        return asked in self._asked
+
+    def unanswered(self, why: str) -> list[Refuse]:
+        """Refuse all requests whose answers cannot come by this room any more."""
+        asked, self._asked = self._asked, {}
+        return [Refuse(request, Code.UNAVAILABLE, why) for _, request in asked.values()]
+
+    # ---- what it says
+
+    def is_about_itself(self, message: Message) -> bool:
+        """Say whether the stub speaks as itself: its status, or an answer to a command."""
+        to_status = message.to == status_of(self.stub)
+        return message.from_ == self.stub and (to_status or message.is_response)
+
+    def has_brought(self, message: Message) -> bool:
+        """Say whether a message crossed this stub last, or answers what was handed to it."""
+        is_answer = self.expects(message)
+        return message.via[-1:] == (self.stub,) or is_answer
