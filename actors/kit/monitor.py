@@ -30,12 +30,12 @@ class Monitor:
 
     Args:
         tracer: Where they are put on record.
-        counters: Where they are counted, by machine.
+        counters: Where they are counted, by machine; other parts of the process count there too.
     """
 
     def __init__(self, tracer: Tracer = NULL_TRACER, counters: Counters | None = None) -> None:
         self._tracer = tracer
-        self._counters = Counters() if counters is None else counters
+        self.counters = Counters() if counters is None else counters
         self._told: WeakSet[UndeclaredTransitionError] = WeakSet()
 
     def crashed(self, actor: str, error: Exception) -> None:
@@ -52,10 +52,10 @@ class Monitor:
 
     def restarted(self, actor: str) -> None:
         """Count that an actor is started again; its crash was told before."""
-        self._counters.restart(actor)
+        self.counters.restart(actor)
 
     def _tell(self, actor: str, refused: UndeclaredTransitionError) -> None:
-        self._counters.violation(refused.machine)
+        self.counters.violation(refused.machine)
         self._tracer.record(actor, refused_fact(refused))
         _log.error(
             "monitor violation",

@@ -21,6 +21,7 @@ from actors.node.desk import Desk
 from actors.node.door import LinkDoor
 from actors.node.exchange import Exchange
 from actors.node.front_door import DoorMaker, FrontDoor
+from actors.node.gauges import watch
 from actors.node.paths import PathDesk
 from actors.node.plain_door import PlainDoor
 from actors.node.record_file import RecordFile
@@ -85,6 +86,7 @@ async def start_parts(
 def _make_bus(plan: Plan) -> NodeBus:
     config = plan.config
     exchange = Exchange(plan.addresses, plan.witness("bus"), config.ids)
+    watch(exchange)
     control = Control(exchange, config.entropy)
     return NodeBus(NodeBusParts(exchange, control, _desks(plan, exchange.tables), config.policy))
 

@@ -8,7 +8,9 @@ import trio
 from typing_extensions import override
 
 from actors.kit.actor import Actor, ActorRef
+from actors.kit.counters import Counters
 from actors.kit.errors import ActorStoppedError
+from actors.kit.tally import Tally
 from actors.node.bus_message import Arrived, BusMessage, Connected, Gone, TooLarge
 from actors.node.door import Door
 from actors.node.outbox import Outbox
@@ -38,12 +40,19 @@ class Connection(Actor[Nudge]):
     """
 
     def __init__(
-        self, number: int, link: Link, make_door: Callable[[], Door], bus: ActorRef[BusMessage]
+        self,
+        number: int,
+        link: Link,
+        make_door: Callable[[], Door],
+        bus: ActorRef[BusMessage],
+        counters: Counters,
     ) -> None:
         self._number = number
         self._link = link
         self._door = make_door()
         self._bus = bus
+        self._counters = counters
+        self._traffic = counters.traffic[self._door.wire]
         self._outbox = Outbox()
         self._handshake_until = math.inf
         self._why = "closed by the node"
@@ -51,6 +60,7 @@ class Connection(Actor[Nudge]):
     @override
     async def start(self) -> None:
         self._handshake_until = trio.current_time() + HANDSHAKE_TIMEOUT
+        self._counters.count(Tally.LINKS_OPENED, self._door.wire)
         self._port = Port(self._number, self._link.name, self._door, self._outbox, self.me)
         await self._bus.tell(Connected(self._port))
         self.spawn(self._read)
@@ -92,6 +102,7 @@ class Connection(Actor[Nudge]):
         outbox = self._outbox
         with outbox.writing():
             while parcels := outbox.take():
+                self._traffic.sent += len(parcels)
                 try:
                     await self._link.send_many(tuple(self._door.write(parcels)))
                 except LinkError as exc:
@@ -107,6 +118,7 @@ class Connection(Actor[Nudge]):
                 await self._bus.tell(Arrived(self._number, greeting))
             while True:
                 items = self._door.read(await self._link.receive())
+                self._traffic.received += len(items)
                 await self._bus.tell(Arrived(self._number, items))
         except FrameTooLargeError:
             await self._bus.tell(TooLarge(self._number))

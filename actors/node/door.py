@@ -11,6 +11,7 @@ from typing import ClassVar, TypeAlias, final
 import attrs
 from typing_extensions import override
 
+from actors.kit.tally import Form
 from fsm.cores.node_session_terms import Liveness, Parcel
 from specs.dialect import PLAIN, Dialect
 from specs.message import Message
@@ -25,6 +26,7 @@ class Claim:
     """The peer has come for the session of a runtime, and knows no tokens.
 
     Attributes:
+        wire: Which wire form it is, for counts.
         wish: To open the session, as session control would say it.
     """
 
@@ -43,6 +45,7 @@ class Door(ABC):
             the session (N3).
     """
 
+    wire: ClassVar[Form]
     liveness: ClassVar[Liveness]
     dialect: Dialect = PLAIN
 
@@ -63,6 +66,7 @@ class Door(ABC):
 class LinkDoor(Door):
     """`/link`, subprotocol `protofly.v1`: normal form, a frame is lines."""
 
+    wire = Form.LINK
     liveness = Liveness.PINGED
 
     @override

@@ -6,6 +6,7 @@ import structlog
 import trio
 
 from actors.kit.ids import IdSource
+from actors.kit.tally import Tally
 from actors.node.bus_message import Component, RuntimeLeft
 from actors.node.departures import PAUSE, Departures
 from actors.node.port import Port
@@ -64,6 +65,11 @@ class Exchange:
         self._ids = ids
         self._runtimes: dict[int, str] = {}
         self._alarms = Alarms()
+
+    @property
+    def attached(self) -> int:
+        """How many sessions have a link; the others are detached."""
+        return len(self._runtimes)
 
     def session_of(self, number: int) -> Session | None:
         """Return the session a link has."""
@@ -260,6 +266,8 @@ class Exchange:
     def _end(self, session: Session, why: str, undelivered: tuple[Message, ...]) -> None:
         runtime = session.core.runtime
         del self.sessions[runtime]
+        if session.core.state is not None:
+            self.witness.counters.count(Tally.SESSIONS_ENDED, session.core.state)
         self.tables.release(runtime, why)
         self.departures.tell(self.components.values(), RuntimeLeft(runtime, why))
         for message in undelivered:

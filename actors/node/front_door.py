@@ -30,7 +30,7 @@ class FrontDoor(Actor[Never]):
         doors: How each path speaks.
         numbers: Numbers of links; go on counting when this actor is restarted.
         bus: Where everything goes.
-        monitor: Who hears what connections crashed with.
+        monitor: Who hears what connections crashed with; its counters count them.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class FrontDoor(Actor[Never]):
     async def _admit(self, link: Link, connections: Supervisor) -> None:
         number = next(self._numbers)
         door = partial(self._doors[link.upgrade.path], link.upgrade)
-        make = partial(Connection, number, link, door, self._bus)
+        make = partial(Connection, number, link, door, self._bus, self._monitor.counters)
         await connections.start_child(
             ChildSpec(f"connection:{number}", make, Restart.TEMPORARY, MAILBOX)
         )

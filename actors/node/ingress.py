@@ -7,6 +7,7 @@ answered over the link it came from, if it is a request, and counted if it is no
 from collections.abc import Callable, Sequence
 from typing import Final, final
 
+from actors.kit.tally import Tally
 from actors.node.control import Control
 from actors.node.dispatch import Dispatch
 from actors.node.door import Claim, Item
@@ -49,6 +50,7 @@ class Ingress:
         self._policy = policy
         self._dispatch = dispatch
         self._witness = exchange.witness
+        self._counters = exchange.witness.counters
         self._routing = exchange.tables.routing
         self._node = exchange.tables.addresses
 
@@ -112,6 +114,7 @@ class Ingress:
             return admission
         refusal = self._ruled_out(message, session.asker) or self._unbound(admission, by)
         if refusal is None:
+            self._counters.admitted += 1
             self._witness.hop(Op.ADMIT, message)
             self._dispatch.route(message, by)
         return refusal
@@ -135,6 +138,7 @@ class Ingress:
         """Say no over the link the message came from, wherever it says it is from."""
         code = refusal.code
         if code is not None:
+            self._counters.count(Tally.REFUSALS, code)
             self._witness.deny(message, code, refusal.why)
         if code is None or not message.is_request:
             self._witness.drop(message, refusal.reason)

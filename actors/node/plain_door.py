@@ -6,6 +6,7 @@ from typing import Final, final
 
 from typing_extensions import override
 
+from actors.kit.tally import Form
 from actors.node.door import Claim, Door, Item
 from fsm.cores.node_session_terms import Liveness, Parcel
 from specs.address import canonical
@@ -36,6 +37,7 @@ class PlainDoor(Door):
         upgrade: What the peer asked for when it came.
     """
 
+    wire = Form.PLAIN
     liveness = Liveness.BY_LINK
 
     def __init__(self, control: str, upgrade: Upgrade) -> None:

@@ -7,6 +7,7 @@ import attrs
 import orjson
 from typing_extensions import override
 
+from actors.kit.tally import Form
 from actors.node.door import Door, Item
 from fsm.cores.node_session_terms import Liveness, Parcel
 from specs.address import canonical, is_below, runtime_of
@@ -36,6 +37,7 @@ class SessionDoor(Door):
         control: Address of the node's session manager.
     """
 
+    wire = Form.SESSION
     liveness = Liveness.BY_LINK
 
     def __init__(self, control: str) -> None:

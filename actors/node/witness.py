@@ -5,6 +5,7 @@ from typing import final
 import attrs
 
 from actors.kit.counters import Counters
+from actors.kit.tally import Tally
 from actors.kit.trace import Tracer, message_fact
 from actors.node.policy import Ruling
 from fsm.cores.effects import RowChanged
@@ -46,6 +47,7 @@ class Witness:
 
     def authz(self, message: Message, ruling: Ruling) -> None:
         """The policy engine ruled."""
+        self.counters.count(Tally.RULINGS, ruling.decision)
         if self._tracer.hops:
             decision, policy = ruling.decision, ruling.policy
             self._tracer.ruled(self._actor, message, decision=decision, policy=policy)

@@ -11,12 +11,7 @@ from importlib import metadata
 from types import MappingProxyType
 from typing import Final, final
 
-from prometheus_client import (
-    CONTENT_TYPE_LATEST,
-    CollectorRegistry,
-    ProcessCollector,
-    generate_latest,
-)
+from prometheus_client import CollectorRegistry, ProcessCollector, generate_latest
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -35,6 +30,9 @@ from specs.reply_code import DropReason
 __all__ = ["CONSTANT", "MetricsPage"]
 
 _PREFIX: Final = "protofly"
+
+_TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
+"""The text form every Prometheus reads."""
 
 # fmt: off
 CONSTANT: Final = MappingProxyType({
@@ -61,7 +59,7 @@ class MetricsPage:
 
     async def __call__(self) -> Page:
         """Read every counter."""
-        return Page(HTTPStatus.OK, generate_latest(self._registry), CONTENT_TYPE_LATEST)
+        return Page(HTTPStatus.OK, generate_latest(self._registry), _TEXT)
 
 
 @final

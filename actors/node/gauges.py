@@ -1,0 +1,23 @@
+"""How much a node holds, read from the bus's own tables when somebody looks."""
+
+from actors.kit.tally import Gauge
+from actors.node.exchange import Exchange
+from fsm.machines.session import State
+
+__all__ = ["watch"]
+
+
+def watch(exchange: Exchange) -> None:
+    """Have the gauges of the bus read from an exchange; it replaces the one before a crash."""
+    counters, tables = exchange.witness.counters, exchange.tables
+    counters.watch(
+        Gauge.SESSIONS,
+        lambda: {
+            State.OPEN: exchange.attached,
+            State.DETACHED: len(exchange.sessions) - exchange.attached,
+        },
+    )
+    counters.watch(Gauge.LINKS, lambda: len(exchange.ports))
+    counters.watch(Gauge.LINKS_PENDING, lambda: len(exchange.ports) - exchange.attached)
+    counters.watch(Gauge.ADDRESSES, lambda: len(tables.allocation))
+    counters.watch(Gauge.SUBSCRIPTIONS, lambda: len(tables.subscriptions))
