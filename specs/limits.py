@@ -361,3 +361,12 @@ MAX_POLICY_TEXT: Final = 2048
 
 MAX_POLICY_COUNTERS: Final = 1000
 """Counters that obligations of one node may begin; more fail (ours, POL-13, T7)."""
+
+MAX_RECORDS: Final = 10_000
+"""Records one runtime may have in a domain registry (as many as it may have addresses)."""
+
+MAX_RECORD_BYTES: Final = 16_384
+"""Bytes of one record as JSON (ours; four fit into one message)."""
+
+STORE_RETRY: Final = 1.0
+"""Seconds between attempts to write to a registry file that could not be written (ours, R13)."""

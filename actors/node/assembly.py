@@ -117,7 +117,7 @@ async def _start_front_door(
 
 async def _start_registry(plan: Plan, supervisor: Supervisor, bus: ActorRef[BusMessage]) -> None:
     writer = await supervisor.start_child(
-        ChildSpec("record-writer", partial(RecordWriter, plan.file, bus))
+        ChildSpec("record-writer", partial(RecordWriter, plan.file))
     )
     parts = RegistryParts(
         address=plan.addresses.registry,

@@ -1,7 +1,9 @@
 """Where the domain registry keeps its records: a SQLite file, or nothing but memory.
 
 What `commit` has returned for survives the process, however it ends. (The file is in
-WAL mode with `synchronous=NORMAL`: a failure of power may lose the last moments.)
+WAL mode with `synchronous=NORMAL`: a failure of power may lose the last moments.) What
+is durable is known in memory, too, so that a file that breaks while the node runs can be
+written anew when it can be written again.
 """
 
 import sqlite3
@@ -23,6 +25,9 @@ __all__ = ["Change", "MemoryRecords", "RecordFile", "SqliteRecords"]
 Change: TypeAlias = Keep | Forget
 
 _VERSION: Final = 1
+_BUSY_TIMEOUT: Final = 1.0
+"""Seconds a write waits for whoever else has the file open, such as a backup."""
+
 _SCHEMA: Final = """
     CREATE TABLE IF NOT EXISTS record (
         url     TEXT PRIMARY KEY,
@@ -33,6 +38,7 @@ _SCHEMA: Final = """
     ) WITHOUT ROWID
 """
 _KEEP: Final = "INSERT OR REPLACE INTO record VALUES (?, ?, ?, ?, ?)"
+_CLEAR: Final = "DELETE FROM record"
 _FORGET: Final = "DELETE FROM record WHERE url = ?"
 _ALL: Final = "SELECT url, runtime, status, touched, value FROM record ORDER BY url"
 
@@ -59,6 +65,16 @@ class RecordFile(ABC):
         """
 
     @abstractmethod
+    async def recover(self) -> None:
+        """Open the place again and write there all that `commit` ever returned for.
+
+        Cancelled: not before it is done.
+
+        Raises:
+            RegistryFileError: It still cannot be written.
+        """
+
+    @abstractmethod
     def close(self) -> None:
         """Let go of the file."""
 
@@ -76,12 +92,12 @@ class MemoryRecords(RecordFile):
 
     @override
     async def commit(self, changes: Sequence[Change]) -> None:
-        for change in changes:
-            match change:
-                case Keep(row):
-                    self._rows[row.url] = row
-                case Forget(url):
-                    self._rows.pop(url, None)
+        _follow(self._rows, changes)
+        await trio.lowlevel.checkpoint()
+
+    @override
+    async def recover(self) -> None:
+        await trio.lowlevel.checkpoint()
 
     @override
     def close(self) -> None:
@@ -95,14 +111,20 @@ class SqliteRecords(RecordFile):
     def __init__(self, path: Path) -> None:
         self.path: Final = path
         self._connection: sqlite3.Connection | None = None
+        self._rows: dict[str, Row] | None = None
 
     @override
     def load(self) -> list[Row]:
+        """Return every row that was kept; from the file the first time, then from memory."""
+        if self._rows is None:
+            self._rows = {row.url: row for row in self._read()}
+        return list(self._rows.values())
+
+    def _read(self) -> list[Row]:
         try:
             connection = self._open()
             with connection:
-                connection.execute(_SCHEMA)
-                connection.execute(f"PRAGMA user_version = {_VERSION}")
+                _prepare(connection)
             return [_row(*columns) for columns in connection.execute(_ALL)]
         except (sqlite3.Error, ValueError, TypeError) as exc:
             raise RegistryFileError(self.path, str(exc)) from exc
@@ -111,6 +133,11 @@ class SqliteRecords(RecordFile):
     async def commit(self, changes: Sequence[Change]) -> None:
         if changes:
             await trio.to_thread.run_sync(self._write, tuple(changes))
+            _follow({} if self._rows is None else self._rows, changes)
+
+    @override
+    async def recover(self) -> None:
+        await trio.to_thread.run_sync(self._rewrite, tuple(self.load()))
 
     @override
     def close(self) -> None:
@@ -121,7 +148,9 @@ class SqliteRecords(RecordFile):
     def _open(self) -> sqlite3.Connection:
         """Return the connection; one thread at a time uses it: the loop's, or a commit's."""
         if self._connection is None:
-            self._connection = sqlite3.connect(self.path, check_same_thread=False)
+            self._connection = sqlite3.connect(
+                self.path, timeout=_BUSY_TIMEOUT, check_same_thread=False
+            )
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = NORMAL")
         return self._connection
@@ -138,6 +167,33 @@ class SqliteRecords(RecordFile):
                             connection.execute(_FORGET, (url,))
         except sqlite3.Error as exc:
             raise RegistryFileError(self.path, str(exc)) from exc
+
+    def _rewrite(self, rows: Sequence[Row]) -> None:
+        try:
+            # Whatever was wrong with the old connection is not wrong with a new one.
+            self.close()
+            connection = self._open()
+            with connection:
+                _prepare(connection)
+                connection.execute(_CLEAR)
+                connection.executemany(_KEEP, map(_columns, rows))
+        except sqlite3.Error as exc:
+            raise RegistryFileError(self.path, str(exc)) from exc
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    connection.execute(_SCHEMA)
+    connection.execute(f"PRAGMA user_version = {_VERSION}")
+
+
+def _follow(rows: dict[str, Row], changes: Sequence[Change]) -> None:
+    """Note in memory what has become durable."""
+    for change in changes:
+        match change:
+            case Keep(row):
+                rows[row.url] = row
+            case Forget(url):
+                rows.pop(url, None)
 
 
 def _columns(row: Row) -> tuple[str, str, str, float, bytes]:

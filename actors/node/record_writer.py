@@ -1,49 +1,63 @@
-"""The group commit of the domain registry: nothing leaves before it is durable (I-G3).
+"""The group commit of the domain registry: the only actor that writes to its file.
 
-Everything the registry says passes here, in order. What came in while one commit ran
-is the next one, so the cost of a commit is shared by all who wait.
+What the registry has taken in while one commit ran is the next one, so the cost of a
+commit is shared by all who wait. A file that cannot be written is no crash: whoever
+asked hears of it, and may ask to have everything written anew later (R13).
 """
 
-from typing import final
+from typing import TypeAlias, assert_never, final
 
 import attrs
 from typing_extensions import override
 
-from actors.kit.actor import Actor, ActorRef
-from actors.node.bus_message import BusMessage, Emitted
+from actors.kit.actor import Actor, Reply
+from actors.node.errors import RegistryFileError
 from actors.node.record_file import Change, RecordFile
 
-__all__ = ["RecordWriter", "Settle"]
+__all__ = ["Commit", "RecordWriter", "Recover", "Write", "Written"]
+
+Written: TypeAlias = RegistryFileError | None
+"""What a write came to: an error, and nothing of it is durable; or None, and all is."""
 
 
 @final
 @attrs.frozen
-class Settle:
-    """Make changes durable, then let this out."""
+class Commit:
+    """Make changes durable."""
 
     changes: tuple[Change, ...]
-    emitted: tuple[Emitted, ...]
+    done: Reply[Written]
 
 
 @final
-class RecordWriter(Actor[Settle]):
-    """Commits what is in its mailbox at once, a batch of it at a time."""
+@attrs.frozen
+class Recover:
+    """Begin with the file anew: write all that is durable so far."""
 
-    def __init__(self, file: RecordFile, bus: ActorRef[BusMessage]) -> None:
+    done: Reply[Written]
+
+
+Write: TypeAlias = Commit | Recover
+
+
+@final
+class RecordWriter(Actor[Write]):
+    """Writes what it is asked to, one after the other."""
+
+    def __init__(self, file: RecordFile) -> None:
         self._file = file
-        self._bus = bus
-        self._changes: list[Change] = []
-        self._emitted: list[Emitted] = []
 
     @override
-    async def handle(self, message: Settle) -> None:
-        self._changes += message.changes
-        self._emitted += message.emitted
-
-    @override
-    async def drained(self) -> None:
-        changes, self._changes = self._changes, []
-        emitted, self._emitted = self._emitted, []
-        await self._file.commit(changes)
-        for one in emitted:
-            await self._bus.tell(one)
+    async def handle(self, message: Write) -> None:
+        error: Written = None
+        try:
+            match message:
+                case Commit(changes):
+                    await self._file.commit(changes)
+                case Recover():
+                    await self._file.recover()
+                case _:
+                    assert_never(message)
+        except RegistryFileError as exc:
+            error = exc
+        message.done.send(error)

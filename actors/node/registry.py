@@ -1,44 +1,52 @@
-"""The domain registry at `DR(d)` (M-21..M-30): host of the registration core."""
+"""The domain registry at `DR(d)` (M-21..M-30): host of the registration core.
+
+What came in together is made durable together, and only then is anything said or traced
+of it (I-G3). If that fails, all of it is as if it had not been asked: whoever asked gets
+503, and until the file can be written again changes are refused, while reads go on (R13).
+"""
 
 from typing import Final, TypeAlias, assert_never, final
 
 import attrs
+import structlog
 import trio
 from typing_extensions import override
 
 from actors.kit.actor import Actor, ActorRef
 from actors.kit.ids import IdSource
 from actors.node.bus_message import Asked, Attached, BusMessage, Emitted, RuntimeLeft
+from actors.node.errors import RegistryFileError
 from actors.node.record_file import Change, RecordFile
-from actors.node.record_writer import Settle
+from actors.node.record_writer import Commit, Recover, Write
+from actors.node.registry_input import registry_input
+from actors.node.registry_said import answered, notification
 from actors.node.witness import Witness
-from fsm.cores.record_index import search_of
 from fsm.cores.registration import RegistrationCore
 from fsm.cores.registration_terms import (
     Answered,
     Create,
     Effect,
-    Find,
     Forget,
     Input,
     Keep,
     Leave,
-    Read,
     StatusChanged,
     Tick,
     Touch,
 )
 from fsm.engine import Step
-from specs.address import canonical
-from specs.body import ReadRecord, Register, UpdateRecord
-from specs.errors import BadMessageError, BadUrlError
-from specs.jsonvalue import JsonObject
-from specs.message import Message, MessageType, refuse, reply_to
-from transports.bodies import read_body
+from specs.errors import BadMessageError
+from specs.limits import STORE_RETRY
+from specs.message import refuse
+from specs.reply_code import Code
 
 __all__ = ["DomainRegistry", "RegistryParts"]
 
 _Message: TypeAlias = Asked | RuntimeLeft
+
+_log = structlog.get_logger("actors.node")
+
+_NOT_KEPT: Final = "the registry cannot write its file now; nothing was changed"
 
 
 @final
@@ -48,19 +56,38 @@ class RegistryParts:
 
     Attributes:
         address: Where it listens.
-        file: Where its records are kept.
+        file: Where its records were kept.
         bus: Whom it is attached to.
-        writer: Through whom it speaks.
+        writer: Who makes changes durable.
         clock_offset: Seconds from the Trio clock to the epoch.
     """
 
     address: str
     file: RecordFile
     bus: ActorRef[BusMessage]
-    writer: ActorRef[Settle]
+    writer: ActorRef[Write]
     witness: Witness
     ids: IdSource
     clock_offset: float
+
+
+@final
+@attrs.define
+class _Batch:
+    """What is to be made durable together, and what of it is said then.
+
+    Attributes:
+        anyway: What is said whether it succeeds or not.
+        asked: Who is to be told if it fails.
+        left: Who left meanwhile, and why.
+    """
+
+    changes: list[Change] = attrs.field(factory=list)
+    steps: list[Step] = attrs.field(factory=list)
+    anyway: list[Emitted] = attrs.field(factory=list)
+    emitted: list[Emitted] = attrs.field(factory=list)
+    asked: list[Asked] = attrs.field(factory=list)
+    left: dict[str, str] = attrs.field(factory=dict)
 
 
 @final
@@ -70,6 +97,9 @@ class DomainRegistry(Actor[_Message]):
     def __init__(self, parts: RegistryParts) -> None:
         self._parts: Final = parts
         self._core = RegistrationCore()
+        self._batch = _Batch()
+        self._owed: dict[str, str] = {}
+        self._retry_at: float | None = None
 
     @override
     async def start(self) -> None:
@@ -80,122 +110,108 @@ class DomainRegistry(Actor[_Message]):
     async def handle(self, message: Asked | RuntimeLeft) -> None:
         match message:
             case Asked():
-                await self._answer(message)
+                self._answer(message)
             case RuntimeLeft(runtime, why):
-                await self._feed(Leave(runtime, why))
+                self._leave(runtime, why)
             case _:
                 assert_never(message)
 
     @override
     def deadline(self) -> float:
+        if self._retry_at is not None:
+            return self._retry_at
         return self._core.deadline() - self._parts.clock_offset
 
     @override
     async def timed_out(self) -> None:
-        await self._feed(Tick())
+        if self._retry_at is not None:
+            await self._recover()
+        if self._retry_at is None:
+            self._feed(Tick())
 
-    async def _answer(self, asked: Asked) -> None:
+    @override
+    async def drained(self) -> None:
+        """Make durable what came in, then say it."""
+        batch, self._batch = self._batch, _Batch()
+        if batch.changes:
+            changes = tuple(batch.changes)
+            error = await self._parts.writer.ask(lambda done: Commit(changes, done))
+            if error is not None:
+                self._core.revert()
+                self._fail(batch, error)
+                refused = [_not_kept(asked) for asked in batch.asked]
+                batch = _Batch(anyway=batch.anyway, emitted=refused)
+        self._core.settle()
+        for step in batch.steps:
+            self._parts.witness.step(step)
+        for one in (*batch.anyway, *batch.emitted):
+            await self._parts.bus.tell(one)
+
+    def _answer(self, asked: Asked) -> None:
         try:
-            happened = _input(asked)
+            happened = registry_input(asked)
         except BadMessageError as exc:
-            answer = refuse(asked.message, exc.code, exc.reason)
-            await self._parts.writer.tell(Settle((), (Emitted(answer, asked.by),)))
+            refusal = refuse(asked.message, exc.code, exc.reason)
+            self._batch.anyway.append(Emitted(refusal, asked.by))
+            return
+        if self._retry_at is not None and isinstance(happened, Create | Touch):
+            self._batch.anyway.append(_not_kept(asked))
         else:
-            await self._feed(happened, asked)
+            self._feed(happened, asked)
 
-    async def _feed(self, happened: Input, asked: Asked | None = None) -> None:
-        changes: list[Change] = []
-        emitted: list[Emitted] = []
+    def _leave(self, runtime: str, why: str) -> None:
+        if self._retry_at is None:
+            self._batch.left[runtime] = why
+            self._feed(Leave(runtime, why))
+        else:
+            self._owed[runtime] = why
+
+    def _feed(self, happened: Input, asked: Asked | None = None) -> None:
+        told: list[Emitted] = []
+        if asked is not None:
+            self._batch.asked.append(asked)
         now = trio.current_time() + self._parts.clock_offset
         for effect in self._core.feed(happened, now):
-            match effect:
-                case Keep() | Forget():
-                    changes.append(effect)
-                case _:
-                    emitted += self._said(effect, asked)
-        if changes or emitted:
-            await self._parts.writer.tell(Settle(tuple(changes), _answer_first(emitted)))
+            self._note(effect, asked, told)
+        self._batch.emitted += told
 
-    def _said(self, effect: Effect, asked: Asked | None) -> list[Emitted]:
+    def _note(self, effect: Effect, asked: Asked | None, told: list[Emitted]) -> None:
         match effect:
+            case Keep() | Forget():
+                self._batch.changes.append(effect)
             case Step():
-                self._parts.witness.step(effect)
+                self._batch.steps.append(effect)
             case StatusChanged(url, status):
-                return [Emitted(self._notification(url, status))]
+                address = self._parts.address
+                number = self._parts.ids.next(address)
+                told.append(Emitted(notification(number, address, url, status)))
             case Answered() if asked is not None:
-                return [Emitted(_answered(asked.message, effect), asked.by)]
+                # Whoever asked hears before those who subscribed (SC-12).
+                told.insert(0, Emitted(answered(asked.message, effect), asked.by))
             case _:
                 pass
-        return []
 
-    def _notification(self, url: str, status: str) -> Message:
-        """Tell a change of status to whoever subscribed (M-30, C-55)."""
-        return Message(
-            id=self._parts.ids.next(self._parts.address),
-            type=MessageType.UPDATE,
-            from_=self._parts.address,
-            to=f"{url}/registration",
-            body={"attribute": "status", "value": str(status)},
-        )
+    # ---- a file that cannot be written
 
+    def _fail(self, batch: _Batch, error: RegistryFileError) -> None:
+        """Change nothing any more until the file can be written again."""
+        self._owed.update(batch.left)
+        if self._retry_at is None:
+            _log.error("registry file cannot be written", path=str(error.path), why=error.reason)
+        self._retry_at = trio.current_time() + STORE_RETRY
 
-def _answer_first(emitted: list[Emitted]) -> tuple[Emitted, ...]:
-    """Whoever asked hears before those who subscribed (SC-12)."""
-    return tuple(sorted(emitted, key=lambda one: one.to_runtime is None))
-
-
-def _answered(request: Message, answered: Answered) -> Message:
-    body: JsonObject = {}
-    if answered.why:
-        body["description"] = answered.why
-    if answered.value is not None:
-        body["value"] = answered.value
-    return reply_to(request, answered.code, body)
+    async def _recover(self) -> None:
+        """Try to write all there is; then do what had to wait."""
+        error = await self._parts.writer.ask(Recover)
+        if error is not None:
+            self._retry_at = trio.current_time() + STORE_RETRY
+            return
+        _log.info("registry file is written again")
+        self._retry_at = None
+        owed, self._owed = self._owed, {}
+        for runtime, why in owed.items():
+            self._leave(runtime, why)
 
 
-def _input(asked: Asked) -> Input:
-    """Read a request.
-
-    Raises:
-        BadMessageError: It is none that a registry knows.
-    """
-    message = asked.message
-    match message.type:
-        case MessageType.CREATE:
-            return _create(asked)
-        case MessageType.UPDATE:
-            update = read_body(message, UpdateRecord)
-            return Touch(_url(update.resource), asked.by, _fields(update))
-        case MessageType.READ:
-            read = read_body(message, ReadRecord)
-            search = search_of(read.resource, read.criteria)
-            return Read(_url(read.resource)) if search is None else Find(search)
-        case other:
-            raise BadMessageError(f"the registry knows create, read and update, not {other}")
-
-
-def _create(asked: Asked) -> Create:
-    record = read_body(asked.message, Register).value
-    value = asked.message.body["value"]
-    if not isinstance(value, dict):
-        raise BadMessageError("value is no record")
-    kept: JsonObject = {**value, "url": record.url, "runtime": record.runtime}
-    return Create(record.url, asked.by, asked.owner, kept)
-
-
-def _fields(update: UpdateRecord) -> JsonObject:
-    """Return what an update sets: an attribute, several fields, or nothing (M-22..M-24)."""
-    if update.attribute is not None:
-        return {update.attribute: update.value}
-    if update.value is None:
-        return {}
-    if not isinstance(update.value, dict):
-        raise BadMessageError("value is no object, and no attribute is named")
-    return update.value
-
-
-def _url(text: str) -> str:
-    try:
-        return canonical(text)
-    except BadUrlError as exc:
-        raise BadMessageError(f"resource {exc}") from exc
+def _not_kept(asked: Asked) -> Emitted:
+    return Emitted(refuse(asked.message, Code.UNAVAILABLE, _NOT_KEPT), asked.by)

@@ -1,5 +1,6 @@
 """What the node's bus reports: steps and tables always, hops of messages when wanted."""
 
+from enum import StrEnum, unique
 from typing import final
 
 import attrs
@@ -14,7 +15,16 @@ from specs.message import Message
 from specs.reply_code import Code, DropReason
 from specs.trace import Fact, Kind, Op
 
-__all__ = ["Witness"]
+__all__ = ["Direction", "Witness"]
+
+
+@final
+@unique
+class Direction(StrEnum):
+    """Which way a connector relays (I-M11)."""
+
+    OUT = "out"
+    IN = "in"
 
 
 @final
@@ -82,6 +92,12 @@ class Witness:
         """A message is fanned out."""
         if self._tracer.hops:
             self._tracer.message(self._actor, Op.PUBLISH, message, targets=targets)
+
+    def relay(self, message: Message, direction: Direction) -> None:
+        """A request went to a back end, or its answer came back."""
+        if self._tracer.hops:
+            fact = attrs.evolve(message_fact(Op.RELAY, message), direction=direction.value)
+            self._tracer.record(self._actor, fact)
 
     def drop(self, message: Message, reason: DropReason) -> None:
         """A message ends here."""

@@ -1,15 +1,27 @@
-"""How records of a domain registry are found, other than by their address (M-26..M-28)."""
+"""How records of a domain registry are found, other than by their address (M-26..M-28).
+
+| search | finds |
+|---|---|
+| `user://...`, `/<scheme>/user/<user>` | what is registered for a user |
+| `user-guid://...`, `/<scheme>/guid/<guid>` | what is registered under a global address |
+| `/<scheme>/idp-identifier/<name>` | the same by the name at the provider, `@` its domain or not |
+| `/<scheme>/name/<name>` | data objects of a name |
+| `/<scheme>/reporter/<hyperty>` | data objects that a hyperty reports |
+
+Criteria narrow each: `scheme`, `resources` and `dataSchemes`; of these a record has all.
+"""
 
 from collections.abc import Iterator, Mapping
 from enum import StrEnum, unique
-from typing import final
+from typing import Final, final
 
 import attrs
 
-from specs.address import host_of, last_segment, scheme_of
+from specs.address import canonical, host_of, last_segment, scheme_of
+from specs.errors import BadUrlError
 from specs.jsonvalue import Json, JsonObject
 
-__all__ = ["By", "RecordIndex", "Search", "search_of"]
+__all__ = ["By", "RecordIndex", "Search", "address_of", "search_of"]
 
 
 @final
@@ -21,6 +33,18 @@ class By(StrEnum):
     USER = "user"
     GUID = "guid"
     IDENTIFIER = "idp-identifier"
+    NAME = "name"
+    REPORTER = "reporter"
+
+
+_SEARCHABLE: Final = frozenset(By) - {By.RUNTIME}
+"""What a message may search by: what a runtime has is its own affair."""
+
+_FIELDS: Final = (By.RUNTIME, By.USER, By.GUID, By.NAME, By.REPORTER)
+"""Fields of a record that it is found by as they stand."""
+
+_URL: Final = "url"
+"""What names one record instead of a search."""
 
 
 @final
@@ -59,7 +83,7 @@ def search_of(resource: str, criteria: JsonObject | None) -> Search | None:
     scheme = narrowed.get("scheme")
     by, value = By.USER, resource
     match resource.split("/", 3):
-        case ["", wanted, kind, rest] if kind in set(By):
+        case ["", wanted, kind, rest] if kind in _SEARCHABLE:
             by, value, scheme = By(kind), rest, scheme or wanted
         case _ if scheme_of(resource) == "user-guid":
             by = By.GUID
@@ -67,11 +91,20 @@ def search_of(resource: str, criteria: JsonObject | None) -> Search | None:
             return None
     return Search(
         by,
-        value,
+        _normal(value),
         scheme if isinstance(scheme, str) else None,
         _texts(narrowed.get("resources")),
         _texts(narrowed.get("dataSchemes")),
     )
+
+
+def address_of(resource: str) -> str:
+    """Return the address that a read of one record names: itself, or `/<scheme>/url/` and it."""
+    match resource.split("/", 3):
+        case ["", _, kind, rest] if kind == _URL:
+            return rest
+        case _:
+            return resource
 
 
 @final
@@ -93,16 +126,20 @@ class RecordIndex:
             if not self._urls[key]:
                 del self._urls[key]
 
+    def count(self, by: By, value: str) -> int:
+        """Return how many addresses would be found."""
+        return len(self._urls.get((by, value), ()))
+
     def find(self, by: By, value: str) -> tuple[str, ...]:
         """Return the addresses found, in the order they came."""
         return tuple(self._urls.get((by, value), ()))
 
 
 def _keys(record: Mapping[str, Json]) -> Iterator[tuple[By, str]]:
-    for by in (By.RUNTIME, By.USER, By.GUID):
+    for by in _FIELDS:
         value = record.get(by.value)
         if isinstance(value, str):
-            yield by, value
+            yield by, _normal(value)
     user = record.get("user")
     if isinstance(user, str):
         name = last_segment(user)
@@ -114,3 +151,11 @@ def _keys(record: Mapping[str, Json]) -> Iterator[tuple[By, str]]:
 def _texts(value: Json) -> frozenset[str]:
     listed = value if isinstance(value, list) else [value]
     return frozenset(one for one in listed if isinstance(one, str))
+
+
+def _normal(value: str) -> str:
+    """Return an address in canonical form, and anything else as it is."""
+    try:
+        return canonical(value)
+    except BadUrlError:
+        return value

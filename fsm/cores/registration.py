@@ -9,8 +9,19 @@ others can see is told (I-G5).
 from collections.abc import Iterable
 from typing import Final, assert_never, final
 
+import attrs
+
 from fsm.cores.alarms import Alarms
 from fsm.cores.record_index import By, RecordIndex, Search
+from fsm.cores.registration_rules import (
+    AWAY,
+    OK,
+    UNKNOWN,
+    create_refusal,
+    size_refusal,
+    touch_refusal,
+    wanted_state,
+)
 from fsm.cores.registration_terms import (
     Answered,
     Create,
@@ -28,24 +39,38 @@ from fsm.cores.registration_terms import (
 )
 from fsm.engine import Entity, Step
 from fsm.machines.registration import REGISTRATION, State, Trigger
-from specs.address import is_below
 from specs.jsonvalue import Json, JsonObject
+from specs.limits import MAX_RECORDS
 from specs.reply_code import Code
 
 __all__ = ["RegistrationCore"]
 
 _KEPT: Final = "kept from before the node started"
-_AWAY: Final = "Temporarily Unavailable"
+_MANY: Final = f"a runtime has at most {MAX_RECORDS} records"
 _TOLD: Final = frozenset({State.LIVE, State.DISCONNECTED})
 
 
-_OK: Final = Answered(Code.OK)
-_UNKNOWN: Final = Answered(Code.NOT_FOUND, "Not Found")
+@final
+@attrs.frozen(slots=True)
+class _Before:
+    """How an address stood when the last changes were durable.
+
+    Attributes:
+        told: Key and state of its entity; None: its story has not begun here.
+        buried: How many of its stories are over.
+    """
+
+    row: Row | None
+    told: tuple[str, State] | None
+    buried: int
 
 
 @final
 class RegistrationCore:
     """The records of one domain.
+
+    The host makes changes durable by groups: after each it says so (`settle`), or that it
+    could not be done (`revert`), and then all is as it was before the group.
 
     Args:
         rows: What was kept from before.
@@ -57,8 +82,10 @@ class RegistrationCore:
         self._buried: dict[str, int] = {}
         self._index = RecordIndex()
         self._alarms = Alarms()
+        self._before: dict[str, _Before] = {}
         for row in rows:
             self._put(row)
+        self.settle()
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -71,6 +98,24 @@ class RegistrationCore:
         """Return when a `Tick` is due."""
         return self._alarms.deadline()
 
+    def settle(self) -> None:
+        """Hear that all changes so far are durable."""
+        self._before.clear()
+
+    def revert(self) -> None:
+        """Hear that the changes since the last `settle` were lost: undo them."""
+        for url, before in self._before.items():
+            held = self._rows.pop(url, None)
+            if held is not None:
+                self._index.remove(url, held.value)
+            self._entities.pop(url, None)
+            if before.row is not None:
+                self._restore(before.row)
+            if before.told is not None:
+                self._entities[url] = Entity.recalled(REGISTRATION, *before.told)
+            self._buried[url] = before.buried
+        self._before.clear()
+
     def feed(self, happened: Input, now: float) -> list[Effect]:
         """Decide."""
         match happened:
@@ -79,7 +124,7 @@ class RegistrationCore:
             case Touch():
                 return self._touch(happened, now)
             case Read() | Find():
-                return [self._read(happened)]
+                return [self._read(happened, now)]
             case Leave(runtime, why):
                 return self._leave(runtime, why, now)
             case Tick():
@@ -94,37 +139,33 @@ class RegistrationCore:
         held = self._rows.get(asked.url)
         wanted = State.CREATED if asked.value.get("status") == State.CREATED else State.LIVE
         if held is not None:
-            return [*self._change(held, wanted, asked.value, now), _OK]
+            return [*self._change(held, wanted, asked.value, now), OK]
         trigger = Trigger.CREATE if wanted is State.CREATED else Trigger.CREATE_LIVE
         row = Row(asked.url, asked.by, wanted, now, {**asked.value, "status": wanted.value})
         self._put(row)
         step = self._new_entity(asked.url).step(trigger, "create")
-        return [step, Keep(row), *_told(asked.url, wanted), _OK]
+        return [step, Keep(row), *_told(asked.url, wanted), OK]
 
     def _create_refusal(self, asked: Create) -> Answered | None:
         held = self._rows.get(asked.url)
-        if asked.owner != asked.by or (held is not None and held.runtime != asked.by):
-            return Answered(Code.FORBIDDEN, f"the session does not own {asked.url}")
-        if asked.value.get("runtime") != asked.by:
-            return Answered(Code.FORBIDDEN, "the record names another runtime")
-        handler = asked.value.get("p2pHandler")
-        if isinstance(handler, str) and not is_below(handler, asked.by):
-            return Answered(Code.FORBIDDEN, "the P2P handler is not the runtime's own")
-        return None
+        if held is None and self._index.count(By.RUNTIME, asked.by) >= MAX_RECORDS:
+            return Answered(Code.TOO_LARGE, _MANY)
+        return create_refusal(asked, None if held is None else held.runtime)
 
     def _touch(self, asked: Touch, now: float) -> list[Effect]:
         held = self._rows.get(asked.url)
         if held is None:
-            return [_UNKNOWN]
-        if held.runtime != asked.by:
-            return [Answered(Code.FORBIDDEN, "not the owner")]
-        for name in ("url", "runtime"):
-            if asked.fields.get(name, held.value.get(name)) != held.value.get(name):
-                return [Answered(Code.MALFORMED, f"the {name} of a record does not change")]
-        wanted = _wanted(held.status, asked.fields)
+            return [UNKNOWN]
+        value = {**held.value, **asked.fields}
+        refusal = touch_refusal(asked, {**held.value, "runtime": held.runtime})
+        if refusal is None and asked.fields:
+            refusal = size_refusal(value)
+        if refusal is not None:
+            return [refusal]
+        wanted = wanted_state(held.status, asked.fields)
         if wanted is None:
             return [Answered(Code.MALFORMED, "a record is set live or disconnected")]
-        return [*self._change(held, wanted, {**held.value, **asked.fields}, now), _OK]
+        return [*self._change(held, wanted, value, now), OK]
 
     def _change(self, held: Row, wanted: State, value: JsonObject, now: float) -> list[Effect]:
         if wanted is State.CREATED and held.status is not State.CREATED:
@@ -138,17 +179,17 @@ class RegistrationCore:
         steps = self._step(held, trigger, why)
         return [*steps, Keep(row), *_told(held.url, wanted)]
 
-    def _read(self, asked: Read | Find) -> Answered:
+    def _read(self, asked: Read | Find, now: float) -> Answered:
         if isinstance(asked, Read):
             held = self._rows.get(asked.url)
             seen = [held] if held is not None and held.status in _TOLD else []
         else:
             seen = self._found(asked.search)
-        live: list[Json] = [row.value for row in seen if row.status is State.LIVE]
+        live: list[Json] = [row.value for row in seen if _is_live(row, now)]
         if live:
             return Answered(Code.OK, value=live[0] if isinstance(asked, Read) else live)
-        away: list[Json] = [row.value for row in seen]
-        return Answered(Code.TIMEOUT, _AWAY, away) if away else _UNKNOWN
+        away: list[Json] = [{**row.value, "status": State.DISCONNECTED.value} for row in seen]
+        return Answered(Code.TIMEOUT, AWAY, away) if away else UNKNOWN
 
     def _found(self, search: Search) -> list[Row]:
         rows = [self._rows[url] for url in self._index.find(search.by, search.value)]
@@ -186,16 +227,28 @@ class RegistrationCore:
         return effects
 
     def _bury(self, held: Row, why: str) -> list[Effect]:
+        self._note(held.url)
         steps = self._step(held, Trigger.BURY, why)
         self._index.remove(held.url, held.value)
         del self._rows[held.url], self._entities[held.url]
         self._buried[held.url] = self._buried.get(held.url, 0) + 1
         return [*steps, Forget(held.url)]
 
+    def _note(self, url: str) -> None:
+        """Remember how an address stood, for `revert`."""
+        if url not in self._before:
+            entity = self._entities.get(url)
+            told = None if entity is None else (entity.key, State(str(entity.state)))
+            self._before[url] = _Before(self._rows.get(url), told, self._buried.get(url, 0))
+
     def _put(self, row: Row) -> None:
+        self._note(row.url)
         held = self._rows.get(row.url)
         if held is not None:
             self._index.remove(row.url, held.value)
+        self._restore(row)
+
+    def _restore(self, row: Row) -> None:
         self._rows[row.url] = row
         self._index.add(row.url, row.value)
         self._alarms.set(row.url, row.due)
@@ -224,17 +277,10 @@ _WAY: Final = {
 """The shortest way to each state a kept row can be in."""
 
 
-def _wanted(status: State, fields: JsonObject) -> State | None:
-    """Return the state an update asks for; None if it may not ask for that."""
-    named = fields.get("status")
-    if named is None:
-        return State.LIVE if status is State.DISCONNECTED else status
-    if named == State.LIVE:
-        return State.LIVE
-    if named == State.DISCONNECTED and status is not State.CREATED:
-        return State.DISCONNECTED
-    return None
-
-
 def _told(url: str, status: State) -> list[StatusChanged]:
     return [StatusChanged(url, status)] if status in _TOLD else []
+
+
+def _is_live(row: Row, now: float) -> bool:
+    """Say whether a record counts as live; its time may be over and nobody have noted it."""
+    return row.status is State.LIVE and now < row.due
