@@ -136,6 +136,12 @@ MAX_ID: Final = 2**53 - 1
 MAX_ADDRESSES: Final = 10_000
 """Addresses one session may hold (RELIABILITY L5)."""
 
+MAX_DOMAIN_ADDRESSES: Final = 1_000_000
+"""Addresses that all sessions of a node hold together (ours, T3)."""
+
+MAX_TOMBSTONES: Final = 1_000_000
+"""Released addresses that peers had made, and that a node remembers (ours, I-A1)."""
+
 MAX_SUBSCRIPTIONS: Final = 1000
 """Paths one session may have (RELIABILITY L5)."""
 

@@ -1,0 +1,237 @@
+"""The attributes a condition may ask about: one row each (POL-11, POL-04).
+
+Beside those of the protocol's table stand a few of ours: whose role, which runtime,
+whether anybody vouches, whether the resource is the sender's own.
+"""
+
+from collections.abc import Callable
+from enum import Enum, unique
+from typing import Final, TypeAlias, final
+
+import attrs
+
+from fsm.policy.request import Request, Value, subjects
+from specs.address import GLOBAL_REGISTRY, domain_of, host_of, scheme_of
+from specs.message import MessageType
+from specs.word import SessionMethod
+
+__all__ = ["ALIASES", "ATTRIBUTES", "KINDS", "RESOURCE", "Attribute", "Form", "reader"]
+
+_REGISTERING: Final = "registration"
+_SEARCHING: Final = "discovery"
+_PLAIN: Final = "message"
+
+Read: TypeAlias = Callable[[Request], Value | None]
+"""Returns an attribute; None: it cannot be had."""
+
+
+@unique
+class Form(Enum):
+    """What an attribute looks like, and so which operators it has."""
+
+    TEXT = "text"
+    ADDRESS = "address"
+    DOMAIN = "domain"
+    SCHEME = "scheme"
+    WORD = "word"
+    NUMBER = "number"
+    TRUTH = "true or false"
+    TIME = "time of the day"
+    DATE = "date"
+    LIST = "list of texts"
+
+
+@final
+@attrs.frozen
+class Attribute:
+    """One row of the table.
+
+    Attributes:
+        name: What conditions call it.
+        form: What it looks like.
+        read: Returns it.
+        meaning: What it is, in words.
+        missing: When it cannot be had; empty: it always can.
+        words: What it can be, where that is known.
+    """
+
+    name: str
+    form: Form
+    read: Read
+    meaning: str
+    missing: str = ""
+    words: tuple[str, ...] = ()
+
+
+def reader(attribute: Attribute) -> Read:
+    """Return how an attribute is read: once per message, however often it is asked for."""
+    name, read = attribute.name, attribute.read
+
+    def recall(request: Request) -> Value | None:
+        known = request.known
+        if name in known:
+            return known[name]
+        value = known[name] = read(request)
+        return value
+
+    return recall
+
+
+# ---- who sends
+
+
+def _username(request: Request) -> Value | None:
+    """Return `alice@idp.ex` for user://idp.ex/alice, and the e-mail address if it is one."""
+    identity = request.vouched
+    if identity is None:
+        return None
+    name = identity.user.partition("://")[2].partition("/")[2]
+    return name if "@" in name else f"{name}@{host_of(identity.user)}"
+
+
+def _idp_domain(request: Request) -> Value | None:
+    identity = request.vouched
+    return None if identity is None else host_of(identity.user)
+
+
+def _idp(request: Request) -> Value | None:
+    identity = request.vouched
+    return None if identity is None else identity.issuer
+
+
+def _roles(request: Request) -> Value | None:
+    identity = request.vouched
+    return None if identity is None else identity.roles
+
+
+def _own(request: Request) -> Value | None:
+    owns, resource = request.place.owns, _resource(request)
+    if owns is None or not isinstance(resource, str):
+        return None
+    return request.runtime is not None and owns(resource, request.runtime)
+
+
+# ---- what it is about
+
+
+def _action(request: Request) -> Value | None:
+    """Return the verb; what is asked of session control by the name of the method."""
+    message = request.message
+    if message.to == request.place.sessions and message.type is MessageType.EXECUTE:
+        method = message.body.get("method")
+        if isinstance(method, str) and method in _METHODS:
+            return method
+    return message.type.value
+
+
+def _resource(request: Request) -> Value | None:
+    if request.about is not None:
+        return request.about[0]
+    named = subjects(request)
+    return named[0] if len(named) == 1 else None
+
+
+def _resource_scheme(request: Request) -> Value | None:
+    resource = _resource(request)
+    if not isinstance(resource, str) or "://" not in resource:
+        return None
+    return scheme_of(resource)
+
+
+def _auth(request: Request) -> Value | None:
+    said = request.message.body.get("auth", False)
+    return said if isinstance(said, bool) else None
+
+
+def _about(request: Request) -> Value | None:
+    """Return what a message is for: by its receiver, and by its sender if that says nothing."""
+    message = request.message
+    for end in (message.to, message.from_):
+        for word, fits in KINDS.items():
+            if fits(end):
+                is_search = word == _REGISTERING and message.type is MessageType.READ
+                return _SEARCHING if is_search else word
+    return _PLAIN
+
+
+def _host(prefix: str) -> Callable[[str], bool]:
+    return lambda end: end.startswith(f"domain://{prefix}.")
+
+
+def _part(name: str) -> Callable[[str], bool]:
+    return lambda end: end.startswith("domain://msg-node.") and end.endswith(f"/{name}")
+
+
+def _is_allocation(end: str) -> bool:
+    return end.endswith("/address-allocation")
+
+
+def _is_global(end: str) -> bool:
+    return end == GLOBAL_REGISTRY or end.startswith("global://")
+
+
+def _is_link(end: str) -> bool:
+    return "/p2phandler/" in end or "/p2prequester/" in end or end.startswith("connection://")
+
+
+def _is_sync(end: str) -> bool:
+    return end.endswith(("/sm", "/subscription", "/changes", "/observers")) or "/children/" in end
+
+
+KINDS: Final[dict[str, Callable[[str], bool]]] = {
+    "session": _part("session"),
+    "addressAllocation": _is_allocation,
+    "policyManagement": _part("policy"),
+    _REGISTERING: _host("registry"),
+    "globalRegistry": _is_global,
+    "identityManagement": _host("idm"),
+    "qualityManagement": _host("qos"),
+    "p2pConnection": _is_link,
+    "dataSync": _is_sync,
+}
+"""What messages are for, and which addresses say so; the first that fits."""
+
+_METHODS: Final = frozenset(str(one) for one in SessionMethod)
+_ACTIONS: Final = (*(str(one) for one in MessageType), *(str(one) for one in SessionMethod))
+_MSG_TYPES: Final = (*KINDS, _SEARCHING, _PLAIN)
+_WEEK: Final = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+
+_NOBODY: Final = "nobody vouches for the sender, or no longer"
+_ODD: Final = "it is no text, or the message names more than one may"
+
+# fmt: off
+# ruff: noqa: E501 - a row of the table is one line
+_ROWS: Final = (
+    Attribute("srcUsername",    Form.TEXT,    _username,        "user of the session, such as alice@idp.example",           _NOBODY),
+    Attribute("srcIDPDomain",   Form.DOMAIN,  _idp_domain,      "domain of that user's address",                            _NOBODY),
+    Attribute("srcIDP",         Form.TEXT,    _idp,             "who vouches for that user, as the token names it",         _NOBODY),
+    Attribute("srcRoles",       Form.LIST,    _roles,           "roles of that user",                                       _NOBODY),
+    Attribute("authenticated",  Form.TRUTH,   lambda r: r.vouched is not None, "whether anybody vouches for the sender"),
+    Attribute("srcRuntime",     Form.ADDRESS, lambda r: r.runtime, "runtime whose session the message came over",           "the link has no session yet"),
+    Attribute("srcSPDomain",    Form.DOMAIN,  lambda r: domain_of(r.message.from_), "domain that serves the sender's address"),
+    Attribute("srcScheme",      Form.SCHEME,  lambda r: scheme_of(r.message.from_), "scheme of the sender's address"),
+    Attribute("msgFrom",        Form.ADDRESS, lambda r: r.message.from_, "address of the sender"),
+    Attribute("msgTo",          Form.ADDRESS, lambda r: r.message.to, "address of the receiver"),
+    Attribute("dstSPDomain",    Form.DOMAIN,  lambda r: domain_of(r.message.to), "domain that serves the receiver's address"),
+    Attribute("dstScheme",      Form.SCHEME,  lambda r: scheme_of(r.message.to), "scheme of the receiver's address"),
+    Attribute("actionType",     Form.WORD,    _action,          "the verb; at session control the method, such as open",    "", _ACTIONS),
+    Attribute("resource",       Form.ADDRESS, _resource,        "what the message is about: each address it names in turn; if none, the receiver", _ODD),
+    Attribute("resourceScheme", Form.SCHEME,  _resource_scheme, "scheme of that address; of an allocation, what is asked for", "it is no address"),
+    Attribute("ownResource",    Form.TRUTH,   _own,             "whether that address belongs to the sender's session",      _ODD),
+    Attribute("auth",           Form.TRUTH,   _auth,            "what the message says in `auth`; false if it says nothing", "the message says something else there"),
+    Attribute("msgId",          Form.NUMBER,  lambda r: r.message.id, "id of the message"),
+    Attribute("msgType",        Form.WORD,    _about,           "what the message is for, by the addresses at its ends",    "", _MSG_TYPES),
+    Attribute("time",           Form.TIME,    lambda r: r.moment.time, "time of the day at the node, such as 08:30:00"),
+    Attribute("date",           Form.DATE,    lambda r: r.moment.date, "date at the node, such as 2026-11-21"),
+    Attribute("weekday",        Form.WORD,    lambda r: _WEEK[r.moment.weekday], "day of the week at the node, such as sunday", "", _WEEK),
+)
+# fmt: on
+
+ATTRIBUTES: Final = {row.name: row for row in _ROWS}
+"""All attributes, by name."""
+
+ALIASES: Final = {"srcDomain": "srcSPDomain"}
+"""Other names of some of them, as the protocol's own example has one (POL-11)."""
+
+RESOURCE: Final = frozenset({"resource", "resourceScheme", "ownResource"})
+"""Attributes that differ between the addresses one message names."""

@@ -1,0 +1,250 @@
+"""The operators of conditions: which attributes have which, and how they test (POL-10).
+
+Parameters are read once, when a policy is loaded: an operator an attribute does not
+have, or a parameter it could never be compared with, is refused there. What is left
+to go wrong for a message is an attribute that cannot be had.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from datetime import date
+from typing import Final, TypeAlias
+
+from fsm.policy.attributes import Attribute, Form
+from fsm.policy.page import is_number
+from fsm.policy.pattern import Pattern
+from fsm.policy.request import Value
+from fsm.policy.terms import Operator
+from specs.address import SCHEME_ALIASES, canonical
+from specs.errors import BadUrlError
+from specs.limits import MAX_POLICY_TEXT
+
+__all__ = ["OPERATORS", "ParameterError", "Test", "capital", "exact_values", "make_test"]
+
+Test: TypeAlias = Callable[[Value], bool]
+"""Says whether an attribute is as one operator with its parameters wants it."""
+
+_EXACT: Final = (Operator.EQUALS, Operator.IN)
+_ORDER: Final = (Operator.MORE_THAN, Operator.LESS_THAN, Operator.BETWEEN)
+_TEXT: Final = (*_EXACT, Operator.LIKE)
+
+OPERATORS: Final = {
+    Form.TEXT: _TEXT,
+    Form.ADDRESS: _TEXT,
+    Form.DOMAIN: _TEXT,
+    Form.SCHEME: _TEXT,
+    Form.WORD: _TEXT,
+    Form.NUMBER: (*_EXACT, *_ORDER),
+    Form.TRUTH: _EXACT,
+    Form.TIME: (*_TEXT, *_ORDER),
+    Form.DATE: (*_TEXT, *_ORDER),
+    Form.LIST: (Operator.CONTAINS,),
+}
+"""Which operators an attribute of each form has."""
+
+_TIME: Final = re.compile(r"([01]\d|2[0-3]):[0-5]\d:[0-5]\d")
+_DATE: Final = re.compile(r"\d{4}-\d{2}-\d{2}")
+_ENDS: Final = 2
+
+
+class ParameterError(ValueError):
+    """A parameter cannot be compared with the attribute; half a sentence."""
+
+
+def make_test(attribute: Attribute, operator: Operator, parameters: Sequence[object]) -> Test:
+    """Return the test of an operator; several parameters are alternatives.
+
+    Raises:
+        ParameterError: The attribute has no such operator, or no such value.
+    """
+    if operator not in OPERATORS[attribute.form]:
+        known = ", ".join(OPERATORS[attribute.form])
+        raise ParameterError(
+            f"{attribute.name} is a {attribute.form.value} and has no {operator}; use {known}"
+        )
+    match operator:
+        case Operator.EQUALS | Operator.IN:
+            return exact_values(attribute, parameters).__contains__
+        case Operator.CONTAINS:
+            return _contains(frozenset(_plain(one) for one in parameters))
+        case Operator.LIKE:
+            return _like([_pattern(attribute, one) for one in parameters])
+        case Operator.MORE_THAN:
+            return _more(min(_ordered(attribute, one) for one in parameters))
+        case Operator.LESS_THAN:
+            return _less(max(_ordered(attribute, one) for one in parameters))
+        case Operator.BETWEEN:
+            return _between([_range(attribute, one) for one in parameters])
+
+
+def exact_values(attribute: Attribute, parameters: Sequence[object]) -> frozenset[Value]:
+    """Return the parameters of `equals` and `in` as the attribute spells them.
+
+    Raises:
+        ParameterError: The attribute never has such a value.
+    """
+    return frozenset(_value(attribute, one) for one in parameters)
+
+
+# ---- tests
+
+
+def _contains(wanted: frozenset[str]) -> Test:
+    return lambda value: isinstance(value, frozenset) and not wanted.isdisjoint(value)
+
+
+def _like(patterns: Sequence[Pattern]) -> Test:
+    if len(patterns) == 1:
+        fits = patterns[0].fits
+        return lambda value: fits(str(value))
+    return lambda value: any(one.fits(str(value)) for one in patterns)
+
+
+_Ordered: TypeAlias = tuple[float, str]
+"""What can be more or less: a number, or a text that sorts as what it means."""
+
+
+def _key(value: Value) -> _Ordered:
+    if isinstance(value, str):
+        return (0.0, value)
+    return (0.0 if isinstance(value, frozenset) else value, "")
+
+
+def _more(least: _Ordered) -> Test:
+    return lambda value: _key(value) > least
+
+
+def _less(most: _Ordered) -> Test:
+    return lambda value: _key(value) < most
+
+
+def _between(ranges: Sequence[tuple[_Ordered, _Ordered]]) -> Test:
+    def is_within(value: Value) -> bool:
+        key = _key(value)
+        return any(_is_in(key, low, high) for low, high in ranges)
+
+    return is_within
+
+
+def _is_in(key: _Ordered, low: _Ordered, high: _Ordered) -> bool:
+    """Say whether something is within a range; one that ends before it begins is a night."""
+    return low <= key <= high if low <= high else key >= low or key <= high
+
+
+# ---- parameters
+
+
+def _plain(parameter: object) -> str:
+    if not isinstance(parameter, str):
+        raise ParameterError(f"{_shown(parameter)} is no text; write it in quotes")
+    if len(parameter) > MAX_POLICY_TEXT:
+        raise ParameterError(f"a text has at most {MAX_POLICY_TEXT} characters")
+    return parameter
+
+
+def _value(attribute: Attribute, parameter: object) -> Value:
+    match attribute.form:
+        case Form.NUMBER:
+            return _number(parameter)
+        case Form.TRUTH:
+            if not isinstance(parameter, bool):
+                raise ParameterError(f"{_shown(parameter)} is neither true nor false")
+            return parameter
+        case Form.TIME | Form.DATE:
+            return _clock(attribute, _plain(parameter))
+        case _:
+            return _spelt(attribute, _plain(parameter))
+
+
+def _number(parameter: object) -> float:
+    if not is_number(parameter):
+        raise ParameterError(f"{_shown(parameter)} is no number")
+    return parameter
+
+
+def _spelt(attribute: Attribute, text: str) -> str:
+    """Return a text as the attribute would spell it: addresses canonical, names lower case."""
+    match attribute.form:
+        case Form.ADDRESS:
+            try:
+                return canonical(text)
+            except BadUrlError:
+                return text
+        case Form.DOMAIN:
+            return text.lower()
+        case Form.SCHEME:
+            return SCHEME_ALIASES.get(text.lower(), text.lower())
+        case Form.WORD:
+            return _word(attribute, text)
+        case _:
+            return text
+
+
+def _word(attribute: Attribute, text: str) -> str:
+    for word in attribute.words:
+        if text in {word, capital(word)}:
+            return word
+    raise ParameterError(f"{text!r} is none of {', '.join(attribute.words)}")
+
+
+def capital(word: str) -> str:
+    """Return how a word may also be written: with a capital in front, as days often are."""
+    return word[:1].upper() + word[1:]
+
+
+def _clock(attribute: Attribute, text: str) -> str:
+    if attribute.form is Form.TIME:
+        if not _TIME.fullmatch(text):
+            raise ParameterError(f"{text!r} is no time of the day such as 08:30:00")
+        return text
+    try:
+        is_date = _DATE.fullmatch(text) is not None and bool(date.fromisoformat(text))
+    except ValueError:
+        is_date = False
+    if not is_date:
+        raise ParameterError(f"{text!r} is no date such as 2026-11-21")
+    return text
+
+
+def _ordered(attribute: Attribute, parameter: object) -> _Ordered:
+    return _key(_value(attribute, parameter))
+
+
+def _range(attribute: Attribute, parameter: object) -> tuple[_Ordered, _Ordered]:
+    ends = _plain(parameter).split()
+    if len(ends) != _ENDS:
+        raise ParameterError(f'{parameter!r} is no range; write both ends in one text, "1 9"')
+    low, high = (_key(_end(attribute, one)) for one in ends)
+    if low > high and attribute.form is not Form.TIME:
+        raise ParameterError(f"{parameter!r} ends before it begins")
+    return low, high
+
+
+def _end(attribute: Attribute, text: str) -> Value:
+    if attribute.form is not Form.NUMBER:
+        return _clock(attribute, text)
+    try:
+        return _number(float(text))
+    except ValueError as exc:
+        raise ParameterError(f"{text!r} is no number") from exc
+
+
+def _pattern(attribute: Attribute, parameter: object) -> Pattern:
+    """Return a pattern with what stands in it spelt as the attribute would spell it."""
+    text = _plain(parameter)
+    match attribute.form:
+        case Form.ADDRESS if "://" in text:
+            scheme, _, rest = text.partition("://")
+            host, slash, path = rest.partition("/")
+            scheme = SCHEME_ALIASES.get(scheme.lower(), scheme.lower())
+            return Pattern.read(f"{scheme}://{host.lower()}{slash}{path}")
+        case Form.DOMAIN | Form.SCHEME:
+            return Pattern.read(SCHEME_ALIASES.get(text.lower(), text.lower()))
+        case Form.WORD if all(one.islower() for one in attribute.words):
+            return Pattern.read(text.lower())
+        case _:
+            return Pattern.read(text)
+
+
+def _shown(value: object) -> str:
+    return repr(value)[:40]

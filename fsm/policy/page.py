@@ -1,0 +1,123 @@
+"""Reading one value of a policy document: what it must be, and where it stands (POL-03)."""
+
+import math
+from collections.abc import Collection, Iterator, Mapping
+from difflib import get_close_matches
+from typing import Final, TypeAlias, TypeGuard, TypeVar, final
+
+import attrs
+
+from fsm.policy.errors import BadPolicyError
+from specs.limits import MAX_ID, MAX_POLICY_TEXT
+
+__all__ = ["Place", "Table", "is_number"]
+
+Table: TypeAlias = Mapping[str, object]
+"""A table of TOML, or an object of JSON."""
+
+_W = TypeVar("_W")
+
+_SHOWN: Final = 40
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Say whether a value is a number that every reader of JSON keeps exactly."""
+    if isinstance(value, float):
+        return math.isfinite(value)
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MAX_ID
+
+
+@final
+@attrs.frozen
+class Place:
+    """One value, and the way to it.
+
+    Attributes:
+        source: The file, or by whose message it came.
+        way: Such as `policies[0].rules[2].effect`; empty: all of it.
+        value: What stands there; None: nothing.
+    """
+
+    source: str
+    way: str
+    value: object
+
+    def bad(self, reason: str) -> BadPolicyError:
+        """Return the error that says what is wrong here."""
+        return BadPolicyError(self.source, self.way, reason)
+
+    def table(self) -> Table:
+        """Return a table.
+
+        Raises:
+            BadPolicyError: It is none. So do all methods below, for what they return.
+        """
+        if not isinstance(self.value, dict):
+            raise self.bad(f"must be a table, not {self._shown()}")
+        return self.value
+
+    def key(self, name: str) -> "Place":
+        """Go to a key of this table."""
+        way = f"{self.way}.{name}" if self.way else name
+        return Place(self.source, way, self.table().get(name))
+
+    def keys(self, known: Collection[str]) -> Iterator["Place"]:
+        """Refuse keys that are none, and go to each that is there."""
+        for name in self.table():
+            if name not in known:
+                close = get_close_matches(str(name), known, 1)
+                what = f"write {close[0]}" if close else f"known are {', '.join(known)}"
+                raise self.bad(f"{str(name)[:_SHOWN]!r} is no key here; {what}")
+            yield self.key(name)
+
+    def items(self, most: int) -> list["Place"]:
+        """Return the items of a list; none, if nothing is there."""
+        if self.value is None:
+            return []
+        if not isinstance(self.value, list):
+            raise self.bad(f"must be a list, not {self._shown()}")
+        if len(self.value) > most:
+            raise self.bad(f"lists {len(self.value)}; more than {most} are too many")
+        return [
+            Place(self.source, f"{self.way}[{number}]", one)
+            for number, one in enumerate(self.value)
+        ]
+
+    def text(self) -> str:
+        """Return a text; empty, if nothing is there."""
+        if self.value is None:
+            return ""
+        if not isinstance(self.value, str):
+            raise self.bad(f"must be text in quotes, not {self._shown()}")
+        if len(self.value) > MAX_POLICY_TEXT:
+            raise self.bad(f"a text has at most {MAX_POLICY_TEXT} characters")
+        return self.value
+
+    def label(self) -> str:
+        """Return a text or a whole number, as text."""
+        is_whole = isinstance(self.value, int) and is_number(self.value)
+        return str(self.value) if is_whole else self.text()
+
+    def number(self) -> float:
+        """Return a number; 0, if nothing is there."""
+        if self.value is None:
+            return 0
+        if not is_number(self.value):
+            raise self.bad(f"must be a number, not {self._shown()}")
+        return self.value
+
+    def word(self, words: Mapping[str, _W], default: _W) -> _W:
+        """Return what a word of a vocabulary stands for."""
+        if self.value is None:
+            return default
+        found = words.get(self.value) if isinstance(self.value, str) else None
+        if found is None:
+            raise self.bad(f"must be one of {', '.join(words)}, not {self._shown()}")
+        return found
+
+    def _shown(self) -> str:
+        if self.value is None:
+            return "absent"
+        if isinstance(self.value, dict):
+            return "a table"
+        return "a list" if isinstance(self.value, list) else repr(self.value)[:_SHOWN]

@@ -1,0 +1,271 @@
+"""What policies decide of a message (POL-02, POL-12, POL-14, C-61).
+
+Everything is made into functions once, when policies are loaded. They read the
+request and nothing else, so the same request gets the same verdict (I-K1); and they
+answer every request: what cannot be known is `indeterminate`, never an error.
+
+Evaluation stops as soon as the result of a level is certain. What is to be done along
+with a decision comes from every element that was evaluated and had that result, the
+inner ones first (I-K3).
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias, final
+
+import attrs
+
+from fsm.policy.attributes import RESOURCE
+from fsm.policy.condition import Check, check_of, leaves
+from fsm.policy.model import Book, Policy, PolicySet, Rule, Scope, Task, in_order
+from fsm.policy.request import Request, subjects
+from fsm.policy.terms import Algorithm, Direction, Result
+
+__all__ = [
+    "Judge",
+    "Pdp",
+    "Verdict",
+    "about",
+    "judge_of_policy",
+    "judge_of_rule",
+    "judge_of_set",
+    "path_of",
+]
+
+
+@final
+@attrs.frozen(slots=True)
+class Verdict:
+    """What an element says of a message.
+
+    Attributes:
+        path: The element that decided: `set/policy/rule`; empty: none did.
+        why: Half a sentence: for whoever is refused, or what could not be known.
+        tasks: What is to be done along with it, in this order.
+    """
+
+    result: Result
+    path: str = ""
+    why: str = ""
+    tasks: tuple[Task, ...] = ()
+
+
+Judge: TypeAlias = Callable[[Request], Verdict]
+
+_SILENT: Final = Verdict(Result.NOT_APPLICABLE)
+
+
+@final
+class Pdp:
+    """Judges by one book; made anew for each version of it.
+
+    Args:
+        book: What it judges by.
+    """
+
+    def __init__(self, book: Book) -> None:
+        self.book = book
+        self._judge = _combined(book.combining, [judge_of_set(one) for one in in_order(book.sets)])
+        self._is_per_resource = any(_asks_resource(one) for one in book.sets)
+
+    def decide(self, request: Request) -> Verdict:
+        """Say what the policies say; with `notApplicable` the default holds.
+
+        A message that names several resources is judged once for each: one that is
+        denied denies it, one that cannot be decided leaves it undecided.
+        """
+        if not self._is_per_resource or request.about is not None:
+            return self._judge(request)
+        named = subjects(request)
+        if len(named) == 1:
+            request.known["resource"] = named[0]
+            return self._judge(request)
+        alone = [about(request, one) for one in named]
+        verdict = _of_all([self._judge(one) for one in alone], self.book.default)
+        if verdict.result is Result.INDETERMINATE:
+            for one in alone:
+                request.known.update({name: None for name in one.known if one.known[name] is None})
+        return verdict
+
+
+def about(request: Request, resource: str | None) -> Request:
+    """Return a request as if the message named this resource only."""
+    known = {name: value for name, value in request.known.items() if name not in RESOURCE}
+    return attrs.evolve(request, about=(resource,), known=known)
+
+
+def _of_all(verdicts: Sequence[Verdict], default: Result) -> Verdict:
+    """Return what holds for all resources: the worst, with the tasks of all who say so."""
+    bad = [Result.DENY, Result.INDETERMINATE]
+    if default is Result.DENY:
+        bad.append(Result.NOT_APPLICABLE)
+    for result in (*bad, Result.PERMIT):
+        found = [one for one in verdicts if one.result is result]
+        if found:
+            tasks = tuple(dict.fromkeys(task for one in found for task in one.tasks))
+            return attrs.evolve(found[0], tasks=tasks)
+    return _SILENT
+
+
+def _asks_resource(one: PolicySet) -> bool:
+    conditions = [one.scope.target]
+    for policy in one.policies:
+        conditions.append(policy.scope.target)
+        for rule in policy.rules:
+            conditions += (rule.scope.target, rule.condition)
+    return any(leaf.attribute.name in RESOURCE for each in conditions for leaf in leaves(each))
+
+
+# ---- elements
+
+
+def path_of(*scopes: Scope) -> str:
+    """Return how an element is called from outside."""
+    return "/".join(scope.id for scope in scopes)
+
+
+def judge_of_set(one: PolicySet) -> Judge:
+    """Return what judges by a set."""
+    inner = [judge_of_policy(policy, one) for policy in in_order(one.policies)]
+    return _scoped(one.scope, path_of(one.scope), _combined(one.combining, inner))
+
+
+def judge_of_policy(policy: Policy, of: PolicySet) -> Judge:
+    """Return what judges by a policy of a set."""
+    inner = [judge_of_rule(rule, policy, of) for rule in in_order(policy.rules)]
+    path = path_of(of.scope, policy.scope)
+    return _scoped(policy.scope, path, _combined(policy.combining, inner))
+
+
+def judge_of_rule(rule: Rule, policy: Policy, of: PolicySet) -> Judge:
+    """Return what judges by a rule of a policy."""
+    path = path_of(of.scope, policy.scope, rule.scope)
+    says = Verdict(rule.effect, path, rule.reason, rule.scope.duties.get(rule.effect, ()))
+    check = check_of(rule.condition)
+    plain = attrs.evolve(rule.scope, duties={})
+    if check is None:
+        return _scoped(plain, path, lambda _: says)
+    return _scoped(plain, path, _if(check, says, _unsure(path, "condition")))
+
+
+def _if(check: Check, says: Verdict, unsure: Verdict) -> Judge:
+    def judge(request: Request) -> Verdict:
+        outcome = check(request)
+        if outcome is None:
+            return unsure
+        return says if outcome else _SILENT
+
+    return judge
+
+
+def _unsure(path: str, part: str) -> Verdict:
+    why = f"the {part} of {path} cannot be decided"
+    return Verdict(Result.INDETERMINATE, path, why)
+
+
+def _scoped(scope: Scope, path: str, inner: Judge) -> Judge:
+    """Return a judge that looks at direction and target first, and adds its own tasks."""
+    judge = _dutiful(scope, inner) if scope.duties else inner
+    target = check_of(scope.target)
+    if target is not None:
+        judge = _aimed(target, _unsure(path, "target"), judge)
+    if scope.direction is not Direction.BOTH:
+        judge = _directed(scope.direction is Direction.OUT, judge)
+    return judge
+
+
+def _dutiful(scope: Scope, inner: Judge) -> Judge:
+    duties = scope.duties
+
+    def judge(request: Request) -> Verdict:
+        verdict = inner(request)
+        tasks = duties.get(verdict.result)
+        return attrs.evolve(verdict, tasks=verdict.tasks + tasks) if tasks else verdict
+
+    return judge
+
+
+def _aimed(target: Check, unsure: Verdict, inner: Judge) -> Judge:
+    def judge(request: Request) -> Verdict:
+        outcome = target(request)
+        if outcome is None:
+            return unsure
+        return inner(request) if outcome else _SILENT
+
+    return judge
+
+
+def _directed(is_outgoing: bool, inner: Judge) -> Judge:  # noqa: FBT001 - a value, no switch
+    return lambda request: inner(request) if request.is_outgoing is is_outgoing else _SILENT
+
+
+# ---- combining algorithms
+
+
+def _combined(algorithm: Algorithm, judges: Sequence[Judge]) -> Judge:
+    if len(judges) == 1:
+        return judges[0]
+    match algorithm:
+        case Algorithm.DENY_OVERRIDES:
+            return _deny_overrides(judges)
+        case Algorithm.PERMIT_OVERRIDES:
+            return _permit_overrides(judges)
+        case Algorithm.FIRST_APPLICABLE:
+            return _first_applicable(judges)
+
+
+def _deny_overrides(judges: Sequence[Judge]) -> Judge:
+    """One denial denies; what cannot be decided might be one; then one permission permits."""
+
+    def judge(request: Request) -> Verdict:
+        permitted: Verdict | None = None
+        unsure: Verdict | None = None
+        for one in judges:
+            verdict = one(request)
+            if verdict.result is Result.DENY:
+                return verdict
+            if verdict.result is Result.PERMIT:
+                permitted = _joined(permitted, verdict)
+            elif verdict.result is Result.INDETERMINATE:
+                unsure = unsure or verdict
+        return unsure or permitted or _SILENT
+
+    return judge
+
+
+def _permit_overrides(judges: Sequence[Judge]) -> Judge:
+    """One permission permits; otherwise one denial denies; then comes what is undecided."""
+
+    def judge(request: Request) -> Verdict:
+        denied: Verdict | None = None
+        unsure: Verdict | None = None
+        for one in judges:
+            verdict = one(request)
+            if verdict.result is Result.PERMIT:
+                return verdict
+            if verdict.result is Result.DENY:
+                denied = _joined(denied, verdict)
+            elif verdict.result is Result.INDETERMINATE:
+                unsure = unsure or verdict
+        return denied or unsure or _SILENT
+
+    return judge
+
+
+def _first_applicable(judges: Sequence[Judge]) -> Judge:
+    """The first that says anything decides, also if it says that it cannot be decided."""
+
+    def judge(request: Request) -> Verdict:
+        for one in judges:
+            verdict = one(request)
+            if verdict.result is not Result.NOT_APPLICABLE:
+                return verdict
+        return _SILENT
+
+    return judge
+
+
+def _joined(first: Verdict | None, other: Verdict) -> Verdict:
+    """Return the first of those who agree, with the tasks of both."""
+    if first is None:
+        return other
+    return attrs.evolve(first, tasks=first.tasks + other.tasks) if other.tasks else first

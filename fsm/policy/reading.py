@@ -1,0 +1,147 @@
+"""Reading a policy set from a document: all of it, or nothing (POL-03, POL-06..POL-08).
+
+The document is what a TOML file or a JSON message holds. Keys that are not known are
+refused, so that a misspelt one cannot leave a rule without its condition.
+"""
+
+import re
+from typing import Final
+
+from fsm.policy.condition import leaves
+from fsm.policy.model import Duties, Policy, PolicySet, Rule, Scope, Task
+from fsm.policy.page import Place
+from fsm.policy.reading_condition import read_condition
+from fsm.policy.terms import ALGORITHMS, EFFECTS, Algorithm, Direction, Moment, Result
+from specs.limits import MAX_POLICY_CONDITIONS, MAX_POLICY_RULES, MAX_POLICY_TASKS
+
+__all__ = ["POLICY_KEYS", "RULE_KEYS", "SET_KEYS", "TASK_KEYS", "read_set"]
+
+_SCOPE_KEYS: Final = (
+    "id", "description", "direction", "target", "priority", "obligations", "advice",
+)  # fmt: skip
+SET_KEYS: Final = (*_SCOPE_KEYS, "version", "update", "policyCombiningAlgorithm", "policies")
+POLICY_KEYS: Final = (*_SCOPE_KEYS, "ruleCombiningAlgorithm", "rules")
+RULE_KEYS: Final = (*_SCOPE_KEYS, "effect", "condition", "reason")
+TASK_KEYS: Final = ("do", "when", "name", "text")
+
+ID: Final = r"[A-Za-z0-9._-]{1,64}"
+"""What a set, a policy or a rule may be called: it stands in paths."""
+
+_DIRECTIONS: Final = {str(one): one for one in Direction}
+_MOMENTS: Final = {str(one): one for one in Moment}
+_STAMP: Final = "stamp"
+
+
+def read_set(document: object, source: str) -> PolicySet:
+    """Read a policy set.
+
+    Args:
+        document: What a TOML file or a JSON message holds.
+        source: The file, or by whose message it came; stands in errors.
+
+    Raises:
+        BadPolicyError: It is none; nothing of it is used.
+    """
+    at = Place(source, "", document)
+    _known(at, SET_KEYS)
+    policies = tuple(_policy(one) for one in at.key("policies").items(MAX_POLICY_RULES))
+    made = PolicySet(
+        scope=_scope(at),
+        policies=policies,
+        combining=_algorithm(at.key("policyCombiningAlgorithm")),
+        version=at.key("version").label(),
+        update=at.key("update").text(),
+        source=source,
+        document=document,  # type: ignore[arg-type] # an object, and every value was read
+    )
+    _distinct(at.key("policies"), [one.scope.id for one in policies])
+    _bounded(at, made)
+    return made
+
+
+def _policy(at: Place) -> Policy:
+    _known(at, POLICY_KEYS)
+    rules = tuple(_rule(one) for one in at.key("rules").items(MAX_POLICY_RULES))
+    _distinct(at.key("rules"), [one.scope.id for one in rules])
+    combining = _algorithm(at.key("ruleCombiningAlgorithm"))
+    return Policy(scope=_scope(at), rules=rules, combining=combining)
+
+
+def _rule(at: Place) -> Rule:
+    _known(at, RULE_KEYS)
+    effect = at.key("effect").word(EFFECTS, None)
+    if effect is None:
+        raise at.bad('has no effect; write effect = "permit" or "deny"')
+    condition = read_condition(at.key("condition"))
+    reason = at.key("reason").text()
+    return Rule(scope=_scope(at), effect=effect, condition=condition, reason=reason)
+
+
+def _scope(at: Place) -> Scope:
+    name = at.key("id").label()
+    if not re.fullmatch(ID, name):
+        raise at.key("id").bad("must be 1 to 64 letters, digits, dots, dashes or underscores")
+    at.key("description").text()
+    return Scope(
+        id=name,
+        target=read_condition(at.key("target")),
+        direction=at.key("direction").word(_DIRECTIONS, Direction.BOTH),
+        priority=at.key("priority").number(),
+        duties=_duties(at),
+    )
+
+
+def _duties(at: Place) -> Duties:
+    duties: Duties = {}
+    for key in ("obligations", "advice"):
+        table = at.key(key)
+        if table.value is None:
+            continue
+        for one in table.keys(tuple(EFFECTS)):
+            effect = EFFECTS[one.way.rpartition(".")[2]]
+            tasks = tuple(_task(task, effect, key) for task in one.items(MAX_POLICY_TASKS))
+            duties[effect] = duties.get(effect, ()) + tasks
+    return duties
+
+
+def _task(at: Place, effect: Result, key: str) -> Task:
+    _known(at, TASK_KEYS)
+    do = at.key("do").text()
+    if not do:
+        raise at.bad('does not say what to do; write do = "log" or another')
+    if do == _STAMP and effect is Result.DENY:
+        raise at.bad("what is denied goes nowhere and cannot be stamped; stamp what is permitted")
+    when = at.key("when").word(_MOMENTS, Moment.BEFORE)
+    if do == _STAMP and when is Moment.AFTER:
+        raise at.key("when").bad('must be "before": what has gone cannot be stamped any more')
+    name, text = at.key("name").text(), at.key("text").text()
+    if do == "count" and not re.fullmatch(ID, name):
+        raise at.bad("a counter needs a name of letters, digits, dots, dashes or underscores")
+    return Task(do, when, name, text, is_advice=key == "advice")
+
+
+def _algorithm(at: Place) -> Algorithm:
+    return at.word(ALGORITHMS, Algorithm.DENY_OVERRIDES)
+
+
+def _known(at: Place, keys: tuple[str, ...]) -> None:
+    for _ in at.keys(keys):
+        pass
+
+
+def _distinct(at: Place, names: list[str]) -> None:
+    twice = next((one for one in names if names.count(one) > 1), None)
+    if twice is not None:
+        raise at.bad(f"two are called {twice!r}; give each an id of its own")
+
+
+def _bounded(at: Place, made: PolicySet) -> None:
+    rules = [rule for policy in made.policies for rule in policy.rules]
+    if len(rules) > MAX_POLICY_RULES:
+        raise at.bad(f"has {len(rules)} rules; more than {MAX_POLICY_RULES} are too many")
+    scopes = (made.scope, *(one.scope for one in made.policies), *(one.scope for one in rules))
+    conditions = (*(one.target for one in scopes), *(one.condition for one in rules))
+    number = sum(1 for one in conditions for _ in leaves(one))
+    if number > MAX_POLICY_CONDITIONS:
+        most = MAX_POLICY_CONDITIONS
+        raise at.bad(f"makes {number} comparisons; more than {most} are too many")

@@ -1,0 +1,196 @@
+"""The JSON Schema of policy files, made from the tables that the reader reads by (POL-03).
+
+Editors of TOML use it to complete and to check. It says of single values what the
+reader says; what spans several (ids that come twice, limits of a whole set, ranges
+that end before they begin) only the reader knows.
+"""
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Final
+
+from fsm.policy.attributes import ALIASES, ATTRIBUTES, Attribute, Form
+from fsm.policy.operators import OPERATORS, capital
+from fsm.policy.reading import ID
+from fsm.policy.terms import ALGORITHMS, EFFECTS, Direction, Moment, Operator
+from specs.jsonvalue import Json, JsonObject
+from specs.limits import (
+    MAX_ID,
+    MAX_LIST,
+    MAX_POLICY_RULES,
+    MAX_POLICY_TASKS,
+    MAX_POLICY_TEXT,
+)
+
+__all__ = ["SCHEMA_FILE", "policy_schema", "schema_text"]
+
+SCHEMA_FILE: Final = Path(__file__).with_name("policy.schema.json")
+"""The schema as it is shipped; a test holds it against what is made here."""
+
+_TEXT: Final[JsonObject] = {"type": "string", "maxLength": MAX_POLICY_TEXT}
+_LABEL: Final[JsonObject] = {
+    "oneOf": [{"type": "string", "maxLength": MAX_POLICY_TEXT}, {"type": "integer"}]
+}
+_TIME: Final = "([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]"
+_DATE: Final = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_NUMBER: Final = "[^ ]+"
+_EXACT: Final = (Operator.EQUALS, Operator.IN)
+_CLOCK: Final = {Form.TIME: _TIME, Form.DATE: _DATE}
+
+
+def schema_text() -> str:
+    """Return the schema as the text of its file."""
+    return json.dumps(policy_schema(), indent=2) + "\n"
+
+
+def policy_schema() -> JsonObject:
+    """Return the schema of one file: one policy set."""
+    attributes: JsonObject = {name: _expression(row) for name, row in ATTRIBUTES.items()}
+    attributes |= {alias: attributes[name] for alias, name in ALIASES.items()}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "policy.schema.json",
+        "title": "Policy set",
+        "description": "What a message node permits and denies.",
+        **_element(
+            {
+                "version": _LABEL,
+                "update": _TEXT,
+                "policyCombiningAlgorithm": _words(ALGORITHMS),
+                "policies": _list(_element(_policy()), MAX_POLICY_RULES),
+            }
+        ),
+        "$defs": {
+            "condition": {
+                "oneOf": [_joining("condition", attributes), _either("condition")],
+            },
+            **{f"of-{name}": attribute for name, attribute in _definitions().items()},
+            "tasks": {
+                "type": "object",
+                "properties": {word: _list(_task(), MAX_POLICY_TASKS) for word in EFFECTS},
+                "additionalProperties": False,
+            },
+        },
+    }
+
+
+def _policy() -> JsonObject:
+    rule = _element({"effect": _words(EFFECTS), "condition": _always(), "reason": _TEXT}, "effect")
+    return {
+        "ruleCombiningAlgorithm": _words(ALGORITHMS),
+        "rules": _list(rule, MAX_POLICY_RULES),
+    }
+
+
+def _element(own: JsonObject, *required: str) -> JsonObject:
+    """Return the schema of a set, a policy or a rule."""
+    name: JsonObject = {"type": "string", "pattern": f"^{ID}$"}
+    return {
+        "type": "object",
+        "required": ["id", *required],
+        "additionalProperties": False,
+        "properties": {
+            "id": {"oneOf": [name, {"type": "integer"}]},
+            "description": _TEXT,
+            "direction": {"enum": [str(one) for one in Direction]},
+            "target": _always(),
+            "priority": {"type": "number"},
+            "obligations": {"$ref": "#/$defs/tasks"},
+            "advice": {"$ref": "#/$defs/tasks"},
+            **own,
+        },
+    }
+
+
+def _task() -> JsonObject:
+    return {
+        "type": "object",
+        "required": ["do"],
+        "additionalProperties": False,
+        "properties": {
+            "do": {**_TEXT, "minLength": 1},
+            "when": {"enum": [str(one) for one in Moment]},
+            "name": _TEXT,
+            "text": _TEXT,
+        },
+    }
+
+
+# ---- conditions
+
+
+def _always() -> JsonObject:
+    """Return the schema of a condition that may be empty."""
+    empty: list[Json] = [{"const": {}}, {"const": []}]
+    return {"anyOf": [*empty, {"$ref": "#/$defs/condition"}]}
+
+
+def _expression(row: Attribute) -> JsonObject:
+    return {"$ref": f"#/$defs/of-{row.name}", "description": row.meaning}
+
+
+def _definitions() -> JsonObject:
+    return {
+        name: {"oneOf": [_joining(f"of-{name}", _operators(row)), _either(f"of-{name}")]}
+        for name, row in ATTRIBUTES.items()
+    }
+
+
+def _joining(what: str, keys: JsonObject) -> JsonObject:
+    """Return the schema of a table, whose keys must all hold."""
+    ref: JsonObject = {"$ref": f"#/$defs/{what}"}
+    some = _list(ref, MAX_LIST, 1)
+    return {
+        "type": "object",
+        "minProperties": 1,
+        "additionalProperties": False,
+        "properties": {**keys, "not": ref, "anyOf": some, "allOf": some},
+    }
+
+
+def _either(what: str) -> JsonObject:
+    """Return the schema of a list, of which one must hold."""
+    return _list({"$ref": f"#/$defs/{what}"}, MAX_LIST, 1)
+
+
+def _operators(row: Attribute) -> JsonObject:
+    return {str(one): _parameters(row, one) for one in OPERATORS[row.form]}
+
+
+def _parameters(row: Attribute, operator: Operator) -> JsonObject:
+    one = _parameter(row, operator)
+    several = _list(one, MAX_LIST, 1)
+    return several if operator is Operator.IN else {"oneOf": [one, several]}
+
+
+def _parameter(row: Attribute, operator: Operator) -> JsonObject:
+    if operator is Operator.BETWEEN:
+        end = _CLOCK.get(row.form, _NUMBER)
+        return {"type": "string", "pattern": f"^ *{end} +{end} *$"}
+    if operator in {Operator.LIKE, Operator.CONTAINS}:
+        return _TEXT
+    return _value(row)
+
+
+def _value(row: Attribute) -> JsonObject:
+    match row.form:
+        case Form.NUMBER:
+            return {"type": "number", "minimum": -MAX_ID, "maximum": MAX_ID}
+        case Form.TRUTH:
+            return {"type": "boolean"}
+        case Form.TIME | Form.DATE:
+            return {"type": "string", "pattern": f"^{_CLOCK[row.form]}$"}
+        case Form.WORD:
+            return {"enum": [*row.words, *map(capital, row.words)]}
+        case _:
+            return _TEXT
+
+
+def _words(words: Iterable[str]) -> JsonObject:
+    return {"enum": list(words)}
+
+
+def _list(of: JsonObject, most: int, least: int = 0) -> JsonObject:
+    made: JsonObject = {"type": "array", "items": of, "maxItems": most}
+    return {**made, "minItems": least} if least else made

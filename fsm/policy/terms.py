@@ -1,0 +1,74 @@
+"""The words of the policy language, and how else they are spelt (POL-02, POL-12, C-61)."""
+
+from enum import StrEnum, unique
+from typing import Final
+
+__all__ = ["ALGORITHMS", "EFFECTS", "Algorithm", "Direction", "Moment", "Operator", "Result"]
+
+
+@unique
+class Result(StrEnum):
+    """What a rule, a policy, a set or all of them say of a message (POL-02)."""
+
+    PERMIT = "permit"
+    DENY = "deny"
+    NOT_APPLICABLE = "notApplicable"
+    INDETERMINATE = "indeterminate"
+
+
+@unique
+class Algorithm(StrEnum):
+    """How several results become one (POL-12)."""
+
+    DENY_OVERRIDES = "denyOverrides"
+    PERMIT_OVERRIDES = "permitOverrides"
+    FIRST_APPLICABLE = "firstApplicable"
+
+
+@unique
+class Direction(StrEnum):
+    """Which messages are meant (POL-17).
+
+    A message to an address of another domain is outgoing, every other is incoming.
+    """
+
+    IN = "in"
+    OUT = "out"
+    BOTH = "both"
+
+
+@unique
+class Moment(StrEnum):
+    """When an obligation is fulfilled: before the message goes on, or after it went (POL-13)."""
+
+    BEFORE = "before"
+    AFTER = "after"
+
+
+@unique
+class Operator(StrEnum):
+    """How an attribute is compared (POL-10)."""
+
+    EQUALS = "equals"
+    IN = "in"
+    MORE_THAN = "moreThan"
+    LESS_THAN = "lessThan"
+    BETWEEN = "between"
+    CONTAINS = "contains"
+    LIKE = "like"
+
+
+EFFECTS: Final = {
+    "permit": Result.PERMIT,
+    "allow": Result.PERMIT,
+    "deny": Result.DENY,
+    "block": Result.DENY,
+}
+"""How an effect may be spelt (C-61)."""
+
+ALGORITHMS: Final = {
+    **{str(one): one for one in Algorithm},
+    "allowOverrides": Algorithm.PERMIT_OVERRIDES,
+    "blockOverrides": Algorithm.DENY_OVERRIDES,
+}
+"""How a combining algorithm may be spelt (C-61)."""
