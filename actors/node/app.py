@@ -15,6 +15,7 @@ from actors.kit.trace import Tracer
 from actors.node.assembly import LINK, PLAIN, SESSION, Plan, plan_of, start_parts
 from actors.node.bus_message import BusMessage, Drain, SessionView, Snapshot
 from actors.node.config import NodeConfig
+from actors.node.login.part import open_provider
 from actors.node.probes import Parts
 from actors.node.record_file import MemoryRecords, RecordFile, SqliteRecords
 from actors.node.standing import Part
@@ -73,9 +74,9 @@ async def open_node(config: NodeConfig, network: Network, tracer: Tracer) -> Asy
         doors |= {PLAIN: None, SESSION: None}
     async with network.listen(Kind.WEBSOCKET, config.listen, doors) as listener:
         with _records(config) as file:
-            plan = plan_of(config, network, tracer, file)
             parts = Parts(config.registry)
             async with (
+                _planned(plan_of(config, network, tracer, file)) as plan,
                 _http(plan, parts) as http_url,
                 open_supervisor(
                     "node", Strategy.REST_FOR_ONE, monitor=plan.monitor
@@ -89,6 +90,13 @@ async def open_node(config: NodeConfig, network: Network, tracer: Tracer) -> Asy
                     plan.standing.lacking(Part.NODE, "it is going down")
                     with trio.move_on_after(DRAIN_TIMEOUT / 2, shield=True):
                         await _drain(bus)
+
+
+@asynccontextmanager
+async def _planned(plan: Plan) -> AsyncIterator[Plan]:
+    """Add to a plan what has to be opened and closed."""
+    async with open_provider(plan.config.login, plan.clock) as provider:
+        yield attrs.evolve(plan, provider=provider)
 
 
 @asynccontextmanager

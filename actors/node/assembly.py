@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import Final, final
 
 import attrs
+import trio
 
 from actors.kit.actor import ActorRef
 from actors.kit.counters import Counters
@@ -16,12 +17,15 @@ from actors.node.allocation import AllocationDesk
 from actors.node.bus import NodeBus, NodeBusParts
 from actors.node.bus_message import BusMessage
 from actors.node.config import NodeConfig
-from actors.node.control import Control
+from actors.node.control import Control, ControlParts
 from actors.node.desk import Desk
 from actors.node.door import LinkDoor
 from actors.node.exchange import Exchange
 from actors.node.front_door import DoorMaker, FrontDoor
+from actors.node.gate import Gate
 from actors.node.gauges import watch
+from actors.node.login.part import start_connector
+from actors.node.login.provider import IdentityProvider
 from actors.node.paths import PathDesk
 from actors.node.plain_door import PlainDoor
 from actors.node.record_file import RecordFile
@@ -29,8 +33,10 @@ from actors.node.record_writer import RecordWriter
 from actors.node.registry import DomainRegistry, RegistryParts
 from actors.node.session_door import SessionDoor
 from actors.node.standing import Standing
-from actors.node.tables import NodeAddresses, Tables
+from actors.node.tables import NodeAddresses, TableRules, Tables
 from actors.node.witness import Witness
+from fsm.cores.address_mint import AddressMint
+from specs.address import identity_manager
 from transports.link import Listener
 from transports.network import Network
 
@@ -41,6 +47,9 @@ LINK: Final = "/link"
 
 PLAIN: Final = "/stub/connect"
 """Path of upstream's plain stubs."""
+
+_MINT_KEY: Final = 32
+"""Bytes of the secret by which a node knows the addresses that it made."""
 
 SESSION: Final = "/ws"
 """Path of upstream's stubs with a session handshake."""
@@ -59,6 +68,11 @@ class Plan:
     monitor: Monitor
     file: RecordFile
     standing: Standing = attrs.field(factory=Standing)
+    provider: IdentityProvider | None = None
+
+    def clock(self) -> float:
+        """Tell the seconds since the epoch, as the node counts them."""
+        return trio.current_time() + self.config.clock_offset
 
     def witness(self, actor: str) -> Witness:
         """Make the pen of one component."""
@@ -69,8 +83,13 @@ def plan_of(config: NodeConfig, network: Network, tracer: Tracer, file: RecordFi
     """Make what the parts of a node share."""
     counters = Counters()
     monitor = Monitor(tracer, counters)
-    addresses = NodeAddresses(config.domain)
+    addresses = NodeAddresses(config.domain, _served(config))
     return Plan(config, network, addresses, tracer, counters, monitor, file)
+
+
+def _served(config: NodeConfig) -> list[str]:
+    """Say where parts listen that only some nodes have."""
+    return [] if config.login is None else [identity_manager(config.domain)]
 
 
 async def start_parts(
@@ -80,15 +99,18 @@ async def start_parts(
     bus = await supervisor.start_child(ChildSpec("bus", partial(_make_bus, plan)))
     await _start_front_door(plan, listener, supervisor, bus)
     await _start_registry(plan, supervisor, bus)
+    await start_connector(plan.provider, plan.addresses, supervisor, bus)
     return bus
 
 
 def _make_bus(plan: Plan) -> NodeBus:
     config = plan.config
-    exchange = Exchange(plan.addresses, plan.witness("bus"), config.ids)
+    rules = TableRules(AddressMint(config.entropy(_MINT_KEY)), config.observation)
+    exchange = Exchange(plan.addresses, rules, plan.witness("bus"), config.ids)
     watch(exchange)
-    control = Control(exchange, config.entropy)
-    return NodeBus(NodeBusParts(exchange, control, _desks(plan, exchange.tables), config.policy))
+    gate = Gate(exchange, config.policy)
+    control = Control(ControlParts(exchange, gate, config.entropy, config.login, plan.clock))
+    return NodeBus(NodeBusParts(exchange, control, _desks(plan, exchange.tables), gate))
 
 
 def _desks(plan: Plan, tables: Tables) -> dict[str, Desk]:

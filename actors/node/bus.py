@@ -26,8 +26,8 @@ from actors.node.control import Control
 from actors.node.desk import Desk
 from actors.node.dispatch import Dispatch
 from actors.node.exchange import Exchange
+from actors.node.gate import Gate
 from actors.node.ingress import Ingress
-from actors.node.policy import Policy
 from actors.node.port import Port
 from actors.node.views import views
 from fsm.cores.node_session_terms import CloseAsked
@@ -47,13 +47,13 @@ class NodeBusParts:
         exchange: Sessions and links.
         control: Session control.
         desks: Parts of the node that answer on the spot, by address.
-        policy: Asked once per message.
+        gate: Where policy is asked, once per message.
     """
 
     exchange: Exchange
     control: Control
     desks: dict[str, Desk]
-    policy: Policy
+    gate: Gate
 
 
 @final
@@ -66,7 +66,7 @@ class NodeBus(Actor[BusMessage]):
         self._witness = parts.exchange.witness
         self._node = parts.exchange.tables.addresses
         self._dispatch = Dispatch(parts.exchange, parts.control, parts.desks)
-        self._ingress = Ingress(parts.exchange, parts.control, parts.policy, self._dispatch)
+        self._ingress = Ingress(parts.exchange, parts.control, parts.gate, self._dispatch)
         self._drained: Reply[None] | None = None
 
     @override
@@ -108,11 +108,12 @@ class NodeBus(Actor[BusMessage]):
 
     @override
     def deadline(self) -> float:
-        return self._exchange.deadline()
+        return min(self._exchange.deadline(), self._control.deadline())
 
     @override
     async def timed_out(self) -> None:
         self._exchange.tick()
+        self._control.tick()
 
     @override
     async def stop(self) -> None:
@@ -126,6 +127,7 @@ class NodeBus(Actor[BusMessage]):
 
     def _gone(self, gone: Gone) -> None:
         self._witness.link(Op.CLOSE, gone.name, self._node.node)
+        self._control.gone(gone.number)
         self._exchange.lost(gone.number, gone.why)
 
     def _too_large(self, number: int) -> None:

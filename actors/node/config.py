@@ -9,7 +9,9 @@ import attrs
 
 from actors.kit.ids import IdSource
 from actors.node.http.config import HttpConfig
+from actors.node.login.login import Login
 from actors.node.policy import PERMIT_ALL, Policy
+from fsm.cores.node_rights import Observation
 
 __all__ = ["OBJECT_SCHEMES", "NodeConfig"]
 
@@ -29,9 +31,11 @@ class NodeConfig:
         allow_legacy: Whether the plain form of upstream's stubs is served too.
         object_schemes: What addresses are allocated for, besides hyperties.
         policy: Who may send what.
+        login: Who has to log in, and who vouches for them; None: nobody is asked.
         http: Where health and metrics are served; None: nowhere.
         clock_offset: Seconds from the Trio clock to the epoch, for what outlives
             the process.
+        observation: Who decides that an object is observed: its owner, or nobody.
         entropy: Source of random bytes for tokens and addresses.
         ids: Ids of the messages the node itself makes.
     """
@@ -42,7 +46,9 @@ class NodeConfig:
     allow_legacy: bool = False
     object_schemes: frozenset[str] = OBJECT_SCHEMES
     policy: Policy = PERMIT_ALL
+    login: Login | None = None
     http: HttpConfig | None = None
     clock_offset: float = 0.0
+    observation: Observation = Observation.OWNER
     entropy: Callable[[int], bytes] = secrets.token_bytes
     ids: IdSource = attrs.field(factory=IdSource)

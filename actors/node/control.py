@@ -1,47 +1,71 @@
-"""Session control: what a link says about its session (M-14..M-17); never leaves the link."""
+"""Session control: what a link says about its session (M-14..M-17); never leaves the link.
 
+A wish for a session is looked into in this order: whose session, who comes (by the
+session's token, by a login, or by nothing), what policy says of them, and only then the
+session itself. What is refused before that leaves nothing behind.
+"""
+
+import math
 from collections.abc import Callable
-from typing import Final, final
+from typing import Final, assert_never, final
+
+import attrs
 
 from actors.node.exchange import Exchange
+from actors.node.gate import Gate
+from actors.node.login.login import Admission, Login
+from actors.node.logins import Denied, Logins, Verdict, Vouched
+from actors.node.opening import Opening
 from actors.node.port import Port
-from actors.node.session import Outcome, Session
-from fsm.cores.node_session import NodeSessionCore
-from fsm.cores.node_session_terms import (
-    ClaimAsked,
-    CloseAsked,
-    Granted,
-    OpenAsked,
-    Refused,
-    ReopenAsked,
-)
-from specs.address import RUNTIME_SCHEME, is_below, parse
-from specs.body import SessionControl, SessionGranted
-from specs.errors import BadMessageError, BadUrlError
+from actors.node.session import Session
+from actors.node.wish import Wish, wish_of
+from fsm.cores.node_session_terms import CloseAsked
+from specs.address import is_below
+from specs.body import SessionControl
+from specs.errors import BadMessageError
 from specs.limits import MAX_FRAME_BYTES
-from specs.message import Message, MessageType, refuse, reply_to
+from specs.message import Message, MessageType, reply_to
 from specs.reply_code import Code, DropReason
 from specs.word import SessionMethod
-from transports.bodies import read_body, write_body
+from transports.bodies import read_body
 
-__all__ = ["Control"]
+__all__ = ["Control", "ControlParts"]
 
-_TOKEN_BYTES: Final = 32
+_LOGIN: Final = "this node asks for a login: bring a token"
+
+
+@final
+@attrs.frozen
+class ControlParts:
+    """What session control is made of.
+
+    Attributes:
+        exchange: The sessions.
+        gate: Where policy is asked.
+        entropy: Source of tokens.
+        login: Who has to log in; None: nobody is asked.
+        clock: Seconds since the epoch, as the node counts them.
+    """
+
+    exchange: Exchange
+    gate: Gate
+    entropy: Callable[[int], bytes]
+    login: Login | None
+    clock: Callable[[], float]
 
 
 @final
 class Control:
-    """The session manager at `MN(d)/session`; part of the bus's task.
+    """The session manager at `MN(d)/session`; part of the bus's task."""
 
-    Args:
-        exchange: The sessions.
-        entropy: Source of tokens.
-    """
-
-    def __init__(self, exchange: Exchange, entropy: Callable[[int], bytes]) -> None:
-        self._exchange = exchange
-        self._entropy = entropy
-        self._stories: dict[str, int] = {}
+    def __init__(self, parts: ControlParts) -> None:
+        self._exchange = parts.exchange
+        self._gate = parts.gate
+        self._opening = Opening(parts.exchange, parts.gate, parts.entropy)
+        self._login = parts.login
+        self._logins = (
+            None if parts.login is None else Logins(parts.exchange, parts.login, parts.clock)
+        )
 
     def receive(self, message: Message, port: Port) -> None:
         """Do what a link asks for, and answer it.
@@ -51,37 +75,57 @@ class Control:
         """
         session = self._exchange.session_of(port.number)
         if message.is_response and session is not None:
+            self._is_permitted(message, port, session)
             return
         if message.type is not MessageType.EXECUTE:
             raise BadMessageError("session control is by execute")
         asked = read_body(message, SessionControl)
         match asked.method:
-            case SessionMethod.OPEN | SessionMethod.REOPEN:
-                self._open(message, asked, port)
-            case SessionMethod.CLOSE if session is not None:
-                self._exchange.tell_link(port, reply_to(message, Code.OK))
-                self._exchange.feed(session, CloseAsked(port.number))
-            case SessionMethod.PING if session is not None:
-                self._exchange.tell_link(port, reply_to(message, Code.OK))
+            case SessionMethod.OPEN:
+                self._open(wish_of(message, asked, port))
+            case SessionMethod.REOPEN:
+                self._reopen(wish_of(message, asked, port))
+            case SessionMethod.CLOSE | SessionMethod.PING if session is not None:
+                if self._is_permitted(message, port, session):
+                    self._exchange.tell_link(port, reply_to(message, Code.OK))
+                    self._end_if_asked(asked, session, port)
             case _:
-                self._refuse(message, port, Code.UNAUTHENTICATED, "the link has no session")
+                wish = Wish(message, port, "")
+                self._opening.refuse(wish, Code.UNAUTHENTICATED, "the link has no session")
 
-    def claim(self, wish: Message, port: Port) -> None:
+    def claim(self, message: Message, port: Port) -> None:
         """Give a session to a link that knows no tokens, or refuse it.
 
         Raises:
             BadMessageError: It is the session of no runtime.
         """
-        runtime = _runtime(read_body(wish, SessionControl))
-        session = self._exchange.sessions.get(runtime)
-        if session is None:
-            session = self._new(runtime, wish.from_)
-        claimed = ClaimAsked(port.number, port.liveness)
-        self._answer(wish, port, session, self._exchange.feed(session, claimed))
+        wish = wish_of(message, read_body(message, SessionControl), port)
+        if self._asks_for_login():
+            self._opening.refuse(wish, Code.UNAUTHENTICATED, _LOGIN)
+        else:
+            self._opening.claimed(wish)
 
     def answered(self, answer: Message) -> None:
         """Take an answer of a part of the node to what session control asked it."""
-        self._exchange.witness.drop(answer, DropReason.UNMATCHED)
+        verdict = None if self._logins is None else self._logins.answered(answer)
+        if verdict is None:
+            self._exchange.witness.drop(answer, DropReason.UNMATCHED)
+        else:
+            self._decided(verdict)
+
+    def gone(self, link: int) -> None:
+        """Wait for nothing of a link any more."""
+        if self._logins is not None:
+            self._logins.forget(link)
+
+    def deadline(self) -> float:
+        """Return when `tick` is due."""
+        return math.inf if self._logins is None else self._logins.deadline()
+
+    def tick(self) -> None:
+        """Give up on logins that take too long."""
+        for late in () if self._logins is None else self._logins.overdue():
+            self._decided(late)
 
     def refuse_size(self, port: Port) -> None:
         """Say that a frame was over the limit, whatever stood in it."""
@@ -99,74 +143,67 @@ class Control:
         )
         self._exchange.tell_link(port, refusal)
 
-    def _open(self, message: Message, asked: SessionControl, port: Port) -> None:
-        runtime = _runtime(asked)
-        if not is_below(message.from_, runtime):
-            why = f"{message.from_} is no part of {runtime}"
-            self._refuse(message, port, Code.UNAUTHENTICATED, why)
+    # ---- wishes for sessions
+
+    def _open(self, wish: Wish) -> None:
+        if self._is_out_of_place(wish):
             return
-        held = self._exchange.session_of(port.number)
-        if held is not None and held.core.runtime != runtime:
-            self._refuse(message, port, Code.CONFLICT, "the link has a session of another runtime")
+        session = self._exchange.sessions.get(wish.runtime)
+        is_own = session is not None and wish.token is not None and session.core.knows(wish.token)
+        if is_own or self._logins is None or (wish.token is None and not self._asks_for_login()):
+            self._opening.anonymous(wish)
+        elif wish.token is None:
+            self._opening.refuse(wish, Code.UNAUTHENTICATED, _LOGIN)
+        else:
+            refusal = self._logins.ask(wish)
+            if refusal is not None:
+                self._decided(refusal)
+
+    def _reopen(self, wish: Wish) -> None:
+        if self._is_out_of_place(wish):
             return
-        session = self._exchange.sessions.get(runtime)
-        if asked.method == "re-open":
-            self._reopen(message, asked, port, session)
-            return
+        session = self._exchange.sessions.get(wish.runtime)
         if session is None:
-            session = self._new(runtime, message.from_)
-        wish = OpenAsked(port.number, asked.params.token, self._token(), port.liveness)
-        self._answer(message, port, session, self._exchange.feed(session, wish))
+            self._opening.refuse(wish, Code.GONE, "unknown or expired session")
+        else:
+            self._opening.again(wish, session)
 
-    def _reopen(
-        self, message: Message, asked: SessionControl, port: Port, session: Session | None
-    ) -> None:
-        if session is None:
-            self._refuse(message, port, Code.GONE, "unknown or expired session")
-            return
-        wish = ReopenAsked(port.number, asked.params.token, port.liveness)
-        self._answer(message, port, session, self._exchange.feed(session, wish))
+    def _is_out_of_place(self, wish: Wish) -> bool:
+        """Refuse a wish that this link, or this sender, may not have."""
+        link, sender = wish.port.number, wish.message.from_
+        held = self._exchange.session_of(link)
+        if not is_below(sender, wish.runtime):
+            why = f"{sender} is no part of {wish.runtime}"
+            self._opening.refuse(wish, Code.UNAUTHENTICATED, why)
+        elif held is not None and held.core.runtime != wish.runtime:
+            why = "the link has a session of another runtime"
+            self._opening.refuse(wish, Code.CONFLICT, why)
+        elif self._logins is not None and self._logins.is_waiting(link):
+            self._opening.refuse(wish, Code.CONFLICT, "a login of this link is under way")
+        else:
+            return False
+        return True
 
-    def _new(self, runtime: str, stub: str) -> Session:
-        story = self._stories[runtime] = self._stories.get(runtime, 0) + 1
-        key = f"{self._exchange.tables.addresses.node}|{runtime}"
-        core = NodeSessionCore(key if story == 1 else f"{key}|{story}", runtime)
-        session = self._exchange.sessions[runtime] = Session(core, stub)
-        return session
+    def _asks_for_login(self) -> bool:
+        return self._login is not None and self._login.admission is Admission.VOUCHED
 
-    def _answer(self, message: Message, port: Port, session: Session, outcome: Outcome) -> None:
-        match outcome.verdict:
-            case Granted(_, token, _):
-                session.stub = message.from_
-                # Who claims a session by its name alone has no token to come back with.
-                granted = write_body(SessionGranted(token)) if token else None
-                answer = reply_to(message, Code.OK, {"value": granted} if granted else None)
-                self._exchange.hand_out(port, answer, outcome.waiting)
-            case Refused(_, code, why):
-                self._refuse(message, port, code, why)
-            case None:
-                self._exchange.witness.drop(message, DropReason.SESSION_GONE)
+    def _decided(self, verdict: Verdict) -> None:
+        match verdict:
+            case Vouched(wish, identity, credentials):
+                self._opening.logged_in(wish, identity, credentials)
+            case Denied(wish, code, why):
+                self._opening.refuse(wish, code, why)
+            case _:
+                assert_never(verdict)
 
-    def _refuse(self, message: Message, port: Port, code: Code, why: str) -> None:
-        self._exchange.tell_link(port, refuse(message, code, why))
+    # ---- what a session asks for
 
-    def _token(self) -> str:
-        return self._entropy(_TOKEN_BYTES).hex()
+    def _is_permitted(self, message: Message, port: Port, session: Session) -> bool:
+        objection = self._gate.objection(message, session.asker)
+        if objection is not None:
+            self._gate.refuse(message, port, objection)
+        return objection is None
 
-
-def _runtime(asked: SessionControl) -> str:
-    """Return whose session is asked for.
-
-    Raises:
-        BadMessageError: The address of no runtime.
-    """
-    text = asked.params.runtime_url
-    if text is None:
-        raise BadMessageError("params.runtimeURL is missing")
-    try:
-        url = parse(text)
-    except BadUrlError as exc:
-        raise BadMessageError(f"params.runtimeURL {exc}") from exc
-    if url.scheme != RUNTIME_SCHEME or len(url.path) != 1:
-        raise BadMessageError(f"params.runtimeURL is no {RUNTIME_SCHEME}://<domain>/<name>")
-    return url.text
+    def _end_if_asked(self, asked: SessionControl, session: Session, port: Port) -> None:
+        if asked.method == SessionMethod.CLOSE:
+            self._exchange.feed(session, CloseAsked(port.number))

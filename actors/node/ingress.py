@@ -7,15 +7,16 @@ answered over the link it came from, if it is a request, and counted if it is no
 from collections.abc import Callable, Sequence
 from typing import Final, final
 
-from actors.kit.tally import Tally
+import trio
+
 from actors.node.control import Control
 from actors.node.dispatch import Dispatch
 from actors.node.door import Claim, Item
 from actors.node.exchange import Exchange
-from actors.node.policy import NOBODY, Asker, Decision, Policy
+from actors.node.gate import Gate
 from actors.node.port import Port
 from actors.node.session import Session
-from fsm.cores.allocation import Bind
+from fsm.cores.allocation_terms import Bind
 from fsm.cores.node_routing import Admitted, Refusal
 from fsm.cores.refused import Refused
 from specs.errors import BadMessageError
@@ -38,16 +39,16 @@ class Ingress:
     Args:
         exchange: Sessions and links.
         control: Session control.
-        policy: Asked once per message.
+        gate: Where policy is asked, once per message.
         dispatch: Where admitted messages go.
     """
 
     def __init__(
-        self, exchange: Exchange, control: Control, policy: Policy, dispatch: Dispatch
+        self, exchange: Exchange, control: Control, gate: Gate, dispatch: Dispatch
     ) -> None:
         self._exchange = exchange
         self._control = control
-        self._policy = policy
+        self._gate = gate
         self._dispatch = dispatch
         self._witness = exchange.witness
         self._counters = exchange.witness.counters
@@ -75,27 +76,19 @@ class Ingress:
 
     def _claimed(self, wish: Message, port: Port) -> None:
         """Give a link the session it has come for, or show it out."""
-        refusal = self._ruled_out(wish, NOBODY)
-        if refusal is None:
-            self._controlled(self._control.claim, wish, port)
-        else:
-            self._refuse(wish, port, refusal)
+        self._controlled(self._control.claim, wish, port)
         if self._exchange.session_of(port.number) is None:
             port.finish(Farewell.REFUSED)
 
     def _message(self, message: Message, port: Port) -> None:
-        session = self._exchange.session_of(port.number)
-        refusal: Refusal | None
         if message.to == self._node.session:
-            asker = NOBODY if session is None else session.asker
-            refusal = self._ruled_out(message, asker)
-            if refusal is None:
-                self._controlled(self._control.receive, message, port)
-        else:
-            self._witness.rcv(message, port.name)
-            refusal = _NO_SESSION if session is None else self._routed_out(message, session)
+            self._controlled(self._control.receive, message, port)
+            return
+        self._witness.rcv(message, port.name)
+        session = self._exchange.session_of(port.number)
+        refusal = _NO_SESSION if session is None else self._routed_out(message, session)
         if refusal is not None:
-            self._refuse(message, port, refusal)
+            self._gate.refuse(message, port, refusal)
 
     def _controlled(
         self, control: Callable[[Message, Port], None], message: Message, port: Port
@@ -105,6 +98,8 @@ class Ingress:
         except BadMessageError as exc:
             if message.is_request:
                 self._exchange.tell_link(port, refuse(message, exc.code, exc.reason))
+            else:
+                self._witness.drop(message, DropReason.MALFORMED)
 
     def _routed_out(self, message: Message, session: Session) -> Refusal | None:
         """Check and route a message of a session; return what objects to it."""
@@ -112,19 +107,13 @@ class Ingress:
         admission = self._routing.admit(message, by)
         if isinstance(admission, Refusal):
             return admission
-        refusal = self._ruled_out(message, session.asker) or self._unbound(admission, by)
+        refusal = self._gate.objection(message, session.asker) or self._unbound(admission, by)
         if refusal is None:
             self._counters.admitted += 1
             self._witness.hop(Op.ADMIT, message)
+            self._exchange.tables.heed(message, by, trio.current_time())
             self._dispatch.route(message, by)
         return refusal
-
-    def _ruled_out(self, message: Message, asker: Asker) -> Refusal | None:
-        ruling = self._policy.judge(message, asker)
-        self._witness.authz(message, ruling)
-        if ruling.decision is Decision.PERMIT:
-            return None
-        return Refusal(Check.POLICY, ruling.why or "blocked by policy")
 
     def _unbound(self, admission: Admitted, by: str) -> Refusal | None:
         """Bind addresses of other domains to the session that uses them (MN-13)."""
@@ -133,17 +122,3 @@ class Ingress:
             if isinstance(outcome, Refused):
                 return Refusal(Check.SOURCE, outcome.why)
         return None
-
-    def _refuse(self, message: Message, port: Port, refusal: Refusal) -> None:
-        """Say no over the link the message came from, wherever it says it is from."""
-        code = refusal.code
-        if code is not None:
-            self._counters.count(Tally.REFUSALS, code)
-            self._witness.deny(message, code, refusal.why)
-        if code is None or not message.is_request:
-            self._witness.drop(message, refusal.reason)
-            return
-        answer = refuse(message, code, refusal.why)
-        self._witness.hop(Op.SYNTH, answer)
-        self._exchange.tell_link(port, answer)
-        self._witness.xmit(answer, port.name)

@@ -8,6 +8,7 @@ from actors.node.policy import Asker
 from actors.node.port import Port
 from fsm.cores.node_session import NodeSessionCore
 from fsm.cores.node_session_terms import Granted, Parcel, Refused
+from fsm.cores.peer_form import PeerForm
 from specs.dialect import Dialect
 from specs.identity import Identity
 
@@ -22,21 +23,23 @@ class Session:
     Attributes:
         core: Decides.
         stub: The address session control comes from.
+        asker: What policy may know of whoever sends over this session.
         port: The link that has the session; None while detached.
+        form: In whose form the runtime speaks, over its last link.
         dialect: How the runtime spelt over its last link; None while it has one (N3).
-        identity: Who vouched for it when it was opened; None: nobody did.
     """
 
     core: NodeSessionCore
     stub: str
+    asker: Asker
     port: Port | None = None
+    form: PeerForm = PeerForm.OWN
     dialect: Dialect | None = None
-    identity: Identity | None = None
 
     @property
-    def asker(self) -> Asker:
-        """What policy may know of whoever sends over this session."""
-        return Asker(self.core.runtime, self.identity)
+    def identity(self) -> Identity | None:
+        """Who vouched for it when it was opened; None: nobody did."""
+        return self.asker.identity
 
 
 @final

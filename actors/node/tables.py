@@ -1,26 +1,39 @@
 """The tables of a node that routing looks at, and how they change together."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import final
 
+import attrs
+
 from actors.node.witness import Witness
-from fsm.cores import allocation, subscriptions
+from fsm.cores import allocation_terms as allocation
+from fsm.cores import subscription_terms as subscriptions
+from fsm.cores.address_mint import AddressMint
 from fsm.cores.allocation import AllocationCore
+from fsm.cores.consents import HEEDED, ConsentCore
 from fsm.cores.effects import RowChanged
+from fsm.cores.node_rights import NodeRights, Observation
 from fsm.cores.node_routing import NodeRouting
+from fsm.cores.peer_form import PeerForm
 from fsm.cores.refused import Refused
 from fsm.cores.subscriptions import SubscriptionCore
 from fsm.engine import Step
 from specs import address
+from specs.message import Message
 
-__all__ = ["NodeAddresses", "Tables"]
+__all__ = ["NodeAddresses", "TableRules", "Tables"]
 
 
 @final
 class NodeAddresses:
-    """The addresses of one node's parts (ADR-04)."""
+    """The addresses of one node's parts (ADR-04).
 
-    def __init__(self, domain: str) -> None:
+    Args:
+        domain: The domain it serves.
+        served: Which parts there are, beside those that every node has.
+    """
+
+    def __init__(self, domain: str, served: Collection[str] = ()) -> None:
         self.domain = domain
         self.node = address.message_node(domain)
         self.session = address.session_manager(domain)
@@ -30,27 +43,66 @@ class NodeAddresses:
         self.identities = address.identity_manager(domain)
         self.quality = address.quality_broker(domain)
         self.policies = address.policy_manager(domain)
-        self.parts = frozenset({self.session, self.allocation, self.paths, self.registry})
+        always = {self.session, self.allocation, self.paths, self.registry}
+        self.parts = frozenset({*always, *served})
+
+
+@final
+@attrs.frozen
+class TableRules:
+    """By what the tables go.
+
+    Attributes:
+        mint: Makes the names of addresses.
+        observation: Who decides that an object is observed.
+    """
+
+    mint: AddressMint
+    observation: Observation
 
 
 @final
 class Tables:
     """Who owns what, and who subscribes to what.
 
-    Owned by the bus's task; only `own` and `follow` change anything, and every change
-    is traced there.
+    Owned by the bus's task; only `own`, `follow`, `heed`, `came` and `release` change
+    anything, and every change is traced there.
+
+    Args:
+        addresses: The node's own.
+        rules: By what they go.
+        form_of: How the peer speaks that has a session; None: it has none.
+        witness: Where changes are told.
     """
 
     def __init__(
-        self, addresses: NodeAddresses, has_session: Callable[[str], bool], witness: Witness
+        self,
+        addresses: NodeAddresses,
+        rules: TableRules,
+        form_of: Callable[[str], PeerForm | None],
+        witness: Witness,
     ) -> None:
         self.addresses = addresses
-        self.allocation = AllocationCore()
+        self.mint = rules.mint
+        self.allocation = AllocationCore(rules.mint.made)
         self.subscriptions = SubscriptionCore()
+        self.rights = NodeRights(addresses.domain, self.allocation, form_of, rules.observation)
         self.routing = NodeRouting(
-            addresses.domain, self.allocation, self.subscriptions, addresses.parts, has_session
+            addresses.domain, self.rights, self.subscriptions, addresses.parts
         )
+        self._consents = ConsentCore(self.subscriptions.observes, self.rights.owner_of)
         self._witness = witness
+
+    def heed(self, message: Message, by: str, now: float) -> None:
+        """Note what an admitted message says about who may observe what (S3)."""
+        if message.type in HEEDED:
+            verdict = self._consents.passed(message, by, now)
+            if verdict is not None:
+                self.follow(verdict)
+
+    def came(self, runtime: str) -> None:
+        """Let a runtime that has a session have all that is below its address."""
+        self.own(allocation.RuntimeCame(runtime))
 
     def own(self, happened: allocation.Input) -> allocation.Allocated | Refused | None:
         """Change who owns what; what is freed is no longer subscribed to (MN-12)."""
@@ -64,9 +116,17 @@ class Tables:
                 case allocation.Freed(addresses):
                     for one in addresses:
                         self.follow(subscriptions.AddressGone(one))
+                case allocation.Taken(addresses):
+                    self._taken(addresses)
                 case allocation.Allocated() | Refused():
                     outcome = effect
         return outcome
+
+    def _taken(self, addresses: tuple[str, ...]) -> None:
+        """Deliver to whoever waited for objects whose owner is never asked for consent."""
+        for one in addresses:
+            if self.rights.is_open(one):
+                self.follow(subscriptions.Opened(one))
 
     def follow(self, happened: subscriptions.Input) -> Refused | None:
         """Change who subscribes to what."""
@@ -83,6 +143,7 @@ class Tables:
 
     def release(self, runtime: str, why: str) -> None:
         """Let nothing of a runtime stay (I-A7, I-M4)."""
+        self._consents.gone(runtime)
         self.follow(subscriptions.RuntimeGone(runtime))
         for one in self.allocation.owned_by(runtime):
             self.follow(subscriptions.AddressGone(one))

@@ -1,19 +1,15 @@
 """Who has to log in at a node, and who vouches for them: what a node is configured with."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from enum import StrEnum, unique
 from typing import TypeAlias, final
 
 import attrs
 
-from actors.node.login.key_provider import KeyProvider
-from actors.node.login.key_source import KeySource
 from actors.node.login.provider import IdentityProvider
-from fsm.cores.assertion import AssertionTerms
-from specs.address import message_node
 from specs.limits import SESSION_LIFE
 
-__all__ = ["Admission", "Login", "ProviderMaker", "by_keys", "terms_of"]
+__all__ = ["Admission", "Login", "ProviderMaker"]
 
 ProviderMaker: TypeAlias = Callable[[Callable[[], float]], IdentityProvider]
 """Makes an identity provider; it is given a clock that tells seconds since the epoch."""
@@ -44,22 +40,3 @@ class Login:
     admission: Admission = Admission.VOUCHED
     life: float = SESSION_LIFE
     clock: Callable[[], float] | None = None
-
-
-def by_keys(source: KeySource, terms: AssertionTerms) -> ProviderMaker:
-    """Let in whoever holds a token that meets the terms and is signed by one of these keys."""
-    return lambda clock: KeyProvider(source, terms, clock)
-
-
-def terms_of(
-    domain: str, issuers: Iterable[str] = (), audiences: Iterable[str] = ()
-) -> AssertionTerms:
-    """Ask for tokens that are meant for a domain.
-
-    Args:
-        domain: The domain; as audience, a token has it or the address of its node.
-        issuers: Who may have issued it; none: whoever has a key.
-        audiences: What else a token may be meant for.
-    """
-    meant = frozenset({domain, message_node(domain), *audiences})
-    return AssertionTerms(meant, frozenset(issuers))

@@ -1,0 +1,49 @@
+"""A wish for a session, as it is looked into (M-14, M-15)."""
+
+from typing import final
+
+import attrs
+
+from actors.node.port import Port
+from specs.address import RUNTIME_SCHEME, parse
+from specs.body import SessionControl
+from specs.errors import BadMessageError, BadUrlError
+from specs.message import Message
+
+__all__ = ["Wish", "wish_of"]
+
+
+@final
+@attrs.frozen
+class Wish:
+    """A link wants the session of a runtime.
+
+    Attributes:
+        message: What it said.
+        port: The link.
+        runtime: Whose session.
+        token: What it brought, a session's token or credentials; None: nothing.
+    """
+
+    message: Message
+    port: Port
+    runtime: str
+    token: str | None = attrs.field(default=None, repr=False)
+
+
+def wish_of(message: Message, asked: SessionControl, port: Port) -> Wish:
+    """Read whose session is asked for.
+
+    Raises:
+        BadMessageError: The address of no runtime.
+    """
+    text = asked.params.runtime_url
+    if text is None:
+        raise BadMessageError("params.runtimeURL is missing")
+    try:
+        url = parse(text)
+    except BadUrlError as exc:
+        raise BadMessageError(f"params.runtimeURL {exc}") from exc
+    if url.scheme != RUNTIME_SCHEME or len(url.path) != 1:
+        raise BadMessageError(f"params.runtimeURL is no {RUNTIME_SCHEME}://<domain>/<name>")
+    return Wish(message, port, url.text, asked.params.token)
