@@ -78,6 +78,7 @@ class Fact:
         cause: The trigger of the step, as the machine's table names it.
         why: Half a sentence for people.
         digest: Hash of a message without `via`, `auth` and tokens.
+        obligations: What was done along with a decision, joined by commas (I-K3).
     """
 
     k: Kind
@@ -105,6 +106,7 @@ class Fact:
     direction: str | None = None
     decision: str | None = None
     policy: str | None = None
+    obligations: str | None = None
     rid: int | None = None
     result: str | None = None
     table: str | None = None

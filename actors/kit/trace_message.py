@@ -30,7 +30,9 @@ _SECRET: Final = frozenset({"via", "auth", "token", "runtimeToken", "secret"})
 """Body keys that never count for a digest and never stand in a trace."""
 
 _IN: Final = "in"
-_RULING: Final[tuple[Literal["decision", "policy", "why"], ...]] = ("decision", "policy", "why")
+_RULING: Final[
+    tuple[Literal["direction", "decision", "policy", "version", "obligations", "why"], ...]
+] = ("direction", "decision", "policy", "version", "obligations", "why")
 
 _KEPT: Final = 1024
 """Texts kept at most; each is some 400 bytes (ours)."""
@@ -55,16 +57,20 @@ class More(Where, total=False):
 
 
 class Ruling(TypedDict, total=False):
-    """What a policy engine said of a message; None: nothing."""
+    """What a policy engine said of a message; None: nothing. By itself it came in."""
 
+    direction: str
     decision: str
     policy: str | None
+    version: int | None
+    obligations: str | None
     why: str | None
 
 
 def ruling_fact(message: Message, **ruling: Unpack[Ruling]) -> Fact:
     """Say what a policy engine said of a message that came in."""
-    return Fact(k=Kind.AUTHZ, mid=instance_id(message), direction=_IN, **ruling)
+    told: Ruling = {"direction": _IN, **ruling}
+    return Fact(k=Kind.AUTHZ, mid=instance_id(message), **told)
 
 
 def message_fact(op: Op, message: Message, **more: Unpack[More]) -> Fact:
@@ -90,7 +96,8 @@ def ruling_text(actor: str, message: Message, ruling: Ruling) -> bytes:
     Raises:
         TypeError: Something has no place in JSON.
     """
-    told = {"actor": actor, "k": Kind.AUTHZ, "mid": instance_id(message), "direction": _IN}
+    told: JsonObject = {"actor": actor, "k": Kind.AUTHZ, "mid": instance_id(message)}
+    told["direction"] = _IN
     for name in _RULING:
         said = ruling.get(name)
         if said is not None:

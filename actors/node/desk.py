@@ -11,8 +11,8 @@ class Desk(ABC):
     """Answers requests at one address of the node, without waiting for anything."""
 
     @abstractmethod
-    def receive(self, message: Message, by: str) -> Message:
-        """Answer a request that came over the session of `by`.
+    def receive(self, message: Message, by: str) -> Message | None:
+        """Answer a request that came over the session of `by`; None: it is answered later.
 
         Raises:
             BadMessageError: Its body is not what the catalogue says.

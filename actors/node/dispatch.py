@@ -68,11 +68,13 @@ class Dispatch:
         if desk is None:
             self._ask(message, address, by)
             return
+        answer: Message | None
         try:
             answer = desk.receive(message, by)
         except BadMessageError as exc:
             answer = refuse(message, exc.code, exc.reason)
-        self._exchange.send(by, answer)
+        if answer is not None:
+            self._exchange.send(by, answer)
 
     def _ask(self, message: Message, address: str, by: str) -> None:
         component = self._exchange.components.get(address)

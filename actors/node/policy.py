@@ -1,6 +1,7 @@
 """The seam of the policy engine: asked once per message, before any effect (POL-01, I-M8)."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from enum import StrEnum, unique
 from typing import Final, final
 
@@ -31,12 +32,21 @@ class Ruling:
         policy: Name of what decided.
         why: Half a sentence for whoever is refused.
         obligations: What has been done along with it, for the trace (I-K3).
+        version: Of the policies by which was decided; None: they have none.
+        direction: Whether the message is going `out`, to another domain, or comes `in`
+            (POL-17).
+        marked: The message as it goes on, if the policy has it changed (POL-13).
+        after: What is to be done when the message has gone, or was refused; once.
     """
 
     decision: Decision
     policy: str
     why: str = ""
     obligations: tuple[str, ...] = ()
+    version: int | None = None
+    direction: str = "in"
+    marked: Message | None = None
+    after: Callable[[], None] | None = None
 
 
 @final

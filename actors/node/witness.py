@@ -59,8 +59,15 @@ class Witness:
         """The policy engine ruled."""
         self.counters.count(Tally.RULINGS, ruling.decision)
         if self._tracer.hops:
-            decision, policy = ruling.decision, ruling.policy
-            self._tracer.ruled(self._actor, message, decision=decision, policy=policy)
+            self._tracer.ruled(
+                self._actor,
+                message,
+                direction=ruling.direction,
+                decision=ruling.decision,
+                policy=ruling.policy,
+                version=ruling.version,
+                obligations=",".join(ruling.obligations) or None,
+            )
 
     def rcv(self, message: Message, link: str) -> None:
         """A message came over a link."""
