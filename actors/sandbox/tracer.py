@@ -8,7 +8,6 @@ from actors.kit.trace import More, Tracer
 from actors.pipe.outlet import Outlet
 from actors.pipe.said import Said, Word
 from fsm.engine import Step
-from specs.jsonvalue import JsonObject
 from specs.message import Message
 from specs.trace import Fact, Op
 from transports.codec import encode
@@ -35,9 +34,9 @@ class PipeTracer(Tracer):
 
     @override
     def message(self, actor: str, op: Op, message: Message, **more: Unpack[More]) -> None:
-        told: JsonObject = {"op": op.value}
+        said = Said(Word.HOP, 0, actor, {"op": op.value}, encode(message))
         for name in ("listener", "stub", "link", "reason"):
             value = more.get(name)
             if isinstance(value, str):
-                told[name] = value
-        self._outlet.offer(Said(Word.HOP, 0, actor, told, encode(message)))
+                said.told[name] = value
+        self._outlet.offer(said)

@@ -1,0 +1,39 @@
+"""What a sandbox tells of messages, taken into the evidence of whoever keeps it."""
+
+from typing import Final
+
+from actors.kit.trace import More, Tracer
+from actors.pipe.errors import PipeError
+from actors.pipe.said import Said
+from specs.reply_code import DropReason
+from specs.trace import Op
+from transports.codec import BadLine, decode_line
+
+__all__ = ["keep_hop"]
+
+_OPS: Final = frozenset({Op.DELIVER, Op.XMIT, Op.RCV, Op.QUEUE, Op.FLUSH, Op.DROP})
+_LONGEST: Final = 2048
+
+
+def keep_hop(tracer: Tracer, stub: str, said: Said) -> None:
+    """Keep what happened to a message in a sandbox; only of its own parts may it tell.
+
+    Raises:
+        PipeError: It tells of others, or of what does not happen in a sandbox.
+    """
+    message = decode_line(said.rest)
+    op = said.get("op")
+    if said.text not in {f"stub:{stub}", f"minibus:{stub}"} or op not in _OPS:
+        raise PipeError("evidence that is not a sandbox's to give")
+    if said.get("stub") not in {"", stub} or isinstance(message, BadLine):
+        raise PipeError("evidence of a message that is none of its stub's")
+    more: More = {}
+    if said.get("stub"):
+        more["stub"] = stub
+    if said.get("link"):
+        more["link"] = said.get("link")[:_LONGEST]
+    if said.get("listener"):
+        more["listener"] = said.get("listener")[:_LONGEST]
+    if said.get("reason") in set(DropReason):
+        more["reason"] = said.get("reason")
+    tracer.message(said.text, Op(op), message, **more)

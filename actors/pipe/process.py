@@ -1,0 +1,113 @@
+"""Sandboxes as processes: started with nothing but a pipe, and gone when they are left (T16)."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+import structlog
+import trio
+
+from actors.pipe.errors import RoomError
+from specs.limits import ROOM_LOG_CHARACTERS, ROOM_LOG_LINES
+from transports.background import open_background
+from transports.link import Kind, Link, Upgrade
+from transports.stream_link import StreamLink
+
+__all__ = ["open_process_room"]
+
+_log = structlog.get_logger("actors.sandbox")
+
+_ROOT: Final = Path(__file__).resolve().parents[2]
+"""Where the packages are: an isolated interpreter does not look where it was started."""
+
+_MAIN: Final = (
+    "import sys; sys.path.insert(0, sys.argv[1]); "
+    "from actors.sandbox.__main__ import main; main(int(sys.argv[2]))"
+)
+
+_READ: Final = 4096
+
+_CONFINED: Final = "confined: "
+"""How the line begins that tells what the process gave up: good news."""
+
+
+@asynccontextmanager
+async def open_process_room(label: str) -> AsyncIterator[Link]:
+    """Run a sandbox process while the context is open (see `Spawn`).
+
+    Its standard input is one end of a socket pair, its standard error a pipe that is
+    logged; it inherits nothing else, not even the environment. On leaving it is killed,
+    with all it may have started, and waited for.
+
+    Raises:
+        RoomError: The system starts no process.
+    """
+    ours, theirs = socket.socketpair()
+    errors, say = os.pipe()
+    try:
+        process = _start(theirs, say)
+    except OSError as exc:
+        ours.close()
+        os.close(errors)
+        raise RoomError(f"no process could be started: {exc.strerror}") from exc
+    finally:
+        theirs.close()
+        os.close(say)
+    stream = trio.SocketStream(trio.socket.from_stdlib_socket(ours))
+    link = StreamLink((Kind.UNIX, f"sandbox-{process.pid}", Upgrade()), stream)
+    async with stream, open_background() as background:
+        background.start_soon(_log_errors, trio.lowlevel.FdStream(errors), label, process.pid)
+        try:
+            yield link
+        finally:
+            with trio.CancelScope(shield=True):
+                await _end(process)
+
+
+def _start(pipe: socket.socket, errors: int) -> "subprocess.Popen[bytes]":
+    """Start the process, from this thread: the child asks to die with the thread it is of."""
+    command = [sys.executable, "-I", "-B", "-c", _MAIN, str(_ROOT), str(os.getpid())]
+    return subprocess.Popen(  # noqa: S603 - our own interpreter with our own code
+        command,
+        stdin=pipe.fileno(),
+        stdout=subprocess.DEVNULL,
+        stderr=errors,
+        env={},
+        cwd="/",
+        start_new_session=True,
+    )
+
+
+async def _end(process: "subprocess.Popen[bytes]") -> None:
+    watch = os.pidfd_open(process.pid)
+    try:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        await trio.lowlevel.wait_readable(watch)
+    finally:
+        os.close(watch)
+        process.wait()
+
+
+async def _log_errors(stream: trio.lowlevel.FdStream, domain: str, pid: int) -> None:
+    """Log what the process says to nobody, some of it."""
+    rest, lines = b"", 0
+    async with stream:
+        async for piece in stream:
+            *whole, rest = (rest + bytes(piece)).split(b"\n")
+            rest = rest[:_READ]
+            for line in whole[: max(ROOM_LOG_LINES - lines, 0)]:
+                text = line[:ROOM_LOG_CHARACTERS].decode(errors="replace")
+                log = _log.info if text.startswith(_CONFINED) else _log.warning
+                log("sandbox says", domain=domain, pid=pid, text=text)
+            if lines <= ROOM_LOG_LINES < lines + len(whole):
+                _log.warning(
+                    "sandbox says too much, the rest is not logged", domain=domain, pid=pid
+                )
+            lines += len(whole)

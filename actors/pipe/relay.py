@@ -1,0 +1,162 @@
+"""The links of a sandbox, held by whoever keeps it: dials, reads and writes for it (T16)."""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import final
+
+import trio
+
+from actors.pipe.assembly import FrameParts
+from actors.pipe.errors import PipeError
+from actors.pipe.outlet import Outlet
+from actors.pipe.said import Said, Word, parts_of
+from actors.pipe.window import Window
+from specs.limits import GOODBYE_TIMEOUT, ROOM_LINKS, ROOM_WINDOW
+from transports.errors import DialError, LinkBrokenError, LinkError
+from transports.link import Kind, Link
+from transports.network import Network
+
+__all__ = ["Relays"]
+
+
+@final
+class _Relay:
+    """One link of a sandbox, from the dial to the farewell."""
+
+    def __init__(self, number: int, outlet: Outlet) -> None:
+        self._number = number
+        self._outlet = outlet
+        self._parts = FrameParts()
+        self._window = Window()
+        self._scope = trio.CancelScope()
+        self._put, self._frames = trio.open_memory_channel[bytes](ROOM_WINDOW)
+
+    async def run(self, network: Network, address: str, subprotocol: str | None) -> None:
+        """Dial, then carry frames both ways until the link breaks or `hang`."""
+        end = LinkBrokenError("", "hung up")
+        with self._scope:
+            try:
+                link = await network.dial(Kind.WEBSOCKET, address, subprotocol)
+                end = await self._live(link)
+            except DialError as exc:
+                end = LinkBrokenError("", exc.reason)
+        code = "" if end.farewell is None else str(end.farewell.value)
+        self._outlet.put(Said(Word.GONE, self._number, end.reason, {"farewell": code}))
+
+    async def _live(self, link: Link) -> LinkBrokenError:
+        told = {"subprotocol": link.upgrade.subprotocol}
+        self._outlet.put(Said(Word.OPEN, self._number, link.name, {**told}))
+        end = LinkBrokenError(link.name, "hung up")
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._write, link, nursery.cancel_scope)
+                end = await self._read(link)
+                nursery.cancel_scope.cancel()
+        finally:
+            with trio.CancelScope(shield=True):
+                await link.aclose()
+        return end
+
+    async def _read(self, link: Link) -> LinkBrokenError:
+        try:
+            while True:
+                frame = await link.receive()
+                await self._window.enter()
+                for part in parts_of(self._number, frame):
+                    await self._outlet.send(part)
+        except LinkBrokenError as exc:
+            return exc
+        except LinkError as exc:
+            return LinkBrokenError(link.name, str(exc))
+
+    async def _write(self, link: Link, scope: trio.CancelScope) -> None:
+        try:
+            async for frame in self._frames:
+                await link.send(frame)
+                self._outlet.put(Said(Word.TOOK, self._number))
+        except LinkError:
+            # Whoever reads the link says what has become of it.
+            return
+        scope.cancel()
+
+    def data(self, said: Said) -> None:
+        """Take (a part of) a frame.
+
+        Raises:
+            PipeError: It is too large, or more are on their way than may be.
+        """
+        frame = self._parts.add(said)
+        try:
+            if frame is not None:
+                self._put.send_nowait(frame)
+        except trio.WouldBlock:
+            raise PipeError(f"more than {ROOM_WINDOW} frames of a link at once") from None
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            # It was on its way when the link broke.
+            return
+
+    def took(self) -> None:
+        """Note that the sandbox has taken a frame."""
+        self._window.taken()
+
+    def hang(self) -> None:
+        """Write what is left, briefly, then say goodbye."""
+        self._scope.deadline = trio.current_time() + GOODBYE_TIMEOUT
+        self._put.close()
+
+
+@final
+class Relays:
+    """All links of one sandbox.
+
+    Args:
+        network: What really dials.
+        endpoint: The only address it dials.
+        outlet: The way into the sandbox.
+    """
+
+    def __init__(self, network: Network, endpoint: str, outlet: Outlet) -> None:
+        self._network = network
+        self._endpoint = endpoint
+        self._outlet = outlet
+        self._open: dict[int, _Relay] = {}
+
+    def dial(self, said: Said) -> Callable[[], Awaitable[None]] | None:
+        """Return what carries a link that the sandbox asks for; None: it may not have it."""
+        why = self._why_not(said)
+        if why is not None:
+            self._outlet.put(Said(Word.GONE, said.number, why))
+            return None
+        relay = self._open[said.number] = _Relay(said.number, self._outlet)
+        return partial(self._carry, said, relay)
+
+    def _why_not(self, said: Said) -> str | None:
+        if said.text != self._endpoint or said.get("kind") != Kind.WEBSOCKET:
+            return "the sandbox may not dial this"
+        if said.number in self._open or len(self._open) >= ROOM_LINKS:
+            return "the sandbox has too many links"
+        return None
+
+    async def _carry(self, said: Said, relay: _Relay) -> None:
+        subprotocol = said.get("subprotocol") or None
+        try:
+            await relay.run(self._network, self._endpoint, subprotocol)
+        finally:
+            del self._open[said.number]
+
+    def heard(self, said: Said) -> None:
+        """Take what the sandbox says of a link; of one that is gone nothing counts.
+
+        Raises:
+            PipeError: It sends more than may be on its way.
+        """
+        relay = self._open.get(said.number)
+        if relay is None:
+            return
+        match said.word:
+            case Word.DATA:
+                relay.data(said)
+            case Word.TOOK:
+                relay.took()
+            case _:
+                relay.hang()

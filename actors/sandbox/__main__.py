@@ -1,0 +1,34 @@
+"""The process of a sandbox: its standard input is its pipe, and all it has.
+
+Not for people: whoever keeps a sandbox starts it (`actors/pipe/process.py`).
+"""
+
+import socket
+import sys
+
+import trio
+
+from actors.kit.log import Level, configure_log
+from actors.sandbox.confine import confine
+from actors.sandbox.room import run_room
+from transports.link import Kind, Upgrade
+from transports.stream_link import StreamLink
+
+__all__ = ["main"]
+
+
+def main(parent: int) -> None:
+    """Give up everything, then live in the room until the pipe ends."""
+    configure_log(Level.WARNING)
+    print(confine(parent), file=sys.stderr, flush=True)
+    trio.run(_live)
+
+
+async def _live() -> None:
+    pipe = trio.socket.from_stdlib_socket(socket.socket(fileno=0))
+    link = StreamLink((Kind.UNIX, "pipe", Upgrade()), trio.SocketStream(pipe))
+    try:
+        await run_room(link)
+    finally:
+        with trio.CancelScope(shield=True):
+            await link.aclose()

@@ -1,0 +1,35 @@
+"""Rooms in this process, under whatever clock runs: for scenarios and tests, not for strangers."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import structlog
+import trio
+
+from actors.kit.crash import Crash
+from actors.sandbox.room import run_room
+from transports.background import open_background
+from transports.link import Kind, Link, Upgrade
+from transports.memory_link import Wire
+
+__all__ = ["open_room_here"]
+
+_log = structlog.get_logger("actors.sandbox")
+
+
+@asynccontextmanager
+async def open_room_here(label: str) -> AsyncIterator[Link]:
+    """Run a room in a task of this process while the context is open (see `Spawn`)."""
+    wire = Wire(Kind.UNIX, label, 1, Upgrade())
+    async with open_background() as background:
+        background.start_soon(_live, wire.acceptor, label)
+        yield wire.dialler
+        await trio.aclose_forcefully(wire.dialler)
+
+
+async def _live(link: Link, label: str) -> None:
+    with Crash() as crash:
+        await run_room(link)
+    if crash.error is not None:
+        _log.warning("room crashed", domain=label, why=str(crash.error))
+    await link.aclose()
