@@ -97,7 +97,8 @@ class AssertionCore:
 
     def _check_audience(self, claims: JsonObject) -> None:
         """Refuse a token that somebody else could have been given to use it here."""
-        aud, party = claims.get("aud"), claims.get("azp")
+        aud = claims.get("aud")
+        party = _text(claims, "azp") if "azp" in claims else None
         meant = list(_texts(aud if isinstance(aud, list) else [aud], "aud"))
         known = self._terms.audiences
         if not known & set(meant):

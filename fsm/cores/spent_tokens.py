@@ -42,18 +42,18 @@ class SpentTokens:
             end: When it is over.
             now: By the same clock as `end`.
         """
-        self._forget(now)
+        while self._heap and self._heap[0][0] <= now:
+            self._forget_first()
         key = issuer, name
         if end <= self._floor or key in self._known:
             return False
+        if len(self._heap) >= self._room:
+            self._forget_first()
         self._known.add(key)
         heapq.heappush(self._heap, (end, key))
         return True
 
-    def _forget(self, now: float) -> None:
-        """Make room for one more."""
-        heap = self._heap
-        while heap and (heap[0][0] <= now or len(heap) >= self._room):
-            end, key = heapq.heappop(heap)
-            self._known.discard(key)
-            self._floor = max(self._floor, end)
+    def _forget_first(self) -> None:
+        end, key = heapq.heappop(self._heap)
+        self._known.discard(key)
+        self._floor = max(self._floor, end)

@@ -1,0 +1,160 @@
+"""What a token must claim to let somebody in (MN-05, S4, RFC 8725)."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fsm.cores.assertion import AssertionCore, AssertionTerms, Unacceptable
+from specs.identity import Identity
+
+NOW = 1_800_000_000.0
+GOOD = {
+    "iss": "https://idp.ex",
+    "sub": "user://idp.ex/alice",
+    "aud": "a.ex",
+    "iat": NOW,
+    "exp": NOW + 300,
+    "jti": "1",
+}
+TERMS = AssertionTerms(frozenset({"a.ex", "domain://msg-node.a.ex"}), frozenset({"https://idp.ex"}))
+
+
+def judged(now=NOW, terms=TERMS, **changed):
+    claims = {name: value for name, value in {**GOOD, **changed}.items() if value is not None}
+    return AssertionCore(terms).judge(claims, now)
+
+
+def is_refused(verdict):
+    return isinstance(verdict, Unacceptable)
+
+
+def test_a_good_token_says_who_comes():
+    assert judged(roles=["admin"], runtime="runtime://a.ex/ra") == Identity(
+        user="user://idp.ex/alice",
+        issuer="https://idp.ex",
+        until=float("inf"),
+        roles=frozenset({"admin"}),
+        runtime="hyperty-runtime://a.ex/ra",
+    )
+
+
+@pytest.mark.parametrize("name", [*GOOD])
+def test_no_claim_of_these_may_be_missing(name):
+    assert is_refused(judged(**{name: None}))
+
+
+@pytest.mark.parametrize("name", [*GOOD])
+@pytest.mark.parametrize("value", ["", 7, True, [], {}, [[]], "\x00", "x" * 300, -1, float("nan")])
+def test_a_claim_of_another_kind_lets_nobody_in(name, value):
+    is_time = name in {"iat", "exp"}
+    if is_time and value == 7 and not isinstance(value, bool):
+        value = 1e400
+    assert is_refused(judged(**{name: value}))
+
+
+@pytest.mark.parametrize(
+    ("claims", "said"),
+    [
+        ({"iss": "https://evil.ex"}, "issuer"),
+        ({"aud": "b.ex"}, "audience"),
+        ({"aud": ["b.ex", "c.ex"]}, "audience"),
+        ({"aud": "A.EX"}, "audience"),
+        ({"aud": ["a.ex", "b.ex"]}, "another party"),
+        ({"aud": ["a.ex", "b.ex"], "azp": "b.ex"}, "another party"),
+        ({"azp": "b.ex"}, "another party"),
+        ({"sub": "hyperty://idp.ex/alice"}, "'sub'"),
+        ({"sub": "user://idp.ex"}, "'sub'"),
+        ({"sub": "two words"}, "'sub'"),
+        ({"roles": "admin"}, "'roles'"),
+        ({"roles": [1]}, "'roles'"),
+        ({"roles": ["r"] * 65}, "'roles'"),
+        ({"runtime": "hyperty://a.ex/ra"}, "'runtime'"),
+        ({"runtime": 1}, "'runtime'"),
+        ({"iat": NOW, "exp": NOW + 601}, "longer than"),
+        ({"nbf": "soon"}, "'nbf'"),
+    ],
+)
+def test_what_is_wrong_is_said(claims, said):
+    verdict = judged(**claims)
+
+    assert is_refused(verdict)
+    assert said in verdict.why
+
+
+@pytest.mark.parametrize(
+    "claims",
+    [
+        {"aud": ["a.ex"]},
+        {"aud": "domain://msg-node.a.ex"},
+        {"aud": ["a.ex", "domain://msg-node.a.ex"], "azp": "a.ex"},
+        {"aud": ["a.ex", "b.ex"], "azp": "a.ex"},
+        {"unknown": {"claim": 1}, "nonce": "n"},
+    ],
+)
+def test_these_are_good_as_well(claims):
+    assert isinstance(judged(**claims), Identity)
+
+
+@pytest.mark.parametrize(
+    ("sub", "issuer", "user"),
+    [
+        ("alice", "https://idp.ex", "user://idp.ex/alice"),
+        ("alice", "https://idp.ex:8443/realms/x", "user://idp.ex/alice"),
+        ("alice", "idp.ex", "user://idp.ex/alice"),
+        ("user://b.ex/bob", "https://idp.ex", "user://b.ex/bob"),
+    ],
+)
+def test_a_subject_that_is_no_address_is_a_user_of_its_issuer(sub, issuer, user):
+    terms = AssertionTerms(frozenset({"a.ex"}))
+
+    assert judged(terms=terms, sub=sub, iss=issuer).user == user
+
+
+@pytest.mark.parametrize(
+    ("claims", "now", "is_good"),
+    [
+        ({}, NOW + 359.9, True),
+        ({}, NOW + 360, False),
+        ({}, NOW - 60, True),
+        ({}, NOW - 60.1, False),
+        ({"nbf": NOW + 100}, NOW + 40, True),
+        ({"nbf": NOW + 100}, NOW + 39, False),
+    ],
+    ids=["just over", "over", "clock behind", "clock far behind", "soon good", "not yet good"],
+)
+def test_clocks_may_differ_by_a_minute(claims, now, is_good):
+    """R12: tokens are judged with 60 s of skew."""
+    assert is_refused(judged(now=now, **claims)) is not is_good
+
+
+def test_a_token_opens_one_session():
+    core = AssertionCore(TERMS)
+
+    assert isinstance(core.judge(GOOD, NOW), Identity)
+    assert "used already" in core.judge(GOOD, NOW + 1).why
+    assert isinstance(core.judge({**GOOD, "jti": "2"}, NOW + 1), Identity)
+
+
+def test_a_token_that_is_refused_is_not_used_up():
+    core = AssertionCore(TERMS)
+
+    assert is_refused(core.judge({**GOOD, "aud": "b.ex"}, NOW))
+    assert isinstance(core.judge(GOOD, NOW), Identity)
+
+
+def test_a_used_token_stays_used_when_the_clock_is_set_back():
+    core = AssertionCore(TERMS)
+    core.judge(GOOD, NOW)
+    later = {**GOOD, "jti": "2", "iat": NOW + 3600, "exp": NOW + 3900}
+    core.judge(later, NOW + 3600)
+
+    assert "used already" in core.judge(GOOD, NOW + 10).why
+
+
+scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
+anything = st.recursive(scalars, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner))
+
+
+@given(st.dictionaries(st.sampled_from([*GOOD, "nbf", "azp", "roles", "runtime"]), anything))
+def test_whatever_is_claimed_it_is_judged(changed):
+    assert isinstance(judged(**changed), Identity | Unacceptable)
