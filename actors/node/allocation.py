@@ -2,13 +2,13 @@
 
 from collections.abc import Callable
 from typing import final
-from uuid import UUID
 
 from typing_extensions import override
 
 from actors.node.desk import Desk
 from actors.node.tables import Tables
-from fsm.cores import allocation
+from fsm.cores import allocation_terms as allocation
+from fsm.cores.address_mint import ENTROPY
 from fsm.cores.refused import Refused
 from specs.body import Allocate, Allocated, Free
 from specs.errors import BadMessageError
@@ -17,8 +17,6 @@ from specs.reply_code import Code
 from transports.bodies import read_body, write_body
 
 __all__ = ["AllocationDesk"]
-
-_UUID_BYTES = 16
 
 
 @final
@@ -68,5 +66,5 @@ class AllocationDesk(Desk):
         return reply_to(message, Code.OK)
 
     def _fresh(self, scheme: str) -> str:
-        name = UUID(bytes=self._entropy(_UUID_BYTES), version=4)
+        name = self._tables.mint.name(self._entropy(ENTROPY))
         return f"{scheme}://{self._tables.addresses.domain}/{name}"

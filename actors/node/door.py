@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from actors.kit.tally import Form
 from fsm.cores.node_session_terms import Liveness, Parcel
+from fsm.cores.peer_form import PeerForm
 from specs.dialect import PLAIN, Dialect
 from specs.message import Message
 from transports.codec import BadLine, decode_frame, frames
@@ -41,12 +42,14 @@ class Door(ABC):
 
     Attributes:
         liveness: How it is noticed that the peer is gone.
+        form: In whose form the peer speaks.
         dialect: How the peer spells, as far as it has shown; outlives the link with
             the session (N3).
     """
 
     wire: ClassVar[Form]
     liveness: ClassVar[Liveness]
+    form: ClassVar[PeerForm] = PeerForm.UPSTREAM
     dialect: Dialect = PLAIN
 
     def greeting(self) -> Sequence[Item]:
@@ -68,6 +71,7 @@ class LinkDoor(Door):
 
     wire = Form.LINK
     liveness = Liveness.PINGED
+    form = PeerForm.OWN
 
     @override
     def read(self, frame: bytes) -> Sequence[Item]:

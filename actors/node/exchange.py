@@ -11,7 +11,7 @@ from actors.node.bus_message import Component, RuntimeLeft
 from actors.node.departures import PAUSE, Departures
 from actors.node.port import Port
 from actors.node.session import Outcome, Session
-from actors.node.tables import NodeAddresses, Tables
+from actors.node.tables import NodeAddresses, TableRules, Tables
 from actors.node.witness import Witness
 from fsm.cores.alarms import Alarms
 from fsm.cores.node_session_terms import (
@@ -55,12 +55,14 @@ class Exchange:
         witness: Where it reports.
     """
 
-    def __init__(self, addresses: NodeAddresses, witness: Witness, ids: IdSource) -> None:
+    def __init__(
+        self, addresses: NodeAddresses, rules: TableRules, witness: Witness, ids: IdSource
+    ) -> None:
         self.sessions: dict[str, Session] = {}
         self.ports: dict[int, Port] = {}
         self.components: dict[str, Component] = {}
         self.departures = Departures()
-        self.tables = Tables(addresses, self.sessions.__contains__, witness)
+        self.tables = Tables(addresses, rules, witness)
         self.witness = witness
         self._ids = ids
         self._runtimes: dict[int, str] = {}
@@ -227,6 +229,7 @@ class Exchange:
     def _grant(self, session: Session, granted: Granted) -> None:
         port = self.ports[granted.link]
         session.port = port
+        self.tables.came(session.core.runtime, port.door.form)
         if session.dialect is not None:
             port.door.dialect, session.dialect = session.dialect, None
         self._runtimes[granted.link] = session.core.runtime

@@ -6,11 +6,13 @@ from typing_extensions import override
 
 from actors.node.desk import Desk
 from actors.node.tables import Tables
-from fsm.cores.allocation import Claim
+from fsm.cores.allocation_terms import Claim
+from fsm.cores.node_rights import Hearing
 from fsm.cores.refused import Refused
-from fsm.cores.subscriptions import Subscribe, Unsubscribe
+from fsm.cores.subscription_terms import Subscribe, Unsubscribe
 from specs.body import Path
 from specs.errors import BadMessageError
+from specs.limits import MAX_SUBSCRIPTIONS
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 from transports.bodies import read_body
@@ -22,7 +24,8 @@ __all__ = ["PathDesk"]
 class PathDesk(Desk):
     """Sets and removes paths for the runtime whose session asks.
 
-    That `source` belongs to the session was checked when the message came in.
+    That `source` belongs to the session was checked when the message came in. A path on
+    somebody else's object waits for its owner; what is not made to be observed is refused.
     """
 
     def __init__(self, tables: Tables) -> None:
@@ -43,13 +46,18 @@ class PathDesk(Desk):
         return reply_to(message, Code.OK)
 
     def _subscribe(self, resources: tuple[str, ...], by: str) -> Refused | None:
-        routing = self._tables.routing
-        claims = tuple(one for one in resources if routing.may_claim(one))
+        rights = self._tables.rights
+        claims = tuple(one for one in resources if rights.may_claim(one))
+        asking = []
         for resource in resources:
-            if resource not in claims and not routing.may_subscribe(resource, by):
+            hearing = Hearing.AT_ONCE if resource in claims else rights.hearing(resource, by)
+            if hearing is Hearing.NEVER:
                 return Refused(Code.FORBIDDEN, f"{resource} is not for this session to hear")
-        for claim in claims:
-            outcome = self._tables.own(Claim(by, claim))
-            if isinstance(outcome, Refused):
-                return outcome
-        return self._tables.follow(Subscribe(by, resources))
+            if hearing is Hearing.BY_CONSENT:
+                asking.append(resource)
+        if not self._tables.subscriptions.has_room(by, resources):
+            return Refused(Code.TOO_LARGE, f"a session has at most {MAX_SUBSCRIPTIONS} paths")
+        outcome = self._tables.own(Claim(by, claims))
+        if isinstance(outcome, Refused):
+            return outcome
+        return self._tables.follow(Subscribe(by, resources, frozenset(asking)))

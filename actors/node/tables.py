@@ -1,6 +1,6 @@
 """The tables of a node that routing looks at, and how they change together."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import final
 
 import attrs
@@ -71,7 +71,6 @@ class Tables:
     Args:
         addresses: The node's own.
         rules: By what they go.
-        form_of: How the peer speaks that has a session; None: it has none.
         witness: Where changes are told.
     """
 
@@ -79,14 +78,16 @@ class Tables:
         self,
         addresses: NodeAddresses,
         rules: TableRules,
-        form_of: Callable[[str], PeerForm | None],
         witness: Witness,
     ) -> None:
         self.addresses = addresses
+        self._forms: dict[str, PeerForm] = {}
         self.mint = rules.mint
         self.allocation = AllocationCore(rules.mint.made)
         self.subscriptions = SubscriptionCore()
-        self.rights = NodeRights(addresses.domain, self.allocation, form_of, rules.observation)
+        self.rights = NodeRights(
+            addresses.domain, self.allocation, self._forms.get, rules.observation
+        )
         self.routing = NodeRouting(
             addresses.domain, self.rights, self.subscriptions, addresses.parts
         )
@@ -100,8 +101,9 @@ class Tables:
             if verdict is not None:
                 self.follow(verdict)
 
-    def came(self, runtime: str) -> None:
+    def came(self, runtime: str, form: PeerForm) -> None:
         """Let a runtime that has a session have all that is below its address."""
+        self._forms[runtime] = form
         self.own(allocation.RuntimeCame(runtime))
 
     def own(self, happened: allocation.Input) -> allocation.Allocated | Refused | None:
@@ -143,6 +145,7 @@ class Tables:
 
     def release(self, runtime: str, why: str) -> None:
         """Let nothing of a runtime stay (I-A7, I-M4)."""
+        self._forms.pop(runtime, None)
         self._consents.gone(runtime)
         self.follow(subscriptions.RuntimeGone(runtime))
         for one in self.allocation.owned_by(runtime):

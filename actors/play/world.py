@@ -28,6 +28,7 @@ from actors.runtime.mini_bus import MiniBusPort
 from actors.runtime.profile import Profile
 from actors.runtime.registrar import RegistrationError
 from actors.runtime.runtime import Runtime
+from fsm.cores.node_rights import Observation
 from specs.address import host_of, message_node, scheme_of
 from transports.link import Kind
 
@@ -174,6 +175,8 @@ def _node_config(cast: Cast, names: Names, domain: str, number: int) -> NodeConf
         domain=domain,
         object_schemes=OBJECT_SCHEMES | schemes,
         policy=NodeDenials(mine, names),
+        # What objects of the scenery hear and say is told before their owners were asked.
+        observation=Observation.OPEN,
         entropy=_entropy(number),
     )
 

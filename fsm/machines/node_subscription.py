@@ -3,12 +3,16 @@
 One entity per address and runtime (MN-14..MN-17, M-01..M-05, M-35, M-37, M-44, I-M5..I-M7): what
 is sent to the address is delivered to the runtime as well. It ends when the runtime
 unsubscribes, when its session is over, or when the address is released.
+
+The drawing knows no consent. Where the address is a part of somebody else's object, the path
+is set before its owner was asked (SC-30): it is held, and nothing is delivered, until the
+owner says yes. A no removes it; who leaves, or is expelled (M-43, M-45), is held again (S3).
 """
 
 from enum import StrEnum, unique
 from typing import Final
 
-from fsm.table import Deadline, Table, Transition
+from fsm.table import Deadline, Origin, Table, Transition
 
 __all__ = ["NODE_SUBSCRIPTION", "State", "Trigger"]
 
@@ -17,6 +21,7 @@ __all__ = ["NODE_SUBSCRIPTION", "State", "Trigger"]
 class State(StrEnum):
     """Whether the runtime is delivered what goes to the address."""
 
+    HELD = "held"
     ACTIVE = "active"
     REMOVED = "removed"
 
@@ -29,6 +34,10 @@ class Trigger(StrEnum):
     UNSUBSCRIBE = "unsubscribe"
     SESSION_OVER = "session-over"
     ADDRESS_RELEASED = "address-released"
+    HOLD = "hold"
+    CONSENT = "consent"
+    WITHDRAW = "withdraw"
+    REFUSE = "refuse"
 
 
 _ACTIVE: Final = "3.3 MN subscription: subscribe"
@@ -36,12 +45,26 @@ _REMOVED: Final = "3.3 MN subscription: unsubscribe"
 _SESSION: Final = "3.3 MN subscription: its session closed or expired"
 _ADDRESS: Final = "3.3 MN subscription: the address was released"
 
+_HELD: Final = "ours: the path is set before the owner is asked"
+_AGREED: Final = "ours: the owner says yes, or is one who is never asked"
+_LEFT: Final = "ours: nobody of the runtime observes any more"
+_REFUSED: Final = "ours: the owner says no"
+
+_EXTRA: Final = Origin.EXTENSION
+
 # fmt: off
 _ROWS: Final = (
     Transition(None,         Trigger.SUBSCRIBE,        State.ACTIVE,  _ACTIVE),
     Transition(State.ACTIVE, Trigger.UNSUBSCRIBE,      State.REMOVED, _REMOVED),
     Transition(State.ACTIVE, Trigger.SESSION_OVER,     State.REMOVED, _SESSION),
     Transition(State.ACTIVE, Trigger.ADDRESS_RELEASED, State.REMOVED, _ADDRESS),
+    Transition(None,         Trigger.HOLD,             State.HELD,    _HELD,    origin=_EXTRA),
+    Transition(State.HELD,   Trigger.CONSENT,          State.ACTIVE,  _AGREED,  origin=_EXTRA),
+    Transition(State.ACTIVE, Trigger.WITHDRAW,         State.HELD,    _LEFT,    origin=_EXTRA),
+    Transition(State.HELD,   Trigger.REFUSE,           State.REMOVED, _REFUSED, origin=_EXTRA),
+    Transition(State.HELD,   Trigger.UNSUBSCRIBE,      State.REMOVED, _REMOVED, origin=_EXTRA),
+    Transition(State.HELD,   Trigger.SESSION_OVER,     State.REMOVED, _SESSION, origin=_EXTRA),
+    Transition(State.HELD,   Trigger.ADDRESS_RELEASED, State.REMOVED, _ADDRESS, origin=_EXTRA),
 )
 # fmt: on
 
@@ -53,8 +76,12 @@ NODE_SUBSCRIPTION: Final = Table(
     triggers=Trigger,
     rows=_ROWS,
     may_end=frozenset({State.REMOVED}),
-    deadlines=(Deadline(State.ACTIVE, None, None, "it lives as long as its session"),),
+    deadlines=(
+        Deadline(State.HELD, None, None, "the owner may be asked as long as the session lives"),
+        Deadline(State.ACTIVE, None, None, "it lives as long as its session"),
+    ),
     meanings={
+        State.HELD: "The path is set, and nothing is delivered: the owner has not consented.",
         State.ACTIVE: "The runtime is delivered what is sent to the address.",
         State.REMOVED: "Nothing more of it is sent to the runtime.",
     },

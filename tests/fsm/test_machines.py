@@ -41,6 +41,7 @@ TABLES = [pytest.param(table, id=table.name) for table in MACHINES.values()]
 # two more places to rest: a deployed stub's story goes on in its other machine, and a
 # record stays disconnected for as long as its runtime is away. A node that stops closes
 # what is still detached. A record that never was live has nobody who may come back to it.
+# The drawing of a path knows no consent of owners.
 EXTENSIONS = {
     "p2p_connection": {("disconnected", "in-progress")},
     "stub_deployment": {("deployed", "[*]")},
@@ -52,6 +53,12 @@ EXTENSIONS = {
         ("observing", "observing"),
         ("observing", "closed"),
         ("answering", "closed"),
+    },
+    "node_subscription": {
+        ("[*]", "held"),
+        ("held", "active"),
+        ("active", "held"),
+        ("held", "removed"),
     },
     "p2p_entry": {("placeholder", "placeholder"), ("bound", "bound")},
     "observer_copy": {("syncing", "syncing"), ("live", "live"), ("stale", "stale")},

@@ -9,6 +9,7 @@ import trio
 from actors.kit.trace import MemoryTracer
 from actors.node.app import Node, open_node
 from actors.node.config import NodeConfig
+from fsm.cores.node_rights import Observation
 from specs.jsonvalue import JsonObject
 from specs.limits import REPLY_TIMEOUT
 from specs.message import Message, MessageType
@@ -153,6 +154,8 @@ async def open_world(network: Network | None = None, **config: object) -> AsyncI
     tracer = MemoryTracer()
     network = network or MemoryNetwork()
     config.setdefault("domain", DOMAIN)
+    # Most tests are about something else: their owners would have to be asked otherwise.
+    config.setdefault("observation", Observation.OPEN)
     async with open_node(NodeConfig(**config), network, tracer) as node:
         world = World(node, network, tracer)
         yield world

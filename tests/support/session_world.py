@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable
 
 from fsm.compositions import session_terms as terms
-from fsm.cores import allocation, subscriptions
+from fsm.cores import allocation_terms as allocation
+from fsm.cores import subscription_terms as subscriptions
 from fsm.cores import node_session_terms as node_ev
 from fsm.cores import stub_events as ev
 from fsm.cores.allocation import AllocationCore

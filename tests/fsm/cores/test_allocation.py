@@ -4,9 +4,9 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from fsm.cores.allocation import (
+from fsm.cores.allocation import AllocationCore
+from fsm.cores.allocation_terms import (
     Allocate,
-    AllocationCore,
     Bind,
     Claim,
     Free,
@@ -63,7 +63,7 @@ class AllocationTable(RuleBasedStateMachine):
 
     @rule(owner=OWNERS, name=NAMES)
     def claim(self, owner, name):
-        refused = refusals(self.feed(Claim(owner, name)))
+        refused = refusals(self.feed(Claim(owner, (name,))))
         assert bool(refused) == (self.owner.get(name, owner) != owner or name in self.gone)
         if not refused:
             self.owner[name] = owner
@@ -125,5 +125,5 @@ def test_a_session_holds_no_more_than_its_share():
 
     assert refusals(core.feed(Allocate("r1", ("hyperty://a.ex/more",)), 0.0)) == [413]
     assert refusals(core.feed(Bind("r1", "hyperty://b.ex/more"), 0.0)) == [413]
-    assert refusals(core.feed(Claim("r1", "hyperty://a.ex/more"), 0.0)) == [413]
+    assert refusals(core.feed(Claim("r1", ("hyperty://a.ex/more",)), 0.0)) == [413]
     assert not refusals(core.feed(Allocate("r2", ("hyperty://a.ex/more",)), 0.0))

@@ -7,14 +7,14 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from fsm.cores.refused import Refused
-from fsm.cores.subscriptions import (
+from fsm.cores.subscription_terms import (
     AddressGone,
     RuntimeGone,
     Subscribe,
-    SubscriptionCore,
     Unsubscribe,
     entity_of,
 )
+from fsm.cores.subscriptions import SubscriptionCore
 from fsm.replay import judge
 from fsm.trace_line import Verdict
 from specs.limits import MAX_SUBSCRIPTIONS
