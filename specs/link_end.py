@@ -17,6 +17,7 @@ class LinkEnd(StrEnum):
     GOING_AWAY = "going-away"
     NO_SESSION = "no-session"
     MADE_ROOM = "made-room"
+    REFUSED = "refused"
     TAKEN_OVER = "taken-over"
     SLOW_CONSUMER = "slow-consumer"
     SHED = "shed"

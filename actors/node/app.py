@@ -13,6 +13,7 @@ from actors.kit.errors import ActorStoppedError
 from actors.kit.supervisor import Strategy, open_supervisor
 from actors.kit.trace import Tracer
 from actors.node.assembly import LINK, PLAIN, SESSION, Plan, plan_of, start_parts
+from actors.node.bounds import Bounds
 from actors.node.bus_message import BusMessage, Drain, SessionView, Snapshot
 from actors.node.config import NodeConfig
 from actors.node.login.part import open_provider
@@ -72,11 +73,12 @@ async def open_node(config: NodeConfig, network: Network, tracer: Tracer) -> Asy
     doors: dict[str, str | None] = {LINK: PROTOFLY_V1}
     if config.allow_legacy:
         doors |= {PLAIN: None, SESSION: None}
-    async with network.listen(Kind.WEBSOCKET, config.listen, doors) as listener:
+    bounds = Bounds(config.limits, config.origins, Counters())
+    async with network.listen(Kind.WEBSOCKET, config.listen, doors, bounds.gate) as listener:
         with _records(config) as file:
             parts = Parts(config.registry)
             async with (
-                _planned(plan_of(config, network, tracer, file)) as plan,
+                _planned(plan_of(config, network, tracer, file, bounds)) as plan,
                 _http(plan, parts) as http_url,
                 open_supervisor(
                     "node", Strategy.REST_FOR_ONE, monitor=plan.monitor

@@ -14,6 +14,7 @@ from actors.kit.monitor import Monitor
 from actors.kit.supervisor import ChildSpec, Supervisor
 from actors.kit.trace import Tracer
 from actors.node.allocation import AllocationDesk
+from actors.node.bounds import Bounds
 from actors.node.bus import NodeBus, NodeBusParts
 from actors.node.bus_message import BusMessage
 from actors.node.config import NodeConfig
@@ -21,7 +22,7 @@ from actors.node.control import Control, ControlParts
 from actors.node.desk import Desk
 from actors.node.door import LinkDoor
 from actors.node.exchange import Exchange
-from actors.node.front_door import DoorMaker, FrontDoor
+from actors.node.front_door import DoorMaker, Entrance, FrontDoor
 from actors.node.gate import Gate
 from actors.node.gauges import watch
 from actors.node.login.part import start_connector
@@ -37,6 +38,7 @@ from actors.node.tables import NodeAddresses, TableRules, Tables
 from actors.node.witness import Witness
 from fsm.cores.address_mint import AddressMint
 from specs.address import identity_manager
+from fsm.cores.address_mint import AddressMint
 from transports.link import Listener
 from transports.network import Network
 
@@ -54,6 +56,9 @@ _MINT_KEY: Final = 32
 SESSION: Final = "/ws"
 """Path of upstream's stubs with a session handshake."""
 
+_MINT_KEY: Final = 32
+"""Bytes of the secret by which a node knows the addresses that it made."""
+
 
 @final
 @attrs.frozen
@@ -67,6 +72,7 @@ class Plan:
     counters: Counters
     monitor: Monitor
     file: RecordFile
+    bounds: Bounds
     standing: Standing = attrs.field(factory=Standing)
     provider: IdentityProvider | None = None
 
@@ -79,12 +85,14 @@ class Plan:
         return Witness(self.tracer, actor, self.counters)
 
 
-def plan_of(config: NodeConfig, network: Network, tracer: Tracer, file: RecordFile) -> Plan:
+def plan_of(
+    config: NodeConfig, network: Network, tracer: Tracer, file: RecordFile, bounds: Bounds
+) -> Plan:
     """Make what the parts of a node share."""
-    counters = Counters()
+    counters = bounds.counters
     monitor = Monitor(tracer, counters)
     addresses = NodeAddresses(config.domain, _served(config))
-    return Plan(config, network, addresses, tracer, counters, monitor, file)
+    return Plan(config, network, addresses, tracer, counters, monitor, file, bounds)
 
 
 def _served(config: NodeConfig) -> list[str]:
@@ -106,7 +114,7 @@ async def start_parts(
 def _make_bus(plan: Plan) -> NodeBus:
     config = plan.config
     rules = TableRules(AddressMint(config.entropy(_MINT_KEY)), config.observation)
-    exchange = Exchange(plan.addresses, rules, plan.witness("bus"), config.ids)
+    exchange = Exchange(plan.addresses, rules, plan.witness("bus"), config.ids, plan.bounds)
     watch(exchange)
     gate = Gate(exchange, config.policy)
     control = Control(ControlParts(exchange, gate, config.entropy, config.login, plan.clock))
@@ -131,9 +139,8 @@ async def _start_front_door(
         PLAIN: partial(PlainDoor, control),
         SESSION: lambda _: SessionDoor(control),
     }
-    door = partial(
-        FrontDoor, listener, MappingProxyType(doors), itertools.count(1), bus, plan.monitor
-    )
+    entrance = Entrance(listener, MappingProxyType(doors), itertools.count(1), plan.bounds)
+    door = partial(FrontDoor, entrance, bus, plan.monitor)
     await supervisor.start_child(ChildSpec("front-door", door))
 
 

@@ -19,6 +19,7 @@ from actors.node.bus_message import (
     Drain,
     Emitted,
     Gone,
+    Misbehaved,
     Snapshot,
     TooLarge,
 )
@@ -31,6 +32,7 @@ from actors.node.ingress import Ingress
 from actors.node.port import Port
 from actors.node.views import views
 from fsm.cores.node_session_terms import CloseAsked
+from specs.link_end import LinkEnd
 from specs.reply_code import DropReason
 from specs.trace import Op
 from transports.errors import Farewell
@@ -82,6 +84,8 @@ class NodeBus(Actor[BusMessage]):
                 self._gone(message)
             case TooLarge(number):
                 self._too_large(number)
+            case Misbehaved(number):
+                self._misbehaved(number)
             case _:
                 self._operate(message)
 
@@ -123,12 +127,19 @@ class NodeBus(Actor[BusMessage]):
 
     def _connected(self, port: Port) -> None:
         self._exchange.ports[port.number] = port
+        port.count_in(self._exchange.budget)
         self._witness.link(Op.OPEN, port.name, self._node.node)
 
     def _gone(self, gone: Gone) -> None:
         self._witness.link(Op.CLOSE, gone.name, self._node.node)
         self._control.gone(gone.number)
         self._exchange.lost(gone.number, gone.why)
+
+    def _misbehaved(self, number: int) -> None:
+        """Leave a link after the refusals it was sent; its session may come back (L4)."""
+        port = self._exchange.ports.get(number)
+        if port is not None:
+            port.finish(Farewell.REFUSED, LinkEnd.MALFORMED)
 
     def _too_large(self, number: int) -> None:
         """Refuse a frame over the limit and close that link's session (CON-05)."""

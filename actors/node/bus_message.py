@@ -21,6 +21,7 @@ __all__ = [
     "Drain",
     "Emitted",
     "Gone",
+    "Misbehaved",
     "RuntimeLeft",
     "SessionView",
     "Snapshot",
@@ -49,6 +50,14 @@ class Arrived:
 @attrs.frozen
 class TooLarge:
     """A link sent a frame over the limit: nothing more can be read from it."""
+
+    number: int
+
+
+@final
+@attrs.frozen
+class Misbehaved:
+    """A link sent more malformed messages than are borne: it has to go."""
 
     number: int
 
@@ -156,5 +165,14 @@ class Snapshot:
 
 
 BusMessage: TypeAlias = (
-    Connected | Arrived | TooLarge | Gone | Attached | Emitted | Drain | Snapshot | Alive
+    Connected
+    | Arrived
+    | TooLarge
+    | Misbehaved
+    | Gone
+    | Attached
+    | Emitted
+    | Drain
+    | Snapshot
+    | Alive
 )

@@ -9,6 +9,7 @@ import attrs
 
 from actors.kit.ids import IdSource
 from actors.node.http.config import HttpConfig
+from actors.node.limits import DEFAULT_LIMITS, NodeLimits
 from actors.node.login.login import Login
 from actors.node.policy import PERMIT_ALL, Policy
 from fsm.cores.node_rights import Observation
@@ -36,6 +37,9 @@ class NodeConfig:
         clock_offset: Seconds from the Trio clock to the epoch, for what outlives
             the process.
         observation: Who decides that an object is observed: its owner, or nobody.
+        limits: What one peer may make it keep, bear or do.
+        origins: Web origins whose pages may connect.
+        observation: Who decides that an object is observed: its owner, or nobody.
         entropy: Source of random bytes for tokens and addresses.
         ids: Ids of the messages the node itself makes.
     """
@@ -49,6 +53,9 @@ class NodeConfig:
     login: Login | None = None
     http: HttpConfig | None = None
     clock_offset: float = 0.0
+    observation: Observation = Observation.OWNER
+    limits: NodeLimits = DEFAULT_LIMITS
+    origins: frozenset[str] = frozenset()
     observation: Observation = Observation.OWNER
     entropy: Callable[[int], bytes] = secrets.token_bytes
     ids: IdSource = attrs.field(factory=IdSource)

@@ -2,23 +2,30 @@
 
 import math
 from collections.abc import Callable
-from typing import final
+from typing import Final, final
 
+import structlog
 import trio
 from typing_extensions import override
 
 from actors.kit.actor import Actor, ActorRef
-from actors.kit.counters import Counters
 from actors.kit.errors import ActorStoppedError
 from actors.kit.tally import Tally
-from actors.node.bus_message import Arrived, BusMessage, Connected, Gone, TooLarge
+from actors.node.bounds import Bounds
+from actors.node.bus_message import Arrived, BusMessage, Connected, Gone, Misbehaved, TooLarge
 from actors.node.door import Door
 from actors.node.outbox import Outbox
 from actors.node.port import Nudge, Port
+from fsm.cores.heartbeat import Beat, Heartbeat
+from fsm.cores.node_session_terms import Liveness
+from fsm.cores.soft_errors import SoftErrors
 from specs.limits import HANDSHAKE_TIMEOUT
+from specs.link_end import LinkEnd
+from transports.codec import BadLine
 from transports.errors import (
     Farewell,
     FrameTooLargeError,
+    FrameTooSlowError,
     LinkBrokenError,
     LinkClosedError,
     LinkError,
@@ -30,13 +37,16 @@ __all__ = ["MAILBOX", "Connection"]
 MAILBOX = 8
 """Nudges a connection can have waiting; the bus never sends more than four."""
 
+_log = structlog.get_logger("actors.node")
+
 
 @final
 class Connection(Actor[Nudge]):
     """Carries frames between one link and the bus.
 
     A peer that does not read blocks this actor's task and nobody else; the bus
-    frees it by cancelling the write. A peer that has no session in time is left.
+    frees it by cancelling the write, and it gives up by itself in the end. A peer
+    that sends too much is read later; one that has no session in time is left.
     """
 
     def __init__(
@@ -45,25 +55,31 @@ class Connection(Actor[Nudge]):
         link: Link,
         make_door: Callable[[], Door],
         bus: ActorRef[BusMessage],
-        counters: Counters,
+        bounds: Bounds,
     ) -> None:
-        self._number = number
-        self._link = link
-        self._door = make_door()
-        self._bus = bus
-        self._counters = counters
-        self._traffic = counters.traffic[self._door.wire]
-        self._outbox = Outbox()
-        self._handshake_until = math.inf
-        self._why = "closed by the node"
+        self._number: Final = number
+        self._link: Final = link
+        self._door: Final = make_door()
+        self._bus: Final = bus
+        self._bounds: Final = bounds
+        self._traffic: Final = bounds.counters.traffic[self._door.wire]
+        self._outbox: Final = Outbox(bounds.limits)
+        self._errors: SoftErrors | None = None
+        self._session_until = math.inf
+        self._is_listening = True
+        self._why = ""
 
     @override
     async def start(self) -> None:
-        self._handshake_until = trio.current_time() + HANDSHAKE_TIMEOUT
-        self._counters.count(Tally.LINKS_OPENED, self._door.wire)
+        guest = self._link.guest
+        now = trio.current_time()
+        self._session_until = now + HANDSHAKE_TIMEOUT if guest is None else guest.until
+        self._bounds.counters.count(Tally.LINKS_OPENED, self._door.wire)
         self._port = Port(self._number, self._link.name, self._door, self._outbox, self.me)
         await self._bus.tell(Connected(self._port))
         self.spawn(self._read)
+        if self._door.liveness is Liveness.BY_LINK:
+            self.spawn(self._beat)
 
     @override
     async def handle(self, message: Nudge) -> None:
@@ -71,64 +87,136 @@ class Connection(Actor[Nudge]):
             case Nudge.WRITE:
                 await self._write()
             case Nudge.GRANTED:
-                self._handshake_until = math.inf
+                self._session_until = math.inf
+                self._settle()
             case Nudge.LEAVE:
                 await self._write()
                 self.finish()
 
     @override
     def deadline(self) -> float:
-        return self._handshake_until
+        return self._session_until
 
     @override
     async def timed_out(self) -> None:
-        self._why = "no session in time"
-        self._port.farewell = Farewell.REFUSED
-        self._outbox.is_leaving = True
+        self._leave(LinkEnd.NO_SESSION, "no session in time", Farewell.REFUSED)
         self.finish()
 
     @override
     async def stop(self) -> None:
         self._outbox.is_leaving = True
-        self._outbox.close()
+        self._settle()
+        self._port.ended(LinkEnd.CLOSED)
+        why = self._why or "closed by the node"
         try:
-            await self._bus.tell(Gone(self._number, self._link.name, self._why))
+            # What was not written is still in the outbox: the bus keeps it for the session.
+            await self._bus.tell(Gone(self._number, self._link.name, why))
         except ActorStoppedError:
-            self._why = "the bus is gone"
+            self._outbox.close()
+        self._bounds.counters.count(Tally.LINKS_CLOSED, self._port.end or LinkEnd.CLOSED)
         await self._link.aclose(self._port.farewell)
+
+    def _settle(self) -> None:
+        if self._link.guest is not None:
+            self._link.guest.settle()
+
+    def _leave(self, end: LinkEnd, why: str, farewell: Farewell | None = None) -> None:
+        """Leave for a reason of this end: the peer cannot be written to any more."""
+        self._why = self._why or why
+        self._port.ended(end, farewell)
+        if not self._outbox.is_leaving:
+            self._outbox.is_leaving = True
+            self.me.try_tell(Nudge.LEAVE)
+
+    # ---- writing
 
     async def _write(self) -> None:
         """Write until there is nothing to write, or nobody to write to."""
         outbox = self._outbox
-        with outbox.writing():
+        if self._why:
+            return
+        with outbox.writing() as writing:
             while parcels := outbox.take():
-                self._traffic.sent += len(parcels)
+                writing.deadline = trio.current_time() + self._bounds.limits.write_timeout
                 try:
                     await self._link.send_many(tuple(self._door.write(parcels)))
                 except LinkError as exc:
-                    self._leave(str(exc))
+                    self._leave(LinkEnd.BROKEN, str(exc))
                     return
+                outbox.written(parcels)
+                self._traffic.sent += len(parcels)
+        if writing.cancelled_caught and trio.current_time() >= writing.deadline:
+            _log.warning("slow consumer", runtime=self._port.runtime, link=self._link.name)
+            self._leave(LinkEnd.SLOW_CONSUMER, "slow consumer", Farewell.SLOW_CONSUMER)
         outbox.is_idle = True
 
+    # ---- reading
+
     async def _read(self) -> None:
+        guest = self._link.guest
+        if guest is None:
+            await self._listen()
+            return
+        with guest.staying() as staying:
+            await self._listen()
+        if staying.cancelled_caught:
+            self._leave(LinkEnd.MADE_ROOM, "made room for newer ones", Farewell.REFUSED)
+
+    async def _listen(self) -> None:
         """Hand on what comes until nothing can come any more."""
         try:
-            greeting = self._door.greeting()
-            if greeting:
-                await self._bus.tell(Arrived(self._number, greeting))
-            while True:
-                items = self._door.read(await self._link.receive())
-                self._traffic.received += len(items)
-                await self._bus.tell(Arrived(self._number, items))
+            await self._hand_on()
         except FrameTooLargeError:
             await self._bus.tell(TooLarge(self._number))
+        except FrameTooSlowError as exc:
+            self._leave(LinkEnd.SLOW_FRAME, exc.reason, Farewell.REFUSED)
         except LinkBrokenError as exc:
-            self._leave(exc.reason)
+            has_left = exc.farewell is not None
+            self._leave(LinkEnd.LEFT if has_left else LinkEnd.BROKEN, exc.reason)
         except (LinkClosedError, ActorStoppedError) as exc:
-            self._leave(str(exc))
+            self._leave(LinkEnd.CLOSED, str(exc))
 
-    def _leave(self, why: str) -> None:
-        self._why = why
-        if not self._outbox.is_leaving:
-            self._outbox.is_leaving = True
-            self.me.try_tell(Nudge.LEAVE)
+    async def _hand_on(self) -> None:
+        greeting = self._door.greeting()
+        if greeting:
+            await self._bus.tell(Arrived(self._number, greeting))
+        while True:
+            items = self._door.read(await self._link.receive())
+            self._traffic.received += len(items)
+            self._is_listening = False
+            await self._bus.tell(Arrived(self._number, items))
+            self._is_listening = True
+            malformed = sum(isinstance(item, BadLine) for item in items)
+            if malformed and not self._bears(malformed):
+                await self._bus.tell(Misbehaved(self._number))
+                return
+            port = self._port
+            pause = self._bounds.pause(port.runtime or port.number, port.identity, len(items) or 1)
+            if pause:
+                await self._link.rest(pause)
+
+    def _bears(self, malformed: int) -> bool:
+        self._errors = self._errors or SoftErrors(self._bounds.limits.soft_errors)
+        return self._errors.add(malformed, trio.current_time())
+
+    async def _beat(self) -> None:
+        """Ask a peer that is silent whether it is there; leave one that is not (R8)."""
+        heart = Heartbeat()
+        while True:
+            await trio.sleep_until(heart.deadline(self._heard_at))
+            match heart.look(self._heard_at, trio.current_time()):
+                case Beat.PING:
+                    with trio.move_on_at(heart.deadline(self._heard_at)):
+                        await self._link.ping()
+                case Beat.GIVE_UP:
+                    why = "silent, and a ping was not answered"
+                    self._leave(LinkEnd.SILENT, why, Farewell.REFUSED)
+                    self._outbox.interrupt()
+                    return
+                case Beat.WAIT:
+                    pass
+
+    @property
+    def _heard_at(self) -> float:
+        """When the peer was heard: it is not its fault while nobody listens."""
+        return self._link.heard_at if self._is_listening else trio.current_time()

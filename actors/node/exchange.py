@@ -7,8 +7,10 @@ import trio
 
 from actors.kit.ids import IdSource
 from actors.kit.tally import Tally
+from actors.node.bounds import Bounds
 from actors.node.bus_message import Component, RuntimeLeft
 from actors.node.departures import PAUSE, Departures
+from actors.node.overload import Overload
 from actors.node.port import Port
 from actors.node.session import Outcome, Session
 from actors.node.tables import NodeAddresses, TableRules, Tables
@@ -31,6 +33,7 @@ from fsm.cores.node_session_terms import (
     Wait,
 )
 from fsm.engine import Step
+from specs.link_end import LinkEnd
 from specs.message import Message, MessageType, refuse
 from specs.reply_code import Code, DropReason
 from specs.trace import Op
@@ -53,10 +56,16 @@ class Exchange:
         departures: Who of them still has to hear that a runtime has left.
         tables: Who owns and who subscribes to what.
         witness: Where it reports.
+        budget: What waits, in links and for detached sessions.
     """
 
     def __init__(
-        self, addresses: NodeAddresses, rules: TableRules, witness: Witness, ids: IdSource
+        self,
+        addresses: NodeAddresses,
+        rules: TableRules,
+        witness: Witness,
+        ids: IdSource,
+        bounds: Bounds,
     ) -> None:
         self.sessions: dict[str, Session] = {}
         self.ports: dict[int, Port] = {}
@@ -64,6 +73,8 @@ class Exchange:
         self.departures = Departures()
         self.tables = Tables(addresses, rules, witness)
         self.witness = witness
+        self.budget = bounds.fresh_budget()
+        self._overload = Overload(self)
         self._ids = ids
         self._runtimes: dict[int, str] = {}
         self._alarms = Alarms()
@@ -96,6 +107,8 @@ class Exchange:
         session = self.session_of(number)
         if session is not None:
             session.core.heard(trio.current_time())
+            if session.port is not None:
+                session.port.identity = session.identity
 
     def lost(self, number: int, why: str) -> None:
         """Note that a link is gone."""
@@ -103,9 +116,9 @@ class Exchange:
         session = self.session_of(number)
         unsent = [] if port is None else port.cut(Farewell.DONE)
         if session is not None:
-            self._let_go(session, number)
+            self.let_go(session, number)
             self.feed(session, LinkLost(number, why))
-            self._keep(session, unsent)
+            self._overload.keep(session, unsent)
 
     def next_id(self, from_: str) -> int:
         """Return an id for a message the node itself makes."""
@@ -143,7 +156,9 @@ class Exchange:
         elif port.put(parcel):
             self.witness.xmit(message, port.name)
         else:
-            self._overrun(session, port, parcel)
+            self._overload.overrun(session, port, parcel)
+        if self.budget.is_exceeded:
+            self._overload.check()
 
     def tell_link(self, port: Port, message: Message) -> None:
         """Give a message that is the link's own business to a link."""
@@ -167,21 +182,6 @@ class Exchange:
         self.witness.hop(Op.SYNTH, answer)
         self.send(requester, answer)
 
-    def _overrun(self, session: Session, port: Port, parcel: Parcel) -> None:
-        """Close a link whose peer does not read; its session may come back (L1, L2)."""
-        _log.warning("slow consumer", runtime=session.core.runtime, link=port.name)
-        unsent = port.cut(Farewell.SLOW_CONSUMER)
-        self._let_go(session, port.number)
-        self.feed(session, LinkLost(port.number, "slow consumer"))
-        self._keep(session, [*unsent, parcel])
-
-    def _keep(self, session: Session, parcels: list[Parcel]) -> None:
-        for parcel in parcels:
-            if self.sessions.get(session.core.runtime) is session:
-                self.feed(session, Wait(parcel))
-            else:
-                self.witness.drop(parcel.message, DropReason.SESSION_GONE)
-
     # ---- effects of the session core
 
     def feed(self, session: Session, happened: Input) -> Outcome:
@@ -189,7 +189,10 @@ class Exchange:
         core = session.core
         unsent: list[Parcel] = []
         verdict: Granted | Refused | None = None
-        for effect in core.feed(happened, trio.current_time()):
+        waited = core.waiting_bytes
+        effects = core.feed(happened, trio.current_time())
+        self.budget.count(core.waiting_bytes - waited)
+        for effect in effects:
             match effect:
                 case Granted():
                     verdict = effect
@@ -197,13 +200,15 @@ class Exchange:
                 case Refused():
                     verdict = effect
                 case LinkCut(number, why):
-                    unsent += self._cut(session, number, why)
+                    end = LinkEnd.SILENT if isinstance(happened, Tick) else LinkEnd.TAKEN_OVER
+                    _log.info("link cut", runtime=core.runtime, why=why)
+                    unsent += self._cut(session, number, end)
                 case _:
                     self._perform(session, effect)
         self._alarms.set(core.runtime, core.deadline())
         if isinstance(verdict, Granted):
             return Outcome(verdict, (*unsent, *verdict.waiting))
-        self._keep(session, unsent)
+        self._overload.keep(session, unsent)
         return Outcome(verdict)
 
     def _perform(
@@ -233,21 +238,21 @@ class Exchange:
         if session.dialect is not None:
             port.door.dialect, session.dialect = session.dialect, None
         self._runtimes[granted.link] = session.core.runtime
-        port.granted()
+        port.granted(session.core.runtime)
 
-    def _cut(self, session: Session, number: int, why: str) -> list[Parcel]:
-        _log.info("link cut", runtime=session.core.runtime, why=why)
+    def _cut(self, session: Session, number: int, end: LinkEnd) -> list[Parcel]:
         port = self.ports.pop(number, None)
-        self._let_go(session, number)
-        return [] if port is None else port.cut(Farewell.REFUSED)
+        self.let_go(session, number)
+        return [] if port is None else port.cut(Farewell.REFUSED, end)
 
     def _done(self, session: Session, number: int) -> None:
         port = self.ports.pop(number, None)
-        self._let_go(session, number)
+        self.let_go(session, number)
         if port is not None:
             port.finish(port.farewell)
 
-    def _let_go(self, session: Session, number: int) -> None:
+    def let_go(self, session: Session, number: int) -> None:
+        """Note that a link has the session no longer."""
         self._runtimes.pop(number, None)
         self.ports.pop(number, None)
         if session.port is not None and session.port.number == number:

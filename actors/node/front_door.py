@@ -4,21 +4,41 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Never, TypeAlias, final
 
+import attrs
 import trio
 from typing_extensions import override
 
 from actors.kit.actor import Actor, ActorRef
 from actors.kit.monitor import Monitor
 from actors.kit.supervisor import ChildSpec, Restart, Supervisor, open_supervisor
+from actors.node.bounds import Bounds
 from actors.node.bus_message import BusMessage
 from actors.node.connection import MAILBOX, Connection
 from actors.node.door import Door
 from transports.link import Link, Listener, Upgrade
 
-__all__ = ["DoorMaker", "FrontDoor"]
+__all__ = ["DoorMaker", "Entrance", "FrontDoor"]
 
 DoorMaker: TypeAlias = Callable[[Upgrade], Door]
 """Makes the door of one link out of what its dialler asked for."""
+
+
+@final
+@attrs.frozen
+class Entrance:
+    """Where links come from, and on what terms; outlives a front door that is restarted.
+
+    Attributes:
+        listener: Where links come from.
+        doors: How each path speaks.
+        numbers: Numbers of links.
+        bounds: What one peer may do.
+    """
+
+    listener: Listener
+    doors: Mapping[str, DoorMaker]
+    numbers: Iterator[int]
+    bounds: Bounds
 
 
 @final
@@ -26,24 +46,13 @@ class FrontDoor(Actor[Never]):
     """Accepts links; a crash of one connection is nobody else's.
 
     Args:
-        listener: Where links come from.
-        doors: How each path speaks.
-        numbers: Numbers of links; go on counting when this actor is restarted.
+        entrance: Where links come from.
         bus: Where everything goes.
-        monitor: Who hears what connections crashed with; its counters count them.
+        monitor: Who hears what connections crashed with.
     """
 
-    def __init__(
-        self,
-        listener: Listener,
-        doors: Mapping[str, DoorMaker],
-        numbers: Iterator[int],
-        bus: ActorRef[BusMessage],
-        monitor: Monitor,
-    ) -> None:
-        self._listener = listener
-        self._doors = doors
-        self._numbers = numbers
+    def __init__(self, entrance: Entrance, bus: ActorRef[BusMessage], monitor: Monitor) -> None:
+        self._entrance = entrance
         self._bus = bus
         self._monitor = monitor
         self._accepting = trio.CancelScope()
@@ -61,7 +70,7 @@ class FrontDoor(Actor[Never]):
         async with open_supervisor("connections", monitor=self._monitor) as connections:
             with self._accepting:
                 while True:
-                    await self._admit(await self._listener.accept(), connections)
+                    await self._admit(await self._entrance.listener.accept(), connections)
         self._has_left.set()
 
     @override
@@ -71,9 +80,10 @@ class FrontDoor(Actor[Never]):
         await self._has_left.wait()
 
     async def _admit(self, link: Link, connections: Supervisor) -> None:
-        number = next(self._numbers)
-        door = partial(self._doors[link.upgrade.path], link.upgrade)
-        make = partial(Connection, number, link, door, self._bus, self._monitor.counters)
+        entrance = self._entrance
+        number = next(entrance.numbers)
+        door = partial(entrance.doors[link.upgrade.path], link.upgrade)
+        make = partial(Connection, number, link, door, self._bus, entrance.bounds)
         await connections.start_child(
             ChildSpec(f"connection:{number}", make, Restart.TEMPORARY, MAILBOX)
         )

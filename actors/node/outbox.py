@@ -2,12 +2,14 @@
 
 from collections import deque
 from collections.abc import Iterable
-from typing import final
+from typing import Final, final
 
 import trio
 
+from actors.node.limits import NodeLimits
 from fsm.cores.node_session_terms import Parcel
-from specs.limits import FRAME_MESSAGES, OUTBOX_BYTES, OUTBOX_MESSAGES
+from fsm.cores.outbox_budget import OutboxBudget
+from specs.limits import FRAME_MESSAGES, WRITE_BYTES
 
 __all__ = ["Outbox"]
 
@@ -16,47 +18,74 @@ __all__ = ["Outbox"]
 class Outbox:
     """The queue between the bus, which never waits, and the task that writes a link.
 
+    What it holds counts in the budget of the node, also what is being written: until
+    the peer has taken it in, it takes room here.
+
     Attributes:
+        held: Bytes it holds, what is being written included.
         is_idle: Whether the writer has to be told of what is put next.
         is_leaving: Whether the writer has been told to leave.
     """
 
     __slots__ = (
-        "_bytes", "_is_closed", "_old", "_parcels", "_writing", "is_idle", "is_leaving",
+        "_budget", "_bytes", "_is_closed", "_limits", "_old", "_parcels", "_writing", "held",
+        "is_idle", "is_leaving",
     )  # fmt: skip
 
-    def __init__(self) -> None:
+    def __init__(self, limits: NodeLimits) -> None:
+        self._limits: Final = limits
         self._parcels: deque[Parcel] = deque()
         self._bytes = 0
-        self._old: deque[Parcel] = deque()
+        self._old: deque[Parcel] | None = None
+        self._budget: OutboxBudget | None = None
         self._is_closed = False
         self._writing = trio.CancelScope()
+        self.held = 0
         self.is_idle = True
         self.is_leaving = False
 
     def __len__(self) -> int:
-        return len(self._parcels) + len(self._old)
+        return len(self._parcels) + len(self._old or ())
+
+    def count_in(self, budget: OutboxBudget) -> None:
+        """Count what it holds in a budget from now on."""
+        self._budget = budget
+        budget.count(self.held)
 
     def refill(self, parcels: Iterable[Parcel]) -> None:
         """Take in what waited for the session: it goes out first, and was bounded there."""
-        self._old.extend(parcels)
+        old = self._old = self._old or deque()
+        for parcel in parcels:
+            old.append(parcel)
+            self._hold(len(parcel.line))
 
     def put(self, parcel: Parcel) -> bool:
         """Take in a parcel; False: there is no room, or nobody writes any more."""
-        size = self._bytes + len(parcel.line)
-        if self._is_closed or size > OUTBOX_BYTES or len(self._parcels) >= OUTBOX_MESSAGES:
+        size = len(parcel.line)
+        waiting = self._bytes + size
+        if (
+            self._is_closed
+            or waiting > self._limits.outbox_bytes
+            or len(self._parcels) >= self._limits.outbox_messages
+        ):
             return False
         self._parcels.append(parcel)
-        self._bytes = size
+        self._bytes = waiting
+        self._hold(size)
         return True
 
     def take(self) -> list[Parcel]:
-        """Take out the next parcels, at most a frame's worth."""
+        """Take out the next parcels, at most a frame's worth; what was taken last is written."""
         if self._old:
-            return _first(self._old)
-        taken = _first(self._parcels)
-        self._bytes -= sum(len(parcel.line) for parcel in taken)
+            taken, _ = _first(self._old)
+        else:
+            taken, size = _first(self._parcels)
+            self._bytes -= size
         return taken
+
+    def written(self, parcels: Iterable[Parcel]) -> None:
+        """Note that what was taken has left."""
+        self._hold(-sum(len(parcel.line) for parcel in parcels))
 
     def writing(self) -> trio.CancelScope:
         """Return the scope to write in, until the queue is closed."""
@@ -65,16 +94,36 @@ class Outbox:
             self._writing.cancel()
         return self._writing
 
+    def interrupt(self) -> None:
+        """Stop the write at hand: nobody is there to read it."""
+        self._writing.cancel()
+
     def close(self) -> list[Parcel]:
         """Take in nothing more, stop the write at hand, and give back what was not taken."""
         self._is_closed = True
         self._writing.cancel()
-        rest = [*self._old, *self._parcels]
-        self._old.clear()
+        rest = [*(self._old or ()), *self._parcels]
+        self._old = None
         self._parcels.clear()
         self._bytes = 0
+        self._hold(-self.held)
         return rest
 
+    def _hold(self, size: int) -> None:
+        if size < 0 and self._is_closed and not self.held:
+            return  # the write at hand ended after everything was given up
+        self.held += size
+        if self._budget is not None:
+            self._budget.count(size)
 
-def _first(parcels: deque[Parcel]) -> list[Parcel]:
-    return [parcels.popleft() for _ in range(min(FRAME_MESSAGES, len(parcels)))]
+
+def _first(parcels: deque[Parcel]) -> tuple[list[Parcel], int]:
+    """Take at most a frame's worth of parcels, and at least one if there is one."""
+    taken: list[Parcel] = []
+    size = 0
+    while parcels and len(taken) < FRAME_MESSAGES:
+        size += len(parcels[0].line)
+        if taken and size > WRITE_BYTES:
+            return taken, size - len(parcels[0].line)
+        taken.append(parcels.popleft())
+    return taken, size

@@ -29,7 +29,7 @@ class Heartbeat:
 
     def deadline(self, heard_at: float) -> float:
         """Return when to look at the peer; `heard_at`: when it last gave a sign of life."""
-        if self._pinged_at is None or heard_at > self._pinged_at:
+        if self._pinged_at is None or heard_at >= self._pinged_at:
             return heard_at + PING_PERIOD
         return self._pinged_at + PONG_TIMEOUT
 
@@ -37,7 +37,7 @@ class Heartbeat:
         """Decide."""
         if now < self.deadline(heard_at):
             return Beat.WAIT
-        if self._pinged_at is None or heard_at > self._pinged_at:
+        if self._pinged_at is None or heard_at >= self._pinged_at:
             self._pinged_at = now
             return Beat.PING
         return Beat.GIVE_UP

@@ -38,6 +38,7 @@ from fsm.cores.node_session_terms import (
     Queued,
     Refused,
     ReopenAsked,
+    Shed,
     Tick,
     Wait,
 )
@@ -96,6 +97,11 @@ class NodeSessionCore:
         """Say whether the credentials that the session was opened with are over."""
         return self._credentials is not None and now >= self._credentials.until
 
+    @property
+    def waiting_bytes(self) -> int:
+        """How much waits for the runtime to come back."""
+        return self._bytes
+
     def heard(self, now: float) -> None:
         """Note that the link that has the session showed a sign of life."""
         self._since = now
@@ -120,8 +126,8 @@ class NodeSessionCore:
                 return self._close("disconnect()") if link == self.link else []
             case LinkLost(link, why):
                 return self._lose(link, why, now)
-            case Wait(parcel):
-                return [self._keep(parcel)]
+            case Wait() | Shed():
+                return self._queued(happened)
             case NodeLeaves():
                 return self._close("the node is going down")
             case Tick():
@@ -216,6 +222,14 @@ class NodeSessionCore:
         self._queue.append(parcel)
         self._bytes += size
         return Queued(parcel.message)
+
+    def _queued(self, happened: Wait | Shed) -> list[Effect]:
+        if isinstance(happened, Wait):
+            return [self._keep(happened.parcel)]
+        undelivered = [Overflowed(parcel.message) for parcel in self._queue]
+        self._queue.clear()
+        self._bytes = 0
+        return [*undelivered]
 
     def _tick(self, now: float) -> list[Effect]:
         if now < self.deadline():

@@ -29,6 +29,7 @@ __all__ = [
     "Queued",
     "Refused",
     "ReopenAsked",
+    "Shed",
     "Tick",
     "Wait",
 ]
@@ -141,6 +142,12 @@ class Wait:
 
 @final
 @attrs.frozen(slots=True)
+class Shed:
+    """Give up what waits for the runtime: the node holds too much."""
+
+
+@final
+@attrs.frozen(slots=True)
 class NodeLeaves:
     """The node is going down: no session can be come back to."""
 
@@ -152,7 +159,7 @@ class Tick:
 
 
 Input: TypeAlias = (
-    OpenAsked | ReopenAsked | ClaimAsked | CloseAsked | LinkLost | Wait | NodeLeaves | Tick
+    OpenAsked | ReopenAsked | ClaimAsked | CloseAsked | LinkLost | Wait | Shed | NodeLeaves | Tick
 )
 
 

@@ -1,0 +1,106 @@
+"""What the parts of one node share to keep its limits (RELIABILITY L1..L7)."""
+
+from typing import Final, TypeAlias, final
+
+import trio
+from typing_extensions import override
+
+from actors.kit.counters import Counters
+from actors.kit.tally import Gauge, Tally
+from actors.node.limits import NodeLimits
+from fsm.cores.meter import Meter
+from fsm.cores.outbox_budget import OutboxBudget
+from fsm.cores.strangers import Strangers
+from specs.identity import Identity
+from specs.link_end import TurnedAway
+from transports.gate import Gate, Guest
+
+__all__ = ["Bounds", "NodeGate"]
+
+_Who: TypeAlias = str | int
+"""A session, by its runtime; a link that has none, by its number."""
+
+
+@final
+class _NodeGuest(Guest):
+    __slots__ = ("_gate", "_number")
+
+    def __init__(self, gate: "NodeGate", number: int) -> None:
+        super().__init__()
+        self._gate: Final = gate
+        self._number: Final = number
+
+    @override
+    def settle(self) -> None:
+        self._gate.settle(self._number)
+
+
+@final
+class NodeGate(Gate):
+    """The gate of a node's front door: host of the core that counts strangers."""
+
+    def __init__(self, limits: NodeLimits, origins: frozenset[str], counters: Counters) -> None:
+        self.origins = origins
+        self._counters: Final = counters
+        self._guests: Final[dict[int, Guest]] = {}
+        self._strangers: Final = Strangers(
+            limits.handshakes, limits.strangers, limits.strangers_per_host
+        )
+
+    def __len__(self) -> int:
+        return len(self._strangers)
+
+    @override
+    def knock(self, host: str) -> Guest | None:
+        knock = self._strangers.knock(host, trio.current_time())
+        if knock is None:
+            self.turned_away(TurnedAway.TOO_FAST)
+            return None
+        if knock.makes_room is not None:
+            self._guests.pop(knock.makes_room).expel()
+        guest = self._guests[knock.number] = _NodeGuest(self, knock.number)
+        return guest
+
+    @override
+    def turned_away(self, why: TurnedAway) -> None:
+        self._counters.count(Tally.HANDSHAKES_REFUSED, why)
+
+    def settle(self, number: int) -> None:
+        """Count somebody no longer."""
+        self._strangers.forget(number)
+        self._guests.pop(number, None)
+
+
+@final
+class Bounds:
+    """The limits, and what has been used of them.
+
+    Attributes:
+        limits: As configured.
+        gate: Who may come in.
+        budget: Bytes that wait; of the bus that runs, which makes it anew when it starts.
+        counters: Where it is counted what was not let in, and why links ended.
+    """
+
+    def __init__(self, limits: NodeLimits, origins: frozenset[str], counters: Counters) -> None:
+        self.limits: Final = limits
+        self.gate: Final = NodeGate(limits, origins, counters)
+        self.budget = OutboxBudget(limits.outbox_budget)
+        self.counters: Final = counters
+        self._sessions: Final = Meter[_Who](limits.messages)
+        self._identities: Final = Meter[tuple[str, str]](limits.identity)
+        counters.watch(Gauge.OUTBOX_BYTES, lambda: self.budget.used)
+
+    def fresh_budget(self) -> OutboxBudget:
+        """Begin to count what waits: a bus has started, and knows no outbox yet."""
+        self.budget = OutboxBudget(self.limits.outbox_budget)
+        return self.budget
+
+    def pause(self, who: _Who, identity: Identity | None, count: int) -> float:
+        """Note that somebody has sent messages; return how long nothing more is to be read."""
+        now = trio.current_time()
+        pause = self._sessions.spend(who, count, now)
+        if identity is None:
+            return pause
+        key = (identity.issuer, identity.user)
+        return max(pause, self._identities.spend(key, count, now))

@@ -1,0 +1,70 @@
+"""What one peer may make a node keep, bear or do (RELIABILITY L1..L7, S12)."""
+
+import math
+from typing import Final, final
+
+import attrs
+
+from fsm.cores.meter import Rate
+from specs.limits import (
+    FAN_OUT,
+    HANDSHAKE_BURST,
+    HANDSHAKE_RATE,
+    IDENTITY_BURST,
+    IDENTITY_RATE,
+    MESSAGE_BURST,
+    MESSAGE_RATE,
+    OUTBOX_BUDGET,
+    OUTBOX_BYTES,
+    OUTBOX_MESSAGES,
+    SOFT_ERRORS,
+    STRANGERS,
+    STRANGERS_PER_HOST,
+    WRITE_TIMEOUT,
+)
+
+__all__ = ["DEFAULT_LIMITS", "UNLIMITED", "NodeLimits"]
+
+_MESSAGES: Final = Rate(MESSAGE_RATE, MESSAGE_BURST)
+_IDENTITY: Final = Rate(IDENTITY_RATE, IDENTITY_BURST)
+_HANDSHAKES: Final = Rate(HANDSHAKE_RATE, HANDSHAKE_BURST)
+_ANY: Final = Rate(math.inf, 1)
+
+
+@final
+@attrs.frozen(kw_only=True)
+class NodeLimits:
+    """The limits of one node; infinity: there is none.
+
+    Attributes:
+        messages: What one session may send; more is read later.
+        identity: What all sessions of one identity may send together; likewise.
+        handshakes: How often one host may connect; who comes more often is turned away.
+        strangers: Connections without a session; beyond it the oldest makes room.
+        strangers_per_host: The same of one host.
+        outbox_messages: Messages that may wait for one link.
+        outbox_bytes: Bytes that may wait for one link.
+        outbox_budget: Bytes that may wait for all links and all detached sessions.
+        write_timeout: Seconds a peer has to take in what is handed to its link at once.
+        soft_errors: Malformed messages of one link that are borne in a minute.
+        fan_out: Sessions one message may be given to.
+    """
+
+    messages: Rate = _MESSAGES
+    identity: Rate = _IDENTITY
+    handshakes: Rate = _HANDSHAKES
+    strangers: float = STRANGERS
+    strangers_per_host: float = STRANGERS_PER_HOST
+    outbox_messages: float = OUTBOX_MESSAGES
+    outbox_bytes: float = OUTBOX_BYTES
+    outbox_budget: float = OUTBOX_BUDGET
+    write_timeout: float = WRITE_TIMEOUT
+    soft_errors: float = SOFT_ERRORS
+    fan_out: float = FAN_OUT
+
+
+DEFAULT_LIMITS: Final = NodeLimits()
+"""Those of a node that is told nothing else."""
+
+UNLIMITED: Final = NodeLimits(messages=_ANY, identity=_ANY, handshakes=_ANY)
+"""As fast as anybody can: for peers that belong together, such as in a bench."""
