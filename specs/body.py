@@ -35,6 +35,19 @@ from specs.body_answer import (
 from specs.body_connector import AskQuality, GlobalRecord, IdentityCall, QualityWish, TurnServer
 from specs.body_link import Command, LinkStatus, ListChange, Nothing, Path
 from specs.body_object import Child, ChildName, Delegate, Forward, Resume, Wrapped
+from specs.body_policy import (
+    AddPolicies,
+    PoliciesChanged,
+    PoliciesListed,
+    PoliciesShown,
+    PolicyBook,
+    PolicyChange,
+    PolicyCommand,
+    PolicyEntry,
+    ReadPolicies,
+    RemovePolicies,
+    ReplacePolicies,
+)
 from specs.body_registry import (
     Discover,
     FoundRecord,
@@ -78,6 +91,9 @@ BODIES: Final[tuple[type[attrs.AttrsInstance], ...]] = (
     Forward, Wrapped, Child, ChildName, Resume, Delegate,
     # connectors
     IdentityCall, GlobalRecord, AskQuality, QualityWish, TurnServer,
+    # policies
+    ReadPolicies, AddPolicies, ReplacePolicies, RemovePolicies, PolicyCommand, PolicyEntry,
+    PolicyBook, PolicyChange, PoliciesListed, PoliciesShown, PoliciesChanged,
     # answers
     Provisional, Refusal, Done, Sourced, Listed, SessionOpened, SessionResumed, AddressesGiven,
     RecordFound, RecordsFound, RecordsAway, ObjectCreated, ChildrenTold, ObjectShown,
@@ -87,6 +103,7 @@ BODIES: Final[tuple[type[attrs.AttrsInstance], ...]] = (
 
 __all__ = [
     "BODIES",
+    "AddPolicies",
     "AddressesGiven",
     "Allocate",
     "Allocated",
@@ -125,8 +142,16 @@ __all__ = [
     "ObjectsResumed",
     "Observe",
     "Path",
+    "PoliciesChanged",
+    "PoliciesListed",
+    "PoliciesShown",
+    "PolicyBook",
+    "PolicyChange",
+    "PolicyCommand",
+    "PolicyEntry",
     "Provisional",
     "QualityWish",
+    "ReadPolicies",
     "ReadRecord",
     "Record",
     "RecordChanged",
@@ -135,6 +160,8 @@ __all__ = [
     "RecordsFound",
     "Refusal",
     "Register",
+    "RemovePolicies",
+    "ReplacePolicies",
     "Resume",
     "SessionControl",
     "SessionGranted",

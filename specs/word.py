@@ -28,6 +28,12 @@ class RecordAttribute(StrEnum):
     STATUS = "status"
 
 
+class PolicyMethod(StrEnum):
+    """What an administrator asks of a node's policy manager, besides changes (POL-05)."""
+
+    RELOAD = "reload"
+
+
 class SessionMethod(StrEnum):
     """What a stub asks of a node's session manager (M-14..M-17)."""
 
