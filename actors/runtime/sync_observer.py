@@ -1,9 +1,10 @@
 """The objects that components of this runtime observe (M-36..M-38, M-42..M-44, M-47)."""
 
 from functools import partial
-from typing import final
+from typing import Final, final
 
 import attrs
+import trio
 
 from actors.kit.actor import ActorRef
 from actors.kit.delivery import Delivery
@@ -20,11 +21,15 @@ from actors.runtime.sync_terms import (
 from specs.address import domain_of, subscription_manager
 from specs.body import Path
 from specs.body_sync import ObjectName, Observe, Subscription
+from specs.limits import READ_PAUSE, RECONNECT_TRIES
 from specs.message import Message, MessageType, refuse
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import read_body, write_body
 
 __all__ = ["ObservedObjects"]
+
+_LATER: Final = frozenset({Code.NOT_FOUND, Code.TIMEOUT, Code.INTERNAL, Code.UNAVAILABLE})
+"""Answers after which an owner is asked again: he may not be back yet."""
 
 
 @final
@@ -125,10 +130,30 @@ class ObservedObjects:
         """Set the paths again that the node of a domain has forgotten."""
         for url, there in self._objects.items():
             if domain_of(url) == domain and not there.is_closing:
-                self._spawn(partial(self._renew_path, url))
+                self._spawn(partial(self._renew, url))
 
-    async def _renew_path(self, url: str) -> None:
+    async def _renew(self, url: str) -> None:
+        """Set a path again, and ask its owner again: the node has forgotten both.
+
+        The owner's runtime may come back later than this one: it is asked some times.
+        """
         await self._context.bus.request(self._path(MessageType.SUBSCRIBE, url))
+        pause = READ_PAUSE
+        for _ in range(RECONNECT_TRIES):
+            if await self._is_known_again(url):
+                return
+            await trio.sleep(pause)
+            pause *= 2
+
+    async def _is_known_again(self, url: str) -> bool:
+        there = self._objects.get(url)
+        if there is None or there.is_closing:
+            return True
+        for observer in tuple(there.observers):
+            asked = self._of_observer(MessageType.SUBSCRIBE, url, observer)
+            if (await self._context.bus.request(asked)).code in _LATER:
+                return False
+        return True
 
     def _of_observer(self, kind: MessageType, url: str, observer: str) -> Message:
         body = write_body(Subscription(observer))
@@ -150,6 +175,9 @@ class ObservedObjects:
             # It has not asked again since.
             await self._take_off(url, request.from_)
         await self._close_if_left(url, None)
+        if there is not None and there.observers:
+            # The node took the path away with the refusal; others may have come since.
+            self._spawn(partial(self._renew, url))
         why = answer.body.get("description")
         told = {"description": why} if isinstance(why, str) else {}
         await self._context.answer(request, code_in_use(answer.code), **told)

@@ -4,7 +4,7 @@ from enum import Enum, StrEnum, unique
 from typing import Final
 
 from specs.address import RUNTIME_SCHEME, scheme_of
-from specs.message import Message
+from specs.message import Message, MessageType
 
 __all__ = [
     "Intent",
@@ -13,6 +13,8 @@ __all__ = [
 ]
 
 _CONNECTION_SCHEME: Final = "connection"
+_OBSERVING: Final = frozenset({MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE})
+_SUBSCRIPTION: Final = "/subscription"
 _P2P_PARTS: Final = frozenset({"p2phandler", "p2prequester"})
 _PART: Final = 4
 """Where the part stands in `hyperty-runtime://d/name/part/n`, split at slashes."""
@@ -29,7 +31,8 @@ class Intent(Enum):
     """An answer or event: by what is known now."""
 
     NODE = "node"
-    """By the message node only: P2P signalling (P2P-29), or the sender's wish (C-21)."""
+    """By the message node only: P2P signalling (P2P-29), the sender's wish (C-21), or asking
+    the owner of an object to be an observer, which its node has to see (M-38, M-43, S3)."""
 
 
 @unique
@@ -43,6 +46,8 @@ class P2pWish(StrEnum):
 def intent_of(message: Message) -> Intent:
     """Return what may be done for a message that has no listener here."""
     if message.body.get("p2p") is False or _is_signalling(message.from_, message.to):
+        return Intent.NODE
+    if message.type in _OBSERVING and message.to.endswith(_SUBSCRIPTION):
         return Intent.NODE
     return Intent.REACH if message.is_request else Intent.KNOWN
 

@@ -141,8 +141,22 @@ def registry_asks_node(to):
         (ask(1, to=PHB), NODE),
         (ask(1, from_="connection://a.ex/c1/subscription"), NODE),
         (Message(1, MessageType.READ, A, f"{RB}/registry"), REACH),
+        (Message(1, MessageType.SUBSCRIBE, A, "comm://a.ex/o1/subscription"), NODE),
+        (Message(1, MessageType.UNSUBSCRIBE, A, "comm://a.ex/o1/subscription"), NODE),
+        (Message(1, MessageType.READ, A, "comm://a.ex/o1"), REACH),
     ],
-    ids=["request", "answer", "event", "opt-out", "handler", "signalling", "registry"],
+    ids=[
+        "request",
+        "answer",
+        "event",
+        "opt-out",
+        "handler",
+        "signalling",
+        "registry",
+        "observing",
+        "leaving",
+        "reading",
+    ],
 )
 def test_intents(message, intent):
     assert intent_of(message) is intent
