@@ -1,0 +1,348 @@
+"""A session is opened by a login: who comes, for how long, and what comes before it."""
+
+from collections import Counter
+from contextlib import suppress
+from itertools import product
+
+import pytest
+import trio
+from typing_extensions import override
+
+from actors.node.login.login import Admission
+from actors.node.policy import Asker, Decision, Policy, Ruling
+from specs.limits import LOGIN_TIMEOUT, OPEN_TIMEOUT, SESSION_IDLE, SESSION_LIFE
+from tests.support.issuer import ALICE, BOB, ISSUER, Issuer, Shelf, login_by
+from tests.support.node_peer import ALLOCATION, DOMAIN, MN, RA, RB, SESSION, SM, open_world
+from transports.errors import LinkError
+
+IDM = f"domain://idm.{DOMAIN}"
+
+
+async def opened(peer, token):
+    answer = await peer.control("open", runtimeURL=peer.runtime, token=token)
+    if answer.code == 200:
+        peer.token = answer.body["value"]["sessionToken"]
+    return answer
+
+
+class Listener(Policy):
+    """Permits, unless told otherwise, and remembers who asked."""
+
+    def __init__(self, decision=Decision.PERMIT):
+        self.decision = decision
+        self.asked: list[tuple[str, Asker]] = []
+
+    @override
+    def judge(self, message, asker):
+        self.asked.append((message.body.get("method", message.type), asker))
+        return Ruling(self.decision, "test", "not today")
+
+
+@pytest.mark.parametrize("issuer", [Issuer(), Issuer.es256()], ids=["EdDSA", "ES256"])
+async def test_who_brings_a_good_token_gets_a_session(issuer, autojump_clock):
+    """MN-04, MN-05, M-14, M-55."""
+    async with open_world(login=login_by(issuer)) as world:
+        peer = await world.stranger()
+
+        assert (await opened(peer, issuer.token())).code == 200
+        assert await peer.allocate()
+        assert await world.states() == {RA: "open"}
+
+
+async def test_the_connector_is_asked_by_message(autojump_clock):
+    """CON-01, SC-40 steps 7 and 8."""
+    issuer = Issuer()
+    async with open_world(login=login_by(issuer)) as world:
+        await opened(await world.stranger(), issuer.token())
+
+        facts = [one for one in world.tracer.facts if IDM in {one.from_, one.to}]
+        assert [(one.op, one.from_, one.to, one.code) for one in facts] == [
+            ("deliver", SESSION, IDM, None),
+            ("deliver", IDM, SESSION, 200),
+        ]
+
+
+@pytest.mark.parametrize("method", ["open", "re-open"])
+async def test_without_a_login_nothing_is_done(method, autojump_clock):
+    """I-M1: 401 before any allocation, subscription or routing; nothing is left."""
+    issuer, policy = Issuer(), Listener()
+    async with open_world(login=login_by(issuer), policy=policy) as world:
+        there = await world.stranger(RB)
+        await opened(there, issuer.token(sub=BOB))
+        peer, before = await world.stranger(), len(policy.asked)
+        tries = [
+            await peer.control(method, runtimeURL=RA),
+            await peer.ask("create", f"{RA}/ua", ALLOCATION, scheme="hyperty", value={"number": 1}),
+            await peer.ask("subscribe", f"{RA}/sm", SM, resources=[f"{RA}/x"], source=RA),
+            await peer.ask("create", f"{RA}/ua", f"{RB}/ua", value=1),
+            await peer.ask("read", f"{RA}/registry", f"domain://registry.{DOMAIN}", resource=RA),
+            await peer.ask("execute", RA, IDM, method="validateAssertion", params={}),
+            await peer.control("ping"),
+            await peer.control("close"),
+        ]
+
+        assert {answer.code for answer in tries} == {401}
+        assert len(policy.asked) == before
+        assert await there.silence()
+        assert {view.runtime: view.addresses for view in await world.node.sessions()} == {
+            RB: view_of(await world.node.sessions())
+        }
+
+
+def view_of(views):
+    [view] = views
+    return view.addresses
+
+
+async def test_while_a_login_is_under_way_nothing_else_is_let_in(autojump_clock):
+    issuer = Issuer()
+    async with open_world(login=login_by(issuer, Shelf(issuer.jwks(), delay=1.0))) as world:
+        peer = await world.stranger()
+        wish = await peer.post(
+            "execute", peer.stub, SESSION, method="open",
+            params={"runtimeURL": RA, "token": issuer.token()},
+        )  # fmt: skip
+        early = await peer.ask("create", f"{RA}/ua", ALLOCATION, scheme="hyperty")
+        second = await peer.control("open", runtimeURL=RA, token=issuer.token())
+        answer = await peer.hear()
+
+        assert (early.code, second.code) == (401, 409)
+        assert (answer.id, answer.code) == (wish.id, 200)
+
+
+async def test_a_link_that_goes_while_it_waits_leaves_nothing(autojump_clock):
+    issuer = Issuer()
+    async with open_world(login=login_by(issuer, Shelf(issuer.jwks(), delay=1.0))) as world:
+        peer = await world.stranger()
+        await peer.post(
+            "execute", peer.stub, SESSION, method="open",
+            params={"runtimeURL": RA, "token": issuer.token()},
+        )  # fmt: skip
+        await peer.link.aclose()
+        await trio.sleep(2)
+
+        assert await world.states() == {}
+        assert world.steps("session") == []
+
+
+async def test_policy_is_asked_once_and_knows_who_comes(autojump_clock):
+    """POL-18, I-M8."""
+    issuer, policy = Issuer(), Listener()
+    async with open_world(login=login_by(issuer), policy=policy) as world:
+        peer = await world.stranger()
+        await opened(peer, issuer.token(roles=["admin"]))
+        await peer.control("ping")
+
+        assert [method for method, _ in policy.asked] == ["open", "ping"]
+        for _, asker in policy.asked:
+            assert asker.runtime == RA
+            assert (asker.identity.user, asker.identity.issuer) == (ALICE, ISSUER)
+            assert asker.identity.roles == {"admin"}
+
+
+async def test_whom_policy_refuses_gets_no_session(autojump_clock):
+    issuer, policy = Issuer(), Listener(Decision.DENY)
+    async with open_world(login=login_by(issuer), policy=policy) as world:
+        answer = await opened(await world.stranger(), issuer.token())
+
+        assert (answer.code, answer.body["description"]) == (403, "not today")
+        assert await world.states() == {}
+
+
+# ---- C-84: the same runtime again
+
+
+async def test_a_runtime_that_lost_its_token_comes_back_by_a_login(autojump_clock):
+    """A killed and restarted runtime gets its session, and another token (C-84)."""
+    issuer = Issuer()
+    async with open_world(login=login_by(issuer)) as world:
+        first = await world.stranger()
+        await opened(first, issuer.token())
+        [address] = await first.allocate()
+        second = await world.stranger()
+
+        assert (await opened(second, issuer.token())).code == 200
+        assert second.token != first.token
+        [view] = await world.node.sessions()
+        assert view.addresses == (RA, address) or address in view.addresses
+        with pytest.raises(LinkError):
+            await first.read_on()
+        third = await world.stranger()
+        assert (await third.control("re-open", runtimeURL=RA, token=first.token)).code == 401
+        assert (await third.control("re-open", runtimeURL=RA, token=second.token)).code == 200
+
+
+@pytest.mark.parametrize("other", [{"sub": BOB}, {"iss": "https://other.ex"}])
+async def test_nobody_else_gets_the_session(other, autojump_clock):
+    """S2, C-84."""
+    issuer = Issuer()
+    async with open_world(login=login_by(issuer)) as world:
+        first = await world.stranger()
+        await opened(first, issuer.token())
+        thief = await world.stranger()
+
+        assert (await opened(thief, issuer.token(**other))).code == 409
+        assert (await first.control("ping")).code == 200
+
+
+async def test_the_sessions_token_needs_no_login(autojump_clock):
+    """MN-06."""
+    issuer, shelf = Issuer(), Shelf(b"")
+    shelf.text = issuer.jwks()
+    async with open_world(login=login_by(issuer, shelf)) as world:
+        first = await world.stranger()
+        await opened(first, issuer.token())
+        shelf.why = "gone"
+        for method in ("open", "re-open"):
+            again = await world.stranger()
+            answer = await again.control(method, runtimeURL=RA, token=first.token)
+            assert (answer.code, answer.body["value"]["sessionToken"]) == (200, first.token)
+
+
+async def guesses(world, wishes, codes):
+    """Guess over one link until the node has had enough of it."""
+    thief = await world.stranger()
+    with suppress(LinkError):
+        for method, token in wishes:
+            codes[(await thief.control(method, runtimeURL=RA, token=token)).code] += 1
+
+
+async def test_ten_thousand_guesses_open_nothing(autojump_clock):
+    """S2."""
+    issuer, codes = Issuer(), Counter()
+    async with open_world(login=login_by(issuer)) as world:
+        first = await world.stranger()
+        await opened(first, issuer.token())
+        wishes = product(("open", "re-open"), (f"{one:064x}" for one in range(6_000)))
+        while codes.total() < 10_000:
+            await guesses(world, wishes, codes)
+        again = await world.stranger()
+
+        assert set(codes) == {401}
+        assert (await again.control("re-open", runtimeURL=RA, token=first.token)).code == 200
+
+
+async def test_a_token_bound_to_a_runtime_opens_no_other(autojump_clock):
+    issuer = Issuer()
+    async with open_world(login=login_by(issuer)) as world:
+        assert (await opened(await world.stranger(), issuer.token(runtime=RA))).code == 200
+        assert (await opened(await world.stranger(RB), issuer.token(runtime=RA))).code == 401
+
+
+# ---- MN-05: the end of credentials
+
+
+async def until_left(peer):
+    """Answer pings until the node has left."""
+    with suppress(LinkError):
+        while True:
+            await peer.hear()
+
+
+async def test_a_session_ends_with_its_credentials_and_comes_back_by_a_login(autojump_clock):
+    issuer = Issuer()
+    async with open_world(login=login_by(issuer, life=100.0)) as world:
+        first = await world.stranger()
+        await opened(first, issuer.token())
+        [address] = await first.allocate()
+        with trio.fail_after(101):
+            await until_left(first)
+        assert trio.current_time() == pytest.approx(100.0, abs=0.1)
+        assert await world.states() == {RA: "detached"}
+
+        issuer.now = trio.current_time()
+        again = await world.stranger()
+        assert (await again.control("re-open", runtimeURL=RA, token=first.token)).code == 401
+        assert (await again.control("open", runtimeURL=RA, token=first.token)).code == 401
+        assert (await opened(again, issuer.token(sub=BOB))).code == 409
+        assert (await opened(again, issuer.token())).code == 200
+        assert address in (await world.node.sessions())[0].addresses
+
+
+async def test_a_login_over_the_same_link_lengthens_the_session(autojump_clock):
+    issuer = Issuer()
+    async with open_world(login=login_by(issuer, life=100.0)) as world:
+        peer = await world.stranger()
+        await opened(peer, issuer.token())
+        await trio.sleep(15)
+        await opened(peer, issuer.token())
+        with trio.move_on_after(95):
+            await peer.hear()
+
+        assert await world.states() == {RA: "open"}
+
+
+def test_a_login_is_good_for_half_a_day():
+    assert SESSION_LIFE == 12 * 3600
+    assert LOGIN_TIMEOUT < OPEN_TIMEOUT < SESSION_IDLE
+
+
+# ---- who need not log in
+
+
+async def test_where_anybody_may_come_credentials_are_still_looked_at(autojump_clock):
+    issuer = Issuer()
+    async with open_world(login=login_by(issuer, admission=Admission.ANYBODY)) as world:
+        assert (await opened(await world.stranger(), None)).code == 200
+        assert (await opened(await world.stranger(RB), "rubbish")).code == 401
+        assert (await opened(await world.stranger(RB), issuer.token())).code == 200
+
+
+async def test_a_legacy_peer_logs_in_nowhere(autojump_clock):
+    """Its forms bring no credentials, so where a login is asked for it is shown out."""
+    from tests.support.legacy_peer import plain_peer
+
+    issuer = Issuer()
+    async with open_world(login=login_by(issuer), allow_legacy=True) as world:
+        peer = await plain_peer(world)
+
+        assert (await peer.hear())["body"]["code"] == 401
+        with pytest.raises(LinkError):
+            await peer.read_on()
+
+
+# ---- the connector as others see it
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ({"method": "getLoginEndpoint"}, 404),
+        ({"method": "generateAssertion", "params": {}}, 404),
+        ({"method": "somethingElse"}, 404),
+        ({"method": "validateAssertion"}, 400),
+        ({"method": "validateAssertion", "params": {"assertion": 1}}, 400),
+        ({"method": "validateAssertion", "params": {"assertion": "rubbish"}}, 401),
+        ({}, 400),
+    ],
+)
+async def test_the_connector_says_what_it_does_not_do(body, code, autojump_clock):
+    """M-55."""
+    issuer = Issuer()
+    async with open_world(login=login_by(issuer)) as world:
+        peer = await world.stranger()
+        await opened(peer, issuer.token())
+        answer = await peer.ask("execute", f"{RA}/ua", IDM, **body)
+
+        assert (answer.code, answer.from_) == (code, IDM)
+
+
+async def test_a_hyperty_may_have_a_token_validated(autojump_clock):
+    issuer = Issuer()
+    async with open_world(login=login_by(issuer)) as world:
+        peer = await world.stranger()
+        await opened(peer, issuer.token())
+        ask = {"method": "validateAssertion", "params": {"assertion": issuer.token(sub="bob")}}
+        answer = await peer.ask("execute", f"{RA}/ua", IDM, **ask)
+        again = await peer.ask("execute", f"{RA}/ua", IDM, **ask)
+
+        assert answer.body["value"] == {"user": BOB, "issuer": ISSUER, "roles": []}
+        assert again.code == 401
+
+
+async def test_without_a_login_there_is_no_connector(autojump_clock):
+    async with open_world() as world:
+        peer = await world.peer()
+
+        assert (await peer.ask("execute", f"{RA}/ua", IDM, method="validateAssertion")).code == 404
+        assert MN

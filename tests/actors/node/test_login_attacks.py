@@ -1,0 +1,199 @@
+"""Tokens that let nobody in, one by one, through a whole node (S4, S5, RFC 8725)."""
+
+import base64
+import hashlib
+import hmac
+import json
+
+import pytest
+from joserfc.jwe import encrypt_compact
+from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
+from joserfc.jws import JWSRegistry
+
+from specs.limits import MAX_JSON_TEXT, TOKEN_CHARS
+from tests.support.issuer import Issuer, Shelf, encoded, login_by
+from tests.support.node_peer import RA, SESSION, open_world
+from transports.codec import encode
+
+EDDSA, ES256, STRANGER = Issuer(), Issuer.es256("k2"), Issuer()
+RSA = RSAKey.generate_key(2048)
+KEYS = Shelf(EDDSA.jwks(ES256))
+NOW = 0.0
+
+
+def hmac_signed(algorithm, secret):
+    """Confuse a public key with a shared secret (RFC 8725, 2.1)."""
+    text = f"{encoded({'alg': algorithm, 'kid': 'k1'})}.{encoded(EDDSA.claims())}"
+    return f"{text}.{encoded(hmac.digest(secret, text.encode(), hashlib.sha256))}"
+
+
+def signed_by(key, algorithm, name):
+    return Issuer(key, algorithm, name).token({"kid": name})
+
+
+def unsigned(algorithm):
+    return f"{encoded({'alg': algorithm, 'kid': 'k1'})}.{encoded(EDDSA.claims())}."
+
+
+def encrypted():
+    key = OctKey.generate_key(256)
+    return encrypt_compact({"alg": "dir", "enc": "A256GCM"}, EDDSA.token(), key)
+
+
+def deflated():
+    """A small token that would grow to a megabyte."""
+    header = {"alg": "dir", "enc": "A256GCM", "zip": "DEF"}
+    return encrypt_compact(header, b"0" * 250_000, OctKey.generate_key(256))
+
+
+def with_header(**more):
+    return EDDSA.token(more)
+
+
+def damaged(place):
+    parts = EDDSA.token().split(".")
+    byte = bytearray(base64.urlsafe_b64decode(parts[place] + "=="))
+    byte[len(byte) // 2] ^= 1
+    parts[place] = encoded(bytes(byte))
+    return ".".join(parts)
+
+
+def twisted():
+    """The other signature that fits, as ECDSA has two: made by whoever saw one."""
+    text, _, signature = ES256.token().rpartition(".")
+    raw = base64.urlsafe_b64decode(signature + "==")
+    order = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+    other = order - int.from_bytes(raw[32:])
+    return f"{text}.{signature}", f"{text}.{encoded(raw[:32] + other.to_bytes(32))}"
+
+
+def own_key():
+    """A key of the attacker's own, sent along."""
+    return STRANGER.token({"jwk": STRANGER.key.as_dict(private=False)})
+
+
+ATTACKS = {
+    "no signature": lambda: unsigned("none"),
+    "no signature, spelt otherwise": lambda: unsigned("nOnE"),
+    "signature left out": lambda: EDDSA.token().rpartition(".")[0] + ".",
+    "two parts": lambda: EDDSA.token().rpartition(".")[0],
+    "public key as a secret": lambda: hmac_signed("HS256", EDDSA.key.as_bytes(private=False)),
+    "key set as a secret": lambda: hmac_signed("HS256", KEYS.text),
+    "empty secret": lambda: hmac_signed("HS256", b""),
+    "RS256": lambda: signed_by(RSA, "RS256", "k1"),
+    "PS256": lambda: signed_by(RSA, "PS256", "k1"),
+    "ES256 named, signed by Ed25519": lambda: EDDSA.token({"alg": "ES256"}),
+    "EdDSA named, signed by P-256": lambda: ES256.token({"alg": "EdDSA"}),
+    "another curve": lambda: signed_by(ECKey.generate_key("P-384"), "ES384", "k2"),
+    "another curve of Edwards": lambda: signed_by(OKPKey.generate_key("Ed448"), "EdDSA", "k1"),
+    "unknown key": lambda: STRANGER.token({"kid": "k9"}),
+    "known name, another key": STRANGER.token,
+    "another's key name": lambda: EDDSA.token({"kid": "k2", "alg": "ES256"}),
+    "no key named": lambda: with_header(kid=None),
+    "key named by a list": lambda: with_header(kid=["k1"]),
+    "key named by a path": lambda: with_header(kid="../../../dev/null"),
+    "key by statement": lambda: with_header(kid="k1' or '1'='1"),
+    "key sent along": own_key,
+    "key by URL": lambda: with_header(jku="https://evil.ex/keys"),
+    "certificate by URL": lambda: with_header(x5u="https://evil.ex/cert"),
+    "certificate sent along": lambda: with_header(x5c=["MIIB"]),
+    "certificate by thumbprint": lambda: with_header(x5t="AAAA"),
+    "critical extension": lambda: with_header(crit=["exp"], exp=1),
+    "empty list of extensions": lambda: with_header(crit=[]),
+    "payload not encoded": lambda: with_header(crit=["b64"], b64=False),
+    "nested": lambda: EDDSA.signed(EDDSA.token().encode(), {"cty": "JWT"}),
+    "token of another kind": lambda: with_header(typ="logout+jwt"),
+    "kind that is no text": lambda: with_header(typ=["JWT"]),
+    "encrypted": encrypted,
+    "encrypted and compressed": deflated,
+    "header damaged": lambda: damaged(0),
+    "claims damaged": lambda: damaged(1),
+    "signature damaged": lambda: damaged(2),
+    "signature of another token": lambda: (
+        EDDSA.token().rpartition(".")[0] + "." + EDDSA.token().rpartition(".")[2]
+    ),
+    "white space": lambda: " " + EDDSA.token(),
+    "line break": lambda: EDDSA.token() + "\n",
+    "padding": lambda: EDDSA.token() + "==",
+    "as JSON": lambda: json.dumps({"payload": "", "signatures": []}),
+    "claims are a list": lambda: EDDSA.signed([EDDSA.claims()]),
+    "claims are no JSON": lambda: EDDSA.signed(b"{"),
+    "claims are deep": lambda: EDDSA.signed(b"[" * 5000 + b"]" * 5000),
+    "header is a list": lambda: f"{encoded(['alg'])}.{encoded(EDDSA.claims())}.AAAA",
+    "header is a text": lambda: f"{encoded('alg')}.{encoded(EDDSA.claims())}.AAAA",
+    "empty": lambda: "",
+    "dots": lambda: "..",
+    "long": lambda: EDDSA.token(note="x" * TOKEN_CHARS),
+    "longer than a message may be": lambda: "x" * (MAX_JSON_TEXT - 1),
+    "issued by nobody": lambda: EDDSA.token(iss=None),
+    "for another node": lambda: EDDSA.token(aud="b.ex"),
+    "for another node as well": lambda: EDDSA.token(aud=["a.ex", "b.ex"]),
+    "for another party": lambda: EDDSA.token(azp="b.ex"),
+    "expired": lambda: EDDSA.token(iat=-900, exp=-61),
+    "not yet good": lambda: EDDSA.token(nbf=100),
+    "issued in the future": lambda: EDDSA.token(iat=100, exp=200),
+    "good for a year": lambda: EDDSA.token(exp=31_536_000),
+    "good for ever": lambda: EDDSA.token(exp=None),
+    "without a name": lambda: EDDSA.token(jti=None),
+    "without a subject": lambda: EDDSA.token(sub=None),
+    "for another runtime": lambda: EDDSA.token(runtime="hyperty-runtime://a.ex/rb"),
+}
+
+
+async def answer_to(world, token):
+    peer = await world.stranger()
+    answer = await peer.control("open", runtimeURL=RA, token=token)
+    await peer.link.aclose()
+    return answer
+
+
+@pytest.mark.filterwarnings("ignore::joserfc.errors.SecurityWarning")
+@pytest.mark.parametrize("attack", ATTACKS)
+async def test_this_token_lets_nobody_in(attack, autojump_clock):
+    token = ATTACKS[attack]()
+    async with open_world(login=login_by(EDDSA, KEYS)) as world:
+        answer = await answer_to(world, token)
+
+        assert answer.code == 401
+        assert await world.states() == {}
+        assert world.steps("session") == []
+        assert not token or token not in encode(answer).decode()
+
+
+async def test_the_tokens_of_both_issuers_are_otherwise_good(autojump_clock):
+    async with open_world(login=login_by(EDDSA, KEYS)) as world:
+        for issuer in (EDDSA, ES256):
+            assert (await answer_to(world, issuer.token())).code == 200
+
+
+@pytest.mark.parametrize("issuer", [EDDSA, ES256], ids=["EdDSA", "ES256"])
+async def test_a_captured_open_opens_nothing(issuer, autojump_clock):
+    """S5: the very frame again, over another link, also for another runtime."""
+    async with open_world(login=login_by(EDDSA, KEYS)) as world:
+        peer = await world.stranger()
+        frame = await peer.post(
+            "execute", peer.stub, SESSION, method="open",
+            params={"runtimeURL": RA, "token": issuer.token()},
+        )  # fmt: skip
+        assert (await peer.hear()).code == 200
+        await peer.control("close")
+        thief = await world.stranger()
+        await thief.raw(encode(frame))
+        answer = await thief.hear()
+
+        assert (answer.code, answer.body["description"][:29]) == (
+            401, "the token has been used alrea",
+        )  # fmt: skip
+
+
+@pytest.mark.filterwarnings("ignore::joserfc.errors.SecurityWarning")
+async def test_the_other_signature_of_a_captured_token_opens_nothing(autojump_clock):
+    seen, forged = twisted()
+    keys = Issuer(ES256.key, "ES256", "k2")
+    algorithm = JWSRegistry.algorithms["ES256"]
+    text, _, signature = forged.rpartition(".")
+    raw = base64.urlsafe_b64decode(signature + "==")
+    assert algorithm.verify(text.encode(), raw, keys.key)
+    async with open_world(login=login_by(EDDSA, KEYS)) as world:
+        assert (await answer_to(world, seen)).code == 200
+        assert (await answer_to(world, forged)).code == 401
