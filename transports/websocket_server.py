@@ -1,5 +1,6 @@
 """The accepting end of a WebSocket: the sans-IO layer of websockets on a Trio stream."""
 
+import codecs
 from collections.abc import Sequence
 from typing import Final, final
 
@@ -16,6 +17,8 @@ from transports.link import Kind, Upgrade
 from transports.socket_link import SocketLink
 
 __all__ = ["WebSocketProtocol", "WebSocketServerLink"]
+
+_UTF8: Final = codecs.getincrementaldecoder("utf-8")
 
 _CONTROL: Final = frozenset({Opcode.CLOSE, Opcode.PING, Opcode.PONG})
 
@@ -42,6 +45,14 @@ class WebSocketProtocol(ServerProtocol):
         self.is_over_limit = False
 
     @override
+    def recv_frame(self, frame: Frame) -> None:
+        # A control frame may come between the parts of a message (RFC 6455 section 5.4), and a
+        # peer may leave there: the library would call that a breach of the protocol.
+        if frame.opcode is Opcode.CLOSE:
+            self.current_size = None
+        super().recv_frame(frame)
+
+    @override
     def fail(self, code: CloseCode | int, reason: str = "") -> None:
         # What came in one piece with the handshake is parsed while still connecting.
         if code == CloseCode.MESSAGE_TOO_BIG and self.state in {State.CONNECTING, State.OPEN}:
@@ -54,7 +65,7 @@ class WebSocketProtocol(ServerProtocol):
 class WebSocketServerLink(SocketLink):
     """A WebSocket that was accepted. A frame is a text message; binary ones are taken too."""
 
-    __slots__ = ("_begun_at", "_parts", "_protocol")
+    __slots__ = ("_begun_at", "_parts", "_protocol", "_reader")
 
     def __init__(
         self, name: str, upgrade: Upgrade, stream: trio.SocketStream, protocol: WebSocketProtocol
@@ -62,6 +73,7 @@ class WebSocketServerLink(SocketLink):
         super().__init__((Kind.WEBSOCKET, name, upgrade), stream)
         self._protocol: Final = protocol
         self._parts: Final[list[Frame]] = []
+        self._reader: Final = _UTF8()
         self._begun_at: float | None = None
         self._take_events()
         if not self._parts and not protocol.reader.buffer:
@@ -123,15 +135,26 @@ class WebSocketServerLink(SocketLink):
     def _take_part(self, part: Frame) -> None:
         """Put a message together; its size was limited part by part as it came."""
         self._parts.append(part)
+        if self._parts[0].opcode is Opcode.TEXT and not self._is_text_so_far(part):
+            self._protocol.fail(CloseCode.INVALID_DATA, "not UTF-8")
+            self._parts.clear()
+            return
         if not part.fin:
             return
         frame = b"".join(bytes(one.data) for one in self._parts)
-        is_text = self._parts[0].opcode is Opcode.TEXT
         self._parts.clear()
-        if is_text and not frame.isascii() and not _is_utf8(frame):
-            self._protocol.fail(CloseCode.INVALID_DATA, "not UTF-8")
-        elif self._protocol.state is State.OPEN or self._protocol.close_rcvd is not None:
+        if self._protocol.state is State.OPEN or self._protocol.close_rcvd is not None:
             self._inbox.append(frame)
+
+    def _is_text_so_far(self, part: Frame) -> bool:
+        """Say whether a part goes on with UTF-8; a character may end in the next part."""
+        if part.fin and len(self._parts) == 1 and bytes(part.data).isascii():
+            return True
+        try:
+            self._reader.decode(part.data, part.fin)
+        except UnicodeDecodeError:
+            return False
+        return True
 
     def _why_over(self) -> tuple[str, Farewell | None]:
         if self._protocol.close_rcvd is not None:
@@ -143,11 +166,3 @@ class WebSocketServerLink(SocketLink):
 
 def _ends_message(event: Event) -> bool:
     return isinstance(event, Frame) and event.fin and event.opcode not in _CONTROL
-
-
-def _is_utf8(data: bytes) -> bool:
-    try:
-        data.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
