@@ -34,6 +34,7 @@ from transports.system import open_system_network
 __all__ = ["Stage", "StageError", "Tracing", "Way", "open_stage"]
 
 _DOMAIN: Final = "a.example"
+_NO_LIMITS: Final = ("--message-rate", "none", "--identity-rate", "none")
 _TICKS: Final = os.sysconf("SC_CLK_TCK")
 _USER_TIME: Final = 11
 """Field of `/proc/<pid>/stat`, counted from behind the name; the next is system time."""
@@ -132,7 +133,7 @@ async def open_stage(kind: Kind, tracing: Tracing, traces: str) -> AsyncIterator
     trace = () if directory is None else ("--trace", str(directory))
     common = ("--domain", _DOMAIN, *trace)
     async with (
-        _child("node", *common) as (node, ready),
+        _child("node", *common, *_NO_LIMITS) as (node, ready),
         _child(
             "runtime",
             *common,

@@ -25,6 +25,7 @@ from actors.kit.log import configure_log
 from actors.kit.trace import open_trace
 from actors.node.app import Node, open_node
 from actors.node.config import NodeConfig
+from actors.node.limits import UNLIMITED
 from transports.system import open_system_network
 
 __all__ = ["main"]
@@ -48,7 +49,9 @@ def main(*, domain: str, registry: Path, trace: Path) -> int:
 @asynccontextmanager
 async def _open(domain: str, registry: Path, trace: Path, ids: IdSource) -> AsyncIterator[Node]:
     offset = time.time_ns() / 1e9 - trio.current_time()
-    config = NodeConfig(domain=domain, registry=registry, ids=ids, clock_offset=offset)
+    config = NodeConfig(
+        domain=domain, registry=registry, ids=ids, clock_offset=offset, limits=UNLIMITED
+    )
     async with (
         open_trace(trace, f"node.{domain}") as inner,
         open_system_network() as network,

@@ -38,6 +38,9 @@ class Dispatch:
     def route(self, message: Message, by: str | None) -> None:
         """Send an admitted message on; `by` None: the node itself made it."""
         match self._routing.route(message, by):
+            case ToRuntimes(runtimes) if len(runtimes) > self._exchange.fan_out:
+                why = "more sessions subscribe to it than one message may be given to"
+                self._exchange.undeliverable(message, Code.TOO_LARGE, why, DropReason.OVERFLOW)
             case ToRuntimes(runtimes, is_published):
                 if is_published:
                     self._witness.publish(message, len(runtimes))

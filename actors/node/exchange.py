@@ -57,6 +57,7 @@ class Exchange:
         tables: Who owns and who subscribes to what.
         witness: Where it reports.
         budget: What waits, in links and for detached sessions.
+        fan_out: How many sessions one message may be given to (S12).
     """
 
     def __init__(
@@ -74,6 +75,7 @@ class Exchange:
         self.tables = Tables(addresses, rules, witness)
         self.witness = witness
         self.budget = bounds.fresh_budget()
+        self.fan_out = bounds.limits.fan_out
         self._overload = Overload(self)
         self._ids = ids
         self._runtimes: dict[int, str] = {}
