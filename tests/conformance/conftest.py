@@ -9,7 +9,7 @@ from itertools import count
 
 import pytest
 
-from tests.support.node_process import DOMAIN, NodeProcess, node_process
+from tests.support.node_process import DOMAIN, UNHURRIED, NodeProcess, node_process
 from tests.support.wire_forms import forms_for
 from tests.support.wire_peer import FORMS, WirePeer
 
@@ -62,7 +62,7 @@ class Joining:
 def the_node(tmp_path_factory):
     """The node that all tests share that need no other."""
     log = tmp_path_factory.mktemp("node") / "stderr"
-    with node_process(log, "--domain", DOMAIN, "--allow-legacy") as node:
+    with node_process(log, "--domain", DOMAIN, "--allow-legacy", *UNHURRIED) as node:
         yield node
         assert node.is_alive
         assert node.stop() == 0

@@ -106,3 +106,16 @@ async def test_a_claimed_address_comes_back_with_the_session(join):
 
     for _ in range(2):
         assert (await peer.paths("subscribe", own, source=peer.runtime))["body"]["code"] == 200
+
+
+async def test_an_object_made_by_the_runtime_is_claimed_with_its_parts(join):
+    """ALC-02, MN-14, C-44, M-35: object and parts in one message."""
+    alice, bob = await join(), await join()
+    thing = f"comm://{DOMAIN}/whole-{alice.name}"
+    parts = [thing, f"{thing}/subscription", f"{thing}/children/x"]
+
+    answer = await alice.paths("subscribe", *parts, source=alice.runtime)
+    await bob.say("create", bob.part("ua"), f"{thing}/subscription", value=1)
+
+    assert answer["body"]["code"] == 200
+    assert (await alice.hear())["to"] == f"{thing}/subscription"

@@ -6,7 +6,7 @@ import random
 import pytest
 
 from tests.support.node_process import DOMAIN
-from tests.support.wire_sync import an_object, change, invite, observe, values
+from tests.support.wire_sync import an_object, asked, change, observe, values
 
 SPELLINGS = {
     "as it is": lambda a: a,
@@ -111,34 +111,83 @@ async def test_forged_answers_reach_nobody(join):
     assert (await alice.answer_to(sent))["body"]["code"] == 403
 
 
-@pytest.mark.parametrize("part", ["status", "registration", "observers", "changes"])
-async def test_parts_that_are_made_to_be_observed_need_their_owners_leave(join, part):
-    """MN-14, S3, I-D9: uninvited, nobody hears what is published there before the owner agrees."""
-    alice, bob = await join(), await join()
+@pytest.mark.parametrize("part", ["changes", "observers", "children/x"])
+async def test_nobody_hears_of_an_object_before_its_owner_consents(join, part):
+    """MN-14, S3, I-D9: a path alone brings nothing; consent does, from then on."""
+    alice, bob = await join("link"), await join()
     thing = await an_object(alice)
-    answer = await bob.paths("subscribe", f"{thing}/{part}", source=bob.runtime)
-    await alice.say("update", thing, f"{thing}/{part}", value="secret")
-    await alice.rest()
+    await bob.paths("subscribe", f"{thing}/{part}", source=bob.runtime)
+    await publish(alice, thing, part, "secret")
+    assert values(await bob.rest()) == []
 
-    heard = values(await bob.rest())
-    if part in {"changes", "observers"}:
-        assert answer["body"]["code"] == 403 or heard == []
-        assert heard == []
+    await asked(alice, thing, bob, 200)
+    await publish(alice, thing, part, "told")
+
+    assert values(await bob.rest()) == ["told"]
 
 
-async def test_who_was_invited_may_listen(join):
+async def publish(reporter, thing, part, value):
+    await reporter.say("update", thing, f"{thing}/{part}", resource="x#1", value=value)
+    await reporter.rest()
+
+
+@pytest.mark.parametrize("code", [401, 403, 404, 408, 500])
+async def test_who_was_refused_hears_nothing(join, code):
     """MN-14, S3, I-D9."""
-    alice, bob, mallory = [await join() for _ in range(3)]
+    alice, bob = await join("link"), await join()
     thing = await an_object(alice)
-    await invite(alice, thing, bob)
+    await bob.paths("subscribe", f"{thing}/changes")
 
-    assert (await bob.paths("subscribe", f"{thing}/changes"))["body"]["code"] == 200
-    await mallory.paths("subscribe", f"{thing}/changes")
-    await change(alice, thing, "for bob")
+    assert await asked(alice, thing, bob, code) == code
+    await change(alice, thing, "secret")
     await alice.rest()
 
-    assert values(await bob.rest()) == ["for bob"]
-    assert values(await mallory.rest()) == []
+    assert values(await bob.rest()) == []
+
+
+async def test_the_consent_of_anybody_else_is_none(join):
+    """S3, I-D9: not the observer's own word, nor a third party's, nor for another object."""
+    alice, bob, mallory = await join("link"), await join(), await join()
+    thing, other = await an_object(alice), await an_object(alice)
+    await bob.paths("subscribe", f"{thing}/changes")
+    sent = await bob.say("subscribe", bob.part("sm"), f"{thing}/subscription", source=bob.runtime)
+    request = await alice.hear()
+
+    for liar in (bob, mallory):
+        await liar.say_as(
+            liar.shown_id(int(sent)), "response", f"{thing}/subscription",
+            liar.spelt(f"{bob.inside}/sm"), {"code": 200},
+        )  # fmt: skip
+    await asked(alice, other, bob, 200)
+    await change(alice, thing, "secret")
+    await alice.rest()
+    assert values(await bob.rest()) == []
+
+    await alice.answer(request)
+    await change(alice, thing, "told")
+    await alice.rest()
+    assert values(await bob.rest()) == [None, "told"]
+
+
+@pytest.mark.parametrize("owner", ["plain", "session"])
+async def test_objects_of_upstreams_stubs_may_be_observed_by_path_alone(join, owner):
+    """MN-14, CON-05: as upstream's suite does; what is addressed to them is still theirs."""
+    alice, bob = await join(owner), await join()
+    thing = await an_object(alice)
+    assert (await bob.paths("subscribe", f"{thing}/changes"))["body"]["code"] == 200
+
+    await change(alice, thing, "public")
+    await alice.rest()
+
+    assert values(await bob.rest()) == ["public"]
+
+
+@pytest.mark.parametrize("part", ["status", "anything", "changes/below", "subscription/x"])
+async def test_other_parts_of_an_object_are_its_owners(join, part):
+    """MN-14, S3, ADR-05."""
+    alice, bob = await join("link"), await join()
+    thing = await an_object(alice)
+    assert (await bob.paths("subscribe", f"{thing}/{part}"))["body"]["code"] == 403
 
 
 async def test_many_random_forgeries_are_refused(join):

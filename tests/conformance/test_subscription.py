@@ -4,7 +4,7 @@ import pytest
 
 from tests.support.node_process import DOMAIN
 from tests.support.wire_socket import Left
-from tests.support.wire_sync import an_object, change, invite, observe, resources, values
+from tests.support.wire_sync import an_object, asked, change, observe, resources, values
 
 
 async def test_what_is_published_reaches_who_subscribed(join):
@@ -182,10 +182,10 @@ async def test_lists_of_paths_may_have_any_of_upstreams_names(join, key, listed)
     """MN-14, MN-17, C-09."""
     alice, bob = await join(), await join()
     thing = await an_object(alice)
-    await invite(alice, thing, bob)
 
     body = {key: listed(resources(thing)), "source": bob.runtime}
     assert await bob.code("subscribe", bob.part("sm"), f"{bob.node}/sm", **body) == 200
+    await asked(alice, thing, bob, 200)
     await change(alice, thing, 1)
     await alice.rest()
 
@@ -206,12 +206,12 @@ async def test_the_seeds_form_names_an_object_and_its_children(join):
     """MN-17, C-11, N10: upper case, `resource` and `childrenResources`."""
     alice, bob = await join(), await join()
     thing = await an_object(alice, "children/resources")
-    await invite(alice, thing, bob)
 
     answer = await bob.ask(
         "SUBSCRIBE", bob.part("sm"), f"{bob.node}/sm",
         resource=thing, childrenResources=["resources"],
     )  # fmt: skip
+    await asked(alice, thing, bob, 200)
     await change(alice, thing, "changes")
     await alice.say("update", thing, f"{thing}/children/resources", resource="x#1", value="child")
     await alice.rest()
@@ -256,9 +256,9 @@ async def test_a_list_with_one_that_is_refused_binds_none(join):
     """MN-14: all or none."""
     alice, bob = await join(), await join()
     thing = await an_object(alice)
-    await invite(alice, thing, bob)
 
     answer = await bob.paths("subscribe", f"{thing}/changes", bob.spelt(alice.inside))
+    await asked(alice, thing, bob, 200)
     await change(alice, thing, 1)
     await alice.rest()
 

@@ -15,6 +15,12 @@ ROOT = Path(__file__).parents[2]
 DOMAIN = "a.ex"
 STOP_WITHIN = 10.0
 
+UNHURRIED = (
+    "--message-rate", "none", "--identity-rate", "none", "--handshake-rate", "none",
+    "--soft-errors", "none", "--max-strangers-per-host", "none",
+)  # fmt: skip
+"""Options for tests that are quicker than any honest peer, and all come from one host."""
+
 
 @attrs.define
 class NodeProcess:

@@ -91,14 +91,15 @@ class WireSocket:
 
     stream: trio.SocketStream
     reader: FrameReader
-    answers_pings: bool = True
+    _sending: trio.Lock = attrs.field(factory=trio.Lock)
 
     async def send(self, text: bytes) -> None:
-        await self.stream.send_all(frame_of(text))
+        await self.send_bytes(frame_of(text))
 
     async def send_bytes(self, raw: bytes) -> None:
         """Send bytes as they are, whatever they mean."""
-        await self.stream.send_all(raw)
+        async with self._sending:
+            await self.stream.send_all(raw)
 
     async def receive(self) -> bytes:
         """Return the next text.
@@ -114,8 +115,8 @@ class WireSocket:
             opcode, data = found
             if opcode == CLOSE:
                 await self._bye(data)
-            if opcode == PING and self.answers_pings:
-                await self.stream.send_all(frame_of(data, PONG))
+            if opcode == PING:
+                await self.send_bytes(frame_of(data, PONG))
             if opcode == TEXT:
                 return data
 

@@ -12,20 +12,20 @@ async def an_object(reporter: WirePeer, *parts: str) -> str:
     return address
 
 
-async def invite(reporter: WirePeer, object_: str, observer: WirePeer) -> str:
-    """Let the reporter invite an observer, who accepts (M-34); return the observer's address."""
-    (hyperty,) = await observer.allocate()
-    sent = await reporter.say("create", f"{object_}/subscription", hyperty, source=object_, value={})
-    await observer.answer(await observer.hear())
-    assert (await reporter.answer_to(sent))["body"]["code"] == 200
-    return hyperty
-
-
 async def observe(reporter: WirePeer, object_: str, observer: WirePeer, *parts: str) -> None:
-    """Let an observer hear of an object, as the protocol has it: invited, then by path (M-37)."""
-    await invite(reporter, object_, observer)
+    """Let an observer hear of an object, as the protocol has it: path first, then consent."""
     answer = await observer.paths("subscribe", *resources(object_, *parts), source=observer.runtime)
     assert answer["body"]["code"] == 200, answer
+    assert await asked(reporter, object_, observer, 200) == 200
+
+
+async def asked(reporter: WirePeer, object_: str, observer: WirePeer, code: int) -> int:
+    """Let an observer ask the reporter to observe (M-38), who answers with a code; return it."""
+    sent = await observer.say(
+        "subscribe", observer.part("sm"), f"{object_}/subscription", source=observer.runtime
+    )
+    await reporter.answer(await reporter.hear(), code, value={})
+    return (await observer.answer_to(sent))["body"]["code"]
 
 
 def resources(object_: str, *parts: str) -> list[str]:
