@@ -3,18 +3,24 @@
 import tracemalloc
 
 import pytest
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from fsm.cores.refused import Refused
 from fsm.cores.subscription_terms import (
     AddressGone,
+    Consented,
+    Declined,
+    Opened,
     RuntimeGone,
     Subscribe,
     Unsubscribe,
+    Withdrawn,
     entity_of,
 )
 from fsm.cores.subscriptions import SubscriptionCore
+from fsm.engine import Step
 from fsm.replay import judge
 from fsm.trace_line import Verdict
 from specs.limits import MAX_SUBSCRIPTIONS
@@ -26,72 +32,126 @@ ENTITIES = [f"comm://a.ex/o{n}" for n in range(3)]
 PARTS = ["", "/changes", "/child", "/children/chat", "/children/chat/x"]
 RESOURCES = st.sampled_from([one + part for one in ENTITIES for part in PARTS])
 LISTS = st.lists(RESOURCES, max_size=4).map(tuple)
-
+OBSERVERS = st.sampled_from(["h1", "h2", "h3"])
 
 NAME = "node_subscription"
-ENDS = {Op.ADD: "active", Op.DEL: "removed"}
-
-
-def effects(core, happened):
-    """Each change of the table and, right before it, the step it is made by."""
-    told = core.feed(happened, 0.0)
-    return list(zip(told[::2], told[1::2], strict=True))
+FREE = None
+"""What the model writes for a path that needs no consent; else who is consented to."""
 
 
 class SubscriptionTable(RuleBasedStateMachine):
-    """A set of pairs."""
+    """A dictionary of pairs: whom the owner consented to; the empty set holds the path."""
 
     def __init__(self):
         super().__init__()
         self.core = SubscriptionCore()
-        self.pairs = set()
+        self.pairs = {}
         self.steps = []
 
-    def feed(self, happened, wanted, cause):
-        told = set(self.pairs)
-        for moved, row in effects(self.core, happened):
-            pair = (row.key, row.val)
-            assert (pair in told) == (row.op is Op.DEL)
-            assert (moved.key, moved.new, moved.cause) == ("|".join(pair), ENDS[row.op], cause)
-            told ^= {pair}
-            self.steps.append(step(f"{moved.old or '[*]'} {cause} {moved.new}", moved.key, NAME))
-        assert told == wanted
+    def feed(self, happened, wanted, cause=None):
+        rows = set(self.pairs)
+        for told in self.core.feed(happened, 0.0):
+            if isinstance(told, Step):
+                assert cause in {None, told.cause}
+                line = f"{told.old or '[*]'} {told.cause} {told.new}"
+                self.steps.append(step(line, told.key, NAME))
+            else:
+                assert ((told.key, told.val) in rows) == (told.op is Op.DEL)
+                rows ^= {(told.key, told.val)}
+        assert rows == set(wanted)
         self.pairs = wanted
+
+    def paths(self, entity, runtime):
+        return [one for one in self.pairs if one[1] == runtime and entity_of(one[0]) == entity]
+
+    def ending(self, happened, gone, cause):
+        self.feed(happened, {one: who for one, who in self.pairs.items() if not gone(one)}, cause)
 
     @rule(runtime=RUNTIMES, resources=LISTS)
     def subscribe(self, runtime, resources):
-        wanted = self.pairs | {(r, runtime) for r in resources}
+        wanted = {(r, runtime): FREE for r in resources} | self.pairs
         self.feed(Subscribe(runtime, resources), wanted, "subscribe")
 
     @rule(runtime=RUNTIMES, resources=LISTS)
+    def subscribe_asking(self, runtime, resources):
+        wanted = dict(self.pairs)
+        for resource in resources:
+            beside = [self.pairs[one] for one in self.paths(entity_of(resource), runtime)]
+            known = next(filter(None, beside), frozenset())
+            wanted.setdefault((resource, runtime), known)
+        self.feed(Subscribe(runtime, resources, frozenset(resources)), wanted)
+
+    @rule(entity=st.sampled_from(ENTITIES), runtime=RUNTIMES, observer=OBSERVERS)
+    def consented(self, entity, runtime, observer):
+        wanted = dict(self.pairs)
+        for one in self.paths(entity, runtime):
+            if wanted[one] is not FREE:
+                wanted[one] |= {observer}
+        self.feed(Consented(entity, runtime, observer), wanted, "consent")
+
+    @rule(entity=st.sampled_from(ENTITIES), runtime=RUNTIMES, observer=OBSERVERS)
+    def withdrawn(self, entity, runtime, observer):
+        wanted = dict(self.pairs)
+        for one in self.paths(entity, runtime):
+            if wanted[one] is not FREE:
+                wanted[one] -= {observer}
+        self.feed(Withdrawn(entity, runtime, observer), wanted, "withdraw")
+
+    @rule(entity=st.sampled_from(ENTITIES), runtime=RUNTIMES, observer=OBSERVERS)
+    def declined(self, entity, runtime, observer):
+        wanted = dict(self.pairs)
+        for one in self.paths(entity, runtime):
+            if wanted[one] is not FREE:
+                wanted[one] -= {observer}
+            if wanted[one] == frozenset():
+                del wanted[one]
+        self.feed(Declined(entity, runtime, observer), wanted)
+
+    @rule(entity=st.sampled_from(ENTITIES))
+    def opened(self, entity):
+        wanted = {
+            one: FREE if entity_of(one[0]) == entity and who == frozenset() else who
+            for one, who in self.pairs.items()
+        }
+        self.feed(Opened(entity), wanted, "consent")
+
+    @rule(runtime=RUNTIMES, resources=LISTS)
     def unsubscribe(self, runtime, resources):
-        wanted = self.pairs - {(r, runtime) for r in resources}
-        self.feed(Unsubscribe(runtime, resources), wanted, "unsubscribe")
+        gone = {(r, runtime) for r in resources}
+        self.ending(Unsubscribe(runtime, resources), gone.__contains__, "unsubscribe")
 
     @rule(runtime=RUNTIMES)
     def runtime_gone(self, runtime):
-        wanted = {(r, one) for r, one in self.pairs if one != runtime}
-        self.feed(RuntimeGone(runtime), wanted, "session-over")
+        self.ending(RuntimeGone(runtime), lambda one: one[1] == runtime, "session-over")
 
     @rule(address=RESOURCES)
     def address_gone(self, address):
-        below = {p for p in self.pairs if p[0] == address or p[0].startswith(f"{address}/")}
-        self.feed(AddressGone(address), self.pairs - below, "address-released")
+        def below(one):
+            return one[0] == address or one[0].startswith(f"{address}/")
+
+        self.ending(AddressGone(address), below, "address-released")
 
     def teardown(self):
         for runtime in ("r1", "r2", "r3"):
             self.runtime_gone(runtime)
         assert judge(trace(*self.steps)).verdict is Verdict.CONFORMANT
+        tables = [value for value in vars(self.core).values() if isinstance(value, dict)]
+        assert tables == [{}] * len(tables)
 
     @invariant()
     def the_tables_are_equal(self):
         assert len(self.core) == len(self.pairs)
-        for resource, runtime in self.pairs:
-            assert runtime in self.core.subscribers(resource)
+        for (resource, runtime), who in self.pairs.items():
+            is_held = who == frozenset()
+            assert (runtime in self.core.subscribers(resource)) != is_held
+            assert (runtime in self.core.held(resource)) == is_held
             assert resource in self.core.resources_of(runtime)
+            if who is not FREE:
+                assert self.core.observes(runtime, entity_of(resource))
 
 
 TestSubscriptionTable = SubscriptionTable.TestCase
+TestSubscriptionTable.settings = settings(max_examples=400, stateful_step_count=50, deadline=None)
 
 
 def test_a_session_has_no_more_paths_than_its_share():
@@ -110,14 +170,23 @@ def test_an_entity_is_scheme_domain_and_first_segment():
     assert entity_of("comm://a.ex") == "comm://a.ex"
 
 
-def test_a_pair_costs_no_more_than_its_places_in_the_tables():
+@pytest.mark.parametrize("is_asking", [False, True], ids=["free", "by consent"])
+def test_a_pair_costs_no_more_than_its_places_in_the_tables(is_asking):
     """An entity as an object and its key would cost 165 bytes more each (measured)."""
     resources = tuple(f"comm://a.ex/o{n}" for n in range(MAX_SUBSCRIPTIONS))
     core = SubscriptionCore()
-    core.feed(Subscribe("r1", resources), 0.0)
+    asking = frozenset(resources if is_asking else ())
+
+    def observe(number):
+        runtime, observer = f"r{number}", f"hyperty://a.ex/{number}"
+        core.feed(Subscribe(runtime, resources, asking), 0.0)
+        for one in asking:
+            core.feed(Consented(entity_of(one), runtime, observer), 0.0)
+
+    observe(1)
     tracemalloc.start()
     for number in range(2, 12):
-        core.feed(Subscribe(f"r{number}", resources), 0.0)
+        observe(number)
     taken, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
 
@@ -138,6 +207,6 @@ def test_a_subscription_ends_by_what_ended_it(happened, cause):
     core = SubscriptionCore()
     core.feed(Subscribe("r1", ("comm://a.ex/o1/changes",)), 0.0)
 
-    ((moved, _),) = effects(core, happened)
+    moved, _ = core.feed(happened, 0.0)
 
     assert (moved.key, moved.old, moved.cause) == ("comm://a.ex/o1/changes|r1", "active", cause)

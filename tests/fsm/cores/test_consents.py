@@ -1,0 +1,153 @@
+"""Whether owners consent, read off what passes: nobody's word but theirs (S3, T4, M-38..M-45)."""
+
+import pytest
+
+from fsm.cores.consents import ConsentCore
+from fsm.cores.subscription_terms import Consented, Declined, Withdrawn
+from specs.limits import MAX_SUBSCRIPTIONS, REPLY_TIMEOUT
+from specs.message import Message, MessageType
+
+OBJ, SUB = "comm://a.ex/o1", "comm://a.ex/o1/subscription"
+RA, RB, RC = [f"hyperty-runtime://a.ex/{name}" for name in ("ra", "rb", "rc")]
+HA, HB, HB2 = "hyperty://a.ex/ha", "hyperty://a.ex/hb", "hyperty://a.ex/hb2"
+OWNERS = {OBJ: RA, SUB: RA, HA: RA, HB: RB, HB2: RB}
+SUBSCRIBE, READ, UNSUBSCRIBE = MessageType.SUBSCRIBE, MessageType.READ, MessageType.UNSUBSCRIBE
+
+
+def core():
+    return ConsentCore(lambda runtime, entity: (runtime, entity) == (RB, OBJ), OWNERS.get)
+
+
+def asked(id_=1, observer=HB, type_=SUBSCRIBE, to=SUB):
+    if type_ is READ:
+        return Message(id_, READ, observer, OBJ)
+    return Message(id_, type_, f"{RB}/sm", to, {"source": observer})
+
+
+def answer(request, code):
+    return Message(
+        request.id, MessageType.RESPONSE, request.to, request.from_, {"code": code}
+    )  # fmt: skip
+
+
+def verdict(request, code, by=RA, after=1.0):
+    one = core()
+    assert one.passed(request, RB, 0.0) is None
+    return one.passed(answer(request, code), by, after)
+
+
+@pytest.mark.parametrize("request_", [asked(), asked(to=OBJ), asked(type_=READ)])
+@pytest.mark.parametrize("code", [200, 202, 299])
+def test_a_yes_of_the_owner_is_consent(request_, code):
+    assert verdict(request_, code) == Consented(OBJ, RB, HB)
+
+
+@pytest.mark.parametrize("code", [300, 400, 401, 403, 404, 409, 500, 599])
+def test_a_no_of_the_owner_is_a_refusal(code):
+    assert verdict(asked(), code) == Declined(OBJ, RB, HB)
+
+
+@pytest.mark.parametrize(
+    ("code", "is_no"), [(401, True), (403, True), (404, True), (408, False), (500, False)]
+)
+def test_a_read_that_fails_for_the_moment_refuses_nobody(code, is_no):
+    assert verdict(asked(type_=READ), code) == (Declined(OBJ, RB, HB) if is_no else None)
+
+
+@pytest.mark.parametrize("by", [RB, RC, None])
+def test_the_word_of_anybody_else_is_none(by):
+    assert verdict(asked(), 200, by=by) is None
+
+
+def test_an_answer_that_comes_too_late_is_none():
+    assert verdict(asked(), 200, after=REPLY_TIMEOUT) is None
+
+
+def test_a_provisional_answer_prolongs_the_wait():
+    one = core()
+    one.passed(asked(), RB, 0.0)
+
+    assert one.passed(answer(asked(), 100), RA, 10.0) is None
+    assert one.passed(answer(asked(), 200), RA, 20.0) == Consented(OBJ, RB, HB)
+
+
+@pytest.mark.parametrize(
+    "other", [asked(2), asked(type_=READ), Message(1, UNSUBSCRIBE, f"{RB}/sm", SUB, {})]
+)
+def test_the_answer_to_something_else_is_none(other):
+    one = core()
+    one.passed(asked(), RB, 0.0)
+
+    assert one.passed(answer(other, 200), RA, 1.0) is None or other.type is UNSUBSCRIBE
+
+
+def test_the_answer_to_a_farewell_is_no_consent():
+    one = core()
+    leaving = asked(7, type_=UNSUBSCRIBE)
+
+    assert one.passed(leaving, RB, 0.0) == Withdrawn(OBJ, RB, HB)
+    assert one.passed(answer(leaving, 200), RA, 1.0) is None
+
+
+def test_nothing_is_consented_to_twice():
+    one = core()
+    one.passed(asked(), RB, 0.0)
+    one.passed(answer(asked(), 200), RA, 1.0)
+
+    assert one.passed(answer(asked(), 200), RA, 1.0) is None
+    assert len(one) == 0
+
+
+def test_a_refusal_counts_when_nobody_else_of_the_runtime_still_asks():
+    one = core()
+    one.passed(asked(1, HB), RB, 0.0)
+    one.passed(asked(2, HB2), RB, 0.0)
+
+    assert one.passed(answer(asked(1, HB), 403), RA, 1.0) is None
+    assert one.passed(answer(asked(2, HB2), 403), RA, 1.0) == Declined(OBJ, RB, HB2)
+
+
+@pytest.mark.parametrize(
+    ("to", "by"), [(SUB, RC), (SUB, RA), ("comm://a.ex/o2/subscription", RB), (f"{OBJ}/x", RB)]
+)
+def test_who_has_no_path_that_waits_is_not_remembered(to, by):
+    one = core()
+    one.passed(asked(to=to), by, 0.0)
+
+    assert len(one) == 0
+
+
+def test_an_owner_who_expels_an_observer_withdraws():
+    expelled = Message(1, UNSUBSCRIBE, HA, HB, {"resource": OBJ})
+
+    assert core().passed(expelled, RA, 0.0) == Withdrawn(OBJ, RB, HB)
+
+
+@pytest.mark.parametrize(
+    ("by", "to", "resource"),
+    [(RC, HB, OBJ), (RB, HB, OBJ), (RA, HA, OBJ), (RA, "hyperty://a.ex/no", OBJ), (RA, HB, 7)],
+)
+def test_nobody_else_expels_anybody(by, to, resource):
+    expelled = Message(1, UNSUBSCRIBE, HA, to, {"resource": resource})
+
+    assert core().passed(expelled, by, 0.0) is None
+
+
+def test_what_is_under_way_is_bounded_and_forgotten_in_time():
+    one = core()
+    for id_ in range(1, 3 * MAX_SUBSCRIPTIONS):
+        one.passed(asked(id_), RB, 0.0)
+    assert len(one) == MAX_SUBSCRIPTIONS
+
+    one.passed(asked(9999), RB, REPLY_TIMEOUT)
+
+    assert len(one) == 1
+
+
+def test_what_a_session_asked_is_forgotten_with_it():
+    one = core()
+    one.passed(asked(), RB, 0.0)
+    one.gone(RB)
+
+    assert len(one) == 0
+    assert one.passed(answer(asked(), 200), RA, 1.0) is None
