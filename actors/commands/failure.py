@@ -8,7 +8,12 @@ import trio
 from actors.commands.command_error import CommandError
 from actors.commands.exit_code import ExitCode
 from actors.kit.errors import TraceDirectoryError
-from actors.node.errors import HttpPlaceError, OpenMetricsError, RegistryFileError
+from actors.node.errors import (
+    HttpPlaceError,
+    OpenMetricsError,
+    PolicyFileError,
+    RegistryFileError,
+)
 from specs.errors import ProtoflyError
 from transports.errors import DialError, ListenError
 
@@ -20,6 +25,7 @@ _MEANING: Final[tuple[tuple[type[ProtoflyError], ExitCode, str], ...]] = (
     (ListenError, ExitCode.FAILED, "choose another place with --listen; port 0 picks a free one"),
     (TraceDirectoryError, ExitCode.CONFIGURATION, ""),
     (RegistryFileError, ExitCode.CONFIGURATION, "name another with --registry"),
+    (PolicyFileError, ExitCode.CONFIGURATION, ""),
     (HttpPlaceError, ExitCode.FAILED, "choose another place with --http; port 0 picks a free one"),
     (
         OpenMetricsError,

@@ -17,6 +17,7 @@ from actors.node.bounds import Bounds
 from actors.node.bus_message import BusMessage, Drain, SessionView, Snapshot
 from actors.node.config import NodeConfig
 from actors.node.login.part import open_provider
+from actors.node.policing.parts import Policing
 from actors.node.probes import Parts
 from actors.node.record_file import MemoryRecords, RecordFile, SqliteRecords
 from actors.node.standing import Part
@@ -49,6 +50,7 @@ class Node:
     http_url: str | None
     counters: Counters
     _bus: ActorRef[BusMessage]
+    _policing: Policing | None = None
 
     @property
     def monitor_violations(self) -> int:
@@ -59,6 +61,10 @@ class Node:
         """Show how its sessions stand."""
         return await self._bus.ask(Snapshot)
 
+    async def reload_policies(self) -> str:
+        """Have the policy files read again; return why they cannot be used, if they cannot."""
+        return "" if self._policing is None else await self._policing.reload()
+
 
 @asynccontextmanager
 async def open_node(config: NodeConfig, network: Network, tracer: Tracer) -> AsyncIterator[Node]:
@@ -67,6 +73,7 @@ async def open_node(config: NodeConfig, network: Network, tracer: Tracer) -> Asy
     Raises:
         ListenError: The place to listen at is taken or not ours.
         RegistryFileError: The file of the domain registry cannot be used.
+        PolicyFileError: A policy file cannot be used.
         RestartLimitError: A part of the node crashes again and again; comes out of
             the context in a group.
     """
@@ -126,6 +133,7 @@ def _node(plan: Plan, address: str, bus: ActorRef[BusMessage], http_url: str | N
         http_url=http_url,
         counters=plan.counters,
         bus=bus,
+        policing=plan.policing,
     )
 
 

@@ -29,16 +29,16 @@ from actors.node.login.part import start_connector
 from actors.node.login.provider import IdentityProvider
 from actors.node.paths import PathDesk
 from actors.node.plain_door import PlainDoor
+from actors.node.policing.parts import Policing, policing_of
 from actors.node.record_file import RecordFile
 from actors.node.record_writer import RecordWriter
 from actors.node.registry import DomainRegistry, RegistryParts
 from actors.node.session_door import SessionDoor
 from actors.node.standing import Standing
-from actors.node.tables import NodeAddresses, TableRules, Tables
+from actors.node.tables import NodeAddresses, TableRules
 from actors.node.witness import Witness
 from fsm.cores.address_mint import AddressMint
-from specs.address import identity_manager
-from fsm.cores.address_mint import AddressMint
+from specs.address import identity_manager, policy_manager
 from transports.link import Listener
 from transports.network import Network
 
@@ -49,9 +49,6 @@ LINK: Final = "/link"
 
 PLAIN: Final = "/stub/connect"
 """Path of upstream's plain stubs."""
-
-_MINT_KEY: Final = 32
-"""Bytes of the secret by which a node knows the addresses that it made."""
 
 SESSION: Final = "/ws"
 """Path of upstream's stubs with a session handshake."""
@@ -73,6 +70,7 @@ class Plan:
     monitor: Monitor
     file: RecordFile
     bounds: Bounds
+    policing: Policing | None
     standing: Standing = attrs.field(factory=Standing)
     provider: IdentityProvider | None = None
 
@@ -92,12 +90,17 @@ def plan_of(
     counters = bounds.counters
     monitor = Monitor(tracer, counters)
     addresses = NodeAddresses(config.domain, _served(config))
-    return Plan(config, network, addresses, tracer, counters, monitor, file, bounds)
+    policing = policing_of(
+        config.policies, addresses, lambda: trio.current_time() + config.clock_offset
+    )
+    return Plan(config, network, addresses, tracer, counters, monitor, file, bounds, policing)
 
 
 def _served(config: NodeConfig) -> list[str]:
     """Say where parts listen that only some nodes have."""
-    return [] if config.login is None else [identity_manager(config.domain)]
+    identities = [] if config.login is None else [identity_manager(config.domain)]
+    policies = [] if config.policies is None else [policy_manager(config.domain)]
+    return identities + policies
 
 
 async def start_parts(
@@ -108,6 +111,8 @@ async def start_parts(
     await _start_front_door(plan, listener, supervisor, bus)
     await _start_registry(plan, supervisor, bus)
     await start_connector(plan.provider, plan.addresses, supervisor, bus)
+    if plan.policing is not None:
+        await plan.policing.start(supervisor, bus)
     return bus
 
 
@@ -116,18 +121,22 @@ def _make_bus(plan: Plan) -> NodeBus:
     rules = TableRules(AddressMint(config.entropy(_MINT_KEY)), config.observation)
     exchange = Exchange(plan.addresses, rules, plan.witness("bus"), config.ids, plan.bounds)
     watch(exchange)
-    gate = Gate(exchange, config.policy)
+    policing = plan.policing
+    gate = Gate(exchange, config.policy if policing is None else policing.engine(exchange.tables))
     control = Control(ControlParts(exchange, gate, config.entropy, config.login, plan.clock))
-    return NodeBus(NodeBusParts(exchange, control, _desks(plan, exchange.tables), gate))
+    return NodeBus(NodeBusParts(exchange, control, _desks(plan, exchange), gate))
 
 
-def _desks(plan: Plan, tables: Tables) -> dict[str, Desk]:
-    config, addresses = plan.config, plan.addresses
+def _desks(plan: Plan, exchange: Exchange) -> dict[str, Desk]:
+    config, addresses, tables = plan.config, plan.addresses, exchange.tables
     schemes = config.object_schemes | {"hyperty"}
-    return {
+    desks: dict[str, Desk] = {
         addresses.allocation: AllocationDesk(tables, schemes, config.entropy),
         addresses.paths: PathDesk(tables),
     }
+    if plan.policing is not None:
+        desks[addresses.policies] = plan.policing.desk(exchange)
+    return desks
 
 
 async def _start_front_door(

@@ -8,9 +8,11 @@ from typing import Final, final
 import attrs
 
 from actors.kit.ids import IdSource
+from actors.node.connectors.back_ends import BackEnds
 from actors.node.http.config import HttpConfig
 from actors.node.limits import DEFAULT_LIMITS, NodeLimits
 from actors.node.login.login import Login
+from actors.node.policing.config import PolicyConfig
 from actors.node.policy import PERMIT_ALL, Policy
 from fsm.cores.node_rights import Observation
 
@@ -31,15 +33,16 @@ class NodeConfig:
         registry: File of the domain registry; None keeps records in memory only.
         allow_legacy: Whether the plain form of upstream's stubs is served too.
         object_schemes: What addresses are allocated for, besides hyperties.
-        policy: Who may send what.
+        policy: Who may send what, if there are no policies.
+        policies: By which policies messages are judged; None: by `policy`.
         login: Who has to log in, and who vouches for them; None: nobody is asked.
+        back_ends: What it relays to.
         http: Where health and metrics are served; None: nowhere.
         clock_offset: Seconds from the Trio clock to the epoch, for what outlives
             the process.
         observation: Who decides that an object is observed: its owner, or nobody.
         limits: What one peer may make it keep, bear or do.
         origins: Web origins whose pages may connect.
-        observation: Who decides that an object is observed: its owner, or nobody.
         entropy: Source of random bytes for tokens and addresses.
         ids: Ids of the messages the node itself makes.
     """
@@ -50,12 +53,13 @@ class NodeConfig:
     allow_legacy: bool = False
     object_schemes: frozenset[str] = OBJECT_SCHEMES
     policy: Policy = PERMIT_ALL
+    policies: PolicyConfig | None = None
     login: Login | None = None
+    back_ends: BackEnds = BackEnds()
     http: HttpConfig | None = None
     clock_offset: float = 0.0
     observation: Observation = Observation.OWNER
     limits: NodeLimits = DEFAULT_LIMITS
     origins: frozenset[str] = frozenset()
-    observation: Observation = Observation.OWNER
     entropy: Callable[[int], bytes] = secrets.token_bytes
     ids: IdSource = attrs.field(factory=IdSource)

@@ -1,6 +1,7 @@
 """What policy says of a message, and how a message is refused over its link (POL-01, MN-25)."""
 
-from typing import final
+from collections.abc import Callable
+from typing import TypeAlias, final
 
 from actors.kit.tally import Tally
 from actors.node.exchange import Exchange
@@ -12,6 +13,8 @@ from specs.routing import Check
 from specs.trace import Op
 
 __all__ = ["Gate"]
+
+_After: TypeAlias = Callable[[], object]
 
 
 @final
@@ -27,14 +30,28 @@ class Gate:
         self._exchange = exchange
         self._policy = policy
         self._witness = exchange.witness
+        self._after: _After | None = None
 
     def objection(self, message: Message, asker: Asker) -> Refusal | None:
-        """Ask policy about a message; return what it objects to."""
+        """Ask policy about a message that goes no further; return what it objects to."""
+        passed = self.passed(message, asker)
+        return passed if isinstance(passed, Refusal) else None
+
+    def passed(self, message: Message, asker: Asker) -> Message | Refusal:
+        """Ask policy about a message; return it as it goes on, or what policy objects to."""
+        self.settle()
         ruling = self._policy.judge(message, asker)
         self._witness.authz(message, ruling)
+        self._after = ruling.after
         if ruling.decision is Decision.PERMIT:
-            return None
+            return message if ruling.marked is None else ruling.marked
         return Refusal(Check.POLICY, ruling.why or "blocked by policy")
+
+    def settle(self) -> None:
+        """Do what policy wants done after the last message has gone, or was refused."""
+        after, self._after = self._after, None
+        if after is not None:
+            after()
 
     def refuse(self, message: Message, port: Port, refusal: Refusal) -> None:
         """Say no over the link the message came from, wherever it says it is from."""

@@ -68,6 +68,7 @@ class Ingress:
                 self._claimed(item.wish, port)
             else:
                 self._message(item, port)
+            self._gate.settle()
 
     def _malformed(self, line: BadLine, port: Port) -> None:
         self._witness.counters.drop(DropReason.MALFORMED)
@@ -107,7 +108,11 @@ class Ingress:
         admission = self._routing.admit(message, by)
         if isinstance(admission, Refusal):
             return admission
-        refusal = self._gate.objection(message, session.asker) or self._unbound(admission, by)
+        passed = self._gate.passed(message, session.asker)
+        if isinstance(passed, Refusal):
+            return passed
+        message = passed
+        refusal = self._unbound(admission, by)
         if refusal is None:
             self._counters.admitted += 1
             self._witness.hop(Op.ADMIT, message)

@@ -46,7 +46,7 @@ class Ruling:
     version: int | None = None
     direction: str = "in"
     marked: Message | None = None
-    after: Callable[[], None] | None = None
+    after: Callable[[], object] | None = None
 
 
 @final

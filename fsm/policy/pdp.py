@@ -52,20 +52,23 @@ class Verdict:
 Judge: TypeAlias = Callable[[Request], Verdict]
 
 _SILENT: Final = Verdict(Result.NOT_APPLICABLE)
+_STAMP: Final = "stamp"
 
 
 @final
 class Pdp:
     """Judges by one book; made anew for each version of it.
 
-    Args:
+    Attributes:
         book: What it judges by.
+        is_stamping: Whether anything in it stamps messages (POL-13).
     """
 
     def __init__(self, book: Book) -> None:
         self.book = book
         self._judge = _combined(book.combining, [judge_of_set(one) for one in in_order(book.sets)])
         self._is_per_resource = any(_asks_resource(one) for one in book.sets)
+        self.is_stamping = any(map(_is_stamping, book.sets))
 
     def decide(self, request: Request) -> Verdict:
         """Say what the policies say; with `notApplicable` the default holds.
@@ -107,12 +110,19 @@ def _of_all(verdicts: Sequence[Verdict], default: Result) -> Verdict:
 
 
 def _asks_resource(one: PolicySet) -> bool:
-    conditions = [one.scope.target]
-    for policy in one.policies:
-        conditions.append(policy.scope.target)
-        for rule in policy.rules:
-            conditions += (rule.scope.target, rule.condition)
+    conditions = [scope.target for scope in _scopes(one)]
+    conditions += [rule.condition for policy in one.policies for rule in policy.rules]
     return any(leaf.attribute.name in RESOURCE for each in conditions for leaf in leaves(each))
+
+
+def _is_stamping(one: PolicySet) -> bool:
+    tasks = (task for scope in _scopes(one) for some in scope.duties.values() for task in some)
+    return any(task.do == _STAMP for task in tasks)
+
+
+def _scopes(one: PolicySet) -> list[Scope]:
+    rules = [rule.scope for policy in one.policies for rule in policy.rules]
+    return [one.scope, *(policy.scope for policy in one.policies), *rules]
 
 
 # ---- elements
