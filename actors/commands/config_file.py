@@ -5,11 +5,17 @@ from pathlib import Path
 from typing import Final
 
 import click
+import structlog
 
 from actors.commands.command_error import CommandError
 from actors.commands.exit_code import ExitCode
 
-__all__ = ["config_option"]
+__all__ = ["config_option", "file_of", "tell_loaded"]
+
+_log = structlog.get_logger("actors.commands")
+
+_LOADED: Final = "actors.commands.config_file"
+"""Where a context keeps the path of the file that was read."""
 
 _NOT_IN_FILE: Final = frozenset({"config"})
 
@@ -27,6 +33,20 @@ def _read(ctx: click.Context, _: click.Parameter, path: Path | None) -> None:
             ExitCode.CONFIGURATION,
         )
     ctx.default_map = named
+    ctx.meta[_LOADED] = path
+
+
+def file_of(ctx: click.Context) -> Path | None:
+    """Return the file whose options are in force; None: there is none."""
+    found: object = ctx.meta.get(_LOADED)
+    return found if isinstance(found, Path) else None
+
+
+def tell_loaded(ctx: click.Context) -> None:
+    """Tell the log which file was read; when it was read there was no log yet."""
+    path = file_of(ctx)
+    if path is not None:
+        _log.info("configuration loaded", file=str(path), options=len(ctx.default_map or {}))
 
 
 def _table(path: Path, command: str) -> dict[str, object]:

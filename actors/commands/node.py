@@ -20,7 +20,6 @@ from actors.commands.output import say_ready
 from actors.commands.topic import Topic
 from actors.commands.tracing import open_tracer
 from actors.kit.ids import IdSource
-from actors.kit.log import Level, configure_log
 from actors.node.app import Node, open_node
 from actors.node.config import NodeConfig
 from transports.system import open_system_network
@@ -57,13 +56,11 @@ def command(  # noqa: PLR0913 - one for each option that is no topic's
     allow_legacy: bool,
     topics: tuple[Topic, ...],
     trace: Path | None,
-    log: str,
 ) -> int:
     """Run the message node of a domain until SIGTERM or Ctrl-C.
 
     Prints one line of JSON when it is ready, with the addresses it listens on.
     """
-    configure_log(Level(log))
     config = NodeConfig(
         domain=domain,
         listen=listen,

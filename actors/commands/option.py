@@ -1,17 +1,22 @@
 """Options that several commands share, and the checks of their values."""
 
+from collections.abc import Callable
+from functools import wraps
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias
 
 import click
 
-from actors.kit.log import Level
+from actors.commands.config_file import tell_loaded
+from actors.kit.log import Level, Style, configure_log
 from specs.address import canonical, parse, runtime
 from specs.errors import BadUrlError
 from transports.link import Kind
 
 __all__ = [
     "NO_LINKS",
+    "Handler",
+    "Option",
     "check_address",
     "check_domain",
     "check_kinds",
@@ -19,6 +24,12 @@ __all__ = [
     "log_option",
     "trace_option",
 ]
+
+Handler: TypeAlias = Callable[..., int]  # type: ignore[explicit-any] # each command has its own
+"""What click calls with the values of a command's options."""
+
+Option: TypeAlias = Callable[[Handler], Handler]
+"""What `click.option` returns."""
 
 NO_LINKS: Final = "none"
 """What stands for no P2P links at all."""
@@ -73,11 +84,30 @@ trace_option = click.option(
 )
 """The option `--trace DIR`."""
 
-log_option = click.option(
+_level_option = click.option(
     "--log",
     type=click.Choice([str(level) for level in Level]),
     default=str(Level.WARNING),
     show_default=True,
     help="From which severity on the log on stderr speaks.",
 )
-"""The option `--log LEVEL`."""
+
+_style_option = click.option(
+    "--log-style",
+    type=click.Choice([str(style) for style in Style]),
+    default=str(Style.AUTO),
+    show_default=True,
+    help="How its lines look; auto is console on a terminal, else text.",
+)
+
+
+def log_option(command: Handler) -> Handler:
+    """Give a command `--log LEVEL` and `--log-style STYLE`: in force before it runs."""
+
+    @wraps(command)
+    def logged(*, log: str, log_style: str, **values: object) -> int:
+        configure_log(Level(log), Style(log_style))
+        tell_loaded(click.get_current_context())
+        return command(**values)
+
+    return _level_option(_style_option(logged))

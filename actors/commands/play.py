@@ -12,7 +12,6 @@ from actors.commands.exit_code import ExitCode
 from actors.commands.failure import run
 from actors.commands.option import log_option
 from actors.commands.output import say
-from actors.kit.log import Level, configure_log
 from actors.play.player import Outcome, play
 from actors.play.script import Scenario
 from actors.play.script_error import ScriptError
@@ -35,7 +34,7 @@ __all__ = ["command"]
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per scenario.")
 @config_option
 @log_option
-def command(*, files: tuple[Path, ...], wanted: tuple[str, ...], as_json: bool, log: str) -> int:
+def command(*, files: tuple[Path, ...], wanted: tuple[str, ...], as_json: bool) -> int:
     """Play the scenarios in FILE against message nodes and runtimes in this process.
 
     FILE holds JSON Lines, one step per line. Nodes and runtimes run on links in memory
@@ -46,7 +45,6 @@ def command(*, files: tuple[Path, ...], wanted: tuple[str, ...], as_json: bool, 
     Exits with 0 if all passed, with 1 if one went otherwise, with 3 if a file cannot
     be read.
     """
-    configure_log(Level(log))
     scenarios = _chosen(_read(files), wanted)
     show = _print_json if as_json else _print_text
     outcomes = [_play(scenario, show) for scenario in scenarios]

@@ -17,7 +17,6 @@ from actors.commands.output import say
 from actors.commands.reach import check_node
 from actors.hyperties import Caller
 from actors.kit.ids import IdSource
-from actors.kit.log import Level, configure_log
 from actors.kit.trace import NULL_TRACER
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
@@ -53,12 +52,11 @@ def _check_json(_: click.Context, __: click.Parameter, value: str) -> Json:
 @click.argument("value", metavar="JSON", callback=_check_json)
 @config_option
 @log_option
-def command(*, node: str, domain: str, to: str, value: Json, log: str) -> int:
+def command(*, node: str, domain: str, to: str, value: Json) -> int:
     """Ask the hyperty at address TO with the value JSON and print its answer.
 
     A runtime is made for the question and taken down after it.
     """
-    configure_log(Level(log))
     return run(partial(_ask, node, domain, to, value))
 
 

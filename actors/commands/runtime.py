@@ -17,7 +17,6 @@ from actors.commands.output import say_ready
 from actors.commands.reach import check_node
 from actors.commands.tracing import open_tracer
 from actors.kit.ids import IdSource
-from actors.kit.log import Level, configure_log
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty import Hyperty
@@ -67,13 +66,11 @@ def command(  # noqa: PLR0913 - one for each option
     p2p: tuple[Kind, ...],
     p2p_host: str,
     trace: Path | None,
-    log: str,
 ) -> int:
     """Run a hyperty runtime until SIGTERM or Ctrl-C.
 
     Prints one line of JSON when it is ready, with the addresses of its hyperties.
     """
-    configure_log(Level(log))
     classes = {name: load_hyperty(where) for name, where in hyperty.items()}
     config = RuntimeConfig(
         domain=domain,

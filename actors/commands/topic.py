@@ -6,21 +6,14 @@ like the options, whose `applied` says what they mean for the node, and
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from functools import wraps
-from typing import TypeAlias
 
 import attrs
 
+from actors.commands.option import Handler, Option
 from actors.node.config import NodeConfig
 
 __all__ = ["Handler", "Option", "Topic", "topic_options"]
-
-Handler: TypeAlias = Callable[..., int]  # type: ignore[explicit-any] # each command has its own
-"""What click calls with the values of a command's options."""
-
-Option: TypeAlias = Callable[[Handler], Handler]
-"""What `click.option` returns."""
 
 
 @attrs.frozen
