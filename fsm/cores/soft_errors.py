@@ -1,5 +1,6 @@
 """How many malformed messages of one link are borne (RELIABILITY L4)."""
 
+import math
 from collections import deque
 from typing import Final, final
 
@@ -24,6 +25,8 @@ class SoftErrors:
 
     def add(self, count: int, now: float) -> bool:
         """Note malformed messages; tell whether they are still borne."""
+        if self._borne == math.inf:
+            return True
         times = self._times
         while times and times[0] <= now - SOFT_ERROR_PERIOD:
             times.popleft()
