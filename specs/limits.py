@@ -376,3 +376,18 @@ MAX_RECORD_BYTES: Final = 16_384
 
 STORE_RETRY: Final = 1.0
 """Seconds between attempts to write to a registry file that could not be written (ours, R13)."""
+
+MAX_RESERVATIONS: Final = 16
+"""Network resources one session may hold at the quality broker (ours, T10)."""
+
+DEBT_TRIES: Final = 20
+"""Attempts to do at a back end what a session left behind, a quarter of an hour (ours)."""
+
+DEBT_PAUSE: Final = 60.0
+"""Longest pause in seconds between two of these attempts (ours)."""
+
+REGISTRY_POLL: Final = 5.0
+"""Seconds between looks at what changed in a registry behind the node (upstream's connector)."""
+
+WATCHED_RECORDS: Final = 100_000
+"""Records of a registry behind the node whose last status the node remembers (ours)."""

@@ -23,6 +23,8 @@ from specs.limits import BACKEND_ANSWER_BYTES, BACKEND_CONNECTIONS, DIAL_TIMEOUT
 __all__ = ["HttpAnswer", "HttpClient", "HttpError", "HttpUrlError", "ServerUrl", "path_of"]
 
 _PORTS: Final = {"http": 80, "https": 443}
+_JSON: Final = "application/json"
+_BYTES: Final = "application/octet-stream"
 _KEEP_ALIVE: Final = 30.0
 """Seconds an idle connection is kept."""
 
@@ -154,7 +156,7 @@ class HttpClient:
     ) -> None:
         self.server: Final = server
         self._limit = limit
-        self._headers = [("Host", _authority(server)), ("Accept", "application/json"), *headers]
+        self._headers = [("Host", _authority(server)), ("Accept", _JSON), *headers]
         self._pool = httpcore.AsyncConnectionPool(
             ssl_context=ssl.create_default_context() if server.scheme == "https" else None,
             max_connections=BACKEND_CONNECTIONS,
@@ -163,8 +165,10 @@ class HttpClient:
             network_backend=_OneServer(server),
         )
 
-    async def ask(self, method: str, path: str, body: Json = None) -> HttpAnswer:
-        """Send a request and return the answer, whatever its status; `body` None: none.
+    async def ask(self, method: str, path: str, body: "Json | bytes" = None) -> HttpAnswer:
+        """Send a request and return the answer, whatever its status.
+
+        The body is sent as JSON, or as it is if it is bytes; None: there is none.
 
         Cancelled: its connection is closed; the server may have done what was asked.
 
@@ -174,8 +178,8 @@ class HttpClient:
         headers = list(self._headers)
         content = None
         if body is not None:
-            content = orjson.dumps(body)
-            headers.append(("Content-Type", "application/json"))
+            content = body if isinstance(body, bytes) else orjson.dumps(body)
+            headers.append(("Content-Type", _BYTES if content is body else _JSON))
             headers.append(("Content-Length", str(len(content))))
         url = self.server.text + path
         timeouts = {"timeout": {"connect": DIAL_TIMEOUT}}

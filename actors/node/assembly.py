@@ -18,6 +18,7 @@ from actors.node.bounds import Bounds
 from actors.node.bus import NodeBus, NodeBusParts
 from actors.node.bus_message import BusMessage
 from actors.node.config import NodeConfig
+from actors.node.connectors.back_ends import Home, served_by, start_connectors
 from actors.node.control import Control, ControlParts
 from actors.node.desk import Desk
 from actors.node.door import LinkDoor
@@ -100,7 +101,7 @@ def _served(config: NodeConfig) -> list[str]:
     """Say where parts listen that only some nodes have."""
     identities = [] if config.login is None else [identity_manager(config.domain)]
     policies = [] if config.policies is None else [policy_manager(config.domain)]
-    return identities + policies
+    return [*identities, *policies, *served_by(config.back_ends, config.domain)]
 
 
 async def start_parts(
@@ -109,10 +110,13 @@ async def start_parts(
     """Start the parts; who is behind a part that crashes is started again with it."""
     bus = await supervisor.start_child(ChildSpec("bus", partial(_make_bus, plan)))
     await _start_front_door(plan, listener, supervisor, bus)
-    await _start_registry(plan, supervisor, bus)
+    if plan.config.back_ends.registry is None:
+        await _start_registry(plan, supervisor, bus)
     await start_connector(plan.provider, plan.addresses, supervisor, bus)
     if plan.policing is not None:
         await plan.policing.start(supervisor, bus)
+    home = Home(plan.addresses, plan.config.ids, plan.config.entropy, plan.witness)
+    await start_connectors(plan.config.back_ends, home, supervisor, bus)
     return bus
 
 

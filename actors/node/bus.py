@@ -7,6 +7,7 @@ and how messages reach them in `exchange`. All of it is this one task.
 from typing import assert_never, final
 
 import attrs
+import structlog
 from typing_extensions import override
 
 from actors.kit.actor import Actor, Reply
@@ -16,6 +17,7 @@ from actors.node.bus_message import (
     Attached,
     BusMessage,
     Connected,
+    Detached,
     Drain,
     Emitted,
     Gone,
@@ -26,18 +28,22 @@ from actors.node.bus_message import (
 from actors.node.control import Control
 from actors.node.desk import Desk
 from actors.node.dispatch import Dispatch
+from actors.node.errors import AddressTakenError
 from actors.node.exchange import Exchange
 from actors.node.gate import Gate
 from actors.node.ingress import Ingress
 from actors.node.port import Port
 from actors.node.views import views
 from fsm.cores.node_session_terms import CloseAsked
+from specs.address import last_segment
 from specs.link_end import LinkEnd
 from specs.reply_code import DropReason
 from specs.trace import Op
 from transports.errors import Farewell
 
 __all__ = ["NodeBus", "NodeBusParts"]
+
+_log = structlog.get_logger("actors.node")
 
 
 @final
@@ -69,7 +75,13 @@ class NodeBus(Actor[BusMessage]):
         self._node = parts.exchange.tables.addresses
         self._dispatch = Dispatch(parts.exchange, parts.control, parts.desks)
         self._ingress = Ingress(parts.exchange, parts.control, parts.gate, self._dispatch)
+        self._desks = (self._node.session, *parts.desks)
         self._drained: Reply[None] | None = None
+
+    @override
+    async def start(self) -> None:
+        for address in self._desks:
+            self._exchange.components.serve(address, last_segment(address))
 
     @override
     async def handle(self, message: BusMessage) -> None:
@@ -89,10 +101,12 @@ class NodeBus(Actor[BusMessage]):
             case _:
                 self._operate(message)
 
-    def _operate(self, message: Attached | Drain | Snapshot | Alive) -> None:
+    def _operate(self, message: Attached | Detached | Drain | Snapshot | Alive) -> None:
         match message:
-            case Attached(address, component):
-                self._exchange.components[address] = component
+            case Attached():
+                self._attached(message)
+            case Detached(address, component):
+                self._exchange.components.detach(address, component)
             case Snapshot(reply):
                 reply.send(views(self._exchange))
             case Alive(reply):
@@ -122,6 +136,17 @@ class NodeBus(Actor[BusMessage]):
     @override
     async def stop(self) -> None:
         self._exchange.rest()
+        self._exchange.components.close()
+
+    def _attached(self, wish: Attached) -> None:
+        verdict: AddressTakenError | None = None
+        try:
+            self._exchange.components.attach(wish.address, wish.component)
+        except AddressTakenError as exc:
+            _log.error("address taken", address=exc.address, part=exc.part, holder=exc.holder)
+            verdict = exc
+        if wish.verdict is not None:
+            wish.verdict.send(verdict)
 
     # ---- links
 

@@ -7,6 +7,7 @@ import attrs
 
 from actors.kit.actor import ActorRef, Reply
 from actors.node.door import Item
+from actors.node.errors import AddressTakenError
 from actors.node.port import Port
 from specs.message import Message
 
@@ -18,6 +19,7 @@ __all__ = [
     "BusMessage",
     "Component",
     "Connected",
+    "Detached",
     "Drain",
     "Emitted",
     "Gone",
@@ -103,7 +105,21 @@ Component: TypeAlias = ActorRef[Asked | RuntimeLeft]
 @final
 @attrs.frozen
 class Attached:
-    """A component is reachable at an address from now on (MN-09)."""
+    """A component is to be reachable at an address from now on (MN-09).
+
+    Attributes:
+        verdict: Told what objects to it; None: nothing does.
+    """
+
+    address: str
+    component: Component
+    verdict: Reply[AddressTakenError | None] | None = None
+
+
+@final
+@attrs.frozen
+class Detached:
+    """A component is no longer reachable there."""
 
     address: str
     component: Component
@@ -171,6 +187,7 @@ BusMessage: TypeAlias = (
     | Misbehaved
     | Gone
     | Attached
+    | Detached
     | Emitted
     | Drain
     | Snapshot

@@ -55,7 +55,7 @@ class NodeConfig:
     policy: Policy = PERMIT_ALL
     policies: PolicyConfig | None = None
     login: Login | None = None
-    back_ends: BackEnds = BackEnds()
+    back_ends: BackEnds = attrs.field(factory=BackEnds)
     http: HttpConfig | None = None
     clock_offset: float = 0.0
     observation: Observation = Observation.OWNER

@@ -8,7 +8,8 @@ import trio
 from actors.kit.ids import IdSource
 from actors.kit.tally import Tally
 from actors.node.bounds import Bounds
-from actors.node.bus_message import Component, RuntimeLeft
+from actors.node.bus_message import RuntimeLeft
+from actors.node.components import Components
 from actors.node.departures import PAUSE, Departures
 from actors.node.overload import Overload
 from actors.node.port import Port
@@ -52,7 +53,7 @@ class Exchange:
     Attributes:
         sessions: By runtime; a session is here until it is closed or expires.
         ports: By number, of links that may still be written to.
-        components: Parts of the node that are actors of their own.
+        components: Which parts of the node answer at which addresses.
         departures: Who of them still has to hear that a runtime has left.
         tables: Who owns and who subscribes to what.
         witness: Where it reports.
@@ -70,9 +71,9 @@ class Exchange:
     ) -> None:
         self.sessions: dict[str, Session] = {}
         self.ports: dict[int, Port] = {}
-        self.components: dict[str, Component] = {}
+        self.components = Components(addresses.parts, witness)
         self.departures = Departures()
-        self.tables = Tables(addresses, rules, witness)
+        self.tables = Tables(addresses, rules, self.components, witness)
         self.witness = witness
         self.budget = bounds.fresh_budget()
         self.fan_out = bounds.limits.fan_out

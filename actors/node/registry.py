@@ -14,7 +14,8 @@ from typing_extensions import override
 
 from actors.kit.actor import Actor, ActorRef
 from actors.kit.ids import IdSource
-from actors.node.bus_message import Asked, Attached, BusMessage, Emitted, RuntimeLeft
+from actors.node.bus_message import Asked, BusMessage, Emitted, RuntimeLeft
+from actors.node.components import attach, detach
 from actors.node.errors import RegistryFileError
 from actors.node.record_file import Change, RecordFile
 from actors.node.record_writer import Commit, Recover, Write
@@ -104,7 +105,7 @@ class DomainRegistry(Actor[_Message]):
     @override
     async def start(self) -> None:
         self._core = RegistrationCore(self._parts.file.load())
-        await self._parts.bus.tell(Attached(self._parts.address, self.me))
+        await attach(self._parts.bus, self._parts.address, self.me)
 
     @override
     async def handle(self, message: Asked | RuntimeLeft) -> None:
@@ -115,6 +116,10 @@ class DomainRegistry(Actor[_Message]):
                 self._leave(runtime, why)
             case _:
                 assert_never(message)
+
+    @override
+    async def stop(self) -> None:
+        detach(self._parts.bus, self._parts.address, self.me)
 
     @override
     def deadline(self) -> float:

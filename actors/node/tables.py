@@ -71,6 +71,7 @@ class Tables:
     Args:
         addresses: The node's own.
         rules: By what they go.
+        parts: Where parts of the node answer; looked at for each message.
         witness: Where changes are told.
     """
 
@@ -78,6 +79,7 @@ class Tables:
         self,
         addresses: NodeAddresses,
         rules: TableRules,
+        parts: Collection[str],
         witness: Witness,
     ) -> None:
         self.addresses = addresses
@@ -88,9 +90,7 @@ class Tables:
         self.rights = NodeRights(
             addresses.domain, self.allocation, self._forms.get, rules.observation
         )
-        self.routing = NodeRouting(
-            addresses.domain, self.rights, self.subscriptions, addresses.parts
-        )
+        self.routing = NodeRouting(addresses.domain, self.rights, self.subscriptions, parts)
         self._consents = ConsentCore(self.subscriptions.observes, self.rights.owner_of)
         self._witness = witness
 

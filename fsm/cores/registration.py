@@ -15,6 +15,7 @@ from fsm.cores.alarms import Alarms
 from fsm.cores.record_index import By, RecordIndex, Search
 from fsm.cores.registration_rules import (
     AWAY,
+    NO_SUCH_STATUS,
     OK,
     UNKNOWN,
     create_refusal,
@@ -164,7 +165,7 @@ class RegistrationCore:
             return [refusal]
         wanted = wanted_state(held.status, asked.fields)
         if wanted is None:
-            return [Answered(Code.MALFORMED, "a record is set live or disconnected")]
+            return [NO_SUCH_STATUS]
         return [*self._change(held, wanted, value, now), OK]
 
     def _change(self, held: Row, wanted: State, value: JsonObject, now: float) -> list[Effect]:

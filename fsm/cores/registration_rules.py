@@ -13,6 +13,7 @@ from specs.reply_code import Code
 
 __all__ = [
     "AWAY",
+    "NO_SUCH_STATUS",
     "OK",
     "UNKNOWN",
     "create_refusal",
@@ -23,6 +24,8 @@ __all__ = [
 
 OK: Final = Answered(Code.OK)
 UNKNOWN: Final = Answered(Code.NOT_FOUND, "Not Found")
+
+NO_SUCH_STATUS: Final = Answered(Code.MALFORMED, "a record is set live or disconnected")
 
 AWAY: Final = "Temporarily Unavailable"
 """Said of what is registered and cannot be reached now."""

@@ -1,0 +1,199 @@
+"""The global registry at `global://registry`: signed records of users (CON-03, M-56, M-57).
+
+A record is a JSON Web Token that its user signed. The node looks at its form and size
+only; who wants to rely on it checks the signature.
+"""
+
+import binascii
+import re
+from abc import ABC, abstractmethod
+from base64 import urlsafe_b64decode
+from functools import partial
+from typing import Final, final
+
+import orjson
+import trio
+from typing_extensions import override
+
+from actors.kit.http_client import HttpAnswer, HttpClient, HttpError, ServerUrl, path_of
+from actors.node.bus_message import Asked
+from actors.node.connectors.service import (
+    BackEndError,
+    Plan,
+    Replied,
+    Say,
+    Service,
+    with_value,
+)
+from actors.node.connectors.statuses import code_of
+from specs.address import canonical, scheme_of
+from specs.body import GlobalRecord, ReadRecord
+from specs.errors import BadMessageError, BadUrlError
+from specs.limits import MAX_JSON_TEXT
+from specs.message import MessageType
+from specs.reply_code import Code
+from transports.bodies import read_body
+
+__all__ = ["GlobalRecords", "GlobalRegistry", "HttpGlobalRecords"]
+
+_SCHEME: Final = "user-guid"
+_FOUND: Final = "OK"
+_MISSING: Final = "Not Found"
+_TOKEN: Final = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)")
+_VALUES: Final = ("value", "Value", "data")
+"""Names that servers give to the record in their answer (C-58)."""
+
+
+class GlobalRecords(ABC):
+    """Where the signed records of users are kept, for all domains."""
+
+    @abstractmethod
+    async def read(self, guid: str) -> Replied:
+        """Return the record of a user.
+
+        Raises:
+            HttpError: It cannot be asked.
+            BackEndError: What it says is no answer.
+        """
+
+    @abstractmethod
+    async def publish(self, guid: str, token: str) -> Replied:
+        """Keep a record of a user; what the back end objects is its answer (409 and others).
+
+        Raises:
+            HttpError: It cannot be asked.
+            BackEndError: What it says is no answer.
+        """
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Let go of it; bounded."""
+
+
+@final
+class HttpGlobalRecords(GlobalRecords):
+    """A global registry with `GET` and `PUT /guid/<guid>`.
+
+    Args:
+        server: Where it is.
+    """
+
+    def __init__(self, server: ServerUrl) -> None:
+        self._client = HttpClient(server)
+
+    @override
+    async def read(self, guid: str) -> Replied:
+        answer = await self._client.ask("GET", path_of("guid", guid))
+        code = code_of(answer)
+        if code is not Code.OK:
+            return _refused(code, answer)
+        token = _token_in(answer)
+        if len(token) > MAX_JSON_TEXT:
+            raise BackEndError("the record is longer than a message may hold")
+        return with_value(code, token, _FOUND)
+
+    @override
+    async def publish(self, guid: str, token: str) -> Replied:
+        answer = await self._client.ask("PUT", path_of("guid", guid), token.encode())
+        code = code_of(answer)
+        return Replied(code) if code is Code.OK else _refused(code, answer)
+
+    @override
+    async def aclose(self) -> None:
+        await self._client.aclose()
+
+
+@final
+class GlobalRegistry(Service):
+    """Relays to the global registry.
+
+    Args:
+        records: The registry.
+    """
+
+    def __init__(self, records: GlobalRecords) -> None:
+        self._records = records
+
+    @override
+    def plan(self, asked: Asked) -> Plan | Replied:
+        message = asked.message
+        match message.type:
+            case MessageType.READ:
+                guid = _guid(read_body(message, ReadRecord).resource)
+                return Plan(partial(self._records.read, guid), guid)
+            case MessageType.CREATE:
+                record = read_body(message, GlobalRecord)
+                guid = _guid(record.resource)
+                _check_token(record.value)
+                return Plan(partial(self._records.publish, guid, record.value), guid)
+            case other:
+                raise BadMessageError(f"the global registry knows create and read, not {other}")
+
+    @override
+    def left(self, runtime: str) -> None:
+        """Records belong to users, not to sessions."""
+
+    @override
+    async def run(self, say: Say) -> None:
+        await trio.sleep_forever()
+
+    @override
+    async def farewell(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+    @override
+    async def aclose(self) -> None:
+        await self._records.aclose()
+
+
+def _guid(text: str) -> str:
+    """Read the global address of a user.
+
+    Raises:
+        BadMessageError: It is none.
+    """
+    try:
+        guid = canonical(text)
+    except BadUrlError as exc:
+        raise BadMessageError(f"resource {exc}") from exc
+    if scheme_of(guid) != _SCHEME:
+        raise BadMessageError(f"resource is no {_SCHEME}:// address")
+    return guid
+
+
+def _check_token(text: str) -> None:
+    """Refuse what is no JSON Web Token by its form.
+
+    Raises:
+        BadMessageError: It is none.
+    """
+    parts = _TOKEN.fullmatch(text)
+    if parts is None or not all(_is_object(part) for part in parts.groups()[:2]):
+        raise BadMessageError("value is no signed JSON Web Token")
+
+
+def _is_object(part: str) -> bool:
+    try:
+        return isinstance(orjson.loads(urlsafe_b64decode(part + "=" * (-len(part) % 4))), dict)
+    except (binascii.Error, orjson.JSONDecodeError):
+        return False
+
+
+def _token_in(answer: HttpAnswer) -> str:
+    """Find the record in an answer: JSON that names it, JSON text, or plain text."""
+    try:
+        said = answer.json()
+    except HttpError:
+        said = answer.body.decode("ascii", "replace").strip()
+    if isinstance(said, dict):
+        named = [said[name] for name in _VALUES if name in said]
+        said = named[0] if named else None
+    if not isinstance(said, str) or not said or not said.isascii():
+        raise BackEndError(f"{answer.server} answered without a record")
+    return said
+
+
+def _refused(code: Code, answer: HttpAnswer) -> Replied:
+    if code is Code.NOT_FOUND:
+        return Replied(code, {"description": _MISSING})
+    return Replied(code, {"description": f"the global registry answered {answer.status}"})

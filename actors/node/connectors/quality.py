@@ -1,0 +1,163 @@
+"""The quality broker at `domain://qos.<domain>`: network resources (CON-04, M-58, C-60).
+
+A client of a session (`clientName`) reserves a relay by `create`, looks at it by `read`
+and gives it back by `delete`, both with its name as `resource`. Asking again for what it
+holds is answered with what it holds.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import partial
+from typing import Final, final
+
+import trio
+from typing_extensions import override
+
+from actors.node.bus_message import Asked
+from actors.node.connectors.collector import Collector
+from actors.node.connectors.service import Plan, Replied, Say, Service, with_value
+from fsm.cores.reservations import Reservation, Reservations
+from specs.body import AskQuality, QualityWish, TurnServer
+from specs.errors import BadMessageError
+from specs.jsonvalue import Json, JsonObject
+from specs.limits import MAX_RESERVATIONS
+from specs.message import Message, MessageType
+from specs.reply_code import Code
+from transports.bodies import read_body, write_body
+
+__all__ = ["Quality", "QualityBroker"]
+
+_NAME_BYTES: Final = 16
+_NONE: Final = Replied(Code.NOT_FOUND, {"description": "nothing is reserved for that client"})
+_FULL: Final = Replied(
+    Code.UNAVAILABLE, {"description": f"a session reserves at most {MAX_RESERVATIONS} relays"}
+)
+_NO_RESOURCES: Final = Replied(Code.UNAVAILABLE, {"description": "no resources are left"})
+
+
+class QualityBroker(ABC):
+    """Reserves network resources; every method may raise `HttpError` or `BackEndError`."""
+
+    @abstractmethod
+    async def reserve(self, name: str, wish: QualityWish) -> TurnServer | None:
+        """Reserve a relay under a name of the node's choice; None: no resources are left.
+
+        Asked again with the same name, it grants the same.
+        """
+
+    @abstractmethod
+    async def status(self, name: str) -> JsonObject | None:
+        """Return how a reservation stands; None: there is none."""
+
+    @abstractmethod
+    async def release(self, name: str) -> None:
+        """Give a reservation back; nothing if there is none."""
+
+    @abstractmethod
+    async def aclose(self) -> None:
+        """Let go of it; bounded."""
+
+
+@final
+class Quality(Service):
+    """Relays to a quality broker, and gives back what sessions leave behind.
+
+    Args:
+        broker: The broker.
+        entropy: Source of the names of reservations.
+    """
+
+    def __init__(self, broker: QualityBroker, entropy: Callable[[int], bytes]) -> None:
+        self._broker = broker
+        self._entropy = entropy
+        self._kept = Reservations()
+        self._debts = Collector("reservations to be given back", broker.release)
+
+    @override
+    def plan(self, asked: Asked) -> Plan | Replied:
+        message, by = asked.message, asked.by
+        match message.type:
+            case MessageType.CREATE:
+                wish = read_body(message, AskQuality).value
+                client = wish.client_name
+                return Plan(partial(self._reserve, by, wish), f"{by} {client}")
+            case MessageType.READ:
+                client = _client(message)
+                return Plan(partial(self._status, by, client), f"{by} {client}")
+            case MessageType.DELETE:
+                client = _client(message)
+                return Plan(partial(self._release, by, client), f"{by} {client}")
+            case other:
+                known = "create, read and delete"
+                raise BadMessageError(f"the quality broker knows {known}, not {other}")
+
+    @override
+    def left(self, runtime: str) -> None:
+        for name in self._kept.left(runtime):
+            self._debts.owe(name)
+
+    @override
+    async def run(self, say: Say) -> None:
+        await self._debts.run()
+
+    @override
+    async def farewell(self) -> None:
+        await self._debts.settle()
+
+    @override
+    async def aclose(self) -> None:
+        await self._broker.aclose()
+
+    async def _reserve(self, by: str, wish: QualityWish) -> Replied:
+        client, wanted = wish.client_name, write_body(wish)
+        held = self._kept.held(by, client)
+        if held is not None and held.wish == wanted:
+            return with_value(Code.OK, held.value)
+        self._give_back(by, client)
+        if not self._kept.has_room(by):
+            return _FULL
+        name = self._entropy(_NAME_BYTES).hex()
+        is_known = False
+        try:
+            turn = await self._broker.reserve(name, wish)
+            is_known = True
+        finally:
+            # Cancelled or failed: the broker may have granted it all the same.
+            if not is_known:
+                self._debts.owe(name)
+        if turn is None:
+            return _NO_RESOURCES
+        value = write_body(turn)
+        self._kept.granted(by, client, Reservation(name, wanted, value))
+        return with_value(Code.OK, value)
+
+    async def _status(self, by: str, client: str) -> Replied:
+        held = self._kept.held(by, client)
+        status = None if held is None else await self._broker.status(held.name)
+        if status is None:
+            return _NONE
+        value: dict[str, Json] = {**status}
+        return with_value(Code.OK, value)
+
+    async def _release(self, by: str, client: str) -> Replied:
+        """Give a reservation back; the node does it by itself if the broker is away now."""
+        self._give_back(by, client)
+        await trio.lowlevel.checkpoint()
+        return Replied(Code.OK)
+
+    def _give_back(self, by: str, client: str) -> None:
+        name = self._kept.give_back(by, client)
+        if name is not None:
+            self._debts.owe(name)
+
+
+def _client(message: Message) -> str:
+    """Return the client whose reservation a message is about.
+
+    Raises:
+        BadMessageError: It names none.
+    """
+    client = message.body.get("resource")
+    if not isinstance(client, str) or not client:
+        raise BadMessageError("body.resource names no client")
+    return client
