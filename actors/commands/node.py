@@ -15,6 +15,7 @@ from actors.commands.failure import run
 from actors.commands.lifetime import serve
 from actors.commands.node_http import http_options
 from actors.commands.node_limits import limit_options
+from actors.commands.node_login import login_options
 from actors.commands.option import check_domain, log_option, trace_option
 from actors.commands.output import say_ready
 from actors.commands.topic import Topic
@@ -43,6 +44,7 @@ __all__ = ["command"]
     help="SQLite file of the domain registry [default: in memory].",
 )
 @click.option("--allow-legacy", is_flag=True, help="Serve the plain forms of upstream's stubs.")
+@login_options
 @limit_options
 @http_options
 @trace_option

@@ -103,3 +103,11 @@ def login_by(issuer: Issuer, shelf: Shelf | None = None, **more: object) -> Logi
 def written(path: Path, text: bytes | str) -> Path:
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return path
+
+
+async def opened(peer, token):
+    """Ask for a session with this token; if it is given, the peer knows its token."""
+    answer = await peer.control("open", runtimeURL=peer.runtime, token=token)
+    if answer.code == 200:
+        peer.token = answer.body["value"]["sessionToken"]
+    return answer

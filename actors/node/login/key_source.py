@@ -1,4 +1,4 @@
-"""Where the keys come from that verify logins: the seam, a file, and nowhere."""
+"""Where the keys come from that verify logins: the seam, and a file."""
 
 from abc import ABC, abstractmethod
 from pathlib import Path
@@ -13,11 +13,9 @@ from specs.limits import (
     JWKS_BYTES,
     KEY_FILE_FRESH,
     KEY_FILE_PAUSE,
-    KEYS_FRESH,
-    KEYS_PAUSE,
 )
 
-__all__ = ["KeyFile", "KeySource", "NoKeys"]
+__all__ = ["KeyFile", "KeySource"]
 
 
 class KeySource(ABC):
@@ -78,21 +76,3 @@ class KeyFile(KeySource):
             raise KeysAwayError(self.name, exc.strerror or "it cannot be read") from exc
         except BadKeysError as exc:
             raise KeysAwayError(self.name, exc.reason) from exc
-
-
-@final
-class NoKeys(KeySource):
-    """Stands where no keys were configured: nobody can log in."""
-
-    name = "nobody"
-    fresh = KEYS_FRESH
-    pause = KEYS_PAUSE
-
-    @override
-    async def fetch(self) -> Keys:
-        await trio.lowlevel.checkpoint()
-        raise KeysAwayError(self.name, "no keys were configured")
-
-    @override
-    async def aclose(self) -> None:
-        await trio.lowlevel.checkpoint()

@@ -1,0 +1,281 @@
+"""Where the keys come from: changed, gone, slow, damaged, moved (CON-01, T19)."""
+
+import json
+
+import pytest
+import trio
+
+from actors.kit.http_client import ServerUrl
+from actors.node.login.by_keys import by_keys, terms_of
+from actors.node.login.errors import BadKeysError, KeysAwayError
+from actors.node.login.key_set import read_keys
+from actors.node.login.key_source import KeyFile
+from actors.node.login.key_url import KeyUrl
+from actors.node.login.login import Login
+from actors.node.login.nobody import Nobody
+from specs.limits import JWKS_BYTES, JWKS_KEYS, KEYS_FRESH, KEYS_PAUSE, KEYS_STALE
+from tests.support.http_server import HangupError, Said, open_http_server
+from tests.support.issuer import Issuer, Shelf, login_by, opened, written
+from tests.support.node_peer import RA, open_world
+
+OLD, NEW = Issuer(name="old"), Issuer(name="new")
+
+
+async def code_of(world, token, runtime=RA):
+    peer = await world.stranger(runtime)
+    answer = await opened(peer, token)
+    await peer.link.aclose()
+    return answer.code
+
+
+# ---- reading a set
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (b"", "no JSON"),
+        (b"<html>", "no JSON"),
+        (b"[]", "list 'keys'"),
+        (b'{"keys":{}}', "list 'keys'"),
+        (b'{"keys":[]}', "EdDSA or ES256"),
+        (b'{"keys":[1]}', "no object"),
+        (b'{"keys":[{}]}', "EdDSA or ES256"),
+        (b'{"keys":[{"kty":"oct","k":"AAAA","kid":"1"}]}', "EdDSA or ES256"),
+        (b'{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"1"}]}', "damaged"),
+        (b'{"keys":[{"kty":"OKP","crv":"Ed25519","kid":"1","x":"AAAA"}]}', "damaged"),
+        (b'{"keys":[{"kty":"EC","crv":"P-256","kid":"1","x":"AAAA","y":7}]}', "damaged"),
+        (b" " * (JWKS_BYTES + 1), "larger than"),
+    ],
+)
+def test_what_is_no_set_of_keys_is_refused(text, said):
+    with pytest.raises(BadKeysError, match=said):
+        read_keys(text)
+
+
+def key_set(**changed):
+    entry = {**OLD.public(), **changed}
+    return json.dumps({"keys": [{k: v for k, v in entry.items() if v is not None}]}).encode()
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"kid": None}, "no 'kid'"),
+        ({"kid": 1}, "no 'kid'"),
+        ({"use": "enc"}, "EdDSA or ES256"),
+        ({"key_ops": ["sign"]}, "EdDSA or ES256"),
+        ({"key_ops": "verify"}, "EdDSA or ES256"),
+        ({"alg": "HS256"}, "EdDSA or ES256"),
+        ({"d": "AAAA"}, "private"),
+    ],
+)
+def test_a_key_that_is_not_for_this_is_not_taken(changed, said):
+    with pytest.raises(BadKeysError, match=said):
+        read_keys(key_set(**changed))
+
+
+def test_a_key_may_be_there_once():
+    with pytest.raises(BadKeysError, match="two keys"):
+        read_keys(OLD.jwks(OLD))
+
+
+def test_there_are_not_too_many():
+    many = [Issuer(OLD.key, name=str(number)) for number in range(JWKS_KEYS)]
+    with pytest.raises(BadKeysError, match="more than"):
+        read_keys(OLD.jwks(*many))
+
+
+def test_keys_of_other_kinds_are_passed_over():
+    keys = json.loads(OLD.jwks())["keys"]
+    others = [{"kty": "RSA", "n": "AQ", "e": "AQAB", "kid": "rsa"}, {"kty": "OKP", "crv": "X25519"}]
+
+    assert [*read_keys(json.dumps({"keys": [*others, *keys]}).encode())] == ["old"]
+
+
+# ---- a source that changes
+
+
+async def test_an_unknown_key_has_the_set_got_anew_but_not_more_often_than_allowed(autojump_clock):
+    shelf = Shelf(OLD.jwks())
+    async with open_world(login=login_by(OLD, shelf)) as world:
+        assert await code_of(world, OLD.token()) == 200
+        shelf.text = OLD.jwks(NEW)
+        assert await code_of(world, NEW.token()) == 401
+        await trio.sleep(KEYS_PAUSE)
+        assert await code_of(world, NEW.token()) == 200
+        assert shelf.fetched == 2
+        await trio.sleep(KEYS_PAUSE)
+        for _ in range(50):
+            assert await code_of(world, Issuer(name="guess").token()) == 401
+        assert shelf.fetched <= 2 + 50 / 20 / KEYS_PAUSE + 1
+    assert shelf.closed
+
+
+async def test_a_key_that_was_taken_away_opens_nothing_any_more(autojump_clock):
+    shelf = Shelf(OLD.jwks(NEW))
+    async with open_world(login=login_by(OLD, shelf)) as world:
+        assert await code_of(world, OLD.token()) == 200
+        shelf.text = NEW.jwks()
+        await trio.sleep(KEYS_FRESH)
+        OLD.now = NEW.now = trio.current_time()
+        try:
+            assert await code_of(world, OLD.token()) == 401
+            assert await code_of(world, NEW.token()) == 200
+        finally:
+            OLD.now = NEW.now = 0.0
+
+
+async def test_without_keys_nobody_is_let_in_and_everybody_may_try_again(autojump_clock):
+    """CON-01: fails closed."""
+    shelf = Shelf(b"", why="no way there")
+    async with open_world(login=login_by(OLD, shelf)) as world:
+        assert await code_of(world, OLD.token()) == 503
+        assert await code_of(world, OLD.token()) == 503
+        assert shelf.fetched == 1
+        shelf.why, shelf.text = "", OLD.jwks()
+        await trio.sleep(KEYS_PAUSE)
+        assert await code_of(world, OLD.token()) == 200
+
+
+async def test_keys_whose_source_is_gone_are_used_until_they_are_stale(autojump_clock):
+    shelf, issuer = Shelf(OLD.jwks()), Issuer(OLD.key, name="old")
+    async with open_world(login=login_by(OLD, shelf)) as world:
+        assert await code_of(world, issuer.token()) == 200
+        shelf.why = "no way there"
+        await trio.sleep(KEYS_STALE - 60)
+        issuer.now = trio.current_time()
+        assert await code_of(world, issuer.token()) == 200
+        await trio.sleep(60)
+        issuer.now = trio.current_time()
+        assert await code_of(world, issuer.token()) == 503
+
+
+async def test_a_slow_source_holds_up_only_who_needs_it(autojump_clock):
+    shelf = Shelf(OLD.jwks())
+    async with open_world(login=login_by(OLD, shelf)) as world:
+        assert await code_of(world, OLD.token()) == 200
+        shelf.delay = 1.0
+        await trio.sleep(KEYS_PAUSE)
+        before = trio.current_time()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(code_of, world, NEW.token())
+            await trio.sleep(0.1)
+            assert await code_of(world, OLD.token()) == 200
+            assert trio.current_time() - before < 0.5
+
+
+async def test_a_source_that_never_answers_is_given_up(autojump_clock):
+    shelf = Shelf(OLD.jwks(), delay=3600)
+    async with open_world(login=login_by(OLD, shelf)) as world:
+        assert await code_of(world, OLD.token()) == 503
+        assert trio.current_time() < 3
+
+
+async def test_where_no_keys_are_configured_nobody_is_let_in(autojump_clock):
+    async with open_world(login=Login(provider=lambda _: Nobody())) as world:
+        assert await code_of(world, OLD.token()) == 401
+        assert await code_of(world, None) == 401
+
+
+# ---- a file
+
+
+async def test_a_file_is_read_again_when_it_changes(tmp_path):
+    path = written(tmp_path / "jwks.json", OLD.jwks())
+    source = KeyFile(path)
+    assert [*await source.fetch()] == ["old"]
+    written(path, OLD.jwks(NEW))
+
+    assert [*await source.fetch()] == ["old", "new"]
+
+
+async def test_a_file_that_is_half_written_or_gone_is_said(tmp_path):
+    path = written(tmp_path / "jwks.json", OLD.jwks()[:40])
+    with pytest.raises(KeysAwayError, match="no JSON"):
+        await KeyFile(path).fetch()
+    path.unlink()
+    with pytest.raises(KeysAwayError, match="No such file"):
+        await KeyFile(path).fetch()
+
+
+# ---- a server
+
+
+def answering(said):
+    async def handler(call):
+        await trio.lowlevel.checkpoint()
+        if isinstance(said, Exception):
+            raise said
+        return said
+
+    return handler
+
+
+async def fetched(url):
+    source = KeyUrl(ServerUrl.read(url))
+    try:
+        return await source.fetch()
+    finally:
+        await source.aclose()
+
+
+async def test_keys_come_from_a_server():
+    async with open_http_server(answering(Said(raw=OLD.jwks()))) as server:
+        assert [*await fetched(f"{server.url}/keys")] == ["old"]
+        assert server.calls[0].segments == ("keys",)
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (Said(500, {}), "status 500"),
+        (Said(404, raw=OLD.jwks()), "status 404"),
+        (Said(raw=b"<html>log in here</html>"), "no JSON"),
+        (Said(raw=b" " * (JWKS_BYTES + 1)), "larger than"),
+        (Said(302, headers=(("location", "http://127.0.0.1:1/"),)), "redirect"),
+        (HangupError(), "cannot get the keys"),
+    ],
+)
+async def test_a_server_that_gives_no_keys_is_said(said, why):
+    async with open_http_server(answering(said)) as server:
+        with pytest.raises(KeysAwayError, match=why):
+            await fetched(server.url)
+
+
+async def test_a_server_that_is_not_there_is_said():
+    async with open_http_server(answering(Said())) as server:
+        pass
+    with pytest.raises(KeysAwayError, match="cannot get the keys"):
+        await fetched(server.url)
+
+
+async def test_a_server_that_is_too_slow_is_not_waited_for():
+    async def handler(call):
+        await trio.sleep_forever()
+
+    async with open_http_server(handler) as server:
+        with trio.fail_after(5), pytest.raises(KeysAwayError, match="no answer within"):
+            await fetched(server.url)
+
+
+async def test_a_session_is_opened_by_keys_of_a_server():
+    """Up, down, and up again with other keys; over real sockets."""
+    said = [Said(raw=OLD.jwks())]
+
+    async def handler(call):
+        await trio.lowlevel.checkpoint()
+        return said[0]
+
+    async with open_http_server(handler) as server:
+        source = KeyUrl(ServerUrl.read(server.url))
+        source.pause = 0.0
+        login = Login(provider=by_keys(source, terms_of("a.ex")), clock=lambda: 0.0)
+        async with open_world(login=login) as world:
+            assert await code_of(world, OLD.token()) == 200
+            said[0] = Said(503)
+            assert await code_of(world, OLD.token()) == 200
+            assert await code_of(world, NEW.token()) == 401
+            said[0] = Said(raw=NEW.jwks())
+            assert await code_of(world, NEW.token()) == 200
+            assert await code_of(world, OLD.token()) == 401
