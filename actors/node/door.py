@@ -14,7 +14,8 @@ from typing_extensions import override
 from actors.kit.tally import Form
 from fsm.cores.node_session_terms import Liveness, Parcel
 from fsm.cores.peer_form import PeerForm
-from specs.dialect import PLAIN, Dialect
+from specs.dialect import PLAIN, Dialect, dialect_of
+from specs.jsonvalue import JsonObject
 from specs.message import Message
 from transports.codec import BadLine, decode_frame, frames
 
@@ -45,12 +46,27 @@ class Door(ABC):
         form: In whose form the peer speaks.
         dialect: How the peer spells, as far as it has shown; outlives the link with
             the session (N3).
+        has_shown: Whether it has shown on this link how it spells.
     """
 
     wire: ClassVar[Form]
     liveness: ClassVar[Liveness]
     form: ClassVar[PeerForm] = PeerForm.UPSTREAM
     dialect: Dialect = PLAIN
+    has_shown: bool = False
+
+    def recall(self, dialect: Dialect) -> None:
+        """Spell as the peer did over its last link, unless it has shown already how it does now.
+
+        Its first messages may be read before it is granted its session.
+        """
+        if not self.has_shown:
+            self.dialect = dialect
+
+    def learn(self, raw: JsonObject) -> None:
+        """Learn from what the peer wrote how it spells."""
+        self.dialect = dialect_of(raw, self.dialect)
+        self.has_shown = True
 
     def greeting(self) -> Sequence[Item]:
         """Return what the peer means by having come."""

@@ -239,7 +239,8 @@ class Exchange:
         session.port = port
         self.tables.came(session.core.runtime, port.door.form)
         if session.dialect is not None:
-            port.door.dialect, session.dialect = session.dialect, None
+            port.door.recall(session.dialect)
+            session.dialect = None
         self._runtimes[granted.link] = session.core.runtime
         port.granted(session.core.runtime)
 

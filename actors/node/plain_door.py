@@ -57,11 +57,11 @@ class PlainDoor(Door):
         try:
             raw = read_object(frame)
         except BadMessageError:
-            self.dialect = dialect_of(glance(frame), self.dialect)
+            self.learn(glance(frame))
             return (decode_line(frame),)
         if raw.get("cmd") == "disconnect" and self._is_own(raw.get("body")):
             return (self._say("close"),)
-        self.dialect = dialect_of(raw, self.dialect)
+        self.learn(raw)
         return (decode_line(frame),)
 
     @override

@@ -51,11 +51,11 @@ class SessionDoor(Door):
         try:
             raw = read_object(frame)
         except BadMessageError:
-            self.dialect = dialect_of(glance(frame), self.dialect)
+            self.learn(glance(frame))
             return (decode_line(frame),)
         if raw.get("to") == _MANAGER:
             return (self._asked(raw),)
-        self.dialect = dialect_of(raw, self.dialect)
+        self.learn(raw)
         item = decode_line(frame)
         if isinstance(item, Message) and self._shown is not None:
             item = _renamed(item, self._shown, _hidden(self._shown))
