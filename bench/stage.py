@@ -133,7 +133,7 @@ async def open_stage(kind: Kind, tracing: Tracing, traces: str) -> AsyncIterator
     trace = () if directory is None else ("--trace", str(directory))
     common = ("--domain", _DOMAIN, *trace)
     async with (
-        _child("node", *common, *_NO_LIMITS) as (node, ready),
+        _child("node", *common, "--allow-legacy", *_NO_LIMITS) as (node, ready),
         _child(
             "runtime",
             *common,

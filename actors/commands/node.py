@@ -16,6 +16,7 @@ from actors.commands.lifetime import serve
 from actors.commands.node_http import http_options
 from actors.commands.node_limits import limit_options
 from actors.commands.node_login import login_options
+from actors.commands.node_policy import policy_options, reloading
 from actors.commands.option import check_domain, log_option, trace_option
 from actors.commands.output import say_ready
 from actors.commands.topic import Topic
@@ -45,6 +46,7 @@ __all__ = ["command"]
 )
 @click.option("--allow-legacy", is_flag=True, help="Serve the plain forms of upstream's stubs.")
 @login_options
+@policy_options
 @limit_options
 @http_options
 @trace_option
@@ -82,6 +84,7 @@ async def _open(config: NodeConfig, trace: Path | None) -> AsyncIterator[Node]:
         open_tracer(trace, f"node.{config.domain}") as tracer,
         open_system_network() as network,
         open_node(attrs.evolve(config, clock_offset=offset), network, tracer) as node,
+        reloading(node),
     ):
         yield node
 
@@ -95,3 +98,5 @@ def _announce(config: NodeConfig, node: Node) -> None:
         session_url=node.session_url,
         http_url=node.http_url,
     )
+    for remark in config.remarks:
+        click.echo(f"protofly: {remark}", err=True)

@@ -25,7 +25,7 @@ __all__ = ["LoginOptions", "login_options"]
 _URLS: Final = ("http://", "https://")
 
 _LOCKED: Final = (
-    "protofly: nobody can open a session at this node: it was given no keys to verify logins "
+    "nobody can open a session at this node: it was given no keys to verify logins "
     "with; name them with --jwks, or let everybody in with --allow-legacy"
 )
 
@@ -52,8 +52,8 @@ class LoginOptions(Topic):
             )
         if config.allow_legacy:
             return config
-        click.echo(_LOCKED, err=True)
-        return attrs.evolve(config, login=self._login(config, lambda _: Nobody()))
+        login = self._login(config, lambda _: Nobody())
+        return attrs.evolve(config, login=login, remarks=(*config.remarks, _LOCKED))
 
     def _login(self, config: NodeConfig, provider: ProviderMaker) -> Login:
         admission = Admission.ANYBODY if config.allow_legacy else Admission.VOUCHED

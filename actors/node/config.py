@@ -9,6 +9,7 @@ import attrs
 
 from actors.kit.ids import IdSource
 from actors.node.connectors.back_ends import BackEnds
+from actors.node.foreign.plan import NOWHERE, ForeignPlan
 from actors.node.http.config import HttpConfig
 from actors.node.limits import DEFAULT_LIMITS, NodeLimits
 from actors.node.login.login import Login
@@ -38,11 +39,13 @@ class NodeConfig:
         login: Who has to log in, and who vouches for them; None: nobody is asked.
         back_ends: What it relays to.
         http: Where health and metrics are served; None: nowhere.
+        remarks: What its operator is to be told once it serves.
         clock_offset: Seconds from the Trio clock to the epoch, for what outlives
             the process.
         observation: Who decides that an object is observed: its owner, or nobody.
         limits: What one peer may make it keep, bear or do.
         origins: Web origins whose pages may connect.
+        foreign: The other domains it reaches by stubs of its own.
         entropy: Source of random bytes for tokens and addresses.
         ids: Ids of the messages the node itself makes.
     """
@@ -57,9 +60,11 @@ class NodeConfig:
     login: Login | None = None
     back_ends: BackEnds = attrs.field(factory=BackEnds)
     http: HttpConfig | None = None
+    remarks: tuple[str, ...] = ()
     clock_offset: float = 0.0
     observation: Observation = Observation.OWNER
     limits: NodeLimits = DEFAULT_LIMITS
     origins: frozenset[str] = frozenset()
+    foreign: ForeignPlan = NOWHERE
     entropy: Callable[[int], bytes] = secrets.token_bytes
     ids: IdSource = attrs.field(factory=IdSource)

@@ -25,7 +25,7 @@ from transports.system import open_system_network
 IN_FLIGHT = 50
 BEFORE = 200
 HASTE = 10.0
-NODE = ("node", "--domain", "a.example")
+NODE = ("node", "--domain", "a.example", "--allow-legacy")
 BOB = (
     "runtime",
     "--domain",

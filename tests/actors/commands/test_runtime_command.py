@@ -19,7 +19,7 @@ from tests.support.command import call, serving
 from transports.link import Kind
 from transports.system import open_system_network
 
-NODE = ("node", "--domain", "a.example")
+NODE = ("node", "--domain", "a.example", "--allow-legacy")
 ECHO = "echo=actors.hyperties:Echo"
 
 
