@@ -30,6 +30,7 @@ GLOBAL_REGISTRY: Final = "global://registry"
 MAX_ADDRESS: Final = 2048
 """Characters in one address. Source: the common limit of URL consumers."""
 
+_NODE: Final = "domain://msg-node."
 _SCHEME: Final = re.compile(r"[a-z][a-z0-9+.-]*")
 _DOMAIN: Final = re.compile(r"[a-z0-9](?:[a-z0-9._-]*[a-z0-9])?")
 _SEGMENT: Final = re.compile(r"[A-Za-z0-9._~!$&'()*+,;=:@#%-]+|[a-z][a-z0-9+.-]*:")
@@ -156,6 +157,11 @@ def runtime_of(address: str) -> str:
 def message_node(domain: str) -> str:
     """Return the address of a domain's message node, `MN(d)`."""
     return f"domain://msg-node.{domain}"
+
+
+def is_node(address: str) -> bool:
+    """Say whether a canonical address is a message node itself, not a part of it."""
+    return address.startswith(_NODE) and address.count("/") == _NODE.count("/")
 
 
 def subscription_manager(domain: str) -> str:

@@ -20,7 +20,7 @@ from actors.node.port import Port
 from actors.node.session import Session
 from actors.node.wish import Wish, wish_of
 from fsm.cores.node_session_terms import CloseAsked
-from specs.address import is_below
+from specs.address import is_below, is_node
 from specs.body import SessionControl
 from specs.errors import BadMessageError
 from specs.limits import MAX_FRAME_BYTES
@@ -100,7 +100,10 @@ class Control:
             BadMessageError: It is the session of no runtime.
         """
         wish = wish_of(message, read_body(message, SessionControl), port)
-        if self._asks_for_login():
+        if is_node(wish.runtime):
+            why = "a node opens its session by session control"
+            self._opening.refuse(wish, Code.UNAUTHENTICATED, why)
+        elif self._asks_for_login():
             self._opening.refuse(wish, Code.UNAUTHENTICATED, _LOGIN)
         else:
             self._opening.claimed(wish)
@@ -172,7 +175,10 @@ class Control:
         """Refuse a wish that this link, or this sender, may not have."""
         link, sender = wish.port.number, wish.message.from_
         held = self._exchange.session_of(link)
-        if not is_below(sender, wish.runtime):
+        if self._is_no_peer(wish):
+            why = f"{wish.runtime} gets no session here now"
+            self._opening.refuse(wish, Code.FORBIDDEN, why)
+        elif not is_below(sender, wish.runtime):
             why = f"{sender} is no part of {wish.runtime}"
             self._opening.refuse(wish, Code.UNAUTHENTICATED, why)
         elif held is not None and held.core.runtime != wish.runtime:
@@ -183,6 +189,11 @@ class Control:
         else:
             return False
         return True
+
+    def _is_no_peer(self, wish: Wish) -> bool:
+        """Say whether a wish is for this node's own session, or a quarantined node's (S14)."""
+        is_own = wish.runtime == self._exchange.tables.addresses.node
+        return is_own or self._exchange.border.keeps_out(wish.runtime)
 
     def _asks_for_login(self) -> bool:
         return self._login is not None and self._login.admission is Admission.VOUCHED

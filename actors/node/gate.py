@@ -55,14 +55,26 @@ class Gate:
 
     def refuse(self, message: Message, port: Port, refusal: Refusal) -> None:
         """Say no over the link the message came from, wherever it says it is from."""
+        answer = self._answer(message, refusal)
+        if answer is not None:
+            self._exchange.tell_link(port, answer)
+            self._witness.xmit(answer, port.name)
+
+    def turn_back(self, message: Message, peer: str, refusal: Refusal) -> None:
+        """Say no to the node of another domain, by the way that leads there."""
+        answer = self._answer(message, refusal)
+        if answer is not None:
+            self._exchange.send(peer, answer)
+
+    def _answer(self, message: Message, refusal: Refusal) -> Message | None:
+        """Put a refusal on record; return what a request is answered, None for all else."""
         code = refusal.code
         if code is not None:
             self._witness.counters.count(Tally.REFUSALS, code)
             self._witness.deny(message, code, refusal.why)
         if code is None or not message.is_request:
             self._witness.drop(message, refusal.reason)
-            return
+            return None
         answer = refuse(message, code, refusal.why)
         self._witness.hop(Op.SYNTH, answer)
-        self._exchange.tell_link(port, answer)
-        self._witness.xmit(answer, port.name)
+        return answer

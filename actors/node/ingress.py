@@ -13,12 +13,15 @@ from actors.node.control import Control
 from actors.node.dispatch import Dispatch
 from actors.node.door import Claim, Item
 from actors.node.exchange import Exchange
+from actors.node.foreign.terms import FromAbroad
 from actors.node.gate import Gate
+from actors.node.policy import Asker
 from actors.node.port import Port
-from actors.node.session import Session
 from fsm.cores.allocation_terms import Bind
 from fsm.cores.node_routing import Admitted, Refusal
+from fsm.cores.node_session_terms import CloseAsked
 from fsm.cores.refused import Refused
+from specs.address import is_node
 from specs.errors import BadMessageError
 from specs.message import Message, refuse
 from specs.reply_code import DropReason
@@ -87,9 +90,29 @@ class Ingress:
             return
         self._witness.rcv(message, port.name)
         session = self._exchange.session_of(port.number)
-        refusal = _NO_SESSION if session is None else self._routed_out(message, session)
+        if session is None:
+            self._gate.refuse(message, port, _NO_SESSION)
+            return
+        refusal = self._routed_out(message, session.core.runtime, session.asker)
         if refusal is not None:
             self._gate.refuse(message, port, refusal)
+            if self._is_to_go(refusal, session.core.runtime):
+                self._exchange.feed(session, CloseAsked(port.number))
+                port.finish(Farewell.REFUSED)
+
+    def abroad(self, came: FromAbroad) -> None:
+        """Take in what a stub of another domain has brought, as if over a link."""
+        self._witness.rcv(came.message, came.stub)
+        refusal = self._routed_out(came.message, came.peer, Asker(came.peer))
+        if refusal is not None:
+            self._gate.turn_back(came.message, came.peer, refusal)
+            self._is_to_go(refusal, came.peer)
+        self._gate.settle()
+
+    def _is_to_go(self, refusal: Refusal, by: str) -> bool:
+        """Say whether that was the one offence too many of another domain's node (S14)."""
+        is_offence = refusal.check is Check.SOURCE and is_node(by)
+        return is_offence and self._exchange.border.offended(by)
 
     def _controlled(
         self, control: Callable[[Message, Port], None], message: Message, port: Port
@@ -102,13 +125,12 @@ class Ingress:
             else:
                 self._witness.drop(message, DropReason.MALFORMED)
 
-    def _routed_out(self, message: Message, session: Session) -> Refusal | None:
-        """Check and route a message of a session; return what objects to it."""
-        by = session.core.runtime
+    def _routed_out(self, message: Message, by: str, asker: Asker) -> Refusal | None:
+        """Check and route a message of `by`; return what objects to it."""
         admission = self._routing.admit(message, by)
         if isinstance(admission, Refusal):
             return admission
-        passed = self._gate.passed(message, session.asker)
+        passed = self._gate.passed(message, asker)
         if isinstance(passed, Refusal):
             return passed
         message = passed

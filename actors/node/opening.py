@@ -13,10 +13,12 @@ from fsm.cores.node_session_terms import (
     ClaimAsked,
     Credentials,
     Granted,
+    NodeLeaves,
     OpenAsked,
     Refused,
     ReopenAsked,
 )
+from specs.address import is_node
 from specs.body import SessionGranted
 from specs.identity import Identity
 from specs.message import Message, refuse, reply_to
@@ -92,14 +94,26 @@ class Opening:
 
     def _session(self, wish: Wish, asker: Asker) -> Session:
         session = self._exchange.sessions.get(wish.runtime)
-        if session is not None:
+        if session is not None and not self._is_left(session, asker):
             return session
+        if session is not None:
+            self._exchange.feed(session, NodeLeaves())
         story = self._stories[wish.runtime] = self._stories.get(wish.runtime, 0) + 1
         key = f"{self._exchange.tables.addresses.node}|{wish.runtime}"
         core = NodeSessionCore(key if story == 1 else f"{key}|{story}", wish.runtime)
         session = Session(core, wish.message.from_, asker)
         self._exchange.sessions[wish.runtime] = session
         return session
+
+    @staticmethod
+    def _is_left(session: Session, asker: Asker) -> bool:
+        """Say whether a session was left by another domain's node that knows of it no more.
+
+        A node that was started again has no token of it. For a runtime that would be a
+        matter of `SESSION_IDLE`; here a whole domain would wait for it.
+        """
+        is_away = session.port is None and is_node(session.core.runtime)
+        return is_away and session.asker.identity is None and asker.identity is None
 
     def _ask(
         self, wish: Wish, session: Session, asked: OpenAsked | ReopenAsked | ClaimAsked

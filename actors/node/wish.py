@@ -5,7 +5,7 @@ from typing import final
 import attrs
 
 from actors.node.port import Port
-from specs.address import RUNTIME_SCHEME, parse
+from specs.address import RUNTIME_SCHEME, is_node, parse
 from specs.body import SessionControl
 from specs.errors import BadMessageError, BadUrlError
 from specs.message import Message
@@ -16,12 +16,12 @@ __all__ = ["Wish", "wish_of"]
 @final
 @attrs.frozen
 class Wish:
-    """A link wants the session of a runtime.
+    """A link wants the session of a runtime, or of another domain's node.
 
     Attributes:
         message: What it said.
         port: The link.
-        runtime: Whose session.
+        runtime: Whose session; the node of a domain is known by its own address.
         token: What it brought, a session's token or credentials; None: nothing.
     """
 
@@ -35,7 +35,7 @@ def wish_of(message: Message, asked: SessionControl, port: Port) -> Wish:
     """Read whose session is asked for.
 
     Raises:
-        BadMessageError: The address of no runtime.
+        BadMessageError: The address of no runtime and no node.
     """
     text = asked.params.runtime_url
     if text is None:
@@ -44,6 +44,7 @@ def wish_of(message: Message, asked: SessionControl, port: Port) -> Wish:
         url = parse(text)
     except BadUrlError as exc:
         raise BadMessageError(f"params.runtimeURL {exc}") from exc
-    if url.scheme != RUNTIME_SCHEME or len(url.path) != 1:
+    is_runtime = url.scheme == RUNTIME_SCHEME and len(url.path) == 1
+    if not is_runtime and not is_node(url.text):
         raise BadMessageError(f"params.runtimeURL is no {RUNTIME_SCHEME}://<domain>/<name>")
     return Wish(message, port, url.text, asked.params.token)

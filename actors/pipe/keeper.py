@@ -26,6 +26,7 @@ from actors.pipe.relay import Relays
 from actors.pipe.said import Said, Word, read_said, write_said
 from actors.pipe.spawn import Spawn
 from fsm.cores.foreign_terms import (
+    OfRoom,
     RoomFull,
     RoomGone,
     RoomKept,
@@ -51,7 +52,7 @@ __all__ = ["Keeper", "KeeperTools", "RoomNews"]
 
 _log = structlog.get_logger("actors.pipe")
 
-RoomNews: TypeAlias = RoomReady | RoomMoved | RoomSpoke | RoomLost | RoomFull | RoomKept | RoomGone
+RoomNews: TypeAlias = OfRoom
 """What the owner of a room is told."""
 
 _HOPS: Final = 4

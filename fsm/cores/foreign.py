@@ -12,21 +12,20 @@ is checked by the node again, as if it came over the network (T16).
 """
 
 import math
-from collections import deque
 from collections.abc import Container
 from typing import Final, assert_never, final
 
-import attrs
-
 from fsm.cores.effects import Dropped
-from fsm.cores.foreign_room import ForeignRoom
+from fsm.cores.foreign_room import ForeignPast, ForeignRoom
 from fsm.cores.foreign_terms import (
     Answer,
+    Banish,
     Effect,
     End,
     Hand,
     Input,
     Leave,
+    OfRoom,
     Open,
     Pass,
     Refuse,
@@ -49,9 +48,6 @@ from specs.limits import (
     PEER_OFFENCES,
     QUARANTINE,
     RETRY_COOL_DOWN,
-    ROOM_COOL_DOWN,
-    ROOM_RESTARTS,
-    ROOM_SECONDS,
 )
 from specs.message import Message
 from specs.reply_code import Code, DropReason
@@ -59,29 +55,8 @@ from specs.reply_code import Code, DropReason
 __all__ = ["ForeignCore"]
 
 _TOO_LATE: Final = "it took too long"
+_BAD: Final = "it said too much that it had no right to"
 _LEAVING: Final = "the node is going down"
-
-
-@attrs.define(slots=True)
-class _Past:
-    """What is remembered of a domain beyond one room.
-
-    Attributes:
-        rooms: How many there were.
-        token: Of the session that the last stub had.
-        crashes: When rooms crashed lately.
-        until: Until when nothing is tried.
-        why: Because of what.
-    """
-
-    rooms: int = 0
-    token: str | None = None
-    crashes: deque[float] = attrs.field(factory=deque)
-    until: float = -math.inf
-    why: str = ""
-
-    def rest(self, until: float, why: str) -> None:
-        self.until, self.why = until, why
 
 
 @final
@@ -98,7 +73,7 @@ class ForeignCore:
         self._domains = domains
         self._rooms: dict[str, ForeignRoom] = {}
         self._stubs: dict[str, ForeignRoom] = {}
-        self._past: dict[str, _Past] = {}
+        self._past: dict[str, ForeignPast] = {}
         self._deadlines: dict[str, float] = {}
         self._is_leaving = False
 
@@ -118,18 +93,15 @@ class ForeignCore:
                 return self._send(domain, parcel, now)
             case Tick():
                 return self._tick(now)
+            case Banish(domain):
+                return self._banish(domain, now)
             case Leave():
                 return self._leave()
             case _:
                 room = self._stubs.get(happened.stub)
                 return [] if room is None else self._of_room(room, happened, now)
 
-    def _of_room(
-        self,
-        room: ForeignRoom,
-        happened: RoomReady | RoomMoved | RoomSpoke | RoomLost | RoomFull | RoomKept | RoomGone,
-        now: float,
-    ) -> list[Effect]:
+    def _of_room(self, room: ForeignRoom, happened: OfRoom, now: float) -> list[Effect]:
         match happened:
             case RoomReady():
                 return self._ready(room, now)
@@ -182,7 +154,7 @@ class ForeignCore:
         return past.why if past is not None and now < past.until else None
 
     def _open(self, domain: str, parcel: Parcel, now: float) -> list[Effect]:
-        past = self._past.setdefault(domain, _Past())
+        past = self._past.setdefault(domain, ForeignPast())
         past.rooms += 1
         name = self._name(domain)
         stub = name if past.rooms == 1 else f"{name}/{past.rooms}"
@@ -229,7 +201,15 @@ class ForeignCore:
             refusal = Answer(room.stub, message, Code.UNAUTHENTICATED, why)
         if room.offences < PEER_OFFENCES or room.is_ending:
             return [refusal]
-        return [refusal, self._end(room, "its stub said too much that it had no right to")]
+        return [refusal, self._end(room, _BAD)]
+
+    def _banish(self, domain: str, now: float) -> list[Effect]:
+        self._past.setdefault(domain, ForeignPast()).rest(now + QUARANTINE, _BAD)
+        room = self._rooms.get(domain)
+        if room is None or room.is_ending:
+            return []
+        room.offences = PEER_OFFENCES
+        return [self._end(room, _BAD)]
 
     def _end(self, room: ForeignRoom, why: str) -> End:
         room.is_ending = True
@@ -250,7 +230,7 @@ class ForeignCore:
         elif room.is_ending or room.deployment.state is not Deployment.DEPLOYED:
             past.rest(now + RETRY_COOL_DOWN, why)
         else:
-            self._crashed(past, why, now)
+            past.crashed(why, now)
         return [*steps, *room.unanswered(f"no way to {room.domain}: {why}")]
 
     def _failed(self, room: ForeignRoom, why: str) -> list[Effect]:
@@ -259,15 +239,6 @@ class ForeignCore:
         told = f"no way to {room.domain}: {why}"
         waited = [_refused(one.message, Code.UNAVAILABLE, told) for one in room.release()]
         return [room.deployment.step(Trigger.LOAD_FAILED, why), *waited]
-
-    @staticmethod
-    def _crashed(past: _Past, why: str, now: float) -> None:
-        while past.crashes and past.crashes[0] <= now - ROOM_SECONDS:
-            past.crashes.popleft()
-        past.crashes.append(now)
-        if len(past.crashes) > ROOM_RESTARTS:
-            past.crashes.clear()
-            past.rest(now + ROOM_COOL_DOWN, f"its sandbox crashes again and again: {why}")
 
     def _tick(self, now: float) -> list[Effect]:
         late = [self._stubs[stub] for stub, until in self._deadlines.items() if until <= now]

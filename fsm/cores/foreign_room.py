@@ -1,18 +1,62 @@
 """One room of a foreign domain's stub, as the table of foreign domains knows it."""
 
+import math
 from collections import deque
 from typing import final
+
+import attrs
 
 from fsm.cores.foreign_terms import Refuse
 from fsm.cores.node_session_terms import Parcel
 from fsm.engine import Entity
 from fsm.machines.stub_deployment import STUB_DEPLOYMENT
 from specs.address import status_of
-from specs.limits import OUTBOX_BYTES, REPLY_TIMEOUT, ROOM_OUTSTANDING, STUB_QUEUE
+from specs.limits import (
+    OUTBOX_BYTES,
+    REPLY_TIMEOUT,
+    ROOM_COOL_DOWN,
+    ROOM_OUTSTANDING,
+    ROOM_RESTARTS,
+    ROOM_SECONDS,
+    STUB_QUEUE,
+)
 from specs.message import Message, instance_id, request_id
 from specs.reply_code import Code
 
-__all__ = ["ForeignRoom"]
+__all__ = ["ForeignPast", "ForeignRoom"]
+
+
+@final
+@attrs.define(slots=True)
+class ForeignPast:
+    """What is remembered of a domain beyond one room.
+
+    Attributes:
+        rooms: How many there were.
+        token: Of the session that the last stub had.
+        crashes: When rooms crashed lately.
+        until: Until when nothing is tried.
+        why: Because of what.
+    """
+
+    rooms: int = 0
+    token: str | None = None
+    crashes: deque[float] = attrs.field(factory=deque)
+    until: float = -math.inf
+    why: str = ""
+
+    def rest(self, until: float, why: str) -> None:
+        """Leave the domain alone for a while."""
+        self.until, self.why = until, why
+
+    def crashed(self, why: str, now: float) -> None:
+        """Count a crash; after too many the domain rests."""
+        while self.crashes and self.crashes[0] <= now - ROOM_SECONDS:
+            self.crashes.popleft()
+        self.crashes.append(now)
+        if len(self.crashes) > ROOM_RESTARTS:
+            self.crashes.clear()
+            self.rest(now + ROOM_COOL_DOWN, f"its sandbox crashes again and again: {why}")
 
 
 @final

@@ -13,11 +13,13 @@ from specs.reply_code import Code
 
 __all__ = [
     "Answer",
+    "Banish",
     "Effect",
     "End",
     "Hand",
     "Input",
     "Leave",
+    "OfRoom",
     "Open",
     "Pass",
     "Refuse",
@@ -110,6 +112,14 @@ class RoomGone:
 
 @final
 @attrs.frozen(slots=True)
+class Banish:
+    """A domain has said too much that it had no right to: leave it alone (S14)."""
+
+    domain: str
+
+
+@final
+@attrs.frozen(slots=True)
 class Leave:
     """The node is going down."""
 
@@ -120,10 +130,10 @@ class Tick:
     """The deadline may have passed."""
 
 
-Input: TypeAlias = (
-    Send | RoomReady | RoomMoved | RoomSpoke | RoomLost | RoomFull | RoomKept | RoomGone | Leave
-    | Tick
-)  # fmt: skip
+OfRoom: TypeAlias = RoomReady | RoomMoved | RoomSpoke | RoomLost | RoomFull | RoomKept | RoomGone
+"""What is told of one room."""
+
+Input: TypeAlias = OfRoom | Send | Banish | Leave | Tick
 
 
 # ---- effects

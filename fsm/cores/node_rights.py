@@ -3,7 +3,7 @@
 Pure questions to the table of addresses; nothing is changed here.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from enum import Enum, unique
 from typing import Final, final
 
@@ -15,6 +15,8 @@ from specs.address import (
     domain_of,
     is_backend,
     is_below,
+    is_node,
+    message_node,
     runtime_of,
     scheme_of,
 )
@@ -72,6 +74,7 @@ class NodeRights:
         allocation: Who owns what.
         form_of: How the peer speaks that has a session, attached or not; None: it has none.
         observation: Who decides that an object is observed.
+        abroad: Other domains to which the node knows a way of its own.
     """
 
     def __init__(
@@ -80,22 +83,38 @@ class NodeRights:
         allocation: AllocationCore,
         form_of: Callable[[str], PeerForm | None],
         observation: Observation = Observation.OWNER,
+        abroad: Container[str] = frozenset(),
     ) -> None:
         self._domain = domain
         self._allocation = allocation
         self._form_of = form_of
         self._observation = observation
+        self._abroad = abroad
 
     def ownership(self, address: str, by: str) -> Ownership:
         """Say whether the session of `by` may use an address as its own (I-A3, I-B10)."""
         owner = self._allocation.owner_of(address)
         if owner == by or is_below(address, by):
             return Ownership.OWN
+        if is_node(by):
+            return self._of_domain(address, by, owner)
         if owner is not None or is_backend(address):
             return Ownership.FOREIGN
         if scheme_of(address) == RUNTIME_SCHEME:
             return self._of_component(address, by)
         return Ownership.FOREIGN if domain_of(address) == self._domain else Ownership.BINDABLE
+
+    def _of_domain(self, address: str, by: str, owner: str | None) -> Ownership:
+        """Say whether the node of another domain may speak as an address (S14).
+
+        As all of its domain, whatever the scheme, but for what has a session of its own.
+        """
+        is_its = domain_of(address) == domain_of(by) and owner is None
+        is_here = scheme_of(address) == RUNTIME_SCHEME and self._has_session(runtime_of(address))
+        return Ownership.OWN if is_its and not is_here else Ownership.FOREIGN
+
+    def _has_session(self, runtime: str) -> bool:
+        return self._form_of(runtime) is not None
 
     def _of_component(self, address: str, by: str) -> Ownership:
         """Say whether nobody's component of a runtime may be used for the first time (C-43).
@@ -116,12 +135,24 @@ class NodeRights:
         return address if scheme_of(address) == RUNTIME_SCHEME else entity_of(address)
 
     def owner_of(self, address: str) -> str | None:
-        """Return the runtime an address belongs to, if its session is known here."""
+        """Return the runtime an address belongs to, if its session is known here.
+
+        What is of another domain, and nobody's here, belongs to that domain's node, if
+        there is a way to it.
+        """
         if scheme_of(address) == RUNTIME_SCHEME:
             runtime = runtime_of(address)
             if self._form_of(runtime) is not None:
                 return runtime
-        return self._allocation.owner_of(address)
+        owner = self._allocation.owner_of(address)
+        return self._peer_of(address) if owner is None else owner
+
+    def _peer_of(self, address: str) -> str | None:
+        domain = domain_of(address)
+        if domain == self._domain:
+            return None
+        peer = message_node(domain)
+        return peer if domain in self._abroad or self._has_session(peer) else None
 
     def hearing(self, resource: str, by: str) -> Hearing:
         """Say whether the session of `by` may be delivered what goes to an address.

@@ -11,7 +11,7 @@ import attrs
 
 from fsm.cores.node_rights import CHILDREN, NodeRights, Ownership
 from fsm.cores.subscriptions import SubscriptionCore
-from specs.address import domain_of, subscription_manager
+from specs.address import domain_of, is_node, subscription_manager
 from specs.limits import HOP_LIMIT
 from specs.message import Message
 from specs.reply_code import Code, DropReason
@@ -127,6 +127,7 @@ class NodeRouting:
         self._subscriptions = subscriptions
         self._components = components
         self._paths = subscription_manager(domain)
+        self._own = f"://{domain}/"
 
     def admit(self, message: Message, by: str) -> Admission:
         """Check source and way of a message that came over the session of `by`."""
@@ -146,7 +147,15 @@ class NodeRouting:
                     pass
         if "via" in body and _is_circle(message.via):
             return Refusal(Check.LOOP, "the message has gone in a circle")
+        if is_node(by) and not self._is_ours(message.to):
+            why = f"the node of {self._domain} is no way to {domain_of(message.to)}"
+            return Refusal(Check.SOURCE, why, Code.FORBIDDEN)
         return Admitted(bind) if bind else _ADMITTED
+
+    def _is_ours(self, to: str) -> bool:
+        """Say whether a node of another domain may send something here for an address."""
+        is_served = domain_of(to) == self._domain or to in self._components
+        return is_served or bool(self._subscriptions.subscribers(to))
 
     def _foreign(self, address: str, message: Message) -> Refusal:
         """Object to an address; who sets a path for somebody else is forbidden to (MN-14)."""
@@ -168,19 +177,31 @@ class NodeRouting:
         if to in self._components:
             return ToComponent(to)
         subscribers = self._subscriptions.subscribers(to)
+        beyond = self._beyond(to, by)
         if subscribers:
-            return self._fan_out(to, subscribers, by)
-        owner = None if message.is_event else self.owner_of(to)
+            return self._fan_out(to, subscribers, by, beyond)
+        owner = beyond if message.is_event else self.owner_of(to)
         if owner is None:
             return Nobody(self._why_nobody(to))
         if owner == by:
             return Nobody("the only way leads back to where it came from")
         return ToRuntimes((owner,))
 
-    def _fan_out(self, to: str, subscribers: Collection[str], by: str | None) -> Route:
-        if CHILDREN in to:
-            return ToRuntimes(tuple(subscribers), is_published=True)
-        others = tuple(one for one in subscribers if one != by)
+    def _beyond(self, to: str, by: str | None) -> str | None:
+        """Return the node of another domain that has to hear of what goes to an address there."""
+        # Once per message: an address of this domain is known without reading all of it.
+        if self._own in to or domain_of(to) == self._domain:
+            return None
+        owner = self.owner_of(to)
+        return owner if owner is not None and owner != by and is_node(owner) else None
+
+    def _fan_out(
+        self, to: str, subscribers: Collection[str], by: str | None, beyond: str | None
+    ) -> Route:
+        is_echoed = CHILDREN in to and (by is None or not is_node(by))
+        others = tuple(one for one in subscribers if is_echoed or one != by)
+        if beyond is not None and beyond not in others:
+            others = (*others, beyond)
         if not others:
             return Nobody("nobody else subscribes to it")
         return ToRuntimes(others, is_published=True)

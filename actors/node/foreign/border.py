@@ -1,0 +1,60 @@
+"""What the bus knows of other domains: which it can reach, and who of them is kept out."""
+
+from collections.abc import Container
+from typing import final
+
+import trio
+
+from actors.node.foreign.terms import Abroad
+from fsm.cores.foreign_terms import Banish, Send
+from fsm.cores.node_session_terms import Parcel
+from fsm.cores.quarantine import QuarantineCore
+from specs.address import domain_of, is_node
+from specs.message import Message
+
+__all__ = ["Border"]
+
+@final
+class Border:
+    """The border of a domain; part of the bus's task.
+
+    Whoever is of another domain is known by that domain's node, the peer: over the
+    session it has here, and over the stub that leads to it.
+
+    Args:
+        domains: Those there is a stub for.
+    """
+
+    def __init__(self, domains: Container[str]) -> None:
+        self._domains = domains
+        self._quarantine = QuarantineCore()
+        self._abroad: Abroad | None = None
+
+    def open(self, abroad: Abroad) -> None:
+        """Take in who carries messages to other domains; after a crash, its successor."""
+        self._abroad = abroad
+
+    def is_for_stub(self, peer: str, message: Message, *, has_session: bool) -> bool:
+        """Say whether a message to a peer goes by its stub, not by a session it has here.
+
+        Requests do (I-M10); an answer goes back over the session (MN-18), and so does what
+        the peer subscribed by it.
+        """
+        if not is_node(peer) or domain_of(peer) not in self._domains:
+            return False
+        return not has_session or message.is_request
+
+    def send(self, peer: str, parcel: Parcel) -> bool:
+        """Give a message to the stub of a peer; False: it cannot be taken now."""
+        return self._abroad is not None and self._abroad.try_tell(Send(domain_of(peer), parcel))
+
+    def offended(self, peer: str) -> bool:
+        """Count what a peer had no right to; say whether it is to be shown out (S14)."""
+        is_over = self._quarantine.offended(peer, trio.current_time())
+        if is_over and self._abroad is not None:
+            self._abroad.try_tell(Banish(domain_of(peer)))
+        return is_over
+
+    def keeps_out(self, peer: str) -> bool:
+        """Say whether a peer is in quarantine."""
+        return self._quarantine.holds(peer, trio.current_time())

@@ -1,0 +1,198 @@
+"""The ways of a node to other domains: host of their table, owner of their sandboxes (MN-19)."""
+
+from functools import partial
+from typing import TypeAlias, assert_never, final
+
+import attrs
+import trio
+from typing_extensions import override
+
+from actors.kit.actor import Actor, ActorRef
+from actors.kit.counters import Counters
+from actors.kit.ids import IdSource
+from actors.kit.monitor import Monitor
+from actors.kit.supervisor import ChildSpec, Restart, Supervisor, open_supervisor
+from actors.kit.trace import Tracer
+from actors.node.bus_message import BusMessage, Emitted
+from actors.node.foreign.plan import ForeignPlan
+from actors.node.foreign.terms import AbroadIs, FromAbroad
+from actors.node.witness import Witness
+from actors.pipe.keeper import Keeper, KeeperTools, RoomNews
+from actors.pipe.plan import RoomPlan
+from fsm.cores.effects import Dropped
+from fsm.cores.foreign import ForeignCore
+from fsm.cores.foreign_terms import (
+    Answer,
+    Banish,
+    Effect,
+    End,
+    Hand,
+    Input,
+    Leave,
+    Open,
+    Pass,
+    Refuse,
+    RoomFull,
+    RoomGone,
+    Send,
+    Tick,
+)
+from fsm.cores.node_session_terms import Parcel
+from fsm.engine import Step
+from specs.address import message_node
+from specs.message import refuse
+from specs.trace import Op
+from transports.codec import encode
+from transports.network import Network
+
+__all__ = ["ForeignHost", "ForeignParts"]
+
+_Message: TypeAlias = Send | Banish | RoomNews
+
+
+@final
+@attrs.frozen
+class ForeignParts:
+    """What the ways to other domains are made of.
+
+    Attributes:
+        node: The node's address.
+        plan: Where they lead.
+        network: Dials for the sandboxes.
+    """
+
+    node: str
+    plan: ForeignPlan
+    network: Network
+    bus: ActorRef[BusMessage]
+    tracer: Tracer
+    counters: Counters
+    monitor: Monitor
+    ids: IdSource
+
+    @property
+    def witness(self) -> Witness:
+        """The pen of this part."""
+        return Witness(self.tracer, "foreign", self.counters)
+
+
+@final
+class ForeignHost(Actor[_Message]):
+    """Opens a room for the stub of each domain that is wanted, and carries messages."""
+
+    def __init__(self, parts: ForeignParts) -> None:
+        self._parts = parts
+        self._witness = parts.witness
+        self._core = ForeignCore(parts.node, parts.plan.domains)
+        self._keepers: dict[str, ActorRef[Parcel]] = {}
+        self._rooms: Supervisor | None = None
+        self._is_open = trio.Event()
+        self._shall_leave = trio.Event()
+        self._has_left = trio.Event()
+
+    @override
+    async def start(self) -> None:
+        self.spawn(self._keep_rooms)
+        await self._is_open.wait()
+        await self._parts.bus.tell(AbroadIs(self.me))
+
+    async def _keep_rooms(self) -> None:
+        async with open_supervisor("rooms", monitor=self._parts.monitor) as self._rooms:
+            self._is_open.set()
+            await self._shall_leave.wait()
+        self._has_left.set()
+
+    @override
+    async def handle(self, message: _Message) -> None:
+        if isinstance(message, RoomGone):
+            self._keepers.pop(message.stub, None)
+        await self._feed(message)
+
+    @override
+    def deadline(self) -> float:
+        return self._core.deadline()
+
+    @override
+    async def timed_out(self) -> None:
+        await self._feed(Tick())
+
+    @override
+    async def farewell(self) -> None:
+        """Let every stub close its session, and every sandbox end."""
+        self._shall_leave.set()
+        await self._has_left.wait()
+
+    @override
+    async def stop(self) -> None:
+        last: list[Input] = [Leave()]
+        last += [RoomGone(stub, "the node is going down") for stub in self._keepers]
+        for happened in last:
+            for effect in self._core.feed(happened, trio.current_time()):
+                if isinstance(effect, Step):
+                    self._witness.step(effect)
+
+    async def _feed(self, happened: Input) -> None:
+        for effect in self._core.feed(happened, trio.current_time()):
+            await self._perform(effect)
+
+    async def _perform(self, effect: Effect) -> None:
+        match effect:
+            case Step():
+                self._witness.step(effect)
+            case Open():
+                await self._open(effect)
+            case Hand(stub, parcel):
+                await self._hand(stub, parcel)
+            case End(stub):
+                self.spawn(self._end, stub)
+            case Dropped(message, reason):
+                self._witness.drop(message, reason)
+            case _:
+                await self._speak(effect)
+
+    async def _speak(self, effect: Pass | Refuse | Answer) -> None:
+        match effect:
+            case Pass(domain, stub, message):
+                await self._parts.bus.tell(FromAbroad(message_node(domain), stub, message))
+            case Refuse(message, code, why):
+                answer = refuse(message, code, why)
+                self._witness.hop(Op.SYNTH, answer)
+                await self._parts.bus.tell(Emitted(answer))
+            case Answer(stub, message, code, why):
+                answer = refuse(message, code, why)
+                self._witness.deny(message, code, why)
+                await self._hand(stub, Parcel(answer, encode(answer)))
+            case _:
+                assert_never(effect)
+
+    async def _open(self, wanted: Open) -> None:
+        endpoint = self._parts.plan.domains[wanted.domain]
+        plan = RoomPlan(
+            stub=wanted.stub,
+            runtime=self._parts.node,
+            domain=wanted.domain,
+            endpoint=endpoint.url,
+            token=endpoint.token,
+            session=wanted.token,
+            ids=self._parts.ids.next(wanted.stub),
+            hops=self._parts.tracer.hops,
+        )
+        tools = KeeperTools(
+            self._parts.plan.spawn,
+            self._parts.network,
+            self._parts.tracer,
+            self._parts.counters,
+            self.me,
+        )
+        spec = ChildSpec(wanted.stub, partial(Keeper, plan, tools), Restart.TEMPORARY)
+        if self._rooms is not None:
+            self._keepers[wanted.stub] = await self._rooms.start_child(spec)
+
+    async def _hand(self, stub: str, parcel: Parcel) -> None:
+        keeper = self._keepers.get(stub)
+        if keeper is None or not keeper.try_tell(parcel):
+            await self._feed(RoomFull(stub, parcel.message))
+
+    async def _end(self, stub: str) -> None:
+        if self._rooms is not None:
+            await self._rooms.stop_child(stub)

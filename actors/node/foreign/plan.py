@@ -1,0 +1,50 @@
+"""Which other domains a node may reach, and what makes sandboxes for their stubs."""
+
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from types import MappingProxyType
+from typing import Final, final
+
+import attrs
+
+from actors.pipe.errors import RoomError
+from actors.pipe.spawn import Spawn
+from transports.link import Link
+
+__all__ = ["NOWHERE", "Endpoint", "ForeignPlan"]
+
+
+@final
+@attrs.frozen
+class Endpoint:
+    """Where a foreign domain's node is.
+
+    Attributes:
+        url: What is dialled, such as ws://127.0.0.1:4123/link; nothing else is.
+        token: Credentials for the session there; None: none are shown.
+    """
+
+    url: str
+    token: str | None = attrs.field(default=None, repr=False)
+
+
+@final
+@attrs.frozen
+class ForeignPlan:
+    """The ways to other domains.
+
+    Attributes:
+        domains: By name; may be filled while the node runs.
+        spawn: Makes a sandbox for a stub.
+    """
+
+    domains: Mapping[str, Endpoint]
+    spawn: Spawn
+
+
+def _no_room(_label: str) -> AbstractAsyncContextManager[Link]:
+    raise RoomError("this node makes no sandboxes")
+
+
+NOWHERE: Final = ForeignPlan(MappingProxyType({}), _no_room)
+"""No other domain."""
