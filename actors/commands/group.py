@@ -7,18 +7,26 @@ from typing import Final
 import click
 from typing_extensions import override
 
-__all__ = ["SUMMARIES", "CommandGroup"]
+__all__ = ["SUMMARIES", "CommandGroup", "command_of"]
 
 SUMMARIES: Final = MappingProxyType(
     {
+        "config": "Show the options in force and where they come from; check a file.",
         "demo": "Show everything at work: node, two runtimes, link, cut, verdict.",
         "node": "Run the message node of a domain.",
         "play": "Play scenario files against nodes and runtimes under a virtual clock.",
+        "policy": "Check policy files, and explain what they decide.",
         "request": "Ask an address once and print the answer.",
         "runtime": "Run a hyperty runtime.",
     }
 )
 """Commands and what `--help` says of them. The module of each has its name."""
+
+
+def command_of(name: str) -> click.Command:
+    """Import a command that there is."""
+    command: click.Command = import_module(f"actors.commands.{name}").command
+    return command
 
 
 class CommandGroup(click.Group):
@@ -30,10 +38,7 @@ class CommandGroup(click.Group):
 
     @override
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in SUMMARIES:
-            return None
-        command = import_module(f"actors.commands.{cmd_name}").command
-        return command if isinstance(command, click.Command) else None
+        return command_of(cmd_name) if cmd_name in SUMMARIES else None
 
     @override
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

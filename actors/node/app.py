@@ -61,6 +61,11 @@ class Node:
         """Show how its sessions stand."""
         return await self._bus.ask(Snapshot)
 
+    @property
+    def has_policies(self) -> bool:
+        """Whether it judges by policies."""
+        return self._policing is not None
+
     async def reload_policies(self) -> str:
         """Have the policy files read again; return why they cannot be used, if they cannot."""
         return "" if self._policing is None else await self._policing.reload()

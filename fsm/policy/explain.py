@@ -19,7 +19,7 @@ from fsm.policy.pdp import (
     path_of,
 )
 from fsm.policy.request import Request, Value, subjects
-from fsm.policy.terms import Direction, Result
+from fsm.policy.terms import Direction, Operator, Result
 
 __all__ = ["Explanation", "Finding", "Seen", "effective", "explain", "missing"]
 
@@ -141,7 +141,8 @@ def _seen(condition: Condition, request: Request) -> Seen:
     outcome = True if check is None else check(request)
     match condition:
         case Leaf(attribute, operator, parameters):
-            told = repr(parameters[0]) if len(parameters) == 1 else repr(list(parameters))
+            is_one = len(parameters) == 1 and operator is not Operator.IN
+            told = repr(parameters[0] if is_one else list(parameters))
             text = f"{attribute.name} {operator} {told}"
             return Seen(text, outcome, request.known.get(attribute.name))
         case Not(of):
