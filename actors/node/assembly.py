@@ -23,6 +23,8 @@ from actors.node.control import Control, ControlParts
 from actors.node.desk import Desk
 from actors.node.door import LinkDoor
 from actors.node.exchange import Exchange
+from actors.node.foreign.host import ForeignParts
+from actors.node.foreign.part import start_abroad
 from actors.node.front_door import DoorMaker, Entrance, FrontDoor
 from actors.node.gate import Gate
 from actors.node.gauges import watch
@@ -117,12 +119,27 @@ async def start_parts(
         await plan.policing.start(supervisor, bus)
     home = Home(plan.addresses, plan.config.ids, plan.config.entropy, plan.witness)
     await start_connectors(plan.config.back_ends, home, supervisor, bus)
+    await start_abroad(_abroad(plan, bus), supervisor)
     return bus
+
+
+def _abroad(plan: Plan, bus: ActorRef[BusMessage]) -> ForeignParts:
+    return ForeignParts(
+        node=plan.addresses.node,
+        plan=plan.config.foreign,
+        network=plan.network,
+        bus=bus,
+        tracer=plan.tracer,
+        counters=plan.counters,
+        monitor=plan.monitor,
+        ids=plan.config.ids,
+    )
 
 
 def _make_bus(plan: Plan) -> NodeBus:
     config = plan.config
-    rules = TableRules(AddressMint(config.entropy(_MINT_KEY)), config.observation)
+    mint = AddressMint(config.entropy(_MINT_KEY))
+    rules = TableRules(mint, config.observation, config.foreign.domains.keys())
     exchange = Exchange(plan.addresses, rules, plan.witness("bus"), config.ids, plan.bounds)
     watch(exchange)
     policing = plan.policing

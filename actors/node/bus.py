@@ -30,6 +30,7 @@ from actors.node.desk import Desk
 from actors.node.dispatch import Dispatch
 from actors.node.errors import AddressTakenError
 from actors.node.exchange import Exchange
+from actors.node.foreign.terms import AbroadIs, FromAbroad
 from actors.node.gate import Gate
 from actors.node.ingress import Ingress
 from actors.node.port import Port
@@ -96,17 +97,23 @@ class NodeBus(Actor[BusMessage]):
                 self._gone(message)
             case TooLarge(number):
                 self._too_large(number)
+            case FromAbroad():
+                self._ingress.abroad(message)
             case Misbehaved(number):
                 self._misbehaved(number)
             case _:
                 self._operate(message)
 
-    def _operate(self, message: Attached | Detached | Drain | Snapshot | Alive) -> None:
+    def _operate(
+        self, message: Attached | Detached | AbroadIs | Drain | Snapshot | Alive
+    ) -> None:
         match message:
             case Attached():
                 self._attached(message)
             case Detached(address, component):
                 self._exchange.components.detach(address, component)
+            case AbroadIs(abroad):
+                self._exchange.border.open(abroad)
             case Snapshot(reply):
                 reply.send(views(self._exchange))
             case Alive(reply):

@@ -8,6 +8,7 @@ import attrs
 from actors.kit.actor import ActorRef, Reply
 from actors.node.door import Item
 from actors.node.errors import AddressTakenError
+from actors.node.foreign.terms import AbroadIs, FromAbroad
 from actors.node.port import Port
 from specs.message import Message
 
@@ -189,6 +190,8 @@ BusMessage: TypeAlias = (
     | Attached
     | Detached
     | Emitted
+    | AbroadIs
+    | FromAbroad
     | Drain
     | Snapshot
     | Alive

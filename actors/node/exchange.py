@@ -11,6 +11,7 @@ from actors.node.bounds import Bounds
 from actors.node.bus_message import RuntimeLeft
 from actors.node.components import Components
 from actors.node.departures import PAUSE, Departures
+from actors.node.foreign.border import Border
 from actors.node.overload import Overload
 from actors.node.port import Port
 from actors.node.session import Outcome, Session
@@ -56,6 +57,7 @@ class Exchange:
         components: Which parts of the node answer at which addresses.
         departures: Who of them still has to hear that a runtime has left.
         tables: Who owns and who subscribes to what.
+        border: Which other domains can be reached, and how.
         witness: Where it reports.
         budget: What waits, in links and for detached sessions.
         fan_out: How many sessions one message may be given to (S12).
@@ -74,6 +76,7 @@ class Exchange:
         self.components = Components(addresses.parts, witness)
         self.departures = Departures()
         self.tables = Tables(addresses, rules, self.components, witness)
+        self.border = Border(rules.abroad)
         self.witness = witness
         self.budget = bounds.fresh_budget()
         self.fan_out = bounds.limits.fan_out
@@ -149,6 +152,9 @@ class Exchange:
     def send(self, runtime: str, message: Message, line: bytes | None = None) -> None:
         """Give a message to the session of a runtime; `line`: as it is written, if known."""
         session = self.sessions.get(runtime)
+        if self.border.is_for_stub(runtime, message, has_session=session is not None):
+            self._send_abroad(runtime, message, line)
+            return
         if session is None:
             self.witness.drop(message, DropReason.SESSION_GONE)
             return
@@ -162,6 +168,15 @@ class Exchange:
             self._overload.overrun(session, port, parcel)
         if self.budget.is_exceeded:
             self._overload.check()
+
+    def _send_abroad(self, peer: str, message: Message, line: bytes | None) -> None:
+        """Give a message to the stub that leads to a node of another domain (MN-19)."""
+        parcel = Parcel(message, encode(message) if line is None else line)
+        if self.border.send(peer, parcel):
+            self.witness.deliver(message, "foreign")
+        else:
+            why = f"too much is on its way to {peer}"
+            self.undeliverable(message, Code.UNAVAILABLE, why, DropReason.OVERFLOW)
 
     def tell_link(self, port: Port, message: Message) -> None:
         """Give a message that is the link's own business to a link."""

@@ -1,6 +1,6 @@
 """The tables of a node that routing looks at, and how they change together."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Container
 from typing import final
 
 import attrs
@@ -55,10 +55,12 @@ class TableRules:
     Attributes:
         mint: Makes the names of addresses.
         observation: Who decides that an object is observed.
+        abroad: Other domains to which the node knows a way of its own.
     """
 
     mint: AddressMint
     observation: Observation
+    abroad: Container[str] = frozenset()
 
 
 @final
@@ -88,7 +90,11 @@ class Tables:
         self.allocation = AllocationCore(rules.mint.made)
         self.subscriptions = SubscriptionCore()
         self.rights = NodeRights(
-            addresses.domain, self.allocation, self._forms.get, rules.observation
+            addresses.domain,
+            self.allocation,
+            self._forms.get,
+            rules.observation,
+            rules.abroad,
         )
         self.routing = NodeRouting(addresses.domain, self.rights, self.subscriptions, parts)
         self._consents = ConsentCore(self.subscriptions.observes, self.rights.owner_of)
