@@ -9,7 +9,7 @@ from actors.node.tables import Tables
 from fsm.cores.allocation_terms import Claim
 from fsm.cores.node_rights import Hearing
 from fsm.cores.refused import Refused
-from fsm.cores.subscription_terms import Subscribe, Unsubscribe
+from fsm.cores.subscription_terms import Subscribe, Unsubscribe, entity_of
 from specs.body import Path
 from specs.errors import BadMessageError
 from specs.limits import MAX_SUBSCRIPTIONS
@@ -50,7 +50,8 @@ class PathDesk(Desk):
         claims = tuple(one for one in resources if rights.may_claim(one))
         asking = []
         for resource in resources:
-            hearing = Hearing.AT_ONCE if resource in claims else rights.hearing(resource, by)
+            is_own = entity_of(resource) in claims
+            hearing = Hearing.AT_ONCE if is_own else rights.hearing(resource, by)
             if hearing is Hearing.NEVER:
                 return Refused(Code.FORBIDDEN, f"{resource} is not for this session to hear")
             if hearing is Hearing.BY_CONSENT:

@@ -138,8 +138,8 @@ class ConsentCore:
         entity = _object_in(message.to)
         if entity is not None and self._observes(by, entity):
             return Withdrawn(entity, by, _observer(message))
-        expelled = message.body.get("resource")
-        if isinstance(expelled, str) and self._owner_of(expelled) == by:
+        expelled = _expelled_from(message)
+        if expelled is not None and self._owner_of(expelled) == by:
             runtime = self._owner_of(message.to)
             if runtime is not None and runtime != by:
                 return Withdrawn(entity_of(expelled), runtime, message.to)
@@ -166,3 +166,13 @@ def _object_in(to: str) -> str | None:
 def _observer(message: Message) -> str:
     source = message.body.get("source")
     return source if isinstance(source, str) else message.from_
+
+
+def _expelled_from(message: Message) -> str | None:
+    """Return the object an observer is expelled from (M-45); None: it is not that."""
+    match message.body:
+        # A part of a runtime is spoken to as in path messages: the object is in a list (N8).
+        case {"resource": str(url)} | {"resources": [str(url)]}:
+            return url
+        case _:
+            return None

@@ -48,6 +48,12 @@ class Peer:
         await self.link.send(encode(message))
         return message
 
+    async def post_answer(self, request: Message, code: int, **body: object) -> None:
+        """Answer a request, whoever was asked."""
+        told = {"code": code, **body}
+        answer = Message(request.id, MessageType.RESPONSE, request.to, request.from_, told)
+        await self.link.send(encode(answer))
+
     async def hear(self) -> Message:
         """Return the next message, pings answered and left out."""
         while not self.heard:
@@ -101,7 +107,9 @@ class Peer:
     async def silence(self, seconds: float = 0.5) -> bool:
         """Say whether nothing is heard for a while."""
         with trio.move_on_after(seconds):
-            self.heard.append(await self.hear())
+            # Hearing makes the list anew: it is looked up afterwards.
+            heard = await self.hear()
+            self.heard.append(heard)
         return not self.heard
 
 

@@ -117,8 +117,9 @@ def test_who_has_no_path_that_waits_is_not_remembered(to, by):
     assert len(one) == 0
 
 
-def test_an_owner_who_expels_an_observer_withdraws():
-    expelled = Message(1, UNSUBSCRIBE, HA, HB, {"resource": OBJ})
+@pytest.mark.parametrize("body", [{"resource": OBJ}, {"resources": [OBJ]}])
+def test_an_owner_who_expels_an_observer_withdraws(body):
+    expelled = Message(1, UNSUBSCRIBE, HA, HB, body)
 
     assert core().passed(expelled, RA, 0.0) == Withdrawn(OBJ, RB, HB)
 
