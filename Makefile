@@ -7,8 +7,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PACKAGES := actors fsm spark specs transports
 ARGS ?=
+COUNT ?= 1000000
 
-.PHONY: demo test check lint bench
+.PHONY: demo test check lint bench soak
 
 demo: $(STAMP)
 	@$(BIN)/python -m actors demo $(ARGS)
@@ -30,6 +31,10 @@ lint: $(STAMP)
 
 bench: $(STAMP)
 	@$(BIN)/python -m bench.run $(ARGS)
+
+# A node besieged: `make soak COUNT=5000000 ARGS="--seed 7"`.
+soak: $(STAMP)
+	@$(BIN)/python -m tests.fuzz --frames $(COUNT) $(ARGS)
 
 # Installed anew when pyproject.toml changes. What is installed is told on stderr: stdout is data.
 $(STAMP): pyproject.toml

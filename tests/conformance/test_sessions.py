@@ -284,3 +284,17 @@ def test_every_lack_says_which_test_shows_what_happens_instead():
     known = tests_of("tests/conformance")
     assert [test for test in LACKS.values() if test not in known] == []
     assert {form for _, form in LACKS} <= set(WIRE_FORMS)
+
+
+async def test_who_comes_again_is_answered_as_it_spells_now(guests):
+    """MN-06, N3: its first message may come before its session; found by the siege."""
+    peer = await guests("plain")
+    await peer.say_as(7, "READ", peer.part("ua"), f"{peer.node}/nothing", {})
+    assert (await peer.hear())["id"] == 7
+    for _ in range(5):
+        again = await guests.back(peer)
+        await again.say_as("8", "read", again.part("ua"), f"{again.node}/nothing", {})
+
+        answer = await again.hear()
+
+        assert (answer["id"], answer["type"]) == ("8", "response")

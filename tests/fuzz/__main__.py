@@ -1,0 +1,35 @@
+"""`python -m tests.fuzz`: besiege a node with as many frames as one likes."""
+
+import argparse
+import tempfile
+from pathlib import Path
+
+import trio
+
+from tests.fuzz.attacker import SLOTS
+from tests.fuzz.siege import Siege, check
+from tests.support.node_process import DOMAIN, UNHURRIED, node_process
+
+OPTIONS = ("--domain", DOMAIN, "--allow-legacy", *UNHURRIED)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("--frames", type=int, default=1_000_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--only", choices=[slot.name for slot in SLOTS])
+    parser.add_argument("--batch", type=int, default=0, help="the number of the first batch")
+    told = parser.parse_args()
+    slots = tuple(slot for slot in SLOTS if told.only in {None, slot.name})
+    with tempfile.TemporaryDirectory() as place:
+        log = Path(place) / "node.log"
+        with node_process(log, *OPTIONS) as node:
+            siege = Siege(node, told.frames, told.seed, slots, told.batch)
+            report = trio.run(siege.run)
+            print(report)
+            check(report, node)
+            assert node.stop() == 0
+
+
+if __name__ == "__main__":
+    main()
