@@ -10,21 +10,22 @@ import structlog
 from actors.commands.command_error import CommandError
 from actors.commands.exit_code import ExitCode
 
-__all__ = ["config_option", "file_of", "tell_loaded"]
+__all__ = ["CONFIG", "config_option", "file_of", "tables_of", "tell_loaded"]
 
 _log = structlog.get_logger("actors.commands")
 
 _LOADED: Final = "actors.commands.config_file"
 """Where a context keeps the path of the file that was read."""
 
-_NOT_IN_FILE: Final = frozenset({"config"})
+CONFIG: Final = "config"
+"""Name of the option, which cannot stand in a file itself."""
 
 
 def _read(ctx: click.Context, _: click.Parameter, path: Path | None) -> None:
     if path is None:
         return
     options = _table(path, ctx.info_name or "")
-    known = {one.name for one in ctx.command.params if one.name} - _NOT_IN_FILE
+    known = {one.name for one in ctx.command.params if one.name} - {CONFIG}
     named = {key.replace("-", "_"): value for key, value in options.items()}
     unknown = sorted(named.keys() - known)
     if unknown:
@@ -49,9 +50,14 @@ def tell_loaded(ctx: click.Context) -> None:
         _log.info("configuration loaded", file=str(path), options=len(ctx.default_map or {}))
 
 
-def _table(path: Path, command: str) -> dict[str, object]:
+def tables_of(path: Path) -> dict[str, object]:
+    """Read a file of options.
+
+    Raises:
+        CommandError: It cannot be read, or is no TOML.
+    """
     try:
-        content: dict[str, object] = tomllib.loads(path.read_text())
+        return tomllib.loads(path.read_text())
     except OSError as exc:
         raise CommandError(
             f"cannot read {path}: {exc.strerror}; name another file with --config",
@@ -59,7 +65,10 @@ def _table(path: Path, command: str) -> dict[str, object]:
         ) from exc
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
         raise CommandError(f"{path} is no TOML: {exc}; correct it", ExitCode.CONFIGURATION) from exc
-    table = content.get(command, {})
+
+
+def _table(path: Path, command: str) -> dict[str, object]:
+    table = tables_of(path).get(command, {})
     if not isinstance(table, dict):
         raise CommandError(
             f"{path} has {command!r} where a table [{command}] belongs; correct it",

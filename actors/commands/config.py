@@ -1,0 +1,123 @@
+"""`python -m actors config`: what options are in force, and whether a file of them is right."""
+
+from pathlib import Path
+from typing import Final
+
+import attrs
+import click
+
+from actors.commands.command_error import CommandError
+from actors.commands.config_file import tables_of
+from actors.commands.effective import Effective, effective_options, parsed
+from actors.commands.exit_code import ExitCode
+from actors.commands.group import SUMMARIES, command_of
+from actors.commands.output import say
+from actors.commands.topic import Topic
+from actors.node.config import NodeConfig
+from specs.jsonvalue import Json
+
+__all__ = ["command"]
+
+_COMMANDS: Final = [name for name in SUMMARIES if name != "config"]
+
+_DEFAULT: Final = "node"
+
+_ANY_DOMAIN: Final = "a.example"
+"""Stands for the domain where a file does not name one."""
+
+
+@click.group("config")
+def command() -> None:
+    """Show the options in force and where each comes from, or check a file of them."""
+
+
+@command.command("show", context_settings={"ignore_unknown_options": True})
+@click.argument(
+    "words", metavar="[COMMAND] [OPTIONS OF COMMAND]...", nargs=-1, type=click.UNPROCESSED
+)
+@click.option("--origin", is_flag=True, help="Tell where each value comes from.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per option.")
+def show(*, words: tuple[str, ...], origin: bool, as_json: bool) -> int:
+    """Print the options that COMMAND, by default node, would run with, as a file of them.
+
+    A flag wins over an environment variable, that over the file that --config names,
+    that over the default. Secrets are only said to be set.
+    """
+    name, options = _split(words)
+    found = list(effective_options(command_of(name), options))
+    if as_json:
+        for one in found:
+            say("option", command=name, **attrs.asdict(one))
+        return ExitCode.OK
+    click.echo(f"[{name}]")
+    for one in found:
+        click.echo(_line(one) + (_comment(one) if origin else ""))
+    return ExitCode.OK
+
+
+@command.command("check")
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+def check(*, file: Path) -> int:
+    """Check a file of options: every table, every name, every value, every file it names.
+
+    Nothing is started. Exits with 3 and one sentence if something is wrong.
+    """
+    tables = tables_of(file)
+    for name in tables:
+        if name not in _COMMANDS:
+            known = ", ".join(_COMMANDS)
+            raise CommandError(
+                f"{file} has a table [{name}], and there is no such command, only {known}; "
+                "rename or remove it",
+                ExitCode.CONFIGURATION,
+            )
+        try:
+            ctx = parsed(command_of(name), ("--config", str(file)))
+        except click.UsageError as error:
+            raise CommandError(
+                f"{file} [{name}]: {error.format_message()}", ExitCode.CONFIGURATION
+            ) from error
+        if name == "node":
+            _apply(ctx.params)
+    click.echo(f"{file} is in order: {', '.join(tables) or 'it says nothing'}")
+    return ExitCode.OK
+
+
+def _split(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """Tell the name of a command from its options."""
+    if not words or words[0].startswith("-"):
+        return _DEFAULT, words
+    if words[0] not in _COMMANDS:
+        known = ", ".join(_COMMANDS)
+        raise click.BadParameter(f"{words[0]!r} is none of {known}", param_hint="COMMAND")
+    return words[0], words[1:]
+
+
+def _apply(values: dict[str, object]) -> None:
+    """Let every topic of the node read what its options name."""
+    config = NodeConfig(domain=_ANY_DOMAIN)
+    for kind in Topic.__subclasses__():
+        own = {field.name: values[field.name] for field in attrs.fields(kind)}
+        config = kind(**own).applied(config)
+
+
+def _line(option: Effective) -> str:
+    if option.value is None:
+        return f"# {option.name} is not set"
+    return f"{option.name} = {_toml(option.value)}"
+
+
+def _toml(value: Json) -> str:
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, value))}]"
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    return str(value)
+
+
+def _comment(option: Effective) -> str:
+    where = f" {option.where}" if option.where else ""
+    return f"  # {option.origin}{where}"

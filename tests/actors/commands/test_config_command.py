@@ -1,0 +1,92 @@
+"""`python -m actors config`: flag > environment > file > default, and which of them it was."""
+
+import os
+
+import orjson
+import pytest
+
+from actors.commands.exit_code import ExitCode
+from tests.support.command import call
+
+FILE = '[node]\ndomain = "file.example"\nlisten = "127.0.0.1:1"\nallow-legacy = true\n'
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "node.toml"
+    path.write_text(FILE)
+    return str(path)
+
+
+async def shown(*arguments, **env):
+    """The options of a command by name, as its JSON tells them."""
+    ended = await call("config", "show", "--json", *arguments, env={**os.environ, **env})
+    assert ended.status == ExitCode.OK, ended.err
+    return {told["name"]: told for told in map(orjson.loads, ended.out)}
+
+
+async def test_the_first_of_flag_environment_file_default_wins(file):
+    """Each option is shown with the one that it has its value from."""
+    options = await shown(
+        "node", "--config", file, "--listen", "127.0.0.1:3",
+        PROTOFLY_NODE_LISTEN="127.0.0.1:2", PROTOFLY_NODE_DOMAIN="environment.example",
+    )  # fmt: skip
+    told = {name: (one["value"], one["origin"], one["where"]) for name, one in options.items()}
+    assert told["listen"] == ("127.0.0.1:3", "command line", "")
+    assert told["domain"] == ("environment.example", "environment", "PROTOFLY_NODE_DOMAIN")
+    assert told["allow-legacy"] == (True, "file", f"{file} [node]")
+    assert told["registry"] == (None, "default", "")
+
+
+async def test_what_is_shown_is_a_file_that_says_the_same(file, tmp_path):
+    ended = await call("config", "show", "--origin", "node", "--config", file)
+    again = tmp_path / "again.toml"
+    again.write_text("\n".join(ended.out))
+    first, second = await shown("node", "--config", file), await shown("--config", str(again))
+    assert {name: one["value"] for name, one in first.items()} == {
+        name: one["value"] for name, one in second.items()
+    }
+
+
+async def test_a_value_that_a_command_would_refuse_is_refused(file):
+    ended = await call("config", "show", "node", "--config", file, "--domain", "a b")
+    assert ended.status == ExitCode.USAGE
+    assert "no domain name" in ended.err[-1]
+
+
+async def test_several_values_are_shown_as_several():
+    named = "echo=actors.hyperties:Echo two=actors.hyperties:Counter"
+    options = await shown("runtime", PROTOFLY_RUNTIME_HYPERTY=named)
+    assert options["hyperty"]["value"] == named.split()
+
+
+async def test_a_file_in_order_is_said_to_be():
+    ended = await call("config", "check", "examples/node.toml")
+    assert (ended.status, ended.err) == (ExitCode.OK, [])
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("[node]\nfrobnicate = 1", "'frobnicate', which is no option of node"),
+        ("[nude]\ndomain = 'a.ex'", "no such command"),
+        ("[node]\nallow-legacy = 'perhaps'", "Invalid value for '--allow-legacy'"),
+        ("[node]\nlog = 'loud'", "Invalid value for '--log'"),
+        ("[node]\nhttp-token-file = '/nowhere'", "add --http"),
+        ("[node]\nhttp = '127.0.0.1:0'\nhttp-token-file = '/nowhere'", "cannot read /nowhere"),
+        ("[runtime]\nname = 'a/b'", "is no name"),
+        ("node = 7", "a table [node] belongs"),
+        ("domain = ", "no TOML"),
+    ],
+)
+async def test_a_file_that_is_wrong_is_told_in_one_sentence(tmp_path, content, complaint):
+    path = tmp_path / "wrong.toml"
+    path.write_text(content)
+    ended = await call("config", "check", str(path))
+    assert (ended.status, len(ended.err)) == (ExitCode.CONFIGURATION, 1)
+    assert complaint in ended.err[0]
+
+
+async def test_which_file_was_read_is_in_the_log(file):
+    ended = await call("node", "--config", file, "--log", "info", "--listen", "nowhere")
+    assert any(f'configuration loaded" file={file}' in line for line in ended.err)
