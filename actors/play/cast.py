@@ -57,6 +57,7 @@ class Cast:
     Attributes:
         hyperties: By their addresses in the scenario, stand-ins among them.
         links: By the scenario's names of links, as far as it names them.
+        ways: For the node of a domain, the other domains it has stubs for.
         has_own_set_up: Whether its first steps are what opening the world does.
     """
 
@@ -68,6 +69,7 @@ class Cast:
     standing: tuple[LinkRole, ...]
     links: dict[str, Pair]
     denials: tuple[Denial, ...]
+    ways: dict[str, frozenset[str]]
     has_own_set_up: bool
 
     def home(self, hyperty: str) -> str | None:
@@ -101,6 +103,7 @@ def cast_of(scenario: Scenario) -> Cast:
     homes = homes_of(scenario, atlas)
     pairs = link_pairs(scenario, atlas, homes)
     standing = standing_links(scenario, pairs)
+    ways = _ways(atlas)
     runtimes = _runtimes(scenario, atlas, homes, pairs)
     objects = standing_objects(scenario, atlas, homes)
     hyperties = (
@@ -116,6 +119,7 @@ def cast_of(scenario: Scenario) -> Cast:
         standing=standing,
         links={name: pair for name, pair in pairs.items() if name},
         denials=tuple(denials_of(scenario, atlas)),
+        ways=ways,
         has_own_set_up=has_own_set_up(scenario, runtimes),
     )
 
@@ -143,11 +147,7 @@ def _runtimes(
         for address in atlas.addresses
         if scheme_of(address) == RUNTIME_SCHEME and _part(address) in _P2P_PARTS
     }
-    relayed = {
-        domain_of(address)
-        for address in atlas.addresses
-        if is_backend(address) and _NODE_STUB in address
-    }
+    relayed = _ways(atlas)
     users = dict(_users(scenario))
     urls = dict.fromkeys((*atlas.runtimes, *homes.values(), *sorted(wanting)))
     return tuple(
@@ -161,6 +161,16 @@ def _runtimes(
         )
         for url in urls
     )
+
+
+def _ways(atlas: Atlas) -> dict[str, frozenset[str]]:
+    """Return the domains for which a node has stubs, as their addresses say (STB-15)."""
+    stubs = [one for one in atlas.addresses if is_backend(one) and _NODE_STUB in one]
+    nodes = dict.fromkeys(domain_of(stub) for stub in stubs)
+    return {
+        domain: frozenset(last_segment(stub) for stub in stubs if domain_of(stub) == domain)
+        for domain in nodes
+    }
 
 
 def _part(address: str) -> str:

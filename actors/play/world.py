@@ -11,6 +11,7 @@ import trio
 
 from actors.node.app import Node, open_node
 from actors.node.config import OBJECT_SCHEMES, NodeConfig
+from actors.node.foreign.plan import NOWHERE, Endpoint, ForeignPlan
 from actors.play.air import Air
 from actors.play.cast import Cast, cast_of
 from actors.play.denials import NodeDenials, RuntimeDenials
@@ -28,6 +29,7 @@ from actors.runtime.mini_bus import MiniBusPort
 from actors.runtime.profile import Profile
 from actors.runtime.registrar import RegistrationError
 from actors.runtime.runtime import Runtime
+from actors.sandbox.here import open_room_here
 from fsm.cores.node_rights import Observation
 from specs.address import host_of, message_node, scheme_of
 from transports.link import Kind
@@ -143,10 +145,17 @@ async def open_world(scenario: Scenario, observer: Observer, names: Names) -> As
     cast, air = cast_of(scenario), Air()
     async with AsyncExitStack() as stack:
         nodes: dict[str, Node] = {}
+        ways: dict[str, dict[str, Endpoint]] = {domain: {} for domain in cast.ways}
+        foreign = {
+            domain: ForeignPlan(ways[domain], open_room_here) if domain in ways else NOWHERE
+            for domain in cast.domains
+        }
         for number, domain in enumerate(cast.domains):
-            node, config = message_node(domain), _node_config(cast, names, domain, number)
+            node = message_node(domain)
+            config = _node_config(cast, names, (domain, number), foreign[domain])
             opened = open_node(config, air.view(node), observer.tracer(node))
             nodes[node] = await stack.enter_async_context(opened)
+            _tell_of(nodes[node], cast, ways)
         async with trio.open_nursery() as runtimes, trio.open_nursery() as beside:
             world = World(scenario, cast, observer, names, air, nodes, {}, beside)
             for role in cast.runtimes:
@@ -168,7 +177,17 @@ async def _run(world: World, role: RuntimeRole, *, task_status: trio.TaskStatus[
     member.left.set()
 
 
-def _node_config(cast: Cast, names: Names, domain: str, number: int) -> NodeConfig:
+def _tell_of(node: Node, cast: Cast, ways: Mapping[str, dict[str, Endpoint]]) -> None:
+    """Tell the nodes that have a stub for its domain where a node is."""
+    for domain, way in ways.items():
+        if node.domain in cast.ways[domain]:
+            way[node.domain] = Endpoint(node.url)
+
+
+def _node_config(
+    cast: Cast, names: Names, who: tuple[str, int], foreign: ForeignPlan
+) -> NodeConfig:
+    domain, number = who
     mine = (one for one in cast.denials if one.at == message_node(domain))
     schemes = {scheme_of(one.url) for one in cast.objects}
     return NodeConfig(
@@ -178,6 +197,7 @@ def _node_config(cast: Cast, names: Names, domain: str, number: int) -> NodeConf
         # What objects of the scenery hear and say is told before their owners were asked.
         observation=Observation.OPEN,
         entropy=_entropy(number),
+        foreign=foreign,
     )
 
 
