@@ -44,6 +44,9 @@ V = TypeVar("V")
 _Observers: TypeAlias = str | tuple[str, ...] | None
 """Whom the owner consented to: one, several; None: the path needs no consent."""
 
+_OF_REGISTRY: Final = "/registration"
+"""Where the domain registry tells of a record; it does so when the address is nobody's, too."""
+
 
 @final
 class SubscriptionCore:
@@ -163,10 +166,14 @@ class SubscriptionCore:
 
     def _at_or_below(self, address: str) -> Iterator[tuple[str, str]]:
         for resource in self._parts.get(entity_of(address), ()):
-            if resource == address or resource.startswith(f"{address}/"):
+            if resource == address or self._goes_with(resource, address):
                 for table in (self._runtimes, self._held):
                     for runtime in table.get(resource, ()):
                         yield resource, runtime
+
+    @staticmethod
+    def _goes_with(resource: str, address: str) -> bool:
+        return resource.startswith(f"{address}/") and not resource.endswith(_OF_REGISTRY)
 
     # ---- consent
 

@@ -210,3 +210,13 @@ def test_a_subscription_ends_by_what_ended_it(happened, cause):
     moved, _ = core.feed(happened, 0.0)
 
     assert (moved.key, moved.old, moved.cause) == ("comm://a.ex/o1/changes|r1", "active", cause)
+
+
+def test_who_watches_a_registration_hears_of_it_when_its_address_is_nobodys_too():
+    core = SubscriptionCore()
+    core.feed(Subscribe("r1", ("hyperty://a.ex/h/registration", "hyperty://a.ex/h/status")), 0.0)
+
+    core.feed(AddressGone("hyperty://a.ex/h"), 0.0)
+
+    assert list(core.subscribers("hyperty://a.ex/h/registration")) == ["r1"]
+    assert not core.subscribers("hyperty://a.ex/h/status")

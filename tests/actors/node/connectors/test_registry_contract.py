@@ -1,0 +1,247 @@
+"""One contract for every back end of the domain registry: the same answers to the same requests.
+
+What the REST form cannot say the same is listed in `OTHERWISE`, with the reason.
+"""
+
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+
+from actors.kit.http_client import ServerUrl
+from actors.node.connectors.back_ends import BackEnds
+from tests.support.http_server import open_http_server
+from tests.support.node_peer import DR, RA, RB, SM, open_world
+from tests.support.records import BOB, GUID, create, read, record, registered, update
+from tests.support.rest_registry import RestRegistryFake
+
+KINDS = ["memory", "sqlite", "http"]
+
+OTHERWISE = {
+    "keys nobody knows": "upstream's server keeps the fields it knows and no others",
+    "a hyperty without a user": "the REST path of a hyperty begins with its user: 400",
+    "data objects of a user": "the REST form lists hyperties of users only",
+}
+
+
+@asynccontextmanager
+async def open_registry(kind, tmp_path):
+    if kind == "http":
+        async with open_http_server(RestRegistryFake()) as server:
+            back_ends = BackEnds(registry=ServerUrl.read(server.url))
+            async with open_world(back_ends=back_ends) as world:
+                yield world
+    else:
+        file = tmp_path / "registry.sqlite" if kind == "sqlite" else None
+        async with open_world(registry=file) as world:
+            yield world
+
+
+@pytest.fixture(params=KINDS)
+async def world(request, tmp_path):
+    async with open_registry(request.param, tmp_path) as world:
+        world.kind = request.param
+        yield world
+
+
+def urls(answer):
+    value = answer.body.get("value", [])
+    return sorted(one["url"] for one in (value if isinstance(value, list) else [value]))
+
+
+async def test_what_is_registered_is_read_as_it_was_written(world):
+    ra, rb = await world.peer(RA), await world.peer(RB)
+    url = await registered(rb, guid=GUID, p2pHandler=f"{RB}/p2phandler/1")
+
+    answer = await read(ra, url)
+
+    expected = record(url, guid=GUID, p2pHandler=f"{RB}/p2phandler/1")
+    assert answer.code == 200
+    assert {name: answer.body["value"][name] for name in expected} == expected
+    assert (answer.from_, answer.to) == (DR, f"{RA}/registry")
+
+
+@pytest.mark.parametrize(
+    "resource", ["hyperty://a.ex/nobody", "user://idp.ex/nobody", "comm://a.ex/x"]
+)
+async def test_what_is_not_registered_gets_404(world, resource):
+    ra = await world.peer(RA)
+    answer = await read(ra, resource)
+    assert (answer.code, answer.body["description"]) == (404, "Not Found")
+
+
+@pytest.mark.parametrize(
+    ("resource", "criteria", "is_found"),
+    [
+        (BOB, None, True),
+        (f"/hyperty/user/{BOB}", {}, True),
+        (f"/hyperty/user/{BOB}", {"resources": ["chat"], "dataSchemes": ["comm"]}, True),
+        (f"/hyperty/user/{BOB}", {"resources": ["chat", "video"]}, False),
+        (f"/hyperty/user/{BOB}", {"dataSchemes": ["none"]}, False),
+        (f"/hyperty/user/{BOB}", {"filter": "ignored"}, True),
+        (f"/comm/user/{BOB}", None, False),
+        (GUID, None, True),
+        (f"/hyperty/guid/{GUID}", {"resources": ["video"]}, False),
+        ("/hyperty/idp-identifier/bob@idp.ex", None, True),
+        ("/hyperty/idp-identifier/bob@idp.ex", {"resources": ["chat"]}, True),
+        ("/hyperty/idp-identifier/eve@idp.ex", None, False),
+    ],
+)  # fmt: skip
+async def test_searches_find_what_fits(world, resource, criteria, is_found):
+    ra, rb = await world.peer(RA), await world.peer(RB)
+    url = await registered(rb, guid=GUID)
+
+    answer = await read(ra, resource, **({} if criteria is None else {"criteria": criteria}))
+
+    assert answer.code == (200 if is_found else 404)
+    assert urls(answer) == ([url] if is_found else [])
+
+
+async def test_a_record_by_its_url_in_a_path(world):
+    rb = await world.peer(RB)
+    url = await registered(rb)
+    assert urls(await read(rb, f"/hyperty/url/{url}")) == [url]
+
+
+@pytest.mark.parametrize("by", ["url", "name", "reporter"])
+async def test_data_objects_are_found_by_url_name_and_reporter(world, by):
+    rb = await world.peer(RB)
+    hyperty = await registered(rb)
+    url = await registered(rb, "comm", name="room", reporter=hyperty, schema="s")
+    resource = {"url": url, "name": "/comm/name/room", "reporter": f"/comm/reporter/{hyperty}"}[by]
+
+    assert urls(await read(rb, resource)) == [url]
+    assert (await read(rb, "/comm/name/other")).code == 404
+    assert (await read(rb, "/comm/reporter/hyperty://a.ex/other")).code == 404
+    narrowed = await read(rb, "/comm/name/room", criteria={"resources": ["chat"]})
+    assert urls(narrowed) == [url]
+
+
+async def test_an_unregistered_record_is_told_with_408_until_it_comes_back(world):
+    ra, rb = await world.peer(RA), await world.peer(RB)
+    url = await registered(rb)
+
+    gone = await update(rb, url, attribute="status", value="disconnected")
+
+    assert gone.code == 200
+    for resource in (url, BOB):
+        answer = await read(ra, resource)
+        assert (answer.code, answer.body["description"]) == (408, "Temporarily Unavailable")
+        assert [(one["url"], one["status"]) for one in answer.body["value"]] == [
+            (url, "disconnected")
+        ]
+    assert (await update(rb, url)).code == 200
+    assert (await read(ra, url)).code == 200
+
+
+async def test_a_search_shows_the_live_ones_only_if_there_are_any(world):
+    rb = await world.peer(RB)
+    first, second = await registered(rb), await registered(rb)
+    await update(rb, first, value={"status": "disconnected"})
+    answer = await read(rb, BOB)
+    assert (answer.code, urls(answer)) == (200, [second])
+
+
+async def test_an_update_sets_fields_and_brings_a_record_back(world):
+    rb = await world.peer(RB)
+    url = await registered(rb)
+    await update(rb, url, value={"status": "disconnected"})
+
+    answer = await update(rb, url, value={"resources": ["chat", "video"]})
+
+    assert answer.code == 200
+    shown = await read(rb, url)
+    assert (shown.code, shown.body["value"]["resources"]) == (200, ["chat", "video"])
+
+
+async def test_nobody_registers_or_changes_what_is_anothers(world):
+    ra, rb = await world.peer(RA), await world.peer(RB)
+    url = await registered(rb)
+
+    assert (await create(ra, record(url, RA))).code == 403
+    assert (await create(ra, record(url, RB))).code == 403
+    assert (await update(ra, url, attribute="status", value="disconnected")).code == 403
+    assert (await update(ra, url)).code == 403
+    assert (await read(ra, url)).code == 200
+
+
+@pytest.mark.parametrize("value", [{"p2pHandler": f"{RA}/p2phandler/1"}, {"runtime": RA}])
+async def test_a_record_names_its_own_runtime_and_handler(world, value):
+    rb = await world.peer(RB)
+    url = await registered(rb)
+    (fresh,) = await rb.allocate()
+
+    assert (await create(rb, record(fresh, **value))).code == 403
+    assert (await update(rb, url, value=value)).code in {400, 403}
+    shown = await read(rb, url)
+    assert shown.body["value"]["runtime"] == RB
+    assert "p2pHandler" not in shown.body["value"]
+
+
+async def test_what_is_unknown_or_makes_no_sense_is_refused(world):
+    rb = await world.peer(RB)
+    url = await registered(rb)
+
+    assert (await update(rb, "hyperty://a.ex/nobody")).code == 404
+    assert (await update(rb, url, value={"status": "dead"})).code == 400
+    assert (await update(rb, url, value=7)).code == 400
+    assert (await update(rb, url, value={"url": "hyperty://a.ex/x"})).code == 400
+    assert (await read(rb, "/hyperty/odd/x")).code == 400
+    assert (await read(rb, f"/hyperty/runtime/{RB}")).code == 400
+    assert (await create(rb, [1])).code == 400
+    assert (await rb.ask("delete", f"{RB}/registry", DR, resource=url)).code == 400
+
+
+async def test_a_record_that_is_too_large_is_refused(world):
+    rb = await world.peer(RB)
+    (url,) = await rb.allocate()
+    assert (await create(rb, record(url, descriptor="x" * 15_000, name="y" * 15_000))).code == 413
+    mine = await registered(rb)
+    assert (await update(rb, mine, value={"descriptor": "x" * 16_300})).code == 413
+
+
+async def test_only_real_changes_are_told_and_after_the_answer(world):
+    ra, rb = await world.peer(RA), await world.peer(RB)
+    url = await registered(rb)
+    await ra.ask("subscribe", f"{RA}/registry", SM, resources=[f"{url}/registration"])
+
+    await update(rb, url, value={"status": "live", "user": BOB})
+    await update(rb, url)
+    await update(rb, url, attribute="status", value="disconnected")
+    await update(rb, url, attribute="status", value="disconnected")
+    await update(rb, url, value={"status": "live"})
+
+    told = [await ra.hear() for _ in range(2)]
+    assert [one.body for one in told] == [
+        {"attribute": "status", "value": "disconnected"},
+        {"attribute": "status", "value": "live"},
+    ]
+    assert {(one.from_, one.to) for one in told} == {(DR, f"{url}/registration")}
+    assert await ra.silence(0.05)
+
+
+async def test_a_closed_session_takes_its_records_with_it(world):
+    ra, rb = await world.peer(RA), await world.peer(RB)
+    url = await registered(rb)
+    await ra.ask("subscribe", f"{RA}/registry", SM, resources=[f"{url}/registration"])
+
+    await rb.control("close")
+
+    with trio.fail_after(5):
+        assert (await ra.hear()).body["value"] == "disconnected"
+    assert (await read(ra, url)).code == 408
+
+
+async def test_what_the_rest_form_cannot_say_is_known(world):
+    rb = await world.peer(RB)
+    is_rest = world.kind == "http"
+    (url,) = await rb.allocate()
+    without_user = {name: one for name, one in record(url).items() if name != "user"}
+    assert (await create(rb, without_user)).code == (400 if is_rest else 200)
+
+    known = await registered(rb, unheard_of=1)
+    assert ("unheard_of" in (await read(rb, known)).body["value"]) is not is_rest
+
+    await registered(rb, "comm", name="room")
+    assert (await read(rb, f"/comm/user/{BOB}")).code == (404 if is_rest else 200)
+    assert len(OTHERWISE) == 3
