@@ -36,6 +36,10 @@ LAST_SUCCESS: Final = 299
 """Codes from FIRST_FINAL up to this one say yes."""
 
 
+TURNED_AWAY: Final = frozenset({Code.UNAUTHENTICATED, Code.FORBIDDEN})
+"""Who asks may not have it, and asking again does not help: a node's answers to an open."""
+
+
 class DropReason(StrEnum):
     """Why a message was not delivered: every drop has exactly one (OBS-06)."""
 

@@ -3,6 +3,7 @@
 import secrets
 import time
 from functools import partial
+from pathlib import Path
 from typing import Final
 
 import click
@@ -10,6 +11,7 @@ import orjson
 
 from actors.commands.command_error import CommandError
 from actors.commands.config_file import config_option
+from actors.commands.entering import credentials_of, enter, token_option
 from actors.commands.exit_code import ExitCode
 from actors.commands.failure import run
 from actors.commands.option import check_address, check_domain, log_option
@@ -50,27 +52,30 @@ def _check_json(_: click.Context, __: click.Parameter, value: str) -> Json:
 @click.option("--domain", required=True, callback=check_domain, help="The domain it serves.")
 @click.argument("to", metavar="TO", callback=check_address)
 @click.argument("value", metavar="JSON", callback=_check_json)
+@token_option
 @config_option
 @log_option
-def command(*, node: str, domain: str, to: str, value: Json) -> int:
+def command(*, node: str, domain: str, to: str, value: Json, token_file: Path | None) -> int:
     """Ask the hyperty at address TO with the value JSON and print its answer.
 
     A runtime is made for the question and taken down after it.
     """
-    return run(partial(_ask, node, domain, to, value))
-
-
-async def _ask(node: str, domain: str, to: str, value: Json) -> ExitCode:
     config = RuntimeConfig(
         domain=domain,
         name=f"request-{secrets.token_hex(4)}",
         node=node,
         kinds=(),
+        credentials=credentials_of(token_file),
         ids=IdSource(time.time_ns() // 1000),
     )
+    return run(partial(_ask, config, to, value))
+
+
+async def _ask(config: RuntimeConfig, to: str, value: Json) -> ExitCode:
     async with open_system_network() as network:
-        await check_node(network, node)
+        await check_node(network, config.node)
         async with open_runtime(config, network, NULL_TRACER) as runtime:
+            await enter(runtime)
             caller = Caller()
             await runtime.deploy("caller", lambda: caller)
             answer = await caller.request(to, value)

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from actors.commands.config_file import config_option
+from actors.commands.entering import credentials_of, enter, token_option
 from actors.commands.failure import run
 from actors.commands.lifetime import serve
 from actors.commands.loading import check_hyperties, load_hyperty
@@ -54,6 +55,7 @@ __all__ = ["command"]
     show_default=True,
     help="Where links by websocket and tcp are listened for.",
 )
+@token_option
 @trace_option
 @config_option
 @log_option
@@ -65,6 +67,7 @@ def command(  # noqa: PLR0913 - one for each option
     hyperty: dict[str, str],
     p2p: tuple[Kind, ...],
     p2p_host: str,
+    token_file: Path | None,
     trace: Path | None,
 ) -> int:
     """Run a hyperty runtime until SIGTERM or Ctrl-C.
@@ -78,6 +81,7 @@ def command(  # noqa: PLR0913 - one for each option
         node=node,
         kinds=p2p,
         p2p_host=p2p_host,
+        credentials=credentials_of(token_file),
         ids=IdSource(time.time_ns() // 1000),
     )
     service = partial(_open, config, classes, trace)
@@ -91,6 +95,7 @@ async def _open(
     async with open_tracer(trace, config.name) as tracer, open_system_network() as network:
         await check_node(network, config.node)
         async with open_runtime(config, network, tracer) as runtime:
+            await enter(runtime)
             yield {name: await runtime.deploy(name, made) for name, made in classes.items()}
 
 

@@ -83,7 +83,7 @@ class _Plan:
         return StubContext(
             url,
             port,
-            attrs.evolve(config, token=self.config.token),
+            attrs.evolve(config, credentials=self.config.credentials),
             self.network,
             self.tracer,
             self.config.ids,

@@ -8,6 +8,7 @@ from typing import Final, final
 import attrs
 
 from actors.kit.ids import IdSource
+from actors.runtime.credentials import NO_CREDENTIALS, Credentials
 from actors.runtime.policy import PERMIT_ALL, Policy
 from actors.runtime.stub import LOOPBACK
 from fsm.cores.resolve import Topology
@@ -34,7 +35,7 @@ class RuntimeConfig:
             by which others dial it, not a wildcard.
         topology: Whose node messages for other domains go to.
         user: Address of the user whose hyperties these are.
-        token: Credentials for the first open of a session, if nodes want some.
+        credentials: What it logs in with where a node asks for it.
         policy: Who may send what.
         entropy: Source of random bytes for secrets, nonces and jitter.
         ids: Ids of all messages of the runtime. A process passes its wall clock as
@@ -49,7 +50,7 @@ class RuntimeConfig:
     p2p_host: str = LOOPBACK
     topology: Topology = Topology.TRIANGLE
     user: str | None = None
-    token: str | None = None
+    credentials: Credentials = NO_CREDENTIALS
     policy: Policy = PERMIT_ALL
     entropy: Callable[[int], bytes] = secrets.token_bytes
     ids: IdSource = attrs.field(factory=IdSource)

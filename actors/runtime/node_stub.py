@@ -205,7 +205,7 @@ class NodeStub(Actor[NodeStubMessage]):
                 if link is not None:
                     link.hang_up()
             case ev.Ask(method, token):
-                self._ask(method, token or self._context.config.token)
+                await self._ask(method, token)
             case ev.Write(message):
                 await self._write(message)
 
@@ -228,7 +228,9 @@ class NodeStub(Actor[NodeStubMessage]):
         for message in asked:
             await self._post(reply_to(message, Code.OK))
 
-    def _ask(self, method: SessionMethod, token: str | None) -> None:
+    async def _ask(self, method: SessionMethod, token: str | None) -> None:
+        if method is SessionMethod.OPEN and token is None:
+            token = await self._context.config.credentials.fresh()
         params = SessionParams(self._context.config.runtime, token)
         body = write_body(SessionControl(method.value, params))
         message = self._own(MessageType.EXECUTE, self._manager, body)

@@ -13,6 +13,7 @@ from actors.runtime.allocation import (
 )
 from actors.runtime.bus_messages import Origin
 from actors.runtime.catalogue import handler_descriptor, requester_descriptor
+from actors.runtime.entering import Entrance
 from actors.runtime.hyperty import HypertyHost, HypertyMaker
 from actors.runtime.loader import Hosted, Load, Unload
 from actors.runtime.parts import RuntimeParts
@@ -56,6 +57,7 @@ class Runtime:
         self.url = parts.config.runtime
         self.counters = parts.counters
         self._parts = parts
+        self._entrance = Entrance(parts.agent, parts.config.domain)
         self._handler: str | None = None
         self._hyperties: set[str] = set()
         self._leaving: tuple[str, ...] = ()
@@ -121,6 +123,14 @@ class Runtime:
         with trio.move_on_after(GOODBYE_TIMEOUT):
             await self._parts.sync_manager.ask(lambda done: ComponentLeft(url, done))
         await self._free((url,))
+
+    async def enter(self) -> None:
+        """Have the session with the own node opened; for whoever does nothing else at once.
+
+        Raises:
+            SessionError: The node refuses it, or is out of reach; `code` says which.
+        """
+        await self._entrance.enter(self._parts.config.ids.next(self._parts.agent.url))
 
     async def order(self, part: str, kind: MessageType, to: str, body: JsonObject) -> Message:
         """Have a part of the runtime, such as `registry`, send a request; return its answer.
@@ -219,7 +229,10 @@ class Runtime:
     async def _ask(self, kind: MessageType, to: str, body: Path | Command) -> Message:
         sender = self._parts.agent.url
         number = self._parts.config.ids.next(sender)
-        return await self._parts.agent.request(Message(number, kind, sender, to, write_body(body)))
+        request = Message(number, kind, sender, to, write_body(body))
+        answer = await self._parts.agent.request(request)
+        self._entrance.heard(answer)
+        return answer
 
     # ---- going
 

@@ -37,6 +37,7 @@ from actors.kit.counters import Counters
 from actors.kit.delivery import Delivery
 from actors.kit.ids import IdSource
 from actors.kit.trace import Tracer
+from actors.runtime.credentials import NO_CREDENTIALS, Credentials
 from actors.runtime.mini_bus import MiniBusPort
 from transports.link import Kind
 from transports.network import Network
@@ -56,7 +57,7 @@ class StubConfig:
         runtime: The runtime it serves.
         domain: The domain its link leads to; the own domain for P2P stubs.
         node_url: Where a node stub dials, such as ws://127.0.0.1:4123/link.
-        token: Credentials for the session's first open, if the node wants some.
+        credentials: What to log in with at each open, if the node asks for it.
         session: Token of a session that an earlier stub had, to come back to.
         remote_runtime: The runtime a P2P requester links to (C-30).
         p2p_handler: That runtime's handler stub, which a requester invites.
@@ -67,7 +68,7 @@ class StubConfig:
     runtime: str
     domain: str
     node_url: str | None = None
-    token: str | None = None
+    credentials: Credentials = NO_CREDENTIALS
     session: str | None = None
     remote_runtime: str | None = None
     p2p_handler: str | None = None

@@ -18,6 +18,7 @@ from actors.pipe.plan import RoomPlan, read_plan
 from actors.pipe.said import Said, Word, read_said
 from actors.runtime import node_stub
 from actors.runtime.bus_messages import ListenerAdded, Lost, MiniBusMessage
+from actors.runtime.credentials import given
 from actors.runtime.hops import Hops
 from actors.runtime.mini_bus import MiniBus
 from actors.runtime.stub import StubConfig, StubContext
@@ -101,7 +102,7 @@ class _Tools:
             runtime=plan.runtime,
             domain=plan.domain,
             node_url=plan.endpoint,
-            token=plan.token,
+            credentials=given(plan.token),
             session=plan.session,
         )
         return node_stub.activate(

@@ -6,8 +6,9 @@ with its token, so that the node keeps what it had; a node that has forgotten th
 session (410) gets a new one, and the owners of paths set them again. Who asks for the
 disconnect gets it for good: later messages are refused, nothing reconnects (I-S10).
 
-Unanswered requests of a session that cannot be had are answered 503, all of them; what
-the queue has no room for is answered 413, the newest first.
+Unanswered requests of a session that cannot be had are answered 503, all of them, or with
+what the node said if it lets the runtime in for no asking; what the queue has no room for
+is answered 413, the newest first.
 """
 
 import math
@@ -27,14 +28,11 @@ from specs.limits import (
     STUB_QUEUE,
 )
 from specs.message import Message
-from specs.reply_code import FIRST_FINAL, LAST_SUCCESS, Code
+from specs.reply_code import FIRST_FINAL, LAST_SUCCESS, TURNED_AWAY, Code
 from specs.word import SessionMethod
 
 __all__ = ["StubClientCore"]
 
-
-_HOPELESS: Final = frozenset({Code.UNAUTHENTICATED, Code.FORBIDDEN})
-"""Answers to an open that no second attempt would change."""
 
 _FORGOTTEN: Final = frozenset({Code.GONE, Code.UNAUTHENTICATED, Code.NOT_FOUND})
 """Answers to a re-open that say: there is no such session any more."""
@@ -200,8 +198,8 @@ class StubClientCore:
             self._until = now + STUB_CONNECTION.patience(State.IN_PROGRESS)
             return [self._ask_session()]
         why = answer.why or f"the node answered {answer.code}"
-        if self.state is State.IN_PROGRESS and answer.code in _HOPELESS:
-            return [ev.HangUp(), *self._fail(why)]
+        if self.state is State.IN_PROGRESS and answer.code in TURNED_AWAY:
+            return [ev.HangUp(), *self._fail(why, Code(answer.code))]
         return [ev.HangUp(), *self._lost(why, now)]
 
     def _live(self, answer: ev.SessionAnswered, now: float) -> list[ev.Effect]:
@@ -244,11 +242,11 @@ class StubClientCore:
             effects += self._outbox.refuse(why)
         return effects
 
-    def _fail(self, why: str) -> list[ev.Effect]:
+    def _fail(self, why: str, code: Code = Code.UNAVAILABLE) -> list[ev.Effect]:
         self._phase = _Phase.ENDED
         self._until = self._give_up = math.inf
         step = self._entity.step(Trigger.ESTABLISH_FAILED, why)
-        return [step, *self._outbox.refuse(why)]
+        return [step, *self._outbox.refuse(why, code)]
 
     # ---- time and the end
 

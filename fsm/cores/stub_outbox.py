@@ -66,12 +66,12 @@ class StubOutbox:
         self._unwritten.clear()
         return kept
 
-    def refuse(self, why: str) -> list[Effect]:
+    def refuse(self, why: str, code: Code = Code.UNAVAILABLE) -> list[Effect]:
         """Refuse all that waits."""
         waiting, self._waiting = self._waiting, deque()
         effects: list[Effect] = []
         for message in waiting:
-            effects += [Released(message), refused(message, Code.UNAVAILABLE, why)]
+            effects += [Released(message), refused(message, code, why)]
         return effects
 
 

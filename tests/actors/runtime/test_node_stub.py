@@ -77,7 +77,7 @@ async def test_a_node_that_refuses_the_session_fails_the_stub(autojump_clock):
     async with open_node_stub(Code.UNAUTHENTICATED) as world:
         await world.send(ask(1, to=C), event(2, to=f"{C}/x/changes"))
         await world.settle()
-        assert [(m.id, m.code) for m in world.delivered()] == [(1, 503)]
+        assert [(m.id, m.code) for m in world.delivered()] == [(1, 401)]
         assert world.statuses()[-1] == "failed"
 
 
