@@ -13,7 +13,7 @@ agreed to holds for all paths of the runtime on that object, also for those that
 import math
 from collections.abc import Collection, Iterable, Iterator
 from sys import intern
-from typing import TypeAlias, TypeVar, assert_never, final
+from typing import Final, TypeAlias, TypeVar, assert_never, final
 
 from fsm.cores.effects import RowChanged
 from fsm.cores.refused import Refused
