@@ -134,9 +134,9 @@ class NodeRouting:
         body = message.body
         bind: tuple[str, ...] = ()
         source = body.get("source")
-        claimed = [source] if isinstance(source, str) else []
-        if not self._answers_for_path(message, by):
-            claimed.append(message.from_)
+        claimed = [] if self._answers_for_path(message, by) else [message.from_]
+        if isinstance(source, str):
+            claimed.append(source)
         for address in claimed:
             match self._rights.ownership(address, by):
                 case Ownership.FOREIGN:
