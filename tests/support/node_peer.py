@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 
 import trio
 
+from actors.kit.tally import Tally
 from actors.kit.trace import MemoryTracer
 from actors.node.app import Node, open_node
 from actors.node.config import NodeConfig
@@ -136,6 +137,10 @@ class World:
 
     async def states(self) -> dict[str, str]:
         return {view.runtime: view.state for view in await self.node.sessions()}
+
+    def ended(self) -> dict[str, int]:
+        """Return how many links of the node ended, by reason."""
+        return {str(why): n for (why,), n in self.node.counters.tallies[Tally.LINKS_CLOSED].items()}
 
     def steps(self, machine: str) -> list[tuple[str, str | None, str | None]]:
         """Return key, old and new state of every step of a machine."""

@@ -1,0 +1,133 @@
+"""What waits in a node altogether is bounded; who holds most gives way (RELIABILITY L2, L3)."""
+
+import math
+
+import pytest
+import trio
+
+from actors.kit.tally import Gauge
+from actors.node.limits import NodeLimits
+from fsm.cores.meter import Rate
+from specs.link_end import LinkEnd
+from specs.reply_code import DropReason
+from tests.support.node_peer import RA, RB, RX, open_world
+from transports.errors import Farewell, LinkBrokenError
+from transports.memory_link import FRAMES_IN_FLIGHT
+
+BUDGET = 100_000
+LIMITS = NodeLimits(outbox_budget=BUDGET, messages=Rate(math.inf, 1))
+KILOBYTE = "x" * 900
+
+
+async def clog(ra, to):
+    """Fill what is between the node and a peer that does not read."""
+    for _ in range(FRAMES_IN_FLIGHT + 1):
+        await ra.post("create", f"{RA}/ua", f"{to}/ua", value=0)
+        await trio.sleep(0.001)
+
+
+async def pile_up(ra, to, count, type_="create"):
+    for _ in range(count):
+        await ra.post(type_, f"{RA}/ua", f"{to}/ua", value=KILOBYTE)
+    await trio.sleep(0.01)
+
+
+def waiting(world):
+    return world.node.counters.gauges[Gauge.OUTBOX_BYTES]()
+
+
+async def refusals(ra):
+    heard = []
+    while await ra.silence(0.01) is False:
+        heard.append(ra.heard.pop(0))
+    return heard
+
+
+async def full_world(world):
+    """RB's outbox holds two thirds of the budget, RX's a third: the next message is too much."""
+    ra, rb, rx = await world.peer(RA), await world.peer(RB), await world.peer(RX)
+    await clog(ra, RB)
+    await clog(ra, RX)
+    await pile_up(ra, RB, 60)
+    await pile_up(ra, RX, 30)
+    assert BUDGET * 0.9 < waiting(world) <= BUDGET
+    return ra, rb, rx
+
+
+async def test_who_holds_most_is_closed_as_a_slow_consumer(autojump_clock):
+    async with open_world(limits=LIMITS) as world:
+        ra, rb, _ = await full_world(world)
+        await pile_up(ra, RX, 10)
+
+        states = await world.states()
+        assert (states[RB], states[RX]) == ("detached", "open")
+        assert world.ended() == {LinkEnd.SHED: 1}
+        with pytest.raises(LinkBrokenError) as broken:
+            await rb.read_on()
+        assert broken.value.farewell is Farewell.SLOW_CONSUMER
+
+
+async def test_every_request_that_is_given_up_is_answered(autojump_clock):
+    async with open_world(limits=LIMITS) as world:
+        ra, _, _ = await full_world(world)
+        await pile_up(ra, RX, 10)
+
+        codes = [one.code for one in await refusals(ra)]
+        assert (set(codes), len(codes)) == ({413}, 60)
+
+
+async def test_every_event_that_is_given_up_is_counted(autojump_clock):
+    async with open_world(limits=LIMITS) as world:
+        ra, _, _ = await full_world(world)
+        counted = world.node.counters.drops[DropReason.OVERFLOW]
+        await pile_up(ra, RX, 8)
+        await refusals(ra)
+        event = {"code": 200}
+        for number in range(100):
+            await ra.link.send(
+                b'{"id":%d,"type":"response","from":"%s/ua","to":"%s/ua","body":{"code":%d,"value":"%s"}}'
+                % (number + 1, RA.encode(), RX.encode(), event["code"], KILOBYTE.encode())
+            )
+        await trio.sleep(0.01)
+
+        assert world.node.counters.drops[DropReason.OVERFLOW] > counted
+        assert waiting(world) <= BUDGET
+
+
+async def test_it_recovers_by_itself(autojump_clock):
+    async with open_world(limits=LIMITS) as world:
+        ra, rb, _ = await full_world(world)
+        await pile_up(ra, RX, 10)
+        await refusals(ra)
+        assert waiting(world) < BUDGET * 7 / 8
+
+        again = await world.stranger(RB)
+        assert (await again.control("re-open", runtimeURL=RB, token=rb.token)).code == 200
+        request = await ra.post("read", f"{RA}/ua", f"{RB}/ua")
+        assert await again.hear() == request
+
+
+async def test_what_waits_for_detached_sessions_counts_too(autojump_clock):
+    async with open_world(limits=LIMITS) as world:
+        ra, rb = await world.peer(RA), await world.peer(RB)
+        await rb.link.aclose()
+        await trio.sleep(0.01)
+        await pile_up(ra, RB, 90)
+        assert waiting(world) > BUDGET * 0.9
+
+        await pile_up(ra, RB, 20)
+        assert waiting(world) < BUDGET * 0.2
+        assert {one.code for one in await refusals(ra)} == {413}
+
+
+async def test_nothing_waits_any_more_when_everybody_is_gone(autojump_clock):
+    async with open_world(limits=LIMITS) as world:
+        _, rb, rx = await full_world(world)
+        for peer in (rb, rx):
+            again = await world.stranger(peer.runtime)
+            await again.control("re-open", runtimeURL=peer.runtime, token=peer.token)
+            await again.silence(0.01)
+            assert (await again.control("close")).code == 200
+        await trio.sleep(1)
+
+        assert waiting(world) == 0
