@@ -1,7 +1,13 @@
 """The composition root of a message node."""
 
 from collections.abc import AsyncIterator
-from contextlib import AbstractContextManager, asynccontextmanager, closing, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    asynccontextmanager,
+    closing,
+    suppress,
+)
 from typing import final
 
 import attrs
@@ -22,7 +28,8 @@ from actors.node.probes import Parts
 from actors.node.record_file import MemoryRecords, RecordFile, SqliteRecords
 from actors.node.standing import Part
 from specs.limits import DRAIN_TIMEOUT
-from transports.link import PROTOFLY_V1, Kind
+from transports.background import open_background
+from transports.link import PROTOFLY_V1, Kind, Listener
 from transports.network import Network
 
 __all__ = ["Node", "NodeConfig", "open_node"]
@@ -86,7 +93,9 @@ async def open_node(config: NodeConfig, network: Network, tracer: Tracer) -> Asy
     if config.allow_legacy:
         doors |= {PLAIN: None, SESSION: None}
     bounds = Bounds(config.limits, config.origins, Counters())
-    async with network.listen(Kind.WEBSOCKET, config.listen, doors, bounds.gate) as listener:
+    async with open_background() as nursery:
+        entrance = _Entrance(network.listen(Kind.WEBSOCKET, config.listen, doors, bounds.gate))
+        listener = await nursery.start(entrance.serve)
         with _records(config) as file:
             parts = Parts(config.registry)
             async with (
@@ -103,7 +112,32 @@ async def open_node(config: NodeConfig, network: Network, tracer: Tracer) -> Asy
                 finally:
                     plan.standing.lacking(Part.NODE, "it is going down")
                     with trio.move_on_after(DRAIN_TIMEOUT / 2, shield=True):
+                        await entrance.close()
                         await _drain(bus)
+
+
+@final
+class _Entrance:
+    """A listener in a task of its own: it is closed first of all, and everything else is open."""
+
+    def __init__(self, opened: AbstractAsyncContextManager[Listener]) -> None:
+        self._opened = opened
+        self._is_closing = trio.Event()
+        self._is_closed = trio.Event()
+
+    async def serve(
+        self, *, task_status: "trio.TaskStatus[Listener]" = trio.TASK_STATUS_IGNORED
+    ) -> None:
+        """Listen until closed."""
+        async with self._opened as listener:
+            task_status.started(listener)
+            await self._is_closing.wait()
+        self._is_closed.set()
+
+    async def close(self) -> None:
+        """Take in nobody any more; who is in stays."""
+        self._is_closing.set()
+        await self._is_closed.wait()
 
 
 @asynccontextmanager

@@ -78,6 +78,7 @@ class NodeBus(Actor[BusMessage]):
         self._ingress = Ingress(parts.exchange, parts.control, parts.gate, self._dispatch)
         self._desks = (self._node.session, *parts.desks)
         self._drained: Reply[None] | None = None
+        self._is_leaving = False
 
     @override
     async def start(self) -> None:
@@ -120,6 +121,7 @@ class NodeBus(Actor[BusMessage]):
                 reply.send(None)
             case Drain(done):
                 self._drained = done
+                self._is_leaving = True
                 self._exchange.drain()
             case _:
                 assert_never(message)
@@ -161,6 +163,9 @@ class NodeBus(Actor[BusMessage]):
         self._exchange.ports[port.number] = port
         port.count_in(self._exchange.budget)
         self._witness.link(Op.OPEN, port.name, self._node.node)
+        if self._is_leaving:
+            del self._exchange.ports[port.number]
+            port.finish(Farewell.GOING_AWAY)
 
     def _gone(self, gone: Gone) -> None:
         self._witness.link(Op.CLOSE, gone.name, self._node.node)

@@ -1,6 +1,7 @@
 """The front door: takes in links and gives each an actor of its own (CON-05)."""
 
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Never, TypeAlias, final
 
@@ -15,6 +16,7 @@ from actors.node.bounds import Bounds
 from actors.node.bus_message import BusMessage
 from actors.node.connection import MAILBOX, Connection
 from actors.node.door import Door
+from transports.errors import LinkClosedError
 from transports.link import Link, Listener, Upgrade
 
 __all__ = ["DoorMaker", "Entrance", "FrontDoor"]
@@ -69,8 +71,11 @@ class FrontDoor(Actor[Never]):
     async def _accept(self) -> None:
         async with open_supervisor("connections", monitor=self._monitor) as connections:
             with self._accepting:
-                while True:
-                    await self._admit(await self._entrance.listener.accept(), connections)
+                # Closed: the node is going down. Who is in stays until it is told so.
+                with suppress(LinkClosedError):
+                    while True:
+                        await self._admit(await self._entrance.listener.accept(), connections)
+                await trio.sleep_forever()
         self._has_left.set()
 
     @override
