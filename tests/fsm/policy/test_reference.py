@@ -1,0 +1,172 @@
+"""The engine decides as a naive evaluator of the same documents: I-K1, I-K2, I-K3, S8."""
+
+from random import Random
+
+import attrs
+import pytest
+
+from fsm.policy import pdp
+from fsm.policy.explain import effective, explain
+from fsm.policy.model import Book
+from fsm.policy.pdp import Pdp
+from fsm.policy.reading import read_set
+from fsm.policy.request import Place, Request
+from fsm.policy.terms import Algorithm, Result
+from specs.identity import Identity
+from specs.message import Message, MessageType
+from tests.support.policy_random import random_case, random_set
+from tests.support.policy_reference import Case, Outcome, decide
+
+BOOKS, CASES, ROUND = 4000, 400, 25
+"""A hundred thousand pairs: so many books, each held against so many of the messages."""
+
+
+def request_of(case: Case) -> Request:
+    raw = case.message
+    message = Message(raw["id"], MessageType(raw["type"]), raw["from"], raw["to"], raw["body"])
+    identity = None
+    if case.user is not None:
+        roles = frozenset(case.roles)
+        identity = Identity(user=case.user, issuer=case.issuer, until=case.until, roles=roles)
+    place = Place(case.domain, owns=lambda address, _: address in case.owned)
+    return Request(message, case.runtime, identity, case.now, place)
+
+
+def of_engine(engine: Pdp, case: Case) -> Outcome:
+    verdict = engine.decide(request_of(case))
+    tasks = tuple((task.do, task.name, task.is_advice) for task in verdict.tasks)
+    result = effective(verdict, engine.book.default)
+    return Outcome(str(result), verdict.path or "default", tasks)
+
+
+@attrs.frozen
+class Pair:
+    """A book, and the messages it is held against."""
+
+    documents: list[dict]
+    combining: str
+    default: str
+    cases: list[Case]
+
+    @property
+    def engine(self) -> Pdp:
+        sets = tuple(read_set(one, "test") for one in self.documents)
+        algorithm, default = Algorithm(self.combining), Result(self.default)
+        return Pdp(Book(sets=sets, combining=algorithm, default=default))
+
+    def expected(self, case: Case) -> Outcome:
+        return decide(case, self.documents, self.combining, self.default)
+
+
+def pairs(seed: int, books: int) -> list[Pair]:
+    random = Random(seed)  # noqa: S311 - no secret
+    cases = [random_case(random) for _ in range(CASES)]
+    return [
+        Pair(
+            [random_set(random, n) for n in range(random.choice([1, 1, 2]))],
+            random.choice([str(one) for one in Algorithm]),
+            random.choice(["permit", "permit", "deny"]),
+            random.sample(cases, ROUND),
+        )
+        for _ in range(books)
+    ]
+
+
+def differences(seed: int, books: int) -> int:
+    found = 0
+    for pair in pairs(seed, books):
+        engine = pair.engine
+        found += sum(of_engine(engine, case) != pair.expected(case) for case in pair.cases)
+    return found
+
+
+@pytest.mark.timeout(120)
+def test_a_hundred_thousand_random_pairs_are_decided_as_by_the_reference():
+    for pair in pairs(20261121, BOOKS):
+        engine = pair.engine
+        for case in pair.cases:
+            assert of_engine(engine, case) == pair.expected(case), (pair, case)
+
+
+def test_the_pairs_are_about_everything():
+    """They would say little if nearly all of them were decided by default."""
+    seen = [pair.expected(case) for pair in pairs(1, 200) for case in pair.cases]
+    by_policy = [one for one in seen if one.path != "default"]
+    assert len(by_policy) > len(seen) / 3
+    assert sum(one.decision == "permit" for one in by_policy) > len(by_policy) / 10
+    assert sum(one.decision == "deny" for one in by_policy) > len(by_policy) / 3
+    assert sum(bool(one.tasks) for one in by_policy) > len(by_policy) / 10
+
+
+def test_the_same_request_gets_the_same_verdict_by_whatever_order_it_is_asked():
+    for pair in pairs(2, 40):
+        first, second = pair.engine, pair.engine
+        there = [of_engine(first, case) for case in pair.cases]
+        back = [of_engine(second, case) for case in reversed(pair.cases)]
+        assert there == back[::-1]
+
+
+def test_an_explanation_says_what_is_decided():
+    for pair in pairs(3, 100):
+        engine = pair.engine
+        for case in pair.cases[:5]:
+            told = explain(engine.book, request_of(case))
+            assert told.verdict == engine.decide(request_of(case))
+            found = {one.path: one.result for one in told.findings}
+            assert told.verdict.path in {"", *found}
+            if told.verdict.path:
+                assert found[told.verdict.path] is told.verdict.result
+
+
+# ---- an evaluator that is wrong is found
+
+
+def one_is_enough(real):
+    def of_all(verdicts, default):
+        permitted = [one for one in verdicts if one.result is Result.PERMIT]
+        return permitted[0] if permitted else real(verdicts, default)
+
+    return of_all
+
+
+# fmt: off
+WRONG = {
+    "first applicable returns the last":
+        ("_first_applicable", lambda real: lambda judges: real(judges[::-1])),
+    "denials do not override":
+        ("_deny_overrides", lambda _: pdp._permit_overrides),
+    "permissions do not override":
+        ("_permit_overrides", lambda _: pdp._deny_overrides),
+    "the first speaks for all":
+        ("_deny_overrides", lambda _: pdp._first_applicable),
+    "priorities are ignored":
+        ("in_order", lambda _: list),
+    "directions are turned round":
+        ("_directed", lambda real: lambda out, inner: real(not out, inner)),
+    "directions are ignored":
+        ("_directed", lambda _: lambda _, inner: inner),
+    "tasks of others are forgotten":
+        ("_joined", lambda _: lambda first, other: first or other),
+    "tasks of policies are forgotten":
+        ("_dutiful", lambda _: lambda _, inner: inner),
+    "targets that cannot be known do not apply":
+        ("_aimed", lambda real: lambda target, _, inner: real(target, pdp._SILENT, inner)),
+    "conditions that cannot be known are false":
+        ("_if", lambda real: lambda check, says, _: real(check, says, pdp._SILENT)),
+    "only the first resource counts":
+        ("_of_all", lambda _: lambda verdicts, _: verdicts[0]),
+    "one good resource is enough":
+        ("_of_all", one_is_enough),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_evaluator_is_found(name, monkeypatch):
+    what, make = WRONG[name]
+    monkeypatch.setattr(pdp, what, make(getattr(pdp, what)))
+    assert differences(4, 300) > 0
+
+
+def test_the_evaluator_that_is_right_passes_the_same_search():
+    assert differences(4, 300) == 0
