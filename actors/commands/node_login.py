@@ -17,10 +17,10 @@ from actors.node.login.nobody import Nobody
 from specs.limits import SESSION_LIFE
 
 if TYPE_CHECKING:
-    from actors.node.login.key_source import KeyFile
+    from actors.node.login.key_source import KeyFile, KeySource
     from actors.node.login.key_url import KeyUrl
 
-__all__ = ["LoginOptions", "login_options"]
+__all__ = ["LoginOptions", "key_source", "login_options"]
 
 _URLS: Final = ("http://", "https://")
 
@@ -63,14 +63,21 @@ class LoginOptions(Topic):
         # Slow to import, and needed by nobody who only wants to see --help.
         from actors.node.login.by_keys import by_keys, terms_of  # noqa: PLC0415
 
-        terms = terms_of(domain, self.issuer, self.audience)
-        where = self.jwks or ""
-        return by_keys(_server(where) if where.startswith(_URLS) else _file(Path(where)), terms)
+        return by_keys(key_source(self.jwks or ""), terms_of(domain, self.issuer, self.audience))
 
 
 def _now() -> float:
     """Tell the seconds since the epoch as the system does, also after it was set."""
     return time.time_ns() / 1e9
+
+
+def key_source(where: str) -> "KeySource":
+    """Return where keys come from, a file or a server; a file is read once, to be sure.
+
+    Raises:
+        CommandError: It cannot be used.
+    """
+    return _server(where) if where.startswith(_URLS) else _file(Path(where))
 
 
 def _server(text: str) -> "KeyUrl":

@@ -8,8 +8,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import attrs
+import click
 import orjson
 import trio
+from click.testing import CliRunner
+
+from actors.commands.command_error import CommandError
 
 ROOT = Path(__file__).parents[2]
 PYTHON = (sys.executable, "-m")
@@ -22,6 +26,21 @@ class Ended:
     status: int
     out: list[str]
     err: list[str]
+
+
+def called(command: click.Command, *arguments: str) -> Ended:
+    """Run a command within this process; what it raises is told as `enter` tells it."""
+    result = CliRunner().invoke(command, arguments, standalone_mode=False)
+    out, err = result.stdout.splitlines(), result.stderr.splitlines()
+    match result.exception:
+        case None:
+            return Ended(result.return_value or 0, out, err)
+        case CommandError() as error:
+            return Ended(error.code, out, [*err, f"protofly: {error}"])
+        case click.ClickException() as error:
+            return Ended(error.exit_code, out, [*err, error.format_message()])
+        case error:
+            raise error
 
 
 async def call(*arguments: str, env: dict[str, str] | None = None) -> Ended:

@@ -22,7 +22,7 @@ from actors.node.login.key_set import ALGORITHMS, Keys
 from specs.jsonvalue import Json, JsonObject
 from specs.limits import TOKEN_CHARS
 
-__all__ = ["SignedToken", "read_token", "verified"]
+__all__ = ["REGISTRY", "SignedToken", "read_token", "verified"]
 
 _FORM: Final = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)")
 _ENCRYPTED_DOTS: Final = 4
@@ -68,7 +68,8 @@ class _Registry(JWSRegistry):
         return self.algorithms[name]
 
 
-_REGISTRY: Final = _Registry()
+REGISTRY: Final = _Registry()
+"""What the library is told to sign and verify by."""
 
 
 def read_token(text: str) -> SignedToken:
@@ -101,7 +102,7 @@ def verified(token: SignedToken, keys: Keys) -> JsonObject:
     if key.algorithm != token.algorithm:
         raise BadTokenError("its key is not for the algorithm that it names")
     try:
-        jws.deserialize_compact(token.text, key.key, registry=_REGISTRY)
+        jws.deserialize_compact(token.text, key.key, registry=REGISTRY)
     except (JoseError, ValueError) as exc:
         raise BadTokenError("its signature does not fit") from exc
     return token.claims

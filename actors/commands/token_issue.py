@@ -1,0 +1,120 @@
+"""`python -m actors token issue`: a login token, for development."""
+
+import secrets
+import time
+from pathlib import Path
+from typing import Final
+
+import click
+
+from actors.commands.command_error import CommandError
+from actors.commands.exit_code import ExitCode
+from actors.commands.option import check_address, check_domain
+from actors.node.login.errors import BadKeysError
+from actors.node.login.signing import SigningKey, read_key
+from specs.address import RUNTIME_SCHEME, host_of, parse
+from specs.jsonvalue import Json, JsonObject
+from specs.limits import JWKS_BYTES, TOKEN_LIFE
+
+__all__ = ["command"]
+
+_LIFE: Final = 300.0
+"""Seconds a token lives if nobody says otherwise."""
+
+_NAME_BYTES: Final = 16
+
+
+def _check_user(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
+    url = parse(check_address(ctx, parameter, value))
+    if url.scheme != "user" or not url.path:
+        raise click.BadParameter(f"{value!r} is no user such as user://a.example/alice")
+    return url.text
+
+
+def _check_runtime(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    if value is None:
+        return None
+    url = parse(check_address(ctx, parameter, value))
+    if url.scheme != RUNTIME_SCHEME or len(url.path) != 1:
+        raise click.BadParameter(f"{value!r} is no runtime such as {RUNTIME_SCHEME}://a.example/ra")
+    return url.text
+
+
+@click.command("issue")
+@click.option(
+    "--key",
+    required=True,
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="The private key, as `token keys` makes it.",
+)
+@click.option("--user", required=True, callback=_check_user, help="Whose token it is.")
+@click.option("--domain", required=True, callback=check_domain, help="At whose node it is good.")
+@click.option("--issuer", metavar="TEXT", help="Who issues it [default: the user's domain].")
+@click.option("--role", metavar="NAME", multiple=True, help="A role of the user; repeatable.")
+@click.option(
+    "--runtime", metavar="URL", callback=_check_runtime, help="The only runtime it is good for."
+)
+@click.option(
+    "--life",
+    metavar="SECONDS",
+    type=click.FloatRange(min=1, max=TOKEN_LIFE),
+    default=_LIFE,
+    show_default=True,
+    help="How long it is good.",
+)
+@click.option(
+    "--not-before",
+    metavar="SECONDS",
+    type=click.FloatRange(min=0),
+    help="In how many seconds it begins to be good [default: at once].",
+)
+def command(  # noqa: PLR0913 - one for each option
+    *,
+    key: Path,
+    user: str,
+    domain: str,
+    issuer: str | None,
+    role: tuple[str, ...],
+    runtime: str | None,
+    life: float,
+    not_before: float | None,
+) -> None:
+    """Make a login token and print it, and nothing else.
+
+    It opens one session, once.
+    """
+    signer, now = _signer(key), time.time_ns() // 1_000_000_000
+    claims = _given(
+        iss=issuer or host_of(user),
+        sub=user,
+        aud=domain,
+        iat=now,
+        nbf=None if not_before is None else now + not_before,
+        exp=now + life,
+        jti=secrets.token_urlsafe(_NAME_BYTES),
+        roles=[*role] or None,
+        runtime=runtime,
+    )
+    click.echo(signer.signed(claims))
+
+
+def _given(**claims: Json) -> JsonObject:
+    """Return the claims that there are; None: there is none."""
+    return {name: value for name, value in claims.items() if value is not None}
+
+
+def _signer(path: Path) -> SigningKey:
+    try:
+        with path.open("rb") as file:
+            return read_key(file.read(JWKS_BYTES))
+    except OSError as exc:
+        raise CommandError(
+            f"cannot read the key {path}: {exc.strerror}; make one with `token keys`",
+            ExitCode.CONFIGURATION,
+        ) from exc
+    except BadKeysError as exc:
+        raise CommandError(
+            f"cannot sign with {path}: {exc.reason}; make a key with `token keys`",
+            ExitCode.CONFIGURATION,
+        ) from exc
