@@ -26,7 +26,7 @@ def _read(ctx: click.Context, _: click.Parameter, path: Path | None) -> None:
         return
     options = _table(path, ctx.info_name or "")
     known = {one.name for one in ctx.command.params if one.name} - {CONFIG}
-    named = {key.replace("-", "_"): value for key, value in options.items()}
+    named = {key.replace("-", "_"): _flat(value) for key, value in options.items()}
     unknown = sorted(named.keys() - known)
     if unknown:
         raise CommandError(
@@ -65,6 +65,11 @@ def tables_of(path: Path) -> dict[str, object]:
         ) from exc
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
         raise CommandError(f"{path} is no TOML: {exc}; correct it", ExitCode.CONFIGURATION) from exc
+
+
+def _flat(value: object) -> object:
+    """Return a table as the `NAME=VALUE`s that an option is given on the command line."""
+    return [f"{key}={one}" for key, one in value.items()] if isinstance(value, dict) else value
 
 
 def _table(path: Path, command: str) -> dict[str, object]:

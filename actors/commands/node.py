@@ -13,6 +13,7 @@ import trio
 from actors.commands.config_file import config_option
 from actors.commands.failure import run
 from actors.commands.lifetime import serve
+from actors.commands.node_foreign import foreign_options
 from actors.commands.node_http import http_options
 from actors.commands.node_limits import limit_options
 from actors.commands.node_login import login_options
@@ -47,6 +48,7 @@ __all__ = ["command"]
 @click.option("--allow-legacy", is_flag=True, help="Serve the plain forms of upstream's stubs.")
 @login_options
 @policy_options
+@foreign_options
 @limit_options
 @http_options
 @trace_option

@@ -14,6 +14,7 @@ from actors.commands.config_file import config_option
 from actors.commands.entering import credentials_of, enter, token_option
 from actors.commands.exit_code import ExitCode
 from actors.commands.failure import run
+from actors.commands.foreign import nodes_option, topology_option
 from actors.commands.option import check_address, check_domain, log_option
 from actors.commands.output import say
 from actors.commands.reach import check_node
@@ -22,6 +23,7 @@ from actors.kit.ids import IdSource
 from actors.kit.trace import NULL_TRACER
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
+from fsm.cores.resolve import Topology
 from specs.jsonvalue import Json
 from specs.message import Message
 from specs.reply_code import LAST_SUCCESS, Code
@@ -52,10 +54,21 @@ def _check_json(_: click.Context, __: click.Parameter, value: str) -> Json:
 @click.option("--domain", required=True, callback=check_domain, help="The domain it serves.")
 @click.argument("to", metavar="TO", callback=check_address)
 @click.argument("value", metavar="JSON", callback=_check_json)
+@topology_option
+@nodes_option
 @token_option
 @config_option
 @log_option
-def command(*, node: str, domain: str, to: str, value: Json, token_file: Path | None) -> int:
+def command(  # noqa: PLR0913 - one for each option
+    *,
+    node: str,
+    domain: str,
+    to: str,
+    value: Json,
+    topology: str,
+    foreign: dict[str, str],
+    token_file: Path | None,
+) -> int:
     """Ask the hyperty at address TO with the value JSON and print its answer.
 
     A runtime is made for the question and taken down after it.
@@ -65,6 +78,8 @@ def command(*, node: str, domain: str, to: str, value: Json, token_file: Path | 
         name=f"request-{secrets.token_hex(4)}",
         node=node,
         kinds=(),
+        topology=Topology(topology),
+        nodes=foreign,
         credentials=credentials_of(token_file),
         ids=IdSource(time.time_ns() // 1000),
     )

@@ -11,6 +11,7 @@ import click
 from actors.commands.config_file import config_option
 from actors.commands.entering import credentials_of, enter, token_option
 from actors.commands.failure import run
+from actors.commands.foreign import nodes_option, topology_option
 from actors.commands.lifetime import serve
 from actors.commands.loading import check_hyperties, load_hyperty
 from actors.commands.option import check_domain, check_kinds, check_name, log_option, trace_option
@@ -22,6 +23,7 @@ from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty import Hyperty
 from actors.runtime.stub import LOOPBACK
+from fsm.cores.resolve import Topology
 from specs import address
 from transports.link import Kind
 from transports.system import open_system_network
@@ -55,6 +57,8 @@ __all__ = ["command"]
     show_default=True,
     help="Where links by websocket and tcp are listened for.",
 )
+@topology_option
+@nodes_option
 @token_option
 @trace_option
 @config_option
@@ -67,6 +71,8 @@ def command(  # noqa: PLR0913 - one for each option
     hyperty: dict[str, str],
     p2p: tuple[Kind, ...],
     p2p_host: str,
+    topology: str,
+    foreign: dict[str, str],
     token_file: Path | None,
     trace: Path | None,
 ) -> int:
@@ -81,6 +87,8 @@ def command(  # noqa: PLR0913 - one for each option
         node=node,
         kinds=p2p,
         p2p_host=p2p_host,
+        topology=Topology(topology),
+        nodes=foreign,
         credentials=credentials_of(token_file),
         ids=IdSource(time.time_ns() // 1000),
     )

@@ -36,6 +36,9 @@ _AT_NODE: Final = frozenset({Op.RCV, Op.DELIVER})
 _ENTERED: Final = frozenset({Op.RCV, Op.SUBMIT})
 _MINIBUS: Final = "minibus"
 _BUS: Final = "bus"
+_STUB: Final = "stub"
+_NO_STUB: Final = "none"
+"""What crosses a node's link itself, crosses no stub."""
 _OBJECTS: Final = "sm"
 """The part of a runtime that asks as an object, too."""
 
@@ -50,7 +53,7 @@ class Need:
         who: In which process; None: in any.
         by: As whom it was submitted.
         actor: Who reports it, by its name in the process.
-        stub: The stub it crossed.
+        stub: The stub it crossed; `_NO_STUB`: it crossed none.
         link: The P2P link it crossed.
         listener: Who got it; an answer may be called back instead.
         reason: Why it was dropped.
@@ -73,11 +76,14 @@ class Need:
             and (self.who is None or names.unify(self.who, seen.who))
             and _same(self.by, fact.by, names)
             and _same(self.actor, seen.actor, names)
-            and _same(self.stub, fact.stub, names)
+            and self._is_by_stub(fact, names)
             and (self.link is None or (fact.link is not None and names.bind(self.link, fact.link)))
             and (self.reason is None or fact.reason == self.reason)
             and self._is_for(fact, names)
         )
+
+    def _is_by_stub(self, fact: Fact, names: Names) -> bool:
+        return fact.stub is None if self.stub == _NO_STUB else _same(self.stub, fact.stub, names)
 
     def _is_for(self, fact: Fact, names: Names) -> bool:
         if self.listener is None or fact.op is Op.CALLBACK:
@@ -214,8 +220,11 @@ class _Way:
             yield Need(ops=frozenset({Op.XMIT}), reason=DOUBLED)
 
     def _stub(self, place: Place) -> str | None:
-        is_stub = not (place.part or place.note or self._places.is_node(place))
-        return self._places.sender(place) if is_stub else None
+        """Return the stub at a place; a node has its own, written `MN.a.stub(b.ex)`."""
+        if self._places.is_node(place):
+            own = f"{self._places.process(place)}/protostub/{place.note}"
+            return own if place.part == _STUB else _NO_STUB
+        return None if place.part or place.note else self._places.sender(place)
 
     def _link(self, leg: _Leg) -> Iterator[Need]:
         for place, op in ((leg.one, Op.XMIT), (leg.two, Op.RCV)):
@@ -263,7 +272,7 @@ class _Way:
         if self._step.flags & {Flag.QUEUED, Flag.BUFFERED}:
             place = self._step.hop.last[0]
             stub = self._stub(place)
-            actor = _BUS if stub is None else f"stub:{stub}"
+            actor = _BUS if stub in {None, _NO_STUB} else f"stub:{stub}"
             yield Need(ops=frozenset({Op.QUEUE}), who=who, actor=actor)
 
 
