@@ -38,7 +38,7 @@ class _MemoryListener(Listener):
     async def accept(self) -> Link:
         try:
             return await self._arrivals.receive()
-        except trio.ClosedResourceError as exc:
+        except (trio.ClosedResourceError, trio.EndOfChannel) as exc:
             raise LinkClosedError(self.address) from exc
 
     def close(self) -> None:
