@@ -1,0 +1,72 @@
+"""RELIABILITY F3: a whole node and a simple model of it say the same, whatever is done to it.
+
+`MODEL_RUNS=5000 make test ARGS=tests/actors/node/test_model.py` does more of it; a run that
+differs prints its seed and its story.
+"""
+
+import os
+
+import pytest
+import trio
+import trio.testing
+
+from fsm.cores.allocation import AllocationCore
+from fsm.cores.node_rights import Hearing, NodeRights, Ownership
+from fsm.cores.node_routing import NodeRouting
+from tests.support.node_model_driver import run
+
+RUNS = int(os.environ.get("MODEL_RUNS", "300"))
+STEPS = 50
+CHUNKS = 10
+
+
+def played(seed: int) -> object:
+    clock = trio.testing.MockClock(autojump_threshold=0)
+    try:
+        return trio.run(run, seed, STEPS, clock=clock)
+    except BaseExceptionGroup as group:
+        differs, _ = group.split(AssertionError)
+        if differs is None:
+            raise
+        raise AssertionError(f"seed {seed}: {_first(differs)}") from None
+
+
+def _first(group: BaseException) -> BaseException:
+    return _first(group.exceptions[0]) if isinstance(group, BaseExceptionGroup) else group
+
+
+@pytest.mark.timeout(250)
+@pytest.mark.parametrize("chunk", range(CHUNKS))
+def test_a_node_does_what_the_model_says(chunk):
+    """MN-04..MN-16, MN-27, ALC-01, ALC-03, I-A3, I-A7, I-M2..I-M7, I-B10, S3."""
+    for seed in range(chunk, RUNS, CHUNKS):
+        played(seed)
+
+
+FAULTS = {
+    "the second subscriber is missed": (
+        NodeRouting, "_fan_out", lambda plain: lambda self, to, subscribers, *more: plain(
+            self, to, list(subscribers)[:1], *more
+        ),
+    ),
+    "nobody is asked for consent": (
+        NodeRights, "hearing", lambda _: lambda *_: Hearing.AT_ONCE,
+    ),
+    "anybody may speak as anybody": (
+        NodeRights, "ownership", lambda _: lambda *_: Ownership.OWN,
+    ),
+    "nothing is ever freed": (
+        AllocationCore, "_drop", lambda _: lambda *_: [],
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_node_with_a_fault_differs_soon(fault, monkeypatch):
+    """The model would notice."""
+    kind, name, spoil = FAULTS[fault]
+    monkeypatch.setattr(kind, name, spoil(getattr(kind, name)))
+
+    with pytest.raises(AssertionError, match="expected|tombstone|assert"):
+        for seed in range(20):
+            played(seed)
