@@ -34,6 +34,7 @@ class Dialect:
         list_key: Under which key it lists the addresses of a path (C-09).
         text_key: What it calls `description` (C-05).
         allocation: Last segment of its allocation address (C-42).
+        via_text: It writes `via` as one address, and compares it with its own (C-07).
     """
 
     string_ids: bool = False
@@ -42,6 +43,7 @@ class Dialect:
     list_key: str = LIST_KEYS[0]
     text_key: str = "description"
     allocation: str = ALLOCATION
+    via_text: bool = False
 
 
 PLAIN: Final = Dialect()
@@ -65,6 +67,7 @@ def dialect_of(raw: JsonObject, known: Dialect = PLAIN) -> Dialect:
             (k for k in ("description", "desc", "Message") if k in fields), known.text_key
         ),
         allocation=_allocation_shown(ends, known),
+        via_text=isinstance(fields["via"], str) if "via" in fields else known.via_text,
     )
 
 
@@ -135,6 +138,8 @@ def _spell_body(message: Message, dialect: Dialect) -> JsonObject:
     for key, value in message.body.items():
         if key == "description":
             spelt[dialect.text_key] = value
+        elif key == "via" and dialect.via_text:
+            spelt[key] = _spell_listed(_alone(value), dialect)
         elif key in {"source", "via"}:
             spelt[key] = _spell_listed(value, dialect)
         elif key == "resources" and is_path:
@@ -142,6 +147,11 @@ def _spell_body(message: Message, dialect: Dialect) -> JsonObject:
         else:
             spelt[key] = value
     return spelt
+
+
+def _alone(value: Json) -> Json:
+    """Return the only one of a list; longer ones have no other spelling."""
+    return value[0] if isinstance(value, list) and len(value) == 1 else value
 
 
 def _spell_listed(value: Json, dialect: Dialect) -> Json:

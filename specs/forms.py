@@ -36,6 +36,9 @@ STATUS_WORDS: Final = frozenset(
 LIST_KEYS: Final = ("resources", "subscribe", "unsubscribe", "resource")
 """Keys under which a path message lists its addresses; the first is ours (N8)."""
 
+_FREED: Final = "childrenResources"
+"""Under which key addresses that are to be freed are listed (M-20)."""
+
 OBJECT_PARTS: Final = frozenset({"changes", "subscription", "observers", "status", "registration"})
 """Last segments that name a part of an object, never an object (ADR-05)."""
 
@@ -126,21 +129,43 @@ def record_status(body: JsonObject) -> JsonObject:
     return status_value(body) if body.get("attribute") == "status" else body
 
 
-def freed_block(body: JsonObject) -> JsonObject:
-    """Name the block of addresses to free by `resource` (N14).
+def freed(body: JsonObject) -> JsonObject:
+    """Name what is to be freed by `resource`, a key, or `childrenResources`, a flat list (N14).
+
+    Old peers put both into `value`, a key into a list, and blocks into a list of lists.
 
     Raises:
-        BadMessageError: Two blocks are named.
+        BadMessageError: Two blocks are named, or several keys.
+    """
+    normal = _out_of_value(_out_of_value(body, "allocationKey", "resource"), _FREED, _FREED)
+    key, listed = normal.get("resource"), normal.get(_FREED)
+    if isinstance(key, list):
+        if len(key) != 1:
+            raise BadMessageError("resource names one block; free others by other messages")
+        normal = {**normal, "resource": key[0]}
+    if isinstance(listed, list) and listed and isinstance(listed[0], list):
+        flat = [one for block in listed for one in (block if isinstance(block, list) else [block])]
+        if len(flat) > MAX_LIST:
+            why = f"{_FREED} lists more than {MAX_LIST} addresses"
+            raise BadMessageError(why, Code.TOO_LARGE)
+        normal = {**normal, _FREED: flat}
+    return normal
+
+
+def _out_of_value(body: JsonObject, old: str, new: str) -> JsonObject:
+    """Take a field out of `value` and give it its name.
+
+    Raises:
+        BadMessageError: It is given twice and differs.
     """
     value = body.get("value")
-    if not isinstance(value, dict) or "allocationKey" not in value:
+    if not isinstance(value, dict) or old not in value:
         return body
-    key = value["allocationKey"]
-    if body.get("resource", key) != key:
-        raise BadMessageError("resource and allocationKey name different blocks")
-    rest: JsonObject = {k: v for k, v in value.items() if k != "allocationKey"}
+    if body.get(new, value[old]) != value[old]:
+        raise BadMessageError(f"{new} and {old} in value name different blocks")
+    rest: JsonObject = {k: v for k, v in value.items() if k != old}
     normal: JsonObject = {k: v for k, v in body.items() if k != "value"}
-    return {**normal, **({"value": rest} if rest else {}), "resource": key}
+    return {**normal, **({"value": rest} if rest else {}), new: value[old]}
 
 
 def path_list(body: JsonObject) -> JsonObject:

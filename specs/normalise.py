@@ -160,7 +160,7 @@ def _body(message: Message) -> JsonObject:
     if message.type is MessageType.FORWARD:
         return _forwarded(body)
     if message.type is MessageType.DELETE and _is_part(message.to, "address-allocation"):
-        return forms.freed_block(body)
+        return forms.freed(body)
     return body
 
 

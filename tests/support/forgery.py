@@ -68,7 +68,8 @@ def host(random, text):
     name, slash, path = rest.partition("/")
     told = random.choice(
         (f"{name}:80", f"ra@{name}", f"ra:x@{name}", f"{name}.", f".{name}", f"{name}..",
-         f"[{name}]", f"{name}?", f"{name}#", f"{name.upper()}", f"www.{name}", f"{name}\x00", f"x{name}")
+         f"[{name}]", f"{name}?", f"{name}#", f"{name.upper()}", f"www.{name}",
+         f"{name}\x00", f"x{name}")
     )  # fmt: skip
     return f"{scheme}://{told}{slash}{path}"
 
