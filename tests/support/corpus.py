@@ -62,6 +62,7 @@ STORIES = {
         "test_an_object_deleted_while_the_reporter_decides_is_not_found",
     ),
     "tests.actors.node.test_sessions": ("test_a_lost_link_detaches_and_keeps_all_tables",),
+    "tests.actors.node.test_consent": ("test_these_are_all_ways_a_held_path_can_go",),
     "tests.actors.node.test_legacy_plain": (
         "test_the_newest_of_several_connections_has_the_session",
         "test_one_that_does_not_come_back_is_forgotten",

@@ -8,7 +8,7 @@ from trio.testing import wait_all_tasks_blocked
 from fsm.cores.node_rights import Observation
 from specs.limits import REPLY_TIMEOUT
 from tests.support.legacy_peer import OLD, plain_peer, session_peer
-from tests.support.node_peer import RA, RB, RX, SM, open_world
+from tests.support.node_peer import MN, RA, RB, RX, SM, open_world
 
 HB, HB2 = f"{RB}/hb", f"{RB}/hb2"
 MANAGER = f"{RB}/sm"
@@ -221,3 +221,26 @@ async def test_an_upstream_peer_needs_consent_for_ours(autojump_clock):
         assert (await old.hear())["body"]["code"] == 200
         await ra.post("update", obj, f"{obj}/changes", version=3)
         assert (await old.hear())["body"]["version"] == 3
+
+
+async def test_these_are_all_ways_a_held_path_can_go(autojump_clock):
+    async with watched() as (world, ra, rb, obj):
+        changes, chat = f"{obj}/changes", f"{obj}/children/chat"
+        await answered((ra, rb, obj))
+        await answered((ra, rb, obj), type_="unsubscribe")
+        await answered((ra, rb, obj), 403)
+        await rb.ask("subscribe", MANAGER, SM, resources=[changes, chat])
+        await rb.ask("unsubscribe", MANAGER, SM, resources=[chat])
+        await ra.ask("delete", f"{RA}/ua", f"{MN}/address-allocation", resource=obj)
+        await rb.ask("subscribe", MANAGER, SM, resources=["comm://a.ex/later/changes"])
+        await rb.control("close")
+        await ra.silence()
+
+        path, other = f"{changes}|{RB}", f"{chat}|{RB}"
+        later = f"comm://a.ex/later/changes|{RB}"
+        assert world.steps("node_subscription") == [
+            (path, "[*]", "held"), (path, "held", "active"), (path, "active", "held"),
+            (path, "held", "removed"), (path, "[*]", "held"), (other, "[*]", "held"),
+            (other, "held", "removed"), (path, "held", "removed"),
+            (later, "[*]", "held"), (later, "held", "removed"),
+        ]  # fmt: skip
