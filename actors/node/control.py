@@ -31,7 +31,7 @@ from transports.bodies import read_body
 
 __all__ = ["Control", "ControlParts"]
 
-_LOGIN: Final = "this node asks for a login: bring a token"
+_LOGIN: Final = "this node asks for a login, and no token was brought"
 
 
 @final

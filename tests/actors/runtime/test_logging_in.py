@@ -1,0 +1,165 @@
+"""A runtime logs in at its node: when it is asked to, with a token as fresh as can be."""
+
+from contextlib import asynccontextmanager
+
+import attrs
+import pytest
+import trio
+from typing_extensions import override
+
+from actors.kit.tracer import MemoryTracer
+from actors.node.app import open_node
+from actors.node.config import NodeConfig
+from actors.runtime.allocation import AllocationError
+from actors.runtime.app import open_runtime
+from actors.runtime.config import RuntimeConfig
+from actors.runtime.credentials import Credentials, TokenFile, TokenFileError, given
+from actors.runtime.entering import SessionError
+from specs.limits import KEYS_PAUSE, RETRY_COOL_DOWN
+from tests.support.domain import DOMAIN, Echo, counted_bytes
+from tests.support.issuer import Issuer, Shelf, login_by, written
+from transports.link import Kind
+from transports.memory import MemoryNetwork
+
+
+@attrs.define
+class Purse(Credentials):
+    """A fresh token each time, and how often one was wanted."""
+
+    issuer: Issuer
+    taken: int = 0
+
+    @override
+    async def fresh(self):
+        await trio.lowlevel.checkpoint()
+        self.taken += 1
+        self.issuer.now = trio.current_time()
+        return self.issuer.token()
+
+
+@asynccontextmanager
+async def opened(login, credentials, network=None, kinds=()):
+    """Run a node and one runtime."""
+    network = network or MemoryNetwork()
+    node = NodeConfig(domain=DOMAIN, login=login, entropy=counted_bytes(0))
+    async with open_node(node, network, MemoryTracer()) as serving:
+        config = RuntimeConfig(
+            domain=DOMAIN,
+            name="alice",
+            node=serving.url,
+            kinds=kinds,
+            credentials=credentials,
+            entropy=counted_bytes(1),
+        )
+        async with open_runtime(config, network, MemoryTracer()) as runtime:
+            yield runtime
+
+
+def an_issuer():
+    return Issuer(domain=DOMAIN)
+
+
+async def test_a_runtime_logs_in_when_it_needs_the_node(autojump_clock):
+    purse = Purse(an_issuer())
+    async with opened(login_by(purse.issuer), purse) as runtime:
+        assert purse.taken == 0
+        await runtime.deploy("echo", Echo)
+        await runtime.enter()
+
+    assert purse.taken == 1
+
+
+async def test_a_link_that_is_lost_needs_no_login(autojump_clock):
+    """MN-06: the session's token does."""
+    network, purse = MemoryNetwork(), Purse(an_issuer())
+    async with opened(login_by(purse.issuer), purse, network) as runtime:
+        await runtime.enter()
+        for wire in network.open_wires(Kind.WEBSOCKET):
+            wire.cut()
+        await trio.sleep(1)
+        await runtime.enter()
+
+    assert purse.taken == 1
+
+
+async def test_a_session_that_is_over_is_opened_anew_and_nobody_notices(autojump_clock):
+    """MN-05: its addresses are still the hyperty's."""
+    purse = Purse(an_issuer())
+    async with opened(login_by(purse.issuer, life=100.0), purse) as runtime:
+        here, there = Echo(), Echo()
+        await runtime.deploy("here", lambda: here)
+        to = await runtime.deploy("there", lambda: there)
+        for round_ in range(1, 5):
+            await trio.sleep(100)
+            assert (await here.request(to, round_)).code == 200
+            await runtime.enter()
+            assert purse.taken == round_ + 1
+
+
+@pytest.mark.parametrize("kinds", [(), (Kind.TCP,)], ids=["plain", "links"])
+@pytest.mark.parametrize("token", [None, "rubbish"])
+async def test_who_is_refused_is_told_so(kinds, token, autojump_clock):
+    async with opened(login_by(an_issuer()), given(token), kinds=kinds) as runtime:
+        with pytest.raises(SessionError) as refused:
+            await runtime.enter()
+
+    assert refused.value.code == 401
+    assert ("no token" in refused.value.reason) is (token is None)
+
+
+async def test_a_hyperty_that_cannot_be_deployed_for_want_of_a_login_says_so(autojump_clock):
+    async with opened(login_by(an_issuer()), given("rubbish")) as runtime:
+        with pytest.raises(AllocationError, match="no signed JSON Web Token") as refused:
+            await runtime.deploy("echo", Echo)
+
+    assert refused.value.code == 401
+
+
+async def test_an_identity_provider_that_is_away_is_tried_again(autojump_clock):
+    """503 is no refusal: the open is repeated while there is time."""
+    purse = Purse(an_issuer())
+    shelf = Shelf(purse.issuer.jwks(), pause=0.1, why="away")
+    async with opened(login_by(purse.issuer, shelf), purse) as runtime, trio.open_nursery() as all_:
+        all_.start_soon(runtime.enter)
+        await trio.sleep(1)
+        shelf.why = ""
+
+    assert purse.taken > 1
+
+
+async def test_an_identity_provider_that_stays_away_is_no_refusal(autojump_clock):
+    purse = Purse(an_issuer())
+    shelf = Shelf(purse.issuer.jwks(), why="away")
+    async with opened(login_by(purse.issuer, shelf), purse) as runtime:
+        with pytest.raises(SessionError) as refused:
+            await runtime.enter()
+        shelf.why = ""
+        await trio.sleep(max(RETRY_COOL_DOWN, KEYS_PAUSE) + 1)
+        await runtime.enter()
+
+    assert refused.value.code == 503
+
+
+# ---- the file of a token
+
+
+async def test_a_file_is_read_at_each_open(tmp_path):
+    path = written(tmp_path / "token", "one\n")
+    source = TokenFile(path)
+    assert await source.fresh() == "one"
+    written(path, "  two ")
+
+    assert await source.fresh() == "two"
+
+
+@pytest.mark.parametrize("content", [None, "", "\n", "two words", "x" * 8193, "ü"])
+async def test_a_file_without_a_token_gives_none_and_says_why(tmp_path, content, capsys):
+    path = tmp_path / "token"
+    if content is not None:
+        written(path, content)
+    source = TokenFile(path)
+
+    assert await source.fresh() is None
+    with pytest.raises(TokenFileError):
+        source.read()
+    assert "two words" not in capsys.readouterr().out
