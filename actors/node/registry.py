@@ -5,6 +5,7 @@ of it (I-G3). If that fails, all of it is as if it had not been asked: whoever a
 503, and until the file can be written again changes are refused, while reads go on (R13).
 """
 
+from functools import partial
 from typing import Final, TypeAlias, assert_never, final
 
 import attrs
@@ -140,7 +141,7 @@ class DomainRegistry(Actor[_Message]):
         batch, self._batch = self._batch, _Batch()
         if batch.changes:
             changes = tuple(batch.changes)
-            error = await self._parts.writer.ask(lambda done: Commit(changes, done))
+            error = await self._parts.writer.ask(partial(Commit, changes))
             if error is not None:
                 self._core.revert()
                 self._fail(batch, error)

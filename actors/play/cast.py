@@ -5,12 +5,12 @@ node of every domain that occurs. A runtime wants P2P links if a P2P stub of it,
 step of a P2P connection at it, occurs.
 
 A hyperty is deployed if it sends or is sent a message, is resolved, owns an allocation
-or a record, or observes. It is not if the scenario itself has its address allocated or
-registers it, if its name is forged (the message leaves another's sandbox), or if it only
-stands in a frame forged on a wire. It lives where a way shows it (`HA>RA.bus`), else
-where a record or the allocation table says; else in the runtime of its domain, of
-several in the one that is called alike (`ha`, `ra`). A runtime that has none, or whose
-links somebody must want, gets a stand-in.
+or a record, is found by a search in a registry, or observes. It is not if the scenario
+itself has its address allocated or registers it, if its name is forged (the message
+leaves another's sandbox), or if it only stands in a frame forged on a wire. It lives
+where a way shows it (`HA>RA.bus`), else where a record or the allocation table says;
+else in the runtime of its domain, of several in the one that is called alike (`ha`,
+`ra`). A runtime that has none, or whose links somebody must want, gets a stand-in.
 
 A topology is a trapezoid for the runtimes of a domain whose node has stubs of its own.
 A ruling `deny` whose reason speaks of a policy is that bus's policy; other denials the
@@ -22,6 +22,7 @@ from typing import Final, final
 
 import attrs
 
+from actors.play.answered import shown_records
 from actors.play.atlas import Atlas
 from actors.play.denials import denials_of
 from actors.play.homes import homes_of
@@ -107,7 +108,7 @@ def cast_of(scenario: Scenario) -> Cast:
     runtimes = _runtimes(scenario, atlas, homes, pairs)
     objects = standing_objects(scenario, atlas, homes)
     hyperties = (
-        *(HypertyRole(url, home) for url, home in homes.items()),
+        *_hyperties(scenario, homes),
         *_stand_ins(runtimes, homes),
     )
     return Cast(
@@ -125,6 +126,18 @@ def cast_of(scenario: Scenario) -> Cast:
 
 
 # ---- hyperties
+
+
+def _hyperties(scenario: Scenario, homes: dict[str, str]) -> Iterator[HypertyRole]:
+    """Yield those the scenario speaks of, with what a registry finds them by."""
+    shown = {record.url: record for record in shown_records(scenario)}
+    for url, home in homes.items():
+        record = shown.get(url)
+        if record is None:
+            yield HypertyRole(url, home)
+        else:
+            offered, schemes = record.resources, record.data_schemes
+            yield HypertyRole(url, home, resources=offered, data_schemes=schemes)
 
 
 def _stand_ins(runtimes: Sequence[RuntimeRole], homes: dict[str, str]) -> Iterator[HypertyRole]:
@@ -148,7 +161,7 @@ def _runtimes(
         if scheme_of(address) == RUNTIME_SCHEME and _part(address) in _P2P_PARTS
     }
     relayed = _ways(atlas)
-    users = dict(_users(scenario))
+    users = {**dict(_sought(scenario, homes)), **dict(_users(scenario))}
     urls = dict.fromkeys((*atlas.runtimes, *homes.values(), *sorted(wanting)))
     return tuple(
         RuntimeRole(
@@ -175,6 +188,14 @@ def _ways(atlas: Atlas) -> dict[str, frozenset[str]]:
 
 def _part(address: str) -> str:
     return address.removeprefix(runtime_of(address)).lstrip("/").partition("/")[0]
+
+
+def _sought(scenario: Scenario, homes: dict[str, str]) -> Iterator[tuple[str, str]]:
+    """Yield the runtimes whose hyperties are found by a user, and the user."""
+    for record in shown_records(scenario):
+        home = homes.get(record.url)
+        if home is not None and record.user is not None:
+            yield home, record.user
 
 
 def _users(scenario: Scenario) -> Iterator[tuple[str, str]]:

@@ -5,6 +5,7 @@
 | message | a hyperty sends it from its own address, or forges one in its sandbox |
 | | it is a change of an object that a hyperty reports |
 | | it is of an object that nobody in the cast reports |
+| | session control asks who somebody is: somebody has to log in |
 | | it is session control a stub sends, written out: the actors do not show theirs |
 | | a node puts it on a wire and it is dropped for what it says: the frame is forged |
 | | a part of a runtime asks a node, and nothing in the scenario makes it (`errands`) |
@@ -37,8 +38,8 @@ from actors.play.script import (
     Step,
     TimeStep,
 )
-from specs.address import is_backend
-from specs.message import MessageType
+from specs.address import domain_of, identity_manager, is_backend, session_manager
+from specs.message import Message, MessageType
 
 __all__ = ["Cue", "cue_of"]
 
@@ -60,6 +61,7 @@ class Cue(Enum):
     REPORTER_CHANGES = auto()
     PEER_SENDS = auto()
     STUB_CONTROLS = auto()
+    SOMEBODY_LOGS_IN = auto()
     FRAME_FORGED = auto()
     PART_ASKS = auto()
     LINK_BEGINS = auto()
@@ -96,6 +98,8 @@ def _message(scenario: Scenario, cast: Cast, step: MessageStep) -> Cue | None:
         return Cue.STUB_CONTROLS if message.is_request else None
     if _is_forged(cast, step):
         return Cue.FRAME_FORGED
+    if _is_login(message):
+        return Cue.SOMEBODY_LOGS_IN
     return Cue.PART_ASKS if is_errand(scenario, step) else None
 
 
@@ -114,6 +118,12 @@ def _is_forged(cast: Cast, step: MessageStep) -> bool:
     rides = [carrier.ride for carrier in step.hop.carriers[:1]]
     is_written = rides == [Ride.WIRE] and is_backend(cast.atlas.of(step.hop.first) or "")
     return is_written and step.drop is not None
+
+
+def _is_login(message: Message) -> bool:
+    domain = domain_of(message.to)
+    ends = session_manager(domain), identity_manager(domain)
+    return message.is_request and (message.from_, message.to) == ends
 
 
 def _state(step: StateStep) -> Cue | None:

@@ -4,6 +4,7 @@ from contextlib import suppress
 from typing import Final
 
 from actors.play.atlas import is_hyperty
+from actors.play.back_ends import assertion_in
 from actors.play.cue import Cue
 from actors.play.errands import followed_by
 from actors.play.outsider import Outsider
@@ -13,7 +14,14 @@ from actors.play.script import MessageStep
 from actors.play.stage_error import StageError
 from actors.play.world import World
 from actors.runtime.profile import Profile
-from specs.address import host_of, is_backend, last_segment, message_node, runtime_of
+from specs.address import (
+    domain_of,
+    is_backend,
+    last_segment,
+    message_node,
+    runtime,
+    runtime_of,
+)
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message, MessageType
 from specs.trace import Op
@@ -24,6 +32,10 @@ __all__ = ["send"]
 
 _VIA: Final = "via"
 _FORGER: Final = "forger"
+_VISITOR: Final = "visitor"
+_LENT: Final = frozenset({"graph-connector"})
+"""Parts of a runtime that stand beside it; the player speaks for them."""
+
 _PUBLISHED: Final = frozenset({"version", "source"})
 """Fields of a change that its sync manager adds."""
 
@@ -45,6 +57,8 @@ async def send(world: World, cue: Cue, step: MessageStep) -> None:
             await _by_peer(world, step)
         case Cue.STUB_CONTROLS:
             await _control(world, step)
+        case Cue.SOMEBODY_LOGS_IN:
+            await _log_in(world, step)
         case Cue.FRAME_FORGED:
             await _forge(world, step)
         case _:
@@ -101,20 +115,34 @@ async def _by_peer(world: World, step: MessageStep) -> None:
 async def _control(world: World, step: MessageStep) -> None:
     """Have a bare stub come by itself, say one thing to a node, and listen."""
     message = step.message
-    stub, node = (
-        world.names.actual(message.from_),
-        message_node(host_of(message.to).removeprefix("msg-node.")),
-    )
-    opened = world.nodes.get(node)
+    stub = world.names.actual(message.from_)
+    outsider = await _come(world, stub, message.to)
+    await outsider.post(message.type, stub, message.to, _body(world, message))
+
+
+async def _log_in(world: World, step: MessageStep) -> None:
+    """Have somebody who is not in the cast open a session with what a node then asks about."""
+    manager = step.message.from_
+    home = runtime(domain_of(manager), _VISITOR)
+    stub = f"{home}/protostub/1"
+    assertion = assertion_in(step.message.body)
+    outsider = await _come(world, stub, manager)
+    params: JsonObject = {"runtimeURL": home, "token": assertion}
+    await outsider.post(MessageType.EXECUTE, stub, manager, {"method": "open", "params": params})
+
+
+async def _come(world: World, stub: str, manager: str) -> Outsider:
+    """Have a bare stub connect to a node, and listen."""
+    opened = world.nodes.get(message_node(domain_of(manager)))
     if opened is None:
-        raise StageError(f"{message.to} is no part of a node of the scenario")
+        raise StageError(f"{manager} is no part of a node of the scenario")
     outsider = Outsider(stub, world.observer.tracer(runtime_of(stub)))
     try:
         await outsider.dial(world.air.view(f"{stub}, again"), opened.url)
     except DialError as error:
-        raise StageError(f"{stub} cannot come again: {error}") from error
+        raise StageError(f"{stub} cannot come: {error}") from error
     world.beside.start_soon(outsider.run)
-    await outsider.post(message.type, stub, message.to, _body(world, message))
+    return outsider
 
 
 async def _forge(world: World, step: MessageStep) -> None:
@@ -161,6 +189,8 @@ async def _errand(world: World, step: MessageStep) -> None:
 
 async def _order(world: World, message: Message) -> None:
     member = world.member(runtime_of(message.from_))
+    if last_segment(message.from_) in _LENT:
+        await member.runtime.lend(last_segment(message.from_))
     to, body = world.names.actual(message.to), _body(world, message)
     await member.runtime.order(last_segment(message.from_), message.type, to, body)
 

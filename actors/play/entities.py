@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import Final
 
+from actors.play.answered import shown_records
 from actors.play.atlas import is_hyperty
 from actors.play.homes import made_by
 from actors.play.hop import read_place
@@ -36,9 +37,17 @@ async def set_entities(world: World) -> None:
     for step in _first(world, "session"):
         if step.old is not None:
             await _connect(world, *session_of(world, step))
-    for step in _first(world, "registration"):
-        if step.old == _DISCONNECTED and is_hyperty(step.key[-1]):
-            await _disconnect(world, step.key[-1])
+    for url in _away(world):
+        await _disconnect(world, url)
+
+
+def _away(world: World) -> Iterator[str]:
+    """Yield the hyperties whose records are disconnected before, by their steps or searches."""
+    steps = {step.key[-1]: step.old for step in _first(world, "registration")}
+    found = {one.url: one.status for one in shown_records(world.scenario)}
+    for url, status in {**found, **steps}.items():
+        if status == _DISCONNECTED and is_hyperty(url) and world.cast.home(url) is not None:
+            yield url
 
 
 def break_sessions(world: World) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from actors.play.answered import shown_records
 from actors.play.atlas import Atlas, entity_of, is_hyperty
 from actors.play.hop import Ride
 from actors.play.script import MessageStep, ResolveStep, Scenario, StateStep, Step, TableStep
@@ -26,7 +27,9 @@ def homes_of(scenario: Scenario, atlas: Atlas) -> dict[str, str]:
     """Return the runtime of each hyperty that is there before the scenario begins."""
     shown = dict(_shown_homes(scenario, atlas))
     made = set(made_by(scenario))
-    met = dict.fromkeys(entity for step in scenario.steps for entity in _met(step, atlas))
+    named = (entity for step in scenario.steps for entity in _met(step, atlas))
+    found = (record.url for record in shown_records(scenario) if is_hyperty(record.url))
+    met = dict.fromkeys([*named, *found])
     return {
         url: shown.get(url) or _home_by_name(url, atlas.runtimes) for url in met if url not in made
     }

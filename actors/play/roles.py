@@ -48,12 +48,16 @@ class HypertyRole:
 
     Attributes:
         url: Its address in the scenario; the node will give it another.
+        resources: What it offers; others search by it.
+        data_schemes: Schemes of the data objects it deals with; likewise.
         is_stand_in: Whether the scenario does not speak of it.
     """
 
     url: str
     runtime: str
     is_stand_in: bool = False
+    resources: tuple[str, ...] = ()
+    data_schemes: tuple[str, ...] = ()
 
 
 @final

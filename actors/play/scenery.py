@@ -15,7 +15,8 @@ allocated, because a hyperty is deployed in each. The rest follows from its step
    begins; so is the link of a session whose first step leaves `detached`.
 6. A session at a foreign node whose first step leaves any state is open. An address that
    is neither a hyperty's nor an object's is allocated if its first step leaves that. A
-   record whose first step leaves `disconnected` has been set so.
+   record whose first step leaves `disconnected` has been set so; so has one that a search
+   finds `disconnected` and no step tells of.
 
 What is seen before the scenario begins may not match its steps. It begins when all this
 is done, with these exceptions: with a row of paths as its first step, before rule 3;
@@ -33,11 +34,12 @@ from actors.play.entities import break_sessions, granted, set_entities
 from actors.play.hyperty import OWN_WORDS
 from actors.play.observer import Seen
 from actors.play.outsider import Outsider
-from actors.play.roles import ObjectRole, Pair, Standing
+from actors.play.roles import HypertyRole, ObjectRole, Pair, Standing
 from actors.play.script import TableStep
 from actors.play.stage_error import StageError
 from actors.play.world import World
-from specs.address import host_of, message_node, runtime
+from actors.runtime.profile import Profile
+from specs.address import host_of, last_segment, message_node, runtime
 from specs.jsonvalue import Json, JsonObject
 from specs.message import MessageType
 from specs.trace import Kind
@@ -71,7 +73,7 @@ async def set_scene(world: World) -> None:
 
 async def _set_scene(world: World) -> None:
     for hyperty in world.cast.hyperties:
-        await world.deploy(hyperty)
+        await world.deploy(hyperty, _profile(hyperty))
     for role in world.cast.objects:
         await _make_object(world, role)
     for pair in _links(world, Standing.LIVE, Standing.BROKEN):
@@ -91,6 +93,14 @@ async def _set_scene(world: World) -> None:
     for one, other in _links(world, Standing.BROKEN):
         world.air.cut(one, other)
     break_sessions(world)
+
+
+def _profile(role: HypertyRole) -> Profile | None:
+    """Return what a hyperty is registered with; None: nothing beyond its name."""
+    if not role.resources and not role.data_schemes:
+        return None
+    name = last_segment(role.url)
+    return Profile(name, resources=role.resources, data_schemes=role.data_schemes)
 
 
 def _links(world: World, *standing: Standing) -> list[Pair]:

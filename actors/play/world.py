@@ -13,6 +13,7 @@ from actors.node.app import Node, open_node
 from actors.node.config import OBJECT_SCHEMES, NodeConfig
 from actors.node.foreign.plan import NOWHERE, Endpoint, ForeignPlan
 from actors.play.air import Air
+from actors.play.back_ends import back_ends_of, login_of
 from actors.play.cast import Cast, cast_of
 from actors.play.denials import NodeDenials, RuntimeDenials
 from actors.play.hyperty import Manners, ScriptedHyperty
@@ -153,6 +154,8 @@ async def open_world(scenario: Scenario, observer: Observer, names: Names) -> As
         for number, domain in enumerate(cast.domains):
             node = message_node(domain)
             config = _node_config(cast, names, (domain, number), foreign[domain])
+            back_ends, login = back_ends_of(scenario, domain), login_of(scenario, domain)
+            config = attrs.evolve(config, back_ends=back_ends, login=login)
             opened = open_node(config, air.view(node), observer.tracer(node))
             nodes[node] = await stack.enter_async_context(opened)
             _tell_of(nodes[node], cast, ways)

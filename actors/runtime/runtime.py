@@ -1,5 +1,6 @@
 """A runtime that runs: what its owner can do with it, and how it comes and goes."""
 
+from functools import partial
 from typing import final
 
 import trio
@@ -11,7 +12,7 @@ from actors.runtime.allocation import (
     AllocationError,
     FreeWanted,
 )
-from actors.runtime.bus_messages import Origin
+from actors.runtime.bus_messages import Granted, Origin
 from actors.runtime.catalogue import handler_descriptor, requester_descriptor
 from actors.runtime.entering import Entrance
 from actors.runtime.hyperty import HypertyHost, HypertyMaker
@@ -141,6 +142,14 @@ class Runtime:
         number = self._parts.config.ids.next(sender)
         port = CorePort(sender, self._parts.bus)
         return await port.request(Message(number, kind, sender, to, body))
+
+    async def lend(self, part: str) -> None:
+        """Let something beside the runtime speak as a part of it, such as `graph-connector`.
+
+        What it sends passes the same checks as any part's; repeated is fine.
+        """
+        sender = f"{self.url}/{part}"
+        await self._parts.bus.ask(partial(Granted, sender, sender, Origin.LOCAL))
 
     async def links(self) -> tuple[LinkEntry, ...]:
         """Show the P2P links, one per remote runtime (P2P-18)."""

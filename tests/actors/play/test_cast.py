@@ -38,7 +38,7 @@ def homes(cast):
         pytest.param("SC-31", {HA: RA, HB: RB, HC: RC}, id="who is at an end of a way"),
         pytest.param("SC-35", {HA: RA, HB: RB, HC: RC}, id="no runtime is shown"),
         pytest.param("SC-39", {HA: RA, HB: RB}, id="forged senders are not there"),
-        pytest.param("SC-40", {HA: RA}, id="what is not found is not there"),
+        pytest.param("SC-40", {HA: RA, HB: RB}, id="what a search finds is there, and no more"),
     ],
 )
 def test_hyperties_live_where_the_scenario_shows(name, expected):

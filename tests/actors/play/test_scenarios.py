@@ -43,7 +43,6 @@ PENDING = {
     "SC-34": Pending(Road.OBJECTS, 8, "objects are not registered"),
     "SC-36": Pending(Road.OBJECTS, 1, "children resources do not reach the reporter"),
     "SC-37": Pending(Road.OBJECTS, 4, "data objects are not found by a link"),
-    "SC-40": Pending(Road.NODE, 4, "connectors; a search of users answers 404, not 408"),
 }
 
 
