@@ -17,6 +17,7 @@ from actors.commands.node_foreign import foreign_options
 from actors.commands.node_http import http_options
 from actors.commands.node_limits import limit_options
 from actors.commands.node_login import login_options
+from actors.commands.node_observation import observation_options
 from actors.commands.node_policy import policy_options, reloading
 from actors.commands.option import check_domain, log_option, trace_option
 from actors.commands.output import say_ready
@@ -48,6 +49,7 @@ __all__ = ["command"]
 @click.option("--allow-legacy", is_flag=True, help="Serve the plain forms of upstream's stubs.")
 @login_options
 @policy_options
+@observation_options
 @foreign_options
 @limit_options
 @http_options
