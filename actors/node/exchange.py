@@ -132,6 +132,8 @@ class Exchange:
 
     def drain(self) -> None:
         """Take leave of every session; links without one are left too."""
+        for port in self.ports.values():
+            port.farewell = Farewell.GOING_AWAY
         for session in list(self.sessions.values()):
             self.feed(session, NodeLeaves())
         for port in self.ports.values():

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from contextlib import asynccontextmanager
 
 import pytest
@@ -10,6 +11,32 @@ import trio.testing
 
 from actors.commands.exit_code import ExitCode
 from actors.commands.lifetime import serve
+from specs.limits import DRAIN_TIMEOUT
+from tests.support.command import ROOT
+
+HANGING = """
+import os, signal, threading, trio
+from contextlib import asynccontextmanager
+from actors.commands.lifetime import serve
+from actors.kit.log import Level, configure_log
+
+configure_log(Level.ERROR)
+
+@asynccontextmanager
+async def service():
+    try:
+        yield
+    finally:
+        with trio.CancelScope(shield=True):
+            await trio.to_thread.run_sync(threading.Event().wait)
+
+def ready(_):
+    for one in (signal.SIGTERM, signal.SIGINT)[:{signals}]:
+        os.kill(os.getpid(), one)
+
+trio.run(serve, service, ready)
+"""
+"""A process whose service cannot be closed."""
 
 
 def tell_myself(*signals):
@@ -61,8 +88,8 @@ async def test_draining_takes_bounded_time(autojump_clock):
 
 async def test_a_second_signal_ends_at_once(autojump_clock):
     service, began = Service(closing=3600), trio.current_time()
-    assert await serve(service.open, lambda _: tell_myself(signal.SIGTERM, signal.SIGINT)) == 0
-    assert trio.current_time() == began
+    ended = await serve(service.open, lambda _: tell_myself(signal.SIGTERM, signal.SIGINT))
+    assert (ended, trio.current_time()) == (ExitCode.INTERRUPTED, began)
 
 
 async def test_before_it_is_ready_a_signal_interrupts():
@@ -75,3 +102,15 @@ async def test_before_it_is_ready_a_signal_interrupts():
 async def interrupt_soon():
     await trio.testing.wait_all_tasks_blocked()
     tell_myself(signal.SIGINT)
+
+
+@pytest.mark.parametrize(("signals", "code"), [(1, ExitCode.FAILED), (2, ExitCode.INTERRUPTED)])
+async def test_what_no_cancelling_frees_does_not_keep_a_process(signals, code):
+    """A thread that hangs, as on a disk; the process is told as often as that."""
+    program = HANGING.format(signals=signals)
+    with trio.fail_after(DRAIN_TIMEOUT + 3):  # the start of the interpreter included
+        ended = await trio.run_process(
+            [sys.executable, "-c", program], cwd=ROOT, check=False, capture_stderr=True
+        )
+    assert ended.returncode == code
+    assert ended.stderr.decode().startswith("protofly: ")
