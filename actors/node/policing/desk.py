@@ -5,8 +5,9 @@ from typing import Final, final
 
 from typing_extensions import override
 
-from actors.node.bus_message import Asked, Component
+from actors.kit.actor import ActorRef
 from actors.node.desk import Desk
+from actors.node.policing.reloader import Reload, ReloadAsked
 from actors.node.policing.store import PolicyStore
 from fsm.policy.errors import BadPolicyError
 from fsm.policy.model import Book, PolicySet
@@ -53,7 +54,7 @@ class PolicyDesk(Desk):
         self,
         store: PolicyStore,
         identity_of: Callable[[str], Identity | None],
-        reloader: Callable[[], Component | None],
+        reloader: Callable[[], ActorRef[ReloadAsked | Reload] | None],
     ) -> None:
         self._store = store
         self._identity_of = identity_of
@@ -118,7 +119,7 @@ class PolicyDesk(Desk):
     def _reload(self, message: Message, by: str) -> Message | None:
         """Have the files read: that takes a while, and the answer comes from who reads."""
         reloader = self._reloader()
-        if reloader is None or not reloader.try_tell(Asked(message, by, None)):
+        if reloader is None or not reloader.try_tell(ReloadAsked(message, by)):
             return refuse(message, Code.UNAVAILABLE, "the policy files cannot be read now")
         return None
 

@@ -8,12 +8,12 @@ import attrs
 
 from actors.kit.actor import ActorRef
 from actors.kit.supervisor import ChildSpec, Supervisor
-from actors.node.bus_message import Asked, BusMessage, RuntimeLeft
+from actors.node.bus_message import BusMessage
 from actors.node.exchange import Exchange
 from actors.node.policing.config import PolicyConfig
 from actors.node.policing.desk import PolicyDesk
 from actors.node.policing.engine import PolicyEngine
-from actors.node.policing.reloader import PolicyReloader, Reload
+from actors.node.policing.reloader import PolicyReloader, Reload, ReloadAsked
 from actors.node.policing.store import PolicyStore
 from actors.node.policing.tasks import Tasks
 from actors.node.tables import NodeAddresses, Tables
@@ -38,7 +38,7 @@ class Policing:
     addresses: NodeAddresses
     clock: Callable[[], float]
     tasks: Tasks = attrs.field(factory=Tasks)
-    reloader: ActorRef[Asked | RuntimeLeft | Reload] | None = None
+    reloader: ActorRef[ReloadAsked | Reload] | None = None
 
     def engine(self, tables: Tables) -> PolicyEngine:
         """Make what judges for one life of the bus."""
@@ -47,16 +47,12 @@ class Policing:
 
     def desk(self, exchange: Exchange) -> PolicyDesk:
         """Make what answers administrators for one life of the bus."""
-        address = self.addresses.policies
-        return PolicyDesk(
-            self.store,
-            partial(_identity_of, exchange, self.clock),
-            lambda: exchange.components.get(address),
-        )
+        identity_of = partial(_identity_of, exchange, self.clock)
+        return PolicyDesk(self.store, identity_of, lambda: self.reloader)
 
     async def start(self, supervisor: Supervisor, bus: ActorRef[BusMessage]) -> None:
         """Start what reads the files again."""
-        make = partial(PolicyReloader, self.addresses.policies, self.store, bus)
+        make = partial(PolicyReloader, self.store, bus)
         self.reloader = await supervisor.start_child(ChildSpec("policies", make))
 
     async def reload(self) -> str:

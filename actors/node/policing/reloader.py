@@ -8,7 +8,7 @@ import trio
 from typing_extensions import override
 
 from actors.kit.actor import Actor, ActorRef, Reply
-from actors.node.bus_message import Asked, Attached, BusMessage, Emitted, RuntimeLeft
+from actors.node.bus_message import BusMessage, Emitted
 from actors.node.errors import PolicyFileError
 from actors.node.policing.files import read_policies
 from actors.node.policing.store import PolicyStore
@@ -18,7 +18,7 @@ from specs.message import Message, refuse, reply_to
 from specs.reply_code import Code
 from transports.bodies import write_body
 
-__all__ = ["PolicyReloader", "Reload"]
+__all__ = ["PolicyReloader", "Reload", "ReloadAsked"]
 
 _log = structlog.get_logger("actors.node")
 
@@ -37,7 +37,20 @@ class Reload:
     reply: Reply[str]
 
 
-_Message: TypeAlias = Asked | RuntimeLeft | Reload
+@final
+@attrs.frozen
+class ReloadAsked:
+    """An administrator asks for it by a message, which is answered when it is done.
+
+    Attributes:
+        by: Over whose session it came.
+    """
+
+    message: Message
+    by: str
+
+
+_Message: TypeAlias = ReloadAsked | Reload
 
 
 @final
@@ -45,30 +58,22 @@ class PolicyReloader(Actor[_Message]):
     """Reads in a thread, one after the other, and replaces all policies or none.
 
     Args:
-        address: Where policies are managed.
         store: The policies.
-        bus: Whom it is attached to.
+        bus: What carries its answers.
     """
 
-    def __init__(self, address: str, store: PolicyStore, bus: ActorRef[BusMessage]) -> None:
-        self._address = address
+    def __init__(self, store: PolicyStore, bus: ActorRef[BusMessage]) -> None:
         self._store = store
         self._bus = bus
 
     @override
-    async def start(self) -> None:
-        await self._bus.tell(Attached(self._address, self.me))
-
-    @override
     async def handle(self, message: _Message) -> None:
         match message:
-            case Asked(asked, by):
+            case ReloadAsked(asked, by):
                 await self._bus.tell(Emitted(_answer(asked, await self._reload()), by))
             case Reload(reply):
                 outcome = await self._reload()
                 reply.send(str(outcome) if isinstance(outcome, PolicyFileError) else "")
-            case RuntimeLeft():
-                pass
 
     async def _reload(self) -> Book | PolicyFileError:
         """Read the files; the policies stay as they are if that fails."""
