@@ -17,9 +17,10 @@ from actors.node.foreign.terms import FromAbroad
 from actors.node.gate import Gate
 from actors.node.policy import Asker
 from actors.node.port import Port
+from actors.node.session import Session
 from fsm.cores.allocation_terms import Bind
 from fsm.cores.node_routing import Admitted, Refusal
-from fsm.cores.node_session_terms import CloseAsked
+from fsm.cores.node_session_terms import CloseAsked, Tick
 from fsm.cores.refused import Refused
 from specs.address import is_node
 from specs.errors import BadMessageError
@@ -32,6 +33,7 @@ from transports.errors import Farewell
 
 __all__ = ["Ingress"]
 
+_OVER: Final = Refusal(Check.SESSION, "the credentials of the session are over; log in again")
 _NO_SESSION: Final = Refusal(Check.SESSION, "open a session first")
 
 
@@ -61,6 +63,10 @@ class Ingress:
     def arrived(self, number: int, items: Sequence[Item]) -> None:
         """Take in what one frame of a link held."""
         self._exchange.heard(number)
+        session = self._exchange.session_of(number)
+        if session is not None and session.core.is_over(trio.current_time()):
+            self._too_late(session, items)
+            return
         for item in items:
             port = self._exchange.ports.get(number)
             if port is None:
@@ -72,6 +78,19 @@ class Ingress:
             else:
                 self._message(item, port)
             self._gate.settle()
+
+    def _too_late(self, session: Session, items: Sequence[Item]) -> None:
+        """Do nothing of what comes when the credentials are over, and leave (MN-05).
+
+        Answers that the link does not take any more wait for the runtime to log in again.
+        """
+        for item in items:
+            if isinstance(item, Message) and session.port is not None:
+                self._gate.refuse(item, session.port, _OVER)
+            else:
+                self._witness.counters.drop(DropReason.SESSION_GONE)
+        self._exchange.feed(session, Tick())
+        self._gate.settle()
 
     def _malformed(self, line: BadLine, port: Port) -> None:
         self._witness.counters.drop(DropReason.MALFORMED)

@@ -6,8 +6,11 @@ from itertools import product
 
 import pytest
 import trio
+import trio.testing
 
+from actors.node.bus_message import Arrived
 from specs.limits import LOGIN_TIMEOUT, OPEN_TIMEOUT, SESSION_IDLE, SESSION_LIFE
+from specs.message import Message, MessageType
 from tests.support.issuer import BOB, Issuer, Shelf, login_by, opened
 from tests.support.node_peer import RA, RB, open_world
 from transports.errors import LinkError
@@ -120,6 +123,25 @@ async def test_a_session_ends_with_its_credentials_and_comes_back_by_a_login(aut
         assert (await opened(again, issuer.token(sub=BOB))).code == 409
         assert (await opened(again, issuer.token())).code == 200
         assert address in (await world.node.sessions())[0].addresses
+
+
+async def test_what_a_busy_node_reads_too_late_is_refused(mock_clock):
+    """MN-05: its answer waits for whoever logs in again."""
+    issuer = Issuer()
+    async with open_world(login=login_by(issuer, life=100.0)) as world:
+        await opened(await world.stranger(), issuer.token())
+        late = Message(7, MessageType.CREATE, f"{RA}/ua", f"{RB}/ua")
+        assert world.node._bus.try_tell(Arrived(1, (late, Message(8, MessageType.UPDATE, RA, RB))))
+        issuer.now = 200.0
+        mock_clock.jump(200.0)
+        await trio.testing.wait_all_tasks_blocked()
+        assert await world.states() == {RA: "detached"}
+        again = await world.stranger()
+        await opened(again, issuer.token())
+        answer = await again.hear()
+
+        assert (answer.id, answer.code) == (7, 401)
+        assert "log in again" in answer.body["description"]
 
 
 async def test_a_login_over_the_same_link_lengthens_the_session(autojump_clock):

@@ -1,0 +1,153 @@
+"""A session that somebody logged in for: whose it is, and until when (MN-04, MN-05, C-84)."""
+
+import math
+
+import pytest
+
+from fsm.cores.node_session import NodeSessionCore
+from fsm.cores.node_session_terms import (
+    ClaimAsked,
+    Credentials,
+    Granted,
+    LinkCut,
+    LinkLost,
+    Liveness,
+    OpenAsked,
+    Parcel,
+    PingDue,
+    Queued,
+    Refused,
+    ReopenAsked,
+    Tick,
+    Wait,
+)
+from fsm.engine import Step
+from specs.limits import PING_PERIOD, SESSION_IDLE
+from specs.message import Message, MessageType
+
+R = "hyperty-runtime://a.ex/ra"
+FIRST, SECOND = "1" * 64, "2" * 64
+
+
+def alice(until=1000.0):
+    return Credentials("user://idp.ex/alice", "idp", until)
+
+
+def opened(credentials=None, liveness=Liveness.PINGED):
+    core = NodeSessionCore(f"mn|{R}", R)
+    core.feed(OpenAsked(1, None, FIRST, liveness, credentials or alice()), 0.0)
+    return core
+
+
+def detached():
+    core = opened()
+    core.feed(LinkLost(1, "lost"), 0.0)
+    return core
+
+
+def kinds(effects):
+    return [type(one) for one in effects]
+
+
+def login(core, link, credentials, now=1.0):
+    return core.feed(OpenAsked(link, None, SECOND, Liveness.PINGED, credentials), now)
+
+
+def test_its_owner_gets_it_by_a_login_and_the_old_token_is_void():
+    core = opened()
+
+    assert kinds(login(core, 2, alice())) == [LinkCut, Step, Step, Granted]
+    assert core.knows(SECOND)
+    assert not core.knows(FIRST)
+    assert kinds(core.feed(ReopenAsked(3, FIRST), 2.0)) == [Refused]
+    assert core.link == 2
+
+
+def test_its_owner_finds_what_waited():
+    core = detached()
+    parcel = Parcel(Message(1, MessageType.CREATE, "a://b/c", R), b"x")
+    assert core.feed(Wait(parcel), 1.0) == [Queued(parcel.message)]
+
+    assert login(core, 2, alice())[-1] == Granted(2, SECOND, (parcel,))
+
+
+@pytest.mark.parametrize("make", [opened, detached])
+@pytest.mark.parametrize(
+    "stranger",
+    [
+        Credentials("user://idp.ex/bob", "idp", 1000.0),
+        Credentials("user://idp.ex/alice", "another idp", 1000.0),
+        None,
+    ],
+)
+def test_nobody_else_gets_it(make, stranger):
+    core = make()
+
+    assert [one.code for one in login(core, 2, stranger)] == [409]
+    assert core.knows(FIRST)
+
+
+def test_a_session_that_nobody_logged_in_for_has_no_owner():
+    core = NodeSessionCore("k", R)
+    core.feed(OpenAsked(1, None, FIRST), 0.0)
+
+    assert [one.code for one in login(core, 2, alice())] == [409]
+
+
+def test_a_claimed_session_has_no_owner():
+    core = NodeSessionCore("k", R)
+    core.feed(ClaimAsked(1), 0.0)
+
+    assert [one.code for one in login(core, 2, alice())] == [409]
+    assert not core.knows("")
+
+
+@pytest.mark.parametrize("liveness", [*Liveness])
+def test_an_idle_session_is_left_when_its_credentials_are_over(liveness):
+    core = opened(alice(PING_PERIOD - 1), liveness)
+
+    assert core.deadline() == PING_PERIOD - 1
+    assert core.feed(Tick(), PING_PERIOD - 1.5) == []
+    assert kinds(core.feed(Tick(), PING_PERIOD - 1)) == [LinkCut, Step]
+    assert core.state == "detached"
+    assert core.deadline() == PING_PERIOD - 1 + SESSION_IDLE
+
+
+def test_it_is_pinged_before_that_as_any_other():
+    core = opened(alice(1000.0))
+
+    assert core.deadline() == PING_PERIOD
+    assert kinds(core.feed(Tick(), PING_PERIOD)) == [PingDue]
+
+
+@pytest.mark.parametrize("asked", [ReopenAsked(2, FIRST), OpenAsked(2, FIRST, SECOND)])
+@pytest.mark.parametrize(("now", "code"), [(999.9, None), (1000.0, 401)])
+def test_its_token_opens_nothing_once_the_credentials_are_over(asked, now, code):
+    core = detached()
+    verdict = core.feed(asked, now)[-1]
+
+    assert getattr(verdict, "code", None) == code
+
+
+def test_a_new_login_after_that_resumes_it():
+    core = opened()
+    core.feed(Tick(), 1000.0)
+
+    assert kinds(login(core, 2, alice(5000.0), 1100.0)) == [Step, Granted]
+    assert not core.is_over(1100.0)
+    assert core.is_over(5000.0)
+
+
+def test_a_login_over_the_link_that_has_it_lengthens_it():
+    core = opened()
+
+    assert login(core, 1, alice(5000.0)) == [Granted(1, SECOND, ())]
+    assert not core.is_over(4999.0)
+
+
+def test_without_credentials_nothing_is_ever_over():
+    core = NodeSessionCore("k", R)
+    core.feed(OpenAsked(1, None, FIRST, Liveness.BY_LINK), 0.0)
+
+    assert not core.is_over(1e12)
+    assert core.deadline() == math.inf
