@@ -56,6 +56,7 @@ __all__ = ["ForeignCore"]
 
 _TOO_LATE: Final = "it took too long"
 _BAD: Final = "it said too much that it had no right to"
+_SENTENCE: Final = 200
 _LEAVING: Final = "the node is going down"
 
 
@@ -188,9 +189,14 @@ class ForeignCore:
         if room.is_about_itself(message):
             is_true = message.is_response or message.body.get("value") == room.state
             return [] if is_true else self._offended(room, message, DropReason.FORGED_STATUS)
-        if not room.has_brought(message):
+        request = room.asked(message)
+        if room.has_brought(message):
+            return [Pass(room.domain, room.stub, message)]
+        if request is None:
             return self._offended(room, message, DropReason.UNKNOWN_SOURCE)
-        return [Pass(room.domain, room.stub, message)]
+        # The stub itself answers: whatever it could not do, here there is no way then.
+        code = Code.TOO_LARGE if message.code == Code.TOO_LARGE else Code.UNAVAILABLE
+        return [Refuse(request, code, f"no way to {room.domain}: {_why(message)}")]
 
     def _offended(self, room: ForeignRoom, message: Message, reason: DropReason) -> list[Effect]:
         """Refuse what a stub had no right to say; one that goes on so is ended."""
@@ -254,6 +260,11 @@ class ForeignCore:
         self._deadlines.clear()
         running = [room for room in self._rooms.values() if not room.is_ending]
         return [self._end(room, _LEAVING) for room in running]
+
+
+def _why(answer: Message) -> str:
+    why = answer.body.get("description")
+    return why[:_SENTENCE] if isinstance(why, str) else "its stub gave no reason"
 
 
 def _refused(message: Message, code: Code, why: str) -> Refuse | Dropped:

@@ -115,14 +115,15 @@ class ForeignRoom:
         """Forget a request that was answered in another way."""
         self._asked.pop(instance_id(request), None)
 
-    def expects(self, answer: Message) -> bool:
-        """Say whether a message answers a request that was handed in; the final one ends it."""
+    def asked(self, answer: Message) -> Message | None:
+        """Return the request that a message answers, if it was handed in; the final ends it."""
         if not answer.is_response:
-            return False
-        asked = request_id(answer)
+            return None
+        mid = request_id(answer)
+        _, request = self._asked.get(mid, (0.0, None))
         if answer.is_final:
-            return self._asked.pop(asked, None) is not None
-        return asked in self._asked
+            self._asked.pop(mid, None)
+        return request
 
     def unanswered(self, why: str) -> list[Refuse]:
         """Refuse all requests whose answers cannot come by this room any more."""
@@ -137,6 +138,5 @@ class ForeignRoom:
         return message.from_ == self.stub and (to_status or message.is_response)
 
     def has_brought(self, message: Message) -> bool:
-        """Say whether a message crossed this stub last, or answers what was handed to it."""
-        is_answer = self.expects(message)
-        return message.via[-1:] == (self.stub,) or is_answer
+        """Say whether a message crossed this stub last."""
+        return message.via[-1:] == (self.stub,)

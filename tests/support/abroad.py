@@ -6,6 +6,7 @@ from types import MappingProxyType
 
 import attrs
 import trio
+import trio.testing
 
 from actors.kit.tracer import MemoryTracer
 from actors.node.app import Node, open_node
@@ -14,12 +15,14 @@ from actors.node.foreign.plan import Endpoint, ForeignPlan
 from actors.pipe.spawn import Spawn
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
+from actors.runtime.hyperty import Hyperty
 from actors.runtime.runtime import Runtime
 from actors.sandbox.here import open_room_here
 from fsm.cores.resolve import Topology
+from specs.jsonvalue import Json
 from specs.message import Message
 from specs.trace import Kind
-from tests.support.domain import Echo, counted_bytes
+from tests.support.domain import counted_bytes
 from transports.link import Link
 from transports.memory import MemoryNetwork
 
@@ -49,9 +52,36 @@ class Rooms:
             self.links.append(link)
             yield link
 
+    def close(self) -> None:
+        """Let no room open until `open_after`."""
+        self.gate = trio.Event()
+
+    async def open_after(self, seconds: float) -> None:
+        await trio.sleep(seconds)
+        self.gate.set()
+
     async def kill(self) -> None:
         """Let the newest room vanish, as a process does that is killed."""
         self.links[-1].drop()
+        await trio.testing.wait_all_tasks_blocked()
+
+
+class Shy(Hyperty):
+    """Answers a request with its own value, or not at all while it is silent.
+
+    Attributes:
+        asked: The requests, in the order they came.
+    """
+
+    def __init__(self) -> None:
+        self.asked: list[Message] = []
+        self.silent = False
+
+    async def on_request(self, message: Message) -> Json:
+        self.asked.append(message)
+        if self.silent:
+            await trio.sleep_forever()
+        return message.body.get("value")
 
 
 @attrs.frozen
@@ -66,7 +96,7 @@ class Side:
     tracer: MemoryTracer
     rooms: Rooms
     runtime: Runtime
-    hyperty: Echo
+    hyperty: Shy
     address: str
 
     async def ask(self, other: "Side | str", value: object = "hello") -> Message:
@@ -118,7 +148,8 @@ async def open_two(wishes: Wishes | None = None) -> AsyncIterator[World]:
     async with AsyncExitStack() as stack:
         knows = {A: wanted.a_knows, B: wanted.b_knows}
         nodes = {
-            domain: await _node(stack, network, domain, (knows[domain], wanted)) for domain in (A, B)
+            domain: await _node(stack, network, domain, (knows[domain], wanted))
+            for domain in (A, B)
         }
         sides = [await _side(stack, network, domain, (nodes, wanted)) for domain in (A, B)]
         yield World(network, *sides)
@@ -144,7 +175,7 @@ async def _side(stack, network, domain, how):
         topology=wanted.topology,
         entropy=counted_bytes(len(domain)),
     )
-    hyperty = Echo()
+    hyperty = Shy()
     runtime = await stack.enter_async_context(open_runtime(config, network, MemoryTracer()))
     address = await runtime.deploy("echo", lambda: hyperty)
     return Side(node, tracer, rooms, runtime, hyperty, address)

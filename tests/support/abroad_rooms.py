@@ -1,0 +1,50 @@
+"""Rooms that are no rooms: what a keeper has to cope with."""
+
+import json
+from contextlib import asynccontextmanager
+
+from actors.pipe.errors import RoomError
+from actors.pipe.said import Said, Word, write_said
+from transports.background import open_background
+from transports.errors import LinkError
+from transports.link import Kind, Upgrade
+from transports.memory_link import Wire
+
+
+def no_room(_label):
+    raise RoomError("there is none")
+
+
+@asynccontextmanager
+async def deaf_room(label):
+    """Yield a pipe at whose other end nobody is."""
+    yield Wire(Kind.UNIX, label, 1, Upgrade()).dialler
+
+
+def room_that_says(word, told, *messages):
+    """Make rooms that say they are ready, then this, and hear nothing."""
+
+    @asynccontextmanager
+    async def spawn(label):
+        wire = Wire(Kind.UNIX, label, 1, Upgrade())
+        said = (
+            [Said(Word(word), 0, "", told)]
+            if not messages
+            else [Said(Word(word), rest=json.dumps(one).encode()) for one in messages]
+        )
+        async with open_background() as background:
+            background.start_soon(_say, wire.acceptor, said)
+            yield wire.dialler
+
+    return spawn
+
+
+async def _say(link, said):
+    try:
+        await link.receive()
+        for one in (Said(Word.READY), *said):
+            await link.send(write_said(one))
+        while True:
+            await link.receive()
+    except LinkError:
+        pass
