@@ -12,6 +12,7 @@ from fsm.machines.session import Trigger
 from fsm.product.rule import (
     Act,
     Rule,
+    Send,
     act,
     after,
     begin,
@@ -51,32 +52,36 @@ def _opened(link: str) -> Iterator[Rule]:
         send(TO_STUB, f"opened {link}"),
         sets={"held": link},
     )
-    # The stub that opens offers no token: it knows none.
+    # The stub that opens offers no token: it knows none. By a login it may have another.
     taken = act({"session": "open|detached"}, send(TO_STUB, f"refused {link}"))
     yield from rules(got(TO_NODE, f"open {link}"), (fresh, taken), "M-14, MN-04")
+    renewed = _attached(link, {}, send(TO_STUB, f"opened {link}"))
+    yield from rules(got(TO_NODE, f"open {link}"), renewed, "C-84: its owner logged in again")
 
 
-def _reopened(link: str) -> Iterator[Rule]:
-    known = {"token": "good"}
-    answer = send(TO_STUB, f"re-opened {link}")
+def _attached(link: str, when: Mapping[str, str], answer: Send) -> Iterator[Act]:
+    """Give a session that there is to a link, and cut the one that has it."""
     attach = move("session", Trigger.REOPENED)
-    acts = [
-        act({**known, "session": "detached"}, attach, answer, sets={"held": link}),
-        act({**known, "session": "open", "held": link}, answer),
-        act(_NONE, send(TO_STUB, f"forgotten {link}")),
-        act({"token": "not good", "session": "open|detached"}, send(TO_STUB, f"forgotten {link}")),
-    ]
+    yield act({**when, "session": "detached"}, attach, answer, sets={"held": link})
+    yield act({**when, "session": "open", "held": link}, answer)
     for older in LINKS:
         if older != link:
-            fenced = act(
-                {**known, "session": "open", "held": older},
+            yield act(
+                {**when, "session": "open", "held": older},
                 move("session", Trigger.LINK_LOST),
                 attach,
                 send(TO_STUB, f"cut {older}"),
                 answer,
                 sets={"held": link},
             )
-            acts.append(fenced)
+
+
+def _reopened(link: str) -> Iterator[Rule]:
+    acts = [
+        *_attached(link, {"token": "good"}, send(TO_STUB, f"re-opened {link}")),
+        act(_NONE, send(TO_STUB, f"forgotten {link}")),
+        act({"token": "not good", "session": "open|detached"}, send(TO_STUB, f"forgotten {link}")),
+    ]
     yield from rules(got(TO_NODE, f"re-open {link}"), acts, "M-15, MN-06, I-M2")
 
 

@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable
 
 from fsm.compositions import session_terms as terms
 from fsm.cores import allocation_terms as allocation
-from fsm.cores import subscription_terms as subscriptions
 from fsm.cores import node_session_terms as node_ev
 from fsm.cores import stub_events as ev
+from fsm.cores import subscription_terms as subscriptions
 from fsm.cores.allocation import AllocationCore
 from fsm.cores.node_session import NodeSessionCore
 from fsm.cores.stub_client import StubClientCore
@@ -31,9 +31,10 @@ PHASES = {
 class SessionWorld:
     """The real cores, and what the composition `session` knows of them."""
 
-    def __init__(self, losses: int) -> None:
+    def __init__(self, losses: int, login: node_ev.Credentials | None = None) -> None:
         self.now = 0.0
         self.stub: StubClientCore | None = None
+        self._login = login
         self.to_node: list[tuple[str, str | None]] = []
         self.to_stub: list[tuple[str, str | None]] = []
         self._link, self._is_up = 0, False
@@ -227,10 +228,11 @@ class SessionWorld:
                 self._use(word, number)
 
     def _open(self, link: int) -> None:
+        self._tokens += 1
         if self._session is None:
-            self._tokens += 1
             self._session = NodeSessionCore(f"MN|{R}|{self._tokens}", R)
-        self._tell_session(node_ev.OpenAsked(link, None, f"token {self._tokens}"))
+        asked = node_ev.OpenAsked(link, None, f"token {self._tokens}", credentials=self._login)
+        self._tell_session(asked)
 
     def _tell_session(self, happened: node_ev.Input) -> None:
         is_open = isinstance(happened, node_ev.OpenAsked)

@@ -1,5 +1,7 @@
 """A stub and its session: everything ends in touch or apart, and nothing is left behind."""
 
+import math
+
 import attrs
 import pytest
 from hypothesis import given, settings
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 from fsm.catalogue import MACHINES
 from fsm.compositions import session_terms as terms
 from fsm.compositions.session import SESSION_PLAN, compose
+from fsm.cores.node_session_terms import Credentials
 from fsm.product.bounds import Bounds
 from fsm.product.explorer import Fault, explore
 from fsm.product.steps import Steps
@@ -86,10 +89,14 @@ ROOMY = Bounds(losses=2, duplicates=0, channel=50)
 STEPS = Steps(compose(MACHINES, ROOMY))
 
 
+LOGINS = {"nobody logs in": None, "its owner logs in": Credentials("alice", "idp", math.inf)}
+
+
+@pytest.mark.parametrize("login", LOGINS.values(), ids=LOGINS)
 @settings(max_examples=500, deadline=None)
 @given(moves=st.lists(st.sampled_from([*MOVES, *OFTEN, *OFTEN]), max_size=60))
-def test_whatever_the_cores_do_the_composition_does(moves):
-    world, shadow = SessionWorld(ROOMY.losses), Shadow(STEPS)
+def test_whatever_the_cores_do_the_composition_does(login, moves):
+    world, shadow = SessionWorld(ROOMY.losses, login), Shadow(STEPS)
     for name in ("build", terms.CONNECT, *moves):
         if MOVES[name](world):
             shadow.follow(world.told(), world.under_way())
