@@ -13,6 +13,7 @@ import trio
 from actors.commands.config_file import config_option
 from actors.commands.failure import run
 from actors.commands.lifetime import serve
+from actors.commands.node_connectors import connector_options
 from actors.commands.node_foreign import foreign_options
 from actors.commands.node_http import http_options
 from actors.commands.node_limits import limit_options
@@ -40,13 +41,8 @@ __all__ = ["command"]
     show_default=True,
     help="Where stubs connect; port 0 picks a free one.",
 )
-@click.option(
-    "--registry",
-    metavar="FILE",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help="SQLite file of the domain registry [default: in memory].",
-)
 @click.option("--allow-legacy", is_flag=True, help="Serve the plain forms of upstream's stubs.")
+@connector_options
 @login_options
 @policy_options
 @observation_options
@@ -56,11 +52,10 @@ __all__ = ["command"]
 @trace_option
 @config_option
 @log_option
-def command(  # noqa: PLR0913 - one for each option that is no topic's
+def command(
     *,
     domain: str,
     listen: str,
-    registry: Path | None,
     allow_legacy: bool,
     topics: tuple[Topic, ...],
     trace: Path | None,
@@ -72,7 +67,6 @@ def command(  # noqa: PLR0913 - one for each option that is no topic's
     config = NodeConfig(
         domain=domain,
         listen=listen,
-        registry=registry,
         allow_legacy=allow_legacy,
         ids=IdSource(time.time_ns() // 1000),
     )

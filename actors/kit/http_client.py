@@ -5,30 +5,31 @@ size of the answer, by the number of connections. Redirects are not followed, an
 connection is dialled but to the server itself, whatever an answer says (S15).
 """
 
-import ssl
 from collections.abc import Iterable, Mapping
 from typing import Final, final
 from urllib.parse import quote, urlencode, urlsplit
 
 import attrs
-import httpcore
 import orjson
 import trio
-from typing_extensions import override
 
 from specs.errors import ProtoflyError
 from specs.jsonvalue import Json
-from specs.limits import BACKEND_ANSWER_BYTES, BACKEND_CONNECTIONS, DIAL_TIMEOUT, GOODBYE_TIMEOUT
+from specs.limits import BACKEND_ANSWER_BYTES, GOODBYE_TIMEOUT
 
-__all__ = ["HttpAnswer", "HttpClient", "HttpError", "HttpUrlError", "ServerUrl", "path_of"]
+__all__ = [
+    "HttpAnswer",
+    "HttpClient",
+    "HttpError",
+    "HttpRequest",
+    "HttpUrlError",
+    "ServerUrl",
+    "path_of",
+]
 
 _PORTS: Final = {"http": 80, "https": 443}
 _JSON: Final = "application/json"
 _BYTES: Final = "application/octet-stream"
-_KEEP_ALIVE: Final = 30.0
-"""Seconds an idle connection is kept."""
-
-_REDIRECTS: Final = range(300, 400)
 
 
 @final
@@ -139,6 +140,17 @@ class HttpAnswer:
 
 
 @final
+@attrs.frozen
+class HttpRequest:
+    """A request as it is sent; `content` None: without a body."""
+
+    method: str
+    url: str
+    headers: list[tuple[str, str]]
+    content: bytes | None
+
+
+@final
 class HttpClient:
     """Asks one server.
 
@@ -157,13 +169,10 @@ class HttpClient:
         self.server: Final = server
         self._limit = limit
         self._headers = [("Host", _authority(server)), ("Accept", _JSON), *headers]
-        self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=ssl.create_default_context() if server.scheme == "https" else None,
-            max_connections=BACKEND_CONNECTIONS,
-            max_keepalive_connections=BACKEND_CONNECTIONS,
-            keepalive_expiry=_KEEP_ALIVE,
-            network_backend=_OneServer(server),
-        )
+        # Slow to import, and not needed by who has no server to ask.
+        from actors.kit.http_pool import HttpPool  # noqa: PLC0415
+
+        self._pool = HttpPool(server)
 
     async def ask(self, method: str, path: str, body: "Json | bytes" = None) -> HttpAnswer:
         """Send a request and return the answer, whatever its status.
@@ -181,61 +190,14 @@ class HttpClient:
             content = body if isinstance(body, bytes) else orjson.dumps(body)
             headers.append(("Content-Type", _BYTES if content is body else _JSON))
             headers.append(("Content-Length", str(len(content))))
-        url = self.server.text + path
-        timeouts = {"timeout": {"connect": DIAL_TIMEOUT}}
-        try:
-            async with self._pool.stream(
-                method, url, headers=headers, content=content, extensions=timeouts
-            ) as response:
-                return await self._read(response)
-        except httpcore.TimeoutException as exc:
-            raise HttpError(self.server.text, "it does not take connections") from exc
-        except (httpcore.NetworkError, httpcore.ProtocolError) as exc:
-            raise HttpError(self.server.text, str(exc) or "the connection broke") from exc
+        asked = HttpRequest(method, self.server.text + path, headers, content)
+        status, answer = await self._pool.exchange(asked, self._limit)
+        return HttpAnswer(status, answer, self.server.text)
 
     async def aclose(self) -> None:
         """Close every connection."""
         with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
             await self._pool.aclose()
-
-    async def _read(self, response: httpcore.Response) -> HttpAnswer:
-        if response.status in _REDIRECTS:
-            raise HttpError(self.server.text, "it answers with a redirect")
-        chunks: list[bytes] = []
-        left = self._limit
-        with trio.CancelScope() as scope:
-            async for chunk in response.aiter_stream():
-                chunks.append(chunk)
-                left -= len(chunk)
-                if left < 0:
-                    # Not a break: generators that are left half-way are not closed in order.
-                    scope.cancel()
-        if left < 0:
-            raise HttpError(self.server.text, f"its answer is larger than {self._limit} bytes")
-        return HttpAnswer(response.status, b"".join(chunks), self.server.text)
-
-
-@final
-class _OneServer(httpcore.AsyncNetworkBackend):
-    """Dials the server it was made for, and nobody else."""
-
-    def __init__(self, server: ServerUrl) -> None:
-        self._server = server
-        self._trio = httpcore.TrioBackend()
-
-    @override
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
-    ) -> httpcore.AsyncNetworkStream:
-        if (host.strip("[]"), port) != (self._server.host, self._server.port):
-            raise httpcore.ConnectError(f"{host}:{port} is not the server that was configured")
-        # httpcore's own signature has a timeout.
-        return await self._trio.connect_tcp(self._server.host, port, timeout)
 
 
 def _authority(server: ServerUrl) -> str:

@@ -79,7 +79,7 @@ async def test_nothing_but_the_configured_server_is_ever_dialled(asked, url):
     async with open_http_server(echo) as server:
         client = asked(server)
         with pytest.raises(Exception, match="is not the server that was configured"):
-            await client._pool.request("GET", url)
+            await client._pool._pool.request("GET", url)
 
 
 async def test_nobody_there_is_an_error():
