@@ -6,7 +6,6 @@ import structlog
 import trio
 
 from actors.kit.ids import IdSource
-from actors.kit.tally import Tally
 from actors.node.bounds import Bounds
 from actors.node.bus_message import RuntimeLeft
 from actors.node.components import Components
@@ -15,6 +14,7 @@ from actors.node.foreign.border import Border
 from actors.node.overload import Overload
 from actors.node.port import Port
 from actors.node.session import Outcome, Session
+from actors.node.session_log import note
 from actors.node.tables import NodeAddresses, TableRules, Tables
 from actors.node.witness import Witness
 from fsm.cores.alarms import Alarms
@@ -53,6 +53,7 @@ class Exchange:
 
     Attributes:
         sessions: By runtime; a session is here until it is closed or expires.
+        runtimes: By the number of the link that has its session.
         ports: By number, of links that may still be written to.
         components: Which parts of the node answer at which addresses.
         departures: Who of them still has to hear that a runtime has left.
@@ -82,17 +83,12 @@ class Exchange:
         self.fan_out = bounds.limits.fan_out
         self._overload = Overload(self)
         self._ids = ids
-        self._runtimes: dict[int, str] = {}
+        self.runtimes: dict[int, str] = {}
         self._alarms = Alarms()
-
-    @property
-    def attached(self) -> int:
-        """How many sessions have a link; the others are detached."""
-        return len(self._runtimes)
 
     def session_of(self, number: int) -> Session | None:
         """Return the session a link has."""
-        runtime = self._runtimes.get(number)
+        runtime = self.runtimes.get(number)
         return None if runtime is None else self.sessions[runtime]
 
     def deadline(self) -> float:
@@ -236,7 +232,7 @@ class Exchange:
     ) -> None:
         match effect:
             case Step():
-                self.witness.step(effect)
+                note(self.witness, session.core.runtime, effect)
             case LinkDone(number):
                 self._done(session, number)
             case Queued(message):
@@ -258,7 +254,7 @@ class Exchange:
         if session.dialect is not None:
             port.door.recall(session.dialect)
             session.dialect = None
-        self._runtimes[granted.link] = session.core.runtime
+        self.runtimes[granted.link] = session.core.runtime
         port.granted(session.core.runtime)
 
     def _cut(self, session: Session, number: int, end: LinkEnd) -> list[Parcel]:
@@ -274,7 +270,7 @@ class Exchange:
 
     def let_go(self, session: Session, number: int) -> None:
         """Note that a link has the session no longer."""
-        self._runtimes.pop(number, None)
+        self.runtimes.pop(number, None)
         self.ports.pop(number, None)
         if session.port is not None and session.port.number == number:
             session.dialect = session.port.door.dialect
@@ -295,8 +291,6 @@ class Exchange:
     def _end(self, session: Session, why: str, undelivered: tuple[Message, ...]) -> None:
         runtime = session.core.runtime
         del self.sessions[runtime]
-        if session.core.state is not None:
-            self.witness.counters.count(Tally.SESSIONS_ENDED, session.core.state)
         self.tables.release(runtime, why)
         self.departures.tell(self.components.values(), RuntimeLeft(runtime, why))
         for message in undelivered:

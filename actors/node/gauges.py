@@ -13,11 +13,11 @@ def watch(exchange: Exchange) -> None:
     counters.watch(
         Gauge.SESSIONS,
         lambda: {
-            State.OPEN: exchange.attached,
-            State.DETACHED: len(exchange.sessions) - exchange.attached,
+            State.OPEN: len(exchange.runtimes),
+            State.DETACHED: len(exchange.sessions) - len(exchange.runtimes),
         },
     )
     counters.watch(Gauge.LINKS, lambda: len(exchange.ports))
-    counters.watch(Gauge.LINKS_PENDING, lambda: len(exchange.ports) - exchange.attached)
+    counters.watch(Gauge.LINKS_PENDING, lambda: len(exchange.ports) - len(exchange.runtimes))
     counters.watch(Gauge.ADDRESSES, lambda: len(tables.allocation))
     counters.watch(Gauge.SUBSCRIPTIONS, lambda: len(tables.subscriptions))
