@@ -22,7 +22,6 @@ from specs.limits import (
     HTTP_HEAD_BYTES,
     HTTP_REQUEST_TIMEOUT,
     HTTP_REQUESTS,
-    READ_BYTES,
 )
 
 __all__ = ["Conversation"]
@@ -31,6 +30,11 @@ _log = structlog.get_logger("actors.node")
 
 _ALWAYS: Final = (("cache-control", "no-store"), ("x-content-type-options", "nosniff"))
 _CLOSE: Final = ("connection", "close")
+
+_VERSIONS: Final = (b"1.0", b"1.1")
+
+_PIECE: Final = HTTP_HEAD_BYTES // 4
+"""Bytes read at once: by no more can a head be over its limit."""
 
 
 @final
@@ -69,7 +73,7 @@ class Conversation(Actor[Never]):
     async def _leave(self) -> None:
         """Let the peer read to the end: what it still sends would destroy what is under way."""
         await self._stream.send_eof()
-        while await self._stream.receive_some(READ_BYTES):
+        while await self._stream.receive_some(_PIECE):
             pass
 
     async def _turn(self) -> bool:
@@ -83,11 +87,17 @@ class Conversation(Actor[Never]):
         if patience.cancelled_caught or request is None:
             return False
         self._left -= 1
-        page = await self._site.answer(_visit(request))
+        page = await self._page(request)
         with trio.move_on_after(HTTP_REQUEST_TIMEOUT):
             await self._write(page, b"" if request.method == b"HEAD" else page.body)
             return self._may_go_on()
         return False
+
+    async def _page(self, request: h11.Request) -> Page:
+        if request.http_version not in _VERSIONS:
+            self._left = 0
+            return told(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, {"error": "HTTP/1.1 is served"})
+        return await self._site.answer(_visit(request))
 
     def _may_go_on(self) -> bool:
         is_over = self._protocol.our_state is h11.DONE and self._protocol.their_state is h11.DONE
@@ -101,7 +111,7 @@ class Conversation(Actor[Never]):
             if event is h11.NEED_DATA:
                 if request is not None:
                     return request
-                self._protocol.receive_data(await self._stream.receive_some(READ_BYTES))
+                self._protocol.receive_data(await self._stream.receive_some(_PIECE))
             elif isinstance(event, h11.Request):
                 request = event
             elif not isinstance(event, h11.Data):

@@ -1,0 +1,193 @@
+"""HTTP over real connections: what is no request, who dawdles, and how many come."""
+
+import socket
+from contextlib import asynccontextmanager
+from urllib.parse import urlsplit
+
+import h11
+import pytest
+import trio
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from actors.kit.counters import Counters
+from actors.kit.monitor import Monitor
+from actors.node.errors import HttpPlaceError, OpenMetricsError
+from actors.node.http.config import HttpConfig
+from actors.node.http.service import open_http, site_of
+from actors.node.standing import Part, Standing
+from specs.limits import HTTP_CONNECTIONS, HTTP_HEAD_BYTES, HTTP_REQUEST_TIMEOUT, HTTP_REQUESTS
+from tests.support.web import exchange, get
+
+GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+
+@asynccontextmanager
+async def served(config=None):
+    config = HttpConfig("127.0.0.1:0") if config is None else config
+    standing = Standing()
+    standing.ready(Part.NODE)
+    monitor = Monitor()
+    async with open_http(config, site_of(config, Counters(), standing, {}), monitor) as url:
+        yield url
+
+
+async def connect(url):
+    place = urlsplit(url)
+    return await trio.open_tcp_stream(place.hostname, place.port)
+
+
+async def said(url, raw):
+    """Send bytes and return all that is answered until the end."""
+    async with await connect(url) as stream:
+        await stream.send_all(raw)
+        return b"".join([piece async for piece in stream])
+
+
+async def test_every_answer_is_kept_by_nobody_and_is_what_it_says():
+    async with served() as url:
+        for path in ("/healthz", "/readyz", "/metrics", "/nothing"):
+            answer = await get(url + path)
+            assert answer.headers["cache-control"] == "no-store"
+            assert answer.headers["x-content-type-options"] == "nosniff"
+            assert int(answer.headers["content-length"]) == len(answer.body) > 0
+
+
+async def test_a_head_has_no_body():
+    async with served() as url:
+        answer = await get(f"{url}/metrics", "HEAD")
+    assert (answer.status, answer.body) == (200, b"")
+    assert int(answer.headers["content-length"]) > 0
+
+
+async def test_a_query_is_not_looked_at():
+    async with served() as url:
+        assert b" 200 OK" in await said(
+            url, b"GET /healthz?a=%00 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n"
+        )
+
+
+async def test_one_connection_carries_many_requests_but_not_for_ever():
+    async with served() as url, await connect(url) as stream:
+        http = h11.Connection(h11.CLIENT)
+        request = h11.Request(method="GET", target="/healthz", headers=[("host", "localhost")])
+        for left in reversed(range(HTTP_REQUESTS)):
+            answer = await exchange(stream, http, request)
+            assert ("connection" in answer.headers) is (left == 0)
+            if left:
+                http.start_next_cycle()
+        assert await stream.receive_some(1) == b""
+
+
+@pytest.mark.parametrize(
+    ("raw", "status"),
+    [
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", 400),
+        (b"GET /healthz HTTP/1.1\r\n\r\n", 400),
+        (b"GET /healthz HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400),
+        (b"GET  /healthz  HTTP/1.1\r\nHost: a\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 2 * HTTP_HEAD_BYTES + b"\r\n\r\n", 431),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: gzip\r\n\r\n", 501),
+        (b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 505),
+    ],
+)
+async def test_what_is_no_request_is_told_and_hung_up(raw, status):
+    async with served() as url:
+        assert (await said(url, raw)).startswith(b"HTTP/1.1 %d " % status)
+
+
+async def test_a_body_is_not_waited_for():
+    raw = b"POST /metrics HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000000000\r\n\r\nx"
+    async with served() as url:
+        answer = await said(url, raw)
+    assert answer.startswith(b"HTTP/1.1 405 ")
+    assert b"connection: close" in answer.lower()
+
+
+async def test_no_websocket_and_no_http2_is_begun():
+    raw = GET.replace(b"\r\n\r\n", b"\r\nConnection: Upgrade, close\r\nUpgrade: h2c\r\n\r\n")
+    async with served() as url:
+        assert (await said(url, raw)).startswith(b"HTTP/1.1 200 ")
+
+
+async def test_who_dawdles_is_hung_up(autojump_clock):
+    async with served() as url, await connect(url) as stream:
+        began = trio.current_time()
+        await stream.send_all(GET[:20])
+        assert await stream.receive_some(1) == b""
+        assert trio.current_time() - began <= HTTP_REQUEST_TIMEOUT + 2
+
+
+async def test_more_connections_than_allowed_are_hung_up_and_others_live():
+    async with served() as url, trio.open_nursery() as nursery:
+        streams = [await connect(url) for _ in range(HTTP_CONNECTIONS)]
+        assert b" 200 " in await _answer(streams[-1])
+        async with await connect(url) as one_more:
+            assert await _end(one_more)
+        for stream in streams[1:]:
+            await stream.aclose()
+        assert b" 200 " in await _answer(streams[0])
+        await streams[0].aclose()
+        nursery.cancel_scope.cancel()
+
+
+async def _answer(stream):
+    await stream.send_all(GET)
+    return bytes(await stream.receive_some(1000))
+
+
+async def _end(stream):
+    try:
+        return await stream.receive_some(1) == b""
+    except trio.BrokenResourceError:
+        return True
+
+
+async def test_a_reader_that_reads_nothing_does_not_outlive_the_listener():
+    sock = socket.socket()
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1)
+    with sock:
+        async with served() as url:
+            place = urlsplit(url)
+            sock.connect((place.hostname, place.port))
+            sock.sendall(GET.replace(b"/healthz", b"/metrics") * 90)
+            await get(f"{url}/healthz")
+
+
+async def test_a_place_that_is_taken_is_told():
+    async with served() as url:
+        with pytest.raises(HttpPlaceError, match="address already in use"):
+            async with served(HttpConfig(urlsplit(url).netloc)):
+                pass
+
+
+@pytest.mark.parametrize("where", ["0.0.0.0:0", "[::]:0"])
+async def test_metrics_for_everybody_need_a_token(where):
+    with pytest.raises(OpenMetricsError, match="readable from other machines"):
+        async with served(HttpConfig(where)):
+            pass
+    async with served(HttpConfig(where, b"a-token-of-16-ch")) as url:
+        assert (await get(f"{url}/metrics")).status == 401
+
+
+async def test_the_token_is_not_in_what_a_config_shows():
+    assert "canary" not in repr(HttpConfig("127.0.0.1:0", b"canary-of-16-char"))
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(
+        st.binary(min_size=1, max_size=60) | st.sampled_from([GET, b"\r\n\r\n", b"GET "]),
+        max_size=6,
+    )
+)
+def test_whatever_comes_the_next_one_is_served(pieces):
+    async def visit():
+        async with served() as url:
+            async with await connect(url) as stream:
+                for piece in pieces:
+                    await stream.send_all(piece)
+                await stream.send_eof()
+            assert (await get(f"{url}/healthz")).status == 200
+
+    trio.run(visit)
