@@ -330,7 +330,7 @@ WRITE_TIMEOUT: Final = 10.0
 """Seconds a peer has to take in what was handed to its link at once (RELIABILITY L1)."""
 
 SOCKET_BYTES: Final = 131_072
-"""Bytes the system keeps for one accepted socket in each direction (ours; doubled by Linux)."""
+"""Bytes the system takes in of one peer before a node reads them (ours; doubled by Linux)."""
 
 FRAME_TIMEOUT: Final = 30.0
 """Seconds from the first to the last byte of one message (RELIABILITY L7)."""

@@ -1,6 +1,7 @@
 """What all links over a plain socket share: reading, writing, leaving."""
 
 import socket
+import sys
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Sequence
@@ -10,7 +11,7 @@ from typing import Final
 import trio
 from typing_extensions import override
 
-from specs.limits import GOODBYE_TIMEOUT, OUTBOX_BYTES, READ_BYTES, SOCKET_BYTES
+from specs.limits import GOODBYE_TIMEOUT, OUTBOX_BYTES, READ_BYTES
 from transports.errors import (
     Farewell,
     FrameTooLargeError,
@@ -252,12 +253,18 @@ class SocketLink(Link):
         """Have the system take over what is left, also if the peer does not read now.
 
         It goes on to deliver that after we are gone: so even who begins to read
-        late learns why we left.
+        late learns why we left. While a link lives it is the other way round: Trio
+        has the system take little more than it can send at once.
         """
+        left = len(self._outbox)
+        with suppress(OSError):  # no TCP
+            unsent = trio.socket.TCP_NOTSENT_LOWAT
+            self._stream.setsockopt(socket.IPPROTO_TCP, unsent, left + OUTBOX_BYTES)
         with suppress(OSError):
-            self._stream.setsockopt(
-                socket.SOL_SOCKET, socket.SO_SNDBUF, 2 * (SOCKET_BYTES + len(self._outbox))
+            room = int.from_bytes(
+                self._stream.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4), sys.byteorder
             )
+            self._stream.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, room + 2 * left)
 
     async def _drain(self) -> None:
         """Read and forget what still comes, until the peer hangs up."""

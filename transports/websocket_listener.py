@@ -206,8 +206,8 @@ async def open_websocket_listener(
         name: Makes a name for each link.
     """
     if porch.gate is not EVERYBODY:
-        for direction in (socket.SO_SNDBUF, socket.SO_RCVBUF):  # accepted sockets inherit both
-            listener.socket.setsockopt(socket.SOL_SOCKET, direction, SOCKET_BYTES)
+        # Accepted sockets inherit it: of whoever has to wait, no more is kept than this.
+        listener.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_BYTES)
     send, receive = trio.open_memory_channel[Link](LINK_BACKLOG)
     porter = _Porter(porch, name, send)
     try:
