@@ -147,15 +147,17 @@ class NodeRouting:
                     pass
         if "via" in body and _is_circle(message.via):
             return Refusal(Check.LOOP, "the message has gone in a circle")
-        if is_node(by) and not self._is_ours(message.to):
+        if is_node(by) and not self._is_ours(message.to, by):
             why = f"the node of {self._domain} is no way to {domain_of(message.to)}"
             return Refusal(Check.SOURCE, why, Code.FORBIDDEN)
         return Admitted(bind) if bind else _ADMITTED
 
-    def _is_ours(self, to: str) -> bool:
-        """Say whether a node of another domain may send something here for an address."""
-        is_served = domain_of(to) == self._domain or to in self._components
-        return is_served or bool(self._subscriptions.subscribers(to))
+    def _is_ours(self, to: str, by: str) -> bool:
+        """Say whether a node of another domain may send something here for an address.
+
+        What goes to an address of its own domain is for whoever subscribed it here.
+        """
+        return domain_of(to) in {self._domain, domain_of(by)} or to in self._components
 
     def _foreign(self, address: str, message: Message) -> Refusal:
         """Object to an address; who sets a path for somebody else is forbidden to (MN-14)."""
