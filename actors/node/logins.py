@@ -104,8 +104,7 @@ class Logins:
         self._exchange.witness.deliver(answer, answer.to)
         why = str(answer.body.get("description", ""))
         if answer.code == Code.UNAUTHENTICATED:
-            _log.info("login refused", runtime=wish.runtime, why=why)
-            return Denied(wish, Code.UNAUTHENTICATED, why)
+            return _refused(wish, why)
         if answer.code != Code.OK:
             _log.warning("login not looked into", runtime=wish.runtime, why=why)
             return Denied(wish, Code.UNAVAILABLE, _AWAY)
@@ -141,9 +140,14 @@ class Logins:
         except BadMessageError as exc:
             _log.warning("login not understood", runtime=wish.runtime, why=exc.reason)
             return Denied(wish, Code.UNAVAILABLE, _AWAY)
+        if identity.until <= wall:
+            return _refused(wish, "what vouched for you is over")
         if identity.runtime is not None and identity.runtime != wish.runtime:
-            why = "the token is bound to another runtime"
-            _log.info("login refused", runtime=wish.runtime, why=why)
-            return Denied(wish, Code.UNAUTHENTICATED, why)
+            return _refused(wish, "the token is bound to another runtime")
         until = now + identity.until - wall
         return Vouched(wish, identity, Credentials(identity.user, identity.issuer, until))
+
+
+def _refused(wish: Wish, why: str) -> Denied:
+    _log.info("login refused", runtime=wish.runtime, why=why)
+    return Denied(wish, Code.UNAUTHENTICATED, why)
