@@ -9,7 +9,7 @@ from collections.abc import Callable
 import attrs
 import trio
 
-from tests.support.http_server import Call, HangupError, Said
+from tests.support.http_server import Call, HangupError, HttpServer, Said
 
 NEEDED = ("expires", "dataSchemes", "resources", "runtime", "status", "descriptor")
 NEEDED_OF_OBJECTS = ("expires", "dataSchemes", "resources", "runtime", "status", "name")
@@ -23,6 +23,8 @@ class RestRegistryFake:
     Attributes:
         mood: What to do instead of answering; None: answer.
         updated: What `GET /registry/updated` will list.
+        held_up: What answers wait for.
+        server: Where it is served.
     """
 
     hyperties: dict[str, dict] = attrs.field(factory=dict)
@@ -30,6 +32,7 @@ class RestRegistryFake:
     mood: Callable[[Call], Said | None] | None = None
     updated: dict[str, dict] = attrs.field(factory=dict)
     held_up: trio.Event | None = None
+    server: HttpServer | None = None
 
     async def __call__(self, call: Call) -> Said:
         if self.held_up is not None:
@@ -41,6 +44,14 @@ class RestRegistryFake:
         return self._answer(call)
 
     def _answer(self, call: Call) -> Said:
+        if call.method != "GET":
+            return self._write(call)
+        if call.segments == ("registry", "updated"):
+            listed, self.updated = self.updated, {}
+            return Said(200, listed)
+        return self._look([*call.segments[1:]], call.query)
+
+    def _write(self, call: Call) -> Said:
         match (call.method, *call.segments):
             case ("PUT", "hyperty", "user", user, url):
                 return self._register(user, url, call.body)
@@ -50,13 +61,6 @@ class RestRegistryFake:
                 return self._update(self.hyperties, url, call.body)
             case ("PUT", "dataobject", "url", url):
                 return self._update(self.objects, url, call.body)
-            case ("DELETE", "hyperty", "user", _, url):
-                return self._update(self.hyperties, url, {"status": "disconnected"})
-            case ("GET", "registry", "updated"):
-                listed, self.updated = self.updated, {}
-                return Said(200, listed)
-            case ("GET", "hyperty", *rest):
-                return self._look(rest, call.query)
             case _:
                 return NOT_FOUND
 
@@ -114,7 +118,7 @@ def _listed(kept: dict[str, dict], field: str, value: str, query: dict[str, str]
     }
     if not shown:
         return NOT_FOUND
-    return Said(_status(shown.values()) if "email" != field else 200, shown)
+    return Said(_status(shown.values()) if field != "email" else 200, shown)
 
 
 def _has(one: dict, field: str, value: str) -> bool:

@@ -1,0 +1,158 @@
+"""A registry behind REST that is slow, dies, lies or changes by itself (CON-02, CON-07)."""
+
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+
+from actors.kit.http_client import ServerUrl
+from actors.node.connectors.back_ends import BackEnds
+from fsm.cores.relay import RelayLimits
+from specs.limits import REGISTRY_POLL
+from tests.support.http_server import Said, open_http_server
+from tests.support.node_peer import RA, RB, SM, open_world
+from tests.support.records import BOB, create, read, record, registered, update
+from tests.support.rest_registry import (
+    RestRegistryFake,
+    failing,
+    hanging_up,
+    talking_garbage,
+)
+
+QUICK = RelayLimits(parallel=2, waiting=8, patience=0.2)
+
+
+@asynccontextmanager
+async def open_rest(limits=None):
+    fake = RestRegistryFake()
+    async with open_http_server(fake) as server:
+        url = ServerUrl.read(server.url)
+        back_ends = BackEnds(registry=url) if limits is None else BackEnds(url, limits=limits)
+        async with open_world(back_ends=back_ends) as world:
+            fake.server = server
+            yield world, fake
+
+
+def words(fake):
+    """What the server was asked to change, keep-alives of connections aside."""
+    return [(call.method, call.segments) for call in fake.server.calls if call.method != "GET"]
+
+
+@pytest.mark.parametrize(
+    "mood", [hanging_up, talking_garbage, failing], ids=lambda one: one.__name__
+)
+async def test_a_server_that_is_broken_gets_502_and_is_used_again_when_it_is_not(mood):
+    async with open_rest() as (world, fake):
+        rb = await world.peer(RB)
+        url = await registered(rb)
+        fake.mood = mood
+        for answer in [await read(rb, url), await read(rb, BOB), await update(rb, url)]:
+            assert answer.code == 502
+            assert answer.body["description"]
+        fake.mood = None
+        assert (await read(rb, url)).code == 200
+
+
+async def test_a_server_that_is_not_there_gets_502():
+    async with open_http_server(RestRegistryFake()) as server:
+        url = ServerUrl.read(server.url)
+    async with open_world(back_ends=BackEnds(registry=url)) as world:
+        ra = await world.peer(RA)
+        assert (await read(ra, BOB)).code == 502
+
+
+async def test_a_server_that_is_slow_gets_504():
+    async with open_rest(QUICK) as (world, fake):
+        rb = await world.peer(RB)
+        url = await registered(rb)
+        fake.held_up = trio.Event()
+        assert (await read(rb, url)).code == 504
+        fake.held_up.set()
+        fake.held_up = None
+        assert (await read(rb, url)).code == 200
+
+
+@pytest.mark.parametrize(("status", "code"), [(400, 400), (408, 408), (503, 503), (418, 502)])
+async def test_a_status_that_the_protocol_knows_is_passed_on(status, code):
+    async with open_rest() as (world, fake):
+        ra = await world.peer(RA)
+        fake.mood = lambda _: Said(status, {"message": "said so"})
+        assert (await read(ra, BOB)).code == code
+
+
+async def test_nothing_is_sent_for_whoever_does_not_own_the_address():
+    async with open_rest() as (world, fake):
+        ra, rb = await world.peer(RA), await world.peer(RB)
+        url = await registered(rb)
+        before = words(fake)
+        assert (await create(ra, record(url, RA))).code == 403
+        assert (await update(ra, url)).code == 403
+        assert words(fake) == before
+
+
+async def test_a_data_object_and_a_hyperty_go_where_upstream_keeps_them():
+    async with open_rest() as (world, fake):
+        rb = await world.peer(RB)
+        hyperty = await registered(rb)
+        thing = await registered(rb, "comm", name="room")
+        await update(rb, hyperty)
+        await update(rb, thing, value={"status": "disconnected"})
+        assert words(fake) == [
+            ("PUT", ("hyperty", "user", BOB, hyperty)),
+            ("PUT", ("hyperty", "dataobject", thing)),
+            ("PUT", ("hyperty", "url", hyperty)),
+            ("PUT", ("dataobject", "url", thing)),
+        ]
+        assert [call.body for call in fake.server.calls if call.segments[-1] == hyperty][-1] == {}
+
+
+async def test_what_the_server_changes_by_itself_is_told_once():
+    async with open_rest() as (world, fake):
+        ra, rb = await world.peer(RA), await world.peer(RB)
+        url = await registered(rb)
+        await ra.ask("subscribe", f"{RA}/registry", SM, resources=[f"{url}/registration"])
+        fake.expire(url)
+        with trio.fail_after(2 * REGISTRY_POLL):
+            told = await ra.hear()
+        assert told.body == {"attribute": "status", "value": "disconnected"}
+        fake.updated[url] = fake.hyperties[url]
+        with trio.fail_after(2 * REGISTRY_POLL):
+            while fake.updated:  # noqa: ASYNC110 - the server is asked when the time has come
+                await trio.sleep(0.1)
+        assert await ra.silence(0.1)
+
+
+async def test_records_of_a_session_that_ends_are_disconnected_once_the_server_is_back():
+    async with open_rest() as (world, fake):
+        ra, rb = await world.peer(RA), await world.peer(RB)
+        url = await registered(rb)
+        fake.mood = hanging_up
+        await rb.control("close")
+        await trio.sleep(0.2)
+        assert fake.hyperties[url]["status"] == "live"
+        fake.mood = None
+        with trio.fail_after(10):
+            while (await read(ra, url)).code != 408:  # noqa: ASYNC110 - as a person would look
+                await trio.sleep(0.2)
+
+
+async def test_a_record_that_comes_back_in_time_is_not_disconnected_behind_its_back():
+    async with open_rest() as (world, fake):
+        rb = await world.peer(RB)
+        url = await registered(rb)
+        fake.mood = hanging_up
+        await rb.control("close")
+        await trio.sleep(0.1)
+        fake.mood = None
+        again = await world.peer(RB)
+        assert (await update(again, url)).code == 200
+        await trio.sleep(5.5)
+        assert (await read(again, url)).code == 200
+
+
+async def test_a_node_that_stops_disconnects_what_was_registered_through_it():
+    fake = RestRegistryFake()
+    async with open_http_server(fake) as server:
+        async with open_world(back_ends=BackEnds(ServerUrl.read(server.url))) as world:
+            url = await registered(await world.peer(RB))
+        assert fake.hyperties[url]["status"] == "disconnected"

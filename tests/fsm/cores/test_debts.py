@@ -1,0 +1,58 @@
+"""What is owed at a back end is tried again, with pauses that grow, and given up in the end."""
+
+from fsm.cores.debts import Debts
+from fsm.cores.reservations import Reservation, Reservations
+from fsm.cores.status_watch import StatusWatch
+from specs.limits import DEBT_PAUSE, DEBT_TRIES, MAX_RESERVATIONS
+
+
+def test_pauses_double_up_to_the_longest_and_then_it_is_given_up():
+    debts, now, pauses = Debts(), 0.0, []
+    debts.owe("a", now)
+    while True:
+        assert debts.due(now) == ("a",)
+        if debts.failed("a", now):
+            break
+        pauses.append(debts.deadline() - now)
+        assert debts.due(debts.deadline() - 0.001) == ()
+        now = debts.deadline()
+    assert pauses[:5] == [5.0, 10.0, 20.0, 40.0, 60.0]
+    assert len(pauses) == DEBT_TRIES - 1
+    assert max(pauses) == DEBT_PAUSE
+    assert len(debts) == 0
+
+
+def test_what_is_paid_is_owed_no_longer():
+    debts = Debts()
+    debts.owe("a", 0.0)
+    debts.owe("b", 0.0)
+    debts.paid("a")
+    debts.paid("never owed")
+    assert debts.due(0.0) == ("b",)
+    assert not debts.failed("a", 0.0)
+
+
+def test_a_session_holds_what_its_clients_reserved_until_it_leaves():
+    kept = Reservations()
+    for number in range(MAX_RESERVATIONS):
+        assert kept.has_room("r1")
+        kept.granted("r1", f"c{number}", Reservation(f"n{number}", {}, {}))
+    kept.granted("r2", "c0", Reservation("other", {}, {}))
+    assert not kept.has_room("r1")
+    assert kept.give_back("r1", "c0") == "n0"
+    assert kept.give_back("r1", "c0") is None
+    assert kept.left("r1") == tuple(f"n{n}" for n in range(1, MAX_RESERVATIONS))
+    assert (len(kept), kept.left("r1")) == (1, ())
+
+
+def test_only_changes_of_status_that_others_see_are_news():
+    watch = StatusWatch(2)
+    watch.seen("a", "live")
+    assert not watch.changed("a", "live")
+    assert not watch.changed("a", "created")
+    assert watch.changed("a", "disconnected")
+    watch.seen("a", "live")
+    assert not watch.changed("a", "disconnected")
+    assert watch.changed("b", "live")
+    assert watch.changed("c", "live")
+    assert len(watch) == 2

@@ -1,0 +1,98 @@
+"""A group of changes that could not be made durable leaves no trace in the registry (R13)."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fsm.cores.record_index import By, Search
+from fsm.cores.registration import RegistrationCore
+from fsm.cores.registration_terms import Answered, Create, Find, Leave, Read, Tick, Touch
+from fsm.engine import Step
+from specs.limits import MAX_RECORDS, REGISTRATION_EXPIRES, REGISTRATION_GRAVE
+
+URLS = [f"hyperty://a.ex/{n}" for n in range(3)]
+USER = "user://idp.ex/bob"
+
+
+def create(url, by="r1", **more):
+    return Create(url, by, by, {"url": url, "runtime": by, "user": USER, **more})
+
+
+CHANGES = st.one_of(
+    st.builds(create, st.sampled_from(URLS), st.sampled_from(["r1", "r2"])),
+    st.builds(Touch, st.sampled_from(URLS), st.just("r1"), st.just({"user": "user://idp.ex/eve"})),
+    st.builds(Touch, st.sampled_from(URLS), st.just("r1"), st.just({"status": "disconnected"})),
+    st.builds(Leave, st.just("r1"), st.just("gone")),
+    st.just(Tick()),
+)
+TIMES = st.sampled_from([0.0, REGISTRATION_EXPIRES, 2 * REGISTRATION_GRAVE])
+
+
+def seen(core, now):
+    """All that anybody can ask."""
+    searches = [Find(Search(by, v)) for by, v in [(By.USER, USER), (By.USER, "user://idp.ex/eve")]]
+    asked = [*(Read(url) for url in URLS), *searches]
+    answers = [shown(core.feed(one, now)) for one in asked]
+    return [core.row(url) for url in URLS], answers, len(core)
+
+
+def shown(effects):
+    """An answer; what a search finds comes in no order."""
+    (answer,) = effects
+    value = answer.value
+    found = sorted(one["url"] for one in value) if isinstance(value, list) else value
+    return answer.code, found
+
+
+@given(st.lists(CHANGES, max_size=8), st.lists(st.tuples(CHANGES, TIMES), max_size=8))
+def test_after_a_revert_all_is_as_it_was(durable, lost):
+    core, twin = RegistrationCore(), RegistrationCore()
+    for one in durable:
+        core.feed(one, 0.0)
+        twin.feed(one, 0.0)
+    core.settle()
+    for one, now in lost:
+        core.feed(one, now)
+    core.revert()
+
+    assert seen(core, 1.0) == seen(twin, 1.0)
+    for one in (create(URLS[0]), Touch(URLS[1], "r1", {}), Leave("r1", "gone")):
+        assert steps(core.feed(one, 2.0)) == steps(twin.feed(one, 2.0))
+
+
+def steps(effects):
+    """Stories go on where they were: key, old and new of each step."""
+    return [(one.key, one.old, one.new) for one in effects if isinstance(one, Step)]
+
+
+def test_what_was_settled_is_not_reverted():
+    core = RegistrationCore()
+    core.feed(create(URLS[0]), 0.0)
+    core.settle()
+    core.feed(create(URLS[1]), 0.0)
+    core.revert()
+    assert [core.row(url) is not None for url in URLS] == [True, False, False]
+
+
+def test_a_record_whose_time_is_over_is_not_read_as_live():
+    core = RegistrationCore()
+    core.feed(create(URLS[0], expires=60), 0.0)
+    (answer,) = core.feed(Read(URLS[0]), 60.0)
+    assert (answer.code, answer.value[0]["status"]) == (408, "disconnected")
+
+
+def test_a_runtime_has_only_so_many_records():
+    core = RegistrationCore()
+    for number in range(MAX_RECORDS):
+        core.feed(create(f"hyperty://a.ex/n{number}"), 0.0)
+    assert core.feed(create("hyperty://a.ex/more"), 0.0)[0].code == 413
+    assert core.feed(create("hyperty://a.ex/n0"), 0.0)[-1].code == 200
+    assert core.feed(create("hyperty://a.ex/more", "r2"), 0.0)[-1].code == 200
+
+
+@pytest.mark.parametrize("handler", ["hyperty-runtime://a.ex/rb/p2phandler/1", "r2/p2phandler/1"])
+def test_an_update_cannot_name_the_handler_of_another(handler):
+    core = RegistrationCore()
+    core.feed(create(URLS[0]), 0.0)
+    (answer,) = core.feed(Touch(URLS[0], "r1", {"p2pHandler": handler}), 0.0)
+    assert answer == Answered(403, "the P2P handler is not the runtime's own")

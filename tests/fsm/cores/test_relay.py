@@ -1,0 +1,125 @@
+"""The open requests to a back end, against a model of them (CON-07)."""
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+
+from fsm.cores.relay import (
+    Broke,
+    Came,
+    Deliver,
+    GiveUp,
+    Late,
+    Left,
+    Refuse,
+    RelayCore,
+    RelayLimits,
+    Start,
+    Tick,
+    Wanted,
+)
+
+LIMITS = RelayLimits(parallel=2, waiting=3, patience=10.0)
+
+
+class Relay(RuleBasedStateMachine):
+    """Who is asked for, since when, in which lane; and whether each has been answered once."""
+
+    def __init__(self):
+        super().__init__()
+        self.core = RelayCore(LIMITS)
+        self.now = 0.0
+        self.asked = {}
+        self.running = []
+        self.waiting = []
+        self.over = set()
+
+    def feed(self, happened):
+        for effect in self.core.feed(happened, self.now):
+            number = effect.number
+            match effect:
+                case Start():
+                    assert self.waiting.pop(self.next_in_line()) == number
+                    self.running.append(number)
+                case Late():
+                    assert number in self.over
+                case Deliver() | Refuse() | GiveUp():
+                    assert number not in self.over
+                    self.over.add(number)
+                    mine = self.running if number in self.running else self.waiting
+                    mine.remove(number)
+
+    def next_in_line(self):
+        busy = {self.asked[one][1] for one in self.running} - {None}
+        return next(i for i, one in enumerate(self.waiting) if self.asked[one][1] not in busy)
+
+    @rule(by=st.sampled_from(["r1", "r2"]), lane=st.sampled_from([None, "a", "b"]))
+    def want(self, by, lane):
+        number = len(self.asked)
+        self.asked[number] = by, lane, self.now
+        self.waiting.append(number)
+        self.feed(Wanted(number, by, lane))
+
+    @rule(which=st.integers(0, 20))
+    def comes(self, which):
+        if which in self.asked and which not in self.waiting:
+            self.feed(Came(which))
+
+    @rule(which=st.integers(0, 20))
+    def breaks(self, which):
+        if which in self.asked and which not in self.waiting:
+            self.feed(Broke(which, "gone"))
+
+    @rule(by=st.sampled_from(["r1", "r2"]))
+    def leaves(self, by):
+        self.feed(Left(by))
+        assert all(self.asked[one][0] != by for one in (*self.running, *self.waiting))
+
+    @rule(seconds=st.sampled_from([1.0, 9.0, 10.0]))
+    def time_passes(self, seconds):
+        self.now += seconds
+        self.feed(Tick())
+        assert all(self.asked[one][2] + 10.0 > self.now for one in (*self.running, *self.waiting))
+
+    @invariant()
+    def bounds_hold(self):
+        assert len(self.running) <= LIMITS.parallel
+        assert len(self.waiting) <= LIMITS.waiting
+        lanes = [self.asked[one][1] for one in self.running if self.asked[one][1]]
+        assert len(set(lanes)) == len(lanes)
+        assert len(self.core) == len(self.running) + len(self.waiting)
+
+    @invariant()
+    def nobody_waits_in_vain(self):
+        if self.waiting and len(self.running) < LIMITS.parallel:
+            busy = {self.asked[one][1] for one in self.running}
+            assert all(self.asked[one][1] in busy - {None} for one in self.waiting)
+
+    @invariant()
+    def somebody_looks_when_the_first_is_due(self):
+        due = [self.asked[one][2] + 10.0 for one in (*self.running, *self.waiting)]
+        assert self.core.deadline() == min(due, default=float("inf"))
+
+
+TestRelay = Relay.TestCase
+
+
+def refusals(effects):
+    return [int(one.code) for one in effects if isinstance(one, Refuse)]
+
+
+def test_each_kind_of_failure_has_its_code():
+    core = RelayCore(RelayLimits(parallel=1, waiting=1, patience=10.0))
+    core.feed(Wanted(1, "r1"), 0.0)
+    core.feed(Wanted(2, "r1"), 0.0)
+    assert refusals(core.feed(Wanted(3, "r1"), 0.0)) == [503]
+    assert refusals(core.feed(Broke(1, "reset"), 1.0)) == [502]
+    assert refusals(core.feed(Tick(), 10.0)) == [504]
+
+
+@pytest.mark.parametrize("late", [Came(1), Broke(1, "reset")])
+def test_what_comes_for_a_request_that_is_over_is_late(late):
+    core = RelayCore(LIMITS)
+    core.feed(Wanted(1, "r1"), 0.0)
+    core.feed(Came(1), 0.0)
+    assert core.feed(late, 0.0) == [Late(1)]
