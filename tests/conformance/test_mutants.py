@@ -40,7 +40,7 @@ FORM = {"everybody_is_spoken_to_alike": "session"}
 
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_a_fault_is_found_by_the_test_that_is_about_it(tmp_path, fault):
-    """MN-01..MN-27: what the suite says of a node that is sound is not said of this one."""
+    """C8: what the suite says of a node that is sound is not said of this one."""
     module, name = FOUND_BY[fault]
     test = getattr(import_module(f"tests.conformance.test_{module}"), name)
     launcher = ("-m", "tests.support.node_mutant", fault)

@@ -61,7 +61,7 @@ def node(strict_node):
     ],
 )
 async def test_policies_decide_before_anything_happens(join, where, type_, id_, is_denied):
-    """MN-03, POL-01, POL-02, POL-06..POL-12, POL-14, POL-15, POL-17, I-B9, I-K4, C-63: 403."""
+    """MN-03, POL-01, POL-02, POL-04, POL-06..POL-12, POL-14, POL-15, POL-17, I-B9, I-K4: 403."""
     alice, bob = await join(), await join()
     shown = alice.shown_id(id_)
     body = {"value": 1}

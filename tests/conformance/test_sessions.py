@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tests.support.wire_forms import LACKS, WIRE_FORMS, needs
+from tests.support.wire_forms import needs
 from tests.support.wire_socket import Left
 from tests.support.wire_sync import an_object, change, observe, values
 
@@ -275,15 +275,6 @@ async def test_the_token_is_seen_by_nobody_else(join):
     if alice.token:
         assert alice.token not in json.dumps(heard)
         assert alice.token not in join.node.log.read_text()
-
-
-def test_every_lack_says_which_test_shows_what_happens_instead():
-    """No form is left out without a word."""
-    from tests.support.feature_index import tests_of
-
-    known = tests_of("tests/conformance")
-    assert [test for test in LACKS.values() if test not in known] == []
-    assert {form for _, form in LACKS} <= set(WIRE_FORMS)
 
 
 async def test_who_comes_again_is_answered_as_it_spells_now(guests):

@@ -8,6 +8,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
+_RANGE = re.compile(r"\b([A-Z]+)-(\d\d)\.\.(?:[A-Z]+-)?(\d\d)\b")
 _ID = re.compile(r"\b(?:[A-Z]+-\d\d|[A-Z]\d{1,2}|I-[A-Z]\d{1,2})\b")
 
 
@@ -23,8 +24,18 @@ def _tests(folder: str) -> Iterator[tuple[str, str]]:
                     yield f"{path.stem}.{node.name}", f"{module}\n{said}"
 
 
+def _cited(said: str) -> set[str]:
+    """Return the ids in a text, those between the ends of `POL-06..POL-12` too."""
+    between = {
+        f"{area}-{number:02}"
+        for area, first, last in _RANGE.findall(said)
+        for number in range(int(first), int(last) + 1)
+    }
+    return between | set(_ID.findall(said))
+
+
 @cache
-def tests_of(folder: str) -> frozenset[str]:
+def known_tests(folder: str) -> frozenset[str]:
     return frozenset(name for name, _ in _tests(folder))
 
 
@@ -33,6 +44,6 @@ def citations(folder: str) -> dict[str, list[str]]:
     """Return the tests that cite each id."""
     index: defaultdict[str, list[str]] = defaultdict(list)
     for name, said in _tests(folder):
-        for id_ in sorted(set(_ID.findall(said))):
+        for id_ in sorted(_cited(said)):
             index[id_].append(name)
     return dict(index)

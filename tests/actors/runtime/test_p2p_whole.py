@@ -1,4 +1,4 @@
-"""P2P between whole runtimes of one domain, over a node (SC-16, 17, 20, 23..28)."""
+"""P2P between whole runtimes of one domain, over a node (PFY-04; SC-16, 17, 20, 23..28)."""
 
 import pytest
 import trio
