@@ -12,7 +12,18 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
-__all__ = ["GAUGES", "TALLIES", "TIMINGS", "Form", "Gauge", "Meaning", "Outcome", "Tally", "Timing"]
+__all__ = [
+    "GAUGES",
+    "TALLIES",
+    "TIMINGS",
+    "BackEnd",
+    "Form",
+    "Gauge",
+    "Meaning",
+    "Outcome",
+    "Tally",
+    "Timing",
+]
 
 
 @final
@@ -23,6 +34,16 @@ class Form(StrEnum):
     LINK = "link"
     PLAIN = "plain"
     SESSION = "session"
+
+
+@final
+@unique
+class BackEnd(StrEnum):
+    """Services behind a node."""
+
+    REGISTRY = "registry"
+    GLOBAL = "global"
+    QUALITY = "qos"
 
 
 @final
@@ -48,7 +69,8 @@ class Tally(StrEnum):
     HANDSHAKES_REFUSED = "handshakes_refused"
     SESSIONS_ENDED = "sessions_ended"
     LOGINS = "logins"
-    STUB_RESTARTS = "foreign_stub_restarts"
+    STUBS_OPENED = "foreign_stubs_opened"
+    STUBS_GONE = "foreign_stubs_gone"
 
 
 @final
@@ -104,7 +126,8 @@ TALLIES: Final[_Tallies] = MappingProxyType({
     Tally.HANDSHAKES_REFUSED: Meaning(("reason",),   "Connections turned away at the door."),
     Tally.SESSIONS_ENDED:     Meaning(("state",),    "Sessions that are over."),
     Tally.LOGINS:             Meaning(("outcome",),  "Logins at the node."),
-    Tally.STUB_RESTARTS:      Meaning((),            "Foreign stubs that were started again."),
+    Tally.STUBS_OPENED:       Meaning((),            "Foreign stubs that were started."),
+    Tally.STUBS_GONE:         Meaning((),            "Foreign stubs that have ended."),
 })
 """The counters."""
 
@@ -119,11 +142,11 @@ GAUGES: Final[_Gauges] = MappingProxyType({
     Gauge.LINKS:           Meaning((),            "Links that are open."),
     Gauge.LINKS_PENDING:   Meaning((),            "Links that are open and have no session yet."),
     Gauge.OUTBOX_MESSAGES: Meaning((),            "Messages that wait to be written to links."),
-    Gauge.OUTBOX_BYTES:    Meaning((),            "Bytes that wait to be written to links."),
+    Gauge.OUTBOX_BYTES:    Meaning((),            "Bytes that wait for links or for sessions."),
     Gauge.ADDRESSES:       Meaning((),            "Addresses that sessions own."),
     Gauge.SUBSCRIPTIONS:   Meaning((),            "Paths that sessions subscribe to."),
-    Gauge.RECORDS:         Meaning(("status",),   "Records of the domain registry."),
-    Gauge.STUBS:           Meaning(("state",),    "Stubs of foreign domains."),
+    Gauge.RECORDS:         Meaning((),            "Records of the domain registry."),
+    Gauge.STUBS:           Meaning((),            "Foreign stubs that run."),
     Gauge.TRACE_LOST:      Meaning((),            "Records that the trace had to drop."),
 })
 """The gauges; one that nobody feeds is not shown."""

@@ -20,10 +20,12 @@ class Tracer(ABC):
     Attributes:
         hops: Whether message hops are wanted.
         steps: Whether state changes are; they are by all who keep anything.
+        dropped: Records that there was no room for.
     """
 
     hops: bool
     steps: bool = True
+    dropped: int = 0
 
     @abstractmethod
     def record(self, actor: str, fact: Fact) -> None:

@@ -17,6 +17,7 @@ from actors.kit.actor import ActorRef
 from actors.kit.counters import Counters
 from actors.kit.errors import ActorStoppedError
 from actors.kit.supervisor import Strategy, open_supervisor
+from actors.kit.tally import Gauge
 from actors.kit.trace import Tracer
 from actors.node.assembly import LINK, PLAIN, SESSION, Plan, plan_of, start_parts
 from actors.node.bounds import Bounds
@@ -97,7 +98,7 @@ async def open_node(config: NodeConfig, network: Network, tracer: Tracer) -> Asy
         entrance = _Entrance(network.listen(Kind.WEBSOCKET, config.listen, doors, bounds.gate))
         listener = await nursery.start(entrance.serve)
         with _records(config) as file:
-            parts = Parts(config.registry)
+            parts = Parts(config.registry, has_records=config.back_ends.registry is None)
             async with (
                 _planned(plan_of(config, network, tracer, file, bounds)) as plan,
                 _http(plan, parts) as http_url,
@@ -157,6 +158,8 @@ async def _http(plan: Plan, parts: Parts) -> AsyncIterator[str | None]:
     # Not needed by a node that serves no HTTP, and slow to import.
     from actors.node.http.service import open_http, site_of  # noqa: PLC0415
 
+    parts.provider = plan.provider
+    plan.counters.watch(Gauge.TRACE_LOST, lambda: plan.tracer.dropped)
     site = site_of(config, plan.counters, plan.standing, parts.probes())
     async with open_http(config, site, plan.monitor) as url:
         yield url

@@ -176,7 +176,7 @@ async def _start_front_door(
 
 async def _start_registry(plan: Plan, supervisor: Supervisor, bus: ActorRef[BusMessage]) -> None:
     writer = await supervisor.start_child(
-        ChildSpec("record-writer", partial(RecordWriter, plan.file))
+        ChildSpec("record-writer", partial(RecordWriter, plan.file, plan.counters))
     )
     parts = RegistryParts(
         address=plan.addresses.registry,

@@ -7,6 +7,7 @@ import attrs
 import structlog
 import trio
 
+from actors.kit.tally import Outcome, Tally
 from actors.node.bus_message import Asked
 from actors.node.exchange import Exchange
 from actors.node.login.connector import VALIDATE
@@ -102,6 +103,11 @@ class Logins:
         if wish is None:
             return None
         self._exchange.witness.deliver(answer, answer.to)
+        verdict = self._verdict(wish, answer)
+        self._count(_outcome(verdict))
+        return verdict
+
+    def _verdict(self, wish: Wish, answer: Message) -> Verdict:
         why = str(answer.body.get("description", ""))
         if answer.code == Code.UNAUTHENTICATED:
             return _refused(wish, why)
@@ -124,8 +130,13 @@ class Logins:
         """Give up on those who have waited too long."""
         now = trio.current_time()
         late = [number for number, (_, until) in self._waiting.items() if until <= now]
+        for _ in late:
+            self._count(Outcome.TIMEOUT)
         wishes = [self._taken(number) for number in late]
         return [Denied(wish, Code.UNAVAILABLE, _AWAY) for wish in wishes if wish is not None]
+
+    def _count(self, outcome: Outcome) -> None:
+        self._exchange.witness.counters.count(Tally.LOGINS, outcome)
 
     def _taken(self, number: int) -> Wish | None:
         wish, _ = self._waiting.pop(number, (None, 0.0))
@@ -146,6 +157,12 @@ class Logins:
             return _refused(wish, "the token is bound to another runtime")
         until = now + identity.until - wall
         return Vouched(wish, identity, Credentials(identity.user, identity.issuer, until))
+
+
+def _outcome(verdict: Verdict) -> Outcome:
+    if isinstance(verdict, Vouched):
+        return Outcome.OK
+    return Outcome.REFUSED if verdict.code == Code.UNAUTHENTICATED else Outcome.FAILED
 
 
 def _refused(wish: Wish, why: str) -> Denied:

@@ -12,16 +12,16 @@ from actors.kit.actor import ActorRef
 from actors.kit.errors import ActorStoppedError
 from actors.kit.supervisor import Supervisor
 from actors.node.bus_message import Alive, BusMessage
+from actors.node.login.provider import IdentityProvider
 from actors.node.standing import Part
 
 __all__ = ["Parts"]
 
-_STARTED: Final = {
-    Part.BUS: ("bus",),
-    Part.FRONT_DOOR: ("front-door",),
-    Part.REGISTRY: ("registry", "record-writer"),
-}
-"""By which names the supervisor of the node knows them."""
+_BUS: Final = ("bus",)
+_FRONT_DOOR: Final = ("front-door",)
+_RECORDS: Final = ("registry", "record-writer")
+_CONNECTOR: Final = ("connector:registry",)
+"""By which names the supervisor of the node knows its parts."""
 
 
 @final
@@ -31,13 +31,17 @@ class Parts:
 
     Attributes:
         registry: File of the domain registry; None: there is none.
+        has_records: Whether the domain registry is the node's own, not a service behind it.
         supervisor: Who started them.
         bus: The bus.
+        provider: Who looks into logins, if anybody does.
     """
 
     registry: Path | None
+    has_records: bool = attrs.field(kw_only=True)
     supervisor: Supervisor | None = None
     bus: ActorRef[BusMessage] | None = None
+    provider: IdentityProvider | None = None
 
     def probes(self) -> Mapping[Part, Callable[[], Awaitable[str | None]]]:
         """Return how each part is asked; the answer is half a sentence if something is wrong."""
@@ -45,15 +49,16 @@ class Parts:
             Part.BUS: self._bus,
             Part.FRONT_DOOR: self._front_door,
             Part.REGISTRY: self._records,
+            Part.KEYS: self._keys,
         }
 
-    def _down(self, part: Part) -> str | None:
+    def _down(self, names: tuple[str, ...]) -> str | None:
         supervisor = self.supervisor
-        is_up = supervisor is not None and all(map(supervisor.is_up, _STARTED[part]))
+        is_up = supervisor is not None and all(map(supervisor.is_up, names))
         return None if is_up else "it is being started"
 
     async def _bus(self) -> str | None:
-        down = self._down(Part.BUS)
+        down = self._down(_BUS)
         if down is not None or self.bus is None:
             return down
         try:
@@ -64,13 +69,19 @@ class Parts:
 
     async def _front_door(self) -> str | None:
         await trio.lowlevel.checkpoint()
-        return self._down(Part.FRONT_DOOR)
+        return self._down(_FRONT_DOOR)
 
     async def _records(self) -> str | None:
-        down = self._down(Part.REGISTRY)
+        down = self._down(_RECORDS if self.has_records else _CONNECTOR)
         if down is not None or self.registry is None:
             return down
         return await trio.to_thread.run_sync(_unwritable, self.registry, abandon_on_cancel=True)
+
+    async def _keys(self) -> str | None:
+        if self.provider is None:
+            await trio.lowlevel.checkpoint()
+            return None
+        return await self.provider.why_not()
 
 
 def _unwritable(file: Path) -> str | None:

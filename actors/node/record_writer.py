@@ -8,9 +8,12 @@ asked hears of it, and may ask to have everything written anew later (R13).
 from typing import TypeAlias, assert_never, final
 
 import attrs
+import trio
 from typing_extensions import override
 
 from actors.kit.actor import Actor, Reply
+from actors.kit.counters import Counters
+from actors.kit.tally import Timing
 from actors.node.errors import RegistryFileError
 from actors.node.record_file import Change, RecordFile
 
@@ -44,12 +47,14 @@ Write: TypeAlias = Commit | Recover
 class RecordWriter(Actor[Write]):
     """Writes what it is asked to, one after the other."""
 
-    def __init__(self, file: RecordFile) -> None:
+    def __init__(self, file: RecordFile, counters: Counters) -> None:
         self._file = file
+        self._counters = counters
 
     @override
     async def handle(self, message: Write) -> None:
         error: Written = None
+        begun = trio.current_time()
         try:
             match message:
                 case Commit(changes):
@@ -60,4 +65,5 @@ class RecordWriter(Actor[Write]):
                     assert_never(message)
         except RegistryFileError as exc:
             error = exc
+        self._counters.took(Timing.COMMIT, trio.current_time() - begun)
         message.done.send(error)

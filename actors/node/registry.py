@@ -15,6 +15,7 @@ from typing_extensions import override
 
 from actors.kit.actor import Actor, ActorRef
 from actors.kit.ids import IdSource
+from actors.kit.tally import Gauge
 from actors.node.bus_message import Asked, BusMessage, Emitted, RuntimeLeft
 from actors.node.components import attach, detach
 from actors.node.errors import RegistryFileError
@@ -106,6 +107,7 @@ class DomainRegistry(Actor[_Message]):
     @override
     async def start(self) -> None:
         self._core = RegistrationCore(self._parts.file.load())
+        self._parts.witness.counters.watch(Gauge.RECORDS, self._core.__len__)
         await attach(self._parts.bus, self._parts.address, self.me)
 
     @override

@@ -10,6 +10,7 @@ from actors.kit.actor import ActorRef
 from actors.kit.http_client import ServerUrl
 from actors.kit.ids import IdSource
 from actors.kit.supervisor import ChildSpec, Supervisor
+from actors.kit.tally import BackEnd
 from actors.node.bus_message import BusMessage
 from actors.node.connectors.connector import RELAY_LIMITS, Connector, ConnectorParts
 from actors.node.connectors.global_registry import GlobalRecords, GlobalRegistry
@@ -72,28 +73,34 @@ async def start_connectors(
     """Start a connector to each back end there is."""
     for name, address, make in _services(back_ends, home):
         actor = f"connector:{name}"
-        opened = partial(_connector, address, make, home.witness(actor), back_ends.limits)
+        opened = partial(_connector, (name, address), make, home.witness(actor), back_ends.limits)
         await supervisor.start_child(ChildSpec(actor, partial(opened, bus)))
 
 
-def _services(back_ends: BackEnds, home: Home) -> Iterator[tuple[str, str, Callable[[], Service]]]:
+def _services(
+    back_ends: BackEnds, home: Home
+) -> Iterator[tuple[BackEnd, str, Callable[[], Service]]]:
     """Say by name where each connector listens, and how its service is made."""
     addresses = home.addresses
     if back_ends.registry is not None:
         address = addresses.registry
-        yield "registry", address, partial(RestRegistry, address, back_ends.registry, home.ids)
+        yield (
+            BackEnd.REGISTRY,
+            address,
+            partial(RestRegistry, address, back_ends.registry, home.ids),
+        )
     records, broker = back_ends.global_registry, back_ends.quality
     if records is not None:
-        yield "global", GLOBAL_REGISTRY, lambda: GlobalRegistry(records())
+        yield BackEnd.GLOBAL, GLOBAL_REGISTRY, lambda: GlobalRegistry(records())
     if broker is not None:
-        yield "qos", addresses.quality, lambda: Quality(broker(), home.entropy)
+        yield BackEnd.QUALITY, addresses.quality, lambda: Quality(broker(), home.entropy)
 
 
 def _connector(
-    address: str,
+    names: tuple[BackEnd, str],
     make: Callable[[], Service],
     witness: Witness,
     limits: RelayLimits,
     bus: ActorRef[BusMessage],
 ) -> Connector:
-    return Connector(ConnectorParts(address, make(), bus, witness, limits))
+    return Connector(ConnectorParts(*names, make(), bus, witness, limits))

@@ -12,6 +12,7 @@ from typing_extensions import override
 from actors.kit.actor import Actor, ActorRef
 from actors.kit.errors import ActorStoppedError
 from actors.kit.http_client import HttpError
+from actors.kit.tally import BackEnd, Outcome, Timing
 from actors.node.bus_message import Asked, BusMessage, Emitted, RuntimeLeft
 from actors.node.components import attach, detach
 from actors.node.connectors.service import BackEndError, Plan, Replied, Service
@@ -35,7 +36,7 @@ from fsm.cores.relay import (
 from specs.errors import BadMessageError
 from specs.limits import BACKEND_CONNECTIONS, BACKEND_QUEUE, BACKEND_TIMEOUT
 from specs.message import Message, refuse, reply_to
-from specs.reply_code import Code, DropReason
+from specs.reply_code import LAST_SUCCESS, Code, DropReason
 from specs.trace import Op
 
 __all__ = ["RELAY_LIMITS", "Connector", "ConnectorParts"]
@@ -52,11 +53,13 @@ class ConnectorParts:
     """What a connector is made of.
 
     Attributes:
+        name: What it is, for counts.
         address: Where it listens.
         service: Its back end; belongs to the connector.
         bus: Whom it is attached to.
     """
 
+    name: BackEnd
     address: str
     service: Service
     bus: ActorRef[BusMessage]
@@ -81,6 +84,7 @@ class _Job:
     asked: Asked
     plan: Plan
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
+    begun: float = attrs.field(factory=trio.current_time)
 
 
 _Message: TypeAlias = Asked | RuntimeLeft | _Done
@@ -202,14 +206,20 @@ class Connector(Actor[_Message]):
     async def _deliver(self, job: _Job, replied: Replied) -> None:
         answer = reply_to(job.asked.message, replied.code, replied.body)
         self._parts.witness.relay(answer, Direction.IN)
+        self._count(job, Outcome.OK if replied.code <= LAST_SUCCESS else Outcome.REFUSED)
         await self._send(answer, job.asked)
         for one in replied.news:
             await self._say(one)
 
     async def _refuse(self, job: _Job, code: Code, why: str) -> None:
+        self._count(job, Outcome.TIMEOUT if code == Code.BACKEND_TIMEOUT else Outcome.FAILED)
         answer = refuse(job.asked.message, code, why)
         self._parts.witness.hop(Op.SYNTH, answer)
         await self._send(answer, job.asked)
+
+    def _count(self, job: _Job, outcome: Outcome) -> None:
+        seconds = trio.current_time() - job.begun
+        self._parts.witness.counters.took(Timing.CONNECTOR, seconds, self._parts.name, outcome)
 
     async def _send(self, answer: Message, asked: Asked) -> None:
         await self._parts.bus.tell(Emitted(answer, asked.by))

@@ -12,6 +12,7 @@ from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
 from actors.kit.monitor import Monitor
 from actors.kit.supervisor import ChildSpec, Restart, Supervisor, open_supervisor
+from actors.kit.tally import Gauge, Tally
 from actors.kit.trace import Tracer
 from actors.node.bus_message import BusMessage, Emitted
 from actors.node.foreign.plan import ForeignPlan
@@ -92,6 +93,7 @@ class ForeignHost(Actor[_Message]):
 
     @override
     async def start(self) -> None:
+        self._parts.counters.watch(Gauge.STUBS, self._keepers.__len__)
         self.spawn(self._keep_rooms)
         await self._is_open.wait()
         await self._parts.bus.tell(AbroadIs(self.me))
@@ -106,6 +108,7 @@ class ForeignHost(Actor[_Message]):
     async def handle(self, message: _Message) -> None:
         if isinstance(message, RoomGone):
             self._keepers.pop(message.stub, None)
+            self._parts.counters.count(Tally.STUBS_GONE)
         await self._feed(message)
 
     @override
@@ -186,6 +189,7 @@ class ForeignHost(Actor[_Message]):
         )
         spec = ChildSpec(wanted.stub, partial(Keeper, plan, tools), Restart.TEMPORARY)
         if self._rooms is not None:
+            self._parts.counters.count(Tally.STUBS_OPENED)
             self._keepers[wanted.stub] = await self._rooms.start_child(spec)
 
     async def _hand(self, stub: str, parcel: Parcel) -> None:

@@ -45,6 +45,7 @@ class Conversation(Actor[Never]):
         self._stream = stream
         self._site = site
         self._protocol = h11.Connection(h11.SERVER, max_incomplete_event_size=HTTP_HEAD_BYTES)
+        self._request: h11.Request | None = None
         self._left = HTTP_REQUESTS
 
     @override
@@ -104,18 +105,20 @@ class Conversation(Actor[Never]):
         return is_over and self._left > 0
 
     async def _next_request(self) -> h11.Request | None:
-        """Read a request to its end; a body is not wanted, so none is waited for."""
-        request: h11.Request | None = None
-        while True:
-            event = self._protocol.next_event()
-            if event is h11.NEED_DATA:
-                if request is not None:
-                    return request
-                self._protocol.receive_data(await self._stream.receive_some(_PIECE))
-            elif isinstance(event, h11.Request):
-                request = event
+        """Read a request; a body is not wanted, so none is waited for."""
+        self._request = None
+        while not self._has_request():
+            self._protocol.receive_data(await self._stream.receive_some(_PIECE))
+        return self._request
+
+    def _has_request(self) -> bool:
+        """Look at what has come; say whether it is a request, or will never be one."""
+        while (event := self._protocol.next_event()) is not h11.NEED_DATA:
+            if isinstance(event, h11.Request):
+                self._request = event
             elif not isinstance(event, h11.Data):
-                return request
+                return True
+        return self._request is not None
 
     async def _refuse(self, status: int) -> None:
         """Say what was wrong with something that is no request, if anything can be said."""

@@ -53,5 +53,9 @@ class KeyProvider(IdentityProvider):
         return verdict
 
     @override
+    async def why_not(self) -> str | None:
+        return await self._ring.why_not()
+
+    @override
     async def aclose(self) -> None:
         await self._ring.aclose()

@@ -47,6 +47,12 @@ class KeyRing:
             raise KeysAwayError(self._source.name, self._why)
         return self._keys
 
+    async def why_not(self) -> str | None:
+        """Get the keys if they are due; return why there are none to use, if there are none."""
+        if self._core.is_due(trio.current_time()):
+            await self._get()
+        return None if self._core.are_usable(trio.current_time()) else self._why
+
     async def aclose(self) -> None:
         """Let go of the source."""
         await self._source.aclose()

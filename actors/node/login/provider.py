@@ -2,6 +2,8 @@
 
 from abc import ABC, abstractmethod
 
+import trio
+
 from specs.identity import Identity
 
 __all__ = ["IdentityProvider"]
@@ -23,6 +25,11 @@ class IdentityProvider(ABC):
             LoginRefusedError: It vouches for nobody, here and now.
             ProviderAwayError: That cannot be found out at the moment.
         """
+
+    async def why_not(self) -> str | None:
+        """Return why nobody can be looked into now, as half a sentence; None: anybody can."""
+        await trio.lowlevel.checkpoint()
+        return None
 
     @abstractmethod
     async def aclose(self) -> None:
