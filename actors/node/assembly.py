@@ -24,7 +24,7 @@ from actors.node.desk import Desk
 from actors.node.door import LinkDoor
 from actors.node.exchange import Exchange
 from actors.node.foreign.host import ForeignParts
-from actors.node.foreign.part import start_abroad
+from actors.node.foreign.part import path_desk, start_abroad
 from actors.node.front_door import DoorMaker, Entrance, FrontDoor
 from actors.node.gate import Gate
 from actors.node.gauges import watch
@@ -153,7 +153,7 @@ def _desks(plan: Plan, exchange: Exchange) -> dict[str, Desk]:
     schemes = config.object_schemes | {"hyperty"}
     desks: dict[str, Desk] = {
         addresses.allocation: AllocationDesk(tables, schemes, config.entropy),
-        addresses.paths: PathDesk(tables),
+        addresses.paths: path_desk(PathDesk(tables), exchange, config.foreign),
     }
     if plan.policing is not None:
         desks[addresses.policies] = plan.policing.desk(exchange)

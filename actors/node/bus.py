@@ -30,7 +30,7 @@ from actors.node.desk import Desk
 from actors.node.dispatch import Dispatch
 from actors.node.errors import AddressTakenError
 from actors.node.exchange import Exchange
-from actors.node.foreign.terms import AbroadIs, FromAbroad
+from actors.node.foreign.terms import AbroadIs, ForgottenBy, FromAbroad
 from actors.node.gate import Gate
 from actors.node.ingress import Ingress
 from actors.node.port import Port
@@ -106,15 +106,15 @@ class NodeBus(Actor[BusMessage]):
                 self._operate(message)
 
     def _operate(
-        self, message: Attached | Detached | AbroadIs | Drain | Snapshot | Alive
+        self, message: Attached | Detached | AbroadIs | ForgottenBy | Drain | Snapshot | Alive
     ) -> None:
         match message:
             case Attached():
                 self._attached(message)
             case Detached(address, component):
                 self._exchange.components.detach(address, component)
-            case AbroadIs(abroad):
-                self._exchange.border.open(abroad)
+            case AbroadIs() | ForgottenBy():
+                self._exchange.border.heed(message)
             case Snapshot(reply):
                 reply.send(views(self._exchange))
             case Alive(reply):
@@ -129,6 +129,7 @@ class NodeBus(Actor[BusMessage]):
     @override
     async def drained(self) -> None:
         self._exchange.departures.settle()
+        self._exchange.border.settle()
         if self._drained is not None and self._exchange.departures.is_settled:
             self._drained.send(None)
             self._drained = None

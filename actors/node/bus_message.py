@@ -8,7 +8,7 @@ import attrs
 from actors.kit.actor import ActorRef, Reply
 from actors.node.door import Item
 from actors.node.errors import AddressTakenError
-from actors.node.foreign.terms import AbroadIs, FromAbroad
+from actors.node.foreign.terms import AbroadIs, ForgottenBy, FromAbroad
 from actors.node.port import Port
 from specs.message import Message
 
@@ -192,6 +192,7 @@ BusMessage: TypeAlias = (
     | Emitted
     | AbroadIs
     | FromAbroad
+    | ForgottenBy
     | Drain
     | Snapshot
     | Alive

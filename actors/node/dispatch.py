@@ -63,6 +63,8 @@ class Dispatch:
 
     def _consult(self, message: Message, address: str, by: str | None) -> None:
         """Give a request to a part of the node."""
+        if message.is_response and self._exchange.border.answered(message):
+            return
         if by is None or not message.is_request:
             self._witness.drop(message, DropReason.UNMATCHED)
             return

@@ -20,6 +20,7 @@ from fsm.cores.subscriptions import SubscriptionCore
 from fsm.engine import Step
 from specs import address
 from specs.message import Message
+from specs.trace import Op
 
 __all__ = ["NodeAddresses", "TableRules", "Tables"]
 
@@ -86,6 +87,7 @@ class Tables:
     ) -> None:
         self.addresses = addresses
         self._forms: dict[str, PeerForm] = {}
+        self._has_lost_paths = False
         self.mint = rules.mint
         self.allocation = AllocationCore(rules.mint.made)
         self.subscriptions = SubscriptionCore()
@@ -143,11 +145,17 @@ class Tables:
             match effect:
                 case Step():
                     self._witness.step(effect)
-                case RowChanged():
+                case RowChanged(op):
                     self._witness.row(effect)
+                    self._has_lost_paths |= op is Op.DEL
                 case Refused():
                     refusal = effect
         return refusal
+
+    def has_lost_paths(self) -> bool:
+        """Say whether a path was removed since this was asked last."""
+        lost, self._has_lost_paths = self._has_lost_paths, False
+        return lost
 
     def release(self, runtime: str, why: str) -> None:
         """Let nothing of a runtime stay (I-A7, I-M4)."""

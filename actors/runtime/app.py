@@ -215,5 +215,6 @@ async def _sync_manager(
         addresses=AllocatedAddresses(allocation),
         ids=config.ids,
         tracer=plan.tracer,
+        topology=config.topology,
     )
     return await core.start_child(ChildSpec("sync-manager", partial(SyncManager, context)))

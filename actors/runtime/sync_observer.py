@@ -18,7 +18,7 @@ from actors.runtime.sync_terms import (
     Tell,
     code_in_use,
 )
-from specs.address import domain_of, subscription_manager
+from specs.address import subscription_manager
 from specs.body import Path
 from specs.body_sync import ObjectName, Observe, Subscription
 from specs.limits import READ_PAUSE, RECONNECT_TRIES
@@ -122,14 +122,13 @@ class ObservedObjects:
 
     def _path(self, kind: MessageType, url: str) -> Message:
         body = Path((f"{url}/{CHANGES}",), self._context.runtime)
-        # Triangle: the path is set at the reporter's node, which fans out (C-49).
-        to = subscription_manager(domain_of(url))
+        to = subscription_manager(self._context.node_for(url))
         return self._context.request(kind, to, write_body(body))
 
     def renew_paths(self, domain: str) -> None:
         """Set the paths again that the node of a domain has forgotten."""
         for url, there in self._objects.items():
-            if domain_of(url) == domain and not there.is_closing:
+            if self._context.node_for(url) == domain and not there.is_closing:
                 self._spawn(partial(self._renew, url))
 
     async def _renew(self, url: str) -> None:

@@ -13,8 +13,9 @@ from actors.kit.tracer import Tracer
 from actors.runtime.ports import CorePort
 from fsm.cores.data_object_terms import ReporterAccepted, ReporterRefused
 from fsm.cores.effects import RowChanged
+from fsm.cores.resolve import Topology
 from fsm.engine import Step
-from specs.address import RUNTIME_SCHEME, is_below, runtime_of, scheme_of
+from specs.address import RUNTIME_SCHEME, domain_of, is_below, runtime_of, scheme_of
 from specs.body_sync import DataObject, Subscription
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
@@ -68,6 +69,7 @@ class SyncContext:
     Attributes:
         runtime: The runtime it serves.
         domain: Its domain, at whose node reporter paths are set.
+        topology: Whose node paths to objects of other domains are set at.
         bus: Its handle on the Message BUS; the handle's address is its own.
     """
 
@@ -77,6 +79,15 @@ class SyncContext:
     addresses: Addresses
     ids: IdSource
     tracer: Tracer
+    topology: Topology = Topology.TRIANGLE
+
+    def node_for(self, url: str) -> str:
+        """Return the domain at whose node the path to an object is set (C-49).
+
+        In the triangle that of the object's reporter, which fans out; in the trapezoid the
+        own one, which subscribes onward.
+        """
+        return domain_of(url) if self.topology is Topology.TRIANGLE else self.domain
 
     def request(
         self, kind: MessageType, to: str, body: JsonObject, from_: str | None = None

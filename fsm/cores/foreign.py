@@ -29,6 +29,7 @@ from fsm.cores.foreign_terms import (
     Open,
     Pass,
     Refuse,
+    Renew,
     RoomFull,
     RoomGone,
     RoomKept,
@@ -114,8 +115,7 @@ class ForeignCore:
                 room.forget(message)
                 return [_refused(message, Code.TOO_LARGE, "the stub has no room for it")]
             case RoomKept(_, token):
-                self._past[room.domain].token = token
-                return []
+                return self._past[room.domain].keep(room.domain, token)
             case RoomGone(_, why):
                 return self._gone(room, why, now)
             case _:
@@ -237,7 +237,8 @@ class ForeignCore:
             past.rest(now + RETRY_COOL_DOWN, why)
         else:
             past.crashed(why, now)
-        return [*steps, *room.unanswered(f"no way to {room.domain}: {why}")]
+            steps.append(Renew(room.domain))
+        return [*room.unanswered(f"no way to {room.domain}: {why}"), *steps]
 
     def _failed(self, room: ForeignRoom, why: str) -> list[Effect]:
         """Note that a stub was not deployed, and tell whoever waited for it."""

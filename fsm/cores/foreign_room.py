@@ -6,7 +6,7 @@ from typing import final
 
 import attrs
 
-from fsm.cores.foreign_terms import Refuse
+from fsm.cores.foreign_terms import Effect, Refuse, Renew
 from fsm.cores.node_session_terms import Parcel
 from fsm.engine import Entity
 from fsm.machines.stub_deployment import STUB_DEPLOYMENT
@@ -48,6 +48,11 @@ class ForeignPast:
     def rest(self, until: float, why: str) -> None:
         """Leave the domain alone for a while."""
         self.until, self.why = until, why
+
+    def keep(self, domain: str, token: str) -> list[Effect]:
+        """Keep the token of a session; another one than before means another session."""
+        known, self.token = self.token, token
+        return [] if known is None or known == token else [Renew(domain)]
 
     def crashed(self, why: str, now: float) -> None:
         """Count a crash; after too many the domain rests."""

@@ -23,6 +23,7 @@ __all__ = [
     "Open",
     "Pass",
     "Refuse",
+    "Renew",
     "RoomFull",
     "RoomGone",
     "RoomKept",
@@ -202,4 +203,12 @@ class End:
     why: str
 
 
-Effect: TypeAlias = Step | Open | Hand | Pass | Refuse | Answer | End | Dropped
+@final
+@attrs.frozen(slots=True)
+class Renew:
+    """Set again what is subscribed at the domain's node: it may have been forgotten."""
+
+    domain: str
+
+
+Effect: TypeAlias = Step | Open | Hand | Pass | Refuse | Answer | End | Renew | Dropped

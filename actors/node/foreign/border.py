@@ -1,18 +1,36 @@
 """What the bus knows of other domains: which it can reach, and who of them is kept out."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Container
 from typing import final
 
 import trio
 
-from actors.node.foreign.terms import Abroad
+from actors.node.foreign.terms import Abroad, AbroadIs, ForgottenBy
 from fsm.cores.foreign_terms import Banish, Send
 from fsm.cores.node_session_terms import Parcel
 from fsm.cores.quarantine import QuarantineCore
 from specs.address import domain_of, is_node
 from specs.message import Message
 
-__all__ = ["Border"]
+__all__ = ["Border", "Paths"]
+
+
+class Paths(ABC):
+    """What this node subscribes at other domains' nodes."""
+
+    @abstractmethod
+    def answered(self, answer: Message) -> bool:
+        """Take the answer of another node; say whether it was asked."""
+
+    @abstractmethod
+    def renew(self, peer: str) -> None:
+        """Set everything again at a node that may have forgotten it."""
+
+    @abstractmethod
+    def settle(self) -> None:
+        """Remove at other nodes what nobody here has a path to any more."""
+
 
 @final
 class Border:
@@ -29,10 +47,30 @@ class Border:
         self._domains = domains
         self._quarantine = QuarantineCore()
         self._abroad: Abroad | None = None
+        self._paths: Paths | None = None
 
-    def open(self, abroad: Abroad) -> None:
-        """Take in who carries messages to other domains; after a crash, its successor."""
-        self._abroad = abroad
+    def subscribe_by(self, paths: Paths) -> None:
+        """Take in who sets paths at other domains' nodes."""
+        self._paths = paths
+
+    def heed(self, news: AbroadIs | ForgottenBy) -> None:
+        """Take in who carries messages to other domains, or that a peer forgot its paths."""
+        match news:
+            case AbroadIs(abroad):
+                self._abroad = abroad
+            case ForgottenBy(peer) if self._paths is not None:
+                self._paths.renew(peer)
+            case _:
+                pass
+
+    def answered(self, answer: Message) -> bool:
+        """Take an answer to this node itself; say whether anybody awaited it."""
+        return self._paths is not None and self._paths.answered(answer)
+
+    def settle(self) -> None:
+        """Look after the paths at other nodes when a batch of messages is done."""
+        if self._paths is not None:
+            self._paths.settle()
 
     def is_for_stub(self, peer: str, message: Message, *, has_session: bool) -> bool:
         """Say whether a message to a peer goes by its stub, not by a session it has here.

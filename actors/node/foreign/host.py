@@ -16,7 +16,7 @@ from actors.kit.tally import Gauge, Tally
 from actors.kit.trace import Tracer
 from actors.node.bus_message import BusMessage, Emitted
 from actors.node.foreign.plan import ForeignPlan
-from actors.node.foreign.terms import AbroadIs, FromAbroad
+from actors.node.foreign.terms import AbroadIs, ForgottenBy, FromAbroad
 from actors.node.witness import Witness
 from actors.pipe.keeper import Keeper, KeeperTools, RoomNews
 from actors.pipe.plan import RoomPlan
@@ -33,6 +33,7 @@ from fsm.cores.foreign_terms import (
     Open,
     Pass,
     Refuse,
+    Renew,
     RoomFull,
     RoomGone,
     Send,
@@ -153,8 +154,10 @@ class ForeignHost(Actor[_Message]):
             case _:
                 await self._speak(effect)
 
-    async def _speak(self, effect: Pass | Refuse | Answer) -> None:
+    async def _speak(self, effect: Pass | Refuse | Answer | Renew) -> None:
         match effect:
+            case Renew(domain):
+                await self._parts.bus.tell(ForgottenBy(message_node(domain)))
             case Pass(domain, stub, message):
                 await self._parts.bus.tell(FromAbroad(message_node(domain), stub, message))
             case Refuse(message, code, why):

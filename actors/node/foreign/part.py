@@ -1,12 +1,24 @@
-"""Starts the ways to other domains, as part of a node."""
+"""The ways to other domains, as parts of a node."""
 
 from functools import partial
 
 from actors.kit.supervisor import ChildSpec, Supervisor
+from actors.node.desk import Desk
+from actors.node.exchange import Exchange
 from actors.node.foreign.host import ForeignHost, ForeignParts
-from actors.node.foreign.plan import NOWHERE
+from actors.node.foreign.onward import Onward, OnwardDesk
+from actors.node.foreign.plan import NOWHERE, ForeignPlan
 
-__all__ = ["start_abroad"]
+__all__ = ["path_desk", "start_abroad"]
+
+
+def path_desk(desk: Desk, exchange: Exchange, plan: ForeignPlan) -> Desk:
+    """Return the subscription manager: with ways to other domains it subscribes onward."""
+    if plan is NOWHERE:
+        return desk
+    onward = Onward(exchange)
+    exchange.border.subscribe_by(onward)
+    return OnwardDesk(desk, onward, exchange.tables)
 
 
 async def start_abroad(parts: ForeignParts, supervisor: Supervisor) -> None:

@@ -8,7 +8,7 @@ from actors.kit.actor import ActorRef
 from fsm.cores.foreign_terms import Banish, Send
 from specs.message import Message
 
-__all__ = ["Abroad", "AbroadIs", "FromAbroad"]
+__all__ = ["Abroad", "AbroadIs", "ForgottenBy", "FromAbroad"]
 
 Abroad: TypeAlias = ActorRef[Send | Banish]
 """Takes what is for other domains."""
@@ -20,6 +20,14 @@ class AbroadIs:
     """The ways to other domains are open from now on."""
 
     abroad: Abroad
+
+
+@final
+@attrs.frozen
+class ForgottenBy:
+    """The node of a foreign domain may have forgotten what was subscribed there."""
+
+    peer: str
 
 
 @final

@@ -1,0 +1,181 @@
+"""Paths to objects of other domains: set here, and once for all at the object's node (C-49).
+
+A runtime in the trapezoid sets its path at its own node. The first path to a resource of
+another domain is set onward at that domain's node, for this node; whoever comes later is
+heard here only. When nobody here has a path to it any more, it is removed there. The
+answer waits for the other node's: a path that leads nowhere is no path. A node that has
+forgotten the session is told all of them again.
+"""
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Final, final
+
+import attrs
+from typing_extensions import override
+
+from actors.node.desk import Desk
+from actors.node.exchange import Exchange
+from actors.node.foreign.border import Paths
+from actors.node.tables import Tables
+from fsm.cores.subscription_terms import Unsubscribe
+from specs.address import domain_of, is_node, subscription_manager
+from specs.body import Path
+from specs.limits import MAX_LIST, STUB_QUEUE
+from specs.message import Message, MessageType, refuse, reply_to
+from specs.reply_code import LAST_SUCCESS, Code
+from transports.bodies import read_body, write_body
+
+__all__ = ["Onward", "OnwardDesk"]
+
+_AWAY: Final = "too many paths to other domains are under way"
+
+
+@final
+@attrs.frozen
+class _Asked:
+    """A path that another node was asked for.
+
+    Attributes:
+        manager: Whom it was asked of.
+        request: Of whoever set it here; None: this node set it again.
+        by: Whose session that came over.
+        give_up: Takes the path away here, if it is refused there.
+    """
+
+    manager: str
+    resources: tuple[str, ...]
+    request: Message | None = None
+    by: str = ""
+    give_up: Callable[[], object] | None = None
+
+
+@final
+class Onward(Paths):
+    """What this node subscribes at others; part of the bus's task."""
+
+    def __init__(self, exchange: Exchange) -> None:
+        self._exchange = exchange
+        self._node = exchange.tables.addresses
+        self._held: dict[str, set[str]] = {}
+        self._asked: dict[int, _Asked] = {}
+
+    def wanted(self, resources: Iterable[str], by: str) -> dict[str, tuple[str, ...]]:
+        """Return what has to be asked for, by node: not what is asked for already."""
+        wanted: dict[str, tuple[str, ...]] = {}
+        for resource in resources:
+            owner = self._exchange.tables.routing.owner_of(resource)
+            if owner is None or owner == by or not is_node(owner):
+                continue
+            if resource not in self._held.get(owner, ()):
+                wanted[owner] = (*wanted.get(owner, ()), resource)
+        return wanted
+
+    def subscribe(
+        self, request: Message, by: str, resources: tuple[str, ...], give_up: Callable[[], object]
+    ) -> Message | None:
+        """Set at other nodes what they have to fan out.
+
+        Returns:
+            The answer; None: it follows when the other node has answered.
+        """
+        wanted = self.wanted(resources, by)
+        if not wanted:
+            return reply_to(request, Code.OK)
+        if len(wanted) > 1 or len(self._asked) >= STUB_QUEUE:
+            give_up()
+            why = _AWAY if len(wanted) == 1 else "one request names objects of one domain"
+            return refuse(request, Code.UNAVAILABLE, why)
+        ((peer, missing),) = wanted.items()
+        self._ask(peer, _Asked(_manager(peer), missing, request, by, give_up))
+        return None
+
+    @override
+    def answered(self, answer: Message) -> bool:
+        asked = self._asked.get(answer.id)
+        if asked is None or not answer.is_final or answer.from_ != asked.manager:
+            return False
+        del self._asked[answer.id]
+        is_set = answer.code <= LAST_SUCCESS
+        if not is_set:
+            self._forget(asked.resources)
+            if asked.give_up is not None:
+                asked.give_up()
+        if asked.request is not None:
+            reply = reply_to(asked.request, Code.OK) if is_set else _refusal(asked.request, answer)
+            self._exchange.send(asked.by, reply)
+        return True
+
+    def _forget(self, resources: Iterable[str]) -> None:
+        for held in self._held.values():
+            held.difference_update(resources)
+
+    @override
+    def settle(self) -> None:
+        if not self._exchange.tables.has_lost_paths():
+            return
+        subscriptions = self._exchange.tables.subscriptions
+        for peer, held in self._held.items():
+            left = sorted(
+                one
+                for one in held
+                if not subscriptions.subscribers(one) and not subscriptions.held(one)
+            )
+            if left:
+                held.difference_update(left)
+                number = self._exchange.next_id(self._node.paths)
+                self._say(peer, MessageType.UNSUBSCRIBE, tuple(left), number)
+
+    @override
+    def renew(self, peer: str) -> None:
+        held = sorted(self._held.get(peer, ()))
+        for start in range(0, len(held), MAX_LIST):
+            self._ask(peer, _Asked(_manager(peer), tuple(held[start : start + MAX_LIST])))
+
+    def _ask(self, peer: str, asked: _Asked) -> None:
+        self._held.setdefault(peer, set()).update(asked.resources)
+        number = self._exchange.next_id(self._node.paths)
+        self._asked[number] = asked
+        self._say(peer, MessageType.SUBSCRIBE, asked.resources, number)
+
+    def _say(self, peer: str, kind: MessageType, resources: tuple[str, ...], number: int) -> None:
+        sender = self._node.paths
+        body = write_body(Path(resources, sender))
+        self._exchange.send(peer, Message(number, kind, sender, _manager(peer), body))
+
+
+def _manager(peer: str) -> str:
+    return subscription_manager(domain_of(peer))
+
+
+def _refusal(request: Message, answer: Message) -> Message:
+    why = answer.body.get("description")
+    told = why if isinstance(why, str) else "the object's node gave no reason"
+    code = Code(answer.code) if answer.code in set(Code) else Code.BAD_BACKEND
+    return refuse(request, code, told)
+
+
+@final
+class OnwardDesk(Desk):
+    """The subscription manager of a node that has ways to other domains.
+
+    Args:
+        desk: Sets paths here.
+    """
+
+    def __init__(self, desk: Desk, onward: Onward, tables: Tables) -> None:
+        self._desk = desk
+        self._onward = onward
+        self._tables = tables
+
+    @override
+    def receive(self, message: Message, by: str) -> Message | None:
+        known = self._tables.subscriptions.resources_of(by)
+        answer = self._desk.receive(message, by)
+        is_set = answer is not None and answer.code <= LAST_SUCCESS
+        if message.type is not MessageType.SUBSCRIBE or not is_set or is_node(by):
+            return answer
+        resources = read_body(message, Path).resources
+        fresh = tuple(one for one in resources if one not in known)
+        give_up = partial(self._tables.follow, Unsubscribe(by, fresh))
+        return self._onward.subscribe(message, by, resources, give_up)
