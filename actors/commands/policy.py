@@ -26,6 +26,7 @@ from fsm.policy.terms import Algorithm, Result
 from specs.address import domain_of
 from specs.errors import BadMessageError
 from specs.identity import Identity
+from specs.jsonvalue import JsonObject
 from specs.message import Message
 from specs.normalise import normalise
 
@@ -189,8 +190,15 @@ def _seconds(at: datetime | None, zone: tzinfo) -> float:
 
 def _message(file: BinaryIO) -> Message:
     try:
-        return normalise(orjson.loads(file.read()))
+        return normalise(_object(file))
     except (orjson.JSONDecodeError, BadMessageError) as exc:
         raise CommandError(
             f"{file.name} holds no message: {exc}; correct it", ExitCode.CONFIGURATION
         ) from exc
+
+
+def _object(file: BinaryIO) -> JsonObject:
+    raw: object = orjson.loads(file.read())
+    if not isinstance(raw, dict):
+        raise BadMessageError("it is no JSON object")
+    return raw

@@ -104,8 +104,9 @@ def _of_all(verdicts: Sequence[Verdict], default: Result) -> Verdict:
     for result in (*bad, Result.PERMIT):
         found = [one for one in verdicts if one.result is result]
         if found:
-            tasks = tuple(dict.fromkeys(task for one in found for task in one.tasks))
-            return attrs.evolve(found[0], tasks=tasks)
+            # Two elements may have a task that reads the same; each is done once.
+            tasks = {id(task): task for one in found for task in one.tasks}
+            return attrs.evolve(found[0], tasks=tuple(tasks.values()))
     return _SILENT
 
 

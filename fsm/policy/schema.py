@@ -22,6 +22,7 @@ from specs.limits import (
     MAX_POLICY_TASKS,
     MAX_POLICY_TEXT,
 )
+from specs.shape import END
 
 __all__ = ["SCHEMA_FILE", "policy_schema", "schema_text"]
 
@@ -85,7 +86,7 @@ def _policy() -> JsonObject:
 
 def _element(own: JsonObject, *required: str) -> JsonObject:
     """Return the schema of a set, a policy or a rule."""
-    name: JsonObject = {"type": "string", "pattern": f"^{ID}$"}
+    name: JsonObject = {"type": "string", "pattern": f"^{ID}{END}"}
     return {
         "type": "object",
         "required": ["id", *required],
@@ -167,7 +168,7 @@ def _parameters(row: Attribute, operator: Operator) -> JsonObject:
 def _parameter(row: Attribute, operator: Operator) -> JsonObject:
     if operator is Operator.BETWEEN:
         end = _CLOCK.get(row.form, _NUMBER)
-        return {"type": "string", "pattern": f"^ *{end} +{end} *$"}
+        return {"type": "string", "pattern": f"^ *{end} +{end} *{END}"}
     if operator in {Operator.LIKE, Operator.CONTAINS}:
         return _TEXT
     return _value(row)
@@ -180,7 +181,7 @@ def _value(row: Attribute) -> JsonObject:
         case Form.TRUTH:
             return {"type": "boolean"}
         case Form.TIME | Form.DATE:
-            return {"type": "string", "pattern": f"^{_CLOCK[row.form]}$"}
+            return {"type": "string", "pattern": f"^{_CLOCK[row.form]}{END}"}
         case Form.WORD:
             return {"enum": [*row.words, *map(capital, row.words)]}
         case _:

@@ -1,0 +1,196 @@
+"""`python -m actors policy`, and a node that is given policies, as processes."""
+
+import json
+import signal
+from contextlib import asynccontextmanager
+
+import orjson
+import pytest
+import trio
+
+from actors.commands.exit_code import ExitCode
+from fsm.policy.schema import policy_schema
+from tests.support.command import ROOT, call, serving
+from tests.support.node_peer import Peer
+from tests.support.policing import one_policy, rule
+from transports.link import Kind
+from transports.system import open_system_network
+
+HOURS = one_policy(
+    rule("closed", 'effect = "deny"\nreason = "it is late"\ntarget.actionType.equals = "create"\n'
+         'condition = { time = { not = { between = "08:00:00 18:00:00" } } }'),
+    rule("staff", 'effect = "permit"\ncondition.srcRoles.contains = "staff"'),
+)  # fmt: skip
+ODD = one_policy(rule("all", 'effect = "permit"'), rule("never", 'effect = "deny"'))
+MESSAGE = {
+    "id": 1,
+    "type": "create",
+    "from": "hyperty://a.ex/1",
+    "to": "hyperty://a.ex/2",
+    "body": {},
+}
+
+
+def written(folder, text: str, name: str = "p.toml") -> str:
+    (folder / name).write_text(text)
+    return str(folder / name)
+
+
+async def test_a_good_file_is_good(tmp_path):
+    ended = await call("policy", "check", written(tmp_path, HOURS))
+    assert (ended.status, ended.err) == (ExitCode.OK, [])
+    assert ended.out == [f"{tmp_path}/p.toml: set s, rules: 2, odd: 0"]
+
+
+async def test_what_is_odd_is_told_and_ends_with_1(tmp_path):
+    file = written(tmp_path, ODD)
+    ended = await call("policy", "check", file)
+    assert ended.status == ExitCode.FAILED
+    assert ended.out[1:] == ["  s/p/never never decides: all applies to all of it and prevails"]
+    ended = await call("policy", "check", "--json", file)
+    assert orjson.loads(ended.out[0]) == {
+        "schema": "protofly.policy-check/1", "file": file, "id": "s", "rules": 2,
+        "remarks": [{"path": "s/p/never",
+                     "what": "never decides: all applies to all of it and prevails"}],
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "where", "advice"),
+    [
+        ('id = "x"\nrulez = 1', "p.toml", "known are"),
+        (one_policy(rule("r", 'effect = "permitt"')), "policies[0].rules[0].effect", "permit"),
+        (one_policy(rule("r", 'effect = "deny"\ntarget.srcDomian.equals = "x"')),
+         "policies[0].rules[0].target", "write srcDomain"),
+        (one_policy(rule("r", 'effect = "deny"\ntarget.srcIDP.matches = "x"')),
+         "policies[0].rules[0].target.srcIDP", "known are equals"),
+        ("id = ", "p.toml", "no TOML"),
+    ],
+)  # fmt: skip
+async def test_a_bad_file_is_told_in_one_sentence_and_ends_with_3(text, where, advice, tmp_path):
+    file = written(tmp_path, text)
+    for command in (
+        ("policy", "check"),
+        ("node", "--domain", "a.ex", "--allow-legacy", "--policy"),
+    ):
+        ended = await call(*command, file)
+        assert ended.status == ExitCode.CONFIGURATION
+        (sentence,) = ended.err
+        assert file in sentence
+        assert where in sentence
+        assert advice in sentence
+
+
+async def test_two_files_with_the_same_set_are_refused(tmp_path):
+    files = written(tmp_path, HOURS, "a.toml"), written(tmp_path, HOURS, "b.toml")
+    for command in (files, (str(tmp_path),)):
+        ended = await call("policy", "check", *command)
+        assert ended.status == ExitCode.CONFIGURATION
+        assert "give it another" in ended.err[0]
+
+
+@pytest.mark.parametrize(
+    ("more", "decision", "policy"),
+    [
+        (("--at", "2026-11-21T20:00:00"), "deny", "s/p/closed"),
+        (("--at", "2026-11-21T12:00:00", "--user", "user://idp.ex/a", "--role", "staff"),
+         "permit", "s/p/staff"),
+        (("--at", "2026-11-21T12:00:00"), "deny", "s/p/staff"),
+        (("--at", "2026-11-21T18:30:00", "--zone", "America/New_York", "--user", "user://i.ex/a"),
+         "deny", "s/p/closed"),
+        (("--at", "2026-11-21T20:00:00+03:00", "--user", "user://i.ex/a"), "permit", "default"),
+    ],
+)  # fmt: skip
+async def test_a_decision_is_explained(more, decision, policy, tmp_path):
+    files = written(tmp_path, HOURS), written(tmp_path, json.dumps(MESSAGE), "m.json")
+    ended = await call("policy", "explain", *files, *more, "--json")
+    assert ended.status == ExitCode.OK
+    told = orjson.loads(ended.out[0])
+    assert (told["decision"], told["policy"]) == (decision, policy)
+    assert [one["path"] for one in told["findings"]] == ["s", "s/p", "s/p/closed", "s/p/staff"]
+
+
+async def test_an_explanation_for_people_names_rule_cause_and_values(tmp_path):
+    files = written(tmp_path, HOURS), written(tmp_path, json.dumps(MESSAGE), "m.json")
+    ended = await call("policy", "explain", *files, "--at", "2026-11-21T20:00:00")
+    assert ended.out[0] == "deny, because s/p/closed says deny: it is late"
+    assert "      target: actionType equals 'create': true ('create')" in ended.out
+    assert "        time between '08:00:00 18:00:00': false ('20:00:00')" in ended.out
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"id": 0}', json.dumps({**MESSAGE, "to": "x"})])
+async def test_a_file_that_is_no_message_is_told_in_one_sentence(text, tmp_path):
+    files = written(tmp_path, HOURS), written(tmp_path, text, "m.json")
+    ended = await call("policy", "explain", *files)
+    assert ended.status == ExitCode.CONFIGURATION
+    assert len(ended.err) == 1
+
+
+@pytest.mark.parametrize(
+    "more", [("--role", "x"), ("--idp", "x"), ("--own",), ("--zone", "Mars"), ("--at", "noon")]
+)
+async def test_options_that_make_no_sense_are_usage_errors(more, tmp_path):
+    files = written(tmp_path, HOURS), written(tmp_path, json.dumps(MESSAGE), "m.json")
+    assert (await call("policy", "explain", *files, *more)).status == ExitCode.USAGE
+
+
+async def test_the_schema_is_printed():
+    ended = await call("policy", "schema")
+    assert orjson.loads("\n".join(ended.out)) == policy_schema()
+
+
+# ---- a node with policies, over a real socket
+
+
+@asynccontextmanager
+async def talking(*options: str):
+    command = ("node", "--domain", "a.ex", "--allow-legacy", *options)
+    async with serving(*command) as node, open_system_network() as network:
+        link = await network.dial(Kind.WEBSOCKET, node.url)
+        yield node, await Peer(link, "hyperty-runtime://a.ex/ra").open()
+        await link.aclose()
+
+
+async def denied(peer: Peer) -> str | None:
+    answer = await peer.ask("create", f"{peer.runtime}/ua", "hyperty://a.ex/nobody")
+    return answer.body["description"] if answer.code == 403 else None
+
+
+def saying(reason: str) -> str:
+    only = f'effect = "deny"\nreason = "{reason}"\ntarget.actionType.equals = "create"'
+    return one_policy(rule("r", only))
+
+
+async def test_a_node_reads_its_policies_again_at_sighup(tmp_path):
+    file = written(tmp_path, saying("one"))
+    async with talking("--policy", file) as (node, peer):
+        assert await denied(peer) == "one"
+        written(tmp_path, saying("two"))
+        node.process.send_signal(signal.SIGHUP)
+        with trio.fail_after(5):
+            while await denied(peer) == "one":  # noqa: ASYNC110 - as a person would look
+                await trio.sleep(0.02)
+        assert await denied(peer) == "two"
+
+        written(tmp_path, "id = ")
+        node.process.send_signal(signal.SIGHUP)
+        assert [await denied(peer) for _ in range(50)] == ["two"] * 50
+        assert await node.stop() == ExitCode.OK
+
+
+async def test_options_say_what_happens_to_what_no_policy_is_about(tmp_path):
+    opens = 'effect = "permit"\ntarget.actionType.equals = "open"'
+    file = written(tmp_path, one_policy(rule("r", opens)))
+    async with talking("--policy", file, "--policy-default", "deny") as (_, peer):
+        assert await denied(peer) == "blocked by policy"
+
+
+async def test_a_folder_stands_for_its_files(tmp_path):
+    written(tmp_path, saying("folder"))
+    async with talking("--policy", str(tmp_path)) as (_, peer):
+        assert await denied(peer) == "folder"
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "examples" / "policies").glob("*.toml")))
+async def test_the_examples_are_good(file):
+    assert (await call("policy", "check", str(file))).status == ExitCode.OK

@@ -1,0 +1,170 @@
+"""What conditions can ask about a message: POL-11, POL-04, POL-17, POL-18."""
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from fsm.policy.attributes import ATTRIBUTES
+from fsm.policy.request import Place, Request, subjects
+from specs.identity import Identity
+from specs.limits import MAX_LIST
+from specs.message import Message, MessageType
+
+RA = "hyperty-runtime://a.ex/ra"
+H, B = "hyperty://a.ex/h", "hyperty://b.ex/h"
+MN, DR = "domain://msg-node.a.ex", "domain://registry.a.ex"
+SESSION, ALLOCATION, SM = f"{MN}/session", f"{MN}/address-allocation", f"{MN}/sm"
+NOON = datetime(2026, 11, 21, 12, 30, 5, tzinfo=UTC).timestamp()
+ALICE = Identity(user="user://idp.ex/alice", issuer="https://idp.ex", until=NOON + 1,
+                 roles=frozenset({"admin"}))  # fmt: skip
+MAIL = Identity(user="user://idp.ex/a@b.ex", issuer="https://idp.ex", until=NOON + 1)
+OVER = Identity(user="user://idp.ex/alice", issuer="https://idp.ex", until=NOON)
+
+
+USUAL = {
+    "type_": "create", "from_": H, "to": B, "identity": ALICE, "runtime": RA,
+    "place": Place("a.ex", owns=lambda address, by: address.startswith(by)),
+}  # fmt: skip
+
+
+def ask(name: str, **asked: object):
+    """The attribute of a message; what is not about the message itself goes into its body."""
+    known = {**USUAL, **{key: value for key, value in asked.items() if key in USUAL}}
+    body = {key: value for key, value in asked.items() if key not in USUAL}
+    message = Message(7, MessageType(known["type_"]), known["from_"], known["to"], body)
+    request = Request(message, known["runtime"], known["identity"], NOON, known["place"])
+    return ATTRIBUTES[name].read(request)
+
+
+# fmt: off
+TABLE = [
+    ("srcUsername",   {},                                     "alice@idp.ex"),
+    ("srcUsername",   {"identity": MAIL},                     "a@b.ex"),
+    ("srcIDPDomain",  {},                                     "idp.ex"),
+    ("srcIDP",        {},                                     "https://idp.ex"),
+    ("srcRoles",      {},                                     frozenset({"admin"})),
+    ("authenticated", {},                                     True),
+    ("authenticated", {"identity": None},                     False),
+    ("authenticated", {"identity": OVER},                     False),
+    ("srcRuntime",    {},                                     RA),
+    ("srcSPDomain",   {},                                     "a.ex"),
+    ("srcSPDomain",   {"from_": f"{MN}/sm"},                  "a.ex"),
+    ("srcScheme",     {"from_": RA},                          "hyperty-runtime"),
+    ("msgFrom",       {},                                     H),
+    ("msgTo",         {},                                     B),
+    ("dstSPDomain",   {},                                     "b.ex"),
+    ("dstSPDomain",   {"to": DR},                             "a.ex"),
+    ("dstScheme",     {"to": DR},                             "domain"),
+    ("actionType",    {},                                     "create"),
+    ("actionType",    {"type_": "execute"},                   "execute"),
+    ("actionType",    {"type_": "execute", "to": SESSION, "method": "open"},    "open"),
+    ("actionType",    {"type_": "execute", "to": SESSION, "method": "re-open"}, "re-open"),
+    ("actionType",    {"type_": "execute", "to": SESSION, "method": "shout"},   "execute"),
+    ("actionType",    {"type_": "execute", "to": SESSION},                      "execute"),
+    ("actionType",    {"type_": "execute", "to": B, "method": "open"},          "execute"),
+    ("actionType",    {"type_": "response"},                  "response"),
+    ("resource",      {},                                     B),
+    ("resource",      {"resource": "COMM://A.ex/1/"},         "comm://a.ex/1"),
+    ("resource",      {"resource": "runtime://a.ex/r"},       "hyperty-runtime://a.ex/r"),
+    ("resource",      {"resource": "a key"},                  "a key"),
+    ("resource",      {"resource": 7},                        None),
+    ("resource",      {"resources": ["comm://a.ex/1"]},       "comm://a.ex/1"),
+    ("resource",      {"resources": [7]},                     None),
+    ("resource",      {"resources": "comm://a.ex/1"},         "comm://a.ex/1"),
+    ("resource",      {"resources": []},                      B),
+    ("resource",      {"childrenResources": ["comm://a.ex/1"]}, "comm://a.ex/1"),
+    ("resource",      {"to": DR, "value": {"url": "hyperty://a.ex/1"}}, "hyperty://a.ex/1"),
+    ("resource",      {"to": B, "value": {"url": "https://x"}}, B),
+    ("resource",      {"to": SESSION, "params": {"runtimeURL": "runtime://a.ex/r"}}, "hyperty-runtime://a.ex/r"),
+    ("resource",      {"to": SESSION},                        None),
+    ("resource",      {"to": SESSION, "params": 7},           None),
+    ("resource",      {"to": ALLOCATION, "scheme": "comm"},   "comm://a.ex"),
+    ("resource",      {"to": ALLOCATION, "scheme": "COMM"},   "comm://a.ex"),
+    ("resource",      {"to": ALLOCATION, "scheme": 7},        None),
+    ("resource",      {"to": ALLOCATION, "type_": "delete", "resource": "key"}, "key"),
+    ("resourceScheme", {"resource": "ctxt://a.ex/1"},         "ctxt"),
+    ("resourceScheme", {"to": ALLOCATION, "scheme": "comm"},  "comm"),
+    ("resourceScheme", {"resource": "a key"},                 None),
+    ("ownResource",   {"resource": f"{RA}/x"},                True),
+    ("ownResource",   {"resource": B},                        False),
+    ("ownResource",   {"resource": f"{RA}/x", "runtime": None}, False),
+    ("ownResource",   {"place": Place("a.ex")},               None),
+    ("auth",          {},                                     False),
+    ("auth",          {"auth": True},                         True),
+    ("auth",          {"auth": "true"},                       None),
+    ("auth",          {"auth": 1},                            None),
+    ("msgId",         {},                                     7),
+    ("msgType",       {},                                     "message"),
+    ("msgType",       {"to": SESSION},                        "session"),
+    ("msgType",       {"to": ALLOCATION},                     "addressAllocation"),
+    ("msgType",       {"to": f"{MN}/policy"},                 "policyManagement"),
+    ("msgType",       {"to": DR},                             "registration"),
+    ("msgType",       {"to": DR, "type_": "read"},            "discovery"),
+    ("msgType",       {"to": "global://registry"},            "globalRegistry"),
+    ("msgType",       {"to": "domain://idm.a.ex"},            "identityManagement"),
+    ("msgType",       {"to": "domain://qos.a.ex"},            "qualityManagement"),
+    ("msgType",       {"to": f"{RA}/p2phandler/1"},           "p2pConnection"),
+    ("msgType",       {"from_": "connection://a.ex/1"},       "p2pConnection"),
+    ("msgType",       {"to": SM},                             "dataSync"),
+    ("msgType",       {"to": "comm://a.ex/1/changes"},        "dataSync"),
+    ("msgType",       {"to": "comm://a.ex/1/children/c"},     "dataSync"),
+    ("msgType",       {"to": DR, "from_": f"{RA}/sm"},        "registration"),
+    ("time",          {},                                     "12:30:05"),
+    ("time",          {"place": Place("a.ex", ZoneInfo("Asia/Tokyo"))}, "21:30:05"),
+    ("date",          {},                                     "2026-11-21"),
+    ("date",          {"place": Place("a.ex", ZoneInfo("Pacific/Auckland"))}, "2026-11-22"),
+    ("weekday",       {},                                     "saturday"),
+    ("weekday",       {"place": Place("a.ex", ZoneInfo("Pacific/Auckland"))}, "sunday"),
+]
+# fmt: on
+
+
+@pytest.mark.parametrize(("name", "asked", "value"), TABLE)
+def test_an_attribute_is_what_the_table_says(name, asked, value):
+    found = ask(name, **asked)
+    assert found == value
+    assert type(found) is type(value)
+
+
+def test_the_table_has_every_attribute():
+    assert {name for name, *_ in TABLE} == set(ATTRIBUTES)
+
+
+WITHOUT = ["srcUsername", "srcIDPDomain", "srcIDP", "srcRoles"]
+
+
+@pytest.mark.parametrize("name", WITHOUT)
+@pytest.mark.parametrize("identity", [None, OVER], ids=["nobody", "over"])
+def test_what_nobody_vouches_for_cannot_be_had(name, identity):
+    assert ask(name, identity=identity) is None
+
+
+def test_a_link_without_a_session_has_no_runtime():
+    assert ask("srcRuntime", runtime=None) is None
+
+
+@pytest.mark.parametrize(
+    ("to", "is_outgoing"),
+    [(H, False), (B, True), (DR, False), (SM, False), ("domain://registry.b.ex", True),
+     ("global://registry", True), (RA, False)],
+)  # fmt: skip
+def test_what_is_for_another_domain_is_outgoing(to, is_outgoing):
+    message = Message(1, MessageType.CREATE, H, to)
+    assert Request(message, RA, None, NOON, Place("a.ex")).is_outgoing is is_outgoing
+
+
+def test_a_message_is_about_everything_it_names_wherever_it_names_it():
+    """No place in a body is a back door: whoever reads it, policy has seen it."""
+    body = {
+        "resource": "comm://a.ex/1", "resources": ["comm://a.ex/2", "comm://a.ex/1"],
+        "childrenResources": ["comm://a.ex/3"], "value": {"url": "comm://a.ex/4"},
+    }  # fmt: skip
+    request = Request(Message(1, MessageType.CREATE, H, DR, body), RA, None, NOON, Place("a.ex"))
+    assert subjects(request) == tuple(f"comm://a.ex/{n}" for n in range(1, 5))
+
+
+def test_a_message_that_names_too_many_cannot_be_judged_by_them():
+    body = {"resources": [f"comm://a.ex/{n}" for n in range(MAX_LIST + 1)]}
+    request = Request(Message(1, MessageType.CREATE, H, DR, body), RA, None, NOON, Place("a.ex"))
+    assert subjects(request) == (None,)

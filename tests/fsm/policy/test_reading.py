@@ -1,0 +1,193 @@
+"""A policy document is read as a whole or refused with file, way and what to do: POL-03, T7."""
+
+import time
+
+import jsonschema
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fsm.policy.errors import BadPolicyError
+from fsm.policy.model import Task
+from fsm.policy.reading import read_set
+from fsm.policy.schema import SCHEMA_FILE, policy_schema, schema_text
+from fsm.policy.terms import Algorithm, Direction, Moment, Result
+from specs.limits import MAX_POLICY_CONDITIONS, MAX_POLICY_RULES
+from tests.support.policy_random import Random, random_set
+
+VALIDATOR = jsonschema.Draft202012Validator(policy_schema())
+
+
+def rule(**more: object) -> dict:
+    return {"id": "s", "policies": [{"id": "p", "rules": [{"id": "r", "effect": "deny", **more}]}]}
+
+
+def nested(depth: int) -> dict:
+    inner: dict = {"msgId": {"equals": 1}}
+    for _ in range(depth):
+        inner = {"not": inner}
+    return inner
+
+
+def test_everything_a_document_says_is_kept():
+    document = {
+        "id": 7, "version": "3", "update": "2026-11-21 10:00:00", "description": "x",
+        "direction": "out", "priority": -1.5, "policyCombiningAlgorithm": "blockOverrides",
+        "obligations": {"permit": [{"do": "log", "text": "t"}]},
+        "policies": [{
+            "id": "p", "ruleCombiningAlgorithm": "firstApplicable", "priority": 2,
+            "rules": [{"id": "r", "effect": "block", "reason": "why", "direction": "in",
+                       "advice": {"deny": [{"do": "count", "name": "n", "when": "after"}]}}],
+        }],
+    }  # fmt: skip
+    one = read_set(document, "f.toml")
+    assert (one.id, one.version, one.update, one.source) == (
+        "7", "3", "2026-11-21 10:00:00", "f.toml",
+    )  # fmt: skip
+    assert (one.scope.direction, one.scope.priority) == (Direction.OUT, -1.5)
+    assert one.combining is Algorithm.DENY_OVERRIDES
+    assert one.scope.duties == {Result.PERMIT: (Task("log", text="t"),)}
+    (policy,) = one.policies
+    assert (policy.combining, policy.scope.priority) == (Algorithm.FIRST_APPLICABLE, 2)
+    (first,) = policy.rules
+    assert (first.effect, first.reason, first.scope.direction) == (
+        Result.DENY, "why", Direction.IN,
+    )  # fmt: skip
+    late = Task("count", Moment.AFTER, "n", is_advice=True)
+    assert first.scope.duties == {Result.DENY: (late,)}
+    assert one.document == document
+
+
+# Way, what is complained of, the document, and whether the schema sees it too.
+# fmt: off
+WRONG = [
+    ("", "must be a table", [], True),
+    ("", "'polices' is no key here; write policies", {"id": 1, "polices": []}, True),
+    ("id", "1 to 64 letters", {}, True),
+    ("id", "1 to 64 letters", {"id": ""}, True),
+    ("id", "1 to 64 letters", {"id": "a/b"}, True),
+    ("id", "1 to 64 letters", {"id": "a\n"}, True),
+    ("id", "must be text", {"id": 1.5}, True),
+    ("id", "must be text", {"id": True}, True),
+    ("policies", "must be a list", {"id": 1, "policies": {}}, True),
+    ("policies[0]", "must be a table", {"id": 1, "policies": [1]}, True),
+    ("policies", "two are called 'p'", {"id": 1, "policies": [{"id": "p"}, {"id": "p"}]}, False),
+    ("policies", "two are called '1'", {"id": 1, "policies": [{"id": 1}, {"id": "1"}]}, False),
+    ("policyCombiningAlgorithm", "must be one of", {"id": 1, "policyCombiningAlgorithm": "x"}, True),
+    ("policies[0].rules[0]", "no effect", {"id": 1, "policies": [{"id": 1, "rules": [{"id": 1}]}]}, True),
+    ("policies[0].rules[0].effect", "not 'maybe'", rule(effect="maybe"), True),
+    ("policies[0].rules[0].effect", "not 1", rule(effect=1), True),
+    ("policies[0].rules[0].direction", "in, out, both", rule(direction="up"), True),
+    ("policies[0].rules[0].priority", "must be a number", rule(priority="first"), True),
+    ("policies[0].rules[0].priority", "must be a number", rule(priority=True), True),
+    ("policies[0].rules[0].priority", "must be a number", rule(priority=float("nan")), False),
+    ("policies[0].rules[0].priority", "must be a number", rule(priority=10**400), False),
+    ("policies[0].rules[0].reason", "in quotes", rule(reason=7), True),
+    ("policies[0].rules[0].reason", "at most 2048", rule(reason="x" * 2049), True),
+    ("policies[0].rules[0].target", "must be a table", rule(target="always"), True),
+    ("policies[0].rules[0].target", "write msgFrom", rule(target={"msgForm": {"like": "x"}}), True),
+    ("policies[0].rules[0].target.msgFrom", "such as { equals", rule(target={"msgFrom": "x"}), True),
+    ("policies[0].rules[0].target.msgFrom", "says nothing", rule(target={"msgFrom": {}}), True),
+    ("policies[0].rules[0].target.msgFrom", "empty list", rule(target={"msgFrom": []}), True),
+    ("policies[0].rules[0].target.msgFrom.in", "must be a list", rule(target={"msgFrom": {"in": "x"}}), True),
+    ("policies[0].rules[0].target.msgFrom.in", "empty list", rule(target={"msgFrom": {"in": []}}), True),
+    ("policies[0].rules[0].target.msgFrom", "known are equals", rule(target={"msgFrom": {"regex": "x"}}), True),
+    ("policies[0].rules[0].target.anyOf", "empty list", rule(target={"anyOf": []}), True),
+    ("policies[0].rules[0].target.anyOf", "must be a list", rule(target={"anyOf": {}}), True),
+    ("policies[0].rules[0].target[1]", "says nothing", rule(target=[{"msgId": {"equals": 1}}, {}]), True),
+    ("policies[0].rules[0].condition.msgId.equals", "no number", rule(condition={"msgId": {"equals": "1"}}), True),
+    ("policies[0].rules[0].condition.msgId.between", "ends before", rule(condition={"msgId": {"between": "2 1"}}), False),
+    ("policies[0].rules[0].condition.time.equals", "time of the day", rule(condition={"time": {"equals": "8:00"}}), True),
+    ("policies[0].rules[0].condition.srcIDP.moreThan", "has no moreThan", rule(condition={"srcIDP": {"moreThan": "x"}}), True),
+    ("policies[0].rules[0].condition" + ".not" * 8, "8 deep", rule(condition=nested(8)), False),
+    ("policies[0].rules[0].obligations", "'never' is no key", rule(obligations={"never": []}), True),
+    ("policies[0].rules[0].obligations.deny[0]", "do = ", rule(obligations={"deny": [{}]}), True),
+    ("policies[0].rules[0].obligations.deny[0]", "no key here", rule(obligations={"deny": [{"do": "log", "what": 1}]}), True),
+    ("policies[0].rules[0].obligations.deny[0].when", "before, after", rule(obligations={"deny": [{"do": "log", "when": "soon"}]}), True),
+    ("policies[0].rules[0].obligations.deny[0]", "cannot be stamped", rule(obligations={"deny": [{"do": "stamp"}]}), False),
+    ("policies[0].rules[0].obligations.permit[0].when", "any more", rule(obligations={"permit": [{"do": "stamp", "when": "after"}]}), False),
+    ("policies[0].rules[0].obligations.deny[0]", "a name", rule(obligations={"deny": [{"do": "count"}]}), False),
+    ("policies[0].rules[0].advice.deny", "more than 16", rule(advice={"deny": [{"do": "log"}] * 17}), True),
+]
+# fmt: on
+# ruff: noqa: E501 - a row of the table is one line
+
+
+@pytest.mark.parametrize("wrong", WRONG, ids=[f"{one[0]}-{one[1]}" for one in WRONG])
+def test_what_is_wrong_is_told_with_its_place_and_what_to_do(wrong):
+    way, reason, document, is_seen_by_schema = wrong
+    with pytest.raises(BadPolicyError) as caught:
+        read_set(document, "f.toml")
+    assert (caught.value.source, caught.value.way) == ("f.toml", way)
+    assert reason in caught.value.reason
+    assert str(caught.value).startswith("f.toml: ")
+    assert VALIDATOR.is_valid(document) is not is_seen_by_schema
+
+
+def test_there_is_an_end_to_rules_and_comparisons():
+    rules = [{"id": n, "effect": "deny"} for n in range(MAX_POLICY_RULES)]
+    assert read_set({"id": 1, "policies": [{"id": 1, "rules": rules}]}, "")
+    two = [{"id": 1, "rules": rules}, {"id": 2, "rules": rules[:1]}]
+    with pytest.raises(BadPolicyError, match="has 1001 rules"):
+        read_set({"id": 1, "policies": two}, "")
+    asked = {"anyOf": [{"msgId": {"equals": 1}}] * 250}
+    many = [{**one, "condition": asked} for one in rules[: MAX_POLICY_CONDITIONS // 250 + 1]]
+    with pytest.raises(BadPolicyError, match="makes 5250 comparisons"):
+        read_set({"id": 1, "policies": [{"id": 1, "rules": many}]}, "")
+
+
+def test_a_policy_of_the_greatest_size_is_read_in_time():
+    asked = {"anyOf": [{"msgFrom": {"like": "*a*b*"}}] * 5}
+    rules = [{"id": n, "effect": "deny", "condition": asked} for n in range(1000)]
+    before = time.process_time()
+    read_set({"id": 1, "policies": [{"id": 1, "rules": rules}]}, "")
+    assert time.process_time() - before < 2
+
+
+# ---- the schema
+
+
+def test_the_schema_that_is_shipped_is_the_one_that_is_made():
+    assert SCHEMA_FILE.read_text() == schema_text()
+
+
+def test_the_schema_is_one():
+    jsonschema.Draft202012Validator.check_schema(policy_schema())
+
+
+def test_what_is_read_the_schema_takes():
+    for seed in range(150):
+        document = random_set(Random(seed), 1)
+        assert read_set(document, "")
+        VALIDATOR.validate(document)
+
+
+KEYS = st.sampled_from(
+    ["id", "policies", "rules", "effect", "target", "condition", "msgId", "srcIDP", "time", "not",
+     "anyOf", "equals", "in", "like", "between", "obligations", "deny", "do", "priority"]
+)  # fmt: skip
+VALUES = st.recursive(
+    st.sampled_from([None, True, 1, 2.5, "", "x", "deny", "12:00:00", "1 2", float("nan")]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@given(VALUES)
+def test_whatever_is_read_it_is_a_set_or_the_one_error(document):
+    """F2: no other error comes out; and what the schema refuses is not read."""
+    try:
+        read_set(document, "f")
+    except BadPolicyError:
+        return
+    assert VALIDATOR.is_valid(document)
+
+
+@given(VALUES)
+def test_a_rule_with_any_condition_is_read_or_refused(condition):
+    document = rule(condition=condition)
+    try:
+        read_set(document, "f")
+    except BadPolicyError:
+        return
+    assert condition is None or VALIDATOR.is_valid(document)
