@@ -122,7 +122,7 @@ TALLIES: Final[_Tallies] = MappingProxyType({
     Tally.REFUSALS:           Meaning(("code",),     "Messages refused before any effect."),
     Tally.RULINGS:            Meaning(("decision",), "Decisions of the policy engine."),
     Tally.LINKS_OPENED:       Meaning(("form",),     "Links taken in at the front door."),
-    Tally.LINKS_CLOSED:       Meaning(("reason",),   "Links that ended, by our farewell."),
+    Tally.LINKS_CLOSED:       Meaning(("reason",),   "Links that ended, and why."),
     Tally.HANDSHAKES_REFUSED: Meaning(("reason",),   "Connections turned away at the door."),
     Tally.SESSIONS_ENDED:     Meaning(("state",),    "Sessions that are over."),
     Tally.LOGINS:             Meaning(("outcome",),  "Logins at the node."),
