@@ -199,6 +199,11 @@ class Control:
         return self._login is not None and self._login.admission is Admission.VOUCHED
 
     def _decided(self, verdict: Verdict) -> None:
+        port = verdict.wish.port
+        if self._exchange.ports.get(port.number) is not port:
+            # It was cut meanwhile, and its end has not been told of yet.
+            self._exchange.witness.drop(verdict.wish.message, DropReason.SESSION_GONE)
+            return
         match verdict:
             case Vouched(wish, identity, credentials):
                 self._opening.logged_in(wish, identity, credentials)
