@@ -131,6 +131,8 @@ class _Porter:
             await _hang_up(stream, answer)
             return None
         await stream.send_all(answer)
+        for told in (request, response):  # the protocol keeps both as long as it lives
+            told.headers.clear()
         return WebSocketServerLink(self.name(), upgrade, stream, protocol)
 
     def _judge(

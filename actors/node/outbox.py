@@ -34,7 +34,7 @@ class Outbox:
 
     def __init__(self, limits: NodeLimits) -> None:
         self._limits: Final = limits
-        self._parcels: deque[Parcel] = deque()
+        self._parcels: deque[Parcel] | None = None  # an empty one takes 760 bytes
         self._bytes = 0
         self._old: deque[Parcel] | None = None
         self._budget: OutboxBudget | None = None
@@ -45,7 +45,7 @@ class Outbox:
         self.is_leaving = False
 
     def __len__(self) -> int:
-        return len(self._parcels) + len(self._old or ())
+        return len(self._parcels or ()) + len(self._old or ())
 
     def count_in(self, budget: OutboxBudget) -> None:
         """Count what it holds in a budget from now on."""
@@ -63,13 +63,16 @@ class Outbox:
         """Take in a parcel; False: there is no room, or nobody writes any more."""
         size = len(parcel.line)
         waiting = self._bytes + size
+        parcels = self._parcels
+        if parcels is None:
+            parcels = self._parcels = deque()
         if (
             self._is_closed
             or waiting > self._limits.outbox_bytes
-            or len(self._parcels) >= self._limits.outbox_messages
+            or len(parcels) >= self._limits.outbox_messages
         ):
             return False
-        self._parcels.append(parcel)
+        parcels.append(parcel)
         self._bytes = waiting
         self._hold(size)
         return True
@@ -78,9 +81,13 @@ class Outbox:
         """Take out the next parcels, at most a frame's worth; what was taken last is written."""
         if self._old:
             taken, _ = _first(self._old)
-        else:
-            taken, size = _first(self._parcels)
-            self._bytes -= size
+            return taken
+        self._old = None
+        if not self._parcels:
+            self._parcels = None
+            return []
+        taken, size = _first(self._parcels)
+        self._bytes -= size
         return taken
 
     def written(self, parcels: Iterable[Parcel]) -> None:
@@ -102,9 +109,8 @@ class Outbox:
         """Take in nothing more, stop the write at hand, and give back what was not taken."""
         self._is_closed = True
         self._writing.cancel()
-        rest = [*(self._old or ()), *self._parcels]
-        self._old = None
-        self._parcels.clear()
+        rest = [*(self._old or ()), *(self._parcels or ())]
+        self._old = self._parcels = None
         self._bytes = 0
         self._hold(-self.held)
         return rest

@@ -15,7 +15,6 @@ is cut, and the token opens nothing before a new login (MN-05).
 import hashlib
 import hmac
 import math
-from collections import deque
 from typing import Final, assert_never, final
 
 from fsm.cores.node_session_terms import (
@@ -77,7 +76,7 @@ class NodeSessionCore:
         self._entity = Entity(SESSION, key)
         self._digest = b""
         self._credentials: Credentials | None = None
-        self._queue: deque[Parcel] = deque()
+        self._queue: list[Parcel] = []
         self._bytes = 0
         self._since = 0.0
         self._pinged = False

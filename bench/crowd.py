@@ -1,0 +1,264 @@
+"""Many light peers of one node process: raw sockets, frames by hand, nothing more than needed.
+
+A mask of zeros is a valid mask and leaves the text as it is, so that thousands of peers
+take little of the machine that the node is to be measured on.
+"""
+
+import os
+import resource
+import socket
+import struct
+import subprocess
+import sys
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Final, final
+from urllib.parse import quote
+
+import attrs
+import orjson
+import trio
+
+__all__ = [
+    "DOMAIN",
+    "UNLIMITED",
+    "CrowdError",
+    "Crowded",
+    "Peer",
+    "percentile",
+    "quiet_node",
+    "raise_file_limit",
+]
+
+DOMAIN: Final = "a.example"
+UNLIMITED: Final = (
+    "--message-rate", "none", "--handshake-rate", "none", "--max-strangers", "none",
+    "--max-strangers-per-host", "none",
+)  # fmt: skip
+"""Options of a node whose peers all sit on one machine, and hurry."""
+
+_MASK: Final = bytes(4)
+_LAST: Final = 0x80
+_MASKED: Final = 0x80
+_TWO_BYTES: Final = 126
+_SHORT_HEAD: Final = 2
+_HEADS: Final = {_TWO_BYTES: 4, 127: 10}
+"""Bytes of a head by what stands where the length would; else `_SHORT_HEAD`."""
+
+_PING, _PONG, _CLOSE = 9, 10, 8
+_TICKS: Final = os.sysconf("SC_CLK_TCK")
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+
+
+class CrowdError(Exception):
+    """Something went another way than it was to be measured on."""
+
+
+def raise_file_limit() -> None:
+    """Let this process, and what it starts, have as many sockets as the system allows."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def percentile(values: Sequence[float], percent: float) -> float:
+    """Return the value that so many percent of all do not exceed."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(len(ordered) * percent / 100))]
+
+
+@final
+@attrs.define
+class Crowded:
+    """A node process.
+
+    Attributes:
+        complaints: Lines of its log, each with the time at which it came.
+    """
+
+    process: trio.Process
+    place: tuple[str, int]
+    complaints: list[tuple[float, str]] = attrs.field(factory=list)
+
+    def memory(self) -> int:
+        """Return the bytes of memory it has."""
+        fields = Path(f"/proc/{self.process.pid}/statm").read_text().split()
+        return int(fields[1]) * _PAGE
+
+    def cpu(self) -> float:
+        """Return the seconds of CPU it has taken so far."""
+        stat = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(") ")[2].split()
+        return (int(stat[11]) + int(stat[12])) / _TICKS
+
+    async def listen(self) -> None:
+        """Keep what it says on stderr."""
+        rest = b""
+        if self.process.stderr is None:
+            return
+        async for data in self.process.stderr:
+            *lines, rest = (rest + bytes(data)).split(b"\n")
+            self.complaints += [(time.perf_counter(), line.decode()) for line in lines]
+
+
+@asynccontextmanager
+async def quiet_node(*options: str) -> AsyncIterator[Crowded]:
+    """Run a node that serves all wire forms."""
+    command = (sys.executable, "-m", "actors", "node", "--domain", DOMAIN, "--allow-legacy")
+    process = await trio.lowlevel.open_process(
+        [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    try:
+        line = b""
+        while process.stdout is not None and not line.endswith(b"\n"):
+            piece = await process.stdout.receive_some()
+            if not piece:
+                raise CrowdError("the node ended before it was ready")
+            line += piece
+        host, port = orjson.loads(line)["url"].removeprefix("ws://").partition("/")[0].split(":")
+        node = Crowded(process, (host, int(port)))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(node.listen)
+            yield node
+            nursery.cancel_scope.cancel()
+    finally:
+        process.kill()
+        with trio.CancelScope(shield=True):
+            await process.wait()
+
+
+@final
+class Peer:
+    """One connection.
+
+    Args:
+        name: Name of its runtime.
+        source: Address of this machine that it comes from.
+        receive_bytes: What the system may receive before it is read; None: as usual.
+    """
+
+    def __init__(
+        self, name: str, source: str = "127.0.0.1", receive_bytes: int | None = None
+    ) -> None:
+        self.runtime = f"hyperty-runtime://{DOMAIN}/{name}"
+        self.closed_by: bytes | None = None
+        self._socket = trio.socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+        self._source = source
+        self._buffer = bytearray()
+        if receive_bytes is not None:
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_bytes)
+
+    async def connect(self, place: tuple[str, int]) -> None:
+        """Open the TCP connection."""
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        await self._socket.bind((self._source, 0))
+        await self._socket.connect(place)
+
+    async def knock(self, target: str, *headers: str) -> None:
+        """Ask for a WebSocket; leave out the end of the request if a header is empty."""
+        lines = (
+            f"GET {target} HTTP/1.1", "Host: x", "Upgrade: websocket", "Connection: Upgrade",
+            "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version: 13", *headers,
+        )  # fmt: skip
+        await self.write("\r\n".join(lines).encode() + b"\r\n")
+
+    async def upgrade(self, target: str, *headers: str) -> None:
+        """Do the handshake.
+
+        Raises:
+            CrowdError: It was refused.
+        """
+        await self.knock(target, *headers)
+        await self.write(b"\r\n")
+        while b"\r\n\r\n" not in self._buffer:
+            await self._read()
+        head, _, rest = bytes(self._buffer).partition(b"\r\n\r\n")
+        if b" 101 " not in head.partition(b"\r\n")[0]:
+            raise CrowdError(head.partition(b"\r\n")[0].decode())
+        self._buffer = bytearray(rest)
+
+    async def be_plain(self, place: tuple[str, int]) -> None:
+        """Come as upstream's plain stub: the session is in the URL."""
+        await self.connect(place)
+        await self.upgrade(f"/stub/connect?runtimeURL={quote(self.runtime, '')}")
+
+    async def be_ours(self, place: tuple[str, int]) -> None:
+        """Come by `/link` and open a session.
+
+        Raises:
+            CrowdError: It was refused.
+        """
+        await self.connect(place)
+        await self.upgrade("/link", "Sec-WebSocket-Protocol: protofly.v1")
+        wish = {
+            "id": 1, "type": "execute", "from": f"{self.runtime}/protostub/1",
+            "to": f"domain://msg-node.{DOMAIN}/session",
+            "body": {"method": "open", "params": {"runtimeURL": self.runtime}},
+        }  # fmt: skip
+        await self.send(orjson.dumps(wish))
+        if b'"code":200' not in await self.receive():
+            raise CrowdError("no session")
+
+    async def send(self, text: bytes, opcode: int = 1) -> None:
+        """Send a frame."""
+        size = len(text)
+        if size < _TWO_BYTES:
+            head = struct.pack("!BB", _LAST | opcode, _MASKED | size)
+        else:
+            head = struct.pack("!BBH", _LAST | opcode, _MASKED | _TWO_BYTES, size)
+        await self.write(head + _MASK + text)
+
+    async def write(self, data: bytes) -> None:
+        """Write bytes as they are."""
+        while data:
+            data = data[await self._socket.send(data) :]
+
+    async def receive(self) -> bytes:
+        """Return the next message; pings are answered.
+
+        Raises:
+            CrowdError: There is none any more.
+        """
+        while True:
+            opcode, text = await self._frame()
+            if opcode == _PING:
+                await self.send(text, _PONG)
+            elif opcode == _CLOSE:
+                self.closed_by = text
+                raise CrowdError(f"closed with {text!r}")
+            elif opcode != _PONG:
+                return text
+
+    async def _frame(self) -> tuple[int, bytes]:
+        while (frame := _take_frame(self._buffer)) is None:
+            await self._read()
+        return frame
+
+    async def _read(self) -> None:
+        try:
+            data = await self._socket.recv(65_536)
+        except OSError as exc:
+            raise CrowdError(str(exc)) from exc
+        if not data:
+            raise CrowdError("hung up on")
+        self._buffer += data
+
+    def close(self) -> None:
+        """Hang up."""
+        with suppress(OSError):
+            self._socket.close()
+
+
+def _take_frame(buffer: bytearray) -> tuple[int, bytes] | None:
+    """Take the first frame out of what a server sent; None: it is not all there."""
+    if len(buffer) < _SHORT_HEAD:
+        return None
+    start = _HEADS.get(buffer[1], _SHORT_HEAD)
+    if len(buffer) < start:
+        return None
+    size = buffer[1] if start == _SHORT_HEAD else int.from_bytes(buffer[2:start], "big")
+    if len(buffer) < start + size:
+        return None
+    frame = buffer[0] & 0x0F, bytes(buffer[start : start + size])
+    del buffer[: start + size]
+    return frame
