@@ -6,6 +6,7 @@ import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import BinaryIO
 
 import attrs
 import click
@@ -76,10 +77,12 @@ class Serving:
 
 
 @asynccontextmanager
-async def serving(*arguments: str, env: dict[str, str] | None = None) -> AsyncIterator[Serving]:
+async def serving(
+    *arguments: str, env: dict[str, str] | None = None, stderr: BinaryIO | None = None
+) -> AsyncIterator[Serving]:
     """Run a command that serves, from its ready line on; it is gone afterwards."""
     process = await trio.lowlevel.open_process(
-        [*PYTHON, "actors", *arguments], stdout=subprocess.PIPE, cwd=ROOT, env=env
+        [*PYTHON, "actors", *arguments], stdout=subprocess.PIPE, stderr=stderr, cwd=ROOT, env=env
     )
     try:
         line = b""
