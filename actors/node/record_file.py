@@ -112,6 +112,7 @@ class SqliteRecords(RecordFile):
         self.path: Final = path
         self._connection: sqlite3.Connection | None = None
         self._rows: dict[str, Row] | None = None
+        self._inode = 0
 
     @override
     def load(self) -> list[Row]:
@@ -126,7 +127,7 @@ class SqliteRecords(RecordFile):
             with connection:
                 _prepare(connection)
             return [_row(*columns) for columns in connection.execute(_ALL)]
-        except (sqlite3.Error, ValueError, TypeError) as exc:
+        except (sqlite3.Error, OSError, ValueError, TypeError) as exc:
             raise RegistryFileError(self.path, str(exc)) from exc
 
     @override
@@ -153,11 +154,13 @@ class SqliteRecords(RecordFile):
             )
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = NORMAL")
+            self._inode = self.path.stat().st_ino
         return self._connection
 
     def _write(self, changes: Sequence[Change]) -> None:
         try:
             connection = self._open()
+            self._check_place()
             with connection:
                 for change in changes:
                     match change:
@@ -165,8 +168,13 @@ class SqliteRecords(RecordFile):
                             connection.execute(_KEEP, _columns(row))
                         case Forget(url):
                             connection.execute(_FORGET, (url,))
-        except sqlite3.Error as exc:
+        except (sqlite3.Error, OSError) as exc:
             raise RegistryFileError(self.path, str(exc)) from exc
+
+    def _check_place(self) -> None:
+        """Refuse to write to a file that nobody will find any more: moved, removed or replaced."""
+        if self.path.stat().st_ino != self._inode:
+            raise RegistryFileError(self.path, "another file has taken its place")
 
     def _rewrite(self, rows: Sequence[Row]) -> None:
         try:
@@ -177,7 +185,7 @@ class SqliteRecords(RecordFile):
                 _prepare(connection)
                 connection.execute(_CLEAR)
                 connection.executemany(_KEEP, map(_columns, rows))
-        except sqlite3.Error as exc:
+        except (sqlite3.Error, OSError) as exc:
             raise RegistryFileError(self.path, str(exc)) from exc
 
 

@@ -214,7 +214,7 @@ class DomainRegistry(Actor[_Message]):
         if error is not None:
             self._retry_at = trio.current_time() + STORE_RETRY
             return
-        _log.info("registry file is written again")
+        _log.warning("registry file is written again")
         self._retry_at = None
         owed, self._owed = self._owed, {}
         for runtime, why in owed.items():

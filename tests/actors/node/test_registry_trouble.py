@@ -1,0 +1,103 @@
+"""A registry file that cannot be written: changes get 503, all else goes on, and it heals (R13)."""
+
+import sqlite3
+from contextlib import contextmanager
+
+import pytest
+import structlog
+import trio
+
+from tests.support.node_peer import RA, RB, SM, open_world
+from tests.support.records import create, read, record, registered, update
+
+
+@contextmanager
+def locked(path):
+    """Hold the file as a backup that forgot to let go does."""
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    try:
+        yield
+    finally:
+        other.execute("ROLLBACK")
+        other.close()
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "r.sqlite"
+
+
+@pytest.fixture
+def lines():
+    with structlog.testing.capture_logs() as captured:
+        yield captured
+
+
+def told(lines, event):
+    return len([line for line in lines if line["event"] == event])
+
+
+async def until_written(peer, url):
+    """Change a record until the registry takes it."""
+    with trio.fail_after(10):
+        while (await update(peer, url)).code != 200:  # noqa: ASYNC110 - as a runtime would
+            await trio.sleep(0.1)
+
+
+async def test_changes_are_refused_reads_and_routing_go_on_and_it_heals(path, lines):
+    async with open_world(registry=path) as world:
+        ra, rb = await world.peer(RA), await world.peer(RB)
+        url = await registered(rb)
+        (fresh,) = await rb.allocate()
+        with locked(path):
+            for answer in [
+                await create(rb, record(fresh)),
+                await update(rb, url, value={"status": "disconnected"}),
+                await create(rb, record(fresh)),
+            ]:
+                assert answer.code == 503
+            assert (await read(ra, url)).code == 200
+            assert (await read(ra, fresh)).code == 404
+            await ra.post("create", f"{RA}/ua", f"{RB}/ua", value=1)
+            assert (await rb.hear()).body["value"] == 1
+        await until_written(rb, url)
+        assert (await create(rb, record(fresh))).code == 200
+        assert (await read(ra, fresh)).code == 200
+        stories = [step for step in world.steps("registration") if step[0] == fresh]
+        assert stories == [(fresh, "[*]", "live")]
+        assert world.node.monitor_violations == 0
+    assert told(lines, "registry file cannot be written") == 1
+    assert told(lines, "registry file is written again") == 1
+    assert told(lines, "actor crashed") == 0
+
+
+async def test_who_left_meanwhile_is_noted_when_it_heals_and_then_told(path):
+    async with open_world(registry=path) as world:
+        ra, rb = await world.peer(RA), await world.peer(RB)
+        url = await registered(rb)
+        await ra.ask("subscribe", f"{RA}/registry", SM, resources=[f"{url}/registration"])
+        with locked(path):
+            assert (await update(rb, url)).code == 503
+            await rb.control("close")
+            assert await ra.silence(0.1)
+        with trio.fail_after(10):
+            assert (await ra.hear()).body["value"] == "disconnected"
+        assert (await read(ra, url)).code == 408
+
+
+async def test_a_file_that_was_replaced_by_garbage_is_made_anew_once_it_is_removed(path, lines):
+    async with open_world(registry=path) as world:
+        rb = await world.peer(RB)
+        url = await registered(rb)
+        for one in path.parent.glob("r.sqlite*"):
+            one.unlink()
+        path.write_bytes(b"not a database " * 1000)
+        assert (await update(rb, url)).code == 503
+        path.unlink()
+        await until_written(rb, url)
+        assert (await read(rb, url)).code == 200
+    async with open_world(registry=path) as world:
+        rb = await world.peer(RB)
+        assert (await read(rb, url)).code == 408
+    assert told(lines, "actor crashed") == 0
