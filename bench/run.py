@@ -9,7 +9,7 @@ import orjson
 
 __all__ = ["BENCHES"]
 
-BENCHES: Final = ("tell", "paths")
+BENCHES: Final = ("tell", "counting", "paths", "policy")
 """Modules of this folder. Each takes `--json`, prints one object with `bench`, `ratio` and
 `reach`, and exits 0 if it reaches its number (more may be better, or less)."""
 

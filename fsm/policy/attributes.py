@@ -10,8 +10,8 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
-from fsm.policy.request import Request, Value, subjects
-from specs.address import GLOBAL_REGISTRY, domain_of, host_of, scheme_of
+from fsm.policy.request import Request, Value, domain, subjects
+from specs.address import GLOBAL_REGISTRY, host_of, scheme_of
 from specs.message import MessageType
 from specs.word import SessionMethod
 
@@ -208,11 +208,11 @@ _ROWS: Final = (
     Attribute("srcRoles",       Form.LIST,    _roles,           "roles of that user",                                       _NOBODY),
     Attribute("authenticated",  Form.TRUTH,   lambda r: r.vouched is not None, "whether anybody vouches for the sender"),
     Attribute("srcRuntime",     Form.ADDRESS, lambda r: r.runtime, "runtime whose session the message came over",           "the link has no session yet"),
-    Attribute("srcSPDomain",    Form.DOMAIN,  lambda r: domain_of(r.message.from_), "domain that serves the sender's address"),
+    Attribute("srcSPDomain",    Form.DOMAIN,  lambda r: domain(r.message.from_), "domain that serves the sender's address"),
     Attribute("srcScheme",      Form.SCHEME,  lambda r: scheme_of(r.message.from_), "scheme of the sender's address"),
     Attribute("msgFrom",        Form.ADDRESS, lambda r: r.message.from_, "address of the sender"),
     Attribute("msgTo",          Form.ADDRESS, lambda r: r.message.to, "address of the receiver"),
-    Attribute("dstSPDomain",    Form.DOMAIN,  lambda r: domain_of(r.message.to), "domain that serves the receiver's address"),
+    Attribute("dstSPDomain",    Form.DOMAIN,  lambda r: domain(r.message.to), "domain that serves the receiver's address"),
     Attribute("dstScheme",      Form.SCHEME,  lambda r: scheme_of(r.message.to), "scheme of the receiver's address"),
     Attribute("actionType",     Form.WORD,    _action,          "the verb; at session control the method, such as open",    "", _ACTIONS),
     Attribute("resource",       Form.ADDRESS, _resource,        "what the message is about: each address it names in turn; if none, the receiver", _ODD),

@@ -16,7 +16,7 @@ from specs.jsonvalue import Json
 from specs.limits import MAX_LIST
 from specs.message import Message, MessageType
 
-__all__ = ["Moment", "Place", "Request", "Value", "subjects"]
+__all__ = ["Moment", "Place", "Request", "Value", "domain", "subjects"]
 
 Value: TypeAlias = str | int | float | bool | frozenset[str]
 """What an attribute can be."""
@@ -41,6 +41,9 @@ def _moment(second: int, zone: tzinfo) -> Moment:
     told = datetime.fromtimestamp(second, zone)
     return Moment(told.date().isoformat(), told.time().isoformat("seconds"), told.weekday())
 
+
+domain: Final = lru_cache(maxsize=4096)(domain_of)
+"""Return the domain that serves an address; the same ones come again and again."""
 
 _LISTS: Final = ("resources", "childrenResources")
 
@@ -110,7 +113,7 @@ class Request:
     @property
     def is_outgoing(self) -> bool:
         """Whether the message is for another domain (POL-17)."""
-        return domain_of(self.message.to) != self.place.domain
+        return domain(self.message.to) != self.place.domain
 
 
 def subjects(request: Request) -> tuple[str | None, ...]:

@@ -17,8 +17,8 @@ from actors.node.policing.store import PolicyStore
 from actors.node.policing.tasks import STAMP, Order, Tasks
 from actors.node.policy import Asker, Decision, Policy, Ruling
 from fsm.policy.explain import effective, missing
-from fsm.policy.model import Task
-from fsm.policy.pdp import Verdict
+from fsm.policy.model import Book, Task
+from fsm.policy.pdp import Pdp, Verdict
 from fsm.policy.request import Place, Request
 from fsm.policy.terms import Direction, Moment, Result
 from specs.message import Message, instance_id
@@ -51,6 +51,8 @@ class PolicyEngine(Policy):
         self._tasks = tasks
         self._place = place
         self._clock = clock
+        self._pdp = store.pdp
+        self._rulings: dict[tuple[str, Result, bool], Ruling] = {}
 
     @override
     def judge(self, message: Message, asker: Asker) -> Ruling:
@@ -58,19 +60,23 @@ class PolicyEngine(Policy):
         pdp = self._store.pdp
         request = Request(message, asker.runtime, asker.identity, self._clock(), self._place)
         verdict = pdp.decide(request)
-        result = effective(verdict, pdp.book.default)
         if verdict.result is Result.INDETERMINATE:
             _tell_cause(request, verdict)
-        ruling = Ruling(
-            Decision.PERMIT if result is Result.PERMIT else Decision.DENY,
-            verdict.path or _DEFAULT,
-            _UNDECIDED if verdict.result is Result.INDETERMINATE else verdict.why,
-            version=pdp.book.version,
-            direction=Direction.OUT.value if request.is_outgoing else Direction.IN.value,
-        )
+        ruling = self._ruling(pdp, verdict, request)
         if verdict.tasks:
             ruling = self._fulfilled(request, ruling, verdict.tasks)
         return _unforged(message, ruling) if pdp.is_stamping else ruling
+
+    def _ruling(self, pdp: Pdp, verdict: Verdict, request: Request) -> Ruling:
+        """Return what follows from a verdict by itself: the same for many messages."""
+        if pdp is not self._pdp:
+            self._pdp = pdp
+            self._rulings.clear()
+        key = verdict.path, verdict.result, request.is_outgoing
+        ruling = self._rulings.get(key)
+        if ruling is None:
+            ruling = self._rulings[key] = _ruling_of(pdp.book, verdict, key[-1])
+        return ruling
 
     def _fulfilled(self, request: Request, ruling: Ruling, tasks: tuple[Task, ...]) -> Ruling:
         """Do what a decision obliges to; a permission that cannot be kept is none."""
@@ -90,6 +96,17 @@ class PolicyEngine(Policy):
             after=later,
             marked=_marked(message) if is_marked else None,
         )
+
+
+def _ruling_of(book: Book, verdict: Verdict, is_outgoing: bool) -> Ruling:  # noqa: FBT001 - told
+    result = effective(verdict, book.default)
+    return Ruling(
+        Decision.PERMIT if result is Result.PERMIT else Decision.DENY,
+        verdict.path or _DEFAULT,
+        _UNDECIDED if verdict.result is Result.INDETERMINATE else verdict.why,
+        version=book.version,
+        direction=str(Direction.OUT if is_outgoing else Direction.IN),
+    )
 
 
 def _tell_cause(request: Request, verdict: Verdict) -> None:

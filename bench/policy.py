@@ -1,0 +1,147 @@
+"""What it costs to judge one message, against routing one message that nobody judges."""
+
+import sys
+import time
+from statistics import median
+from typing import Final, final
+
+import attrs
+import click
+import orjson
+
+from actors.node.policing.config import PolicyConfig
+from actors.node.policing.engine import PolicyEngine
+from actors.node.policing.store import PolicyStore
+from actors.node.policing.tasks import Tasks
+from actors.node.policy import PERMIT_ALL, Asker, Policy
+from fsm.policy.reading import read_set
+from fsm.policy.request import Place
+from specs.identity import Identity
+from specs.jsonvalue import Json, JsonObject
+from specs.message import Message, MessageType
+from transports.codec import decode_frame, encode
+
+__all__ = ["REACH", "measure"]
+
+REACH: Final = 2.0
+"""Times the reading and writing of a message's text that a judgement by ten rules may take."""
+
+_RULES: Final = (0, 1, 10, 100, 1000)
+_DOMAIN: Final = "a.example"
+_FROM: Final = f"hyperty://{_DOMAIN}/4f7b7c1e-8c1c-4f6e-9d7a-2f3b1c5d6e7f"
+_TO: Final = f"hyperty://{_DOMAIN}/9a7b7c1e-8c1c-4f6e-9d7a-2f3b1c5d6e7f"
+_MESSAGE: Final = Message(1, MessageType.CREATE, _FROM, _TO, {"value": {"number": 1}})
+_ASKER: Final = Asker(
+    f"hyperty-runtime://{_DOMAIN}/alice",
+    Identity(user="user://idp.example/alice", issuer="https://idp.example", until=1e12),
+)
+_PER_SECOND: Final = 1e6
+
+
+@final
+@attrs.frozen
+class Costs:
+    """Microseconds of CPU time, each the median of several rounds.
+
+    Attributes:
+        text: Reading and writing the text of one message.
+        nothing: Asking about one where there are no policies.
+        judged: Judging one, by number of rules; the last of them decides.
+    """
+
+    text: float
+    nothing: float
+    judged: dict[int, float]
+
+
+def measure(messages: int, rounds: int) -> Costs:
+    """Measure everything by turns, so that a busy machine hits all."""
+    engines = {number: _engine(number) for number in _RULES}
+    found = [_round(engines, messages) for _ in range(rounds)]
+    return Costs(
+        median(one.text for one in found),
+        median(one.nothing for one in found),
+        {number: median(one.judged[number] for one in found) for number in _RULES},
+    )
+
+
+def _round(engines: dict[int, Policy], messages: int) -> Costs:
+    judged = {
+        number: _judging(engine, messages if number < max(_RULES) else messages // 10)
+        for number, engine in engines.items()
+    }
+    return Costs(_text(messages), _judging(PERMIT_ALL, messages), judged)
+
+
+def _engine(number: int) -> Policy:
+    """Make an engine of typical rules, none of which applies to the message but the last."""
+    store = PolicyStore(PolicyConfig(files=()))
+    store.add(read_set(_document(number), "bench"))
+    return PolicyEngine(store, Tasks(), Place(_DOMAIN), lambda: 0.0)
+
+
+def _document(number: int) -> JsonObject:
+    rules: list[Json] = [_rule(place) for place in range(number - 1)]
+    last: JsonObject = {
+        "id": "last",
+        "effect": "permit",
+        "target": {"actionType": {"in": ["create"]}},
+    }
+    policy: JsonObject = {
+        "id": "p",
+        "ruleCombiningAlgorithm": "firstApplicable",
+        "rules": [*rules, last] if number else [],
+    }
+    return {"id": "s", "policies": [policy]}
+
+
+def _rule(place: int) -> JsonObject:
+    """Return one of four kinds of rule, as operators write them."""
+    conditions: list[JsonObject] = [
+        {"srcSPDomain": {"equals": f"d{place}.example"}},
+        {"msgTo": {"like": f"comm://*/{place}/*"}},
+        {"srcIDPDomain": {"equals": "idp.example"}, "actionType": {"in": ["delete", "update"]}},
+        {"srcUsername": {"equals": f"user{place}@idp.example"}},
+    ]
+    return {"id": f"r{place}", "effect": "deny", "condition": conditions[place % len(conditions)]}
+
+
+def _judging(policy: Policy, messages: int) -> float:
+    judge = policy.judge
+    began = time.process_time()
+    for _ in range(messages):
+        judge(_MESSAGE, _ASKER)
+    return (time.process_time() - began) / messages * _PER_SECOND
+
+
+def _text(messages: int) -> float:
+    line = encode(_MESSAGE)
+    began = time.process_time()
+    for _ in range(messages):
+        for message in decode_frame(line):
+            encode(message)
+    return (time.process_time() - began) / messages * _PER_SECOND
+
+
+@click.command()
+@click.option("--messages", default=20_000, show_default=True, help="Messages per round.")
+@click.option("--rounds", default=5, show_default=True, help="Rounds; the median counts.")
+@click.option("--json", "as_json", is_flag=True, help="One object instead of sentences.")
+def main(messages: int, rounds: int, *, as_json: bool) -> None:
+    """Print what a judgement costs; exit 1 if ten rules cost more than a message's text."""
+    costs = measure(messages, rounds)
+    ratio = costs.judged[10] / costs.text
+    if as_json:
+        judged = {str(number): round(one, 2) for number, one in costs.judged.items()}
+        told = {"bench": "policy", "ratio": round(ratio, 2), "reach": REACH, "judged_us": judged}
+        print(orjson.dumps({**told, "text_us": round(costs.text, 2)}).decode())
+    else:
+        print(f"text of one message, read and written: {costs.text:.2f} us")
+        print(f"no policies: {costs.nothing:.2f} us")
+        for number, cost in costs.judged.items():
+            print(f"{number:>4} rules: {cost:.2f} us")
+    sys.exit(0 if ratio <= REACH else 1)
+
+
+if __name__ == "__main__":
+    main()
