@@ -197,8 +197,7 @@ async def test_a_plain_stub_that_names_no_runtime_is_shown_out(node, query):
     """MN-04, POL-18."""
     wire = await open_wire(node.urls["legacy_url"] + query)
     with pytest.raises(Left), trio.fail_after(PATIENCE):
-        while True:
-            await wire.receive()
+        await wire.to_its_end()
     await wire.abandon()
 
 

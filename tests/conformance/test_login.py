@@ -24,10 +24,12 @@ class Keys:
     own: str
     other: str
 
+    @property
+    def secret(self) -> str:
+        return Path(self.own).read_text()[:20]
+
     def token(self, *more: str, key: str | None = None, domain: str = DOMAIN) -> str:
-        ended = called(
-            issue, "--key", key or self.own, "--user", USER, "--domain", domain, *more
-        )
+        ended = called(issue, "--key", key or self.own, "--user", USER, "--domain", domain, *more)
         return ended.out[0]
 
 
@@ -194,4 +196,4 @@ async def test_no_token_stands_in_the_log(locked, known):
     """S11."""
     log = locked.log.read_text()
     assert "eyJ" not in log
-    assert Path(known.own).read_text()[:20] not in log
+    assert known.secret not in log

@@ -28,8 +28,12 @@ FOUND_BY = {
     "what_waited_comes_backwards": (
         "sessions", "test_what_a_session_had_is_there_when_it_comes_back",
     ),
-    "everybody_is_spoken_to_alike": ("connect", "test_an_answer_has_the_ends_swapped_and_the_id_as_it_came"),
-    "answers_come_from_the_asker": ("hyperty_allocation", "test_the_answer_comes_from_where_it_was_asked"),
+    "everybody_is_spoken_to_alike": (
+        "connect", "test_an_answer_has_the_ends_swapped_and_the_id_as_it_came",
+    ),
+    "answers_come_from_the_asker": (
+        "hyperty_allocation", "test_the_answer_comes_from_where_it_was_asked",
+    ),
     "freed_addresses_stay": ("hyperty_allocation", "test_freeing_a_list_frees_exactly_that"),
 }  # fmt: skip
 """Fault, and the module and test that finds it."""

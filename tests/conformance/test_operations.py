@@ -156,14 +156,17 @@ async def test_too_many_malformed_messages_end_a_link(tmp_path):
         guests = Joining(node, "plain")
         async with guests.stack:
             peer, other = await guests(), await guests()
-            for _ in range(9):
-                await peer.raw(b"{")
+            await babble(peer, 9)
             assert await peer.allocate()
+            await babble(peer, 2)
             with pytest.raises(Left):
-                for _ in range(9):
-                    await peer.raw(b"{")
                 await peer.farewell()
             assert await other.allocate()
+
+
+async def babble(peer, times):
+    for _ in range(times):
+        await peer.raw(b"{")
 
 
 async def test_the_options_in_force_can_be_shown(tmp_path):

@@ -103,7 +103,11 @@ async def test_forged_answers_reach_nobody(join):
     request = await bob.hear()
 
     await mallory.say_as(
-        mallory.shown_id(int(sent)), "response", mallory.spelt(f"{bob.inside}/ua"), ha, {"code": 200}
+        mallory.shown_id(int(sent)),
+        "response",
+        mallory.spelt(f"{bob.inside}/ua"),
+        ha,
+        {"code": 200},
     )
     await mallory.rest()
     await bob.answer(request, 403)

@@ -117,9 +117,7 @@ async def test_an_answer_nobody_asked_for_is_dropped_without_a_word(join):
     """MN-25, MN-27: to nobody, to oneself, and to the node."""
     peer = await join()
     for to in (f"hyperty://{DOMAIN}/nobody", peer.part("x"), f"{peer.node}/sm"):
-        await peer.say_as(
-            peer.shown_id(900), "response", peer.part("ua"), to, {"code": 200}
-        )
+        await peer.say_as(peer.shown_id(900), "response", peer.part("ua"), to, {"code": 200})
 
     assert await peer.rest() == []
 
@@ -247,7 +245,9 @@ async def test_an_answer_goes_back_over_the_session_that_asked(join):
 async def test_provisional_answers_pass_and_the_final_one_after_them(join):
     """MN-02, M-36."""
     alice, bob = await join(), await join()
-    sent = await alice.say("subscribe", alice.part("ua"), alice.spelt(f"{bob.inside}/sm"), resource="x")
+    sent = await alice.say(
+        "subscribe", alice.part("ua"), alice.spelt(f"{bob.inside}/sm"), resource="x"
+    )
     request = await bob.hear()
     for code in (100, 183, 200):
         await bob.answer(request, code)

@@ -24,7 +24,9 @@ async def test_what_is_published_reaches_who_subscribed(join):
 async def test_the_answer_to_a_subscription_is_200_from_its_manager(join):
     """MN-14, ADR-04, I-M13."""
     peer = await join()
-    answer = await peer.paths("subscribe", peer.part("p2phandler/1"), source=peer.part("p2phandler/1"))
+    answer = await peer.paths(
+        "subscribe", peer.part("p2phandler/1"), source=peer.part("p2phandler/1")
+    )
 
     assert answer["body"]["code"] == 200
     assert (answer["from"], answer["to"]) == (f"{peer.node}/sm", peer.part("sm"))
@@ -197,7 +199,9 @@ async def test_two_lists_must_agree(join):
     peer = await join()
     to, one, two = f"{peer.node}/sm", peer.part("a"), peer.part("b")
 
-    assert await peer.code("subscribe", peer.part("sm"), to, resources=[one], subscribe=[two]) == 400
+    assert (
+        await peer.code("subscribe", peer.part("sm"), to, resources=[one], subscribe=[two]) == 400
+    )
     assert await peer.code("subscribe", peer.part("sm"), to, resources=[one], resource=one) == 200
     assert await peer.code("subscribe", peer.part("sm"), to) == 400
 
@@ -218,67 +222,6 @@ async def test_the_seeds_form_names_an_object_and_its_children(join):
 
     assert answer["body"]["code"] == 200
     assert values(await bob.rest()) == ["changes", "child"]
-
-
-@pytest.mark.parametrize("own", ["", "/sm", "/registry", "/p2phandler/1", "/subscription"])
-async def test_nobody_subscribes_to_what_is_addressed_to_another(join, own):
-    """MN-14, I-M6, S3: a runtime's own addresses are not for others to hear."""
-    alice, bob = await join(), await join()
-    answer = await bob.paths("subscribe", bob.spelt(alice.inside) + own, source=bob.runtime)
-
-    assert answer["body"]["code"] == 403
-    await bob.say("read", bob.part("x"), bob.spelt(alice.inside) + (own or "/ua"))
-    assert (await alice.hear())["type"] == "read"
-    assert await bob.rest() == []
-
-
-@pytest.mark.parametrize("part", ["", "/subscription"])
-async def test_nobody_subscribes_to_another_sessions_object_itself(join, part):
-    """MN-14, S3."""
-    alice, bob = await join(), await join()
-    thing = await an_object(alice)
-    assert (await bob.paths("subscribe", thing + part))["body"]["code"] == 403
-
-
-@pytest.mark.parametrize(
-    "backend",
-    [
-        f"domain://msg-node.{DOMAIN}/sm", f"domain://registry.{DOMAIN}", f"domain://idm.{DOMAIN}",
-        f"domain://registry.{DOMAIN}/changes", "global://registry",
-    ],
-)  # fmt: skip
-async def test_nobody_subscribes_to_the_parts_of_the_node(join, backend):
-    """MN-14, ADR-04, S3."""
-    assert (await (await join()).paths("subscribe", backend))["body"]["code"] == 403
-
-
-async def test_a_list_with_one_that_is_refused_binds_none(join):
-    """MN-14: all or none."""
-    alice, bob = await join(), await join()
-    thing = await an_object(alice)
-
-    answer = await bob.paths("subscribe", f"{thing}/changes", bob.spelt(alice.inside))
-    await asked(alice, thing, bob, 200)
-    await change(alice, thing, 1)
-    await alice.rest()
-
-    assert answer["body"]["code"] == 403
-    assert values(await bob.rest()) == []
-
-
-@pytest.mark.parametrize("wrong", [[7], "nonsense", ["no address"], {}, [None]])
-async def test_what_is_no_address_is_no_path(join, wrong):
-    """MN-25, MN-14: 400."""
-    peer = await join()
-    code = await peer.code("subscribe", peer.part("sm"), f"{peer.node}/sm", resources=wrong)
-    assert code == 400
-
-
-async def test_too_many_paths_at_once_are_refused(join):
-    """MN-14: 413 for a list over 256."""
-    peer = await join()
-    many = [peer.part(f"p/{number}") for number in range(257)]
-    assert (await peer.paths("subscribe", *many))["body"]["code"] == 413
 
 
 async def test_what_nobody_subscribed_to_is_dropped_without_a_word(join):

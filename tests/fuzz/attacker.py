@@ -102,7 +102,9 @@ class Attacker:
             self.left[getattr(exc, "code", None)] += 1
             await self._go()
         except trio.TooSlowError as exc:
-            raise Breach(f"{self.slot.name}: no answer in time to {self.peer and self.peer.heard}") from exc
+            raise Breach(
+                f"{self.slot.name}: no answer in time to {self.peer and self.peer.heard}"
+            ) from exc
 
     async def _aftermath(self, shots: list[Shot]) -> None:
         if shots[-1].temper is Temper.LAST:

@@ -1,5 +1,6 @@
 """Values that programs stumble over."""
 
+from collections.abc import Callable
 from random import Random
 
 from tests.support.node_process import DOMAIN
@@ -29,8 +30,14 @@ KEYS = (
     "attributeType", "operation", "identity", "idToken", "accessToken", "description", "desc",
     "Message", "Value", "Code", "message", "p2p", "auth", "schema", "cmd", "__proto__", "", "body",
 )  # fmt: skip
-RAW_NUMBERS = ("1e400", "-1e400", "-0", "1E5", "0.1e-400", "18446744073709551616", "01", "+1", "NaN",
-               "Infinity", "1e", "9" * 400)  # fmt: skip
+RAW_NUMBERS = ("1e400", "-1e400", "-0", "1E5", "0.1e-400", "18446744073709551616", "01", "+1",
+               "NaN", "Infinity", "1e", "9" * 400)  # fmt: skip
+
+
+_OTHERS = (
+    GHOST, f"domain://registry.{DOMAIN}", f"domain://idm.{DOMAIN}", "hyperty://b.ex/h",
+    "global://registry",
+)  # fmt: skip
 
 
 def deep(dice: Random) -> object:
@@ -51,53 +58,57 @@ def wide(dice: Random) -> object:
 
 def address(dice: Random, own: str) -> str:
     """Return an address, of anybody, spelt in any way."""
-    base = dice.choice((own, *VICTIMS, *PARTS, GHOST, f"domain://registry.{DOMAIN}",
-                        "hyperty://b.ex/h", "global://registry", f"domain://idm.{DOMAIN}"))  # fmt: skip
+    base = dice.choice((own, *VICTIMS, *PARTS, *_OTHERS))
     return spelt(dice, base) if dice.random() < 0.5 else base
 
 
 def spelt(dice: Random, base: str) -> str:
     """Spell an address in a way that may or may not mean the same."""
-    way = dice.randrange(12)
+    return dice.choice(_SPELLINGS)(dice, base)
+
+
+def _in_place(dice: Random, base: str) -> str:
     place = dice.randrange(len(base) + 1)
-    if way == 0:
-        return base.upper()
-    if way == 1:
-        return base + dice.choice(("/", "//", "/.", "/..", "/sm", "?x", "#x", "\u0000", " "))
-    if way == 2:
-        return base.replace("hyperty-runtime://", "runtime://")
-    if way == 3:
-        return base.replace("://", dice.choice((":/", ":///", "://x@", "://a:b@", ":")), 1)
-    if way == 4:
-        return base.replace(DOMAIN, dice.choice((f"{DOMAIN}.", f"{DOMAIN}:80", "\uff41.ex", "b.ex")))
-    if way == 5:
-        return base[:place]
-    if way == 6:
-        return base[:place] + dice.choice(TEXTS) + base[place:]
-    if way == 7:
-        return base[:place] + f"%{ord(base[place % len(base)]):02x}" + base[place + 1 :]
-    if way == 8:
-        return base.replace("/", "\\")
-    if way == 9:
-        return f"{base}/../{dice.choice(('alice', 'bob', 'x'))}"
-    return base[:-1] if way == 10 else base + base
+    return base[:place] + dice.choice(TEXTS) + base[place:]
+
+
+def _escaped(dice: Random, base: str) -> str:
+    place = dice.randrange(len(base))
+    return base[:place] + f"%{ord(base[place]):02x}" + base[place + 1 :]
+
+
+_HOSTS = (f"{DOMAIN}.", f"{DOMAIN}:80", "\uff41.ex", "b.ex")
+_TAILS = ("/", "//", "/.", "/..", "/sm", "?x", "#x", "\u0000", " ", "/../alice", "/../x")
+_ENDS_OF_SCHEME = (":/", ":///", "://x@", "://a:b@", ":")
+_SPELLINGS: tuple[Callable[[Random, str], str], ...] = (
+    lambda _, base: base.upper(),
+    lambda dice, base: base + dice.choice(_TAILS),
+    lambda _, base: base.replace("hyperty-runtime://", "runtime://"),
+    lambda dice, base: base.replace("://", dice.choice(_ENDS_OF_SCHEME), 1),
+    lambda dice, base: base.replace(DOMAIN, dice.choice(_HOSTS)),
+    lambda dice, base: base[: dice.randrange(len(base) + 1)],
+    _in_place,
+    _escaped,
+    lambda _, base: base.replace("/", "\\"),
+    lambda _, base: base[:-1],
+    lambda _, base: base + base,
+)
 
 
 def anything(dice: Random, own: str) -> object:
     """Return any JSON."""
-    way = dice.randrange(10)
-    if way == 0:
-        return dice.choice(NUMBERS)
-    if way in {1, 2}:
-        return dice.choice(TEXTS)
-    if way == 3:
-        return None
-    if way == 4:
-        return deep(dice)
-    if way == 5:
-        return wide(dice)
-    if way == 6:
-        return {dice.choice(KEYS): anything(dice, own) for _ in range(dice.randrange(4))}
-    if way == 7:
-        return [anything(dice, own) for _ in range(dice.randrange(4))]
-    return address(dice, own)
+    return dice.choice(_KINDS)(dice, own)
+
+
+_KINDS: tuple[Callable[[Random, str], object], ...] = (
+    lambda dice, _: dice.choice(NUMBERS),
+    lambda dice, _: dice.choice(TEXTS),
+    lambda dice, _: dice.choice(TEXTS),
+    lambda *_: None,
+    lambda dice, _: deep(dice),
+    lambda dice, _: wide(dice),
+    lambda dice, own: {dice.choice(KEYS): anything(dice, own) for _ in range(dice.randrange(4))},
+    lambda dice, own: [anything(dice, own) for _ in range(dice.randrange(4))],
+    address,
+    address,
+)

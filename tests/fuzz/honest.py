@@ -110,7 +110,11 @@ class HonestPair:
 
     def _alice_heard(self, message: dict) -> bool:
         value = message["body"].get("value")
-        if message["from"] == evil.HB and isinstance(value, dict) and value.get("n") == self.rounds + 1:
+        if (
+            message["from"] == evil.HB
+            and isinstance(value, dict)
+            and value.get("n") == self.rounds + 1
+        ):
             if self._answered.is_set() or value.get("secret") != self.secret:
                 raise Breach(f"an answer came twice, or from nobody: {json.dumps(message)[:300]}")
             self._answered.set()
@@ -125,8 +129,11 @@ class HonestPair:
     async def _stranger(self, peer: WirePeer, message: dict) -> None:
         """A message of somebody else: never in the name of one of us, or of the node (I-B10)."""
         self.strangers += 1
-        from_ = message["from"].replace("runtime://", "hyperty-runtime://", 1) \
-            if message["from"].startswith("runtime://") else message["from"]
+        from_ = (
+            message["from"].replace("runtime://", "hyperty-runtime://", 1)
+            if message["from"].startswith("runtime://")
+            else message["from"]
+        )
         if any(from_ == one or from_.startswith((f"{one}/", "domain://", "global://"))
                for one in _PROTECTED):  # fmt: skip
             raise Breach(f"{peer.name} heard a forged message: {json.dumps(message)[:400]}")

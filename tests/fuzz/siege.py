@@ -92,9 +92,7 @@ class Siege:
             async for _ in turns_out:
                 await pair.round()
 
-    async def _attack(
-        self, slot: Slot, secret: str, turns: trio.MemorySendChannel[None]
-    ) -> None:
+    async def _attack(self, slot: Slot, secret: str, turns: trio.MemorySendChannel[None]) -> None:
         attacker = Attacker(self.node, slot, secret.encode())
         batch = self.first_batch
         async with turns:

@@ -18,10 +18,10 @@ def _tests(folder: str) -> Iterator[tuple[str, str]]:
         tree = ast.parse(path.read_text())
         module = ast.get_docstring(tree) or ""
         for node in ast.walk(tree):
-            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                if node.name.startswith("test_"):
-                    said = ast.get_docstring(node) or ""
-                    yield f"{path.stem}.{node.name}", f"{module}\n{said}"
+            is_function = isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+            if is_function and node.name.startswith("test_"):
+                said = ast.get_docstring(node) or ""
+                yield f"{path.stem}.{node.name}", f"{module}\n{said}"
 
 
 def _cited(said: str) -> set[str]:

@@ -55,11 +55,11 @@ class Model:
         self.sessions[name] = Session()
         return 200
 
-    def reopen(self, name: str, token: str) -> int:
-        """Come back; `token` is `right` or `wrong`."""
+    def reopen(self, name: str, which: str) -> int:
+        """Come back by a token that is `right` or `wrong`."""
         if name not in self.sessions:
             return 410
-        return 200 if token == "right" else 401
+        return 200 if which == "right" else 401
 
     def back(self, name: str) -> None:
         """What waited is heard, and requests of it are answered."""

@@ -2,75 +2,20 @@
 
 from random import Random
 
-import attrs
 import trio
 from trio.testing import wait_all_tasks_blocked
 
 from fsm.cores.node_rights import Observation
 from specs.limits import SESSION_IDLE
-from specs.message import Message, MessageType
-from tests.support.node_model import Model, Seen
-from tests.support.node_peer import ALLOCATION, DOMAIN, SESSION, SM, World, open_world
-from transports.codec import decode_frame, encode
-from transports.errors import LinkError
+from tests.support.node_model import Model
+from tests.support.node_model_runtime import Runtime
+from tests.support.node_peer import ALLOCATION, SESSION, SM, World, open_world
 from transports.link import Link
 
 NAMES = ("r1", "r2", "r3", "r4")
 PARTS = ("changes", "changes", "children/x")
 _ENOUGH = 2
 """Objects at a time: more would seldom be observed by several."""
-
-
-@attrs.define
-class Runtime:
-    """One runtime: hears all the time, and answers every request."""
-
-    name: str
-    link: Link | None = None
-    token: str = ""
-    last_token: str = ""
-    heard: list[Seen] = attrs.field(factory=list)
-    tells: int = 200
-    ids: int = 0
-
-    @property
-    def url(self) -> str:
-        return f"hyperty-runtime://{DOMAIN}/{self.name}"
-
-    async def listen(self, link: Link) -> None:
-        try:
-            while True:
-                for message in decode_frame(await link.receive()):
-                    await self._take(link, message)
-        except LinkError:
-            return
-
-    async def _take(self, link: Link, message: Message) -> None:
-        value = message.body.get("value")
-        if message.body.get("method") == "ping":
-            await self._answer(link, message, 200)
-        elif message.is_response:
-            if isinstance(value, dict) and "sessionToken" in value:
-                self.token = value["sessionToken"]
-            self.heard.append(("answer", message.code, value))
-        else:
-            kind = "event" if message.is_event else "request"
-            self.heard.append((kind, message.from_, message.to, value))
-            if message.is_request:
-                await self._answer(link, message, self.tells)
-
-    async def _answer(self, link: Link, asked: Message, code: int) -> None:
-        answer = Message(asked.id, MessageType.RESPONSE, asked.to, asked.from_, {"code": code})
-        await link.send(encode(answer))
-
-    async def say(self, link: Link, type_: str, from_: str, to: str, **body: object) -> None:
-        self.ids += 1
-        await link.send(encode(Message(self.ids, MessageType(type_), from_, to, body)))
-
-    def taken(self) -> list[Seen]:
-        """Return what was heard since this was asked last; of answers the code only."""
-        heard, self.heard = self.heard, []
-        return [seen[:2] if seen[0] == "answer" else seen for seen in heard]
 
 
 class Driver:
@@ -240,7 +185,9 @@ class Driver:
     async def ask(self) -> None:
         """Ask the owner of an object, if both are there and it has not said yes before."""
         runtime = self._present()
-        alive = [one for one, owner in self.model.owners.items() if self._may_say(runtime, owner, one)]
+        alive = [
+            one for one, owner in self.model.owners.items() if self._may_say(runtime, owner, one)
+        ]
         if runtime is None or not alive:
             return
         object_, code = self.dice.choice(alive), self.dice.choice((200, 200, 403))

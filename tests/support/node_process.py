@@ -73,7 +73,9 @@ def node_process(
     """Run `python -m actors node` from its ready line on; it is gone afterwards."""
     command = [sys.executable, *launcher, "node", *options]
     with log.open("ab") as stderr:
-        process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, cwd=ROOT)
+        process = subprocess.Popen(  # noqa: S603 - our own command
+            command, stdout=subprocess.PIPE, stderr=stderr, cwd=ROOT
+        )
     try:
         line = process.stdout.readline()
         assert line, f"it ended before it was ready:\n{log.read_text()}"

@@ -16,10 +16,22 @@ LACKS: Final[dict[tuple[str, str], str]] = {
     ("re-open", "plain"): "test_sessions.test_who_comes_again_by_the_plain_form_takes_over",
     ("an answer to close", "plain"): "test_connect.test_leaving_closes_the_link_and_the_session",
     ("an answer to close", "session"): "test_connect.test_leaving_closes_the_link_and_the_session",
-    ("ping by control", "plain"): "test_sessions.test_upstreams_forms_are_alive_as_long_as_their_link",
-    ("ping by control", "session"): "test_sessions.test_upstreams_forms_are_alive_as_long_as_their_link",
-    ("several messages a frame", "plain"): "test_connect.test_upstreams_forms_hold_one_message_a_frame",
-    ("several messages a frame", "session"): "test_connect.test_upstreams_forms_hold_one_message_a_frame",
+    (
+        "ping by control",
+        "plain",
+    ): "test_sessions.test_upstreams_forms_are_alive_as_long_as_their_link",
+    (
+        "ping by control",
+        "session",
+    ): "test_sessions.test_upstreams_forms_are_alive_as_long_as_their_link",
+    (
+        "several messages a frame",
+        "plain",
+    ): "test_connect.test_upstreams_forms_hold_one_message_a_frame",
+    (
+        "several messages a frame",
+        "session",
+    ): "test_connect.test_upstreams_forms_hold_one_message_a_frame",
 }
 """Ability and form: the test of what happens instead."""
 

@@ -210,7 +210,9 @@ class PlainPeer(WirePeer):
 
     @override
     async def connect(self) -> None:
-        self.wire = await open_wire(f"{self.urls['legacy_url']}?runtimeURL={quote(self.runtime, '')}")
+        self.wire = await open_wire(
+            f"{self.urls['legacy_url']}?runtimeURL={quote(self.runtime, '')}"
+        )
 
     @override
     async def open(self, token: str = "") -> None:

@@ -141,6 +141,11 @@ class WireSocket:
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             return
 
+    async def to_its_end(self) -> None:
+        """Hear what comes until the node leaves; raises `Left`."""
+        while True:
+            await self.receive()
+
     async def abandon(self) -> None:
         """Be gone without a word."""
         await trio.aclose_forcefully(self.stream)

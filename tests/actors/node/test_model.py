@@ -61,12 +61,16 @@ FAULTS = {
 }  # fmt: skip
 
 
+def _play(runs: int) -> None:
+    for seed in range(runs):
+        played(seed)
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_node_with_a_fault_differs_soon(fault, monkeypatch):
     """The model would notice."""
     kind, name, spoil = FAULTS[fault]
     monkeypatch.setattr(kind, name, spoil(getattr(kind, name)))
 
-    with pytest.raises(AssertionError, match="expected|tombstone|assert"):
-        for seed in range(20):
-            played(seed)
+    with pytest.raises(AssertionError):
+        _play(20)
