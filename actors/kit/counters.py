@@ -73,6 +73,8 @@ class Counters:
     Attributes:
         admitted: Messages that passed every check.
         traffic: Messages by wire form.
+        permitted: Messages that the policy engine let pass.
+        denied: Messages that it did not.
         drops: Messages not delivered, by the one reason each has.
         violations: Steps no table declares, by machine.
         dead_letters: Messages left to actors that were gone, by actor.
@@ -91,6 +93,8 @@ class Counters:
         self._timings: dict[Timing, dict[Labels, Durations]] = {one: {} for one in Timing}
         self._gauges: dict[Gauge, Callable[[], Reading]] = {}
         self.admitted = 0
+        self.permitted = 0
+        self.denied = 0
         self.traffic: Final = MappingProxyType({form: Traffic() for form in Form})
         self.drops = MappingProxyType(self._drops)
         self.violations = MappingProxyType(self._violations)

@@ -63,7 +63,6 @@ class Tally(StrEnum):
     """What is counted, by calling `Counters.count`."""
 
     REFUSALS = "messages_refused"
-    RULINGS = "policy_decisions"
     LINKS_OPENED = "links_opened"
     LINKS_CLOSED = "links_closed"
     HANDSHAKES_REFUSED = "handshakes_refused"
@@ -120,7 +119,6 @@ _Gauges: TypeAlias = Mapping[Gauge, Meaning]
 # fmt: off
 TALLIES: Final[_Tallies] = MappingProxyType({
     Tally.REFUSALS:           Meaning(("code",),     "Messages refused before any effect."),
-    Tally.RULINGS:            Meaning(("decision",), "Decisions of the policy engine."),
     Tally.LINKS_OPENED:       Meaning(("form",),     "Links taken in at the front door."),
     Tally.LINKS_CLOSED:       Meaning(("reason",),   "Links that ended, and why."),
     Tally.HANDSHAKES_REFUSED: Meaning(("reason",),   "Connections turned away at the door."),

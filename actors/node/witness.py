@@ -6,9 +6,8 @@ from typing import final
 import attrs
 
 from actors.kit.counters import Counters
-from actors.kit.tally import Tally
 from actors.kit.trace import Tracer, message_fact
-from actors.node.policy import Ruling
+from actors.node.policy import Decision, Ruling
 from fsm.cores.effects import RowChanged
 from fsm.engine import Step
 from specs.message import Message
@@ -57,7 +56,10 @@ class Witness:
 
     def authz(self, message: Message, ruling: Ruling) -> None:
         """The policy engine ruled."""
-        self.counters.count(Tally.RULINGS, ruling.decision)
+        if ruling.decision is Decision.PERMIT:
+            self.counters.permitted += 1
+        else:
+            self.counters.denied += 1
         if self._tracer.hops:
             self._tracer.ruled(
                 self._actor,

@@ -36,13 +36,14 @@ _TEXT: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 # fmt: off
 CONSTANT: Final = MappingProxyType({
-    "messages_received":  Meaning(("form",),    "Messages that came over links, before any check."),
-    "messages_sent":      Meaning(("form",),    "Messages handed to links to be written."),
-    "messages_admitted":  Meaning((),           "Messages that passed every check."),
-    "messages_dropped":   Meaning(("reason",),  "Messages that were not delivered."),
-    "actor_restarts":     Meaning(("actor",),   "Parts of the node that were started again."),
-    "dead_letters":       Meaning((),           "Messages left to a part that was gone."),
-    "monitor_violations": Meaning(("machine",), "Steps that no table declares: bugs."),
+    "messages_received":  Meaning(("form",),     "Messages that came over links, unchecked."),
+    "messages_sent":      Meaning(("form",),     "Messages handed to links to be written."),
+    "messages_admitted":  Meaning((),            "Messages that passed every check."),
+    "policy_decisions":   Meaning(("decision",), "Decisions of the policy engine."),
+    "messages_dropped":   Meaning(("reason",),   "Messages that were not delivered."),
+    "actor_restarts":     Meaning(("actor",),    "Parts of the node that were started again."),
+    "dead_letters":       Meaning((),            "Messages left to a part that was gone."),
+    "monitor_violations": Meaning(("machine",),  "Steps that no table declares: bugs."),
 })
 """Counters that `Counters` keeps in a way of their own, because they are hot or older."""
 # fmt: on
@@ -90,6 +91,7 @@ class _Reader(Collector):
             ],
             "messages_sent": [((form,), one.sent) for form, one in counters.traffic.items()],
             "messages_admitted": [((), counters.admitted)],
+            "policy_decisions": [(("permit",), counters.permitted), (("deny",), counters.denied)],
             "messages_dropped": [((one,), counters.drops.get(one, 0)) for one in DropReason],
             "actor_restarts": [((name,), n) for name, n in _kinds(counters.restarts).items()],
             "dead_letters": [((), sum(counters.dead_letters.values()))],
