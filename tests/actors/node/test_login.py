@@ -1,12 +1,9 @@
 """A session is opened by a login: who comes, for how long, and what comes before it."""
 
-from contextlib import suppress
-
 import pytest
 import trio
 from typing_extensions import override
 
-from actors.node.limits import UNLIMITED
 from actors.node.login.login import Admission
 from actors.node.policy import Asker, Decision, Policy, Ruling
 from tests.support.issuer import ALICE, BOB, ISSUER, Issuer, Shelf, login_by, opened
@@ -114,25 +111,6 @@ async def test_a_link_that_goes_while_it_waits_leaves_nothing(autojump_clock):
 
         assert await world.states() == {}
         assert world.steps("session") == []
-
-
-async def test_a_link_that_is_cut_while_it_waits_harms_nobody(autojump_clock):
-    """Who floods and does not read is cut before its end is told of; the bus lives on."""
-    issuer = Issuer()
-    login = login_by(issuer, Shelf(issuer.jwks(), delay=1.0))
-    async with open_world(login=login, limits=UNLIMITED) as world:
-        peer = await world.stranger()
-        await peer.post(
-            "execute", peer.stub, SESSION, method="open",
-            params={"runtimeURL": RA, "token": issuer.token()},
-        )  # fmt: skip
-        with trio.move_on_after(2), suppress(LinkError):
-            while True:
-                await peer.post("execute", peer.stub, SESSION, method="ping")
-        await trio.sleep(2)
-
-        assert world.node.counters.monitor_violations == 0
-        assert (await opened(await world.stranger(RB), issuer.token())).code == 200
 
 
 async def test_a_node_that_stops_while_somebody_waits_stops(autojump_clock):

@@ -5,16 +5,20 @@ import math
 import attrs
 import pytest
 import trio
+import trio.testing
 from typing_extensions import override
 
+from actors.node.bus_message import Arrived, Emitted
 from actors.node.limits import UNLIMITED
 from actors.node.login.errors import LoginRefusedError
 from actors.node.login.login import Login
 from actors.node.login.provider import IdentityProvider
 from specs.identity import Identity
 from specs.limits import LOGIN_TIMEOUT, LOGINS_PENDING, OPEN_TIMEOUT
+from specs.message import Message, MessageType
+from specs.reply_code import DropReason
 from tests.support.issuer import ALICE, Issuer, login_by, opened
-from tests.support.node_peer import DOMAIN, RA, open_world
+from tests.support.node_peer import DOMAIN, RA, SESSION, open_world
 
 IDM = f"domain://idm.{DOMAIN}"
 CROWD = attrs.evolve(UNLIMITED, strangers=math.inf, strangers_per_host=math.inf)
@@ -136,6 +140,29 @@ class Fragile(IdentityProvider):
     @override
     async def aclose(self) -> None:
         await self.inner.aclose()
+
+
+async def test_a_link_that_is_cut_before_its_end_is_told_of_gets_nothing(autojump_clock):
+    """A stranger that floods and does not read is cut; the answer that comes then harms nobody."""
+    few = attrs.evolve(CROWD, outbox_messages=5)
+    async with open_world(login=by(Scripted(hangs=True)), limits=few) as world:
+        peer = await world.stranger()
+        params = {"runtimeURL": RA, "token": "x"}
+        await peer.post("execute", peer.stub, SESSION, method="open", params=params)
+        await trio.testing.wait_all_tasks_blocked()
+        pings = [
+            Message(n, MessageType.EXECUTE, peer.stub, SESSION, {"method": "ping"})
+            for n in range(2, 99)
+        ]
+        told = {"code": 200, "value": {"user": ALICE}}
+        bus = world.node._bus
+        assert bus.try_tell(Arrived(1, pings))
+        assert bus.try_tell(Emitted(Message(1, MessageType.RESPONSE, IDM, SESSION, told)))
+        await trio.testing.wait_all_tasks_blocked()
+
+        assert await world.states() == {}
+        assert world.steps("session") == []
+        assert world.node.counters.drops[DropReason.SESSION_GONE] == 97 - 5
 
 
 async def test_there_is_an_end_to_how_many_are_looked_into_at_once(autojump_clock):
