@@ -10,10 +10,12 @@ import h11
 import orjson
 import trio
 
+NO_CONTENT = 204
+
 
 @attrs.frozen
 class Call:
-    """A request: its path taken apart and unquoted, its body as JSON or None."""
+    """A request: its path taken apart and unquoted, its body as JSON or text, or None."""
 
     method: str
     segments: tuple[str, ...]
@@ -91,6 +93,8 @@ async def _answer(server, handler, call, http, stream) -> None:
     finally:
         server.busy -= 1
     data = orjson.dumps(said.body) if said.raw is None else said.raw
+    if said.status == NO_CONTENT:
+        data = b""
     headers = [("content-length", str(len(data))), *said.headers]
     out = http.send(h11.Response(status_code=said.status, headers=headers)) or b""
     await stream.send_all(out + http.send(h11.Data(data=data)) + http.send(h11.EndOfMessage()))
@@ -116,4 +120,6 @@ def _call(head: h11.Request, body: bytes) -> Call:
     parts = urlsplit(head.target.decode())
     segments = tuple(unquote(one) for one in parts.path.split("/")[1:])
     query = dict(parse_qsl(parts.query))
-    return Call(head.method.decode(), segments, query, orjson.loads(body) if body else None)
+    is_json = (b"content-type", b"application/json") in list(head.headers)
+    read = orjson.loads(body) if is_json else body.decode()
+    return Call(head.method.decode(), segments, query, read if body else None)

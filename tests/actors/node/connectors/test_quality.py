@@ -1,0 +1,211 @@
+"""Network resources: granted, shown, given back, and never left behind (CON-04, M-58)."""
+
+from contextlib import asynccontextmanager
+from functools import partial
+
+import pytest
+import trio
+
+from actors.kit.http_client import HttpError, ServerUrl
+from actors.node.connectors.back_ends import BackEnds
+from actors.node.connectors.http_quality import HttpQualityBroker
+from actors.play.back_ends import RelaysFake
+from fsm.cores.relay import RelayLimits
+from specs.body import QualityWish, TurnServer
+from specs.limits import MAX_RESERVATIONS
+from tests.support.http_server import Said, open_http_server
+from tests.support.node_peer import RA, RB, open_world
+from tests.support.quality_server import QualityServer
+from tests.support.rest_registry import hanging_up
+
+QOS = "domain://qos.a.ex"
+TURN = {"turn": "turn:198.51.100.7:3478", "credential": "secret"}
+
+
+@asynccontextmanager
+async def open_quality(free=2, limits=None):
+    broker = QualityServer(free)
+    async with open_http_server(broker) as server:
+        make = partial(HttpQualityBroker, ServerUrl.read(server.url))
+        back_ends = BackEnds(quality=make)
+        if limits is not None:
+            back_ends = BackEnds(quality=make, limits=limits)
+        async with open_world(back_ends=back_ends) as world:
+            yield world, broker
+
+
+def wish(client="c1", media="video"):
+    return {"cspId": "csp1", "mediaType": media, "clientName": client}
+
+
+async def reserve(peer, client="c1", media="video"):
+    return await peer.ask("create", f"{peer.runtime}/ua", QOS, value=wish(client, media))
+
+
+async def ask(peer, type_, client="c1"):
+    return await peer.ask(type_, f"{peer.runtime}/ua", QOS, resource=client)
+
+
+async def until(is_it):
+    with trio.fail_after(10):
+        while not is_it():  # noqa: ASYNC110 - looked at from outside
+            await trio.sleep(0.02)
+
+
+async def test_what_is_reserved_is_shown_and_given_back():
+    async with open_quality() as (world, broker):
+        ra = await world.peer(RA)
+        granted = await reserve(ra)
+        assert (granted.code, granted.from_) == (200, QOS)
+        assert {name: granted.body["value"][name] for name in TURN} == TURN
+        (held,) = broker.held.values()
+        assert held["wish"] == wish()
+        shown = await ask(ra, "read")
+        assert shown.body["value"]["username"] == granted.body["value"]["username"]
+        assert (await ask(ra, "delete")).code == 200
+        await until(lambda: not broker.held)
+        assert (await ask(ra, "read")).code == 404
+        assert (await ask(ra, "delete")).code == 200
+
+
+async def test_asking_again_is_answered_with_what_is_held():
+    async with open_quality() as (world, broker):
+        ra = await world.peer(RA)
+        first, second = await reserve(ra), await reserve(ra)
+        assert first.body == second.body
+        assert len(broker.held) == 1
+        other = await reserve(ra, media="audio")
+        assert other.code == 200
+        await until(lambda: [one["wish"]["mediaType"] for one in broker.held.values()] == ["audio"])
+
+
+async def test_without_resources_it_is_503_and_others_reservations_stay():
+    async with open_quality(free=1) as (world, broker):
+        ra, rb = await world.peer(RA), await world.peer(RB)
+        assert (await reserve(ra)).code == 200
+        refused = await reserve(rb)
+        assert (refused.code, refused.body["description"]) == (503, "no resources are left")
+        assert len(broker.held) == 1
+        assert (await ask(rb, "read")).code == 404
+
+
+async def test_a_session_holds_only_so_many():
+    async with open_quality(free=100) as (world, _):
+        ra = await world.peer(RA)
+        codes = [(await reserve(ra, f"c{n}")).code for n in range(MAX_RESERVATIONS + 1)]
+        assert codes == [200] * MAX_RESERVATIONS + [503]
+
+
+async def test_everything_is_given_back_when_the_session_ends():
+    async with open_quality(free=3) as (world, broker):
+        ra, rb = await world.peer(RA), await world.peer(RB)
+        for client in ("c1", "c2"):
+            await reserve(ra, client)
+        await reserve(rb)
+        await ra.control("close")
+        await until(lambda: len(broker.held) == 1)
+        assert (await ask(rb, "read")).code == 200
+
+
+async def test_a_release_that_fails_is_tried_again():
+    async with open_quality() as (world, broker):
+        ra = await world.peer(RA)
+        await reserve(ra)
+        broker.mood = hanging_up
+        await ra.control("close")
+        await trio.sleep(0.2)
+        assert len(broker.held) == 1
+        broker.mood = None
+        await until(lambda: not broker.held)
+
+
+async def test_what_may_have_been_granted_to_somebody_who_left_is_given_back():
+    async with open_quality() as (world, broker):
+        ra = await world.peer(RA)
+        broker.held_up = trio.Event()
+        await ra.post("create", f"{RA}/ua", QOS, value=wish())
+        await until(lambda: broker.held)
+        await ra.control("close")
+        broker.held_up.set()
+        await until(lambda: not broker.held)
+
+
+async def test_what_may_have_been_granted_too_late_is_given_back():
+    async with open_quality(limits=RelayLimits(2, 8, 0.2)) as (world, broker):
+        ra = await world.peer(RA)
+        broker.held_up = trio.Event()
+        assert (await reserve(ra)).code == 504
+        broker.held_up.set()
+        await until(lambda: not broker.held)
+
+
+@pytest.mark.parametrize("said", [Said(200, {"turn": "x"}), Said(200, []), Said(500), Said(404)])
+async def test_an_answer_that_opens_nothing_is_502_and_given_back(said):
+    async with open_quality() as (world, broker):
+        ra = await world.peer(RA)
+        asked = []
+        broker.mood = lambda call: said if call.method == "PUT" else asked.append(call.method)
+        assert (await reserve(ra)).code == 502
+        await until(lambda: asked == ["DELETE"])
+
+
+async def test_a_node_that_stops_gives_everything_back():
+    broker = QualityServer()
+    async with open_http_server(broker) as server:
+        make = partial(HttpQualityBroker, ServerUrl.read(server.url))
+        async with open_world(back_ends=BackEnds(quality=make)) as world:
+            await reserve(await world.peer(RA))
+            assert broker.held
+        assert not broker.held
+
+
+@pytest.mark.parametrize(
+    ("type_", "body"),
+    [("create", {}), ("create", {"value": {"cspId": "x"}}), ("read", {}), ("update", {})],
+)
+async def test_what_makes_no_sense_is_refused(type_, body):
+    async with open_quality() as (world, _):
+        ra = await world.peer(RA)
+        assert (await ra.ask(type_, f"{RA}/ua", QOS, **body)).code == 400
+
+
+# ---- one contract for every broker
+
+
+@asynccontextmanager
+async def over_http():
+    async with open_http_server(QualityServer(1)) as server:
+        broker = HttpQualityBroker(ServerUrl.read(server.url))
+        yield broker
+        await broker.aclose()
+
+
+@asynccontextmanager
+async def in_memory():
+    yield RelaysFake([TurnServer("turn:198.51.100.7:3478", "u", "c")])
+
+
+@pytest.mark.parametrize("make", [over_http, in_memory])
+async def test_every_broker_keeps_the_same_contract(make):
+    asked = QualityWish("csp1", "video", "c1")
+    async with make() as broker:
+        granted = await broker.reserve("n1", asked)
+        assert granted.turn == "turn:198.51.100.7:3478"
+        assert await broker.reserve("n1", asked) == granted
+        assert await broker.reserve("n2", asked) is None
+        assert await broker.status("n1") is not None
+        assert await broker.status("n2") is None
+        await broker.release("n2")
+        await broker.release("n1")
+        await broker.release("n1")
+        assert await broker.status("n1") is None
+        assert await broker.reserve("n2", asked) is not None
+
+
+async def test_a_broker_that_is_not_there_is_an_error():
+    async with open_http_server(QualityServer()) as server:
+        url = ServerUrl.read(server.url)
+    broker = HttpQualityBroker(url)
+    with pytest.raises(HttpError):
+        await broker.release("n1")
+    await broker.aclose()
