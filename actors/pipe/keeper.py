@@ -105,8 +105,9 @@ class Keeper(Actor[Parcel]):
 
     @override
     async def handle(self, message: Parcel) -> None:
-        said = Said(Word.HAND, rest=message.line)
-        if self._outlet is None or not self._outlet.offer(said):
+        if self._outlet is None or self._outlet.is_closed:
+            await self._tell(RoomLost(self._plan.stub, message.message))
+        elif not self._outlet.offer(Said(Word.HAND, rest=message.line)):
             await self._tell(RoomFull(self._plan.stub, message.message))
 
     # ---- signs of life
@@ -203,7 +204,7 @@ class Keeper(Actor[Parcel]):
             case Word.POST:
                 await self._tell(RoomSpoke(stub, _message(said)))
             case Word.LOST:
-                await self._tell(RoomLost(stub, _message(said)))
+                await self._tell(RoomFull(stub, _message(said)))
             case Word.STEP:
                 await self._stepped(said)
             case Word.KEEP:

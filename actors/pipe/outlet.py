@@ -15,13 +15,17 @@ __all__ = ["Outlet"]
 
 @final
 class Outlet:
-    """The way out of one end of a pipe."""
+    """The way out of one end of a pipe.
+
+    Attributes:
+        is_closed: Whether nothing is written any more.
+    """
 
     def __init__(self, link: Link) -> None:
         self._link = link
         self._waiting: deque[Said] = deque()
         self._bytes = 0
-        self._is_closed = False
+        self.is_closed = False
         self._is_writing = False
         self._wake = trio.Event()
         self._room = trio.Event()
@@ -33,7 +37,7 @@ class Outlet:
 
     def offer(self, said: Said) -> bool:
         """Have it written, if there is room; tell whether there was."""
-        if self._is_closed or self.is_full:
+        if self.is_closed or self.is_full:
             return False
         self.put(said)
         return True
@@ -49,14 +53,14 @@ class Outlet:
 
         Not a checkpoint while there is. Cancelled: it will not be written.
         """
-        while self.is_full and not self._is_closed:
+        while self.is_full and not self.is_closed:
             self._room = trio.Event()
             await self._room.wait()
         self.put(said)
 
     async def flushed(self) -> None:
         """Wait until all that was said has been written, or nothing is any more."""
-        while (self._waiting or self._is_writing) and not self._is_closed:
+        while (self._waiting or self._is_writing) and not self.is_closed:
             self._room = trio.Event()
             await self._room.wait()
 
@@ -69,7 +73,7 @@ class Outlet:
             # Whoever reads the same link says what has become of it.
             pass
         finally:
-            self._is_closed = True
+            self.is_closed = True
             self._room.set()
 
     async def _write(self) -> None:

@@ -113,7 +113,10 @@ class ForeignCore:
                 return self._spoke(room, message)
             case RoomLost(_, message) | RoomFull(_, message):
                 room.forget(message)
-                return [_refused(message, Code.TOO_LARGE, "the stub has no room for it")]
+                is_full = isinstance(happened, RoomFull)
+                code = Code.TOO_LARGE if is_full else Code.UNAVAILABLE
+                why = "its stub has no room" if is_full else "its sandbox is not there"
+                return [_refused(message, code, why)]
             case RoomKept(_, token):
                 return self._past[room.domain].keep(room.domain, token)
             case RoomGone(_, why):

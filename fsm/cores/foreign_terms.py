@@ -78,7 +78,7 @@ class RoomSpoke:
 @final
 @attrs.frozen(slots=True)
 class RoomLost:
-    """The room has no place for a message that was handed to it."""
+    """A message cannot be handed into the room, which is on its way in or out."""
 
     stub: str
     message: Message
@@ -87,7 +87,7 @@ class RoomLost:
 @final
 @attrs.frozen(slots=True)
 class RoomFull:
-    """The way into the room has no place for a message."""
+    """The room, or the way into it, has no place for a message."""
 
     stub: str
     message: Message
@@ -157,7 +157,7 @@ class Open:
 @final
 @attrs.frozen(slots=True)
 class Hand:
-    """Give a message to a stub in its room; answer `RoomFull` if that cannot be."""
+    """Give a message to a stub in its room; answer `RoomFull` or `RoomLost` if that cannot be."""
 
     stub: str
     parcel: Parcel

@@ -34,8 +34,8 @@ from fsm.cores.foreign_terms import (
     Pass,
     Refuse,
     Renew,
-    RoomFull,
     RoomGone,
+    RoomLost,
     Send,
     Tick,
 )
@@ -198,7 +198,7 @@ class ForeignHost(Actor[_Message]):
     async def _hand(self, stub: str, parcel: Parcel) -> None:
         keeper = self._keepers.get(stub)
         if keeper is None or not keeper.try_tell(parcel):
-            await self._feed(RoomFull(stub, parcel.message))
+            await self._feed(RoomLost(stub, parcel.message))
 
     async def _end(self, stub: str) -> None:
         if self._rooms is not None:

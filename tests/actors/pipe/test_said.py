@@ -1,0 +1,79 @@
+"""What goes through a sandbox's pipe: any garbage is read, or a `PipeError`, nothing else."""
+
+from contextlib import suppress
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.pipe.assembly import FrameParts
+from actors.pipe.errors import PipeError
+from actors.pipe.plan import RoomPlan, read_plan, write_plan
+from actors.pipe.said import Said, Word, parts_of, read_said, write_said
+from specs.limits import MAX_FRAME_BYTES
+
+PLAN = RoomPlan("domain://msg-node.a.ex/protostub/b.ex", "domain://msg-node.a.ex", "b.ex", "ws://x")
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_read_or_refused(frame):
+    with suppress(PipeError):
+        read_said(frame)
+
+
+@given(
+    st.sampled_from(Word),
+    st.integers(0, 2**31),
+    st.text(st.characters(exclude_categories=["Cs"]), max_size=50),
+    st.binary(max_size=200),
+)
+def test_what_is_said_is_read_as_it_was(word, number, text, rest):
+    said = Said(word, number, text, {"a": [1, "x"]}, rest)
+    assert read_said(write_said(said)) == said
+
+
+@pytest.mark.parametrize(
+    "line",
+    [b"[]", b'{"k":"shout"}', b'{"k":"ping","n":"1"}', b'{"k":"ping","f":[]}', b'{"k":1}', b"{"],
+)
+def test_what_nobody_says_is_refused(line):
+    with pytest.raises(PipeError):
+        read_said(line)
+
+
+def test_a_line_is_bounded():
+    with pytest.raises(PipeError):
+        read_said(write_said(Said(Word.STEP, text="x" * 20_000)))
+
+
+@pytest.mark.parametrize("size", [0, 1, 100_000, MAX_FRAME_BYTES - 1, MAX_FRAME_BYTES])
+def test_a_frame_goes_in_parts_that_fit_and_comes_out_whole(size):
+    frame, parts = b"x" * size, FrameParts()
+    written = [write_said(one) for one in parts_of(7, frame)]
+    assert all(len(one) <= MAX_FRAME_BYTES for one in written)
+    *first, last = (parts.add(read_said(one)) for one in written)
+    assert set(first) <= {None}
+    assert last == frame
+
+
+def test_a_frame_that_goes_on_for_ever_is_refused():
+    parts = FrameParts()
+    (part, *_) = parts_of(1, b"x" * MAX_FRAME_BYTES)
+    parts.add(part)
+    with pytest.raises(PipeError):
+        parts.add(part)
+
+
+def test_a_plan_is_read_as_it_was_written_and_shows_no_token():
+    plan = RoomPlan(PLAN.stub, PLAN.runtime, PLAN.domain, PLAN.endpoint, "secret", "another", 7)
+    assert read_plan(write_plan(plan)) == plan
+    assert "secret" not in repr(plan)
+    assert "another" not in repr(plan)
+
+
+@pytest.mark.parametrize("missing", ["stub", "runtime", "domain", "endpoint", "ids", "hops"])
+def test_half_a_plan_is_refused(missing):
+    told = write_plan(PLAN)
+    del told[missing]
+    with pytest.raises(PipeError):
+        read_plan(told)

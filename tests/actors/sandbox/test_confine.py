@@ -1,0 +1,109 @@
+"""A process that has given up everything really has (S17, T16)."""
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import orjson
+import pytest
+
+ROOT = Path(__file__).parents[3]
+
+TRY = """
+import json, os, signal, socket, sys
+sys.path.insert(0, sys.argv[1])
+import actors.sandbox.room
+from actors.sandbox.confine import confine
+told = confine(os.getppid())
+
+def outcome(work):
+    try:
+        work()
+    except BaseException as error:
+        return type(error).__name__
+    return "done"
+
+def dial(place):
+    with socket.create_connection(("127.0.0.1", int(place)), 1):
+        pass
+
+def write():
+    with open("/tmp/escaped", "w") as file:
+        file.write("x")
+
+def hoard():
+    return bytearray(1 << 30)
+
+def open_many():
+    return [os.pipe() for _ in range(100)]
+
+results = {
+    "passwd": outcome(lambda: open("/etc/passwd").read()),
+    "tests": outcome(lambda: os.listdir(sys.argv[1] + "/..")),
+    "write": outcome(write),
+    "dial": outcome(lambda: dial(sys.argv[2])),
+    "signal": outcome(lambda: os.kill(os.getppid(), 0)),
+    "environ": outcome(lambda: open(f"/proc/{os.getppid()}/environ").read()),
+    "execute": outcome(lambda: os.execv("/bin/true", ["true"])),
+    "hoard": outcome(hoard),
+    "descriptors": outcome(open_many),
+    "import": outcome(lambda: __import__("wave")),
+}
+print(json.dumps({"told": told, "results": results}))
+"""
+
+
+def run(command):
+    return subprocess.run(  # noqa: S603 - our own interpreter
+        command, capture_output=True, check=False, env={}
+    )
+
+
+@pytest.fixture(scope="module")
+def tried():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        place = str(listener.getsockname()[1])
+        command = [sys.executable, "-I", "-c", TRY, str(ROOT), place]
+        done = run(command)
+    assert done.stdout, done.stderr.decode()
+    return orjson.loads(done.stdout)
+
+
+@pytest.mark.parametrize(
+    ("what", "outcome"),
+    [
+        ("hoard", {"MemoryError"}),
+        ("descriptors", {"OSError"}),
+        ("import", {"done"}),
+    ],
+)
+def test_what_limits_forbid_is_not_done_and_python_still_works(tried, what, outcome):
+    assert tried["results"][what] in outcome
+
+
+@pytest.mark.parametrize("what", ["passwd", "tests", "write", "environ", "execute", "signal"])
+def test_nothing_of_others_is_reached(tried, what):
+    if "files" not in tried["told"].partition(";")[0]:
+        pytest.skip("this kernel has no Landlock")
+    assert tried["results"][what] == "PermissionError"
+
+
+def test_nothing_is_dialled(tried):
+    assert tried["results"]["dial"] != "done"
+
+
+def test_what_was_given_up_is_told(tried):
+    assert tried["told"].startswith("confined: ")
+    assert "limits, privileges, dumps, orphans" in tried["told"]
+
+
+def test_who_is_orphaned_before_it_is_confined_ends():
+    code = (
+        "import sys; sys.path.insert(0, sys.argv[1]); "
+        "from actors.sandbox.confine import confine; confine(1 << 30)"
+    )
+    command = [sys.executable, "-I", "-c", code, str(ROOT)]
+    done = run(command)
+    assert done.returncode == 1
+    assert b"is gone" in done.stderr
