@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Final, final
 
+from actors.kit.tally import Tally
 from actors.node.exchange import Exchange
 from actors.node.gate import Gate
 from actors.node.policy import Asker
@@ -72,6 +73,7 @@ class Opening:
 
     def refuse(self, wish: Wish, code: Code, why: str) -> None:
         """Say no to a wish, whatever the session would say."""
+        self._exchange.witness.counters.count(Tally.REFUSALS, code)
         self._exchange.tell_link(wish.port, refuse(wish.message, code, why))
 
     def _opened(self, wish: Wish, asker: Asker, credentials: Credentials | None) -> None:

@@ -10,7 +10,12 @@ from joserfc.jwe import encrypt_compact
 from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
 from joserfc.jws import JWSRegistry
 
+from actors.kit.tally import Tally
+from actors.node.login.errors import BadTokenError
+from actors.node.login.key_set import read_keys
+from actors.node.login.token import read_token, verified
 from specs.limits import MAX_JSON_TEXT, TOKEN_CHARS
+from specs.reply_code import Code
 from tests.support.issuer import Issuer, Shelf, encoded, login_by
 from tests.support.node_peer import RA, SESSION, open_world
 from transports.codec import encode
@@ -157,7 +162,34 @@ async def test_this_token_lets_nobody_in(attack, autojump_clock):
         assert answer.code == 401
         assert await world.states() == {}
         assert world.steps("session") == []
+        assert world.node.counters.tallies[Tally.REFUSALS] == {(Code.UNAUTHENTICATED,): 1}
         assert not token or token not in encode(answer).decode()
+
+
+REASONS = {
+    "public key as a secret": "neither by EdDSA nor by ES256",
+    "RS256": "neither by EdDSA nor by ES256",
+    "ES256 named, signed by Ed25519": "not for the algorithm",
+    "EdDSA named, signed by P-256": "not for the algorithm",
+    "unknown key": "nobody here knows the key",
+    "known name, another key": "signature does not fit",
+    "signature damaged": "signature does not fit",
+    "no key named": "does not name the key",
+    "key sent along": "more than alg, kid and typ",
+    "critical extension": "more than alg, kid and typ",
+    "encrypted": "encrypted",
+    "long": "longer than",
+}
+
+
+@pytest.mark.filterwarnings("ignore::joserfc.errors.SecurityWarning")
+@pytest.mark.parametrize("attack", REASONS)
+def test_each_is_refused_for_what_it_is(attack):
+    """Nothing is left to the next check."""
+    with pytest.raises(BadTokenError) as refused:
+        verified(read_token(ATTACKS[attack]()), read_keys(KEYS.text))
+
+    assert REASONS[attack] in refused.value.reason
 
 
 async def test_the_tokens_of_both_issuers_are_otherwise_good(autojump_clock):
