@@ -15,6 +15,7 @@ from actors.hyperties import Caller
 from actors.kit.tracer import NULL_TRACER
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
+from fsm.cores.resolve import Topology
 from fsm.replay import judge
 from fsm.trace_line import read_record
 from tests.support.command import Serving, call, serving
@@ -82,8 +83,11 @@ def runtime(domain, url, *more):
 
 
 @asynccontextmanager
-async def two_domains(topology, trace=None):
-    """Only the node of a.ex has a way to the other; in the triangle the runtimes have both."""
+async def two_domains(topology, trace=None, asks="triangle"):
+    """Only the node of a.ex has a way to the other; in the triangle the runtimes have both.
+
+    Who asks from here does so by the topology `asks`.
+    """
     places = [free_place(), free_place()]
     urls = [f"ws://{place}/link" for place in places]
     kept = () if trace is None else ("--trace", str(trace))
@@ -101,7 +105,11 @@ async def two_domains(topology, trace=None):
         ]
         network = await enter(open_system_network())
         config = RuntimeConfig(
-            domain="a.ex", name="asker", node=urls[0], nodes={"b.ex": urls[1]}, kinds=()
+            domain="a.ex",
+            name="asker",
+            node=urls[0],
+            nodes={"b.ex": urls[1]},
+            topology=Topology(asks),
         )
         caller = Caller()
         here = await enter(open_runtime(config, network, NULL_TRACER))
