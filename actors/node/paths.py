@@ -47,7 +47,7 @@ class PathDesk(Desk):
 
     def _subscribe(self, resources: tuple[str, ...], by: str) -> Refused | None:
         rights = self._tables.rights
-        claims = tuple(one for one in resources if rights.may_claim(one))
+        claims = tuple(one for one in resources if rights.may_claim(one, by))
         asking = []
         for resource in resources:
             is_own = entity_of(resource) in claims

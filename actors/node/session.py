@@ -8,7 +8,6 @@ from actors.node.policy import Asker
 from actors.node.port import Port
 from fsm.cores.node_session import NodeSessionCore
 from fsm.cores.node_session_terms import Granted, Parcel, Refused
-from fsm.cores.peer_form import PeerForm
 from specs.dialect import Dialect
 from specs.identity import Identity
 
@@ -25,7 +24,6 @@ class Session:
         stub: The address session control comes from.
         asker: What policy may know of whoever sends over this session.
         port: The link that has the session; None while detached.
-        form: In whose form the runtime speaks, over its last link.
         dialect: How the runtime spelt over its last link; None while it has one (N3).
     """
 
@@ -33,7 +31,6 @@ class Session:
     stub: str
     asker: Asker
     port: Port | None = None
-    form: PeerForm = PeerForm.OWN
     dialect: Dialect | None = None
 
     @property

@@ -179,10 +179,14 @@ class NodeRights:
         owner = self.owner_of(entity)
         return owner is not None and self._form_of(owner) is PeerForm.UPSTREAM
 
-    def may_claim(self, resource: str) -> bool:
-        """Say whether an address is one of this domain that nobody has (C-44)."""
+    def may_claim(self, resource: str, by: str) -> bool:
+        """Say whether an address is one of this domain that nobody has (C-44).
+
+        The node of another domain has no part in that (S14).
+        """
         return (
-            resource == entity_of(resource)
+            not is_node(by)
+            and resource == entity_of(resource)
             and resource.count("/") > len("//")
             and domain_of(resource) == self._domain
             and scheme_of(resource) != RUNTIME_SCHEME

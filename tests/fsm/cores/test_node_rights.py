@@ -225,3 +225,13 @@ def test_a_held_path_gives_no_right_to_answer():
     answer = {"id": 1, "type": "response", "from": f"{OB}/changes", "to": f"{OB}/subscription"}
 
     assert isinstance(node.routing.admit(normalise({**answer, "body": {"code": 200}}), RA), Refusal)
+
+
+def test_the_node_of_another_domain_claims_nothing_and_needs_consent():
+    """S14: its session stands for all who observe there."""
+    other = "domain://msg-node.b.ex"
+
+    assert NODE.rights.may_claim("comm://a.ex/nobody", RA)
+    assert not NODE.rights.may_claim("comm://a.ex/nobody", other)
+    assert NODE.rights.hearing(f"{OB}/changes", other) is Hearing.BY_CONSENT
+    assert NODE.rights.hearing(OB, other) is Hearing.NEVER
