@@ -14,7 +14,7 @@ from actors.commands.topic import Topic, topic_options
 from actors.node.config import NodeConfig
 from actors.node.login.login import Admission, Login, ProviderMaker
 from actors.node.login.nobody import Nobody
-from specs.limits import SESSION_LIFE
+from specs.limits_login import SESSION_LIFE
 
 if TYPE_CHECKING:
     from actors.node.login.key_source import KeyFile, KeySource

@@ -14,7 +14,7 @@ from actors.node.login.errors import BadKeysError
 from actors.node.login.signing import SigningKey, read_key
 from specs.address import RUNTIME_SCHEME, host_of, parse
 from specs.jsonvalue import Json, JsonObject
-from specs.limits import JWKS_BYTES, TOKEN_LIFE
+from specs.limits_login import JWKS_BYTES, TOKEN_LIFE
 
 __all__ = ["command"]
 

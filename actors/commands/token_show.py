@@ -20,7 +20,7 @@ from actors.node.login.key_source import KeySource
 from actors.node.login.token import SignedToken, read_token, verified
 from fsm.cores.assertion import AssertionCore, AssertionTerms, Unacceptable
 from specs.jsonvalue import Json
-from specs.limits import TOKEN_CHARS
+from specs.limits_login import TOKEN_CHARS
 
 __all__ = ["command"]
 

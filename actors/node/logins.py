@@ -18,7 +18,8 @@ from fsm.cores.node_session_terms import Credentials
 from specs.body import IdentityCall
 from specs.errors import BadMessageError
 from specs.identity import Identity
-from specs.limits import LOGINS_PENDING, OPEN_TIMEOUT
+from specs.limits import OPEN_TIMEOUT
+from specs.limits_login import LOGINS_PENDING
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from transports.bodies import write_body

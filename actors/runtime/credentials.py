@@ -12,7 +12,7 @@ import structlog
 import trio
 from typing_extensions import override
 
-from specs.limits import TOKEN_CHARS
+from specs.limits_login import TOKEN_CHARS
 
 __all__ = ["NO_CREDENTIALS", "Credentials", "GivenToken", "TokenFile", "TokenFileError", "given"]
 

@@ -15,7 +15,8 @@ from specs.address import RUNTIME_SCHEME, parse
 from specs.errors import BadUrlError
 from specs.identity import Identity
 from specs.jsonvalue import Json, JsonObject
-from specs.limits import CLOCK_SKEW, MAX_ID, TOKEN_LIFE, TOKEN_ROLES
+from specs.limits import MAX_ID
+from specs.limits_login import CLOCK_SKEW, TOKEN_LIFE, TOKEN_ROLES
 
 __all__ = ["AssertionCore", "AssertionTerms", "Unacceptable"]
 

@@ -9,7 +9,7 @@ until they are stale.
 import math
 from typing import final
 
-from specs.limits import KEYS_STALE
+from specs.limits_login import KEYS_STALE
 
 __all__ = ["KeyCacheCore"]
 

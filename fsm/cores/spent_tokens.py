@@ -9,7 +9,7 @@ import heapq
 import math
 from typing import final
 
-from specs.limits import SPENT_TOKENS
+from specs.limits_login import SPENT_TOKENS
 
 __all__ = ["SpentTokens"]
 

@@ -2,17 +2,29 @@
 
 import ast
 import inspect
+from importlib import import_module
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
-from specs import limits
+import specs
+from specs import limits, limits_login
 
-NAMES = [name for name in vars(limits) if name.isupper()]
+MODULES = [
+    import_module(f"specs.{file.stem}")
+    for file in sorted(Path(specs.__path__[0]).glob("limits*.py"))
+]
+LIMITS = {
+    name: (module, value)
+    for module in MODULES
+    for name, value in vars(module).items()
+    if name.isupper()
+}
 
 
-def docstrings():
-    body = ast.parse(inspect.getsource(limits)).body
+def docstrings(module):
+    body = ast.parse(inspect.getsource(module)).body
     return {
         one.target.id: after.value.value
         for one, after in pairwise(body)
@@ -20,19 +32,26 @@ def docstrings():
     }
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", LIMITS)
 def test_every_limit_tells_its_unit_and_source(name):
-    text = docstrings().get(name, "")
+    text = docstrings(LIMITS[name][0]).get(name, "")
     assert text.endswith(".")
     assert "(" in text or "over this" in text
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", LIMITS)
 def test_every_limit_is_a_positive_number(name):
-    assert getattr(limits, name) > 0
+    assert LIMITS[name][1] > 0
+
+
+def test_no_limit_stands_in_two_files():
+    names = [name for module in MODULES for name in vars(module) if name.isupper()]
+    assert len(names) == len(set(names))
 
 
 def test_limits_that_nest_do_so():
     assert limits.MAX_MESSAGE_BYTES <= limits.MAX_FRAME_BYTES <= limits.OUTBOX_BYTES
     assert limits.DIAL_TIMEOUT < limits.P2P_TIMEOUT <= limits.REPLY_TIMEOUT
     assert limits.GOODBYE_TIMEOUT < limits.DRAIN_TIMEOUT
+    assert limits_login.KEYS_TIMEOUT < limits_login.LOGIN_TIMEOUT < limits.OPEN_TIMEOUT
+    assert limits_login.TOKEN_LIFE < limits_login.SESSION_LIFE

@@ -13,7 +13,7 @@ from actors.node.login.provider import IdentityProvider
 from actors.node.login.vouched import written_identity
 from specs.body import IdentityCall
 from specs.errors import BadMessageError
-from specs.limits import LOGIN_TIMEOUT, LOGINS_PENDING
+from specs.limits_login import LOGIN_TIMEOUT, LOGINS_PENDING
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 from transports.bodies import read_body

@@ -11,7 +11,7 @@ from joserfc.jwk import ECKey, OKPKey
 
 from actors.node.login.errors import BadKeysError
 from specs.jsonvalue import Json, JsonObject
-from specs.limits import JWKS_BYTES, JWKS_KEYS
+from specs.limits_login import JWKS_BYTES, JWKS_KEYS
 
 __all__ = ["ALGORITHMS", "Keys", "VerifyingKey", "read_keys"]
 

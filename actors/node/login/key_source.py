@@ -9,11 +9,7 @@ from typing_extensions import override
 
 from actors.node.login.errors import BadKeysError, KeysAwayError
 from actors.node.login.key_set import Keys, read_keys
-from specs.limits import (
-    JWKS_BYTES,
-    KEY_FILE_FRESH,
-    KEY_FILE_PAUSE,
-)
+from specs.limits_login import JWKS_BYTES, KEY_FILE_FRESH, KEY_FILE_PAUSE
 
 __all__ = ["KeyFile", "KeySource"]
 

@@ -20,7 +20,7 @@ from typing_extensions import override
 from actors.node.login.errors import BadTokenError
 from actors.node.login.key_set import ALGORITHMS, Keys
 from specs.jsonvalue import Json, JsonObject
-from specs.limits import TOKEN_CHARS
+from specs.limits_login import TOKEN_CHARS
 
 __all__ = ["REGISTRY", "SignedToken", "read_token", "verified"]
 

@@ -9,7 +9,8 @@ import trio
 import trio.testing
 
 from actors.node.bus_message import Arrived
-from specs.limits import LOGIN_TIMEOUT, OPEN_TIMEOUT, SESSION_IDLE, SESSION_LIFE
+from specs.limits import OPEN_TIMEOUT, SESSION_IDLE
+from specs.limits_login import LOGIN_TIMEOUT, SESSION_LIFE
 from specs.message import Message, MessageType
 from tests.support.issuer import BOB, Issuer, Shelf, login_by, opened
 from tests.support.node_peer import RA, RB, open_world

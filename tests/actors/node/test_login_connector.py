@@ -14,7 +14,8 @@ from actors.node.login.errors import LoginRefusedError
 from actors.node.login.login import Login
 from actors.node.login.provider import IdentityProvider
 from specs.identity import Identity
-from specs.limits import LOGIN_TIMEOUT, LOGINS_PENDING, OPEN_TIMEOUT
+from specs.limits import OPEN_TIMEOUT
+from specs.limits_login import LOGIN_TIMEOUT, LOGINS_PENDING
 from specs.message import Message, MessageType
 from specs.reply_code import DropReason
 from tests.support.issuer import ALICE, Issuer, login_by, opened

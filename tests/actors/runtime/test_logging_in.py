@@ -15,7 +15,8 @@ from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.credentials import Credentials, TokenFile, TokenFileError, given
 from actors.runtime.entering import SessionError
-from specs.limits import KEYS_PAUSE, RETRY_COOL_DOWN
+from specs.limits import RETRY_COOL_DOWN
+from specs.limits_login import KEYS_PAUSE
 from tests.support.domain import DOMAIN, Echo, counted_bytes
 from tests.support.issuer import Issuer, Shelf, login_by, written
 from transports.link import Kind

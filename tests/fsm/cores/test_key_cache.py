@@ -3,7 +3,7 @@
 import pytest
 
 from fsm.cores.key_cache import KeyCacheCore
-from specs.limits import KEYS_STALE
+from specs.limits_login import KEYS_STALE
 
 FRESH, PAUSE = 300.0, 5.0
 
