@@ -129,11 +129,13 @@ class _Entrance:
     async def serve(
         self, *, task_status: "trio.TaskStatus[Listener]" = trio.TASK_STATUS_IGNORED
     ) -> None:
-        """Listen until closed."""
-        async with self._opened as listener:
-            task_status.started(listener)
-            await self._is_closing.wait()
-        self._is_closed.set()
+        """Listen until closed, or cancelled like the node."""
+        try:
+            async with self._opened as listener:
+                task_status.started(listener)
+                await self._is_closing.wait()
+        finally:
+            self._is_closed.set()
 
     async def close(self) -> None:
         """Take in nobody any more; who is in stays."""

@@ -16,6 +16,7 @@ from actors.runtime.bus_messages import Granted, Origin
 from actors.runtime.catalogue import handler_descriptor, requester_descriptor
 from actors.runtime.entering import Entrance
 from actors.runtime.hyperty import HypertyHost, HypertyMaker
+from actors.runtime.leaving import in_turn
 from actors.runtime.loader import Hosted, Load, Unload
 from actors.runtime.parts import RuntimeParts
 from actors.runtime.ports import CorePort
@@ -249,12 +250,9 @@ class Runtime:
         """Take leave; each step has its time (P2P-28).
 
         Registrations, P2P links, data objects, paths, addresses, sessions, in this order.
-        What a node or peer that is gone does not answer is left to its own timers.
         """
         first = (self._unregister_all, self._end_links_and_objects)
-        for step in (*first, self._free_all, self._end_sessions):
-            with trio.move_on_after(GOODBYE_TIMEOUT):
-                await step()
+        await in_turn(*first, self._free_all, self._end_sessions)
 
     async def _unregister_all(self) -> None:
         self._leaving = tuple(self._hyperties)
