@@ -84,12 +84,14 @@ class PolicyBook:
         version: Counts up with each change.
         combining: How the results of the sets become one.
         default: What happens to a message that nothing applies to.
+        counts: What obligations have counted since the node started, by name.
     """
 
     version: Annotated[int, Whole(1, MAX_ID)]
     combining: Filled
     default: Filled
     sets: tuple[PolicyEntry, ...]
+    counts: JsonObject = attrs.field(factory=dict)
 
 
 @attrs.frozen(slots=True, field_transformer=checked)

@@ -15,7 +15,7 @@ from fsm.policy.reading import POLICY_KEYS, RULE_KEYS, SET_KEYS, TASK_KEYS, read
 from fsm.policy.request import Place, Request
 from fsm.policy.review import TASKS, review
 from fsm.policy.terms import ALGORITHMS, EFFECTS, Operator
-from specs import limits
+from specs import limits, limits_policy
 from specs.identity import Identity
 from specs.message import Message, MessageType
 
@@ -46,9 +46,14 @@ def test_every_word_of_the_language_is_explained():
 
 
 def test_the_limits_are_those_that_hold():
-    assert (limits.MAX_POLICY_BYTES, limits.MAX_POLICY_RULES) == (256 * 1024, 1000)
-    assert (limits.MAX_POLICY_CONDITIONS, limits.MAX_POLICY_DEPTH) == (5000, 8)
-    assert (limits.MAX_LIST, limits.MAX_POLICY_TEXT, limits.MAX_POLICY_SETS) == (256, 2048, 64)
+    assert (limits_policy.MAX_POLICY_BYTES, limits_policy.MAX_POLICY_RULES) == (256 * 1024, 1000)
+    assert (limits_policy.MAX_POLICY_CONDITIONS, limits_policy.MAX_POLICY_DEPTH) == (5000, 8)
+    assert (limits.MAX_LIST, limits_policy.MAX_POLICY_TEXT, limits_policy.MAX_POLICY_SETS) == (
+        256,
+        2048,
+        64,
+    )
+    assert limits_policy.MAX_POLICY_COUNTERS == limits.MAX_JSON_KEYS == 256
 
 
 @pytest.mark.parametrize("document", EXAMPLES, ids=lambda one: one["id"])

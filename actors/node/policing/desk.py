@@ -1,6 +1,6 @@
 """Managing policies by messages to `MN(d)/policy` (POL-05); for administrators only."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Final, final
 
 from typing_extensions import override
@@ -25,7 +25,8 @@ from specs.body import (
 from specs.body_policy import UNTIL_STOP
 from specs.errors import BadMessageError
 from specs.identity import Identity
-from specs.limits import MAX_MESSAGE_BYTES, MAX_POLICY_SETS
+from specs.limits import MAX_MESSAGE_BYTES
+from specs.limits_policy import MAX_POLICY_SETS
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 from transports.bodies import read_body, write_body
@@ -48,6 +49,7 @@ class PolicyDesk(Desk):
         store: The policies.
         identity_of: Who vouches for the session of a runtime now; None: nobody.
         reloader: Who reads the files again; None: not yet there.
+        counts: What obligations count.
     """
 
     def __init__(
@@ -55,8 +57,10 @@ class PolicyDesk(Desk):
         store: PolicyStore,
         identity_of: Callable[[str], Identity | None],
         reloader: Callable[[], ActorRef[ReloadAsked | Reload] | None],
+        counts: Mapping[str, int],
     ) -> None:
         self._store = store
+        self._counts = counts
         self._identity_of = identity_of
         self._reloader = reloader
 
@@ -83,7 +87,8 @@ class PolicyDesk(Desk):
 
     def _read(self, message: Message, asked: ReadPolicies) -> Message:
         if asked.resource is None:
-            return reply_to(message, Code.OK, {"value": write_body(_listed(self._store.book))})
+            book = _listed(self._store.book, self._counts)
+            return reply_to(message, Code.OK, {"value": write_body(book)})
         one = self._store.book.set_of(asked.resource)
         if one is None:
             return _unknown(message, asked.resource)
@@ -142,9 +147,10 @@ def _unknown(message: Message, name: str) -> Message:
     return refuse(message, Code.NOT_FOUND, f"there is no policy set {name}")
 
 
-def _listed(book: Book) -> PolicyBook:
+def _listed(book: Book, counts: Mapping[str, int]) -> PolicyBook:
     entries = tuple(
         PolicyEntry(one.id, one.version, sum(len(each.rules) for each in one.policies), one.source)
         for one in book.sets
     )
-    return PolicyBook(book.version, str(book.combining), str(book.default), entries)
+    combining, default = str(book.combining), str(book.default)
+    return PolicyBook(book.version, combining, default, entries, dict(counts))

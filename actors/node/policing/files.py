@@ -8,7 +8,7 @@ from actors.node.errors import PolicyFileError
 from fsm.policy.errors import BadPolicyError
 from fsm.policy.model import PolicySet
 from fsm.policy.reading import read_set
-from specs.limits import MAX_POLICY_BYTES, MAX_POLICY_SETS
+from specs.limits_policy import MAX_POLICY_BYTES, MAX_POLICY_SETS
 
 __all__ = ["read_policies", "read_policy"]
 

@@ -48,7 +48,7 @@ class Policing:
     def desk(self, exchange: Exchange) -> PolicyDesk:
         """Make what answers administrators for one life of the bus."""
         identity_of = partial(_identity_of, exchange, self.clock)
-        return PolicyDesk(self.store, identity_of, lambda: self.reloader)
+        return PolicyDesk(self.store, identity_of, lambda: self.reloader, self.tasks.counts)
 
     async def start(self, supervisor: Supervisor, bus: ActorRef[BusMessage]) -> None:
         """Start what reads the files again."""

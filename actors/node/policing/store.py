@@ -9,7 +9,7 @@ from actors.node.policing.config import PolicyConfig
 from actors.node.policing.files import read_policies
 from fsm.policy.model import Book, PolicySet
 from fsm.policy.pdp import Pdp
-from specs.limits import MAX_POLICY_SETS
+from specs.limits_policy import MAX_POLICY_SETS
 
 __all__ = ["PolicyStore"]
 

@@ -11,7 +11,7 @@ import structlog
 from fsm.policy.model import Task
 from fsm.policy.review import TASKS
 from fsm.policy.terms import Moment
-from specs.limits import MAX_POLICY_COUNTERS
+from specs.limits_policy import MAX_POLICY_COUNTERS
 from specs.message import Message, instance_id
 
 __all__ = ["STAMP", "Order", "Tasks"]

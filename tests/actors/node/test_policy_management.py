@@ -146,6 +146,17 @@ async def test_what_cannot_be_done_is_answered_and_changes_nothing(
         assert read_body(await there.ask("read"), PoliciesListed).value.version == 1
 
 
+async def test_what_was_counted_is_told(tmp_path, issuer, autojump_clock):
+    text = one_policy(
+        rule("r", 'effect = "permit"\ntarget.actionType.equals = "open"\n'
+             'obligations.permit = [{ do = "count", name = "opened" }]')
+    )  # fmt: skip
+    async with open_world(**policed(tmp_path, text), **anybody(issuer)) as world:
+        there = await office(world, issuer)
+        book = read_body(await there.ask("read"), PoliciesListed).value
+        assert book.counts == {"opened": 2}
+
+
 async def test_there_is_an_end_to_the_number_of_sets(told, issuer, autojump_clock):
     async with open_world(**told) as world:
         there = await office(world, issuer)
