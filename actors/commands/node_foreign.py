@@ -1,11 +1,13 @@
 """Options of the node's ways to other domains."""
 
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import final
 
 import attrs
 import click
+import structlog
 from typing_extensions import override
 
 from actors.commands.command_error import CommandError
@@ -18,6 +20,8 @@ from actors.pipe.process import open_process_room
 from specs.limits import MAX_JSON_TEXT
 
 __all__ = ["ForeignOptions", "foreign_options"]
+
+_log = structlog.get_logger("actors.commands")
 
 
 @final
@@ -43,10 +47,22 @@ class ForeignOptions(Topic):
                 f"--foreign names {config.domain}, which is the node's own domain; remove it",
                 ExitCode.CONFIGURATION,
             )
-        token = None if self.foreign_token_file is None else _token(self.foreign_token_file)
+        file = self.foreign_token_file
+        if file is not None:
+            _token(file)
+        token = None if file is None else partial(_fresh, file)
         domains = {domain: Endpoint(url, token) for domain, url in self.foreign.items()}
         plan = ForeignPlan(MappingProxyType(domains), open_process_room)
         return attrs.evolve(config, foreign=plan)
+
+
+def _fresh(file: Path) -> str | None:
+    """Return what the file holds now; None, and a line in the log, if it holds no token."""
+    try:
+        return _token(file)
+    except CommandError as exc:
+        _log.warning("token file", path=str(file), why=str(exc))
+        return None
 
 
 def _token(file: Path) -> str:
@@ -81,7 +97,8 @@ foreign_options = topic_options(
         "--foreign-token-file",
         metavar="FILE",
         type=click.Path(dir_okay=False, path_type=Path),
-        help="What this node shows the nodes of other domains when it opens its session there.",
+        help="Login token that this node shows the nodes of other domains; keep it fresh, it is "
+        "read again for each session.",
     ),
 )
 """The options of the ways to other domains."""

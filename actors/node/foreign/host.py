@@ -5,6 +5,7 @@ from typing import TypeAlias, assert_never, final
 
 import attrs
 import trio
+from trio import to_thread
 from typing_extensions import override
 
 from actors.kit.actor import Actor, ActorRef
@@ -178,7 +179,7 @@ class ForeignHost(Actor[_Message]):
             runtime=self._parts.node,
             domain=wanted.domain,
             endpoint=endpoint.url,
-            token=endpoint.token,
+            token=None if endpoint.token is None else await to_thread.run_sync(endpoint.token),
             session=wanted.token,
             ids=self._parts.ids.next(wanted.stub),
             hops=self._parts.tracer.hops,

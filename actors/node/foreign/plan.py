@@ -1,6 +1,6 @@
 """Which other domains a node may reach, and what makes sandboxes for their stubs."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from types import MappingProxyType
 from typing import Final, final
@@ -21,11 +21,12 @@ class Endpoint:
 
     Attributes:
         url: What is dialled, such as ws://127.0.0.1:4123/link; nothing else is.
-        token: Credentials for the session there; None: none are shown.
+        token: Returns what is shown to open a session there, asked for with each stub, as a
+            login token opens one session; may block. None: nothing is shown.
     """
 
     url: str
-    token: str | None = attrs.field(default=None, repr=False)
+    token: Callable[[], str | None] | None = attrs.field(default=None, repr=False)
 
 
 @final

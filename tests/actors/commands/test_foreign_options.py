@@ -1,0 +1,42 @@
+"""How commands are told of other domains: `--foreign`, its token file, and the table in a file."""
+
+import pytest
+
+from actors.commands.exit_code import ExitCode
+from tests.support.command import call
+
+NODE = ("node", "--domain", "a.example")
+WAY = ("--foreign", "b.example=ws://127.0.0.1:1/link")
+
+
+@pytest.mark.parametrize(
+    "value", ["b.example", "b.example=http://127.0.0.1/link", "b example=ws://h/link", "=ws://h/"]
+)
+async def test_a_way_that_is_none_is_a_usage_error(value):
+    ended = await call(*NODE, "--foreign", value)
+    assert ended.status == ExitCode.USAGE
+    assert "--foreign" in ended.err[-1]
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (("--foreign", "a.example=ws://127.0.0.1:1/link"), "own domain"),
+        (("--foreign-token-file", "/nowhere"), "add --foreign"),
+        ((*WAY, "--foreign-token-file", "/nowhere"), "cannot read /nowhere"),
+        ((*WAY, "--foreign-token-file", "/dev/null"), "holds no token"),
+    ],
+)
+async def test_ways_that_contradict_each_other_are_told_in_one_sentence(options, named):
+    ended = await call(*NODE, *options)
+    assert ended.status == ExitCode.CONFIGURATION
+    assert len(ended.err) == 1
+    assert named in ended.err[0]
+
+
+async def test_a_file_of_options_may_have_a_table_of_ways(tmp_path):
+    file = tmp_path / "node.toml"
+    file.write_text('[node.foreign]\n"b.example" = "http://127.0.0.1/link"\n')
+    ended = await call(*NODE, "--config", str(file))
+    assert ended.status == ExitCode.USAGE
+    assert "http://127.0.0.1/link" in ended.err[-1]
