@@ -15,7 +15,8 @@ import trio
 
 from specs.errors import ProtoflyError
 from specs.jsonvalue import Json
-from specs.limits import BACKEND_ANSWER_BYTES, GOODBYE_TIMEOUT
+from specs.limits import GOODBYE_TIMEOUT
+from specs.limits_back_ends import BACKEND_ANSWER_BYTES
 
 __all__ = [
     "HttpAnswer",

@@ -9,7 +9,8 @@ import trio
 from typing_extensions import override
 
 from actors.kit.http_client import HttpError, HttpRequest, ServerUrl
-from specs.limits import BACKEND_CONNECTIONS, DIAL_TIMEOUT
+from specs.limits import DIAL_TIMEOUT
+from specs.limits_back_ends import BACKEND_CONNECTIONS
 
 __all__ = ["HttpPool"]
 

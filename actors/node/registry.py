@@ -39,7 +39,7 @@ from fsm.cores.registration_terms import (
 )
 from fsm.engine import Step
 from specs.errors import BadMessageError
-from specs.limits import STORE_RETRY
+from specs.limits_back_ends import STORE_RETRY
 from specs.message import refuse
 from specs.reply_code import Code
 

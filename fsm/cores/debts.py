@@ -8,7 +8,8 @@ from typing import Final, final
 
 import attrs
 
-from specs.limits import DEBT_PAUSE, DEBT_TRIES, RETRY_COOL_DOWN
+from specs.limits import RETRY_COOL_DOWN
+from specs.limits_back_ends import DEBT_PAUSE, DEBT_TRIES
 
 __all__ = ["Debts"]
 

@@ -41,7 +41,7 @@ from fsm.cores.registration_terms import (
 from fsm.engine import Entity, Step
 from fsm.machines.registration import REGISTRATION, State, Trigger
 from specs.jsonvalue import Json, JsonObject
-from specs.limits import MAX_RECORDS
+from specs.limits_back_ends import MAX_RECORDS
 from specs.reply_code import Code
 
 __all__ = ["RegistrationCore"]

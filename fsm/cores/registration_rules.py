@@ -8,7 +8,7 @@ from fsm.cores.registration_terms import Answered, Create, Touch
 from fsm.machines.registration import State
 from specs.address import is_below
 from specs.jsonvalue import Json, JsonObject
-from specs.limits import MAX_RECORD_BYTES
+from specs.limits_back_ends import MAX_RECORD_BYTES
 from specs.reply_code import Code
 
 __all__ = [

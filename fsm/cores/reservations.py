@@ -9,7 +9,7 @@ from typing import final
 import attrs
 
 from specs.jsonvalue import JsonObject
-from specs.limits import MAX_RESERVATIONS
+from specs.limits_back_ends import MAX_RESERVATIONS
 
 __all__ = ["Reservation", "Reservations"]
 

@@ -9,7 +9,8 @@ import trio
 from actors.kit.http_client import HttpError
 from actors.node.connectors.service import BackEndError
 from fsm.cores.debts import Debts
-from specs.limits import BACKEND_TIMEOUT, GOODBYE_TIMEOUT
+from specs.limits import GOODBYE_TIMEOUT
+from specs.limits_back_ends import BACKEND_TIMEOUT
 
 __all__ = ["Collector"]
 
@@ -59,6 +60,7 @@ class Collector:
     async def settle(self) -> None:
         """Wait until nothing is owed, but not for long; `run` has to run."""
         with trio.move_on_after(GOODBYE_TIMEOUT / 2):
+            await trio.lowlevel.checkpoint()
             while self._debts:
                 self._is_idle = trio.Event()
                 await self._is_idle.wait()

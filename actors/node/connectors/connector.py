@@ -34,7 +34,7 @@ from fsm.cores.relay import (
     Wanted,
 )
 from specs.errors import BadMessageError
-from specs.limits import BACKEND_CONNECTIONS, BACKEND_QUEUE, BACKEND_TIMEOUT
+from specs.limits_back_ends import BACKEND_CONNECTIONS, BACKEND_QUEUE, BACKEND_TIMEOUT
 from specs.message import Message, refuse, reply_to
 from specs.reply_code import LAST_SUCCESS, Code, DropReason
 from specs.trace import Op

@@ -20,7 +20,7 @@ from fsm.cores.reservations import Reservation, Reservations
 from specs.body import AskQuality, QualityWish, TurnServer
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
-from specs.limits import MAX_RESERVATIONS
+from specs.limits_back_ends import MAX_RESERVATIONS
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from transports.bodies import read_body, write_body

@@ -44,7 +44,13 @@ from fsm.cores.registry_rest import (
 from fsm.cores.status_watch import StatusWatch
 from fsm.machines.registration import State
 from specs.jsonvalue import JsonObject
-from specs.limits import BACKEND_TIMEOUT, DEBT_PAUSE, MAX_RECORDS, REGISTRY_POLL, WATCHED_RECORDS
+from specs.limits_back_ends import (
+    BACKEND_TIMEOUT,
+    DEBT_PAUSE,
+    MAX_RECORDS,
+    REGISTRY_POLL,
+    WATCHED_RECORDS,
+)
 from specs.message import Message
 from specs.reply_code import Code
 

@@ -3,7 +3,7 @@
 from fsm.cores.debts import Debts
 from fsm.cores.reservations import Reservation, Reservations
 from fsm.cores.status_watch import StatusWatch
-from specs.limits import DEBT_PAUSE, DEBT_TRIES, MAX_RESERVATIONS
+from specs.limits_back_ends import DEBT_PAUSE, DEBT_TRIES, MAX_RESERVATIONS
 
 
 def test_pauses_double_up_to_the_longest_and_then_it_is_given_up():

@@ -8,7 +8,8 @@ from fsm.cores.record_index import By, Search
 from fsm.cores.registration import RegistrationCore
 from fsm.cores.registration_terms import Answered, Create, Find, Leave, Read, Tick, Touch
 from fsm.engine import Step
-from specs.limits import MAX_RECORDS, REGISTRATION_EXPIRES, REGISTRATION_GRAVE
+from specs.limits import REGISTRATION_EXPIRES, REGISTRATION_GRAVE
+from specs.limits_back_ends import MAX_RECORDS
 
 URLS = [f"hyperty://a.ex/{n}" for n in range(3)]
 USER = "user://idp.ex/bob"

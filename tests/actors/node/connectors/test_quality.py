@@ -12,7 +12,7 @@ from actors.node.connectors.http_quality import HttpQualityBroker
 from actors.play.back_ends import RelaysFake
 from fsm.cores.relay import RelayLimits
 from specs.body import QualityWish, TurnServer
-from specs.limits import MAX_RESERVATIONS
+from specs.limits_back_ends import MAX_RESERVATIONS
 from tests.support.http_server import Said, open_http_server
 from tests.support.node_peer import RA, RB, open_world
 from tests.support.quality_server import QualityServer
