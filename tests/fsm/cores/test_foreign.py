@@ -1,0 +1,205 @@
+"""The table of foreign domains: what waits, what is refused, what is tried again; no clock."""
+
+import pytest
+
+from fsm.cores import foreign_terms as ft
+from fsm.cores.effects import Dropped
+from fsm.cores.foreign import ForeignCore
+from fsm.cores.node_session_terms import Parcel
+from fsm.cores.pace import Pace
+from fsm.cores.quarantine import QuarantineCore
+from fsm.cores.stub_mirror import StubMirror
+from fsm.engine import Step
+from fsm.errors import UndeclaredTransitionError
+from fsm.machines.stub_connection import State
+from specs.limits import (
+    DEPLOY_TIMEOUT,
+    OUTBOX_BYTES,
+    PEER_OFFENCES,
+    QUARANTINE,
+    RETRY_COOL_DOWN,
+    ROOM_COOL_DOWN,
+    ROOM_RESTARTS,
+    ROOM_SECONDS,
+    STUB_QUEUE,
+)
+from specs.message import Message, MessageType, refuse, stamped
+from specs.reply_code import Code, DropReason
+
+NODE, B = "domain://msg-node.a.ex", "b.ex"
+STUB = f"{NODE}/protostub/{B}"
+HA, HB = "hyperty://a.ex/ha", "hyperty://b.ex/hb"
+
+
+def asked(number=1, to=HB, **body):
+    return Message(number, MessageType.CREATE, HA, to, body)
+
+
+def send(message, size=10):
+    return ft.Send(B, Parcel(message, b"x" * size))
+
+
+@pytest.fixture
+def core():
+    return ForeignCore(NODE, {B})
+
+
+def kinds(effects):
+    return [type(one) for one in effects]
+
+
+def up(core, now=0.0):
+    """Send a first message, and let its room open."""
+    (*_, opened) = core.feed(send(asked()), now)
+    core.feed(ft.RoomReady(opened.stub), now)
+    return opened.stub
+
+
+def test_the_first_message_opens_a_room_and_the_others_wait_in_order(core):
+    assert kinds(core.feed(send(asked(1)), 0)) == [Step, ft.Open]
+    assert core.feed(send(asked(2)), 0) == []
+    step, *handed = core.feed(ft.RoomReady(STUB), 1)
+    assert step.new == "deployed"
+    assert [one.parcel.message.id for one in handed] == [1, 2]
+    assert kinds(core.feed(send(asked(3)), 1)) == [ft.Hand]
+
+
+def test_what_waits_is_bounded_by_count_and_by_bytes(core):
+    for number in range(STUB_QUEUE):
+        core.feed(send(asked(number + 1)), 0)
+    (refusal,) = core.feed(send(asked(STUB_QUEUE + 1)), 0)
+    assert refusal.code == Code.TOO_LARGE
+    other = ForeignCore(NODE, {B})
+    other.feed(send(asked(1), OUTBOX_BYTES), 0)
+    assert kinds(other.feed(send(asked(2), 1), 0)) == [ft.Refuse]
+
+
+def test_a_domain_that_is_not_known_is_503(core):
+    (refusal,) = core.feed(ft.Send("c.ex", Parcel(asked(), b"")), 0)
+    assert refusal.code == Code.UNAVAILABLE
+
+
+@pytest.mark.parametrize("via", [STUB, f"{STUB}/2"])
+def test_what_crossed_a_stub_of_the_domain_does_not_cross_another(core, via):
+    (dropped,) = core.feed(send(asked(via=[via])), 0)
+    assert dropped == Dropped(asked(via=[via]), DropReason.LOOP)
+
+
+def test_a_deployment_that_takes_too_long_is_over_at_its_deadline(core):
+    core.feed(send(asked()), 0)
+    assert core.deadline() == DEPLOY_TIMEOUT
+    step, refusal, end = core.feed(ft.Tick(), DEPLOY_TIMEOUT)
+    assert (step.new, refusal.code) == ("deployment-failed", Code.UNAVAILABLE)
+    assert end.stub == STUB
+    core.feed(ft.RoomGone(STUB, "ended"), DEPLOY_TIMEOUT)
+    assert kinds(core.feed(send(asked(2)), DEPLOY_TIMEOUT)) == [ft.Refuse]
+    later = DEPLOY_TIMEOUT + RETRY_COOL_DOWN
+    assert kinds(core.feed(send(asked(3)), later)) == [Step, ft.Open]
+
+
+def test_no_stub_has_the_name_of_an_earlier_one(core):
+    names = []
+    for second in range(3):
+        names.append(up(core, second))
+        core.feed(ft.RoomGone(names[-1], "killed"), second)
+    assert names == [STUB, f"{STUB}/2", f"{STUB}/3"]
+
+
+def test_a_crash_refuses_what_was_handed_in_and_not_answered(core):
+    stub = up(core)
+    core.feed(send(asked(2)), 0)
+    answer = stamped(Message(2, MessageType.RESPONSE, HB, HA, {"code": 200}), stub)
+    assert kinds(core.feed(ft.RoomSpoke(stub, answer), 0)) == [ft.Pass]
+    effects = core.feed(ft.RoomGone(stub, "killed"), 0)
+    assert kinds(effects) == [ft.Refuse, ft.Renew]
+    assert (effects[0].message.id, effects[0].code) == (1, Code.UNAVAILABLE)
+
+
+def test_a_successor_gets_the_session_of_its_predecessor(core):
+    stub = up(core)
+    assert core.feed(ft.RoomKept(stub, "t1"), 0) == []
+    core.feed(ft.RoomGone(stub, "killed"), 0)
+    (_, opened) = core.feed(send(asked(2)), 1)
+    assert opened.token == "t1"  # noqa: S105 - no password
+    core.feed(ft.RoomReady(opened.stub), 1)
+    assert core.feed(ft.RoomKept(opened.stub, "t1"), 1) == []
+    assert core.feed(ft.RoomKept(opened.stub, "t2"), 1) == [ft.Renew(B)]
+
+
+def test_restarts_have_an_intensity(core):
+    for _ in range(ROOM_RESTARTS + 1):
+        core.feed(ft.RoomGone(up(core, 0), "killed"), 0)
+    assert kinds(core.feed(send(asked()), ROOM_COOL_DOWN - 1)) == [ft.Refuse]
+    assert kinds(core.feed(send(asked()), ROOM_COOL_DOWN)) == [Step, ft.Open]
+
+
+def test_crashes_that_are_long_ago_do_not_count(core):
+    for crash in range(3 * ROOM_RESTARTS):
+        now = crash * ROOM_SECONDS / ROOM_RESTARTS
+        core.feed(ft.RoomGone(up(core, now), "killed"), now)
+    assert kinds(core.feed(send(asked()), now)) == [Step, ft.Open]
+
+
+def test_a_stub_that_could_not_connect_ends_its_room(core):
+    stub = up(core)
+    (end,) = core.feed(ft.RoomMoved(stub, State.FAILED, "401"), 0)
+    assert end == ft.End(stub, "401")
+    assert kinds(core.feed(send(asked(2)), 0)) == [ft.Refuse]
+
+
+@pytest.mark.parametrize(("told", "code"), [(401, 503), (503, 503), (413, 413)])
+def test_what_a_stub_answers_itself_is_no_answer_of_the_domain(core, told, code):
+    stub = up(core)
+    (refusal,) = core.feed(ft.RoomSpoke(stub, refuse(asked(), told, "no")), 0)
+    assert (refusal.code, refusal.message) == (code, asked())
+
+
+def test_what_was_not_stamped_and_not_asked_is_an_offence(core):
+    stub = up(core)
+    forged = Message(1, MessageType.UPDATE, HB, "hyperty://a.ex/o/changes")
+    effects = [core.feed(ft.RoomSpoke(stub, forged), 0) for _ in range(PEER_OFFENCES)]
+    assert [kinds(one) for one in effects[:-1]] == [[Dropped]] * (PEER_OFFENCES - 1)
+    assert kinds(effects[-1]) == [Dropped, ft.End]
+    core.feed(ft.RoomGone(stub, "ended"), 0)
+    assert kinds(core.feed(send(asked()), QUARANTINE - 1)) == [ft.Refuse]
+
+
+def test_a_banished_domain_is_left_alone(core):
+    stub = up(core)
+    assert kinds(core.feed(ft.Banish(B), 0)) == [ft.End]
+    core.feed(ft.RoomGone(stub, "ended"), 0)
+    assert kinds(core.feed(send(asked()), QUARANTINE - 1)) == [ft.Refuse]
+
+
+def test_when_the_node_leaves_rooms_end_and_nothing_is_begun(core):
+    stub = up(core)
+    assert core.feed(ft.Leave(), 0) == [ft.End(stub, "the node is going down")]
+    assert kinds(core.feed(send(asked(2)), 0)) == [ft.Refuse]
+
+
+# ---- what is beside it
+
+
+def test_a_mirror_follows_the_table_and_nothing_else():
+    mirror = StubMirror(STUB)
+    assert mirror.follow("constructed", "created", "").new == "created"
+    for cause, target in (("established", "live"), ("connect", "live"), ("fly", "created")):
+        with pytest.raises(UndeclaredTransitionError):
+            StubMirror(STUB).follow(cause, target, "")
+    assert mirror.rest("killed").new == "failed"
+    assert mirror.rest("killed") is None
+
+
+def test_a_node_is_kept_out_after_so_many_offences_and_forgiven_later():
+    core = QuarantineCore()
+    assert [core.offended(NODE, 0) for _ in range(PEER_OFFENCES)][-2:] == [False, True]
+    assert core.holds(NODE, QUARANTINE - 1)
+    assert not core.holds(NODE, QUARANTINE)
+    assert not core.offended(NODE, QUARANTINE)
+
+
+def test_a_pace_lets_a_burst_through_and_then_its_rate():
+    pace = Pace(10.0, 2)
+    assert [pace.spend(100.0) for _ in range(2)] == [0.0, 0.0]
+    assert pace.spend(100.0) == pytest.approx(0.1)
+    assert pace.spend(101.0) == 0.0
