@@ -66,8 +66,11 @@ class Figures:
 
 @final
 class _Crowd:
-    def __init__(self, node: Crowded) -> None:
+    """Everybody; who has come stays, and answers pings, in a nursery."""
+
+    def __init__(self, node: Crowded, staying: trio.Nursery) -> None:
         self.node = node
+        self._staying = staying
         self.errors = 0
         self.connected: list[float] = []
         self.latencies: list[float] = []
@@ -84,11 +87,13 @@ class _Crowd:
             began = time.perf_counter()
             try:
                 await peer.be_plain(self.node.place)
-            except (CrowdError, OSError):
-                self.errors += 1
+            except (CrowdError, OSError) as exc:
+                self._failed(exc)
+            else:
+                self._staying.start_soon(self._stay, peer)
             self.connected.append(time.perf_counter() - began)
 
-    async def stay(self, peer: Peer) -> None:
+    async def _stay(self, peer: Peer) -> None:
         """Read what comes, and note how long it took."""
         try:
             while True:
@@ -97,8 +102,12 @@ class _Crowd:
                     self.errors += 1
                 else:
                     self.latencies.append(time.perf_counter() - sent_at)
-        except CrowdError:
-            self.errors += 1
+        except CrowdError as exc:
+            self._failed(exc)
+
+    def _failed(self, error: Exception) -> None:
+        self.errors += 1
+        print(f"failed: {error}", file=sys.stderr)
 
     async def talk(self, peer: Peer, other: Peer, pause: float) -> None:
         """Send a message, and another one, at an even pace."""
@@ -108,7 +117,11 @@ class _Crowd:
             body = {"at": time.perf_counter(), "value": _BODY}
             to, from_ = f"{other.runtime}/ua", f"{peer.runtime}/ua"
             told = {"id": number, "type": "create", "from": from_, "to": to, "body": body}
-            await peer.send(orjson.dumps(told))
+            try:
+                await peer.send(orjson.dumps(told))
+            except OSError as exc:
+                self._failed(exc)
+                return
             await trio.sleep(pause)
 
     async def cpu(self, seconds: float) -> float:
@@ -121,7 +134,7 @@ class _Crowd:
 async def measure(idle: int, active: int, seconds: float) -> Figures:
     """Let idle sessions come, then active ones, then let these talk."""
     async with quiet_node(*UNLIMITED) as node, trio.open_nursery() as nursery:
-        crowd = _Crowd(node)
+        crowd = _Crowd(node, nursery)
         await crowd.come([Peer(f"warm-{number}") for number in range(20)])
         crowd.connected.clear()
         sleepers = [Peer(f"idle-{number}") for number in range(idle)]
@@ -130,15 +143,12 @@ async def measure(idle: int, active: int, seconds: float) -> Figures:
         memory, began = node.memory(), time.perf_counter()
         await crowd.come(sleepers)
         took = time.perf_counter() - began
-        for peer in sleepers:
-            nursery.start_soon(crowd.stay, peer)
         idle_cpu = await crowd.cpu(seconds)
         grown = node.memory() - memory
 
         await crowd.come(talkers)
         await trio.sleep(1.0)  # the last of them are let in, but have no session yet
         for number, peer in enumerate(talkers):
-            nursery.start_soon(crowd.stay, peer)
             nursery.start_soon(crowd.talk, peer, talkers[number - 1], 1.0)
             await trio.sleep(1.0 / active)
         await trio.sleep(2.0)

@@ -1,5 +1,6 @@
 """Where WebSockets are accepted: handshakes, each in its own task and bounded."""
 
+import math
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -41,18 +42,23 @@ _TOO_FAST: Final = (
 class _WebSocketListener(Listener):
     """A bounded queue of links whose handshake is done."""
 
-    __slots__ = ("_ready",)
+    __slots__ = ("_places", "_ready")
 
-    def __init__(self, address: str, ready: "trio.MemoryReceiveChannel[Link]") -> None:
+    def __init__(
+        self, address: str, ready: "trio.MemoryReceiveChannel[Link]", places: trio.Semaphore
+    ) -> None:
         super().__init__(address)
         self._ready: Final = ready
+        self._places: Final = places
 
     @override
     async def accept(self) -> Link:
         try:
-            return await self._ready.receive()
+            link = await self._ready.receive()
         except (trio.ClosedResourceError, trio.EndOfChannel) as exc:
             raise LinkClosedError(self.address) from exc
+        self._places.release()
+        return link
 
 
 @final
@@ -71,6 +77,7 @@ class _Porter:
     porch: Porch
     name: Callable[[], str]
     ready: "trio.MemorySendChannel[Link]"
+    places: trio.Semaphore
 
     async def serve(
         self,
@@ -82,6 +89,10 @@ class _Porter:
         """Greet whoever the gate lets in; tell the others why not, if not too many listen."""
         task_status.started()
         while True:
+            # Nobody is greeted whose link would only wait here: the system keeps them meanwhile,
+            # and those who are accepted above have the processor for themselves.
+            async with self.places:
+                pass
             stream = await next_stream(listener)
             guest = self.porch.gate.knock(_host(stream))
             if len(nursery.child_tasks) > _GREETED:
@@ -102,7 +113,9 @@ class _Porter:
                 link = await self._handshake(stream)
                 if link is not None:
                     link.guest = guest
-                    await self.ready.send(link)
+                    staying.deadline = math.inf  # from here on it is not the peer that is slow
+                    await self.places.acquire()
+                    self.ready.send_nowait(link)
                     is_handed_over = True
             if staying.cancelled_caught:
                 late = TurnedAway.MADE_ROOM if guest.is_expelled else TurnedAway.TOO_LATE
@@ -211,11 +224,12 @@ async def open_websocket_listener(
         # Accepted sockets inherit it: of whoever has to wait, no more is kept than this.
         listener.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, SOCKET_BYTES)
     send, receive = trio.open_memory_channel[Link](LINK_BACKLOG)
-    porter = _Porter(porch, name, send)
+    places = trio.Semaphore(LINK_BACKLOG)
+    porter = _Porter(porch, name, send, places)
     try:
         async with open_background() as nursery:
             await nursery.start(porter.serve, listener, nursery)
-            yield _WebSocketListener(address, receive)
+            yield _WebSocketListener(address, receive, places)
     finally:
         send.close()
         with suppress(trio.EndOfChannel):

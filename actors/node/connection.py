@@ -73,7 +73,9 @@ class Connection(Actor[Nudge]):
     async def start(self) -> None:
         guest = self._link.guest
         now = trio.current_time()
-        self._session_until = now + HANDSHAKE_TIMEOUT if guest is None else guest.until
+        self._session_until = now + HANDSHAKE_TIMEOUT
+        if guest is not None:  # a node that was slow itself leaves half of the time
+            self._session_until = max(guest.until, now + HANDSHAKE_TIMEOUT / 2)
         self._bounds.counters.count(Tally.LINKS_OPENED, self._door.wire)
         self._port = Port(self._number, self._link.name, self._door, self._outbox, self.me)
         await self._bus.tell(Connected(self._port))

@@ -1,6 +1,6 @@
 """The accepting end of a WebSocket, against peers that are not ours or not kind."""
 
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
 import trio
@@ -293,3 +293,18 @@ pieces = st.one_of(
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 def test_no_bytes_harm_the_listener(sent):
     trio.run(knock, sent)
+
+
+async def test_nobody_is_greeted_whose_link_would_only_wait(listener, hasty_clock):
+    async with AsyncExitStack() as stack:
+        peers = []
+        for _ in range(limits.LINK_BACKLOG + 20):
+            peers.append(await stack.enter_async_context(await connect(listener)))
+            await peers[-1].send_all(handshake())
+            with trio.move_on_after(0.5):
+                assert (await read_reply(peers[-1])).startswith(SWITCHING)
+        await trio.sleep(limits.HANDSHAKE_TIMEOUT + 1)
+
+        for _ in peers:  # those who came late were not dropped: nobody had begun with them
+            with trio.fail_after(5):
+                await trio.aclose_forcefully(await listener.accept())
