@@ -17,6 +17,7 @@ from transports.codec import decode_frame, decode_line
 
 BATCH = 64
 _PROBE = 10**9
+_MANY = 10**12
 
 
 class Breach(Exception):  # noqa: N818 - the node's fault, named as what it is
@@ -49,6 +50,7 @@ class Attacker:
     Attributes:
         secret: What no message to it may ever contain.
         answers: How often each id of the batch under way was answered for good.
+        echoed: How many events it heard meanwhile; a new child is a request.
         left: How links ended, by code.
     """
 
@@ -58,7 +60,15 @@ class Attacker:
     peer: WirePeer | None = None
     lives: int = 0
     answers: Counter[str] = attrs.field(factory=Counter)
+    echoed: int = 0
     left: Counter[int | None] = attrs.field(factory=Counter)
+
+    async def __aenter__(self) -> "Attacker":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        if self.peer is not None and self.peer.wire is not None:
+            self.peer.wire.hang_up()
 
     @property
     def runtime(self) -> str:
@@ -83,7 +93,11 @@ class Attacker:
 
     def _first_id(self, batch: int) -> int:
         """Ids of different attackers are different, so that nobody answers in another's name."""
-        return (1 + SLOTS.index(self.slot)) * 10**12 + batch * 1000
+        return (1 + SLOTS.index(self.slot)) * _MANY + batch * 1000
+
+    def _is_own(self, id_: str) -> bool:
+        """Say whether nobody but this attacker says such ids."""
+        return id_.isdigit() and int(id_) // _MANY == 1 + SLOTS.index(self.slot)
 
     async def fire(self, shots: list[Shot]) -> None:
         """Shoot, and see to it that everything is answered as it should be.
@@ -92,6 +106,7 @@ class Attacker:
             Breach: It is not.
         """
         self.answers.clear()
+        self.echoed = 0
         try:
             with trio.fail_after(2 * PATIENCE):
                 if self.peer is None:
@@ -100,7 +115,7 @@ class Attacker:
                 await self._aftermath(shots)
         except (Left, Refused, trio.BrokenResourceError) as exc:
             self.left[getattr(exc, "code", None)] += 1
-            await self._go()
+            await self.leave()
         except trio.TooSlowError as exc:
             raise Breach(
                 f"{self.slot.name}: no answer in time to {self.peer and self.peer.heard}"
@@ -131,14 +146,14 @@ class Attacker:
         if opened is not None and opened["body"]["code"] != 200:
             # Its token went with a link that was lost: nobody but its owner has it.
             self.lives += 1
-            await self._go()
+            await self.leave()
             await self._come()
             return
         for scheme in ("hyperty", "comm"):
             own = f"{scheme}://{DOMAIN}/own-{self.name}"
             await self.peer.paths("subscribe", own, source=self.peer.runtime)
 
-    async def _go(self) -> None:
+    async def leave(self) -> None:
         """Be gone; a session with a token is left behind, and waits until it expires."""
         if self.peer is not None and self.peer.wire is not None:
             await self.peer.vanish()
@@ -188,15 +203,17 @@ class Attacker:
             message = json.loads(line)
             if str(message["type"]).lower() == "response" and message["body"]["code"] >= 200:
                 self.answers[str(message["id"])] += 1
+            elif message["type"].lower() != "create" or "/children/" not in message["to"]:
+                self.echoed += 1
 
     def _count(self, shots: list[Shot]) -> None:
         """Nothing is answered twice (MN-25)."""
         asked = Counter({str(_PROBE): 1})
         for shot in shots:
-            for item in self._read(shot):
+            for item in self.read(shot):
                 asked[_id_of(item)] += 1
         for id_, times in self.answers.items():
-            if 0 < asked[id_] < times and len(id_) >= len(str(10**12)):
+            if self._is_own(id_) and 0 < asked[id_] < times:
                 told = [shot.text for shot in shots if shot.text and id_.encode() in shot.text]
                 raise Breach(f"{self.slot.name}: {id_} is answered {times} times: {told}")
 
@@ -205,11 +222,11 @@ class Attacker:
         return {
             str(item.id)
             for shot in shots
-            for item in self._read(shot)
+            for item in self.read(shot)
             if isinstance(item, Message) and item.is_request and item.to in _ANSWERING
         }
 
-    def _read(self, shot: Shot) -> list[object]:
+    def read(self, shot: Shot) -> list[object]:
         if shot.text is None:
             return []
         if self.slot.form == "link":

@@ -68,14 +68,16 @@ class Siege:
         pair = HonestPair(self.node, secret)
         await pair.come()
         begun, busy = time.perf_counter(), self.node.processor_seconds
-        async with trio.open_nursery() as listening:
-            listening.start_soon(pair.listen_as_alice)
-            listening.start_soon(pair.listen_as_bob)
-            await self._storm(pair, secret)
-            listening.cancel_scope.cancel()
+        try:
+            async with trio.open_nursery() as listening:
+                listening.start_soon(pair.listen_as_alice)
+                listening.start_soon(pair.listen_as_bob)
+                await self._storm(pair, secret)
+                listening.cancel_scope.cancel()
+        finally:
+            for peer in (pair.alice, pair.bob):
+                peer.wire.hang_up()
         seconds = time.perf_counter() - begun
-        for peer in (pair.alice, pair.bob):
-            await peer.vanish()
         self._check_health()
         resident = self.node.resident
         return Report(
@@ -95,7 +97,7 @@ class Siege:
     async def _attack(self, slot: Slot, secret: str, turns: trio.MemorySendChannel[None]) -> None:
         attacker = Attacker(self.node, slot, secret.encode())
         batch = self.first_batch
-        async with turns:
+        async with turns, attacker:
             while self.fired < self.frames:
                 shots = attacker.shots(self.seed, batch)
                 self.fired += len(shots)
@@ -109,7 +111,7 @@ class Siege:
                     self.warm = self.node.resident
                 batch += 1
                 await turns.send(None)
-        await attacker._go()
+        await attacker.leave()
         self.left += attacker.left
 
     def _check_health(self) -> None:

@@ -6,6 +6,7 @@ knows of it.
 
 import sys
 from collections.abc import Callable
+from itertools import count
 from typing import Final
 
 import attrs
@@ -134,6 +135,27 @@ def freed_addresses_stay() -> None:
     AllocationCore.feed = feed
 
 
+def refusals_are_said_twice() -> None:
+    plain = Exchange.tell_link
+
+    def tell_link(self, port, one):
+        plain(self, port, one)
+        if one.code == Code.UNAUTHENTICATED:
+            plain(self, port, one)
+
+    Exchange.tell_link = tell_link
+
+
+def a_loss_now_and_then() -> None:
+    plain, times = Exchange.send, count(1)
+
+    def send(self, *about):
+        if next(times) % 97:
+            plain(self, *about)
+
+    Exchange.send = send
+
+
 FAULTS: Final[dict[str, Callable[[], None]]] = {
     fault.__name__: fault
     for fault in (
@@ -144,7 +166,12 @@ FAULTS: Final[dict[str, Callable[[], None]]] = {
         freed_addresses_stay,
     )
 }  # fmt: skip
+"""Found by a conformance test each."""
+
+FOUND_BY_SIEGE: Final = (refusals_are_said_twice, a_loss_now_and_then)
+"""Found by numbers only."""
 
 if __name__ == "__main__":
-    FAULTS[sys.argv.pop(1)]()
+    more = {fault.__name__: fault for fault in FOUND_BY_SIEGE}
+    (FAULTS | more)[sys.argv.pop(1)]()
     main()

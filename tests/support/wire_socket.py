@@ -146,6 +146,10 @@ class WireSocket:
         while True:
             await self.receive()
 
+    def hang_up(self) -> None:
+        """Be gone without a word, at once, also where everything is being cancelled."""
+        self.stream.socket.close()
+
     async def abandon(self) -> None:
         """Be gone without a word."""
         await trio.aclose_forcefully(self.stream)
