@@ -108,13 +108,18 @@ async def open_node(config: NodeConfig, network: Network, tracer: Tracer) -> Asy
             ):
                 parts.bus = bus = await start_parts(plan, listener, parts.supervisor)
                 plan.standing.ready(Part.NODE)
+                is_orderly = False
                 try:
                     yield _node(plan, listener.address, bus, http_url)
+                    is_orderly = True
                 finally:
                     plan.standing.lacking(Part.NODE, "it is going down")
                     with trio.move_on_after(DRAIN_TIMEOUT / 2, shield=True):
                         await entrance.close()
                         await _drain(bus)
+                        if not is_orderly:
+                            # What the parts were told they do, though the node is cancelled.
+                            await parts.supervisor.stop_children()
 
 
 @final
