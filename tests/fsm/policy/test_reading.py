@@ -75,6 +75,8 @@ WRONG = [
     ("policies", "two are called '1'", {"id": 1, "policies": [{"id": 1}, {"id": "1"}]}, False),
     ("policyCombiningAlgorithm", "must be one of", {"id": 1, "policyCombiningAlgorithm": "x"}, True),
     ("policies[0].rules[0]", "no effect", {"id": 1, "policies": [{"id": 1, "rules": [{"id": 1}]}]}, True),
+    ("policies[0]", "write rules", {"id": 1, "policies": [{"id": 1, "rulez": []}]}, True),
+    ("policies[0].rules[0]", "write condition", rule(conditon={"msgId": {"equals": 1}}), True),
     ("policies[0].rules[0].effect", "not 'maybe'", rule(effect="maybe"), True),
     ("policies[0].rules[0].effect", "not 1", rule(effect=1), True),
     ("policies[0].rules[0].direction", "in, out, both", rule(direction="up"), True),
