@@ -74,6 +74,7 @@ async def guesses(world, wishes, codes):
             codes[(await thief.control(method, runtimeURL=RA, token=token)).code] += 1
 
 
+@pytest.mark.timeout(120)
 async def test_ten_thousand_guesses_open_nothing(autojump_clock):
     """S2."""
     issuer, codes = Issuer(), Counter()

@@ -1,0 +1,137 @@
+"""What one login costs the processor of a node, by algorithm.
+
+    python -m bench.login [--json]
+
+In one process, over links in memory: a session opened by a token against one that is
+opened by nobody; and of this, how long the token itself is read, verified and judged.
+The seconds are of the processor; both ends of the link are in them.
+"""
+
+import json
+import secrets
+import time
+from typing import Final, final
+
+import click
+import trio
+from typing_extensions import override
+
+from actors.kit.log import Level, configure_log
+from actors.kit.tracer import NULL_TRACER
+from actors.node.app import NodeConfig, open_node
+from actors.node.limits import UNLIMITED
+from actors.node.login.by_keys import by_keys, terms_of
+from actors.node.login.key_provider import KeyProvider
+from actors.node.login.key_set import Keys, read_keys
+from actors.node.login.key_source import KeySource
+from actors.node.login.login import Login
+from actors.node.login.signing import SigningKey, make_key
+from specs import address
+from specs.body import SessionControl, SessionParams
+from specs.message import Message, MessageType
+from specs.reply_code import Code
+from transports.bodies import write_body
+from transports.codec import decode_frame, encode
+from transports.link import Kind
+from transports.memory import MemoryNetwork
+
+__all__ = ["main"]
+
+_DOMAIN: Final = "a.example"
+_ROUNDS: Final = 300
+
+
+@final
+class _Given(KeySource):
+    """Keys that are at hand."""
+
+    name = "given"
+    fresh = pause = 3600.0
+
+    def __init__(self, key: SigningKey) -> None:
+        self._keys = read_keys(json.dumps({"keys": [key.public()]}).encode())
+
+    @override
+    async def fetch(self) -> Keys:
+        await trio.lowlevel.checkpoint()
+        return self._keys
+
+    @override
+    async def aclose(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+
+@click.command()
+@click.option("--json", "wants_json", is_flag=True, help="One JSON object per line.")
+def main(*, wants_json: bool) -> None:
+    """Measure logins by EdDSA and ES256."""
+    configure_log(Level.ERROR)
+    for algorithm in ("EdDSA", "ES256"):
+        key = make_key(algorithm)
+        figures = {
+            "token_us": trio.run(_tokens, key),
+            "open_with_login_us": trio.run(_opens, key),
+            "open_without_us": trio.run(_opens, None),
+        }
+        _tell(algorithm, figures, wants_json=wants_json)
+
+
+def _tell(algorithm: str, figures: dict[str, float], *, wants_json: bool) -> None:
+    if wants_json:
+        print(json.dumps({"schema": "protofly.bench-login/1", "alg": algorithm, **figures}))
+        return
+    told = ", ".join(f"{name} {value:.0f}" for name, value in figures.items())
+    print(f"{algorithm}: {told}")
+
+
+def _token(key: SigningKey) -> str:
+    now = time.time_ns() // 1_000_000_000
+    who = {"iss": _DOMAIN, "sub": f"user://{_DOMAIN}/alice", "aud": _DOMAIN}
+    return key.signed({**who, "iat": now, "exp": now + 300, "jti": secrets.token_hex(8)})
+
+
+def _now() -> float:
+    return time.time_ns() / 1e9
+
+
+async def _tokens(key: SigningKey) -> float:
+    """Return what the provider alone takes, in microseconds."""
+    provider = KeyProvider(_Given(key), terms_of(_DOMAIN), _now)
+    tokens = [_token(key) for _ in range(_ROUNDS + 1)]
+    await provider.validate(tokens.pop())
+    begun = time.process_time()
+    for token in tokens:
+        await provider.validate(token)
+    return (time.process_time() - begun) / _ROUNDS * 1e6
+
+
+async def _opens(key: SigningKey | None) -> float:
+    """Return what opening a session takes, both ends, in microseconds."""
+    login, tokens = None, [""] * _ROUNDS
+    if key is not None:
+        login = Login(provider=by_keys(_Given(key), terms_of(_DOMAIN)), clock=_now)
+        tokens = [_token(key) for _ in range(_ROUNDS)]
+    network = MemoryNetwork()
+    config = NodeConfig(domain=_DOMAIN, login=login, limits=UNLIMITED)
+    spent = 0.0
+    async with open_node(config, network, NULL_TRACER) as node:
+        for number, token in enumerate(tokens):
+            link = await network.dial(Kind.WEBSOCKET, node.url)
+            begun = time.process_time()
+            await link.send(encode(_wish(address.runtime(_DOMAIN, f"r{number}"), token)))
+            [answer] = decode_frame(await link.receive())
+            spent += time.process_time() - begun
+            if not isinstance(answer, Message) or answer.code != Code.OK:
+                raise SystemExit(f"no session: {answer}")
+            await link.aclose()
+    return spent / _ROUNDS * 1e6
+
+
+def _wish(runtime: str, token: str) -> Message:
+    body = write_body(SessionControl("open", SessionParams(runtime, token or None)))
+    manager = address.session_manager(_DOMAIN)
+    return Message(1, MessageType.EXECUTE, f"{runtime}/protostub/1", manager, body)
+
+
+if __name__ == "__main__":
+    main()
