@@ -69,6 +69,8 @@ async def test_a_path_is_set_once_at_the_other_node_and_heard_by_all_here(autoju
         heard = [await one.hear() for one in observers]
         assert [(one.to, one.body["version"]) for one in heard] == [(f"{url}/changes", 2)] * 2
         assert await paths_of_a_at_b(world) == (f"{url}/changes",)
+        asked = world.b.ops(op="rcv", type="subscribe", from_=f"{MN_A}/sm")
+        assert len(asked) == 1
 
 
 async def test_the_path_there_goes_with_the_last_one_here(autojump_clock):
