@@ -12,7 +12,7 @@ from actors.commands.effective import Effective, effective_options, parsed
 from actors.commands.exit_code import ExitCode
 from actors.commands.group import SUMMARIES, command_of
 from actors.commands.output import say
-from actors.commands.topic import Topic
+from actors.commands.topic import topics
 from actors.node.config import NodeConfig
 from specs.jsonvalue import Json
 
@@ -95,8 +95,8 @@ def _split(words: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
 
 def _apply(values: dict[str, object]) -> None:
     """Let every topic of the node read what its options name."""
-    config = NodeConfig(domain=_ANY_DOMAIN)
-    for kind in Topic.__subclasses__():
+    config = NodeConfig(domain=str(values["domain"] or _ANY_DOMAIN))
+    for kind in topics():
         own = {field.name: values[field.name] for field in attrs.fields(kind)}
         config = kind(**own).applied(config)
 

@@ -13,7 +13,7 @@ import attrs
 from actors.commands.option import Handler, Option
 from actors.node.config import NodeConfig
 
-__all__ = ["Handler", "Option", "Topic", "topic_options"]
+__all__ = ["Handler", "Option", "Topic", "topic_options", "topics"]
 
 
 @attrs.frozen
@@ -27,6 +27,12 @@ class Topic(ABC):
         Raises:
             CommandError: The options contradict each other, or a file they name is wrong.
         """
+
+
+def topics() -> list[type[Topic]]:
+    """Return every topic there is, of the modules that were imported."""
+    # What attrs made the slotted classes from may still be there; it has no fields of its own.
+    return [kind for kind in Topic.__subclasses__() if "__attrs_attrs__" in vars(kind)]
 
 
 def topic_options(kind: type[Topic], *options: Option) -> Option:
