@@ -40,7 +40,7 @@ class By(StrEnum):
 _SEARCHABLE: Final = frozenset(By) - {By.RUNTIME}
 """What a message may search by: what a runtime has is its own affair."""
 
-_FIELDS: Final = (By.RUNTIME, By.USER, By.GUID, By.NAME, By.REPORTER)
+_FIELDS: Final = tuple(by.value for by in (By.RUNTIME, By.USER, By.GUID, By.NAME, By.REPORTER))
 """Fields of a record that it is found by as they stand."""
 
 _URL: Final = "url"
@@ -126,6 +126,14 @@ class RecordIndex:
             if not self._urls[key]:
                 del self._urls[key]
 
+    def replace(self, url: str, old: Mapping[str, Json] | None, new: Mapping[str, Json]) -> None:
+        """Find `url` by another record from now on; most changes concern no search."""
+        if old is None:
+            self.add(url, new)
+        elif any(old.get(field) != new.get(field) for field in _FIELDS):
+            self.remove(url, old)
+            self.add(url, new)
+
     def count(self, by: By, value: str) -> int:
         """Return how many addresses would be found."""
         return len(self._urls.get((by, value), ()))
@@ -136,10 +144,10 @@ class RecordIndex:
 
 
 def _keys(record: Mapping[str, Json]) -> Iterator[tuple[By, str]]:
-    for by in _FIELDS:
-        value = record.get(by.value)
+    for field in _FIELDS:
+        value = record.get(field)
         if isinstance(value, str):
-            yield by, _normal(value)
+            yield By(field), _normal(value)
     user = record.get("user")
     if isinstance(user, str):
         name = last_segment(user)

@@ -106,16 +106,22 @@ class RegistrationCore:
     def revert(self) -> None:
         """Hear that the changes since the last `settle` were lost: undo them."""
         for url, before in self._before.items():
-            held = self._rows.pop(url, None)
-            if held is not None:
-                self._index.remove(url, held.value)
+            self._undo(url, before.row)
             self._entities.pop(url, None)
-            if before.row is not None:
-                self._restore(before.row)
             if before.told is not None:
                 self._entities[url] = Entity.recalled(REGISTRATION, *before.told)
             self._buried[url] = before.buried
         self._before.clear()
+
+    def _undo(self, url: str, row: Row | None) -> None:
+        held = self._rows.pop(url, None)
+        old = None if held is None else held.value
+        if row is not None:
+            self._rows[url] = row
+            self._index.replace(url, old, row.value)
+            self._alarms.set(url, row.due)
+        elif old is not None:
+            self._index.remove(url, old)
 
     def feed(self, happened: Input, now: float) -> list[Effect]:
         """Decide."""
@@ -245,13 +251,8 @@ class RegistrationCore:
     def _put(self, row: Row) -> None:
         self._note(row.url)
         held = self._rows.get(row.url)
-        if held is not None:
-            self._index.remove(row.url, held.value)
-        self._restore(row)
-
-    def _restore(self, row: Row) -> None:
         self._rows[row.url] = row
-        self._index.add(row.url, row.value)
+        self._index.replace(row.url, None if held is None else held.value, row.value)
         self._alarms.set(row.url, row.due)
 
     def _new_entity(self, url: str) -> Entity:
