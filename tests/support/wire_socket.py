@@ -137,7 +137,7 @@ class WireSocket:
 
     async def _echo(self, data: bytes) -> None:
         try:
-            await self.stream.send_all(frame_of(data, CLOSE))
+            await self.send_bytes(frame_of(data, CLOSE))
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             return
 

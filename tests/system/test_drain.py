@@ -1,8 +1,9 @@
 """SIGTERM: nobody new comes in, everybody is told, what is queued goes out, exit 0 in 5 s."""
 
+import re
 import signal
 import socket
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from functools import partial
 from urllib.parse import quote, urlsplit
 
@@ -71,6 +72,12 @@ async def left(wire):
         return gone.code, count
 
 
+async def admitted(node):
+    """How many messages have passed the node so far."""
+    text = (await get(f"{node.ready['http_url']}/metrics")).text
+    return float(re.search(r"^protofly_messages_admitted_total (\S+)$", text, re.MULTILINE)[1])
+
+
 async def ended(node):
     """Wait for the end; it is soon enough or the test fails."""
     with trio.fail_after(DRAIN_TIMEOUT):
@@ -98,6 +105,34 @@ async def test_every_peer_is_told_and_gets_what_waits():
         farewells = [await left(wire) for wire in peers]
         assert await ended(node) == ExitCode.OK
     assert {code for code, _ in farewells} == {GOING_AWAY}
+
+
+async def test_peers_in_the_middle_of_talking_are_told_too():
+    """Who goes on sending may find the connection reset; nobody is left without an end."""
+
+    async def talk(wire, name):
+        with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+            for number in range(1_000_000):
+                await wire.send_bytes(request(name, number))
+
+    async def listen(wire, codes):
+        codes.append((await left(wire))[0])
+        await trio.aclose_forcefully(wire.stream)
+
+    codes = []
+    async with serving(*NODE) as node, AsyncExitStack() as stack:
+        wires = {f"r{n}": await stack.enter_async_context(peer(node, f"r{n}")) for n in range(10)}
+        async with trio.open_nursery() as nursery:
+            for name, wire in wires.items():
+                nursery.start_soon(talk, wire, name)
+                nursery.start_soon(listen, wire, codes)
+            while await admitted(node) < 1000:
+                pass
+            node.process.send_signal(signal.SIGTERM)
+            assert await ended(node) == ExitCode.OK
+    assert len(codes) == 10
+    assert set(codes) <= {GOING_AWAY, None}
+    assert GOING_AWAY in codes
 
 
 async def test_peers_that_do_not_read_do_not_keep_a_node():
