@@ -6,6 +6,7 @@ from random import Random
 
 import attrs
 import trio
+from typing_extensions import Self
 
 from specs.message import Message
 from tests.fuzz import evil
@@ -63,7 +64,7 @@ class Attacker:
     echoed: int = 0
     left: Counter[int | None] = attrs.field(factory=Counter)
 
-    async def __aenter__(self) -> "Attacker":
+    async def __aenter__(self) -> Self:
         return self
 
     async def __aexit__(self, *_: object) -> None:

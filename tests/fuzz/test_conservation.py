@@ -63,9 +63,11 @@ async def test_what_is_not_answered_is_counted(tmp_path, slot):
 async def test_a_siege_finds_a_fault(tmp_path, fault):
     """F1: the siege can fail."""
     launcher = ("-m", "tests.support.node_mutant", fault)
-    with node_process(tmp_path / "log", *OPTIONS, launcher=launcher) as node:
-        with pytest.raises((Breach, BaseExceptionGroup)) as caught:
-            await Siege(node, 30_000, 1).run()
+    with (
+        node_process(tmp_path / "log", *OPTIONS, launcher=launcher) as node,
+        pytest.raises((Breach, BaseExceptionGroup)) as caught,
+    ):
+        await Siege(node, 30_000, 1).run()
     assert breaches(caught.value), caught.value
 
 
