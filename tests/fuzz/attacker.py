@@ -3,10 +3,10 @@
 import json
 from collections import Counter
 from random import Random
+from typing import Self
 
 import attrs
 import trio
-from typing_extensions import Self
 
 from specs.message import Message
 from tests.fuzz import evil
