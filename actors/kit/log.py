@@ -7,7 +7,7 @@ from typing import Final, TextIO
 
 import structlog
 
-__all__ = ["Level", "Style", "configure_log"]
+__all__ = ["Level", "Style", "configure_log", "log_quietly"]
 
 
 class Level(StrEnum):
@@ -61,6 +61,16 @@ def configure_log(
         logger_factory=factory,
         cache_logger_on_first_use=False,
     )
+
+
+def log_quietly() -> None:
+    """Keep the log to warnings on stderr in a program that has set up none.
+
+    A program that embeds nodes or runtimes has its own standard output, and structlog
+    would write everything there. Whoever has set up structlog is left alone.
+    """
+    if not structlog.is_configured():
+        configure_log()
 
 
 def _to_stderr(*_args: object) -> structlog.PrintLogger:

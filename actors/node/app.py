@@ -16,6 +16,7 @@ import trio
 from actors.kit.actor import ActorRef
 from actors.kit.counters import Counters
 from actors.kit.errors import ActorStoppedError
+from actors.kit.log import log_quietly
 from actors.kit.supervisor import Strategy, open_supervisor
 from actors.kit.tally import Gauge
 from actors.kit.trace import Tracer
@@ -90,6 +91,7 @@ async def open_node(config: NodeConfig, network: Network, tracer: Tracer) -> Asy
         RestartLimitError: A part of the node crashes again and again; comes out of
             the context in a group.
     """
+    log_quietly()
     doors: dict[str, str | None] = {LINK: PROTOFLY_V1}
     if config.allow_legacy:
         doors |= {PLAIN: None, SESSION: None}

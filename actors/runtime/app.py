@@ -10,6 +10,7 @@ import trio
 
 from actors.kit.actor import ActorRef
 from actors.kit.counters import Counters
+from actors.kit.log import log_quietly
 from actors.kit.monitor import Monitor
 from actors.kit.supervisor import ChildSpec, Intensity, Strategy, Supervisor, open_supervisor
 from actors.kit.tracer import Tracer
@@ -107,6 +108,7 @@ async def open_runtime(
         RestartLimitError: A core part crashed: a bug; comes out of the context in a
             group.
     """
+    log_quietly()
     counters = Counters()
     monitor = Monitor(tracer, counters)
     plan = _Plan(config, network, tracer, counters, monitor, DeadMail(), Replay())

@@ -6,7 +6,7 @@ import json
 import pytest
 import structlog
 
-from actors.kit.log import Level, Style, configure_log
+from actors.kit.log import Level, Style, configure_log, log_quietly
 
 
 class Terminal(io.StringIO):
@@ -75,3 +75,27 @@ def test_a_terminal_gets_colours_by_itself():
     structlog.get_logger().info("told")
 
     assert "\x1b[" in stream.getvalue()
+
+
+def test_a_program_that_has_set_up_no_log_hears_warnings_only(capsys):
+    structlog.reset_defaults()
+    log_quietly()
+    structlog.get_logger().info("routine")
+    structlog.get_logger().warning("trouble")
+    heard = capsys.readouterr()
+    assert heard.out == ""
+    assert "trouble" in heard.err
+    assert "routine" not in heard.err
+
+
+def test_a_program_that_has_set_up_its_log_keeps_it():
+    told = []
+
+    def keep(_, name, event):
+        told.append((name, event["event"]))
+        raise structlog.DropEvent
+
+    structlog.configure(processors=[keep])
+    log_quietly()
+    structlog.get_logger().info("routine")
+    assert told == [("info", "routine")]
