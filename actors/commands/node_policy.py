@@ -36,8 +36,7 @@ class PolicyOptions(Topic):
 
     @override
     def applied(self, config: NodeConfig) -> NodeConfig:
-        if not self.policy:
-            return config
+        # Without a file, too: administrators may add policies, and the default may be to deny.
         policies = PolicyConfig(
             files=self.policy,
             combining=Algorithm(self.policy_combining),

@@ -44,11 +44,8 @@ def known(tmp_path_factory):
 @pytest.fixture(scope="module")
 def locked(tmp_path_factory, known):
     """Without --allow-legacy: a token or nothing."""
-    folder = tmp_path_factory.mktemp("locked")
-    policy = folder / "base.toml"
-    policy.write_text('id = "base"\n')
-    options = ("--domain", DOMAIN, "--jwks", str(known.jwks), "--policy", str(policy), *UNHURRIED)
-    with node_process(folder / "log", *options) as node:
+    log = tmp_path_factory.mktemp("locked") / "log"
+    with node_process(log, "--domain", DOMAIN, "--jwks", str(known.jwks), *UNHURRIED) as node:
         yield node
         assert node.stop() == 0
 

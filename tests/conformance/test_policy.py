@@ -9,6 +9,7 @@ import trio
 
 from tests.support.node_process import DOMAIN, UNHURRIED, node_process
 from tests.support.wire_forms import needs
+from tests.support.wire_guests import Joining
 from tests.support.wire_socket import Left
 
 HOUSE = Path(__file__).with_name("house.toml")
@@ -163,3 +164,14 @@ def test_a_policy_file_that_is_none_starts_no_node(tmp_path):
     starting = node_process(tmp_path / "log", "--domain", DOMAIN, "--policy", str(bad))
     with pytest.raises(AssertionError, match="before it was ready"):
         starting.__enter__()
+
+
+async def test_a_node_without_policy_files_may_deny_what_no_policy_permits(tmp_path):
+    """POL-15, POL-18: not even a session is opened there."""
+    options = ("--domain", DOMAIN, "--allow-legacy", "--policy-default", "deny", *UNHURRIED)
+    with node_process(tmp_path / "log", *options) as node:
+        joining = Joining(node, "link")
+        async with joining.stack:
+            peer = await joining.stranger()
+            assert (await peer.open())["body"]["code"] == 403
+        assert node.stop() == 0
