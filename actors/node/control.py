@@ -20,6 +20,7 @@ from actors.node.port import Port
 from actors.node.session import Session
 from actors.node.wish import Wish, wish_of
 from fsm.cores.node_session_terms import CloseAsked
+from fsm.cores.peer_form import PeerForm
 from specs.address import is_below, is_node
 from specs.body import SessionControl
 from specs.errors import BadMessageError
@@ -103,7 +104,7 @@ class Control:
         if is_node(wish.runtime):
             why = "a node opens its session by session control"
             self._opening.refuse(wish, Code.UNAUTHENTICATED, why)
-        elif self._asks_for_login():
+        elif self._asks_for_login(wish):
             self._opening.refuse(wish, Code.UNAUTHENTICATED, _LOGIN)
         else:
             self._opening.claimed(wish)
@@ -153,14 +154,16 @@ class Control:
             return
         session = self._exchange.sessions.get(wish.runtime)
         is_own = session is not None and wish.token is not None and session.core.knows(wish.token)
-        if is_own or self._logins is None or (wish.token is None and not self._asks_for_login()):
+        if is_own or self._logins is None:
             self._opening.anonymous(wish)
-        elif wish.token is None:
-            self._opening.refuse(wish, Code.UNAUTHENTICATED, _LOGIN)
-        else:
+        elif _brings_credentials(wish):
             refusal = self._logins.ask(wish)
             if refusal is not None:
                 self._decided(refusal)
+        elif self._asks_for_login(wish):
+            self._opening.refuse(wish, Code.UNAUTHENTICATED, _LOGIN)
+        else:
+            self._opening.anonymous(wish)
 
     def _reopen(self, wish: Wish) -> None:
         if self._is_out_of_place(wish):
@@ -195,8 +198,14 @@ class Control:
         is_own = wish.runtime == self._exchange.tables.addresses.node
         return is_own or self._exchange.border.keeps_out(wish.runtime)
 
-    def _asks_for_login(self) -> bool:
-        return self._login is not None and self._login.admission is Admission.VOUCHED
+    def _asks_for_login(self, wish: Wish) -> bool:
+        """Say whether who comes with nothing is shown out; nodes are no peers that cannot log in.
+
+        Whoever opens a node's session speaks for a domain: where there are keys, it logs in.
+        """
+        if self._login is None:
+            return False
+        return self._login.admission is Admission.VOUCHED or is_node(wish.runtime)
 
     def _decided(self, verdict: Verdict) -> None:
         port = verdict.wish.port
@@ -223,3 +232,12 @@ class Control:
     def _end_if_asked(self, asked: SessionControl, session: Session, port: Port) -> None:
         if asked.method == SessionMethod.CLOSE:
             self._exchange.feed(session, CloseAsked(port.number))
+
+
+def _brings_credentials(wish: Wish) -> bool:
+    """Say whether what was brought can be a login.
+
+    Upstream's stubs have no place for one: what stands in their addresses is the token of
+    a session, maybe of one that is forgotten, and every proxy on the way has it in its log.
+    """
+    return wish.token is not None and wish.port.door.form is not PeerForm.UPSTREAM
