@@ -18,7 +18,8 @@ class Identity:
         until: Seconds since the epoch; from then on the session has no valid credentials.
             Infinity: whoever vouches sets no end.
         roles: What the user may be, beside itself: `admin` may manage policies (POL-05).
-        runtime: The only runtime the token is good for; None: any.
+        runtime: The only runtime, or node of another domain, that the token is good for; None:
+            any runtime, but no node.
     """
 
     user: str

@@ -12,7 +12,7 @@ from actors.commands.exit_code import ExitCode
 from actors.commands.option import check_address, check_domain
 from actors.node.login.errors import BadKeysError
 from actors.node.login.signing import SigningKey, read_key
-from specs.address import RUNTIME_SCHEME, host_of, parse
+from specs.address import RUNTIME_SCHEME, host_of, is_node, message_node, parse
 from specs.jsonvalue import Json, JsonObject
 from specs.limits_login import JWKS_BYTES, TOKEN_LIFE
 
@@ -35,8 +35,11 @@ def _check_runtime(ctx: click.Context, parameter: click.Parameter, value: str | 
     if value is None:
         return None
     url = parse(check_address(ctx, parameter, value))
-    if url.scheme != RUNTIME_SCHEME or len(url.path) != 1:
-        raise click.BadParameter(f"{value!r} is no runtime such as {RUNTIME_SCHEME}://a.example/ra")
+    if not is_node(url.text) and (url.scheme != RUNTIME_SCHEME or len(url.path) != 1):
+        raise click.BadParameter(
+            f"{value!r} is no runtime such as {RUNTIME_SCHEME}://a.example/ra, and no node such as "
+            f"{message_node('a.example')}"
+        )
     return url.text
 
 
@@ -53,7 +56,11 @@ def _check_runtime(ctx: click.Context, parameter: click.Parameter, value: str | 
 @click.option("--issuer", metavar="TEXT", help="Who issues it [default: the user's domain].")
 @click.option("--role", metavar="NAME", multiple=True, help="A role of the user; repeatable.")
 @click.option(
-    "--runtime", metavar="URL", callback=_check_runtime, help="The only runtime it is good for."
+    "--runtime",
+    metavar="URL",
+    callback=_check_runtime,
+    help="The only runtime it is good for, or the node of another domain, which needs one that "
+    "names it.",
 )
 @click.option(
     "--life",

@@ -15,6 +15,7 @@ from actors.node.login.login import Login
 from actors.node.login.vouched import read_identity
 from actors.node.wish import Wish
 from fsm.cores.node_session_terms import Credentials
+from specs.address import is_node
 from specs.body import IdentityCall
 from specs.errors import BadMessageError
 from specs.identity import Identity
@@ -156,6 +157,9 @@ class Logins:
             return _refused(wish, "what vouched for you is over")
         if identity.runtime is not None and identity.runtime != wish.runtime:
             return _refused(wish, "the token is bound to another runtime")
+        if identity.runtime is None and is_node(wish.runtime):
+            # Or any user's token would do to speak for a whole domain.
+            return _refused(wish, "a node shows a token that is bound to its address")
         until = now + identity.until - wall
         return Vouched(wish, identity, Credentials(identity.user, identity.issuer, until))
 

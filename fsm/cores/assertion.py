@@ -11,7 +11,7 @@ from typing import Final, final
 import attrs
 
 from fsm.cores.spent_tokens import SpentTokens
-from specs.address import RUNTIME_SCHEME, parse
+from specs.address import RUNTIME_SCHEME, is_node, parse
 from specs.errors import BadUrlError
 from specs.identity import Identity
 from specs.jsonvalue import Json, JsonObject
@@ -171,6 +171,7 @@ def _runtime(value: Json) -> str | None:
         url = parse(value) if isinstance(value, str) else None
     except BadUrlError:
         url = None
-    if url is None or url.scheme != RUNTIME_SCHEME or len(url.path) != 1:
-        raise _BadClaimError("its claim 'runtime' names no runtime")
+    is_runtime = url is not None and url.scheme == RUNTIME_SCHEME and len(url.path) == 1
+    if url is None or not (is_runtime or is_node(url.text)):
+        raise _BadClaimError("its claim 'runtime' names no runtime and no node")
     return url.text
