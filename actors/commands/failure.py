@@ -14,6 +14,7 @@ from actors.node.errors import (
     PolicyFileError,
     RegistryFileError,
 )
+from actors.node.login.errors import UsedTokensError
 from specs.errors import ProtoflyError
 from transports.errors import DialError, ListenError
 
@@ -25,6 +26,7 @@ _MEANING: Final[tuple[tuple[type[ProtoflyError], ExitCode, str], ...]] = (
     (ListenError, ExitCode.FAILED, "choose another place with --listen; port 0 picks a free one"),
     (TraceDirectoryError, ExitCode.CONFIGURATION, ""),
     (RegistryFileError, ExitCode.CONFIGURATION, "name another with --registry"),
+    (UsedTokensError, ExitCode.CONFIGURATION, "name another with --used-tokens"),
     (PolicyFileError, ExitCode.CONFIGURATION, ""),
     (HttpPlaceError, ExitCode.FAILED, "choose another place with --http; port 0 picks a free one"),
     (

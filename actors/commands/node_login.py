@@ -39,14 +39,15 @@ class LoginOptions(Topic):
     issuer: tuple[str, ...]
     audience: tuple[str, ...]
     session_life: float
+    used_tokens: Path | None
 
     @override
     def applied(self, config: NodeConfig) -> NodeConfig:
         if self.jwks is not None:
             return attrs.evolve(config, login=self._login(config, self._provider(config.domain)))
-        if self.issuer or self.audience:
+        if self.issuer or self.audience or self.used_tokens:
             raise CommandError(
-                "--issuer and --audience say what is asked of tokens that --jwks verifies; "
+                "--issuer, --audience and --used-tokens are about tokens that --jwks verifies; "
                 "give --jwks as well",
                 ExitCode.CONFIGURATION,
             )
@@ -62,8 +63,11 @@ class LoginOptions(Topic):
     def _provider(self, domain: str) -> ProviderMaker:
         # Slow to import, and needed by nobody who only wants to see --help.
         from actors.node.login.by_keys import by_keys, terms_of  # noqa: PLC0415
+        from actors.node.login.used_tokens import UsedTokenFile  # noqa: PLC0415 - as above
 
-        return by_keys(key_source(self.jwks or ""), terms_of(domain, self.issuer, self.audience))
+        terms = terms_of(domain, self.issuer, self.audience)
+        used = None if self.used_tokens is None else UsedTokenFile(self.used_tokens)
+        return by_keys(key_source(self.jwks or ""), terms, used)
 
 
 def _now() -> float:
@@ -132,6 +136,13 @@ login_options = topic_options(
         default=SESSION_LIFE,
         show_default=True,
         help="How long a session lasts before somebody has to log in again.",
+    ),
+    click.option(
+        "--used-tokens",
+        metavar="FILE",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="Write down which tokens were used, so that none opens a second session after a "
+        "restart [default: forgotten when the node ends].",
     ),
 )
 """The options of the login."""

@@ -10,7 +10,7 @@ from typing import Final, final
 
 import attrs
 
-from fsm.cores.spent_tokens import SpentTokens
+from fsm.cores.spent_tokens import SpentTokens, Use
 from specs.address import RUNTIME_SCHEME, is_node, parse
 from specs.errors import BadUrlError
 from specs.identity import Identity
@@ -18,7 +18,10 @@ from specs.jsonvalue import Json, JsonObject
 from specs.limits import MAX_ID
 from specs.limits_login import CLOCK_SKEW, TOKEN_LIFE, TOKEN_ROLES
 
-__all__ = ["AssertionCore", "AssertionTerms", "Unacceptable"]
+__all__ = ["USED", "Acceptable", "AssertionCore", "AssertionTerms", "Unacceptable"]
+
+USED: Final = "the token has been used already: each opens one session"
+"""Why a token that was used lets nobody in."""
 
 _USER: Final = "user"
 _MAX_NAME: Final = 256
@@ -37,6 +40,20 @@ class AssertionTerms:
 
     audiences: frozenset[str]
     issuers: frozenset[str] = frozenset()
+
+
+@final
+@attrs.frozen
+class Acceptable:
+    """The token lets somebody in, now that it is used up.
+
+    Attributes:
+        identity: Whom.
+        use: What must be remembered of it.
+    """
+
+    identity: Identity
+    use: Use
 
 
 @final
@@ -64,7 +81,7 @@ class AssertionCore:
         self._terms = terms
         self._spent = SpentTokens() if spent is None else spent
 
-    def judge(self, claims: JsonObject, now: float) -> Identity | Unacceptable:
+    def judge(self, claims: JsonObject, now: float) -> Acceptable | Unacceptable:
         """Judge a token and, if it is acceptable, use it up.
 
         How long the login then lasts is not the token's to say.
@@ -79,9 +96,10 @@ class AssertionCore:
             name = _text(claims, "jti")
         except _BadClaimError as exc:
             return Unacceptable(str(exc))
-        if not self._spent.spend(identity.issuer, name, end + CLOCK_SKEW, now):
-            return Unacceptable("the token has been used already: each opens one session")
-        return identity
+        use = self._spent.spend(identity.issuer, name, end + CLOCK_SKEW, now)
+        if use is None:
+            return Unacceptable(USED)
+        return Acceptable(identity, use)
 
     def _identity(self, claims: JsonObject) -> Identity:
         issuer = _text(claims, "iss")

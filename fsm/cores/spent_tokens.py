@@ -5,13 +5,31 @@ there is no room, leaves its end behind: a token that ends no later than any for
 counts as used. So nothing comes back when a clock is set back, and the memory is bounded.
 """
 
+import hashlib
 import heapq
 import math
+from collections.abc import Iterable
 from typing import final
+
+import attrs
 
 from specs.limits_login import SPENT_TOKENS
 
-__all__ = ["SpentTokens"]
+__all__ = ["SpentTokens", "Use"]
+
+
+@final
+@attrs.frozen(slots=True)
+class Use:
+    """One token that has been used.
+
+    Attributes:
+        digest: Of who issued it and what the issuer calls it (SHA-256).
+        end: When it is over, seconds since the epoch.
+    """
+
+    digest: bytes
+    end: float
 
 
 @final
@@ -20,21 +38,32 @@ class SpentTokens:
 
     Args:
         room: How many are remembered at most.
+        uses: Which are known from an earlier life.
+        floor: The greatest end of those that were forgotten then.
     """
 
     __slots__ = ("_floor", "_heap", "_known", "_room")
 
-    def __init__(self, room: int = SPENT_TOKENS) -> None:
+    def __init__(
+        self, room: int = SPENT_TOKENS, uses: Iterable[Use] = (), floor: float = -math.inf
+    ) -> None:
         self._room = room
-        self._known: set[tuple[str, str]] = set()
-        self._heap: list[tuple[float, tuple[str, str]]] = []
-        self._floor = -math.inf
+        self._known: set[bytes] = set()
+        self._heap: list[tuple[float, bytes]] = []
+        self._floor = floor
+        for use in uses:
+            self._note(use)
 
     def __len__(self) -> int:
         return len(self._known)
 
-    def spend(self, issuer: str, name: str, end: float, now: float) -> bool:
-        """Use a token up; False: it has been used, or may have been.
+    @property
+    def floor(self) -> float:
+        """The greatest end of those that are forgotten: none that ends by then is taken."""
+        return self._floor
+
+    def spend(self, issuer: str, name: str, end: float, now: float) -> Use | None:
+        """Use a token up; None: it has been used, or may have been.
 
         Args:
             issuer: Who issued it.
@@ -44,16 +73,24 @@ class SpentTokens:
         """
         while self._heap and self._heap[0][0] <= now:
             self._forget_first()
-        key = issuer, name
-        if end <= self._floor or key in self._known:
-            return False
+        use = Use(_digest(issuer, name), end)
+        if end <= self._floor or use.digest in self._known:
+            return None
+        self._note(use)
+        return use
+
+    def _note(self, use: Use) -> None:
         if len(self._heap) >= self._room:
             self._forget_first()
-        self._known.add(key)
-        heapq.heappush(self._heap, (end, key))
-        return True
+        self._known.add(use.digest)
+        heapq.heappush(self._heap, (use.end, use.digest))
 
     def _forget_first(self) -> None:
-        end, key = heapq.heappop(self._heap)
-        self._known.discard(key)
+        end, digest = heapq.heappop(self._heap)
+        self._known.discard(digest)
         self._floor = max(self._floor, end)
+
+
+def _digest(issuer: str, name: str) -> bytes:
+    """Return what stands for a token; no two pairs of texts are written alike."""
+    return hashlib.sha256(f"{len(issuer)} {issuer} {name}".encode()).digest()

@@ -5,15 +5,24 @@ from collections.abc import Iterable
 from actors.node.login.key_provider import KeyProvider
 from actors.node.login.key_source import KeySource
 from actors.node.login.login import ProviderMaker
+from actors.node.login.used_tokens import UsedTokenFile
 from fsm.cores.assertion import AssertionTerms
 from specs.address import message_node
 
 __all__ = ["by_keys", "terms_of"]
 
 
-def by_keys(source: KeySource, terms: AssertionTerms) -> ProviderMaker:
-    """Let in whoever holds a token that meets the terms and is signed by one of these keys."""
-    return lambda clock: KeyProvider(source, terms, clock)
+def by_keys(
+    source: KeySource, terms: AssertionTerms, used: UsedTokenFile | None = None
+) -> ProviderMaker:
+    """Let in whoever holds a token that meets the terms and is signed by one of these keys.
+
+    Args:
+        source: Where the keys come from.
+        terms: What is asked of a token.
+        used: Where used tokens are written down; None: they are forgotten with the node.
+    """
+    return lambda clock: KeyProvider(source, terms, clock, used)
 
 
 def terms_of(

@@ -1,5 +1,6 @@
 """What can go wrong with a login, split by who must act."""
 
+from pathlib import Path
 from typing import final
 
 from specs.errors import ProtoflyError
@@ -10,6 +11,7 @@ __all__ = [
     "KeysAwayError",
     "LoginRefusedError",
     "ProviderAwayError",
+    "UsedTokensError",
 ]
 
 
@@ -77,4 +79,19 @@ class ProviderAwayError(ProtoflyError):
 
     def __init__(self, reason: str) -> None:
         super().__init__(f"the identity provider cannot be asked: {reason}")
+        self.reason = reason
+
+
+@final
+class UsedTokensError(ProtoflyError):
+    """The file of used tokens cannot be used: the operator must act.
+
+    Attributes:
+        path: The file.
+        reason: Why not, as half a sentence.
+    """
+
+    def __init__(self, path: Path, reason: str) -> None:
+        super().__init__(f"cannot use the file of used tokens {path}: {reason}")
+        self.path = path
         self.reason = reason

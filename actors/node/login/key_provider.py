@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import final
 
+import structlog
 from typing_extensions import override
 
 from actors.node.login.errors import (
@@ -10,15 +11,20 @@ from actors.node.login.errors import (
     KeysAwayError,
     LoginRefusedError,
     ProviderAwayError,
+    UsedTokensError,
 )
 from actors.node.login.key_ring import KeyRing
 from actors.node.login.key_source import KeySource
 from actors.node.login.provider import IdentityProvider
 from actors.node.login.token import read_token, verified
-from fsm.cores.assertion import AssertionCore, AssertionTerms, Unacceptable
+from actors.node.login.used_tokens import UsedTokenFile
+from fsm.cores.assertion import USED, AssertionCore, AssertionTerms, Unacceptable
+from fsm.cores.spent_tokens import SpentTokens, Use
 from specs.identity import Identity
 
 __all__ = ["KeyProvider"]
+
+_log = structlog.get_logger("actors.node")
 
 
 @final
@@ -29,14 +35,24 @@ class KeyProvider(IdentityProvider):
         source: Where the keys come from.
         terms: What is asked of a token.
         clock: Seconds since the epoch, as the world counts them.
+        used: Where used tokens are written down; None: nowhere.
+
+    Raises:
+        UsedTokensError: There, nothing can be written down.
     """
 
     def __init__(
-        self, source: KeySource, terms: AssertionTerms, clock: Callable[[], float]
+        self,
+        source: KeySource,
+        terms: AssertionTerms,
+        clock: Callable[[], float],
+        used: UsedTokenFile | None = None,
     ) -> None:
         self._ring = KeyRing(source)
-        self._core = AssertionCore(terms)
+        self._spent = SpentTokens() if used is None else used.load()
+        self._core = AssertionCore(terms, self._spent)
         self._clock = clock
+        self._used = used
 
     @override
     async def validate(self, assertion: str) -> Identity:
@@ -50,7 +66,19 @@ class KeyProvider(IdentityProvider):
         verdict = self._core.judge(claims, self._clock())
         if isinstance(verdict, Unacceptable):
             raise LoginRefusedError(verdict.why)
-        return verdict
+        # Before anybody is told: what is on its way out when the node is killed stays used.
+        if not await self._is_first(verdict.use):
+            raise LoginRefusedError(USED)
+        return verdict.identity
+
+    async def _is_first(self, use: Use) -> bool:
+        if self._used is None:
+            return True
+        try:
+            return await self._used.keep(use, self._spent.floor)
+        except UsedTokensError as exc:
+            _log.warning("used tokens cannot be written", why=exc.reason)
+            raise ProviderAwayError("used tokens cannot be written down") from exc
 
     @override
     async def why_not(self) -> str | None:
@@ -59,3 +87,5 @@ class KeyProvider(IdentityProvider):
     @override
     async def aclose(self) -> None:
         await self._ring.aclose()
+        if self._used is not None:
+            self._used.close()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.cores.assertion import AssertionCore, AssertionTerms, Unacceptable
+from fsm.cores.assertion import Acceptable, AssertionCore, AssertionTerms, Unacceptable
 from specs.identity import Identity
 
 NOW = 1_800_000_000.0
@@ -21,7 +21,8 @@ TERMS = AssertionTerms(frozenset({"a.ex", "domain://msg-node.a.ex"}), frozenset(
 
 def judged(now=NOW, terms=TERMS, **changed):
     claims = {name: value for name, value in {**GOOD, **changed}.items() if value is not None}
-    return AssertionCore(terms).judge(claims, now)
+    verdict = AssertionCore(terms).judge(claims, now)
+    return verdict.identity if isinstance(verdict, Acceptable) else verdict
 
 
 def is_refused(verdict):
@@ -36,6 +37,11 @@ def test_a_good_token_says_who_comes():
         roles=frozenset({"admin"}),
         runtime="hyperty-runtime://a.ex/ra",
     )
+
+
+def test_a_token_may_be_bound_to_a_node():
+    assert judged(runtime="domain://MSG-NODE.b.ex").runtime == "domain://msg-node.b.ex"
+    assert is_refused(judged(runtime="domain://msg-node.b.ex/sm"))
 
 
 @pytest.mark.parametrize("name", [*GOOD])
@@ -130,16 +136,16 @@ def test_clocks_may_differ_by_a_minute(claims, now, is_good):
 def test_a_token_opens_one_session():
     core = AssertionCore(TERMS)
 
-    assert isinstance(core.judge(GOOD, NOW), Identity)
+    assert isinstance(core.judge(GOOD, NOW), Acceptable)
     assert "used already" in core.judge(GOOD, NOW + 1).why
-    assert isinstance(core.judge({**GOOD, "jti": "2"}, NOW + 1), Identity)
+    assert isinstance(core.judge({**GOOD, "jti": "2"}, NOW + 1), Acceptable)
 
 
 def test_a_token_that_is_refused_is_not_used_up():
     core = AssertionCore(TERMS)
 
     assert is_refused(core.judge({**GOOD, "aud": "b.ex"}, NOW))
-    assert isinstance(core.judge(GOOD, NOW), Identity)
+    assert isinstance(core.judge(GOOD, NOW), Acceptable)
 
 
 def test_a_used_token_stays_used_when_the_clock_is_set_back():

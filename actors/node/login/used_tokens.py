@@ -1,0 +1,121 @@
+"""Where a node writes down which login tokens were used: a file that outlives it (S5).
+
+What `keep` has returned for survives the process, however it ends. (The file is in WAL
+mode with `synchronous=NORMAL`: a failure of power may lose the last moments.) Several
+nodes may share a file: a token opens one session at one of them.
+"""
+
+import math
+import sqlite3
+from pathlib import Path
+from typing import Final, final
+
+import trio
+
+from actors.node.login.errors import UsedTokensError
+from fsm.cores.spent_tokens import SpentTokens, Use
+
+__all__ = ["UsedTokenFile"]
+
+_VERSION: Final = 1
+_BUSY_TIMEOUT: Final = 1.0
+"""Seconds a write waits for whoever else has the file open; below LOGIN_TIMEOUT."""
+
+_SWEEP: Final = 1024
+"""Tokens that are written before those are removed that are over (ours; some 100 KB)."""
+
+_SCHEMA: Final = """
+    CREATE TABLE IF NOT EXISTS used (digest BLOB PRIMARY KEY, until REAL NOT NULL) WITHOUT ROWID;
+    CREATE INDEX IF NOT EXISTS used_until ON used (until);
+    CREATE TABLE IF NOT EXISTS forgotten (until REAL NOT NULL);
+"""
+_ALL: Final = "SELECT digest, until FROM used ORDER BY until"
+_FLOOR: Final = "SELECT max(until) FROM forgotten"
+_KEEP: Final = "INSERT OR IGNORE INTO used VALUES (?, ?)"
+_FORGET: Final = "DELETE FROM used WHERE until <= ?"
+_NO_FLOOR: Final = "DELETE FROM forgotten WHERE until <= ?"
+_SET_FLOOR: Final = "INSERT INTO forgotten VALUES (?)"
+
+
+@final
+class UsedTokenFile:
+    """A SQLite file of digests; no token and no name of anybody is in it.
+
+    Args:
+        path: Where it is; made if it is not there.
+        sweep: How many tokens are written before those that are over are removed.
+    """
+
+    def __init__(self, path: Path, sweep: int = _SWEEP) -> None:
+        self._path: Final = path
+        self._sweep: Final = sweep
+        self._connection: sqlite3.Connection | None = None
+        self._writing = trio.Lock()
+        self._kept = 0
+
+    def load(self) -> SpentTokens:
+        """Return what is known to have been used; blocks.
+
+        Raises:
+            UsedTokensError: The file cannot be used, or is none of ours.
+        """
+        try:
+            connection = self._open()
+            with connection:
+                connection.executescript(_SCHEMA)
+                connection.execute(f"PRAGMA user_version = {_VERSION}")
+            uses = [Use(digest, until) for digest, until in connection.execute(_ALL)]
+            [floor] = connection.execute(_FLOOR).fetchone()
+        except (sqlite3.Error, OSError) as exc:
+            raise UsedTokensError(self._path, str(exc)) from exc
+        return SpentTokens(uses=uses, floor=-math.inf if floor is None else floor)
+
+    async def keep(self, use: Use, floor: float) -> bool:
+        """Write down that a token was used; say whether it was not written down before.
+
+        Cancelled: not in the middle of it.
+
+        Args:
+            use: The token.
+            floor: Tokens that end by then need not be known any more.
+
+        Raises:
+            UsedTokensError: It cannot be written.
+        """
+        async with self._writing:
+            return await trio.to_thread.run_sync(self._write, use, floor)
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _open(self) -> sqlite3.Connection:
+        """Return the connection; one thread at a time uses it."""
+        if self._connection is None:
+            self._connection = sqlite3.connect(
+                self._path, timeout=_BUSY_TIMEOUT, check_same_thread=False
+            )
+            self._connection.execute("PRAGMA journal_mode = WAL")
+            self._connection.execute("PRAGMA synchronous = NORMAL")
+        return self._connection
+
+    def _write(self, use: Use, floor: float) -> bool:
+        try:
+            connection = self._open()
+            with connection:
+                is_first = connection.execute(_KEEP, (use.digest, use.end)).rowcount == 1
+                if self._kept % self._sweep == 0 and floor > -math.inf:
+                    _sweep(connection, floor)
+        except (sqlite3.Error, OSError) as exc:
+            raise UsedTokensError(self._path, str(exc)) from exc
+        self._kept += 1
+        return is_first
+
+
+def _sweep(connection: sqlite3.Connection, floor: float) -> None:
+    """Remove what is over; that it may have been used is not forgotten."""
+    connection.execute(_FORGET, (floor,))
+    connection.execute(_NO_FLOOR, (floor,))
+    connection.execute(_SET_FLOOR, (floor,))

@@ -1,0 +1,192 @@
+"""Used tokens are written down: none opens a second session, whatever becomes of the node (S5)."""
+
+import json
+import math
+import signal
+import sqlite3
+from contextlib import suppress
+
+import pytest
+import trio
+import trio.testing
+
+from actors.commands.exit_code import ExitCode
+from actors.commands.token_issue import command as issue
+from actors.commands.token_keys import command as keys
+from actors.node.login.by_keys import by_keys, terms_of
+from actors.node.login.errors import LoginRefusedError, ProviderAwayError, UsedTokensError
+from actors.node.login.login import Login
+from actors.node.login.used_tokens import UsedTokenFile
+from fsm.cores.spent_tokens import SpentTokens, Use
+from tests.support.command import call, called, serving
+from tests.support.issuer import Issuer, Shelf, opened
+from tests.support.node_peer import DOMAIN, RB, Peer, open_world
+from transports.errors import LinkError
+from transports.link import Kind
+from transports.system import open_system_network
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "used.sqlite"
+
+
+def login_on(path, issuer, now=lambda: 0.0):
+    provider = by_keys(Shelf(issuer.jwks()), terms_of(issuer.domain), UsedTokenFile(path))
+    return Login(provider=provider, clock=now)
+
+
+async def keep(path, *uses, floor=-math.inf):
+    file = UsedTokenFile(path, sweep=4)
+    file.load()
+    kept = [await file.keep(use, floor) for use in uses]
+    file.close()
+    return kept
+
+
+async def test_a_token_stays_used_when_the_node_is_started_again(path):
+    issuer = Issuer()
+    used, unused = issuer.token(), issuer.token()
+    async with open_world(login=login_on(path, issuer)) as world:
+        assert (await opened(await world.stranger(), used)).code == 200
+    async with open_world(login=login_on(path, issuer)) as world:
+        answer = await opened(await world.stranger(), used)
+        assert (answer.code, "used already" in answer.body["description"]) == (401, True)
+        assert (await opened(await world.stranger(), unused)).code == 200
+
+
+async def test_of_two_nodes_with_one_file_one_takes_a_token(path):
+    issuer = Issuer()
+    one, other = (login_on(path, issuer).provider(lambda: 0.0) for _ in range(2))
+    token = issuer.token()
+    await one.validate(token)
+    with pytest.raises(LoginRefusedError, match="used already"):
+        await other.validate(token)
+    await one.aclose()
+    await other.aclose()
+
+
+async def test_what_cannot_be_written_down_lets_nobody_in(path):
+    issuer = Issuer()
+    async with open_world(login=login_on(path, issuer)) as world:
+        with sqlite3.connect(path) as other:
+            other.execute("BEGIN EXCLUSIVE")
+            refused = await opened(await world.stranger(), issuer.token())
+            other.rollback()
+        assert (refused.code, await world.states()) == (503, {})
+        assert (await opened(await world.stranger(RB), issuer.token())).code == 200
+
+
+async def test_a_failing_file_is_no_fault_of_the_token(path):
+    issuer = Issuer()
+    provider = login_on(path, issuer).provider(lambda: 0.0)
+    with sqlite3.connect(path) as other:
+        other.execute("DROP TABLE used")
+        with pytest.raises(ProviderAwayError, match="written down"):
+            await provider.validate(issuer.token())
+    await provider.aclose()
+
+
+async def test_what_is_over_leaves_the_file_and_stays_used(path):
+    await keep(path, *(Use(bytes([n]), float(n)) for n in range(10)))
+    await keep(path, *(Use(bytes([n]), 100.0 + n) for n in range(5)), floor=9.0)
+    with sqlite3.connect(path) as file:
+        [rows] = file.execute("SELECT count(*) FROM used WHERE until < 100").fetchone()
+    back = UsedTokenFile(path)
+    spent = back.load()
+    back.close()
+
+    assert (rows, spent.floor) == (0, 9.0)
+    assert spent.spend("idp", "old", 9.0, 0.0) is None
+
+
+async def test_a_token_is_written_down_once(path):
+    use = Use(b"x", 1.0)
+
+    assert await keep(path, use, use) == [True, False]
+    assert await keep(path, use) == [False]
+
+
+def test_what_was_loaded_is_used(path):
+    first = SpentTokens()
+    use = first.spend("idp", "1", 100.0, 0.0)
+    again = SpentTokens(uses=[use], floor=first.floor)
+
+    assert again.spend("idp", "1", 100.0, 1.0) is None
+    assert again.spend("idp", "2", 100.0, 1.0) is not None
+
+
+def test_who_issued_it_and_what_it_is_called_are_kept_apart():
+    spent = SpentTokens()
+
+    assert spent.spend("a b", "c", 100.0, 0.0)
+    assert spent.spend("a", "b c", 100.0, 0.0)
+
+
+@pytest.mark.parametrize("content", [b"no database at all, but longer than a header" * 9, None])
+def test_a_file_that_is_none_is_refused(path, content):
+    where = path if content else path / "nowhere"
+    if content:
+        path.write_bytes(content)
+
+    with pytest.raises(UsedTokensError, match=r"used\.sqlite"):
+        UsedTokenFile(where).load()
+
+
+# ---- as processes
+
+
+@pytest.fixture
+def key(tmp_path):
+    return json.loads(called(keys, "--out", str(tmp_path / "keys")).out[0])
+
+
+def token_of(key):
+    who = ("--user", f"user://{DOMAIN}/alice", "--domain", DOMAIN)
+    return called(issue, "--key", key["key"], *who).out[0]
+
+
+async def logs_in(network, url, token, name):
+    runtime = f"hyperty-runtime://{DOMAIN}/{name}"
+    peer = Peer(await network.dial(Kind.WEBSOCKET, url), runtime)
+    code = (await opened(peer, token)).code
+    await peer.link.aclose()
+    return code
+
+
+async def logs_in_until_killed(network, url, tokens, name, taken):
+    with suppress(LinkError):
+        for token in tokens:
+            if await logs_in(network, url, token, name) == 200:
+                taken.append(token)
+
+
+async def test_a_node_that_was_killed_takes_no_token_again(path, key):
+    """SIGKILL while four users log in: each token that opened a session is used."""
+    node = ("node", "--domain", DOMAIN, "--jwks", key["jwks"], "--used-tokens", str(path))
+    taken, room = [], [[token_of(key) for _ in range(200)] for _ in range(4)]
+    async with open_system_network() as network:
+        async with serving(*node) as killed, trio.open_nursery() as nursery:
+            for number, tokens in enumerate(room):
+                nursery.start_soon(
+                    logs_in_until_killed, network, killed.url, tokens, f"r{number}", taken
+                )
+            while len(taken) < 40:
+                await trio.testing.wait_all_tasks_blocked(0.01)
+            await killed.stop(signal.SIGKILL)
+        async with serving(*node, "--handshake-rate", "1000") as again:
+            codes = {await logs_in(network, again.url, token, "rx") for token in taken}
+            assert await logs_in(network, again.url, token_of(key), "rx") == 200
+
+    assert len(taken) >= 40
+    assert codes == {401}
+
+
+@pytest.mark.parametrize("options", [(), ("--jwks",)])
+async def test_a_file_that_cannot_be_used_is_told_in_one_sentence(path, key, options):
+    path.write_bytes(b"no database at all, but longer than a header" * 9)
+    jwks = ("--jwks", key["jwks"]) if options else ()
+    ended = await call("node", "--domain", DOMAIN, *jwks, "--used-tokens", str(path))
+
+    assert (ended.status, ended.out, len(ended.err)) == (ExitCode.CONFIGURATION, [], 1)
+    assert "--used-tokens" in ended.err[0]
