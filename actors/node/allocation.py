@@ -10,6 +10,7 @@ from actors.node.tables import Tables
 from fsm.cores import allocation_terms as allocation
 from fsm.cores.address_mint import ENTROPY
 from fsm.cores.refused import Refused
+from specs.address import is_node
 from specs.body import Allocate, Allocated, Free
 from specs.errors import BadMessageError
 from specs.message import Message, MessageType, refuse, reply_to
@@ -47,6 +48,9 @@ class AllocationDesk(Desk):
                 raise BadMessageError(f"address allocation knows create and delete, not {other}")
 
     def _allocate(self, message: Message, wish: Allocate, by: str) -> Message:
+        if is_node(by):
+            # It speaks for its own domain only: what it had here would be of this one.
+            return refuse(message, Code.FORBIDDEN, "no addresses are allocated to a node")
         if wish.scheme not in self._schemes:
             raise BadMessageError(f"no addresses of scheme {wish.scheme!r} are allocated here")
         fresh = tuple(self._fresh(wish.scheme) for _ in range(wish.value.number))

@@ -77,14 +77,14 @@ class Exchange:
         self.components = Components(addresses.parts, witness)
         self.departures = Departures()
         self.tables = Tables(addresses, rules, self.components, witness)
-        self.border = Border(rules.abroad)
+        self.border = Border(addresses.domain, rules.abroad)
         self.witness = witness
         self.budget = bounds.fresh_budget()
         self.fan_out = bounds.limits.fan_out
         self._overload = Overload(self)
         self._ids = ids
         self.runtimes: dict[int, str] = {}
-        self._alarms = Alarms()
+        self._alarms = Alarms[str]()
 
     def session_of(self, number: int) -> Session | None:
         """Return the session a link has."""
@@ -150,13 +150,16 @@ class Exchange:
     def send(self, runtime: str, message: Message, line: bytes | None = None) -> None:
         """Give a message to the session of a runtime; `line`: as it is written, if known."""
         session = self.sessions.get(runtime)
+        parcel = Parcel(message, encode(message) if line is None else line)
+        if (why := self.border.objection(runtime, message)) is not None:
+            self.undeliverable(message, Code.FORBIDDEN, why, DropReason.UNKNOWN_SOURCE)
+            return
         if self.border.is_for_stub(runtime, message, has_session=session is not None):
-            self._send_abroad(runtime, message, line)
+            self._send_abroad(runtime, parcel)
             return
         if session is None:
             self.witness.drop(message, DropReason.SESSION_GONE)
             return
-        parcel = Parcel(message, encode(message) if line is None else line)
         port = session.port
         if port is None:
             self.feed(session, Wait(parcel))
@@ -167,14 +170,13 @@ class Exchange:
         if self.budget.is_exceeded:
             self._overload.check()
 
-    def _send_abroad(self, peer: str, message: Message, line: bytes | None) -> None:
+    def _send_abroad(self, peer: str, parcel: Parcel) -> None:
         """Give a message to the stub that leads to a node of another domain (MN-19)."""
-        parcel = Parcel(message, encode(message) if line is None else line)
         if self.border.send(peer, parcel):
-            self.witness.deliver(message, "foreign")
+            self.witness.deliver(parcel.message, "foreign")
         else:
             why = f"too much is on its way to {peer}"
-            self.undeliverable(message, Code.UNAVAILABLE, why, DropReason.OVERFLOW)
+            self.undeliverable(parcel.message, Code.UNAVAILABLE, why, DropReason.OVERFLOW)
 
     def tell_link(self, port: Port, message: Message) -> None:
         """Give a message that is the link's own business to a link."""

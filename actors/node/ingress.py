@@ -22,7 +22,6 @@ from fsm.cores.allocation_terms import Bind
 from fsm.cores.node_routing import Admitted, Refusal
 from fsm.cores.node_session_terms import CloseAsked, Tick
 from fsm.cores.refused import Refused
-from specs.address import is_node
 from specs.errors import BadMessageError
 from specs.message import Message, refuse
 from specs.reply_code import DropReason
@@ -130,8 +129,7 @@ class Ingress:
 
     def _is_to_go(self, refusal: Refusal, by: str) -> bool:
         """Say whether that was the one offence too many of another domain's node (S14)."""
-        is_offence = refusal.check is Check.SOURCE and is_node(by)
-        return is_offence and self._exchange.border.offended(by)
+        return refusal.is_offence and self._exchange.border.offended(by)
 
     def _controlled(
         self, control: Callable[[Message, Port], None], message: Message, port: Port

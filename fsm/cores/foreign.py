@@ -195,6 +195,9 @@ class ForeignCore:
         request = room.asked(message)
         if room.has_brought(message):
             return [Pass(room.domain, room.stub, message)]
+        if request is None and message.is_response:
+            # An honest stub, too, answers what nobody waits for any more.
+            return [Dropped(message, DropReason.UNMATCHED)]
         if request is None:
             return self._offended(room, message, DropReason.UNKNOWN_SOURCE)
         # The stub itself answers: whatever it could not do, here there is no way then.

@@ -93,7 +93,7 @@ class NodeRights:
 
     def ownership(self, address: str, by: str) -> Ownership:
         """Say whether the session of `by` may use an address as its own (I-A3, I-B10)."""
-        owner = self._allocation.owner_of(address)
+        owner = self._holder_of(address)
         if owner == by or is_below(address, by):
             return Ownership.OWN
         if is_node(by):
@@ -102,7 +102,29 @@ class NodeRights:
             return Ownership.FOREIGN
         if scheme_of(address) == RUNTIME_SCHEME:
             return self._of_component(address, by)
-        return Ownership.FOREIGN if domain_of(address) == self._domain else Ownership.BINDABLE
+        return self._of_other(address, by)
+
+    def _of_other(self, address: str, by: str) -> Ownership:
+        """Say whether nobody's address of another domain may be used for the first time (MN-13).
+
+        Where that domain's node can be asked, only its own runtimes may: whoever else did
+        would speak as its users, and hear what goes to them.
+        """
+        domain = domain_of(address)
+        if domain == self._domain:
+            return Ownership.FOREIGN
+        is_its = domain_of(by) == domain or self._peer_of(address) is None
+        return Ownership.BINDABLE if is_its else Ownership.FOREIGN
+
+    def _holder_of(self, address: str) -> str | None:
+        """Return whose session an address is noted for.
+
+        What was bound before its domain's node could be asked is bound no more.
+        """
+        owner = self._allocation.owner_of(address)
+        if owner is None or domain_of(address) in {self._domain, domain_of(owner)}:
+            return owner
+        return owner if self._peer_of(address) is None else None
 
     def _of_domain(self, address: str, by: str, owner: str | None) -> Ownership:
         """Say whether the node of another domain may speak as an address (S14).
@@ -144,7 +166,7 @@ class NodeRights:
             runtime = runtime_of(address)
             if self._form_of(runtime) is not None:
                 return runtime
-        owner = self._allocation.owner_of(address)
+        owner = self._holder_of(address)
         return self._peer_of(address) if owner is None else owner
 
     def _peer_of(self, address: str) -> str | None:

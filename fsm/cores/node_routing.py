@@ -49,11 +49,14 @@ class Refusal:
 
     Attributes:
         instead: What a request is answered with, where that is not what the check says.
+        is_offence: Whether a node of another domain must have known that it has no right to
+            it; nobody else offends.
     """
 
     check: Check
     why: str
     instead: Code | None = None
+    is_offence: bool = False
 
     @property
     def code(self) -> Code | None:
@@ -140,7 +143,7 @@ class NodeRouting:
         for address in claimed:
             match self._rights.ownership(address, by):
                 case Ownership.FOREIGN:
-                    return self._foreign(address, message)
+                    return self._foreign(address, message, by)
                 case Ownership.BINDABLE:
                     bind = (*bind, self._rights.bound_as(address))
                 case Ownership.OWN:
@@ -149,7 +152,7 @@ class NodeRouting:
             return Refusal(Check.LOOP, "the message has gone in a circle")
         if is_node(by) and not self._is_ours(message.to, by):
             why = f"the node of {self._domain} is no way to {domain_of(message.to)}"
-            return Refusal(Check.SOURCE, why, Code.FORBIDDEN)
+            return Refusal(Check.SOURCE, why, Code.FORBIDDEN, is_offence=True)
         return Admitted(bind) if bind else _ADMITTED
 
     def _is_ours(self, to: str, by: str) -> bool:
@@ -159,11 +162,19 @@ class NodeRouting:
         """
         return domain_of(to) in {self._domain, domain_of(by)} or to in self._components
 
-    def _foreign(self, address: str, message: Message) -> Refusal:
-        """Object to an address; who sets a path for somebody else is forbidden to (MN-14)."""
+    def _foreign(self, address: str, message: Message, by: str) -> Refusal:
+        """Object to an address; who sets a path for somebody else is forbidden to (MN-14).
+
+        A node cannot know who of its domain has come here by another way.
+        """
         is_for_other = message.to == self._paths and address != message.from_
         why = f"the session does not own {address}"
-        return Refusal(Check.SOURCE, why, Code.FORBIDDEN if is_for_other else None)
+        return Refusal(
+            Check.SOURCE,
+            why,
+            Code.FORBIDDEN if is_for_other else None,
+            is_offence=is_node(by) and domain_of(address) != domain_of(by),
+        )
 
     def _answers_for_path(self, message: Message, by: str) -> bool:
         """Say whether this is a subscriber's answer to what was fanned out (C-81)."""

@@ -11,18 +11,22 @@ __all__ = ["QuarantineCore"]
 class QuarantineCore:
     """Counts the offences of each node, and says who is kept out.
 
-    Memory: one entry per node that ever offended and was not forgiven.
+    Offences are counted for as long as a quarantine lasts, from the first: a message that
+    crossed the end of what allowed it, now and then, makes no offender. Memory: one entry
+    per node that ever offended and was not forgiven.
     """
 
     def __init__(self) -> None:
-        self._offences: dict[str, int] = {}
+        self._offences: dict[str, tuple[int, float]] = {}
         self._until: dict[str, float] = {}
 
     def offended(self, node: str, now: float) -> bool:
         """Count an offence; say whether the node is to be shown out now."""
-        count = self._offences.get(node, 0) + 1
-        if count < PEER_OFFENCES:
-            self._offences[node] = count
+        count, since = self._offences.get(node, (0, now))
+        if since + QUARANTINE <= now:
+            count, since = 0, now
+        if count + 1 < PEER_OFFENCES:
+            self._offences[node] = count + 1, since
             return False
         self._offences.pop(node, None)
         self._until[node] = now + QUARANTINE

@@ -40,10 +40,12 @@ class Border:
     session it has here, and over the stub that leads to it.
 
     Args:
+        domain: The node's own.
         domains: Those there is a stub for.
     """
 
-    def __init__(self, domains: Container[str]) -> None:
+    def __init__(self, domain: str, domains: Container[str]) -> None:
+        self._domain = domain
         self._domains = domains
         self._quarantine = QuarantineCore()
         self._abroad: Abroad | None = None
@@ -81,6 +83,20 @@ class Border:
         if not is_node(peer) or domain_of(peer) not in self._domains:
             return False
         return not has_session or message.is_request
+
+    def objection(self, peer: str, message: Message) -> str | None:
+        """Say why a peer would not take a message from this node, which speaks for its domain.
+
+        Whoever is here from a third domain would else make this node an offender there
+        (S14). An answer may be given for what the peer fanned out (C-81).
+        """
+        if not is_node(peer):
+            return None
+        its = {self._domain, domain_of(peer)} if message.is_response else {self._domain}
+        source = message.body.get("source")
+        claimed = (message.from_, source) if isinstance(source, str) else (message.from_,)
+        is_heard = all(domain_of(one) in its for one in claimed)
+        return None if is_heard else f"the node of {self._domain} speaks for nobody else"
 
     def send(self, peer: str, parcel: Parcel) -> bool:
         """Give a message to the stub of a peer; False: it cannot be taken now."""

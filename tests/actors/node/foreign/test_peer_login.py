@@ -1,4 +1,4 @@
-"""Whoever opens the session of another domain's node speaks for a domain, so it logs in (S4, S14)."""
+"""Who opens the session of another domain's node speaks for a domain, so it logs in (S4, S14)."""
 
 import pytest
 import trio

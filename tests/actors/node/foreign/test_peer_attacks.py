@@ -1,0 +1,179 @@
+"""What another domain's node, or whoever has its session, tries and does not get (S14, T18)."""
+
+import pytest
+import trio
+
+from fsm.cores.node_rights import Observation
+from specs.limits import PEER_OFFENCES, QUARANTINE
+from tests.support.node_peer import ALLOCATION, DR, MN, RA, RB, RX, SESSION, SM, open_world
+
+NODE = "domain://msg-node.b.ex"
+HX = "hyperty://b.ex/hx"
+
+
+async def test_a_node_is_given_no_address_of_this_domain(autojump_clock):
+    async with open_world() as world:
+        peer = await world.peer(NODE)
+        answer = await peer.ask(
+            "create", f"{NODE}/ua", ALLOCATION, scheme="hyperty", value={"number": 1}
+        )
+        assert answer.code == 403
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"url": "hyperty://a.ex/nobody", "runtime": RA},
+        {"url": "hyperty://a.ex/nobody", "runtime": NODE},
+        {"url": "hyperty://c.ex/nobody", "runtime": NODE},
+    ],
+)
+async def test_a_node_registers_nothing_of_others(record, autojump_clock):
+    async with open_world() as world:
+        await world.peer(RA)
+        peer = await world.peer(NODE)
+        value = {**record, "status": "live", "expires": 60}
+        assert (await peer.ask("create", f"{NODE}/sm", DR, value=value)).code in {401, 403}
+
+
+@pytest.mark.parametrize("kind", ["execute", "response"])
+@pytest.mark.parametrize("to", [SESSION, SM, MN, f"{MN}/policy", f"{MN}/protostub/b.ex/status"])
+async def test_what_it_says_to_parts_of_the_node_uninvited_changes_nothing(
+    kind, to, autojump_clock
+):
+    async with open_world() as world:
+        ra = await world.peer(RA)
+        peer = await world.peer(NODE)
+        before = await world.node.sessions()
+        body = {"value": {"sessionToken": "x"}, "method": "nothing"}
+        for _ in range(3):
+            await peer.post(kind, HX, to, **body, **({"code": 200} if kind == "response" else {}))
+        await trio.sleep(1)
+        after = {view.runtime: view.addresses for view in await world.node.sessions()}
+        assert after == {view.runtime: view.addresses for view in before}
+        assert await ra.silence()
+
+
+async def test_it_hears_nothing_of_an_object_whose_owner_says_no(autojump_clock):
+    async with open_world(observation=Observation.OWNER) as world:
+        ra = await world.peer(RA)
+        (url,) = await ra.allocate("comm")
+        await ra.ask("subscribe", f"{RA}/sm", SM, resources=[f"{url}/subscription"], source=RA)
+        peer = await world.peer(NODE)
+        wanted = [f"{url}/changes", f"{url}/children/chat"]
+        assert (await peer.ask("subscribe", f"{NODE}/sm", SM, resources=wanted)).code == 200
+        await peer.post("subscribe", f"{NODE}/sm", f"{url}/subscription")
+        asked = await ra.hear()
+        await ra.post_answer(asked, 403)
+        assert (await peer.hear()).code == 403
+        await ra.post("update", url, f"{url}/changes", value="secret")
+        assert await peer.silence()
+
+
+@pytest.mark.parametrize("part", ["", "/subscription", "/secret/part"])
+async def test_it_is_not_given_what_is_addressed_to_others(part, autojump_clock):
+    async with open_world(observation=Observation.OWNER) as world:
+        ra = await world.peer(RA)
+        (url,) = await ra.allocate("comm")
+        peer = await world.peer(NODE)
+        for one in (f"{url}{part}", f"{RA}{part or '/sm'}", f"{MN}/sm"):
+            assert (await peer.ask("subscribe", f"{NODE}/sm", SM, resources=[one])).code == 403
+
+
+async def test_consent_is_not_its_to_give_for_others(autojump_clock):
+    """An answer as the owner of an object here, never asked for, opens no path."""
+    async with open_world(observation=Observation.OWNER) as world:
+        ra = await world.peer(RA)
+        (url,) = await ra.allocate("comm")
+        peer = await world.peer(NODE)
+        await peer.ask("subscribe", f"{NODE}/sm", SM, resources=[f"{url}/changes"])
+        for from_ in (f"{url}/subscription", f"{url}/changes", url):
+            await peer.post("response", from_, f"{NODE}/sm", code=200)
+        await ra.post("update", url, f"{url}/changes", value="secret")
+        assert await peer.silence()
+
+
+# ---- whose the addresses of another domain are, while its node is reachable
+
+
+async def test_a_runtime_here_does_not_take_what_is_its(autojump_clock):
+    """MN-13 is for domains that cannot be asked: it must not divert what goes to one that can."""
+    async with open_world() as world:
+        peer = await world.peer(NODE)
+        thief, other = await world.peer(RA), await world.peer(RB)
+        assert (await thief.ask("read", HX, DR, resource=HX)).code == 401
+        await other.post("create", f"{RB}/ua", HX, value=1)
+        assert (await peer.hear()).to == HX
+        assert await thief.silence()
+
+
+async def test_what_a_runtime_of_its_own_domain_uses_here_is_no_offence_of_the_node(
+    autojump_clock,
+):
+    """Or one user of a domain that has two ways here could have its node kept out."""
+    async with open_world() as world:
+        rx = await world.peer(RX)
+        await rx.ask("read", HX, DR, resource=HX)
+        peer = await world.peer(NODE)
+        for _ in range(2 * PEER_OFFENCES):
+            assert (await peer.ask("read", HX, DR, resource=HX)).code == 401
+        assert (await world.states())[NODE] == "open"
+
+
+async def test_what_was_taken_before_its_node_came_is_given_up(autojump_clock):
+    async with open_world() as world:
+        thief = await world.peer(RA)
+        assert (await thief.ask("read", HX, DR, resource=HX)).code == 404
+        peer = await world.peer(NODE)
+        assert (await thief.ask("read", HX, DR, resource=HX)).code == 401
+        await thief.post("create", f"{RA}/ua", HX, value=1)
+        assert (await peer.hear()).to == HX
+        assert (await peer.ask("read", HX, DR, resource=HX)).code == 404
+
+
+async def test_offences_of_long_ago_are_forgotten(autojump_clock):
+    async with open_world() as world:
+        peer = await world.peer(NODE)
+        for _ in range(PEER_OFFENCES - 1):
+            await peer.ask("read", "hyperty://c.ex/h", DR, resource=HX)
+        with trio.move_on_after(QUARANTINE):
+            while True:
+                await peer.hear()
+        for _ in range(PEER_OFFENCES - 1):
+            await peer.ask("read", "hyperty://c.ex/h", DR, resource=HX)
+        assert (await world.states())[NODE] == "open"
+
+
+# ---- what would make this node an offender there
+
+
+async def third_party(world):
+    """A runtime of a third domain that is here with an address of its own."""
+    rc = await world.peer("hyperty-runtime://c.ex/rc")
+    await rc.ask("read", "hyperty://c.ex/hc", DR, resource=HX)
+    return rc
+
+
+@pytest.mark.parametrize(
+    ("from_", "source"), [("hyperty://c.ex/hc", None), (f"{RA}/sm", "hyperty://c.ex/free")]
+)
+async def test_this_node_carries_nothing_of_a_third_domain(from_, source, autojump_clock):
+    async with open_world() as world:
+        peer = await world.peer(NODE)
+        who = await third_party(world) if source is None else await world.peer(RA)
+        body = {} if source is None else {"source": source}
+        assert (await who.ask("create", from_, HX, value=1, **body)).code == 403
+        await who.post("update", from_, HX, value=1, **body)
+        assert await peer.silence()
+
+
+async def test_what_it_observes_here_comes_from_this_domain_only(autojump_clock):
+    async with open_world() as world:
+        ra = await world.peer(RA)
+        (url,) = await ra.allocate("comm")
+        peer = await world.peer(NODE)
+        await peer.ask("subscribe", f"{NODE}/sm", SM, resources=[f"{url}/children/chat"])
+        rc = await third_party(world)
+        await rc.post("create", "hyperty://c.ex/hc", f"{url}/children/chat", value=1)
+        await ra.post("create", url, f"{url}/children/chat", value=2)
+        assert (await peer.hear()).body["value"] == 2
