@@ -17,6 +17,7 @@ import trio
 from typing_extensions import override
 
 from actors.node.errors import RegistryFileError
+from actors.node.file_lock import FileLock
 from fsm.cores.registration_terms import Forget, Keep, Row
 from fsm.machines.registration import State
 
@@ -40,6 +41,10 @@ _SCHEMA: Final = """
 _KEEP: Final = "INSERT OR REPLACE INTO record VALUES (?, ?, ?, ?, ?)"
 _CLEAR: Final = "DELETE FROM record"
 _FORGET: Final = "DELETE FROM record WHERE url = ?"
+_TABLES: Final = (
+    "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' ESCAPE '~'"
+)
+_OURS: Final = frozenset({"record"})
 _ALL: Final = "SELECT url, runtime, status, touched, value FROM record ORDER BY url"
 
 
@@ -106,10 +111,11 @@ class MemoryRecords(RecordFile):
 
 @final
 class SqliteRecords(RecordFile):
-    """Keeps rows in a SQLite file, which only this process may have open for writing."""
+    """Keeps rows in a SQLite file, which no other process may keep rows in meanwhile."""
 
     def __init__(self, path: Path) -> None:
         self.path: Final = path
+        self._lock = FileLock(path)
         self._connection: sqlite3.Connection | None = None
         self._rows: dict[str, Row] | None = None
         self._inode = 0
@@ -123,6 +129,7 @@ class SqliteRecords(RecordFile):
 
     def _read(self) -> list[Row]:
         try:
+            self._lock.take()
             connection = self._open()
             with connection:
                 _prepare(connection)
@@ -142,6 +149,10 @@ class SqliteRecords(RecordFile):
 
     @override
     def close(self) -> None:
+        self._disconnect()
+        self._lock.release()
+
+    def _disconnect(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
@@ -152,6 +163,7 @@ class SqliteRecords(RecordFile):
             self._connection = sqlite3.connect(
                 self.path, timeout=_BUSY_TIMEOUT, check_same_thread=False
             )
+            self._check_owner(self._connection)
             self._connection.execute("PRAGMA journal_mode = WAL")
             self._connection.execute("PRAGMA synchronous = NORMAL")
             self._inode = self.path.stat().st_ino
@@ -176,10 +188,19 @@ class SqliteRecords(RecordFile):
         if self.path.stat().st_ino != self._inode:
             raise RegistryFileError(self.path, "another file has taken its place")
 
+    def _check_owner(self, connection: sqlite3.Connection) -> None:
+        """Refuse a database of another program before anything in it is changed."""
+        tables = {str(name) for (name,) in connection.execute(_TABLES)}
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if (version == 0 and tables) or tables - _OURS:
+            raise RegistryFileError(self.path, "it is the database of another program")
+        if version > _VERSION:
+            raise RegistryFileError(self.path, "it was written by a newer version of the node")
+
     def _rewrite(self, rows: Sequence[Row]) -> None:
         try:
             # Whatever was wrong with the old connection is not wrong with a new one.
-            self.close()
+            self._disconnect()
             connection = self._open()
             with connection:
                 _prepare(connection)

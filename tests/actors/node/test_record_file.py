@@ -1,5 +1,6 @@
 """Records on disk: what is acknowledged survives whatever end the process finds (I-G3)."""
 
+import contextlib
 import sqlite3
 import subprocess
 import sys
@@ -38,6 +39,11 @@ trio.run(write)
 """
 
 
+def rows_in(path):
+    with contextlib.closing(SqliteRecords(path)) as records:
+        return records.load()
+
+
 async def test_rows_come_back_as_they_were(tmp_path):
     records = SqliteRecords(tmp_path / "r.sqlite")
     assert records.load() == []
@@ -46,7 +52,7 @@ async def test_rows_come_back_as_they_were(tmp_path):
     records.close()
     records.close()
 
-    assert SqliteRecords(tmp_path / "r.sqlite").load() == [ROW]
+    assert rows_in(tmp_path / "r.sqlite") == [ROW]
 
 
 def test_what_a_killed_process_acknowledged_is_there(tmp_path):
@@ -57,7 +63,7 @@ def test_what_a_killed_process_acknowledged_is_there(tmp_path):
         writer.kill()
         acknowledged += [int(line) for line in writer.stdout.read().split()]
 
-    rows = {row.value["n"] for row in SqliteRecords(path).load()}
+    rows = {row.value["n"] for row in rows_in(path)}
     assert set(acknowledged) <= rows
 
 
@@ -66,7 +72,53 @@ def test_a_file_that_is_no_database_is_refused_with_a_sentence(tmp_path):
     path.write_bytes(b"not a database " * 100)
 
     with pytest.raises(RegistryFileError, match="cannot use the registry file"):
-        SqliteRecords(path).load()
+        rows_in(path)
+
+
+@pytest.mark.parametrize(
+    ("made", "reason"),
+    [
+        ("CREATE TABLE places (name)", "another program"),
+        ("CREATE TABLE record (name)", "another program"),
+        ("PRAGMA user_version = 2", "a newer version"),
+    ],
+)
+def test_a_database_that_is_not_ours_is_refused_and_left_as_it_is(tmp_path, made, reason):
+    path = tmp_path / "r.sqlite"
+    with contextlib.closing(sqlite3.connect(path)) as other, other:
+        other.execute(made)
+    before = path.read_bytes()
+
+    with pytest.raises(RegistryFileError, match=reason):
+        rows_in(path)
+
+    assert path.read_bytes() == before
+
+
+async def test_a_file_has_one_node_at_a_time_also_while_it_is_opened_anew(tmp_path):
+    path = tmp_path / "r.sqlite"
+    (tmp_path / "other").symlink_to(path)
+    with contextlib.closing(SqliteRecords(path)) as first:
+        first.load()
+        await first.recover()
+        for name in (path, tmp_path / "other"):
+            with pytest.raises(RegistryFileError, match="another node has it open"):
+                rows_in(name)
+
+    assert rows_in(path) == []
+
+
+def test_a_copy_can_be_made_while_a_node_has_the_file(tmp_path):
+    path = tmp_path / "r.sqlite"
+    with contextlib.closing(SqliteRecords(path)) as first:
+        first.load()
+        with (
+            contextlib.closing(sqlite3.connect(path)) as there,
+            contextlib.closing(sqlite3.connect(tmp_path / "copy.sqlite")) as copy,
+        ):
+            there.backup(copy)
+
+    assert rows_in(tmp_path / "copy.sqlite") == []
 
 
 async def test_a_write_that_fails_says_so(tmp_path):
@@ -78,6 +130,7 @@ async def test_a_write_that_fails_says_so(tmp_path):
 
     with pytest.raises(RegistryFileError):
         await records.commit([Keep(ROW)])
+    records.close()
 
 
 async def test_a_node_does_not_start_on_a_bad_file(tmp_path):
