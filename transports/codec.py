@@ -27,6 +27,7 @@ __all__ = [
     "decode_frame",
     "decode_in_dialect",
     "decode_line",
+    "decode_object",
     "encode",
     "frames",
     "glance",
@@ -72,6 +73,14 @@ def decode_line(line: bytes) -> Message | BadLine:
     try:
         raw = _parse(line)
         return normalise(_object(line, raw))
+    except BadMessageError as error:
+        return BadLine(_summary(line), error, _refusal(raw, error))
+
+
+def decode_object(line: bytes, raw: JsonObject) -> Message | BadLine:
+    """Read the message that a line holds, which `read_object` has read already."""
+    try:
+        return normalise(raw)
     except BadMessageError as error:
         return BadLine(_summary(line), error, _refusal(raw, error))
 

@@ -41,7 +41,7 @@ class Connected:
 
 
 @final
-@attrs.frozen
+@attrs.frozen(slots=True)
 class Arrived:
     """What one frame of a link held."""
 

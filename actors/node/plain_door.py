@@ -15,7 +15,7 @@ from specs.errors import BadMessageError, BadUrlError
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message, MessageType
 from specs.reply_code import Code
-from transports.codec import decode_line, encode, glance, read_object
+from transports.codec import decode_line, decode_object, encode, glance, read_object
 from transports.link import Upgrade
 
 __all__ = ["PlainDoor"]
@@ -62,7 +62,7 @@ class PlainDoor(Door):
         if raw.get("cmd") == "disconnect" and self._is_own(raw.get("body")):
             return (self._say("close"),)
         self.learn(raw)
-        return (decode_line(frame),)
+        return (decode_object(frame, raw),)
 
     @override
     def write(self, parcels: Sequence[Parcel]) -> Iterable[bytes]:

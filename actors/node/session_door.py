@@ -16,7 +16,7 @@ from specs.errors import BadMessageError, BadUrlError
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message, MessageType
 from specs.reply_code import Code
-from transports.codec import decode_line, encode, glance, read_object
+from transports.codec import decode_line, decode_object, encode, glance, read_object
 
 __all__ = ["SessionDoor"]
 
@@ -56,7 +56,7 @@ class SessionDoor(Door):
         if raw.get("to") == _MANAGER:
             return (self._asked(raw),)
         self.learn(raw)
-        item = decode_line(frame)
+        item = decode_object(frame, raw)
         if isinstance(item, Message) and self._shown is not None:
             item = _renamed(item, self._shown, _hidden(self._shown))
         return (item,)

@@ -21,6 +21,7 @@ from fsm.policy.request import Request, subjects
 from fsm.policy.terms import Algorithm, Direction, Result
 
 __all__ = [
+    "SILENT",
     "Judge",
     "Pdp",
     "Verdict",
@@ -51,7 +52,9 @@ class Verdict:
 
 Judge: TypeAlias = Callable[[Request], Verdict]
 
-_SILENT: Final = Verdict(Result.NOT_APPLICABLE)
+SILENT: Final = Verdict(Result.NOT_APPLICABLE)
+"""Nothing applies."""
+
 _STAMP: Final = "stamp"
 
 
@@ -61,6 +64,7 @@ class Pdp:
 
     Attributes:
         book: What it judges by.
+        is_silent: Whether nothing stands in it: no message need be looked at.
         is_stamping: Whether anything in it stamps messages (POL-13).
     """
 
@@ -68,6 +72,7 @@ class Pdp:
         self.book = book
         self._judge = _combined(book.combining, [judge_of_set(one) for one in in_order(book.sets)])
         self._is_per_resource = any(_asks_resource(one) for one in book.sets)
+        self.is_silent = not book.sets
         self.is_stamping = any(map(_is_stamping, book.sets))
 
     def decide(self, request: Request) -> Verdict:
@@ -107,7 +112,7 @@ def _of_all(verdicts: Sequence[Verdict], default: Result) -> Verdict:
             # Two elements may have a task that reads the same; each is done once.
             tasks = {id(task): task for one in found for task in one.tasks}
             return attrs.evolve(found[0], tasks=tuple(tasks.values()))
-    return _SILENT
+    return SILENT
 
 
 def _asks_resource(one: PolicySet) -> bool:
@@ -163,7 +168,7 @@ def _if(check: Check, says: Verdict, unsure: Verdict) -> Judge:
         outcome = check(request)
         if outcome is None:
             return unsure
-        return says if outcome else _SILENT
+        return says if outcome else SILENT
 
     return judge
 
@@ -200,13 +205,13 @@ def _aimed(target: Check, unsure: Verdict, inner: Judge) -> Judge:
         outcome = target(request)
         if outcome is None:
             return unsure
-        return inner(request) if outcome else _SILENT
+        return inner(request) if outcome else SILENT
 
     return judge
 
 
 def _directed(is_outgoing: bool, inner: Judge) -> Judge:  # noqa: FBT001 - a value, no switch
-    return lambda request: inner(request) if request.is_outgoing is is_outgoing else _SILENT
+    return lambda request: inner(request) if request.is_outgoing is is_outgoing else SILENT
 
 
 # ---- combining algorithms
@@ -238,7 +243,7 @@ def _deny_overrides(judges: Sequence[Judge]) -> Judge:
                 permitted = _joined(permitted, verdict)
             elif verdict.result is Result.INDETERMINATE:
                 unsure = unsure or verdict
-        return unsure or permitted or _SILENT
+        return unsure or permitted or SILENT
 
     return judge
 
@@ -257,7 +262,7 @@ def _permit_overrides(judges: Sequence[Judge]) -> Judge:
                 denied = _joined(denied, verdict)
             elif verdict.result is Result.INDETERMINATE:
                 unsure = unsure or verdict
-        return denied or unsure or _SILENT
+        return denied or unsure or SILENT
 
     return judge
 
@@ -270,7 +275,7 @@ def _first_applicable(judges: Sequence[Judge]) -> Judge:
             verdict = one(request)
             if verdict.result is not Result.NOT_APPLICABLE:
                 return verdict
-        return _SILENT
+        return SILENT
 
     return judge
 

@@ -18,8 +18,8 @@ from actors.node.policing.tasks import STAMP, Order, Tasks
 from actors.node.policy import Asker, Decision, Policy, Ruling
 from fsm.policy.explain import effective, missing
 from fsm.policy.model import Book, Task
-from fsm.policy.pdp import Pdp, Verdict
-from fsm.policy.request import Place, Request
+from fsm.policy.pdp import SILENT, Pdp, Verdict
+from fsm.policy.request import Place, Request, domain
 from fsm.policy.terms import Direction, Moment, Result
 from specs.message import Message, instance_id
 
@@ -58,24 +58,27 @@ class PolicyEngine(Policy):
     def judge(self, message: Message, asker: Asker) -> Ruling:
         # Taken once: a change that comes meanwhile is for the next message.
         pdp = self._store.pdp
+        is_outgoing = domain(message.to) != self._place.domain
+        if pdp.is_silent:
+            return self._ruling(pdp, SILENT, is_outgoing)
         request = Request(message, asker.runtime, asker.identity, self._clock(), self._place)
         verdict = pdp.decide(request)
         if verdict.result is Result.INDETERMINATE:
             _tell_cause(request, verdict)
-        ruling = self._ruling(pdp, verdict, request)
+        ruling = self._ruling(pdp, verdict, is_outgoing)
         if verdict.tasks:
             ruling = self._fulfilled(request, ruling, verdict.tasks)
         return _unforged(message, ruling) if pdp.is_stamping else ruling
 
-    def _ruling(self, pdp: Pdp, verdict: Verdict, request: Request) -> Ruling:
+    def _ruling(self, pdp: Pdp, verdict: Verdict, is_outgoing: bool) -> Ruling:  # noqa: FBT001 - told
         """Return what follows from a verdict by itself: the same for many messages."""
         if pdp is not self._pdp:
             self._pdp = pdp
             self._rulings.clear()
-        key = verdict.path, verdict.result, request.is_outgoing
+        key = verdict.path, verdict.result, is_outgoing
         ruling = self._rulings.get(key)
         if ruling is None:
-            ruling = self._rulings[key] = _ruling_of(pdp.book, verdict, key[-1])
+            ruling = self._rulings[key] = _ruling_of(pdp.book, verdict, is_outgoing)
         return ruling
 
     def _fulfilled(self, request: Request, ruling: Ruling, tasks: tuple[Task, ...]) -> Ruling:

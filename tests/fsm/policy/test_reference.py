@@ -150,9 +150,9 @@ WRONG = {
     "tasks of policies are forgotten":
         ("_dutiful", lambda _: lambda _, inner: inner),
     "targets that cannot be known do not apply":
-        ("_aimed", lambda real: lambda target, _, inner: real(target, pdp._SILENT, inner)),
+        ("_aimed", lambda real: lambda target, _, inner: real(target, pdp.SILENT, inner)),
     "conditions that cannot be known are false":
-        ("_if", lambda real: lambda check, says, _: real(check, says, pdp._SILENT)),
+        ("_if", lambda real: lambda check, says, _: real(check, says, pdp.SILENT)),
     "only the first resource counts":
         ("_of_all", lambda _: lambda verdicts, _: verdicts[0]),
     "one good resource is enough":
