@@ -1,5 +1,6 @@
 """`python -m actors token issue`: a login token, for development."""
 
+import os
 import secrets
 import time
 from pathlib import Path
@@ -22,6 +23,8 @@ _LIFE: Final = 300.0
 """Seconds a token lives if nobody says otherwise."""
 
 _NAME_BYTES: Final = 16
+_OTHERS: Final = 0o077
+"""Rights that nobody but its owner should have on a private key: whoever reads it is anybody."""
 
 
 def _check_user(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
@@ -97,8 +100,8 @@ def command(  # noqa: PLR0913 - one for each option
         sub=user,
         aud=domain,
         iat=now,
-        nbf=None if not_before is None else now + not_before,
-        exp=now + life,
+        nbf=None if not_before is None else now + int(not_before),
+        exp=now + int(life),
         jti=secrets.token_urlsafe(_NAME_BYTES),
         roles=[*role] or None,
         runtime=runtime,
@@ -114,7 +117,11 @@ def _given(**claims: Json) -> JsonObject:
 def _signer(path: Path) -> SigningKey:
     try:
         with path.open("rb") as file:
-            return read_key(file.read(JWKS_BYTES))
+            signer = read_key(file.read(JWKS_BYTES))
+            if os.fstat(file.fileno()).st_mode & _OTHERS:
+                told = "so others can log in as anybody; run chmod 600 on it"
+                click.echo(f"protofly: not only you have rights on {path}, {told}", err=True)
+            return signer
     except OSError as exc:
         raise CommandError(
             f"cannot read the key {path}: {exc.strerror}; make one with `token keys`",

@@ -156,7 +156,7 @@ class Logins:
         if identity.until <= wall:
             return _refused(wish, "what vouched for you is over")
         if identity.runtime is not None and identity.runtime != wish.runtime:
-            return _refused(wish, "the token is bound to another runtime")
+            return _refused(wish, f"the token is good for {identity.runtime} only")
         if identity.runtime is None and is_node(wish.runtime):
             # Or any user's token would do to speak for a whole domain.
             return _refused(wish, "a node shows a token that is bound to its address")

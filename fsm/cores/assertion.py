@@ -20,7 +20,7 @@ from specs.limits_login import CLOCK_SKEW, TOKEN_LIFE, TOKEN_ROLES
 
 __all__ = ["USED", "Acceptable", "AssertionCore", "AssertionTerms", "Unacceptable"]
 
-USED: Final = "the token has been used already: each opens one session"
+USED: Final = "it has been used already: each opens one session"
 """Why a token that was used lets nobody in."""
 
 _USER: Final = "user"
@@ -121,7 +121,7 @@ class AssertionCore:
         meant = list(_texts(aud if isinstance(aud, list) else [aud], "aud"))
         known = self._terms.audiences
         if not known & set(meant):
-            raise _BadClaimError("it is not meant for this node: its audience is another")
+            raise _BadClaimError("it is meant for another audience than this node")
         if (len(set(meant)) > 1 or party is not None) and party not in known:
             raise _BadClaimError("it was issued to another party than this node")
 
@@ -133,7 +133,7 @@ def _check_times(claims: JsonObject, now: float) -> float:
     if end + CLOCK_SKEW <= now:
         raise _BadClaimError(f"it expired {now - end:.0f} s ago")
     if max(issued, start) - CLOCK_SKEW > now:
-        raise _BadClaimError(f"it is good only in {max(issued, start) - now:.0f} s")
+        raise _BadClaimError(f"it becomes good in {max(issued, start) - now:.0f} s")
     if end - issued > TOKEN_LIFE:
         raise _BadClaimError(f"it lives longer than {TOKEN_LIFE:.0f} s")
     return end

@@ -60,15 +60,15 @@ class KeyProvider(IdentityProvider):
             token = read_token(assertion)
             claims = verified(token, await self._ring.keys_for(token.key_name))
         except BadTokenError as exc:
-            raise LoginRefusedError(exc.reason) from exc
+            raise LoginRefusedError(str(exc)) from exc
         except KeysAwayError as exc:
             raise ProviderAwayError(exc.reason) from exc
         verdict = self._core.judge(claims, self._clock())
         if isinstance(verdict, Unacceptable):
-            raise LoginRefusedError(verdict.why)
+            raise _refused(verdict.why)
         # Before anybody is told: what is on its way out when the node is killed stays used.
         if not await self._is_first(verdict.use):
-            raise LoginRefusedError(USED)
+            raise _refused(USED)
         return verdict.identity
 
     async def _is_first(self, use: Use) -> bool:
@@ -89,3 +89,7 @@ class KeyProvider(IdentityProvider):
         await self._ring.aclose()
         if self._used is not None:
             self._used.close()
+
+
+def _refused(why: str) -> LoginRefusedError:
+    return LoginRefusedError(str(BadTokenError(why)))

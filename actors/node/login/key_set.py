@@ -18,6 +18,7 @@ __all__ = ["ALGORITHMS", "Keys", "VerifyingKey", "read_keys"]
 ALGORITHMS: Final = MappingProxyType({("OKP", "Ed25519"): "EdDSA", ("EC", "P-256"): "ES256"})
 """By type and curve of a key, the one algorithm it is used with; no others are taken."""
 
+_PRIVATE: Final = "it holds a private key, which nobody else may have"
 
 _MATERIAL: Final = ("kty", "crv", "x", "y")
 
@@ -50,7 +51,7 @@ def read_keys(text: bytes) -> Keys:
         if not isinstance(one, dict):
             raise BadKeysError("an entry is no object")
         if "d" in one:
-            raise BadKeysError("it holds a private key, which nobody else may have")
+            raise BadKeysError(_PRIVATE)
         read = _read(one)
         if read is None:
             continue
@@ -73,6 +74,8 @@ def _entries(text: bytes) -> list[Json]:
     except orjson.JSONDecodeError as exc:
         raise BadKeysError("it is no JSON") from exc
     keys = content.get("keys") if isinstance(content, dict) else None
+    if isinstance(content, dict) and "d" in content:
+        raise BadKeysError(_PRIVATE)
     if not isinstance(keys, list):
         raise BadKeysError("it is no object with a list 'keys'")
     if len(keys) > JWKS_KEYS:

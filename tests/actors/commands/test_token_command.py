@@ -51,6 +51,22 @@ def test_a_token_of_a_made_key_is_good(tmp_path, alg):
     assert told["claims"]["exp"] - told["claims"]["iat"] == 300
 
 
+def test_a_private_key_that_others_can_read_is_used_and_told_of(tmp_path):
+    key = made(tmp_path)
+    Path(key["key"]).chmod(0o640)
+    done = called(issue, "--key", key["key"], "--user", ALICE, "--domain", "a.example")
+
+    assert (done.status, len(done.out), len(done.err)) == (ExitCode.OK, 1, 1)
+    assert "chmod 600" in done.err[0]
+
+
+def test_a_private_key_that_nobody_else_can_read_is_not_talked_about(tmp_path):
+    key = made(tmp_path)
+    done = called(issue, "--key", key["key"], "--user", ALICE, "--domain", "a.example")
+
+    assert done.err == []
+
+
 def mode_of(path):
     return stat.S_IMODE(Path(path).stat().st_mode)
 
@@ -155,7 +171,7 @@ def test_without_keys_nothing_is_believed(tmp_path):
 @pytest.mark.parametrize(
     ("made_for", "domain", "said"),
     [
-        (("--not-before", "200"), "a.example", "good only in"),
+        (("--not-before", "200"), "a.example", "becomes good in"),
         ((), "b.example", "audience"),
     ],
 )

@@ -214,8 +214,8 @@ async def test_a_captured_open_opens_nothing(issuer, autojump_clock):
         await thief.raw(encode(frame))
         answer = await thief.hear()
 
-        assert (answer.code, answer.body["description"][:29]) == (
-            401, "the token has been used alrea",
+        assert (answer.code, "used already" in answer.body["description"]) == (
+            401, True,
         )  # fmt: skip
 
 

@@ -149,9 +149,10 @@ def token_of(key):
 async def logs_in(network, url, token, name):
     runtime = f"hyperty-runtime://{DOMAIN}/{name}"
     peer = Peer(await network.dial(Kind.WEBSOCKET, url), runtime)
-    code = (await opened(peer, token)).code
-    await peer.link.aclose()
-    return code
+    try:
+        return (await opened(peer, token)).code
+    finally:
+        await trio.aclose_forcefully(peer.link)
 
 
 async def logs_in_until_killed(network, url, tokens, name, taken):
