@@ -163,6 +163,9 @@ READ_AHEAD: Final = 16
 LINK_BACKLOG: Final = 64
 """Links of one listener that are ready and wait to be accepted (ours)."""
 
+ACCEPT_BATCH: Final = 32
+"""Connections a listener takes in between two turns of everybody else (ours)."""
+
 ACCEPT_PAUSE: Final = 0.1
 """Seconds a listener rests when the system has no socket left to give (Trio's figure)."""
 

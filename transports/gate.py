@@ -1,6 +1,7 @@
 """Who may come in at all: asked before the handshake of a connection begins."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Final, final
 
 import trio
@@ -22,19 +23,28 @@ class Guest:
         until: Trio time by which it must be known.
     """
 
-    __slots__ = ("_is_expelled", "_stay", "until")
+    __slots__ = ("_is_expelled", "_leave", "until")
 
     def __init__(self) -> None:
         self.until: Final = trio.current_time() + HANDSHAKE_TIMEOUT
         self._is_expelled = False
-        self._stay = trio.CancelScope()
+        self._leave: Callable[[], None] | None = None
 
     def staying(self) -> trio.CancelScope:
         """Return the scope to serve it in: cancelled when it has to make room."""
-        self._stay = trio.CancelScope()
+        scope = trio.CancelScope()
+        self.watch(scope.cancel)
+        return scope
+
+    @final
+    def watch(self, leave: Callable[[], None]) -> None:
+        """Have `leave` called when it has to make room, at once if it has to already.
+
+        It takes the place of who watched before: at any time one part of us serves it.
+        """
+        self._leave = leave
         if self._is_expelled:
-            self._stay.cancel()
-        return self._stay
+            leave()
 
     @property
     def is_expelled(self) -> bool:
@@ -45,7 +55,8 @@ class Guest:
     def expel(self) -> None:
         """Let it make room."""
         self._is_expelled = True
-        self._stay.cancel()
+        if self._leave is not None:
+            self._leave()
 
     def settle(self) -> None:
         """Note that it is known now, or gone; idempotent."""

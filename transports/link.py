@@ -118,13 +118,12 @@ class Link(AsyncResource, ABC):
             trio.BusyResourceError: Another task is receiving: our bug.
         """
 
-    async def ping(self) -> None:
+    def ping(self) -> None:
         """Ask the other end for a sign of life, which `heard_at` will show.
 
-        May wait while the peer does not read. Kinds that know no pings ask nothing.
-        Cancelled: the question goes out with what is sent next.
+        Never waits: a question that cannot be written now goes out with what is sent next.
+        Kinds that know no pings ask nothing.
         """
-        await trio.lowlevel.checkpoint()
 
     async def rest(self, seconds: float) -> None:
         """Let the peer wait, as one that sends too much; what it asks of the link is answered.

@@ -1,5 +1,6 @@
 """What all links over a plain socket share: reading, writing, leaving."""
 
+import os
 import socket
 import sys
 from abc import abstractmethod
@@ -54,12 +55,12 @@ class SocketLink(Link):
     def __init__(self, names: tuple[Kind, str, Upgrade], stream: trio.SocketStream) -> None:
         super().__init__(*names)
         self._stream: Final = stream
-        self._inbox: Final[deque[bytes]] = deque()
+        self._inbox: deque[bytes] | None = None  # an empty one takes 760 bytes
         self._outbox: Final = bytearray()
-        self._pen: Final = trio.Lock()
+        self._pen: trio.Lock | None = None  # made when there is something to write
         self._sending: Final = Turn("sending")
         self._receiving: Final = Turn("receiving")
-        self._drained: Final = trio.Event()
+        self._drained: trio.Event | None = None
         self._end: tuple[str, Farewell | None] | None = None
         self._is_closed = False
         self._is_over_limit = False
@@ -74,7 +75,7 @@ class SocketLink(Link):
 
     @abstractmethod
     def _take(self, data: bytes) -> None:
-        """Take what was read, `b""` at the end: fill `_inbox`, add answers to `_outbox`.
+        """Take what was read, `b""` at the end: `_deliver` frames, add answers to `_outbox`.
 
         Calls `_finish` or `_refuse_size` when nothing more can come.
         """
@@ -90,6 +91,12 @@ class SocketLink(Link):
     def _ping(self) -> bytes:
         """Return the bytes that ask the other end for a sign of life."""
         return b""
+
+    def _deliver(self, frame: bytes) -> None:
+        """Let a frame be received."""
+        if self._inbox is None:
+            self._inbox = deque()
+        self._inbox.append(frame)
 
     def _finish(self, reason: str, farewell: Farewell | None = None) -> None:
         """Note that the other end is gone, and hang up on it."""
@@ -125,10 +132,11 @@ class SocketLink(Link):
 
         Cancelled: what is left goes out with the next flush.
         """
+        pen = self._pen = self._pen or trio.Lock()
         try:
-            self._pen.acquire_nowait()
+            pen.acquire_nowait()
         except trio.WouldBlock:
-            await self._pen.acquire()
+            await pen.acquire()
         try:
             while self._outbox:
                 written = await self._stream.socket.send(self._outbox)
@@ -141,7 +149,7 @@ class SocketLink(Link):
             end = self._end or ("the connection broke", None)
             raise LinkBrokenError(self.name, *end) from exc
         finally:
-            self._pen.release()
+            pen.release()
 
     # -- receiving ------------------------------------------------------------
 
@@ -153,8 +161,10 @@ class SocketLink(Link):
                 await self._read()
                 if self._is_closed:
                     await self._drain()
-                    self._inbox.clear()
-            return self._inbox.popleft()
+                    self._inbox = None
+            frame = self._inbox.popleft()
+            self._inbox = self._inbox or None
+            return frame
 
     def _check_readable(self) -> None:
         self._check_open()
@@ -169,22 +179,24 @@ class SocketLink(Link):
         self.heard_at = trio.current_time()
         try:
             data = await self._next_bytes()
-        except trio.BrokenResourceError:
-            self._finish("the connection was reset")
         except trio.ClosedResourceError as exc:
             raise LinkClosedError(self.name) from exc
+        except OSError as exc:
+            if self._is_closed:
+                raise LinkClosedError(self.name) from exc
+            self._finish("the connection was reset")
         else:
             self.heard_at = trio.current_time()
-            self._take(bytes(data))
+            self._take(data)
         if self._outbox or self._is_write_ended:
             await self._answer()
 
     async def _next_bytes(self) -> bytes:
         due = self._frame_due()
         if due is None:
-            return await self._stream.receive_some(READ_BYTES)
+            return await self._stream.socket.recv(READ_BYTES)
         with trio.move_on_at(due):
-            return await self._stream.receive_some(READ_BYTES)
+            return await self._stream.socket.recv(READ_BYTES)
         self._is_too_slow = True
         raise FrameTooSlowError(self.name)
 
@@ -192,18 +204,24 @@ class SocketLink(Link):
     async def rest(self, seconds: float) -> None:
         with trio.move_on_after(seconds):
             with self._receiving:
-                while self._end is None and sum(map(len, self._inbox)) < READ_BYTES:
+                while self._end is None and sum(map(len, self._inbox or ())) < READ_BYTES:
                     self._check_readable()
                     await self._read()
             await trio.sleep_forever()
 
     @override
-    async def ping(self) -> None:
+    def ping(self) -> None:
         if self._is_closed or self._end is not None:
-            await trio.lowlevel.checkpoint()
             return
         self._outbox.extend(self._ping())
-        await self._answer()
+        if not self._is_writing:  # who is writing takes it along
+            with suppress(OSError):  # no room, or nobody there: then no answer will tell
+                written = os.write(self._stream.socket.fileno(), self._outbox)
+                del self._outbox[:written]
+
+    @property
+    def _is_writing(self) -> bool:
+        return self._pen is not None and self._pen.locked()
 
     async def _answer(self) -> None:
         """Write what the protocol wants answered.
@@ -212,7 +230,7 @@ class SocketLink(Link):
         let two peers that both wait to be read wait for ever, so it is only
         done when answers pile up.
         """
-        if self._pen.locked() and len(self._outbox) < OUTBOX_BYTES:
+        if self._is_writing and len(self._outbox) < OUTBOX_BYTES:
             return
         with suppress(LinkError):  # the next read tells it better
             await self._flush()
@@ -225,7 +243,7 @@ class SocketLink(Link):
             await trio.lowlevel.checkpoint()
             return
         self._is_closed = True
-        self._inbox.clear()
+        self._inbox = None
         try:
             with trio.move_on_after(GOODBYE_TIMEOUT), suppress(LinkError):
                 await self._leave(farewell)
@@ -245,6 +263,7 @@ class SocketLink(Link):
             self._widen()
         await self._flush()
         if self._receiving.is_taken:
+            self._drained = trio.Event()
             await self._drained.wait()
         else:
             await self._drain()
@@ -271,4 +290,5 @@ class SocketLink(Link):
         with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
             while await self._stream.receive_some(READ_BYTES):
                 pass
-        self._drained.set()
+        if self._drained is not None:
+            self._drained.set()

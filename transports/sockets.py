@@ -11,14 +11,15 @@ from typing import Final
 
 import trio
 
-from specs.limits import ACCEPT_PAUSE
+from specs.limits import ACCEPT_BATCH, ACCEPT_PAUSE
 from transports.errors import DialError, LinkClosedError, ListenError
 from transports.urls import join_host_port, read_host_port
 
-__all__ = ["bind_tcp", "bind_unix", "dial_tcp", "dial_unix", "next_stream"]
+__all__ = ["bind_tcp", "bind_unix", "dial_tcp", "dial_unix", "next_stream", "next_streams"]
 
-_BACKLOG: Final = 1024
-"""Connections the kernel keeps until we take them: a mass reconnect fits (RELIABILITY R3)."""
+_BACKLOG: Final = 4096
+"""Connections the kernel keeps until we take them: a mass reconnect fits (RELIABILITY R3).
+Linux keeps no more than `net.core.somaxconn`, which is as much by default."""
 
 _OWNER_ONLY: Final = 0o600
 """Mode of a Unix socket: nobody else on this machine may connect."""
@@ -132,6 +133,35 @@ async def next_stream(listener: trio.SocketListener) -> trio.SocketStream:
             raise LinkClosedError("listener") from exc
         except OSError:  # out of descriptors or memory, or the peer has left already
             await trio.sleep(ACCEPT_PAUSE)
+
+
+async def next_streams(listener: trio.SocketListener) -> list[trio.SocketStream]:
+    """Accept one connection, and who else is there already, up to `ACCEPT_BATCH`.
+
+    A pass of the scheduler for each would be too slow for a crowd: while this process has
+    a lot to do, the system's queue would overflow, and whoever is lost there tries again
+    only after a second.
+
+    Raises:
+        LinkClosedError: The listener was closed by us.
+    """
+    return [await next_stream(listener), *_who_else(listener)]
+
+
+def _who_else(listener: trio.SocketListener) -> list[trio.SocketStream]:
+    streams: list[trio.SocketStream] = []
+    if listener.socket.fileno() < 0:
+        return streams
+    queue = socket.socket(fileno=listener.socket.fileno())  # lent for as long as nobody waits
+    try:
+        while len(streams) < ACCEPT_BATCH - 1:
+            accepted, _ = queue.accept()
+            streams.append(trio.SocketStream(trio.socket.from_stdlib_socket(accepted)))
+    except OSError:  # nobody else is there; a lack of descriptors is met by the next one
+        return streams
+    finally:
+        queue.detach()
+    return streams
 
 
 def _told(error: OSError) -> str:

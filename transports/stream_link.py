@@ -61,6 +61,6 @@ class StreamLink(SocketLink):
         end = _HEAD + size
         if len(self._buffer) < end:
             return False
-        self._inbox.append(bytes(self._buffer[_HEAD:end]))
+        self._deliver(bytes(self._buffer[_HEAD:end]))
         del self._buffer[:end]
         return True

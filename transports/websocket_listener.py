@@ -20,7 +20,7 @@ from transports.errors import LinkClosedError
 from transports.gate import EVERYBODY, Gate, Guest
 from transports.link import Link, Listener, Upgrade
 from transports.network import Doors
-from transports.sockets import next_stream
+from transports.sockets import next_streams
 from transports.urls import read_target
 from transports.websocket_server import WebSocketProtocol, WebSocketServerLink
 
@@ -93,16 +93,19 @@ class _Porter:
             # and those who are accepted above have the processor for themselves.
             async with self.places:
                 pass
-            stream = await next_stream(listener)
-            guest = self.porch.gate.knock(_host(stream))
-            if len(nursery.child_tasks) > _GREETED:
-                if guest is not None:
-                    guest.settle()
-                await trio.aclose_forcefully(stream)
-            elif guest is None:
-                nursery.start_soon(_turn_away, stream)
-            else:
-                nursery.start_soon(self._greet, stream, guest)
+            for stream in await next_streams(listener):
+                self._meet(stream, nursery)
+
+    def _meet(self, stream: trio.SocketStream, nursery: trio.Nursery) -> None:
+        guest = self.porch.gate.knock(_host(stream))
+        if len(nursery.child_tasks) > _GREETED:
+            if guest is not None:
+                guest.settle()
+            stream.socket.close()
+        elif guest is None:
+            nursery.start_soon(_turn_away, stream)
+        else:
+            nursery.start_soon(self._greet, stream, guest)
 
     async def _greet(self, stream: trio.SocketStream, guest: Guest) -> None:
         """Turn one connection into a link, or close it."""

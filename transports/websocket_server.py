@@ -73,7 +73,7 @@ class WebSocketServerLink(SocketLink):
         super().__init__((Kind.WEBSOCKET, name, upgrade), stream)
         self._protocol: Final = protocol
         self._parts: Final[list[Frame]] = []
-        self._reader: Final = _UTF8()
+        self._reader: codecs.IncrementalDecoder | None = None
         self._begun_at: float | None = None
         self._take_events()
         if not self._parts and not protocol.reader.buffer:
@@ -119,7 +119,17 @@ class WebSocketServerLink(SocketLink):
         if self._protocol.is_over_limit:
             self._refuse_size()
         elif self._protocol.state is not State.OPEN:
+            self._forget_where()
             self._finish(*self._why_over())
+
+    def _forget_where(self) -> None:
+        """Free what ended the parser of the frames that it stood in.
+
+        They hold the protocol, and it holds them: only a collection of garbage, which
+        stops the whole process, would find that nobody else does.
+        """
+        if self._protocol.parser_exc is not None:
+            self._protocol.parser_exc.__traceback__ = None
 
     def _note_progress(self, events: Sequence[Event]) -> None:
         """Note since when a message has been on its way that has not ended.
@@ -144,14 +154,15 @@ class WebSocketServerLink(SocketLink):
         frame = b"".join(bytes(one.data) for one in self._parts)
         self._parts.clear()
         if self._protocol.state is State.OPEN or self._protocol.close_rcvd is not None:
-            self._inbox.append(frame)
+            self._deliver(frame)
 
     def _is_text_so_far(self, part: Frame) -> bool:
         """Say whether a part goes on with UTF-8; a character may end in the next part."""
         if part.fin and len(self._parts) == 1 and bytes(part.data).isascii():
             return True
+        reader = self._reader = self._reader or _UTF8()
         try:
-            self._reader.decode(part.data, part.fin)
+            reader.decode(part.data, part.fin)
         except UnicodeDecodeError:
             return False
         return True

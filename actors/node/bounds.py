@@ -8,6 +8,7 @@ from typing_extensions import override
 from actors.kit.counters import Counters
 from actors.kit.tally import Gauge, Tally
 from actors.node.limits import NodeLimits
+from actors.node.pulse import Pulse
 from fsm.cores.meter import Meter
 from fsm.cores.outbox_budget import OutboxBudget
 from fsm.cores.strangers import Strangers
@@ -80,6 +81,7 @@ class Bounds:
         gate: Who may come in.
         budget: Bytes that wait; of the bus that runs, which makes it anew when it starts.
         counters: Where it is counted what was not let in, and why links ended.
+        pulse: Who looks whether silent peers are there; the front door runs it.
     """
 
     def __init__(self, limits: NodeLimits, origins: frozenset[str], counters: Counters) -> None:
@@ -87,6 +89,7 @@ class Bounds:
         self.gate: Final = NodeGate(limits, origins, counters)
         self.budget = OutboxBudget(limits.outbox_budget)
         self.counters: Final = counters
+        self.pulse: Final = Pulse()
         self._sessions: Final = Meter[_Who](limits.messages)
         self._identities: Final = Meter[tuple[str, str]](limits.identity)
         counters.watch(Gauge.OUTBOX_BYTES, lambda: self.budget.used)

@@ -16,7 +16,6 @@ from actors.node.bus_message import Arrived, BusMessage, Connected, Gone, Misbeh
 from actors.node.door import Door
 from actors.node.outbox import Outbox
 from actors.node.port import Nudge, Port
-from fsm.cores.heartbeat import Beat, Heartbeat
 from fsm.cores.node_session_terms import Liveness
 from fsm.cores.soft_errors import SoftErrors
 from specs.limits import HANDSHAKE_TIMEOUT
@@ -79,9 +78,14 @@ class Connection(Actor[Nudge]):
         self._bounds.counters.count(Tally.LINKS_OPENED, self._door.wire)
         self._port = Port(self._number, self._link.name, self._door, self._outbox, self.me)
         await self._bus.tell(Connected(self._port))
-        self.spawn(self._read)
+        greeting = self._door.greeting()
+        if greeting:
+            await self._bus.tell(Arrived(self._number, greeting))
+        if guest is not None:
+            guest.watch(self._make_room)
+        self.spawn(self._listen)
         if self._door.liveness is Liveness.BY_LINK:
-            self.spawn(self._beat)
+            self._bounds.pulse.watch(self._number, self)
 
     @override
     async def handle(self, message: Nudge) -> None:
@@ -108,6 +112,7 @@ class Connection(Actor[Nudge]):
     async def stop(self) -> None:
         self._outbox.is_leaving = True
         self._settle()
+        self._bounds.pulse.forget(self._number)
         self._port.ended(LinkEnd.CLOSED)
         why = self._why or "closed by the node"
         try:
@@ -119,8 +124,12 @@ class Connection(Actor[Nudge]):
         await self._link.aclose(self._port.farewell)
 
     def _settle(self) -> None:
-        if self._link.guest is not None:
-            self._link.guest.settle()
+        guest, self._link.guest = self._link.guest, None
+        if guest is not None:
+            guest.settle()
+
+    def _make_room(self) -> None:
+        self._leave(LinkEnd.MADE_ROOM, "made room for newer ones", Farewell.REFUSED)
 
     def _leave(self, end: LinkEnd, why: str, farewell: Farewell | None = None) -> None:
         """Leave for a reason of this end: the peer cannot be written to any more."""
@@ -154,16 +163,6 @@ class Connection(Actor[Nudge]):
 
     # ---- reading
 
-    async def _read(self) -> None:
-        guest = self._link.guest
-        if guest is None:
-            await self._listen()
-            return
-        with guest.staying() as staying:
-            await self._listen()
-        if staying.cancelled_caught:
-            self._leave(LinkEnd.MADE_ROOM, "made room for newer ones", Farewell.REFUSED)
-
     async def _listen(self) -> None:
         """Hand on what comes until nothing can come any more."""
         try:
@@ -179,9 +178,6 @@ class Connection(Actor[Nudge]):
             self._leave(LinkEnd.CLOSED, str(exc))
 
     async def _hand_on(self) -> None:
-        greeting = self._door.greeting()
-        if greeting:
-            await self._bus.tell(Arrived(self._number, greeting))
         while True:
             items = self._door.read(await self._link.receive())
             self._traffic.received += len(items)
@@ -201,24 +197,18 @@ class Connection(Actor[Nudge]):
         self._errors = self._errors or SoftErrors(self._bounds.limits.soft_errors)
         return self._errors.add(malformed, trio.current_time())
 
-    async def _beat(self) -> None:
-        """Ask a peer that is silent whether it is there; leave one that is not (R8)."""
-        heart = Heartbeat()
-        while True:
-            await trio.sleep_until(heart.deadline(self._heard_at))
-            match heart.look(self._heard_at, trio.current_time()):
-                case Beat.PING:
-                    with trio.move_on_at(heart.deadline(self._heard_at)):
-                        await self._link.ping()
-                case Beat.GIVE_UP:
-                    why = "silent, and a ping was not answered"
-                    self._leave(LinkEnd.SILENT, why, Farewell.REFUSED)
-                    self._outbox.interrupt()
-                    return
-                case Beat.WAIT:
-                    pass
+    # ---- the pulse (R8)
 
     @property
-    def _heard_at(self) -> float:
+    def heard_at(self) -> float:
         """When the peer was heard: it is not its fault while nobody listens."""
         return self._link.heard_at if self._is_listening else trio.current_time()
+
+    def ask(self) -> None:
+        """Ask the peer for a sign of life."""
+        self._link.ping()
+
+    def give_up(self) -> None:
+        """Leave the peer: it gave none."""
+        self._leave(LinkEnd.SILENT, "silent, and a ping was not answered", Farewell.REFUSED)
+        self._outbox.interrupt()

@@ -63,6 +63,7 @@ class FrontDoor(Actor[Never]):
     @override
     async def start(self) -> None:
         self.spawn(self._accept)
+        self.spawn(self._entrance.bounds.pulse.run)
 
     @override
     async def handle(self, message: Never) -> None:

@@ -2,13 +2,15 @@
 
 import heapq
 import math
-from typing import final
+from typing import Generic, TypeVar, final
 
 __all__ = ["Alarms"]
 
+K = TypeVar("K", str, int)
+
 
 @final
-class Alarms:
+class Alarms(Generic[K]):
     """The next time to look at each key.
 
     Moving a time further away costs nothing and is not noted: the key is then due
@@ -18,10 +20,10 @@ class Alarms:
     __slots__ = ("_heap", "_when")
 
     def __init__(self) -> None:
-        self._heap: list[tuple[float, str]] = []
-        self._when: dict[str, float] = {}
+        self._heap: list[tuple[float, K]] = []
+        self._when: dict[K, float] = {}
 
-    def set(self, key: str, when: float) -> None:
+    def set(self, key: K, when: float) -> None:
         """Have `key` due at `when` at the latest; infinity: never."""
         if when == math.inf:
             self._when.pop(key, None)
@@ -36,9 +38,9 @@ class Alarms:
             heapq.heappop(heap)
         return heap[0][0] if heap else math.inf
 
-    def due(self, now: float) -> list[str]:
+    def due(self, now: float) -> list[K]:
         """Take out the keys that are due, earliest first; set them anew."""
-        keys: list[str] = []
+        keys: list[K] = []
         while self.deadline() <= now:
             _, key = heapq.heappop(self._heap)
             del self._when[key]

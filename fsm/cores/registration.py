@@ -82,7 +82,7 @@ class RegistrationCore:
         self._entities: dict[str, Entity] = {}
         self._buried: dict[str, int] = {}
         self._index = RecordIndex()
-        self._alarms = Alarms()
+        self._alarms = Alarms[str]()
         self._before: dict[str, _Before] = {}
         for row in rows:
             self._put(row)

@@ -33,7 +33,7 @@ class ResolveJobs:
 
     def __init__(self) -> None:
         self._open: dict[str, Entity] = {}
-        self._alarms = Alarms()
+        self._alarms = Alarms[str]()
 
     def __len__(self) -> int:
         return len(self._open)
