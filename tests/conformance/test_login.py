@@ -180,13 +180,14 @@ async def test_where_both_are_let_in_a_token_that_is_shown_must_be_good(mixed, k
         assert (await peer.open(token=known.token()))["body"]["code"] == 200
 
 
-async def test_a_login_is_shown_by_the_session_form_too(mixed, known):
-    """MN-05, STB-18: in the place of its token."""
-    guests = Joining(mixed, "session")
-    async with guests.stack:
-        peer = await guests.stranger()
-        opened = await peer.open(token=known.token())
+async def test_what_the_session_form_shows_is_no_login(mixed, known):
+    """C-65: it has no place for one, so a token there is neither judged nor used up."""
+    token = known.token()
+    guests, others = Joining(mixed, "session"), Joining(mixed, "link")
+    async with guests.stack, others.stack:
+        opened = await (await guests.stranger()).open(token=token)
         assert opened["body"]["code"] == 200
+        assert (await (await others.stranger()).open(token=token))["body"]["code"] == 200
 
 
 async def test_no_token_stands_in_the_log(locked, known):
