@@ -1,27 +1,25 @@
 """Options of the node's ways to other domains."""
 
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import final
 
 import attrs
 import click
-import structlog
 from typing_extensions import override
 
 from actors.commands.command_error import CommandError
 from actors.commands.exit_code import ExitCode
 from actors.commands.foreign import check_foreign
+from actors.commands.option import check_domain
 from actors.commands.topic import Topic, topic_options
 from actors.node.config import NodeConfig
 from actors.node.foreign.plan import Endpoint, ForeignPlan
+from actors.pipe.login import Login, nothing
 from actors.pipe.process import open_process_room
-from specs.limits import MAX_JSON_TEXT
+from actors.runtime.credentials import TokenFile, TokenFileError
 
 __all__ = ["ForeignOptions", "foreign_options"]
-
-_log = structlog.get_logger("actors.commands")
 
 
 @final
@@ -30,57 +28,56 @@ class ForeignOptions(Topic):
     """Which other domains messages are carried to, and what their nodes are shown."""
 
     foreign: dict[str, str]
-    foreign_token_file: Path | None
+    foreign_token_file: dict[str, str]
 
     @override
     def applied(self, config: NodeConfig) -> NodeConfig:
-        if not self.foreign:
-            if self.foreign_token_file is None:
-                return config
-            raise CommandError(
-                "--foreign-token-file names what other nodes are shown, but there are none; "
-                "add --foreign",
-                ExitCode.CONFIGURATION,
-            )
+        for domain in self.foreign_token_file:
+            if domain not in self.foreign:
+                raise CommandError(
+                    f"--foreign-token-file names what the node of {domain} is shown, but there "
+                    f"is no way to it; add --foreign {domain}=URL",
+                    ExitCode.CONFIGURATION,
+                )
         if config.domain in self.foreign:
             raise CommandError(
                 f"--foreign names {config.domain}, which is the node's own domain; remove it",
                 ExitCode.CONFIGURATION,
             )
-        file = self.foreign_token_file
-        if file is not None:
-            _token(file)
-        token = None if file is None else partial(_fresh, file)
-        domains = {domain: Endpoint(url, token) for domain, url in self.foreign.items()}
+        if not self.foreign:
+            return config
+        domains = {one: Endpoint(url, self._login(one)) for one, url in self.foreign.items()}
         plan = ForeignPlan(MappingProxyType(domains), open_process_room)
         return attrs.evolve(config, foreign=plan)
 
+    def _login(self, domain: str) -> Login:
+        """Return what reads the token for a domain; it has been read once, to be sure."""
+        path = self.foreign_token_file.get(domain)
+        if path is None:
+            return nothing
+        file = TokenFile(Path(path))
+        try:
+            file.read()
+        except TokenFileError as exc:
+            raise CommandError(
+                f"cannot use the token file {path}: {exc}; put a token for {domain} into it, "
+                "or name another with --foreign-token-file",
+                ExitCode.CONFIGURATION,
+            ) from exc
+        return file.fresh
 
-def _fresh(file: Path) -> str | None:
-    """Return what the file holds now; None, and a line in the log, if it holds no token."""
-    try:
-        return _token(file)
-    except CommandError as exc:
-        _log.warning("token file", path=str(file), why=str(exc))
-        return None
 
-
-def _token(file: Path) -> str:
-    try:
-        token = file.read_text(encoding="ascii").strip()
-    except OSError as exc:
-        raise CommandError(
-            f"cannot read {file}: {exc.strerror}; name another file with --foreign-token-file",
-            ExitCode.CONFIGURATION,
-        ) from exc
-    except UnicodeDecodeError:
-        token = ""
-    if not token or len(token) > MAX_JSON_TEXT or not token.isprintable():
-        raise CommandError(
-            f"{file} holds no token in one line; name another file with --foreign-token-file",
-            ExitCode.CONFIGURATION,
-        )
-    return token
+def _check_files(
+    ctx: click.Context, param: click.Parameter, values: tuple[str, ...]
+) -> dict[str, str]:
+    """Return files by domain; refuse what is no `DOMAIN=FILE`."""
+    files: dict[str, str] = {}
+    for value in values:
+        name, separator, path = value.partition("=")
+        if not separator or not path:
+            raise click.BadParameter(f"{value!r} is no DOMAIN=FILE such as b.example=b.token")
+        files[check_domain(ctx, param, name)] = path
+    return files
 
 
 foreign_options = topic_options(
@@ -95,10 +92,11 @@ foreign_options = topic_options(
     ),
     click.option(
         "--foreign-token-file",
-        metavar="FILE",
-        type=click.Path(dir_okay=False, path_type=Path),
-        help="Login token that this node shows the nodes of other domains; keep it fresh, it is "
-        "read again for each session.",
+        metavar="DOMAIN=FILE",
+        multiple=True,
+        callback=_check_files,
+        help="Login token that the node of this other domain is shown, bound to this node; keep "
+        "it fresh, it is read again for each session. Repeatable, in a file a table by domain.",
     ),
 )
 """The options of the ways to other domains."""

@@ -20,6 +20,7 @@ from actors.kit.errors import ActorStoppedError
 from actors.kit.trace import Tracer
 from actors.pipe.errors import PipeError, RoomError
 from actors.pipe.evidence import keep_hop
+from actors.pipe.login import Login, nothing
 from actors.pipe.outlet import Outlet
 from actors.pipe.plan import RoomPlan, write_plan
 from actors.pipe.relay import Relays
@@ -74,6 +75,7 @@ class KeeperTools:
         spawn: Makes the sandbox.
         network: Dials for it.
         owner: Is told what comes of it.
+        login: Returns what its stub opens a session with, asked for at each open.
     """
 
     spawn: Spawn
@@ -81,6 +83,7 @@ class KeeperTools:
     tracer: Tracer
     counters: Counters
     owner: ActorRef[RoomNews]
+    login: Login = nothing
 
 
 @final
@@ -97,6 +100,7 @@ class Keeper(Actor[Parcel]):
         self._why = "it was ended"
         self._due = math.inf
         self._is_owed = False
+        self._is_logging_in = False
         self._has_left = trio.Event()
 
     @override
@@ -201,14 +205,15 @@ class Keeper(Actor[Parcel]):
             case Word.READY:
                 self._alive()
                 await self._tell(RoomReady(stub))
-            case Word.POST:
-                await self._tell(RoomSpoke(stub, _message(said)))
-            case Word.LOST:
-                await self._tell(RoomFull(stub, _message(said)))
+            case Word.POST | Word.LOST:
+                news = RoomSpoke if said.word is Word.POST else RoomFull
+                await self._tell(news(stub, _message(said)))
             case Word.STEP:
                 await self._stepped(said)
             case Word.KEEP:
                 await self._tell(RoomKept(stub, said.text))
+            case Word.LOGIN:
+                self._ask_login(said.number)
             case Word.PONG:
                 self._alive()
                 self._count(said)
@@ -217,6 +222,23 @@ class Keeper(Actor[Parcel]):
                 self.finish()
             case _:
                 raise PipeError(f"{said.word} is nothing a sandbox says")
+
+    async def _log_in(self, number: int) -> None:
+        token = await self._tools.login()
+        self._is_logging_in = False
+        self._show(number, token)
+
+    def _ask_login(self, number: int) -> None:
+        if self._is_logging_in:
+            # It did not wait for the last one, which hangs: that one may still come.
+            self._show(number, None)
+        else:
+            self._is_logging_in = True
+            self.spawn(self._log_in, number)
+
+    def _show(self, number: int, token: str | None) -> None:
+        if self._outlet is not None:
+            self._outlet.put(Said(Word.LOGIN, number, token or ""))
 
     async def _stepped(self, said: Said) -> None:
         try:

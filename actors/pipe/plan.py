@@ -20,7 +20,6 @@ class RoomPlan:
         runtime: Whose session it opens: a runtime, or a node.
         domain: The domain its link leads to.
         endpoint: Where it dials; the only place it may.
-        token: Credentials for the first open, if the node wants some.
         session: Token of a session that an earlier stub had, to come back to.
         ids: Its message ids begin above this.
         hops: Whether anybody wants to know what happens to messages.
@@ -30,7 +29,6 @@ class RoomPlan:
     runtime: str
     domain: str
     endpoint: str
-    token: str | None = attrs.field(default=None, repr=False)
     session: str | None = attrs.field(default=None, repr=False)
     ids: int = 0
     hops: bool = False
@@ -43,7 +41,6 @@ def write_plan(plan: RoomPlan) -> JsonObject:
         "runtime": plan.runtime,
         "domain": plan.domain,
         "endpoint": plan.endpoint,
-        "token": plan.token,
         "session": plan.session,
         "ids": plan.ids,
         "hops": plan.hops,
@@ -64,7 +61,6 @@ def read_plan(told: JsonObject) -> RoomPlan:
         runtime=_text(told, "runtime"),
         domain=_text(told, "domain"),
         endpoint=_text(told, "endpoint"),
-        token=_secret(told, "token"),
         session=_secret(told, "session"),
         ids=ids,
         hops=hops,

@@ -10,6 +10,8 @@
 | step | room | | who reports | a step of the stub's machine | |
 | hop | room | | who reports | what happened to a message | the message |
 | keep | room | | token of the stub's session | | |
+| login | room | which time | | | |
+| login | keeper | which time | token to open a session with; empty: there is none | | |
 | dial | room | link | address | kind, subprotocol | |
 | open | keeper | link | name of the link | subprotocol | |
 | gone | keeper | link | why there is no link, or no longer | farewell, refused | |
@@ -60,6 +62,7 @@ class Word(StrEnum):
     STEP = "step"
     HOP = "hop"
     KEEP = "keep"
+    LOGIN = "login"
     DIAL = "dial"
     OPEN = "open"
     GONE = "gone"
@@ -78,7 +81,7 @@ class Said:
     """One thing said.
 
     Attributes:
-        number: Of a link of the sandbox; 0 where none is meant.
+        number: Of a link of the sandbox, or of a login; 0 where none is meant.
         text: One short text.
         told: Whatever else is told.
         rest: A message, or part of a frame.

@@ -18,10 +18,10 @@ from actors.pipe.plan import RoomPlan, read_plan
 from actors.pipe.said import Said, Word, read_said
 from actors.runtime import node_stub
 from actors.runtime.bus_messages import ListenerAdded, Lost, MiniBusMessage
-from actors.runtime.credentials import given
 from actors.runtime.hops import Hops
 from actors.runtime.mini_bus import MiniBus
 from actors.runtime.stub import StubConfig, StubContext
+from actors.sandbox.credentials import PipeCredentials
 from actors.sandbox.network import PipeNetwork
 from actors.sandbox.port import PipePort
 from actors.sandbox.tracer import PipeTracer
@@ -86,23 +86,25 @@ class _Tools:
     async def open(self, supervisor: Supervisor) -> "_Room":
         """Start MiniBUS and stub; the stub hears of everything."""
         plan, network = self.plan, PipeNetwork(self.outlet)
+        credentials = PipeCredentials(self.outlet)
         hops = Hops(self.tracer, f"minibus:{plan.stub}", self.counters)
         make_bus = partial(MiniBus, self._lost, hops)
         mini_bus = await supervisor.start_child(ChildSpec("minibus", make_bus))
         port = PipePort(plan.stub, self.outlet, mini_bus)
-        stub = await supervisor.start_child(
-            ChildSpec(plan.stub, partial(self._stub, port, network))
-        )
+        make_stub = partial(self._stub, port, network, credentials)
+        stub = await supervisor.start_child(ChildSpec(plan.stub, make_stub))
         await mini_bus.ask(lambda done: ListenerAdded(ANY, stub, "room", done))
-        return _Room(self, network, port, mini_bus)
+        return _Room(self, (network, credentials), port, mini_bus)
 
-    def _stub(self, port: PipePort, network: PipeNetwork) -> Actor[Delivery]:
+    def _stub(
+        self, port: PipePort, network: PipeNetwork, credentials: PipeCredentials
+    ) -> Actor[Delivery]:
         plan = self.plan
         config = StubConfig(
             runtime=plan.runtime,
             domain=plan.domain,
             node_url=plan.endpoint,
-            credentials=given(plan.token),
+            credentials=credentials,
             session=plan.session,
         )
         return node_stub.activate(
@@ -130,12 +132,12 @@ class _Room:
     def __init__(
         self,
         tools: _Tools,
-        network: PipeNetwork,
+        asking: tuple[PipeNetwork, PipeCredentials],
         port: PipePort,
         mini_bus: ActorRef[MiniBusMessage],
     ) -> None:
         self._tools = tools
-        self._network = network
+        self._network, self._credentials = asking
         self._port = port
         self._mini_bus = mini_bus
         self._told: dict[str, int] = {}
@@ -149,6 +151,8 @@ class _Room:
                     await self._handed(said)
                 case Word.PING:
                     self._tools.outlet.put(Said(Word.PONG, told={**self._drops()}))
+                case Word.LOGIN:
+                    self._credentials.heard(said)
                 case Word.LEAVE:
                     return
                 case _:

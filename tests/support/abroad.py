@@ -12,6 +12,7 @@ from actors.kit.tracer import MemoryTracer
 from actors.node.app import Node, open_node
 from actors.node.config import NodeConfig
 from actors.node.foreign.plan import Endpoint, ForeignPlan
+from actors.pipe.login import Login, nothing
 from actors.pipe.spawn import Spawn
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
@@ -133,12 +134,18 @@ def endpoints(**urls: str) -> MappingProxyType[str, Endpoint]:
 
 @attrs.frozen
 class Wishes:
-    """How the two domains are to be: by default each knows the way to the other."""
+    """How the two domains are to be: by default each knows the way to the other.
+
+    Attributes:
+        shows: Returns what each node shows the other.
+        node: Changes the configuration of each node.
+    """
 
     spawn: Spawn = open_room_here
     topology: Topology = Topology.TRAPEZOID
     a_knows: dict[str, str] = attrs.field(factory=lambda: {B: f"{PLACES[B]}/link"})
     b_knows: dict[str, str] = attrs.field(factory=lambda: {A: f"{PLACES[A]}/link"})
+    shows: Login = nothing
     node: Callable[[NodeConfig], NodeConfig] = lambda config: config
 
 
@@ -158,7 +165,9 @@ async def open_two(wishes: Wishes | None = None) -> AsyncIterator[World]:
 async def _node(stack, network, domain, how):
     knows, wanted = how
     rooms, tracer = Rooms(wanted.spawn), MemoryTracer()
-    plan = ForeignPlan({name: Endpoint(url) for name, url in knows.items()}, rooms.spawn)
+    plan = ForeignPlan(
+        {name: Endpoint(url, wanted.shows) for name, url in knows.items()}, rooms.spawn
+    )
     config = wanted.node(NodeConfig(domain=domain, entropy=counted_bytes(0), foreign=plan))
     node = await stack.enter_async_context(open_node(config, network, tracer))
     return node, tracer, rooms

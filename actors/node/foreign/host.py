@@ -5,7 +5,6 @@ from typing import TypeAlias, assert_never, final
 
 import attrs
 import trio
-from trio import to_thread
 from typing_extensions import override
 
 from actors.kit.actor import Actor, ActorRef
@@ -179,7 +178,6 @@ class ForeignHost(Actor[_Message]):
             runtime=self._parts.node,
             domain=wanted.domain,
             endpoint=endpoint.url,
-            token=None if endpoint.token is None else await to_thread.run_sync(endpoint.token),
             session=wanted.token,
             ids=self._parts.ids.next(wanted.stub),
             hops=self._parts.tracer.hops,
@@ -190,6 +188,7 @@ class ForeignHost(Actor[_Message]):
             self._parts.tracer,
             self._parts.counters,
             self.me,
+            endpoint.login,
         )
         spec = ChildSpec(wanted.stub, partial(Keeper, plan, tools), Restart.TEMPORARY)
         if self._rooms is not None:

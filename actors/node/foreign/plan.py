@@ -1,6 +1,6 @@
 """Which other domains a node may reach, and what makes sandboxes for their stubs."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from types import MappingProxyType
 from typing import Final, final
@@ -8,6 +8,7 @@ from typing import Final, final
 import attrs
 
 from actors.pipe.errors import RoomError
+from actors.pipe.login import Login, nothing
 from actors.pipe.spawn import Spawn
 from transports.link import Link
 
@@ -21,12 +22,12 @@ class Endpoint:
 
     Attributes:
         url: What is dialled, such as ws://127.0.0.1:4123/link; nothing else is.
-        token: Returns what is shown to open a session there, asked for with each stub, as a
-            login token opens one session; may block. None: nothing is shown.
+        login: Returns what is shown to open a session there; asked for at each open, as a
+            login token opens one session.
     """
 
     url: str
-    token: Callable[[], str | None] | None = attrs.field(default=None, repr=False)
+    login: Login = nothing
 
 
 @final

@@ -22,9 +22,10 @@ async def test_a_way_that_is_none_is_a_usage_error(value):
     ("options", "named"),
     [
         (("--foreign", "a.example=ws://127.0.0.1:1/link"), "own domain"),
-        (("--foreign-token-file", "/nowhere"), "add --foreign"),
-        ((*WAY, "--foreign-token-file", "/nowhere"), "cannot read /nowhere"),
-        ((*WAY, "--foreign-token-file", "/dev/null"), "holds no token"),
+        (("--foreign-token-file", "b.example=/nowhere"), "add --foreign b.example=URL"),
+        ((*WAY, "--foreign-token-file", "c.example=/nowhere"), "add --foreign c.example=URL"),
+        ((*WAY, "--foreign-token-file", "b.example=/nowhere"), "token file /nowhere: No such"),
+        ((*WAY, "--foreign-token-file", "b.example=/dev/null"), "holds no token"),
     ],
 )
 async def test_ways_that_contradict_each_other_are_told_in_one_sentence(options, named):
@@ -34,9 +35,16 @@ async def test_ways_that_contradict_each_other_are_told_in_one_sentence(options,
     assert named in ended.err[0]
 
 
+@pytest.mark.parametrize("value", ["/nowhere", "b.example=", "b example=/nowhere"])
+async def test_a_token_file_for_no_domain_is_a_usage_error(value):
+    ended = await call(*NODE, *WAY, "--foreign-token-file", value)
+    assert ended.status == ExitCode.USAGE
+    assert "--foreign-token-file" in ended.err[-1]
+
+
 async def test_a_file_of_options_may_have_a_table_of_ways(tmp_path):
     file = tmp_path / "node.toml"
     file.write_text('[node.foreign]\n"b.example" = "http://127.0.0.1/link"\n')
     ended = await call(*NODE, "--config", str(file))
-    assert ended.status == ExitCode.USAGE
+    assert ended.status == ExitCode.CONFIGURATION
     assert "http://127.0.0.1/link" in ended.err[-1]
