@@ -4,7 +4,9 @@ The observer's runtime sets its path, and then asks the owner: `subscribe` to th
 its `subscription` address, or `read` of it (M-38, M-41, SC-30). The core remembers such
 requests, of runtimes that have a path which waits for it, until the owner's answer comes by
 or the time for it is over. It takes nobody's word but the owner's, and only for that request:
-the answer to anything else, a farewell for instance (M-43), is no consent.
+the answer to anything else, a farewell for instance (M-43), is no consent. A request is
+known by its ends and its id, which whoever asks chooses. So a yes counts only if the object
+is in it, which an owner gives to nobody else, and an id that two requests share for nobody.
 """
 
 import math
@@ -102,12 +104,16 @@ class ConsentCore:
             return
         self._forget_late(now)
         key = (message.from_, message.to, message.id)
+        asked = _Asked(entity, by, _observer(message), message.type, now + REPLY_TIMEOUT)
+        before = self._asked.get(key)
+        if before is not None and not _is_same(before, asked):
+            self._forget(key)
+            return
         mine = self._of.setdefault(by, {})
         if len(mine) >= MAX_SUBSCRIPTIONS and key not in mine:
             # One path needs one answer: who asks more often has asked before.
             return
         mine[key] = None
-        asked = _Asked(entity, by, _observer(message), message.type, now + REPLY_TIMEOUT)
         self._asked[key] = asked
         self._asked.move_to_end(key)
 
@@ -120,8 +126,11 @@ class ConsentCore:
             self._asked[key] = attrs.evolve(asked, until=now + REPLY_TIMEOUT)
             self._asked.move_to_end(key)
             return None
+        is_yes = answer.code <= LAST_SUCCESS
+        if is_yes and not isinstance(answer.body.get("value"), dict):
+            return None
         self._forget(key)
-        if answer.code <= LAST_SUCCESS:
+        if is_yes:
             return Consented(asked.entity, asked.runtime, asked.observer)
         if self._is_no(asked, answer):
             return Declined(asked.entity, asked.runtime, asked.observer)
@@ -155,6 +164,11 @@ class ConsentCore:
         del mine[key]
         if not mine:
             del self._of[runtime]
+
+
+def _is_same(first: _Asked, other: _Asked) -> bool:
+    """Say whether a request is one that is under way, sent again."""
+    return attrs.evolve(first, until=other.until) == other
 
 
 def _object_in(to: str) -> str | None:

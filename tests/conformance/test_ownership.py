@@ -160,17 +160,17 @@ async def test_the_consent_of_anybody_else_is_none(join):
     for liar in (bob, mallory):
         await liar.say_as(
             liar.shown_id(int(sent)), "response", f"{thing}/subscription",
-            liar.spelt(f"{bob.inside}/sm"), {"code": 200},
+            liar.spelt(f"{bob.inside}/sm"), {"code": 200, "value": {}},
         )  # fmt: skip
     await asked(alice, other, bob, 200)
     await change(alice, thing, "secret")
     await alice.rest()
     assert values(await bob.rest()) == []
 
-    await alice.answer(request)
+    await alice.answer(request, 200, value={})
     await change(alice, thing, "told")
     await alice.rest()
-    assert values(await bob.rest()) == [None, "told"]
+    assert values(await bob.rest()) == [{}, "told"]
 
 
 @pytest.mark.parametrize("owner", ["plain", "session"])

@@ -49,7 +49,10 @@ class Runtime:
                 await self._answer(link, message, self.tells)
 
     async def _answer(self, link: Link, asked: Message, code: int) -> None:
-        answer = Message(asked.id, MessageType.RESPONSE, asked.to, asked.from_, {"code": code})
+        # Who observes is given the object along with the yes (M-38).
+        given = {"value": {}} if asked.type is MessageType.SUBSCRIBE and code < 300 else {}
+        told = {"code": code, **given}
+        answer = Message(asked.id, MessageType.RESPONSE, asked.to, asked.from_, told)
         await link.send(encode(answer))
 
     async def say(self, link: Link, type_: str, from_: str, to: str, **body: object) -> None:

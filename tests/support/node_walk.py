@@ -122,8 +122,12 @@ class Walk:
         for other in self.peers.values():
             with suppress(IndexError):
                 if not await other.silence(0.01) and other.heard[0].to == f"{of}/subscription":
-                    await other.post_answer(other.heard.pop(0), self.random.choice([200, 403]))
+                    await self.answer(other)
                     await peer.silence(0.01)
+
+    async def answer(self, owner: Peer) -> None:
+        given = self.random.choice([{"code": 200, "value": {}}, {"code": 200}, {"code": 403}])
+        await owner.post_answer(owner.heard.pop(0), **given)
 
     async def send(self, peer: Peer, type_: str, from_: str, to: str) -> None:
         body = {"code": 200} if type_ == "response" else {"value": 1}

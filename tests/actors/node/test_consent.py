@@ -7,8 +7,10 @@ from trio.testing import wait_all_tasks_blocked
 
 from fsm.cores.node_rights import Observation
 from specs.limits import REPLY_TIMEOUT
+from specs.message import Message, MessageType
 from tests.support.legacy_peer import OLD, plain_peer, session_peer
 from tests.support.node_peer import MN, RA, RB, RX, SM, open_world
+from transports.codec import encode
 
 HB, HB2 = f"{RB}/hb", f"{RB}/hb2"
 MANAGER = f"{RB}/sm"
@@ -32,7 +34,8 @@ async def answered(parties, code=200, *, type_="subscribe", source=HB):
     asked = await observer.post(type_, source if type_ == "read" else MANAGER, to, source=source)
     heard = await owner.hear()
     assert (heard.type, heard.to) == (type_, to)
-    await owner.post_answer(heard, code)
+    given = {} if type_ == "unsubscribe" or code >= 300 else {"value": {"version": 1}}
+    await owner.post_answer(heard, code, **given)
     assert (await observer.hear()).id == asked.id
 
 
@@ -125,7 +128,7 @@ async def test_nobody_consents_in_the_owners_place(autojump_clock):
         asked = await rb.post("subscribe", MANAGER, f"{obj}/subscription", source=HB)
         await ra.hear()
         for forger in (rx, rb):
-            await forger.post_answer(asked, 200)
+            await forger.post_answer(asked, 200, value={})
         await wait_all_tasks_blocked()
 
         assert not await hears(ra, rb, obj)
@@ -136,6 +139,21 @@ async def test_a_yes_that_comes_too_late_is_none(autojump_clock):
         await rb.post("subscribe", MANAGER, f"{obj}/subscription", source=HB)
         asked = await ra.hear()
         assert await rb.silence(REPLY_TIMEOUT + 1)
+        await ra.post_answer(asked, 200, value={})
+        await rb.hear()
+
+        assert not await hears(ra, rb, obj)
+
+
+@pytest.mark.parametrize("first", ["unsubscribe", "subscribe"])
+async def test_an_answer_to_a_farewell_of_the_same_id_is_no_consent(first, autojump_clock):
+    """An owner's runtime answers the first of two requests that share an id, and only that."""
+    async with watched() as (_, ra, rb, obj):
+        to, types = f"{obj}/subscription", sorted(["subscribe", "unsubscribe"])
+        for type_ in types if first == "subscribe" else types[::-1]:
+            await rb.raw(encode(Message(77, MessageType(type_), MANAGER, to, {"source": HB})))
+        asked = await ra.hear()
+        assert asked.type == first
         await ra.post_answer(asked, 200)
         await rb.hear()
 
@@ -217,7 +235,7 @@ async def test_an_upstream_peer_needs_consent_for_ours(autojump_clock):
             id=2, type="subscribe", from_=f"{OLD}/sm", to=f"{obj}/subscription",
             body={"source": f"{OLD}/hb"},
         )  # fmt: skip
-        await ra.post_answer(await ra.hear(), 200)
+        await ra.post_answer(await ra.hear(), 200, value={})
         assert (await old.hear())["body"]["code"] == 200
         await ra.post("update", obj, f"{obj}/changes", version=3)
         assert (await old.hear())["body"]["version"] == 3

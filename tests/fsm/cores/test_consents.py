@@ -24,10 +24,11 @@ def asked(id_=1, observer=HB, type_=SUBSCRIBE, to=SUB):
     return Message(id_, type_, f"{RB}/sm", to, {"source": observer})
 
 
-def answer(request, code):
-    return Message(
-        request.id, MessageType.RESPONSE, request.to, request.from_, {"code": code}
-    )  # fmt: skip
+def answer(request, code, **body):
+    if code < 300 and request.type is not UNSUBSCRIBE:
+        body = {"value": {"version": 1}, **body}
+    told = {"code": code, **body}
+    return Message(request.id, MessageType.RESPONSE, request.to, request.from_, told)
 
 
 def verdict(request, code, by=RA, after=1.0):
@@ -78,7 +79,34 @@ def test_the_answer_to_something_else_is_none(other):
     one = core()
     one.passed(asked(), RB, 0.0)
 
-    assert one.passed(answer(other, 200), RA, 1.0) is None or other.type is UNSUBSCRIBE
+    assert one.passed(answer(other, 200), RA, 1.0) is None
+
+
+@pytest.mark.parametrize("value", [None, True, "yes", []])
+def test_a_yes_that_gives_no_object_is_none_but_the_one_that_does_may_follow(value):
+    one = core()
+    one.passed(asked(), RB, 0.0)
+
+    assert one.passed(answer(asked(), 200, value=value), RA, 1.0) is None
+    assert one.passed(answer(asked(), 200), RA, 2.0) == Consented(OBJ, RB, HB)
+
+
+@pytest.mark.parametrize("other", [asked(observer=HB2), asked(type_=READ)])
+def test_an_id_that_two_requests_share_is_consented_to_for_nobody(other):
+    other = Message(1, other.type, f"{RB}/sm", SUB, other.body)
+    one = core()
+    one.passed(asked(), RB, 0.0)
+    one.passed(other, RB, 0.0)
+
+    assert one.passed(answer(asked(), 200), RA, 1.0) is None
+
+
+def test_a_request_that_is_sent_again_is_the_same():
+    one = core()
+    one.passed(asked(), RB, 0.0)
+    one.passed(asked(), RB, 1.0)
+
+    assert one.passed(answer(asked(), 200), RA, 2.0) == Consented(OBJ, RB, HB)
 
 
 def test_the_answer_to_a_farewell_is_no_consent():
