@@ -7,7 +7,7 @@ import attrs
 import click
 
 from actors.commands.command_error import CommandError
-from actors.commands.config_file import tables_of
+from actors.commands.config_file import checked_tables, misconfigured
 from actors.commands.effective import Effective, effective_options, parsed
 from actors.commands.exit_code import ExitCode
 from actors.commands.group import SUMMARIES, command_of
@@ -62,19 +62,12 @@ def check(*, file: Path) -> int:
 
     Nothing is started. Exits with 3 and one sentence if something is wrong.
     """
-    tables = tables_of(file)
+    tables = checked_tables(file)
     for name in tables:
-        if name not in _COMMANDS:
-            known = ", ".join(_COMMANDS)
-            raise CommandError(
-                f"{file} has a table [{name}], and there is no such command, only {known}; "
-                "rename or remove it",
-                ExitCode.CONFIGURATION,
-            )
         try:
             ctx = parsed(command_of(name), ("--config", str(file)))
         except click.UsageError as error:
-            raise CommandError(
+            raise misconfigured(error) or CommandError(
                 f"{file} [{name}]: {error.format_message()}", ExitCode.CONFIGURATION
             ) from error
         if name == "node":

@@ -1,16 +1,31 @@
-"""The file of `--config`: TOML, options by their names, in a table named like the command."""
+"""The file of `--config`: TOML, options by their names, in a table named like the command.
 
+What is wrong with it, or with an environment variable, is a wrong configuration (status 3),
+not a wrong command line (2): whoever starts the process again would only see it fail again.
+"""
+
+import os
 import tomllib
 from pathlib import Path
 from typing import Final
 
 import click
 import structlog
+from click.core import ParameterSource
 
 from actors.commands.command_error import CommandError
 from actors.commands.exit_code import ExitCode
+from actors.commands.group import SUMMARIES
 
-__all__ = ["CONFIG", "config_option", "file_of", "tables_of", "tell_loaded"]
+__all__ = [
+    "CONFIG",
+    "checked_tables",
+    "config_option",
+    "misconfigured",
+    "origin_of",
+    "tell_loaded",
+    "tell_unknown",
+]
 
 _log = structlog.get_logger("actors.commands")
 
@@ -20,42 +35,106 @@ _LOADED: Final = "actors.commands.config_file"
 CONFIG: Final = "config"
 """Name of the option, which cannot stand in a file itself."""
 
+_COMMANDS: Final = [name for name in SUMMARIES if name != "config"]
+
 
 def _read(ctx: click.Context, _: click.Parameter, path: Path | None) -> None:
     if path is None:
         return
-    options = _table(path, ctx.info_name or "")
-    known = {one.name for one in ctx.command.params if one.name} - {CONFIG}
-    named = {key.replace("-", "_"): _flat(value) for key, value in options.items()}
-    unknown = sorted(named.keys() - known)
-    if unknown:
-        raise CommandError(
-            f"{path} sets {unknown[0]!r}, which is no option of {ctx.info_name}; remove it",
-            ExitCode.CONFIGURATION,
-        )
+    known = {one.name: one for one in ctx.command.params if one.name not in {None, CONFIG}}
+    named: dict[str, object] = {}
+    for key, value in _table(path, ctx.info_name or "").items():
+        name = key.replace("-", "_")
+        if name not in known:
+            raise CommandError(
+                f"{path} sets {key!r}, which is no option of {ctx.info_name}; remove it",
+                ExitCode.CONFIGURATION,
+            )
+        named[name] = _flat(value)
+        _check_shape(f"{path} [{ctx.info_name}]", key, known[name], named[name])
     ctx.default_map = named
     ctx.meta[_LOADED] = path
 
 
-def file_of(ctx: click.Context) -> Path | None:
-    """Return the file whose options are in force; None: there is none."""
-    found: object = ctx.meta.get(_LOADED)
-    return found if isinstance(found, Path) else None
+def tell_unknown(ctx: click.Context) -> None:
+    """Tell of environment variables that look like options and are none.
+
+    No error: Kubernetes makes such variables of the names of its services.
+    """
+    prefix = f"{ctx.auto_envvar_prefix}_"
+    known = {f"{prefix}{(one.name or '').upper()}" for one in ctx.command.params}
+    for name in sorted(os.environ):
+        if name.startswith(prefix) and name not in known:
+            click.echo(f"protofly: {name} is no option of {ctx.info_name}, and ignored", err=True)
+
+
+def _check_shape(where: str, key: str, option: click.Parameter, value: object) -> None:
+    """Refuse what would be taken for something else once it is made a text."""
+    is_flag = isinstance(option, click.Option) and option.is_flag
+    if option.multiple:
+        wanted, fits = "a list", isinstance(value, list)
+    elif is_flag:
+        wanted, fits = "true or false", isinstance(value, bool | str)
+    else:
+        wanted = "a text or a number"
+        fits = isinstance(value, str | int | float) and not isinstance(value, bool)
+    if not fits:
+        raise CommandError(f"{where}: {key} has to be {wanted}; correct it", ExitCode.CONFIGURATION)
+
+
+def origin_of(ctx: click.Context, name: str) -> tuple[str, str]:
+    """Say where an option's value comes from, and where exactly that is.
+
+    Returns:
+        `command line`, `environment`, `file` or `default`; and the name of the environment
+        variable, or file and table; empty otherwise.
+    """
+    match ctx.get_parameter_source(name):
+        case ParameterSource.COMMANDLINE:
+            return "command line", ""
+        case ParameterSource.ENVIRONMENT:
+            return "environment", f"{ctx.auto_envvar_prefix}_{name.upper()}"
+        case ParameterSource.DEFAULT_MAP:
+            return "file", f"{ctx.meta[_LOADED]} [{ctx.info_name}]"
+        case _:
+            return "default", ""
+
+
+def misconfigured(error: click.ClickException) -> CommandError | None:
+    """Say what is wrong with a value that was not typed; None: it was, or there is none."""
+    if not isinstance(error, click.BadParameter) or error.ctx is None or error.param is None:
+        return None
+    _, where = origin_of(error.ctx, error.param.name or "")
+    if not where:
+        return None
+    return CommandError(f"{where}: {error.format_message()}", ExitCode.CONFIGURATION)
 
 
 def tell_loaded(ctx: click.Context) -> None:
     """Tell the log which file was read; when it was read there was no log yet."""
-    path = file_of(ctx)
+    path: object = ctx.meta.get(_LOADED)
     if path is not None:
         _log.info("configuration loaded", file=str(path), options=len(ctx.default_map or {}))
 
 
-def tables_of(path: Path) -> dict[str, object]:
-    """Read a file of options.
+def checked_tables(path: Path) -> dict[str, object]:
+    """Read a file of options by the commands that they are for.
 
     Raises:
-        CommandError: It cannot be read, or is no TOML.
+        CommandError: It cannot be read, is no TOML, or speaks of something else.
     """
+    tables = _tables(path)
+    for name in tables:
+        if name not in _COMMANDS:
+            raise CommandError(
+                f"{path} sets {name!r}, and there is no such command, only "
+                f"{', '.join(_COMMANDS)}; rename it, remove it or move it into a table",
+                ExitCode.CONFIGURATION,
+            )
+    return tables
+
+
+def _tables(path: Path) -> dict[str, object]:
     try:
         return tomllib.loads(path.read_text())
     except OSError as exc:
@@ -73,7 +152,7 @@ def _flat(value: object) -> object:
 
 
 def _table(path: Path, command: str) -> dict[str, object]:
-    table = tables_of(path).get(command, {})
+    table = checked_tables(path).get(command, {})
     if not isinstance(table, dict):
         raise CommandError(
             f"{path} has {command!r} where a table [{command}] belongs; correct it",

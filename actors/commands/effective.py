@@ -8,9 +8,8 @@ from typing import Final, TypeAlias, final
 
 import attrs
 import click
-from click.core import ParameterSource
 
-from actors.commands.config_file import CONFIG, file_of
+from actors.commands.config_file import CONFIG, origin_of, tell_unknown
 from specs.jsonvalue import Json
 
 __all__ = ["Effective", "effective_options", "parsed"]
@@ -50,7 +49,7 @@ def effective_options(command: click.Command, arguments: Sequence[str]) -> Itera
         click.UsageError: There is no such option, or a value is none it takes.
         CommandError: The file of options is wrong.
     """
-    parsed(command, arguments)
+    tell_unknown(parsed(command, arguments))
     options = [copy.copy(one) for one in _options(command)]
     for one in options:
         if one.name != CONFIG:
@@ -103,20 +102,8 @@ def _effective(ctx: click.Context, option: click.Option) -> Effective:
     shown = _shown(value)
     if option.hide_input and shown is not None:
         shown = _SET
-    origin, where = _origin(ctx, name)
+    origin, where = origin_of(ctx, name)
     return Effective(name.replace("_", "-"), option.opts[0], shown, origin, where)
-
-
-def _origin(ctx: click.Context, name: str) -> tuple[str, str]:
-    match ctx.get_parameter_source(name):
-        case ParameterSource.COMMANDLINE:
-            return "command line", ""
-        case ParameterSource.ENVIRONMENT:
-            return "environment", f"{ctx.auto_envvar_prefix}_{name.upper()}"
-        case ParameterSource.DEFAULT_MAP:
-            return "file", f"{file_of(ctx)} [{ctx.info_name}]"
-        case _:
-            return "default", ""
 
 
 def _shown(value: object) -> Json:

@@ -6,6 +6,7 @@ from typing import NoReturn
 import click
 
 from actors.commands.command_error import CommandError
+from actors.commands.config_file import misconfigured
 from actors.commands.exit_code import ExitCode
 
 __all__ = ["enter"]
@@ -16,11 +17,18 @@ def enter(command: click.Command) -> NoReturn:
     try:
         code = command.main(prog_name="protofly", standalone_mode=False)
     except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
+        told = misconfigured(error)
+        if told is None:
+            error.show()
+            sys.exit(error.exit_code)
+        _fail(told)
     except CommandError as error:
-        click.echo(f"protofly: {error}", err=True)
-        sys.exit(error.code)
+        _fail(error)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(ExitCode.INTERRUPTED)
     sys.exit(code if isinstance(code, int) else ExitCode.OK)
+
+
+def _fail(error: CommandError) -> NoReturn:
+    click.echo(f"protofly: {error}", err=True)
+    sys.exit(error.code)

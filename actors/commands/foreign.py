@@ -2,9 +2,8 @@
 
 import click
 
-from actors.commands.option import check_domain
+from actors.commands.option import check_domain, check_node
 from fsm.cores.resolve import Topology
-from transports.urls import read_websocket_url
 
 __all__ = ["check_foreign", "nodes_option", "topology_option"]
 
@@ -16,11 +15,7 @@ def check_foreign(
     urls: dict[str, str] = {}
     for name, url in map(_pair, values):
         domain = check_domain(ctx, param, name)
-        try:
-            read_websocket_url(url)
-        except ValueError as exc:
-            raise click.BadParameter(f"{url!r} cannot be dialled: {exc}") from exc
-        urls[domain] = url
+        urls[domain] = check_node(ctx, param, url)
     return urls
 
 

@@ -20,7 +20,7 @@ from actors.commands.node_limits import limit_options
 from actors.commands.node_login import login_options
 from actors.commands.node_observation import observation_options
 from actors.commands.node_policy import policy_options, reloading
-from actors.commands.option import check_domain, log_option, trace_option
+from actors.commands.option import check_domain, check_place, log_option, trace_option
 from actors.commands.output import say_ready
 from actors.commands.topic import Topic
 from actors.commands.tracing import open_tracer
@@ -39,6 +39,7 @@ __all__ = ["command"]
     metavar="HOST:PORT",
     default="127.0.0.1:0",
     show_default=True,
+    callback=check_place,
     help="Where stubs connect; port 0 picks a free one.",
 )
 @click.option("--allow-legacy", is_flag=True, help="Serve the plain forms of upstream's stubs.")

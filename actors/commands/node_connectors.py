@@ -61,9 +61,13 @@ def _server(option: str, text: str | None) -> ServerUrl | None:
         ) from exc
 
 
-def _no_folder(_: click.Context, __: click.Parameter, text: str | None) -> str | None:
+def _check_registry(_: click.Context, __: click.Parameter, text: str | None) -> str | None:
     """Take the name of a file, or the address of a server."""
-    if text is not None and not text.startswith(_URLS) and Path(text).is_dir():
+    if text is None or text.startswith(_URLS):
+        return text
+    if "://" in text:
+        raise click.BadParameter(f"{text} is neither a file nor http://... or https://...")
+    if Path(text).is_dir():
         raise click.BadParameter(f"{text} is a folder; name a file in it")
     return text
 
@@ -73,7 +77,7 @@ connector_options = topic_options(
     click.option(
         "--registry",
         metavar="FILE|URL",
-        callback=_no_folder,
+        callback=_check_registry,
         help="Domain registry: a SQLite file, or the server of one [default: in memory].",
     ),
     click.option(

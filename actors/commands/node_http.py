@@ -9,6 +9,7 @@ from typing_extensions import override
 
 from actors.commands.command_error import CommandError
 from actors.commands.exit_code import ExitCode
+from actors.commands.option import check_place
 from actors.commands.topic import Topic, topic_options
 from actors.node.config import NodeConfig
 from actors.node.http.config import HttpConfig
@@ -60,6 +61,7 @@ http_options = topic_options(
     click.option(
         "--http",
         metavar="HOST:PORT",
+        callback=check_place,
         help="Serve /healthz, /readyz and /metrics there; port 0 picks a free one [default: off].",
     ),
     click.option(

@@ -7,11 +7,12 @@ from typing import Final, TypeAlias
 
 import click
 
-from actors.commands.config_file import tell_loaded
+from actors.commands.config_file import tell_loaded, tell_unknown
 from actors.kit.log import Level, Style, configure_log
 from specs.address import canonical, parse, runtime
 from specs.errors import BadUrlError
 from transports.link import Kind
+from transports.urls import read_host_port, read_websocket_url
 
 __all__ = [
     "NO_LINKS",
@@ -21,7 +22,10 @@ __all__ = [
     "check_domain",
     "check_kinds",
     "check_name",
+    "check_node",
+    "check_place",
     "log_option",
+    "node_option",
     "trace_option",
 ]
 
@@ -65,6 +69,25 @@ def check_name(_: click.Context, __: click.Parameter, value: str) -> str:
     return value
 
 
+def check_node(_: click.Context, __: click.Parameter, value: str) -> str:
+    """Return the URL of a node; refuse what cannot be dialled."""
+    try:
+        read_websocket_url(value)
+    except ValueError as exc:
+        raise click.BadParameter(f"{value!r} cannot be dialled: {exc}") from exc
+    return value
+
+
+def check_place(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    """Return where to listen; refuse what is no place."""
+    try:
+        if value is not None:
+            read_host_port(value)
+    except ValueError as exc:
+        raise click.BadParameter(f"{value!r} is no place to listen: {exc}") from exc
+    return value
+
+
 def check_kinds(_: click.Context, __: click.Parameter, value: str) -> tuple[Kind, ...]:
     """Return transports of P2P links, best first; refuse an unknown one."""
     if value == NO_LINKS:
@@ -75,6 +98,15 @@ def check_kinds(_: click.Context, __: click.Parameter, value: str) -> tuple[Kind
             raise click.BadParameter(f"{name!r} is none of {', '.join([*Kind, NO_LINKS])}")
     return tuple(Kind(name) for name in dict.fromkeys(names))
 
+
+node_option = click.option(
+    "--node",
+    required=True,
+    metavar="URL",
+    callback=check_node,
+    help="The domain's message node, such as ws://127.0.0.1:4123/link.",
+)
+"""The option `--node URL`."""
 
 trace_option = click.option(
     "--trace",
@@ -107,7 +139,9 @@ def log_option(command: Handler) -> Handler:
     @wraps(command)
     def logged(*, log: str, log_style: str, **values: object) -> int:
         configure_log(Level(log), Style(log_style))
-        tell_loaded(click.get_current_context())
+        ctx = click.get_current_context()
+        tell_loaded(ctx)
+        tell_unknown(ctx)
         return command(**values)
 
     return _level_option(_style_option(logged))

@@ -15,7 +15,7 @@ from actors.commands.entering import credentials_of, enter, token_option
 from actors.commands.exit_code import ExitCode
 from actors.commands.failure import run
 from actors.commands.foreign import nodes_option, topology_option
-from actors.commands.option import check_address, check_domain, log_option
+from actors.commands.option import check_address, check_domain, check_name, log_option, node_option
 from actors.commands.output import say
 from actors.commands.reach import check_node
 from actors.hyperties import Caller
@@ -49,9 +49,20 @@ def _check_json(_: click.Context, __: click.Parameter, value: str) -> Json:
     return parsed
 
 
+def _check_name(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str:
+    made = f"request-{secrets.token_hex(4)}"
+    return made if value is None else check_name(ctx, parameter, value)
+
+
 @click.command("request")
-@click.option("--node", required=True, metavar="URL", help="The domain's message node.")
+@node_option
 @click.option("--domain", required=True, callback=check_domain, help="The domain it serves.")
+@click.option(
+    "--name",
+    callback=_check_name,
+    help="Name of the runtime that asks, for a token that is good for one runtime only "
+    "[default: another each time].",
+)
 @click.argument("to", metavar="TO", callback=check_address)
 @click.argument("value", metavar="JSON", callback=_check_json)
 @topology_option
@@ -63,6 +74,7 @@ def command(  # noqa: PLR0913 - one for each option
     *,
     node: str,
     domain: str,
+    name: str,
     to: str,
     value: Json,
     topology: str,
@@ -75,7 +87,7 @@ def command(  # noqa: PLR0913 - one for each option
     """
     config = RuntimeConfig(
         domain=domain,
-        name=f"request-{secrets.token_hex(4)}",
+        name=name,
         node=node,
         kinds=(),
         topology=Topology(topology),

@@ -14,7 +14,14 @@ from actors.commands.failure import run
 from actors.commands.foreign import nodes_option, topology_option
 from actors.commands.lifetime import serve
 from actors.commands.loading import check_hyperties, load_hyperty
-from actors.commands.option import check_domain, check_kinds, check_name, log_option, trace_option
+from actors.commands.option import (
+    check_domain,
+    check_kinds,
+    check_name,
+    log_option,
+    node_option,
+    trace_option,
+)
 from actors.commands.output import say_ready
 from actors.commands.reach import check_node
 from actors.commands.tracing import open_tracer
@@ -34,7 +41,7 @@ __all__ = ["command"]
 @click.command("runtime")
 @click.option("--domain", required=True, callback=check_domain, help="The domain it belongs to.")
 @click.option("--name", required=True, callback=check_name, help="Its name within the domain.")
-@click.option("--node", required=True, metavar="URL", help="The domain's message node.")
+@node_option
 @click.option(
     "--hyperty",
     metavar="NAME=module:Class",

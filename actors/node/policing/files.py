@@ -40,7 +40,7 @@ def read_policy(path: Path) -> PolicySet:
     try:
         return read_set(_document(path), str(path))
     except BadPolicyError as exc:
-        what = f"{exc.way}: {exc.reason}" if exc.way else f"it {exc.reason}"
+        what = f"{exc.way}: {exc.reason}" if exc.way else exc.reason
         raise PolicyFileError(path, what) from exc
 
 

@@ -75,6 +75,11 @@ async def test_a_file_in_order_is_said_to_be():
         ("[node]\nhttp-token-file = '/nowhere'", "add --http"),
         ("[node]\nhttp = '127.0.0.1:0'\nhttp-token-file = '/nowhere'", "cannot read /nowhere"),
         ("[runtime]\nname = 'a/b'", "is no name"),
+        ("[node]\nallow-legacy = 3", "allow-legacy has to be true or false"),
+        ("[node]\npolicy = 'one.toml'", "policy has to be a list"),
+        ("[node]\ndomain = true", "domain has to be a text or a number"),
+        ("[node]\nlisten = ['127.0.0.1:0']", "listen has to be a text or a number"),
+        ("domain = 'a.ex'", "no such command"),
         ("node = 7", "a table [node] belongs"),
         ("domain = ", "no TOML"),
     ],
@@ -88,5 +93,31 @@ async def test_a_file_that_is_wrong_is_told_in_one_sentence(tmp_path, content, c
 
 
 async def test_which_file_was_read_is_in_the_log(file):
-    ended = await call("node", "--config", file, "--log", "info", "--listen", "nowhere")
+    ended = await call("node", "--config", file, "--log", "info", "--registry", "/nowhere/x")
     assert any(f'configuration loaded" file={file}' in line for line in ended.err)
+
+
+@pytest.mark.parametrize("content", ["[node]\nfan-out = 'many'", "[nude]\ndomain = 'b.ex'"])
+async def test_what_is_wrong_with_a_file_is_a_wrong_configuration_for_the_node_too(
+    tmp_path, content
+):
+    file = tmp_path / "node.toml"
+    file.write_text(content)
+    ended = await call("node", "--domain", "a.ex", "--config", str(file))
+    assert (ended.status, len(ended.err)) == (ExitCode.CONFIGURATION, 1)
+    assert str(file) in ended.err[0]
+
+
+async def test_a_wrong_value_in_the_environment_is_told_by_the_name_of_the_variable():
+    env = {**os.environ, "PROTOFLY_NODE_FAN_OUT": "many"}
+    ended = await call("node", "--domain", "a.ex", env=env)
+    assert (ended.status, len(ended.err)) == (ExitCode.CONFIGURATION, 1)
+    assert ended.err[0].startswith("protofly: PROTOFLY_NODE_FAN_OUT: ")
+
+
+async def test_a_variable_that_is_no_option_is_told_and_ignored():
+    """Kubernetes makes such variables by itself, so it is no error."""
+    env = {**os.environ, "PROTOFLY_NODE_FAN_OUTS": "7"}
+    ended = await call("config", "show", env=env)
+    assert ended.status == ExitCode.OK
+    assert ended.err == ["protofly: PROTOFLY_NODE_FAN_OUTS is no option of node, and ignored"]

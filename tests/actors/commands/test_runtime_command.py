@@ -86,11 +86,17 @@ async def test_a_node_that_says_nothing_is_not_waited_for():
     assert DIAL_TIMEOUT <= 3
 
 
-@pytest.mark.parametrize("url", ["http://127.0.0.1/link", "nonsense", "ws://127.0.0.1:0/link"])
-async def test_a_url_that_leads_to_no_node_is_told(url):
-    ended = await call(*runtime(url))
+async def test_a_url_that_leads_to_no_node_is_told():
+    ended = await call(*runtime("ws://127.0.0.1:0/link"))
     assert ended.status == ExitCode.CANNOT_CONNECT
     assert len(ended.err) == 1
+
+
+@pytest.mark.parametrize("url", ["http://127.0.0.1/link", "nonsense", "ws://[/link"])
+async def test_what_is_no_url_of_a_node_is_wrong_usage(url):
+    ended = await call(*runtime(url))
+    assert ended.status == ExitCode.USAGE
+    assert "cannot be dialled" in ended.err[-1]
 
 
 @pytest.mark.parametrize("where", ["no.such.module:Echo", "actors.hyperties:Nobody", "os:path"])
