@@ -6,7 +6,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -48,17 +48,10 @@ async def open_process_room(label: str) -> AsyncIterator[Link]:
     Raises:
         RoomError: The system starts no process.
     """
-    ours, theirs = socket.socketpair()
-    errors, say = os.pipe()
     try:
-        process = _start(theirs, say)
+        process, ours, errors = _opened()
     except OSError as exc:
-        ours.close()
-        os.close(errors)
         raise RoomError(f"no process could be started: {exc.strerror}") from exc
-    finally:
-        theirs.close()
-        os.close(say)
     stream = trio.SocketStream(trio.socket.from_stdlib_socket(ours))
     link = StreamLink((Kind.UNIX, f"sandbox-{process.pid}", Upgrade()), stream)
     async with stream, open_background() as background:
@@ -68,6 +61,24 @@ async def open_process_room(label: str) -> AsyncIterator[Link]:
         finally:
             with trio.CancelScope(shield=True):
                 await _end(process)
+
+
+def _opened() -> "tuple[subprocess.Popen[bytes], socket.socket, int]":
+    """Start a process; return it, our end of its pipe, and where to read what it complains of.
+
+    Raises:
+        OSError: There are no processes or descriptors to be had; nothing is left open.
+    """
+    with ExitStack() as ours_if_it_fails, ExitStack() as theirs:
+        ours, pipe = socket.socketpair()
+        ours_if_it_fails.callback(ours.close)
+        theirs.callback(pipe.close)
+        errors, say = os.pipe()
+        ours_if_it_fails.callback(os.close, errors)
+        theirs.callback(os.close, say)
+        process = _start(pipe, say)
+        ours_if_it_fails.pop_all()
+    return process, ours, errors
 
 
 def _start(pipe: socket.socket, errors: int) -> "subprocess.Popen[bytes]":
@@ -85,14 +96,16 @@ def _start(pipe: socket.socket, errors: int) -> "subprocess.Popen[bytes]":
 
 
 async def _end(process: "subprocess.Popen[bytes]") -> None:
-    watch = os.pidfd_open(process.pid)
-    try:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        await trio.lowlevel.wait_readable(watch)
-    finally:
-        os.close(watch)
-        process.wait()
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+    # What was killed is gone in no time; where descriptors have run out it is waited for so.
+    with suppress(OSError):
+        watch = os.pidfd_open(process.pid)
+        try:
+            await trio.lowlevel.wait_readable(watch)
+        finally:
+            os.close(watch)
+    process.wait()
 
 
 async def _log_errors(stream: trio.lowlevel.FdStream, domain: str, pid: int) -> None:

@@ -12,16 +12,18 @@ from functools import partial
 from typing import Final, final
 
 import attrs
+import trio
 from typing_extensions import override
 
 from actors.node.desk import Desk
 from actors.node.exchange import Exchange
 from actors.node.foreign.border import Paths
 from actors.node.tables import Tables
+from fsm.cores.refused import Refused
 from fsm.cores.subscription_terms import Unsubscribe
 from specs.address import domain_of, is_node, subscription_manager
 from specs.body import Path
-from specs.limits import MAX_LIST, STUB_QUEUE
+from specs.limits import MAX_LIST, REPLY_TIMEOUT, STUB_QUEUE
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import read_body, write_body
@@ -29,6 +31,7 @@ from transports.bodies import read_body, write_body
 __all__ = ["Onward", "OnwardDesk"]
 
 _AWAY: Final = "too many paths to other domains are under way"
+_SILENT: Final = Refused(Code.BACKEND_TIMEOUT, "the object's node did not answer in time")
 
 
 @final
@@ -41,6 +44,7 @@ class _Asked:
         request: Of whoever set it here; None: this node set it again.
         by: Whose session that came over.
         give_up: Takes the path away here, if it is refused there.
+        until: When the other node has had time enough to answer.
     """
 
     manager: str
@@ -48,6 +52,7 @@ class _Asked:
     request: Message | None = None
     by: str = ""
     give_up: Callable[[], object] | None = None
+    until: float = attrs.field(factory=lambda: trio.current_time() + REPLY_TIMEOUT)
 
 
 @final
@@ -61,13 +66,18 @@ class Onward(Paths):
         self._asked: dict[int, _Asked] = {}
 
     def wanted(self, resources: Iterable[str], by: str) -> dict[str, tuple[str, ...]]:
-        """Return what has to be asked for, by node: not what is asked for already."""
+        """Return what has to be asked for, by node: not what is known to be set there.
+
+        What is asked for is asked once more, so that nobody is told of a path that is
+        refused in the end.
+        """
         wanted: dict[str, tuple[str, ...]] = {}
+        pending = {one for asked in self._asked.values() for one in asked.resources}
         for resource in resources:
             owner = self._exchange.tables.routing.owner_of(resource)
             if owner is None or owner == by or not is_node(owner):
                 continue
-            if resource not in self._held.get(owner, ()):
+            if resource in pending or resource not in self._held.get(owner, ()):
                 wanted[owner] = (*wanted.get(owner, ()), resource)
         return wanted
 
@@ -79,6 +89,7 @@ class Onward(Paths):
         Returns:
             The answer; None: it follows when the other node has answered.
         """
+        self._give_up_late()
         wanted = self.wanted(resources, by)
         if not wanted:
             return reply_to(request, Code.OK)
@@ -96,15 +107,28 @@ class Onward(Paths):
         if asked is None or not answer.is_final or answer.from_ != asked.manager:
             return False
         del self._asked[answer.id]
-        is_set = answer.code <= LAST_SUCCESS
-        if not is_set:
+        refused = None if answer.code <= LAST_SUCCESS else _refusal(answer)
+        if refused is not None:
             self._forget(asked.resources)
-            if asked.give_up is not None:
-                asked.give_up()
-        if asked.request is not None:
-            reply = reply_to(asked.request, Code.OK) if is_set else _refusal(asked.request, answer)
-            self._exchange.send(asked.by, reply)
+        self._decided(asked, refused)
         return True
+
+    def _decided(self, asked: _Asked, refused: Refused | None) -> None:
+        """Let a path stand, or take it away, and tell whoever set it."""
+        if refused is not None and asked.give_up is not None:
+            asked.give_up()
+        if asked.request is not None:
+            self._exchange.send(asked.by, _reply(asked.request, refused))
+
+    def _give_up_late(self) -> None:
+        """Await nothing of a node that does not answer: it would fill the place of others.
+
+        It may have set the path all the same; `settle` takes it back.
+        """
+        now = trio.current_time()
+        late = [number for number, asked in self._asked.items() if asked.until <= now]
+        for number in late:
+            self._decided(self._asked.pop(number), _SILENT)
 
     def _forget(self, resources: Iterable[str]) -> None:
         for held in self._held.values():
@@ -148,11 +172,17 @@ def _manager(peer: str) -> str:
     return subscription_manager(domain_of(peer))
 
 
-def _refusal(request: Message, answer: Message) -> Message:
+def _reply(request: Message, refused: Refused | None) -> Message:
+    if refused is None:
+        return reply_to(request, Code.OK)
+    return refuse(request, refused.code, refused.why)
+
+
+def _refusal(answer: Message) -> Refused:
     why = answer.body.get("description")
     told = why if isinstance(why, str) else "the object's node gave no reason"
     code = Code(answer.code) if answer.code in set(Code) else Code.BAD_BACKEND
-    return refuse(request, code, told)
+    return Refused(code, told)
 
 
 @final

@@ -4,14 +4,17 @@ from contextlib import asynccontextmanager
 
 import trio
 
+from specs.limits import REPLY_TIMEOUT
 from specs.message import Message, MessageType
 from tests.support.abroad import Wishes, open_two
 from tests.support.abroad_rooms import no_room
 from tests.support.node_peer import Peer
 from transports.codec import encode
 from transports.link import Kind
+from transports.memory_link import undisturbed
 
 MN_A = "domain://msg-node.a.ex"
+MN_A_SM = f"{MN_A}/sm"
 
 
 async def come(world, side, name):
@@ -114,3 +117,33 @@ async def test_paths_survive_a_crash_of_the_room(autojump_clock):
         await trio.sleep(1)
         await change(reporter, url, 3)
         assert (await observers[0].hear()).body["version"] == 3
+
+
+async def test_a_node_that_does_not_answer_is_given_up_and_takes_no_place_of_others(
+    autojump_clock,
+):
+    """T18: another domain's silence must not end what is asked of all the others."""
+    async with observed() as (world, url, _, observers):
+        assert (await world.a.ask(world.b)).code == 200
+        wire = world.network.open_wires(Kind.WEBSOCKET)[-1]
+        wire.acceptor.pattern = lambda _number, _frame: ()
+        body = {"resources": [f"{url}/changes"], "source": observers[0].runtime}
+        asked = await observers[0].post("subscribe", f"{observers[0].runtime}/sm", MN_A_SM, **body)
+        await trio.sleep(REPLY_TIMEOUT + 1)
+        wire.acceptor.pattern = undisturbed
+        await set_path(observers[1], f"{url}/changes")
+        answer = await observers[0].hear()
+        assert (answer.id, answer.code) == (asked.id, 504)
+
+
+async def test_two_who_ask_at_once_for_what_is_refused_are_both_refused(autojump_clock):
+    async with observed() as (_, url, __, observers):
+        codes = []
+
+        async def ask(observer):
+            codes.append((await set_path(observer, f"{url}/secret/part")).code)
+
+        async with trio.open_nursery() as nursery:
+            for one in observers:
+                nursery.start_soon(ask, one)
+        assert codes == [403, 403]

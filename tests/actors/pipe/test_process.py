@@ -1,0 +1,81 @@
+"""Sandboxes as processes: nothing of them is left, whatever happens (MN-20, R11, I-B11)."""
+
+import os
+import resource
+import signal
+from pathlib import Path
+
+import pytest
+import trio
+
+from actors.pipe.errors import RoomError
+from actors.pipe.process import open_process_room
+from actors.pipe.said import Said, Word, write_said
+from transports.errors import LinkError
+
+pytestmark = pytest.mark.timeout(60)
+
+
+def numbers():
+    return [int(one.name) for one in Path("/proc/self/fd").iterdir()]
+
+
+def descriptors():
+    return len(numbers())
+
+
+def children():
+    own = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
+    return set(own.read_text().split())
+
+
+async def test_a_hundred_rooms_leave_no_descriptor_and_no_process():
+    async with open_process_room("first"):
+        pass
+    before, others = descriptors(), children()
+    for number in range(100):
+        async with open_process_room(f"{number}.ex"):
+            pass
+    assert descriptors() == before
+    assert children() <= others
+
+
+async def test_a_room_that_is_killed_from_outside_is_told_by_its_pipe():
+    before = children()
+    async with open_process_room("b.ex") as link:
+        (pid,) = children() - before
+        os.kill(int(pid), signal.SIGKILL)
+        with pytest.raises(LinkError), trio.fail_after(10):
+            await link.receive()
+    assert children() <= before
+
+
+async def test_a_room_that_has_stopped_is_killed_all_the_same():
+    """A spinning process and a stopped one are alike to whoever keeps them: silent."""
+    before = children()
+    async with open_process_room("b.ex") as link:
+        (pid,) = children() - before
+        os.kill(int(pid), signal.SIGSTOP)
+        await link.send(write_said(Said(Word.PING)))
+    assert children() <= before
+
+
+@pytest.mark.parametrize("spare", [0, 1, 2, 3, 4, 5])
+async def test_without_descriptors_there_is_no_room_and_nothing_is_left(spare):
+    async with open_process_room("first"):
+        pass
+    before, others = descriptors(), children()
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken = [os.dup(0) for _ in range(max(numbers()) + 1 - before)]
+    held = descriptors()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (held - 1 + spare, hard))
+    try:
+        with pytest.raises(RoomError):
+            async with open_process_room("b.ex"):
+                pass
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for one in taken:
+            os.close(one)
+    assert descriptors() == before
+    assert children() <= others
