@@ -65,7 +65,9 @@ class Door(ABC):
 
     def learn(self, raw: JsonObject) -> None:
         """Learn from what the peer wrote how it spells."""
-        self.dialect = dialect_of(raw, self.dialect)
+        shown = dialect_of(raw, self.dialect)
+        if shown != self.dialect:  # a peer that spells as we do is written to without a look
+            self.dialect = shown
         self.has_shown = True
 
     def greeting(self) -> Sequence[Item]:

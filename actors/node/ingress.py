@@ -19,6 +19,7 @@ from actors.node.policy import Asker
 from actors.node.port import Port
 from actors.node.session import Session
 from fsm.cores.allocation_terms import Bind
+from fsm.cores.consents import HEEDED
 from fsm.cores.node_routing import Admitted, Refusal
 from fsm.cores.node_session_terms import CloseAsked, Tick
 from fsm.cores.refused import Refused
@@ -155,7 +156,8 @@ class Ingress:
         if refusal is None:
             self._counters.admitted += 1
             self._witness.hop(Op.ADMIT, message)
-            self._exchange.tables.heed(message, by, trio.current_time())
+            if message.type in HEEDED:
+                self._exchange.tables.heed(message, by, trio.current_time())
             self._dispatch.route(message, by)
         return refusal
 

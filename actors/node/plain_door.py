@@ -10,7 +10,7 @@ from actors.kit.tally import Form
 from actors.node.door import Claim, Door, Item
 from fsm.cores.node_session_terms import Liveness, Parcel
 from specs.address import canonical
-from specs.dialect import dialect_of
+from specs.dialect import PLAIN, dialect_of
 from specs.errors import BadMessageError, BadUrlError
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message, MessageType
@@ -46,7 +46,8 @@ class PlainDoor(Door):
         self._runtime: str | None = None
         with suppress(BadUrlError):
             self._runtime = canonical(self._named)
-        self.dialect = dialect_of({"from": self._named})
+        named = dialect_of({"from": self._named})
+        self.dialect = PLAIN if named == PLAIN else named
 
     @override
     def greeting(self) -> Sequence[Item]:
@@ -68,7 +69,8 @@ class PlainDoor(Door):
     def write(self, parcels: Sequence[Parcel]) -> Iterable[bytes]:
         for parcel in parcels:
             if parcel.message.from_ != self._control or parcel.message.code != Code.OK:
-                yield encode(parcel.message, self.dialect)
+                is_plain = self.dialect is PLAIN
+                yield parcel.line if is_plain else encode(parcel.message, self.dialect)
 
     def _say(self, method: str) -> Message:
         body: JsonObject = {"method": method, "params": {_RUNTIME: self._named}}

@@ -10,7 +10,7 @@ from fsm.cores import allocation_terms as allocation
 from fsm.cores import subscription_terms as subscriptions
 from fsm.cores.address_mint import AddressMint
 from fsm.cores.allocation import AllocationCore
-from fsm.cores.consents import HEEDED, ConsentCore
+from fsm.cores.consents import ConsentCore
 from fsm.cores.effects import RowChanged
 from fsm.cores.node_rights import NodeRights, Observation
 from fsm.cores.node_routing import NodeRouting
@@ -103,11 +103,10 @@ class Tables:
         self._witness = witness
 
     def heed(self, message: Message, by: str, now: float) -> None:
-        """Note what an admitted message says about who may observe what (S3)."""
-        if message.type in HEEDED:
-            verdict = self._consents.passed(message, by, now)
-            if verdict is not None:
-                self.follow(verdict)
+        """Note what a message of a verb in `HEEDED` says about who may observe what (S3)."""
+        verdict = self._consents.passed(message, by, now)
+        if verdict is not None:
+            self.follow(verdict)
 
     def came(self, runtime: str, form: PeerForm) -> None:
         """Let a runtime that has a session have all that is below its address."""

@@ -93,8 +93,10 @@ class NodeRights:
 
     def ownership(self, address: str, by: str) -> Ownership:
         """Say whether the session of `by` may use an address as its own (I-A3, I-B10)."""
+        if is_below(address, by):
+            return Ownership.OWN
         owner = self._holder_of(address)
-        if owner == by or is_below(address, by):
+        if owner == by:
             return Ownership.OWN
         if is_node(by):
             return self._of_domain(address, by, owner)
