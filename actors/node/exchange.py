@@ -207,9 +207,9 @@ class Exchange:
         core = session.core
         unsent: list[Parcel] = []
         verdict: Granted | Refused | None = None
-        waited = core.waiting_bytes
+        waited = core.weight
         effects = core.feed(happened, trio.current_time())
-        self.budget.count(core.waiting_bytes - waited)
+        self.budget.count(core.weight - waited)
         for effect in effects:
             match effect:
                 case Granted():
@@ -262,7 +262,7 @@ class Exchange:
     def _cut(self, session: Session, number: int, end: LinkEnd) -> list[Parcel]:
         port = self.ports.pop(number, None)
         self.let_go(session, number)
-        return [] if port is None else port.cut(Farewell.REFUSED, end)
+        return [] if port is None else self._overload.lasting(port.cut(Farewell.REFUSED, end))
 
     def _done(self, session: Session, number: int) -> None:
         port = self.ports.pop(number, None)

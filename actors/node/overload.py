@@ -38,10 +38,22 @@ class Overload:
         self._let_go(session, port)
         self.keep(session, [*unsent, parcel])
 
+    def lasting(self, unsent: list[Parcel]) -> list[Parcel]:
+        """Return what a link did not write and its session is to get over the next.
+
+        What session control said is left out, it was that link's own business: a token that
+        it was to get means the wrong thing over another link, an answer to a ping nothing.
+        """
+        manager = self._exchange.tables.addresses.session
+        kept = [parcel for parcel in unsent if parcel.message.from_ != manager]
+        for _ in range(len(unsent) - len(kept)):
+            self._exchange.witness.counters.drop(DropReason.SESSION_GONE)
+        return kept
+
     def keep(self, session: Session, parcels: list[Parcel]) -> None:
         """Have messages wait for a session, in order, while there is room."""
         exchange = self._exchange
-        for parcel in parcels:
+        for parcel in self.lasting(parcels):
             if exchange.sessions.get(session.core.runtime) is session:
                 exchange.feed(session, Wait(parcel))
             else:
@@ -69,7 +81,7 @@ class Overload:
         for port in self._exchange.ports.values():
             yield port.held, port
         for session in self._exchange.sessions.values():
-            yield session.core.waiting_bytes, session
+            yield session.core.weight, session
 
     def _shed(self, holder: Port | Session) -> None:
         if isinstance(holder, Session):

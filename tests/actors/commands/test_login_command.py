@@ -72,6 +72,22 @@ async def test_who_brings_nothing_is_refused_in_one_sentence(key, more):
     assert "asks for a login" in ended.err[0]
 
 
+async def test_a_token_for_one_runtime_says_for_which_and_is_good_for_it(key, tmp_path):
+    bound = tmp_path / "bound"
+    bound.write_text(token_of(key, ALICE, "a.example", "--runtime", "runtime://a.example/asker"))
+    async with serving(*NODE, "--jwks", key["jwks"]) as node:
+        ask = (*request(node, "hyperty://a.example/1"), "--token-file", str(bound))
+        refused = await call(*ask)
+        bound.write_text(
+            token_of(key, ALICE, "a.example", "--runtime", "runtime://a.example/asker")
+        )
+        asked = await call(*ask, "--name", "asker")
+
+    assert (refused.status, len(refused.err)) == (ExitCode.REFUSED, 1)
+    assert "good for hyperty-runtime://a.example/asker only" in refused.err[0]
+    assert json.loads(asked.out[0])["code"] == 404
+
+
 async def test_who_brings_a_wrong_token_is_refused_in_one_sentence(key, token_file, tmp_path):
     stranger = json.loads(called(keys, "--out", str(tmp_path / "strange")).out[0])
     wrong = tmp_path / "wrong"
@@ -154,15 +170,15 @@ async def test_a_node_without_keys_says_once_that_nobody_can_enter():
     ("options", "said"),
     [
         (("--jwks", "{missing}"), "No such file"),
-        (("--jwks", "{empty}"), "no JSON"),
-        (("--jwks", "{private}"), "'keys'"),
+        (("--jwks", "{page}"), "no JSON"),
+        (("--jwks", "{private}"), "private key"),
         (("--jwks", "http://"), "names no HTTP server"),
         (("--issuer", "https://idp.ex"), "--jwks"),
     ],
 )
 async def test_options_that_make_no_sense_are_told_in_one_sentence(key, tmp_path, options, said):
-    (tmp_path / "empty").write_text("")
-    places = {"missing": tmp_path / "x", "empty": tmp_path / "empty", "private": key["key"]}
+    (tmp_path / "page").write_text("<html><body>Not found</body></html>")
+    places = {"missing": tmp_path / "x", "page": tmp_path / "page", "private": key["key"]}
     ended = await call(*NODE, *(one.format(**places) for one in options))
 
     assert (ended.status, len(ended.err)) == (ExitCode.CONFIGURATION, 1)

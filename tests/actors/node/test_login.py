@@ -4,8 +4,10 @@ import pytest
 import trio
 from typing_extensions import override
 
+from actors.kit.tally import Tally
 from actors.node.login.login import Admission
 from actors.node.policy import Asker, Decision, Policy, Ruling
+from specs.reply_code import DropReason
 from tests.support.issuer import ALICE, BOB, ISSUER, Issuer, Shelf, login_by, opened
 from tests.support.node_peer import ALLOCATION, DOMAIN, MN, RA, RB, SESSION, SM, open_world
 from transports.errors import LinkError
@@ -111,6 +113,45 @@ async def test_a_link_that_goes_while_it_waits_leaves_nothing(autojump_clock):
 
         assert await world.states() == {}
         assert world.steps("session") == []
+        # Nobody waits for the answer: it is no login, good or bad.
+        assert world.node.counters.drops[DropReason.UNMATCHED] == 1
+        assert not world.node.counters.tallies[Tally.LOGINS]
+
+
+async def test_who_waits_on_one_link_and_comes_by_another_has_one_session(autojump_clock):
+    """Both logins are good: the later has the session, and hears nothing that was the first's."""
+    issuer = Issuer()
+    async with open_world(login=login_by(issuer, Shelf(issuer.jwks(), delay=1.0))) as world:
+        first, second = await world.stranger(), await world.stranger()
+        for peer in (first, second):
+            params = {"runtimeURL": RA, "token": issuer.token()}
+            await peer.post("execute", peer.stub, SESSION, method="open", params=params)
+        token = (await second.hear()).body["value"]["sessionToken"]
+        with pytest.raises(LinkError):
+            await first.read_on()
+
+        assert await second.silence()
+        third = await world.stranger()
+        assert (await third.control("re-open", runtimeURL=RA, token=token)).code == 200
+        assert await world.states() == {RA: "open"}
+
+
+async def test_who_leaves_while_it_waits_comes_in_by_another_link(autojump_clock):
+    """What was said over the first, also after the wish, does nothing."""
+    issuer = Issuer()
+    async with open_world(login=login_by(issuer, Shelf(issuer.jwks(), delay=1.0))) as world:
+        first = await world.stranger()
+        params = {"runtimeURL": RA, "token": issuer.token()}
+        await first.post("execute", first.stub, SESSION, method="open", params=params)
+        await first.post("create", f"{RA}/ua", ALLOCATION, scheme="hyperty", value={"number": 1})
+        await first.link.aclose()
+        second = await world.stranger()
+        assert (await opened(second, issuer.token())).code == 200
+        await trio.sleep(2)
+
+        [view] = await world.node.sessions()
+        assert (view.state, view.addresses) == ("open", ())
+        assert (await second.control("ping")).code == 200
 
 
 async def test_a_node_that_stops_while_somebody_waits_stops(autojump_clock):

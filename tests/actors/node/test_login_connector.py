@@ -192,6 +192,8 @@ async def test_there_is_an_end_to_how_many_wait_for_a_session(autojump_clock):
         for number in range(LOGINS_PENDING + 10):
             all_.start_soon(tries, number)
 
+    asked = [one for one in world.tracer.facts if one.to == IDM]
+    assert len(asked) == LOGINS_PENDING
     assert set(codes) == {503}
     assert sum(time < 1 for time in times) == 10
 

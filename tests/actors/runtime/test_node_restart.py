@@ -10,8 +10,10 @@ from actors.kit.ids import IdSource
 from actors.kit.tracer import MemoryTracer
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
+from actors.node.login.login import Login
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
+from actors.runtime.credentials import NO_CREDENTIALS, Credentials
 from fsm.trace_line import Verdict
 from specs.trace import Kind
 from tests.support.domain import Echo, Member, counted_bytes, judged
@@ -27,6 +29,8 @@ HANDLERS_PLACE = "127.0.0.1:40001"
 class Place:
     """A node that can be stopped and started, and two runtimes."""
 
+    login: Login | None = None
+    credentials: Credentials = NO_CREDENTIALS
     network: MemoryNetwork = attrs.field(factory=MemoryNetwork)
     nursery: trio.Nursery | None = None
     node: trio.CancelScope = attrs.field(factory=trio.CancelScope)
@@ -39,7 +43,7 @@ class Place:
 
     async def _run_node(self, task_status) -> None:
         ids = IdSource(int(trio.current_time() * 1000))
-        config = NodeConfig(domain="a.ex", listen="127.0.0.1:4000", ids=ids)
+        config = NodeConfig(domain="a.ex", listen="127.0.0.1:4000", ids=ids, login=self.login)
         with self.node:
             async with open_node(config, self.network, self.tracer):
                 task_status.started()
@@ -53,15 +57,18 @@ class Place:
     async def join(self, stack: AsyncExitStack, name: str, kinds: tuple[Carrier, ...]) -> None:
         tracer, hyperty = MemoryTracer(), Echo()
         entropy = counted_bytes(1 + len(self.members))
-        config = RuntimeConfig(domain="a.ex", name=name, node=NODE, kinds=kinds, entropy=entropy)
+        config = RuntimeConfig(
+            domain="a.ex", name=name, node=NODE, kinds=kinds, entropy=entropy,
+            credentials=self.credentials,
+        )  # fmt: skip
         runtime = await stack.enter_async_context(open_runtime(config, self.network, tracer))
         address = await runtime.deploy(name, lambda: hyperty)
         self.members.append(Member(runtime, tracer, hyperty, address))
 
 
 @asynccontextmanager
-async def open_place(*kinds):
-    place = Place()
+async def open_place(*kinds, **more):
+    place = Place(**more)
     async with trio.open_nursery() as place.nursery:
         await place.start_node()
         async with AsyncExitStack() as stack:
