@@ -9,10 +9,12 @@ __all__ = ["Intensity", "Regime", "Strategy"]
 
 
 class Strategy(Enum):
-    """Who is started again when one child crashes (OTP's words)."""
+    """Who is started again when one child crashes (OTP's words, and `PEERS`)."""
 
     ONE_FOR_ONE = auto()
     """The one that crashed."""
+    PEERS = auto()
+    """Likewise; children know nothing of each other, so all of them stop at once."""
     REST_FOR_ONE = auto()
     """It, and all that were started after it."""
     ONE_FOR_ALL = auto()

@@ -5,7 +5,7 @@ own, opened by `open_supervisor` and left when every child has stopped.
 """
 
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Final, Protocol, TypeVar, final
 
@@ -154,22 +154,34 @@ class Supervisor:
 
     async def stop_children(self) -> None:
         """Stop all children, the last started first; called when the context ends."""
-        self._is_stopping = True
-        until = trio.current_time() + _STOP_BUDGET
-        for child in reversed(list(self._children.values())):
-            child.life.stop_by = until + limits.GOODBYE_TIMEOUT
-            await child.drain(min(trio.current_time() + limits.GOODBYE_TIMEOUT, until))
-            await child.end_life()
-            self._forget(child)
+        await self._end_all(self._stop)
 
     async def kill_children(self) -> None:
         """Stop what still runs by force, in the same order; each `stop` still runs."""
+        await self._end_all(self._kill)
+
+    async def _end_all(self, end: Callable[[_AnyChild, float], Awaitable[None]]) -> None:
         self._is_stopping = True
         until = trio.current_time() + _STOP_BUDGET
-        for child in reversed(list(self._children.values())):
-            child.life.stop_by = until
-            await child.end_life()
-            self._forget(child)
+        async with trio.open_nursery() as together:
+            for child in reversed(list(self._children.values())):
+                if self._strategy is Strategy.PEERS:
+                    together.start_soon(end, child, until)
+                else:
+                    await end(child, until)
+
+    async def _stop(self, child: _AnyChild, until: float) -> None:
+        child.life.stop_by = until + limits.GOODBYE_TIMEOUT
+        await child.drain(min(trio.current_time() + limits.GOODBYE_TIMEOUT, until))
+        await self._end(child)
+
+    async def _kill(self, child: _AnyChild, until: float) -> None:
+        child.life.stop_by = until
+        await self._end(child)
+
+    async def _end(self, child: _AnyChild) -> None:
+        await child.end_life()
+        self._forget(child)
 
     async def _begin(self, child: _AnyChild) -> None:
         life = child.reborn()
@@ -233,7 +245,7 @@ class Supervisor:
         # A child in its very first start is its starter's affair.
         everybody = [other for other in self._children.values() if other.was_started]
         match self._strategy:
-            case Strategy.ONE_FOR_ONE:
+            case Strategy.ONE_FOR_ONE | Strategy.PEERS:
                 return [child]
             case Strategy.REST_FOR_ONE:
                 return everybody[everybody.index(child) :]
@@ -266,8 +278,8 @@ async def open_supervisor(
 ) -> AsyncIterator[Supervisor]:
     """Run a supervisor while inside.
 
-    On leaving, children stop one by one, the last started first: each handles what
-    is in its mailbox, takes leave and stops, within bounds. If the inside failed or
+    On leaving, children stop one by one, the last started first, peers all at once: each
+    handles what is in its mailbox, takes leave and stops, within bounds. If the inside failed or
     was cancelled, nobody handles what is left, but every `stop` still runs, in the
     same order.
 

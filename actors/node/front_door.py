@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from actors.kit.actor import Actor, ActorRef
 from actors.kit.monitor import Monitor
-from actors.kit.supervisor import ChildSpec, Restart, Supervisor, open_supervisor
+from actors.kit.supervisor import ChildSpec, Restart, Strategy, Supervisor, open_supervisor
 from actors.node.bounds import Bounds
 from actors.node.bus_message import BusMessage
 from actors.node.connection import MAILBOX, Connection
@@ -70,7 +70,9 @@ class FrontDoor(Actor[Never]):
         """Nobody tells this actor anything."""
 
     async def _accept(self) -> None:
-        async with open_supervisor("connections", monitor=self._monitor) as connections:
+        async with open_supervisor(
+            "connections", Strategy.PEERS, monitor=self._monitor
+        ) as connections:
             with self._accepting:
                 # Closed: the node is going down. Who is in stays until it is told so.
                 with suppress(LinkClosedError):

@@ -11,7 +11,7 @@ from actors.kit.actor import Actor, ActorRef
 from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
 from actors.kit.monitor import Monitor
-from actors.kit.supervisor import ChildSpec, Restart, Supervisor, open_supervisor
+from actors.kit.supervisor import ChildSpec, Restart, Strategy, Supervisor, open_supervisor
 from actors.kit.tally import Gauge, Tally
 from actors.kit.trace import Tracer
 from actors.node.bus_message import BusMessage, Emitted
@@ -100,7 +100,9 @@ class ForeignHost(Actor[_Message]):
         await self._parts.bus.tell(AbroadIs(self.me))
 
     async def _keep_rooms(self) -> None:
-        async with open_supervisor("rooms", monitor=self._parts.monitor) as self._rooms:
+        async with open_supervisor(
+            "rooms", Strategy.PEERS, monitor=self._parts.monitor
+        ) as self._rooms:
             self._is_open.set()
             await self._shall_leave.wait()
         self._has_left.set()

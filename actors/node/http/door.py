@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from actors.kit.actor import Actor
 from actors.kit.monitor import Monitor
-from actors.kit.supervisor import ChildSpec, Restart, open_supervisor
+from actors.kit.supervisor import ChildSpec, Restart, Strategy, open_supervisor
 from actors.node.http.conversation import Conversation
 from actors.node.http.site import Site
 from specs.limits import HTTP_CONNECTIONS
@@ -53,7 +53,9 @@ class HttpDoor(Actor[Never]):
         await self._has_left.wait()
 
     async def _accept(self) -> None:
-        async with open_supervisor("http-connections", monitor=self._monitor) as connections:
+        async with open_supervisor(
+            "http-connections", Strategy.PEERS, monitor=self._monitor
+        ) as connections:
             with self._accepting:
                 while True:
                     stream = await next_stream(self._listener)

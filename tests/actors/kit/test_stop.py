@@ -10,7 +10,7 @@ from actors.kit.counters import Counters
 from actors.kit.dead_letters import DeadLetters, TracedDeadLetters
 from actors.kit.delivery import Delivery
 from actors.kit.errors import ActorStoppedError
-from actors.kit.supervisor import ChildSpec, Restart, open_supervisor
+from actors.kit.supervisor import ChildSpec, Restart, Strategy, open_supervisor
 from actors.kit.trace import MemoryTracer
 from specs.limits import DRAIN_TIMEOUT, GOODBYE_TIMEOUT
 from specs.message import Message, MessageType
@@ -118,6 +118,28 @@ async def test_many_that_hang_are_all_stopped_within_the_drain_time(diary, autoj
             await ref.tell(Wait(trio.Event()))
 
     assert trio.current_time() - began <= DRAIN_TIMEOUT
+
+
+async def test_peers_that_hang_keep_each_other_from_nothing(diary, autojump_clock):
+    """Each has the time to stop that one alone would have had."""
+    began = trio.current_time()
+    async with open_supervisor("s", Strategy.PEERS) as supervisor:
+        for number in range(300):
+            ref = await supervisor.start_child(scribe(diary, str(number), Stuck))
+            await ref.tell(Wait(trio.Event()))
+
+    assert trio.current_time() - began == pytest.approx(2 * GOODBYE_TIMEOUT)
+
+
+async def test_peers_are_killed_at_once(diary, autojump_clock):
+    with trio.CancelScope() as scope:
+        async with open_supervisor("s", Strategy.PEERS) as supervisor:
+            for number in range(300):
+                await supervisor.start_child(scribe(diary, str(number), Stuck))
+            began = trio.current_time()
+            scope.cancel()
+
+    assert trio.current_time() - began == pytest.approx(GOODBYE_TIMEOUT)
 
 
 async def test_stop_child_stops_one_and_comes_back_when_it_is_gone(diary):
