@@ -92,36 +92,43 @@ async def open_node(config: NodeConfig, network: Network, tracer: Tracer) -> Asy
             the context in a group.
     """
     log_quietly()
-    doors: dict[str, str | None] = {LINK: PROTOFLY_V1}
-    if config.allow_legacy:
-        doors |= {PLAIN: None, SESSION: None}
     bounds = Bounds(config.limits, config.origins, Counters())
     async with open_background() as nursery:
-        entrance = _Entrance(network.listen(Kind.WEBSOCKET, config.listen, doors, bounds.gate))
+        entrance = _Entrance(
+            network.listen(Kind.WEBSOCKET, config.listen, _doors(config), bounds.gate)
+        )
         listener = await nursery.start(entrance.serve)
         with _records(config) as file:
-            parts = Parts(config.registry, has_records=config.back_ends.registry is None)
-            async with (
-                _planned(plan_of(config, network, tracer, file, bounds)) as plan,
-                _http(plan, parts) as http_url,
-                open_supervisor(
-                    "node", Strategy.REST_FOR_ONE, monitor=plan.monitor
-                ) as parts.supervisor,
-            ):
-                parts.bus = bus = await start_parts(plan, listener, parts.supervisor)
-                plan.standing.ready(Part.NODE)
-                is_orderly = False
-                try:
-                    yield _node(plan, listener.address, bus, http_url)
-                    is_orderly = True
-                finally:
-                    plan.standing.lacking(Part.NODE, "it is going down")
-                    with trio.move_on_after(DRAIN_TIMEOUT / 2, shield=True):
-                        await entrance.close()
-                        await _drain(bus)
-                        if not is_orderly:
-                            # What the parts were told they do, though the node is cancelled.
-                            await parts.supervisor.stop_children()
+            plan = plan_of(config, network, tracer, file, bounds)
+            async with _serving(plan, listener, entrance) as node:
+                yield node
+
+
+@asynccontextmanager
+async def _serving(plan: Plan, listener: Listener, entrance: "_Entrance") -> AsyncIterator[Node]:
+    """Run the parts behind a listener; on leaving, close it, take leave and stop them."""
+    config = plan.config
+    parts = Parts(config.registry, has_records=config.back_ends.registry is None)
+    async with (
+        _planned(plan) as planned,
+        _http(planned, parts) as http_url,
+        open_supervisor("node", Strategy.REST_FOR_ONE, monitor=plan.monitor) as supervisor,
+    ):
+        parts.supervisor = supervisor
+        parts.bus = bus = await start_parts(planned, listener, supervisor)
+        plan.standing.ready(Part.NODE)
+        is_orderly = False
+        try:
+            yield _node(planned, listener.address, bus, http_url)
+            is_orderly = True
+        finally:
+            plan.standing.lacking(Part.NODE, "it is going down")
+            with trio.move_on_after(DRAIN_TIMEOUT / 2, shield=True):
+                await entrance.close()
+                await _drain(bus)
+                if not is_orderly:
+                    # What the parts were told they do, though the node is cancelled.
+                    await supervisor.stop_children()
 
 
 @final
@@ -186,6 +193,12 @@ def _node(plan: Plan, address: str, bus: ActorRef[BusMessage], http_url: str | N
         bus=bus,
         policing=plan.policing,
     )
+
+
+def _doors(config: NodeConfig) -> dict[str, str | None]:
+    """Say where one may connect, and by which subprotocol."""
+    plain: dict[str, str | None] = {PLAIN: None, SESSION: None} if config.allow_legacy else {}
+    return {LINK: PROTOFLY_V1, **plain}
 
 
 def _records(config: NodeConfig) -> AbstractContextManager[RecordFile]:
