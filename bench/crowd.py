@@ -91,6 +91,10 @@ class Crowded:
         stat = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(") ")[2].split()
         return (int(stat[11]) + int(stat[12])) / _TICKS
 
+    def waited(self) -> float:
+        """Return the seconds in which it would have run, but others had the processors."""
+        return int(Path(f"/proc/{self.process.pid}/schedstat").read_text().split()[1]) / 1e9
+
     async def listen(self) -> None:
         """Keep what it says on stderr."""
         rest = b""

@@ -4,10 +4,12 @@ Prints what a node needs for an idle session of upstream's plain stub, how fast 
 come, what their heartbeats cost, and how long messages take between those that talk.
 """
 
+import gc
 import sys
 import time
 from collections.abc import Iterator
 from functools import partial
+from itertools import count
 from typing import Final, final
 
 import attrs
@@ -47,6 +49,8 @@ class Figures:
         connect_p99: Milliseconds a session took to come, of the slowest in a hundred.
         idle_cpu: Percent of one core that the node took while nobody talked.
         active_cpu: The same while the active ones talked.
+        client_cpu: What the crowd's own process took of one core meanwhile, in percent.
+        waited: Percent of that time in which the node had to wait for a processor.
         messages: Messages a second that the active ones sent.
         p50: Milliseconds of such a message.
         p99: The same of the slowest in a hundred.
@@ -59,6 +63,8 @@ class Figures:
     connect_p99: float
     idle_cpu: float
     active_cpu: float
+    client_cpu: float
+    waited: float
     messages: float
     p50: float
     p99: float
@@ -111,9 +117,8 @@ class _Crowd:
 
     async def talk(self, peer: Peer, other: Peer, pause: float) -> None:
         """Send a message, and another one, at an even pace."""
-        number = 0
-        while True:
-            number += 1
+        began = trio.current_time()
+        for number in count(1):
             body = {"at": time.perf_counter(), "value": _BODY}
             to, from_ = f"{other.runtime}/ua", f"{peer.runtime}/ua"
             told = {"id": number, "type": "create", "from": from_, "to": to, "body": body}
@@ -122,7 +127,7 @@ class _Crowd:
             except OSError as exc:
                 self._failed(exc)
                 return
-            await trio.sleep(pause)
+            await trio.sleep_until(began + number * pause)  # late once is not late for ever
 
     async def cpu(self, seconds: float) -> float:
         """Return the percentage of a core that the node takes for a while."""
@@ -153,7 +158,10 @@ async def measure(idle: int, active: int, seconds: float) -> Figures:
             await trio.sleep(1.0 / active)
         await trio.sleep(2.0)
         crowd.latencies.clear()
+        client, waited, began = time.process_time(), node.waited(), time.perf_counter()
         active_cpu = await crowd.cpu(seconds)
+        share = 100 / (time.perf_counter() - began)
+        client, waited = (time.process_time() - client) * share, (node.waited() - waited) * share
         nursery.cancel_scope.cancel()
     return Figures(
         sessions=idle + active,
@@ -163,6 +171,8 @@ async def measure(idle: int, active: int, seconds: float) -> Figures:
         connect_p99=percentile(crowd.connected, 99) * 1e3,
         idle_cpu=idle_cpu,
         active_cpu=active_cpu,
+        client_cpu=client,
+        waited=waited,
         messages=len(crowd.latencies) / seconds,
         p50=percentile(crowd.latencies, 50) * 1e3,
         p99=percentile(crowd.latencies, 99) * 1e3,
@@ -178,6 +188,7 @@ async def measure(idle: int, active: int, seconds: float) -> Figures:
 def main(idle: int, active: int, seconds: float, *, full: bool, as_json: bool) -> None:
     """Measure very many sessions on one node; exit 1 if one of them failed."""
     raise_file_limit()
+    gc.disable()  # a second in which nobody reads would be measured as the node's
     sizes = (10_000, 1000) if full else (idle, active)
     figures = trio.run(partial(measure, *sizes, seconds))
     ratio = figures.kib_per_session / REACH

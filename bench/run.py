@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final
 
 import click
@@ -9,9 +11,22 @@ import orjson
 
 __all__ = ["BENCHES"]
 
-BENCHES: Final = ("tell", "counting", "paths", "policy")
+BENCHES: Final = (
+    "tell", "counting", "paths", "policy", "load", "slowloris", "slow_reader", "slow_crowd",
+)  # fmt: skip
 """Modules of this folder. Each takes `--json`, prints one object with `bench`, `ratio` and
 `reach`, and exits 0 if it reaches its number (more may be better, or less)."""
+
+
+_SHORT: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "load": ("--seconds", "10"),
+        "slowloris": ("--seconds", "8"),
+        "slow_reader": ("--seconds", "14", "--rounds", "1"),
+        "slow_crowd": ("--seconds", "14"),
+    }
+)
+"""How those are run here that take minutes at their usual sizes."""
 
 
 @click.command()
@@ -29,7 +44,7 @@ def main(names: tuple[str, ...], *, as_json: bool) -> None:
 
 def _run(name: str) -> tuple[str, int]:
     """Run one in a process of its own: none warms up or slows down another."""
-    command = [sys.executable, "-m", f"bench.{name}", "--json"]
+    command = [sys.executable, "-m", f"bench.{name}", "--json", *_SHORT.get(name, ())]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)  # noqa: S603  our own module
     return done.stdout.strip(), done.returncode
 

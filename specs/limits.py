@@ -251,6 +251,13 @@ IDENTITY_RATE: Final = 500.0
 IDENTITY_BURST: Final = 1000
 """Messages all sessions of one identity may send at once after a rest (ours: as MESSAGE_BURST)."""
 
+NODE_RATE: Final = 5000.0
+"""Messages a second that the node of another domain may send, over all its sessions (ours, T18:
+as `ROOM_RATE`, which holds for what this node sends it)."""
+
+NODE_BURST: Final = 10_000
+"""Messages such a node may send at once after a rest (ours: as MESSAGE_BURST)."""
+
 HANDSHAKE_RATE: Final = 20.0
 """Connections a second from one host (RELIABILITY L5)."""
 
@@ -264,7 +271,7 @@ STRANGERS_PER_HOST: Final = 100
 """Of these, from one host (RELIABILITY L5)."""
 
 OUTBOX_BUDGET: Final = 256 * 1_048_576
-"""Bytes waiting for all links and all detached sessions of a node (RELIABILITY L2)."""
+"""Bytes of memory for what waits for all links and detached sessions of a node (RELIABILITY L2)."""
 
 WRITE_BYTES: Final = 65_536
 """Bytes a node hands to a link at once (MEASURED A4: larger frames do not pay)."""

@@ -10,6 +10,7 @@ import trio
 
 from actors.commands.exit_code import ExitCode
 from actors.commands.fuse import Fuse
+from actors.commands.garbage import collect_seldom
 from specs.limits import DRAIN_TIMEOUT
 
 __all__ = ["serve"]
@@ -97,6 +98,7 @@ async def _live(
         async with trio.open_nursery() as nursery:
             nursery.start_soon(life.heed, signals, nursery.cancel_scope)
             async with service() as running:
+                collect_seldom()
                 ready(running)
                 _log.info("ready")
                 life.is_ready = True

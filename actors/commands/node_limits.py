@@ -64,6 +64,7 @@ class LimitOptions(Topic):
 
     message_rate: Rate
     identity_rate: Rate
+    node_rate: Rate
     handshake_rate: Rate
     max_strangers: float
     max_strangers_per_host: float
@@ -80,6 +81,7 @@ class LimitOptions(Topic):
         limits = NodeLimits(
             messages=self.message_rate,
             identity=self.identity_rate,
+            nodes=self.node_rate,
             handshakes=self.handshake_rate,
             strangers=self.max_strangers,
             strangers_per_host=self.max_strangers_per_host,
@@ -127,6 +129,7 @@ limit_options = topic_options(
     LimitOptions,
     _rate("--message-rate",           _D.messages,   "Messages a second read of one session."),
     _rate("--identity-rate",          _D.identity,   "The same of all sessions of one user."),
+    _rate("--node-rate",              _D.nodes,      "The same of another domain's node."),
     _rate("--handshake-rate",         _D.handshakes, "Connections a second from one host."),
     _count("--max-strangers",         _D.strangers,  "Connections without a session."),
     _count("--max-strangers-per-host", _D.strangers_per_host, "The same from one host."),

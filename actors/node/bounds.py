@@ -9,9 +9,10 @@ from actors.kit.counters import Counters
 from actors.kit.tally import Gauge, Tally
 from actors.node.limits import NodeLimits
 from actors.node.pulse import Pulse
-from fsm.cores.meter import Meter
+from fsm.cores.meter import Meter, Rate
 from fsm.cores.outbox_budget import OutboxBudget
 from fsm.cores.strangers import Strangers
+from specs.address import is_node
 from specs.identity import Identity
 from specs.link_end import TurnedAway
 from transports.gate import Gate, Guest
@@ -73,6 +74,24 @@ class NodeGate(Gate):
 
 
 @final
+class _Pace:
+    """How fast sessions of one kind may send, each, and all of one identity together."""
+
+    def __init__(self, each: Rate, together: Rate) -> None:
+        self._sessions: Final = Meter[_Who](each)
+        self._identities: Final = Meter[tuple[str, str]](together)
+
+    def pause(self, who: _Who, identity: Identity | None, count: int) -> float:
+        """Note that messages came; return the seconds until none is owed."""
+        now = trio.current_time()
+        pause = self._sessions.spend(who, count, now)
+        if identity is None:
+            return pause
+        key = (identity.issuer, identity.user)
+        return max(pause, self._identities.spend(key, count, now))
+
+
+@final
 class Bounds:
     """The limits, and what has been used of them.
 
@@ -90,8 +109,8 @@ class Bounds:
         self.budget = OutboxBudget(limits.outbox_budget)
         self.counters: Final = counters
         self.pulse: Final = Pulse()
-        self._sessions: Final = Meter[_Who](limits.messages)
-        self._identities: Final = Meter[tuple[str, str]](limits.identity)
+        self._runtimes: Final = _Pace(limits.messages, limits.identity)
+        self._nodes: Final = _Pace(limits.nodes, limits.nodes)
         counters.watch(Gauge.OUTBOX_BYTES, lambda: self.budget.used)
 
     def fresh_budget(self) -> OutboxBudget:
@@ -101,9 +120,5 @@ class Bounds:
 
     def pause(self, who: _Who, identity: Identity | None, count: int) -> float:
         """Note that somebody has sent messages; return how long nothing more is to be read."""
-        now = trio.current_time()
-        pause = self._sessions.spend(who, count, now)
-        if identity is None:
-            return pause
-        key = (identity.issuer, identity.user)
-        return max(pause, self._identities.spend(key, count, now))
+        pace = self._nodes if isinstance(who, str) and is_node(who) else self._runtimes
+        return pace.pause(who, identity, count)

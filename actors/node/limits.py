@@ -14,6 +14,8 @@ from specs.limits import (
     IDENTITY_RATE,
     MESSAGE_BURST,
     MESSAGE_RATE,
+    NODE_BURST,
+    NODE_RATE,
     OUTBOX_BUDGET,
     OUTBOX_BYTES,
     OUTBOX_MESSAGES,
@@ -27,6 +29,7 @@ __all__ = ["DEFAULT_LIMITS", "UNLIMITED", "NodeLimits"]
 
 _MESSAGES: Final = Rate(MESSAGE_RATE, MESSAGE_BURST)
 _IDENTITY: Final = Rate(IDENTITY_RATE, IDENTITY_BURST)
+_NODES: Final = Rate(NODE_RATE, NODE_BURST)
 _HANDSHAKES: Final = Rate(HANDSHAKE_RATE, HANDSHAKE_BURST)
 _ANY: Final = Rate(math.inf, 1)
 
@@ -39,12 +42,13 @@ class NodeLimits:
     Attributes:
         messages: What one session may send; more is read later.
         identity: What all sessions of one identity may send together; likewise.
+        nodes: What the node of another domain may send: a whole domain, not one runtime.
         handshakes: How often one host may connect; who comes more often is turned away.
         strangers: Connections without a session; beyond it the oldest makes room.
         strangers_per_host: The same of one host.
         outbox_messages: Messages that may wait for one link.
         outbox_bytes: Bytes that may wait for one link.
-        outbox_budget: Bytes that may wait for all links and all detached sessions.
+        outbox_budget: Bytes of memory for what waits for all links and all detached sessions.
         write_timeout: Seconds a peer has to take in what is handed to its link at once.
         soft_errors: Malformed messages of one link that are borne in a minute.
         fan_out: Sessions one message may be given to.
@@ -52,6 +56,7 @@ class NodeLimits:
 
     messages: Rate = _MESSAGES
     identity: Rate = _IDENTITY
+    nodes: Rate = _NODES
     handshakes: Rate = _HANDSHAKES
     strangers: float = STRANGERS
     strangers_per_host: float = STRANGERS_PER_HOST
@@ -66,5 +71,5 @@ class NodeLimits:
 DEFAULT_LIMITS: Final = NodeLimits()
 """Those of a node that is told nothing else."""
 
-UNLIMITED: Final = NodeLimits(messages=_ANY, identity=_ANY, handshakes=_ANY)
+UNLIMITED: Final = NodeLimits(messages=_ANY, identity=_ANY, nodes=_ANY, handshakes=_ANY)
 """As fast as anybody can: for peers that belong together, such as in a bench."""

@@ -8,7 +8,7 @@ import trio
 
 from actors.node.limits import NodeLimits
 from fsm.cores.node_session_terms import Parcel
-from fsm.cores.outbox_budget import OutboxBudget
+from fsm.cores.outbox_budget import OutboxBudget, weight
 from specs.limits import FRAME_MESSAGES, WRITE_BYTES
 
 __all__ = ["Outbox"]
@@ -22,7 +22,7 @@ class Outbox:
     the peer has taken it in, it takes room here.
 
     Attributes:
-        held: Bytes it holds, what is being written included.
+        held: Bytes of memory that what it holds takes, what is being written included.
         is_idle: Whether the writer has to be told of what is put next.
         is_leaving: Whether the writer has been told to leave.
     """
@@ -57,7 +57,7 @@ class Outbox:
         old = self._old = self._old or deque()
         for parcel in parcels:
             old.append(parcel)
-            self._hold(len(parcel.line))
+            self._hold(weight(1, len(parcel.line)))
 
     def put(self, parcel: Parcel) -> bool:
         """Take in a parcel; False: there is no room, or nobody writes any more."""
@@ -74,7 +74,7 @@ class Outbox:
             return False
         parcels.append(parcel)
         self._bytes = waiting
-        self._hold(size)
+        self._hold(weight(1, size))
         return True
 
     def take(self) -> list[Parcel]:
@@ -92,7 +92,7 @@ class Outbox:
 
     def written(self, parcels: Iterable[Parcel]) -> None:
         """Note that what was taken has left."""
-        self._hold(-sum(len(parcel.line) for parcel in parcels))
+        self._hold(-sum(weight(1, len(parcel.line)) for parcel in parcels))
 
     def writing(self) -> trio.CancelScope:
         """Return the scope to write in, until the queue is closed."""

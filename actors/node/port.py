@@ -85,7 +85,7 @@ class Port:
 
     @property
     def held(self) -> int:
-        """Bytes that wait to be written."""
+        """Bytes of memory that what waits to be written takes."""
         return self._outbox.held
 
     @property

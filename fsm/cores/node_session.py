@@ -41,6 +41,7 @@ from fsm.cores.node_session_terms import (
     Tick,
     Wait,
 )
+from fsm.cores.outbox_budget import weight
 from fsm.engine import Entity
 from fsm.machines.session import SESSION, State, Trigger
 from specs.limits import (
@@ -97,9 +98,9 @@ class NodeSessionCore:
         return self._credentials is not None and now >= self._credentials.until
 
     @property
-    def waiting_bytes(self) -> int:
-        """How much waits for the runtime to come back."""
-        return self._bytes
+    def weight(self) -> int:
+        """How many bytes of memory that takes which waits for the runtime to come back."""
+        return weight(len(self._queue), self._bytes)
 
     def heard(self, now: float) -> None:
         """Note that the link that has the session showed a sign of life."""

@@ -4,7 +4,7 @@ import heapq
 from collections.abc import Iterable, Iterator
 from typing import Final, TypeVar, final
 
-__all__ = ["OutboxBudget"]
+__all__ = ["OutboxBudget", "weight"]
 
 K = TypeVar("K")
 
@@ -12,16 +12,28 @@ _KEPT: Final = 7 / 8
 """Part of the budget that is left in use when it was exceeded."""
 
 
+_COPIES: Final = 3
+"""How often the text of a waiting message is there: as a line, as it was read, as a frame."""
+
+_OBJECTS: Final = 1024
+"""Bytes of the objects that a message is made of, its text left out."""
+
+
+def weight(messages: int, size: int) -> int:
+    """Return about how much memory so many messages take, whose lines have `size` bytes."""
+    return _COPIES * size + _OBJECTS * messages
+
+
 @final
 class OutboxBudget:
-    """The bytes that wait in a node.
+    """The memory that what waits in a node takes, in bytes.
 
     Counting is one addition. Only when there is too much does anybody look who holds
     how much; then an eighth of the budget is freed, so that the next look comes no
     sooner than after so many more bytes.
 
     Attributes:
-        used: Bytes that wait now.
+        used: Bytes that what waits now takes.
     """
 
     __slots__ = ("_enough", "_limit", "used")

@@ -8,13 +8,15 @@ import trio
 from actors.kit.tally import Gauge
 from actors.node.limits import NodeLimits
 from fsm.cores.meter import Rate
+from fsm.cores.outbox_budget import weight
 from specs.link_end import LinkEnd
 from specs.reply_code import DropReason
 from tests.support.node_peer import RA, RB, RX, open_world
 from transports.errors import Farewell, LinkBrokenError
 from transports.memory_link import FRAMES_IN_FLIGHT
 
-BUDGET = 100_000
+BUDGET = weight(98, 98 * 1020)
+"""Memory of as many messages of `pile_up` as 100 kB of lines are."""
 LIMITS = NodeLimits(outbox_budget=BUDGET, messages=Rate(math.inf, 1))
 KILOBYTE = "x" * 900
 
