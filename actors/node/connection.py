@@ -184,7 +184,7 @@ class Connection(Actor[Nudge]):
             self._is_listening = False
             await self._bus.tell(Arrived(self._number, items))
             self._is_listening = True
-            malformed = sum(isinstance(item, BadLine) for item in items)
+            malformed = len([item for item in items if isinstance(item, BadLine)])
             if malformed and not self._bears(malformed):
                 await self._bus.tell(Misbehaved(self._number))
                 return

@@ -104,13 +104,14 @@ class Exchange:
             if session is not None:
                 self.feed(session, Tick())
 
-    def heard(self, number: int) -> None:
-        """Note that a link showed a sign of life."""
+    def heard(self, number: int, now: float) -> Session | None:
+        """Note that a link showed a sign of life; return the session it has."""
         session = self.session_of(number)
         if session is not None:
-            session.core.heard(trio.current_time())
+            session.core.heard(now)
             if session.port is not None:
                 session.port.identity = session.identity
+        return session
 
     def lost(self, number: int, why: str) -> None:
         """Note that a link is gone."""

@@ -62,9 +62,9 @@ class Ingress:
 
     def arrived(self, number: int, items: Sequence[Item]) -> None:
         """Take in what one frame of a link held."""
-        self._exchange.heard(number)
-        session = self._exchange.session_of(number)
-        if session is not None and session.core.is_over(trio.current_time()):
+        now = trio.current_time()
+        session = self._exchange.heard(number, now)
+        if session is not None and session.core.is_over(now):
             self._too_late(session, items)
             return
         for item in items:
