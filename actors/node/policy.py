@@ -11,7 +11,7 @@ from typing_extensions import override
 from specs.identity import Identity
 from specs.message import Message
 
-__all__ = ["NOBODY", "PERMIT_ALL", "Asker", "Decision", "Policy", "Ruling"]
+__all__ = ["PERMIT_ALL", "Asker", "Decision", "Policy", "Ruling"]
 
 
 @final
@@ -61,10 +61,6 @@ class Asker:
 
     runtime: str | None = None
     identity: Identity | None = None
-
-
-NOBODY: Final = Asker()
-"""A link that has no session yet."""
 
 
 class Policy(ABC):

@@ -1,9 +1,8 @@
 """Where the domain registry keeps its records: a SQLite file, or nothing but memory.
 
-What `commit` has returned for survives the process, however it ends. (The file is in
-WAL mode with `synchronous=NORMAL`: a failure of power may lose the last moments.) What
-is durable is known in memory, too, so that a file that breaks while the node runs can be
-written anew when it can be written again.
+What `commit` has returned for survives the process, however it ends. What is durable is
+known in memory, too, so that a file that breaks while the node runs can be written anew
+when it can be written again.
 """
 
 import sqlite3
@@ -16,6 +15,7 @@ import orjson
 import trio
 from typing_extensions import override
 
+from actors.node.database import open_database
 from actors.node.errors import RegistryFileError
 from actors.node.file_lock import FileLock
 from fsm.cores.registration_terms import Forget, Keep, Row
@@ -26,8 +26,6 @@ __all__ = ["Change", "MemoryRecords", "RecordFile", "SqliteRecords"]
 Change: TypeAlias = Keep | Forget
 
 _VERSION: Final = 1
-_BUSY_TIMEOUT: Final = 1.0
-"""Seconds a write waits for whoever else has the file open, such as a backup."""
 
 _SCHEMA: Final = """
     CREATE TABLE IF NOT EXISTS record (
@@ -41,10 +39,7 @@ _SCHEMA: Final = """
 _KEEP: Final = "INSERT OR REPLACE INTO record VALUES (?, ?, ?, ?, ?)"
 _CLEAR: Final = "DELETE FROM record"
 _FORGET: Final = "DELETE FROM record WHERE url = ?"
-_TABLES: Final = (
-    "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite~_%' ESCAPE '~'"
-)
-_OURS: Final = frozenset({"record"})
+_TABLES: Final = frozenset({"record"})
 _ALL: Final = "SELECT url, runtime, status, touched, value FROM record ORDER BY url"
 
 
@@ -160,12 +155,7 @@ class SqliteRecords(RecordFile):
     def _open(self) -> sqlite3.Connection:
         """Return the connection; one thread at a time uses it: the loop's, or a commit's."""
         if self._connection is None:
-            self._connection = sqlite3.connect(
-                self.path, timeout=_BUSY_TIMEOUT, check_same_thread=False
-            )
-            self._check_owner(self._connection)
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = NORMAL")
+            self._connection = open_database(self.path, _TABLES, _VERSION)
             self._inode = self.path.stat().st_ino
         return self._connection
 
@@ -188,15 +178,6 @@ class SqliteRecords(RecordFile):
         if self.path.stat().st_ino != self._inode:
             raise RegistryFileError(self.path, "another file has taken its place")
 
-    def _check_owner(self, connection: sqlite3.Connection) -> None:
-        """Refuse a database of another program before anything in it is changed."""
-        tables = {str(name) for (name,) in connection.execute(_TABLES)}
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if (version == 0 and tables) or tables - _OURS:
-            raise RegistryFileError(self.path, "it is the database of another program")
-        if version > _VERSION:
-            raise RegistryFileError(self.path, "it was written by a newer version of the node")
-
     def _rewrite(self, rows: Sequence[Row]) -> None:
         try:
             # Whatever was wrong with the old connection is not wrong with a new one.
@@ -211,8 +192,9 @@ class SqliteRecords(RecordFile):
 
 
 def _prepare(connection: sqlite3.Connection) -> None:
-    connection.execute(_SCHEMA)
+    # The version first: tables without one would be another program's.
     connection.execute(f"PRAGMA user_version = {_VERSION}")
+    connection.execute(_SCHEMA)
 
 
 def _follow(rows: dict[str, Row], changes: Sequence[Change]) -> None:

@@ -79,11 +79,6 @@ class ForeignCore:
         self._deadlines: dict[str, float] = {}
         self._is_leaving = False
 
-    def stub_of(self, domain: str) -> str | None:
-        """Return the stub that leads to a domain, if there is one."""
-        room = self._rooms.get(domain)
-        return None if room is None else room.stub
-
     def deadline(self) -> float:
         """Return when a `Tick` is due."""
         return min(self._deadlines.values(), default=math.inf)

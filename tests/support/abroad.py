@@ -2,7 +2,6 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
-from types import MappingProxyType
 
 import attrs
 import trio
@@ -126,10 +125,6 @@ class World:
     network: MemoryNetwork
     a: Side
     b: Side
-
-
-def endpoints(**urls: str) -> MappingProxyType[str, Endpoint]:
-    return MappingProxyType({name.replace("_", "."): Endpoint(url) for name, url in urls.items()})
 
 
 @attrs.frozen

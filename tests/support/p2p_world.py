@@ -24,7 +24,6 @@ from specs.limits import PING_PERIOD, PONG_TIMEOUT
 from specs.reply_code import Code
 
 POLICY = DialPolicy(("tcp",))
-TERMINAL = (None, State.FAILED, State.DISCONNECTED)
 
 End = tuple[str, str]
 """A runtime and the address of its end of a link."""

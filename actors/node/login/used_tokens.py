@@ -1,8 +1,7 @@
 """Where a node writes down which login tokens were used: a file that outlives it (S5).
 
-What `keep` has returned for survives the process, however it ends. (The file is in WAL
-mode with `synchronous=NORMAL`: a failure of power may lose the last moments.) Several
-nodes may share a file: a token opens one session at one of them.
+What `keep` has returned for survives the process, however it ends. Several nodes may
+share a file: a token opens one session at one of them.
 """
 
 import math
@@ -12,14 +11,13 @@ from typing import Final, final
 
 import trio
 
+from actors.node.database import open_database
 from actors.node.login.errors import UsedTokensError
 from fsm.cores.spent_tokens import SpentTokens, Use
 
 __all__ = ["UsedTokenFile"]
 
 _VERSION: Final = 1
-_BUSY_TIMEOUT: Final = 1.0
-"""Seconds a write waits for whoever else has the file open; below LOGIN_TIMEOUT."""
 
 _SWEEP: Final = 1024
 """Tokens that are written before those are removed that are over (ours; some 100 KB)."""
@@ -29,6 +27,7 @@ _SCHEMA: Final = """
     CREATE INDEX IF NOT EXISTS used_until ON used (until);
     CREATE TABLE IF NOT EXISTS forgotten (until REAL NOT NULL);
 """
+_TABLES: Final = frozenset({"used", "forgotten"})
 _ALL: Final = "SELECT digest, until FROM used ORDER BY until"
 _FLOOR: Final = "SELECT max(until) FROM forgotten"
 _KEEP: Final = "INSERT OR IGNORE INTO used VALUES (?, ?)"
@@ -62,8 +61,9 @@ class UsedTokenFile:
         try:
             connection = self._open()
             with connection:
-                connection.executescript(_SCHEMA)
+                # The version first: tables without one would be another program's.
                 connection.execute(f"PRAGMA user_version = {_VERSION}")
+                connection.executescript(_SCHEMA)
             uses = [Use(digest, until) for digest, until in connection.execute(_ALL)]
             [floor] = connection.execute(_FLOOR).fetchone()
         except (sqlite3.Error, OSError) as exc:
@@ -94,11 +94,7 @@ class UsedTokenFile:
     def _open(self) -> sqlite3.Connection:
         """Return the connection; one thread at a time uses it."""
         if self._connection is None:
-            self._connection = sqlite3.connect(
-                self._path, timeout=_BUSY_TIMEOUT, check_same_thread=False
-            )
-            self._connection.execute("PRAGMA journal_mode = WAL")
-            self._connection.execute("PRAGMA synchronous = NORMAL")
+            self._connection = open_database(self._path, _TABLES, _VERSION)
         return self._connection
 
     def _write(self, use: Use, floor: float) -> bool:
