@@ -138,7 +138,11 @@ async def test_each_message_is_judged_by_exactly_one_version(tmp_path):
 
     async def talk(world, name: str) -> None:
         peer = await world.peer(f"hyperty-runtime://a.ex/{name}")
-        said.extend([await denial(peer, number) for number in range(400)])
+        number = 0
+        # However fast files are read here: until there was something to see.
+        while number < 400 or len(set(said)) <= 5:
+            number += 1
+            said.append(await denial(peer, number))
 
     async with open_world(**policed(tmp_path, *edition("edition 1"))) as world:
         done = trio.Event()
@@ -151,8 +155,7 @@ async def test_each_message_is_judged_by_exactly_one_version(tmp_path):
         judged = [one for one in rulings(world) if one.decision == "deny"]
         by_version = [editions[one.version] for one in judged]
 
-    assert len(said) == len(judged) == 2000
+    assert len(said) == len(judged) >= 2000
     assert sorted(said) == sorted(by_version)
-    assert len(set(said)) > 5
     versions = [one.version for one in judged]
     assert versions == sorted(versions)

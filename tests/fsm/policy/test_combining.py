@@ -88,6 +88,7 @@ def test_policies_and_sets_combine_as_rules_do(algorithm, results):
     ],
 )
 def test_the_smallest_priority_comes_first_and_ties_stay_in_order(priorities, first):
+    """POL-12; upstream takes the last that applies (U-35)."""
     rules = [
         {"id": 1, "effect": "deny", "priority": priorities[0]},
         {"id": 2, "effect": "permit", "priority": priorities[1]},
