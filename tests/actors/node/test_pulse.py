@@ -1,0 +1,74 @@
+"""One task asks all silent links if they are there, and is fair when it is late itself (R8)."""
+
+import trio
+
+from actors.node.pulse import Pulse
+from specs.limits import PING_PERIOD, PONG_TIMEOUT
+
+
+class Silent:
+    """A link; it answers at once if it answers at all."""
+
+    def __init__(self, *, answers=False):
+        self.heard_at = trio.current_time()
+        self.asked = []
+        self.given_up = []
+        self._answers = answers
+
+    def ask(self):
+        self.asked.append(trio.current_time())
+        if self._answers:
+            self.heard_at = trio.current_time()
+
+    def give_up(self):
+        self.given_up.append(trio.current_time())
+
+
+async def test_who_is_silent_is_asked_and_then_given_up_once(autojump_clock, nursery):
+    pulse, began = Pulse(), trio.current_time()
+    nursery.start_soon(pulse.run)
+    dead, alive = Silent(), Silent(answers=True)
+    pulse.watch(1, dead)
+    pulse.watch(2, alive)
+    await trio.sleep(5 * PING_PERIOD + 1)
+
+    assert [at - began for at in dead.asked] == [PING_PERIOD]
+    assert [at - began for at in dead.given_up] == [PING_PERIOD + PONG_TIMEOUT]
+    assert [at - began for at in alive.asked] == [n * PING_PERIOD for n in range(1, 6)]
+    assert not alive.given_up
+
+
+async def test_who_comes_when_nobody_was_there_is_looked_after(autojump_clock, nursery):
+    pulse = Pulse()
+    nursery.start_soon(pulse.run)
+    first = Silent()
+    pulse.watch(1, first)
+    await trio.sleep(1)
+    pulse.forget(1)
+    await trio.sleep(100)
+    later = Silent()
+    pulse.watch(2, later)
+    await trio.sleep(PING_PERIOD + PONG_TIMEOUT + 1)
+
+    assert not first.asked
+    assert len(later.given_up) == 1
+
+
+async def test_nobody_is_given_up_for_the_nodes_own_delay(autojump_clock, nursery):
+    pulse = Pulse()
+    nursery.start_soon(pulse.run)
+    peer = Silent()
+    pulse.watch(1, peer)
+    await trio.sleep(PING_PERIOD + 1)
+    assert peer.asked
+
+    autojump_clock.jump(3 * PONG_TIMEOUT)  # the node does nothing at all for so long
+    await trio.testing.wait_all_tasks_blocked()
+    assert not peer.given_up
+
+    peer.heard_at = trio.current_time()  # now it reads what the peer has answered
+    await trio.sleep(PONG_TIMEOUT + 1)
+    assert not peer.given_up
+
+    await trio.sleep(PING_PERIOD + 2 * PONG_TIMEOUT)
+    assert len(peer.given_up) == 1
