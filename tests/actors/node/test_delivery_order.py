@@ -1,6 +1,7 @@
 """Each who observes is served by its own way, once and in order (I-M14, U-40, U-43, U-45)."""
 
 import pytest
+import trio
 from trio.testing import wait_all_tasks_blocked
 
 from specs.limits import PING_PERIOD
@@ -44,7 +45,7 @@ async def test_u40_observers_by_different_ways_are_served_alike(door, autojump_c
             assert await one.silence()
 
 
-@pytest.mark.parametrize("lost_after", [0, 1, 50, 99, 100])
+@pytest.mark.parametrize("lost_after", [0, 1, 100, 199, 200])
 async def test_updates_stay_in_order_when_the_link_is_lost_between(lost_after, autojump_clock):
     """I-M14: what waited leaves before what comes later; none comes twice, none is missing."""
     async with open_world() as world:
@@ -56,13 +57,14 @@ async def test_updates_stay_in_order_when_the_link_is_lost_between(lost_after, a
         heard = [await rb.hear() for _ in range(lost_after)]
         await rb.link.aclose()
         await wait_all_tasks_blocked()
-        await publish(ra, obj, range(lost_after, 100))
+        await publish(ra, obj, range(lost_after, 200))
         again = await world.stranger(RB)
-        await again.control("re-open", runtimeURL=RB, token=rb.token)
-        await publish(ra, obj, range(100, 120))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(publish, ra, obj, range(200, 300))
+            await again.control("re-open", runtimeURL=RB, token=rb.token)
 
-        heard += [await again.hear() for _ in range(lost_after, 120)]
-        assert versions(heard) == list(range(120))
+        heard += [await again.hear() for _ in range(lost_after, 300)]
+        assert versions(heard) == list(range(300))
         assert await again.silence()
 
 
