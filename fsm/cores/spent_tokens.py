@@ -8,7 +8,6 @@ counts as used. So nothing comes back when a clock is set back, and the memory i
 import hashlib
 import heapq
 import math
-from collections.abc import Iterable
 from typing import final
 
 import attrs
@@ -38,21 +37,16 @@ class SpentTokens:
 
     Args:
         room: How many are remembered at most.
-        uses: Which are known from an earlier life.
-        floor: The greatest end of those that were forgotten then.
+        floor: The greatest end of those that were forgotten in an earlier life.
     """
 
     __slots__ = ("_floor", "_heap", "_known", "_room")
 
-    def __init__(
-        self, room: int = SPENT_TOKENS, uses: Iterable[Use] = (), floor: float = -math.inf
-    ) -> None:
+    def __init__(self, room: int = SPENT_TOKENS, floor: float = -math.inf) -> None:
         self._room = room
         self._known: set[bytes] = set()
         self._heap: list[tuple[float, bytes]] = []
         self._floor = floor
-        for use in uses:
-            self._note(use)
 
     def __len__(self) -> int:
         return len(self._known)
@@ -76,14 +70,11 @@ class SpentTokens:
         use = Use(_digest(issuer, name), end)
         if end <= self._floor or use.digest in self._known:
             return None
-        self._note(use)
-        return use
-
-    def _note(self, use: Use) -> None:
         if len(self._heap) >= self._room:
             self._forget_first()
         self._known.add(use.digest)
         heapq.heappush(self._heap, (use.end, use.digest))
+        return use
 
     def _forget_first(self) -> None:
         end, digest = heapq.heappop(self._heap)

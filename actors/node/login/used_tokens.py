@@ -28,7 +28,6 @@ _SCHEMA: Final = """
     CREATE TABLE IF NOT EXISTS forgotten (until REAL NOT NULL);
 """
 _TABLES: Final = frozenset({"used", "forgotten"})
-_ALL: Final = "SELECT digest, until FROM used ORDER BY until"
 _FLOOR: Final = "SELECT max(until) FROM forgotten"
 _KEEP: Final = "INSERT OR IGNORE INTO used VALUES (?, ?)"
 _FORGET: Final = "DELETE FROM used WHERE until <= ?"
@@ -53,7 +52,9 @@ class UsedTokenFile:
         self._kept = 0
 
     def load(self) -> SpentTokens:
-        """Return what is known to have been used; blocks.
+        """Open the file, and return a memory that begins where it ends; blocks.
+
+        What is in the file is looked up there, token by token.
 
         Raises:
             UsedTokensError: The file cannot be used, or is none of ours.
@@ -64,11 +65,10 @@ class UsedTokenFile:
                 # The version first: tables without one would be another program's.
                 connection.execute(f"PRAGMA user_version = {_VERSION}")
                 connection.executescript(_SCHEMA)
-            uses = [Use(digest, until) for digest, until in connection.execute(_ALL)]
             [floor] = connection.execute(_FLOOR).fetchone()
         except (sqlite3.Error, OSError) as exc:
             raise UsedTokensError(self._path, str(exc)) from exc
-        return SpentTokens(uses=uses, floor=-math.inf if floor is None else floor)
+        return SpentTokens(floor=-math.inf if floor is None else floor)
 
     async def keep(self, use: Use, floor: float) -> bool:
         """Write down that a token was used; say whether it was not written down before.

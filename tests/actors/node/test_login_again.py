@@ -7,8 +7,10 @@ from itertools import product
 import pytest
 import trio
 import trio.testing
+from typing_extensions import override
 
 from actors.node.bus_message import Arrived
+from actors.node.policy import Decision, Policy, Ruling
 from specs.limits import OPEN_TIMEOUT, SESSION_IDLE
 from specs.limits_login import LOGIN_TIMEOUT, SESSION_LIFE
 from specs.message import Message, MessageType
@@ -95,6 +97,25 @@ async def test_a_token_bound_to_a_runtime_opens_no_other(autojump_clock):
     async with open_world(login=login_by(issuer)) as world:
         assert (await opened(await world.stranger(), issuer.token(runtime=RA))).code == 200
         assert (await opened(await world.stranger(RB), issuer.token(runtime=RA))).code == 401
+
+
+async def test_who_logs_in_again_has_the_roles_of_the_new_login_only(autojump_clock):
+    """POL-18: whoever is no administrator any more does not stay one by the older login."""
+    issuer, asked = Issuer(), []
+
+    class Listener(Policy):
+        @override
+        def judge(self, message, asker):
+            asked.append(asker.identity.roles)
+            return Ruling(Decision.PERMIT, "test")
+
+    async with open_world(login=login_by(issuer), policy=Listener()) as world:
+        await opened(await world.stranger(), issuer.token(roles=["admin"]))
+        again = await world.stranger()
+        await opened(again, issuer.token())
+        await again.control("ping")
+
+    assert asked == [{"admin"}, set(), set()]
 
 
 # ---- MN-05: the end of credentials

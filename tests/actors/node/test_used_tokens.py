@@ -107,15 +107,6 @@ async def test_a_token_is_written_down_once(path):
     assert await keep(path, use) == [False]
 
 
-def test_what_was_loaded_is_used(path):
-    first = SpentTokens()
-    use = first.spend("idp", "1", 100.0, 0.0)
-    again = SpentTokens(uses=[use], floor=first.floor)
-
-    assert again.spend("idp", "1", 100.0, 1.0) is None
-    assert again.spend("idp", "2", 100.0, 1.0) is not None
-
-
 def test_who_issued_it_and_what_it_is_called_are_kept_apart():
     spent = SpentTokens()
 
