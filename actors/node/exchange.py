@@ -115,8 +115,7 @@ class Exchange:
 
     def lost(self, number: int, why: str) -> None:
         """Note that a link is gone."""
-        port = self.ports.pop(number, None)
-        session = self.session_of(number)
+        port, session = self.ports.pop(number, None), self.session_of(number)
         unsent = [] if port is None else port.cut(Farewell.DONE)
         if session is not None:
             self.let_go(session, number)
@@ -296,6 +295,6 @@ class Exchange:
         del self.sessions[runtime]
         self.tables.release(runtime, why)
         self.departures.tell(self.components.values(), RuntimeLeft(runtime, why))
+        gone = "no session owns address"
         for message in undelivered:
-            gone = "no session owns address"
             self.undeliverable(message, Code.NOT_FOUND, gone, DropReason.SESSION_GONE)
