@@ -41,11 +41,9 @@ async def connect(world, form, place):
     return link
 
 
-async def detached_after(world):
-    began = trio.current_time()
-    while await world.states() != {OLD_INSIDE: "detached"}:  # noqa: ASYNC110 - likewise
+async def until(world, state):
+    while await world.states() != {OLD_INSIDE: state}:  # noqa: ASYNC110 - likewise
         await trio.sleep(0.1)
-    return trio.current_time() - began
 
 
 async def read_on(link):
@@ -63,8 +61,11 @@ async def test_a_black_hole_is_found_in_every_wire_form(hasty_clock, form):
         await connect(world, form, f"ws://127.0.0.1:{proxy.port}")
         proxy.timeout()
 
+        # Real sockets on a busy machine: when exactly is looked at below.
         with trio.fail_after(2 * FOUND):
-            assert await detached_after(world) <= FOUND + 1.0
+            await until(world, "detached")
+            while not world.ended():  # noqa: ASYNC110 - the link goes after its session
+                await trio.sleep(0.1)
         assert world.ended() == {LinkEnd.SILENT: 1}
 
 
@@ -87,8 +88,12 @@ def lost(_number, _frame):
     return ()
 
 
-@pytest.mark.parametrize("make", [plain_peer, session_peer])
-async def test_silence_of_an_old_stub_is_found_in_30_seconds_sharp(autojump_clock, make):
+async def own_peer(world):
+    return await world.peer(OLD_INSIDE)
+
+
+@pytest.mark.parametrize("make", [own_peer, plain_peer, session_peer])
+async def test_silence_of_a_stub_is_found_in_30_seconds_sharp(autojump_clock, make):
     async with open_world(allow_legacy=True) as world:
         await make(world)
         wire = world.network.wires[-1]
