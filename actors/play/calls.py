@@ -3,6 +3,7 @@
 | words | what happens |
 |---|---|
 | `RA.alloc.allocate(scheme=..., number=...)` | the runtime's part asks its node |
+| `RA.alloc.allocate(..., reuse=True) -> ...` | the same, for an address that is kept |
 | `RA asks for the other` | a hyperty of it asks one of the only other runtime |
 | `RA goes` | the runtime takes leave |
 | `tie-break: ...` | nothing: a rule is recalled |
@@ -12,6 +13,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
+from actors.play.reuse import REUSE, do_reuse
 from actors.play.scenery import want_link
 from actors.play.script import CallStep
 from actors.play.stage_error import StageError
@@ -35,7 +37,7 @@ async def do_call(world: World, step: CallStep) -> None:
         StageError: It cannot be called so.
     """
     if called := _ALLOCATE.match(step.what):
-        await _allocate(world, called["who"], _arguments(called["given"]))
+        await _allocate(world, step, called["who"], _arguments(called["given"]))
     elif called := _ASKS.fullmatch(step.what):
         await _ask(world, _runtime(world, called["who"]))
     elif called := _GOES.fullmatch(step.what):
@@ -72,13 +74,13 @@ async def _ask(world: World, asking: str) -> None:
     await want_link(world, (asking, others[0]), asker or "", asked or "")
 
 
-async def _allocate(world: World, name: str, given: Mapping[str, str]) -> None:
-    unknown = sorted(given.keys() - _KNOWN)
+async def _allocate(world: World, step: CallStep, name: str, given: Mapping[str, str]) -> None:
+    unknown = sorted(given.keys() - _KNOWN - REUSE)
     if unknown:
-        raise StageError(
-            f"the address allocation of {name} takes no {', '.join(unknown)}: "
-            "addresses are not reused yet"
-        )
+        raise StageError(f"the address allocation of {name} takes no {', '.join(unknown)}")
+    if given.keys() & REUSE:
+        await do_reuse(world, step, _runtime(world, name), given)
+        return
     number = given.get("number", "1")
     if not number.isdecimal():
         raise StageError(f"number must be a whole number, not {number!r}")

@@ -34,6 +34,7 @@ from actors.play.entities import break_sessions, granted, set_entities
 from actors.play.hyperty import OWN_WORDS
 from actors.play.observer import Seen
 from actors.play.outsider import Outsider
+from actors.play.reuse import set_kept
 from actors.play.roles import HypertyRole, ObjectRole, Pair, Standing
 from actors.play.script import TableStep
 from actors.play.stage_error import StageError
@@ -74,6 +75,7 @@ async def set_scene(world: World) -> None:
 async def _set_scene(world: World) -> None:
     for hyperty in world.cast.hyperties:
         await world.deploy(hyperty, _profile(hyperty))
+    await set_kept(world)
     for role in world.cast.objects:
         await _make_object(world, role)
     for pair in _links(world, Standing.LIVE, Standing.BROKEN):

@@ -1,4 +1,4 @@
-"""Address allocation, R/address-allocation: asks the own node for addresses (ALC-01, ALC-03)."""
+"""Address allocation, R/address-allocation: addresses of the own node (ALC-01..ALC-03)."""
 
 from typing import TypeAlias, assert_never, final
 
@@ -9,6 +9,7 @@ from actors.kit.actor import Actor, Reply
 from actors.kit.delivery import Delivery
 from actors.kit.ids import IdSource
 from actors.runtime.mini_bus import MiniBusPort
+from fsm.cores.address_reuse import AddressReuse, Purpose
 from specs.address import address_allocation
 from specs.body import Allocate, Allocated, AllocationWish, Free
 from specs.errors import BadMessageError, ProtoflyError
@@ -19,10 +20,15 @@ from transports.bodies import read_body, write_body
 
 __all__ = [
     "AddressAllocation",
+    "AddressGiven",
+    "AddressKept",
+    "AddressWanted",
+    "AddressesForgotten",
     "AddressesWanted",
     "AllocationError",
     "AllocationMessage",
     "FreeWanted",
+    "NotKeptError",
 ]
 
 
@@ -39,6 +45,66 @@ class AllocationError(ProtoflyError):
         super().__init__(f"no address: the node answered {code} {reason}".rstrip())
         self.code = code
         self.reason = reason
+
+
+@final
+class NotKeptError(ProtoflyError):
+    """A hyperty must have an address that is not kept for it; the node was not asked.
+
+    Attributes:
+        address: The address.
+    """
+
+    def __init__(self, address: str) -> None:
+        super().__init__(
+            f"{address} is not found among the addresses kept for such a hyperty; "
+            "deploy it without naming an address"
+        )
+        self.address = address
+
+
+@final
+@attrs.frozen(slots=True)
+class AddressGiven:
+    """An address for one hyperty.
+
+    Attributes:
+        is_new: Whether the node has just allocated it; else it was kept.
+    """
+
+    address: str
+    is_new: bool
+
+
+@final
+@attrs.frozen(slots=True)
+class AddressWanted:
+    """Give an address for a purpose: one that is kept for it, else a new one (ALC-02).
+
+    Fails with `AllocationError`; with `NotKeptError` if it has to be one that is not kept.
+
+    Attributes:
+        exactly: The address it has to be; None: any.
+    """
+
+    purpose: Purpose
+    exactly: str | None
+    reply: Reply[AddressGiven]
+
+
+@final
+@attrs.frozen(slots=True)
+class AddressKept:
+    """Nobody uses an address now; keep it for whoever has the same purpose."""
+
+    address: str
+    purpose: Purpose
+
+
+@final
+@attrs.frozen(slots=True)
+class AddressesForgotten:
+    """The node has forgotten this runtime: what was kept is nobody's any more."""
 
 
 @final
@@ -64,7 +130,9 @@ class FreeWanted:
     reply: Reply[None]
 
 
-AllocationMessage: TypeAlias = AddressesWanted | FreeWanted | Delivery
+_Keeping: TypeAlias = AddressWanted | AddressKept | AddressesForgotten
+
+AllocationMessage: TypeAlias = AddressesWanted | FreeWanted | Delivery | _Keeping
 
 
 @final
@@ -75,6 +143,7 @@ class AddressAllocation(Actor[AllocationMessage]):
         self._node = address_allocation(domain)
         self._port = port
         self._ids = ids
+        self._kept = AddressReuse()
 
     @override
     async def start(self) -> None:
@@ -92,19 +161,58 @@ class AddressAllocation(Actor[AllocationMessage]):
                     why = "addresses are allocated by the node"
                     await self._port.post(refuse(request, Code.MALFORMED, why))
             case _:
+                self._keep(message)
+
+    def _keep(self, message: _Keeping) -> None:
+        match message:
+            case AddressWanted():
+                self._give(message)
+            case AddressKept(address, purpose):
+                self._kept.keep(address, purpose)
+            case AddressesForgotten():
+                self._kept.forget_all()
+            case _:
                 assert_never(message)
 
-    async def _allocate(self, wanted: AddressesWanted) -> None:
-        body = write_body(Allocate(wanted.scheme, AllocationWish(wanted.number)))
-        answer = await self._ask(MessageType.CREATE, body)
+    def _give(self, wanted: AddressWanted) -> None:
+        """Give an address out at once if one is kept, and out of one hand."""
+        address = wanted.exactly
+        if address is None:
+            address = self._kept.take_alike(wanted.purpose)
+        elif not self._kept.take(address, wanted.purpose):
+            wanted.reply.fail(NotKeptError(address))
+            return
+        if address is None:
+            self.spawn(self._allocate_one, wanted)
+        else:
+            wanted.reply.send(AddressGiven(address, is_new=False))
+
+    async def _allocate_one(self, wanted: AddressWanted) -> None:
         try:
-            allocated = _allocated(answer)
+            (address,) = await self._allocated(wanted.purpose.scheme, 1)
         except (AllocationError, BadMessageError) as error:
             wanted.reply.fail(error)
-            return
-        wanted.reply.send(allocated)
+        else:
+            wanted.reply.send(AddressGiven(address, is_new=True))
+
+    async def _allocate(self, wanted: AddressesWanted) -> None:
+        try:
+            addresses = await self._allocated(wanted.scheme, wanted.number)
+        except (AllocationError, BadMessageError) as error:
+            wanted.reply.fail(error)
+        else:
+            wanted.reply.send(addresses)
+
+    async def _allocated(self, scheme: str, number: int) -> tuple[str, ...]:
+        body = write_body(Allocate(scheme, AllocationWish(number)))
+        answer = await self._ask(MessageType.CREATE, body)
+        addresses = _allocated(answer)
+        if len(addresses) != number:
+            raise BadMessageError(f"{len(addresses)} addresses came where {number} were asked for")
+        return addresses
 
     async def _free(self, wanted: FreeWanted) -> None:
+        self._kept.forget(wanted.addresses)
         body = write_body(Free(children_resources=wanted.addresses))
         answer = await self._ask(MessageType.DELETE, body)
         if answer.code > LAST_SUCCESS:

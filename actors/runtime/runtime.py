@@ -7,25 +7,18 @@ import trio
 
 from actors.kit.actor import ActorRef
 from actors.kit.supervisor import Intensity
-from actors.runtime.allocation import (
-    AddressesWanted,
-    AllocationError,
-    FreeWanted,
-)
+from actors.runtime.allocation import AddressesForgotten, AddressGiven
 from actors.runtime.bus_messages import Granted, Origin
 from actors.runtime.catalogue import handler_descriptor, requester_descriptor
 from actors.runtime.entering import Entrance
 from actors.runtime.hyperty import HypertyHost, HypertyMaker
+from actors.runtime.hyperty_addresses import HypertyAddresses
 from actors.runtime.leaving import in_turn
 from actors.runtime.loader import Hosted, Load, Unload
 from actors.runtime.parts import RuntimeParts
 from actors.runtime.ports import CorePort
 from actors.runtime.profile import Profile
-from actors.runtime.registrar import (
-    RegisterWanted,
-    ReplayWanted,
-    UnregisterWanted,
-)
+from actors.runtime.registrar import RegisterWanted, ReplayWanted, UnregisterWanted
 from actors.runtime.registry import LinksClosed, LinksWanted, RegistryView
 from actors.runtime.sandbox import SandboxMessage
 from actors.runtime.sandboxes import Component, ComponentMaker
@@ -43,8 +36,6 @@ from transports.bodies import write_body
 
 __all__ = ["Runtime"]
 
-_HYPERTY = "hyperty"
-
 
 @final
 class Runtime:
@@ -61,7 +52,9 @@ class Runtime:
         self._parts = parts
         self._entrance = Entrance(parts.agent, parts.config.domain)
         self._handler: str | None = None
-        self._hyperties: set[str] = set()
+        self._addresses = HypertyAddresses(parts.allocation)
+        self._hyperties: dict[str, Profile] = {}
+        self._stopped: dict[str, trio.Event] = {}
         self._leaving: tuple[str, ...] = ()
 
     @property
@@ -90,20 +83,21 @@ class Runtime:
 
         Raises:
             AllocationError: The node gave no address; `code` 503 if it is out of reach.
+            NotKeptError: The profile names an address that is not kept for it.
             RegistrationError: The domain registry did not take the record.
         """
-        url = await self._allocate()
+        told = Profile(profile) if isinstance(profile, str) else profile
+        url = (await self.reserve(told)).address
         is_up = False
         try:
             sandbox = await self._run(url, make)
-            told = Profile(profile) if isinstance(profile, str) else profile
             await self._register(url, told)
-            self._hyperties.add(url)
-            await self._parts.loader.tell(Hosted(url, sandbox, self.undeploy))
+            self._hyperties[url], self._stopped[url] = told, trio.Event()
+            await self._parts.loader.tell(Hosted(url, sandbox, self._ended))
             is_up = True
         finally:
             if not is_up:
-                self._hyperties.discard(url)
+                self._hyperties.pop(url, None)
                 with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
                     await self._remove(url)
         return url
@@ -116,15 +110,35 @@ class Runtime:
 
         One that crashes too often is undeployed by the runtime itself.
         """
-        if url in self._hyperties:
-            self._hyperties.discard(url)
+        if self._hyperties.pop(url, None) is not None:
             await self._remove(url)
 
+    async def rest(self, url: str) -> None:
+        """Take a hyperty down, but keep its address: the next of its descriptor has it again."""
+        profile = self._hyperties.pop(url, None)
+        if profile is not None:
+            stopped = self._stopped[url]
+            await self._take_down(url)
+            await stopped.wait()
+            await self._addresses.keep(url, profile)
+
+    async def reserve(self, profile: Profile) -> AddressGiven:
+        """Get an address for a hyperty, as `host` does, without running one."""
+        return await self._addresses.give(profile)
+
+    async def _ended(self, url: str) -> None:
+        """Take leave of a hyperty whose sandbox is gone, asked for or not."""
+        self._stopped.pop(url).set()
+        await self.undeploy(url)
+
     async def _remove(self, url: str) -> None:
+        await self._take_down(url)
+        await self._addresses.free((url,))
+
+    async def _take_down(self, url: str) -> None:
         await self._unregister(url)
         with trio.move_on_after(GOODBYE_TIMEOUT):
             await self._parts.sync_manager.ask(lambda done: ComponentLeft(url, done))
-        await self._free((url,))
 
     async def enter(self) -> None:
         """Have the session with the own node opened; for whoever does nothing else at once.
@@ -145,10 +159,7 @@ class Runtime:
         return await port.request(Message(number, kind, sender, to, body))
 
     async def lend(self, part: str) -> None:
-        """Let something beside the runtime speak as a part of it, such as `graph-connector`.
-
-        What it sends passes the same checks as any part's; repeated is fine.
-        """
+        """Let something beside the runtime speak as a part of it; it is checked like any part."""
         sender = f"{self.url}/{part}"
         await self._parts.bus.ask(partial(Granted, sender, sender, Origin.LOCAL))
 
@@ -191,19 +202,6 @@ class Runtime:
         )
         await self._parts.registrar.ask(lambda reply: RegisterWanted(record, reply))
 
-    async def _allocate(self) -> str:
-        addresses: tuple[str, ...] = await self._parts.allocation.ask(
-            lambda reply: AddressesWanted(_HYPERTY, 1, reply)
-        )
-        return addresses[0]
-
-    async def _free(self, urls: tuple[str, ...]) -> None:
-        try:
-            await self._parts.allocation.ask(lambda reply: FreeWanted(urls, reply))
-        except AllocationError:
-            # The node frees what a session leaves (I-A7).
-            return
-
     # ---- coming
 
     async def boot(self) -> None:
@@ -226,6 +224,7 @@ class Runtime:
         await self._parts.sync_manager.tell(PathsForgotten(domain))
         if domain != self._parts.config.domain:
             return
+        await self._parts.allocation.tell(AddressesForgotten())
         await self._parts.registrar.tell(ReplayWanted())
         if self._handler is not None:
             await self._set_path(self._handler, MessageType.SUBSCRIBE)
@@ -288,8 +287,7 @@ class Runtime:
             await self._ask(MessageType.EXECUTE, entry.stub, command)
 
     async def _free_all(self) -> None:
-        if self._leaving:
-            await self._free(self._leaving)
+        await self._addresses.free(self._leaving)
 
     async def _end_sessions(self) -> None:
         async with trio.open_nursery() as nursery:

@@ -172,7 +172,10 @@ async def test_a_fault_without_a_victim_is_an_error(autojump_clock):
 @pytest.mark.parametrize(
     ("call", "why"),
     [
-        ("RA.alloc.allocate(scheme=hyperty, reuse=True) -> [HA]", "not reused yet"),
+        ("RA.alloc.allocate(scheme=hyperty, colour=red)", "takes no colour"),
+        ("RA.alloc.allocate(scheme=comm, reuse=True) -> miss", "only addresses of hyperties"),
+        ("RA.alloc.allocate(scheme=hyperty, reuse=True) -> [HA] newAddress=false", "came to: miss"),
+        ("RA.alloc.allocate(scheme=hyperty, reuseURL='hyperty://a.ex/x') -> miss", "to: error"),
         ("RA.registry.forget(HB)", "nobody knows how"),
         ("RX.alloc.allocate(scheme=hyperty)", "no runtime of the scenario"),
     ],

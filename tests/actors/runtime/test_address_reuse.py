@@ -1,0 +1,119 @@
+"""Hyperties that have an earlier address again, with a real node in memory (ALC-02, SC-10)."""
+
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+
+from actors.hyperties import Echo
+from actors.kit.tracer import MemoryTracer
+from actors.node.app import open_node
+from actors.node.config import NodeConfig
+from actors.runtime.allocation import NotKeptError
+from actors.runtime.app import open_runtime
+from actors.runtime.config import RuntimeConfig
+from actors.runtime.hyperty import Hyperty
+from actors.runtime.profile import Profile
+from specs.trace import Op
+from transports.memory import MemoryNetwork
+
+CATALOGUE = "hyperty-catalogue://catalogue.a.ex/.well-known/hyperty"
+ECHO = Profile("echo", descriptor=f"{CATALOGUE}/Echo")
+OTHER = Profile("other", descriptor=f"{CATALOGUE}/Other")
+ALLOCATION = "domain://msg-node.a.ex/address-allocation"
+
+
+def config(name, url):
+    return RuntimeConfig(domain="a.ex", name=name, node=url)
+
+
+@asynccontextmanager
+async def open_one():
+    network, tracer = MemoryNetwork(), MemoryTracer()
+    async with (
+        open_node(NodeConfig(domain="a.ex"), network, tracer) as node,
+        open_runtime(config("ra", node.url), network, MemoryTracer()) as runtime,
+    ):
+        yield network, node, runtime, tracer
+
+
+def asked(tracer):
+    """How often the node was asked for addresses."""
+    facts = [one for one in tracer.facts if one.op is Op.DELIVER and one.listener == ALLOCATION]
+    return len(facts)
+
+
+async def test_a_hyperty_like_one_that_rests_has_its_address_again(autojump_clock):
+    async with open_one() as (network, node, runtime, tracer):
+        first = await runtime.deploy(ECHO, Echo)
+        await runtime.rest(first)
+        await runtime.rest(first)
+        before = asked(tracer)
+        again = await runtime.deploy(ECHO, Echo)
+        assert (again, asked(tracer)) == (first, before)
+        async with open_runtime(config("rb", node.url), network, MemoryTracer()) as there:
+            caller = Hyperty()
+            await there.deploy("caller", lambda: caller)
+            answer = await caller.request(again, 7)
+            assert (answer.code, answer.body["value"]) == (200, 7)
+
+
+async def test_while_it_rests_nobody_answers_there(autojump_clock):
+    async with open_one() as (network, node, runtime, _):
+        resting = await runtime.deploy(ECHO, Echo)
+        await runtime.rest(resting)
+        async with open_runtime(config("rb", node.url), network, MemoryTracer()) as there:
+            caller = Hyperty()
+            await there.deploy("caller", lambda: caller)
+            assert (await caller.request(resting, 7)).code == 404
+
+
+async def test_another_hyperty_gets_a_new_address(autojump_clock):
+    async with open_one() as (_, _, runtime, _):
+        resting = await runtime.deploy(ECHO, Echo)
+        await runtime.rest(resting)
+        assert await runtime.deploy(OTHER, Echo) != resting
+        assert await runtime.deploy("without a descriptor", Echo) != resting
+        assert (await runtime.reserve(ECHO)).is_new is False
+
+
+async def test_an_address_that_is_not_kept_is_an_error_and_the_node_is_not_asked(autojump_clock):
+    async with open_one() as (_, _, runtime, tracer):
+        unknown = Profile("echo", ECHO.descriptor, address="hyperty://a.ex/unknown")
+        before = asked(tracer)
+        with pytest.raises(NotKeptError, match="not found"):
+            await runtime.deploy(unknown, Echo)
+        assert asked(tracer) == before
+
+
+async def test_what_is_undeployed_is_not_had_again(autojump_clock):
+    async with open_one() as (_, _, runtime, _):
+        first = await runtime.deploy(ECHO, Echo)
+        await runtime.undeploy(first)
+        assert (await runtime.reserve(ECHO)).is_new
+
+
+async def test_a_node_that_was_started_again_gives_a_new_address(autojump_clock):
+    """It has forgotten what rests: using that address would be using nobody's."""
+    network, stop = MemoryNetwork(), trio.CancelScope()
+    place = NodeConfig(domain="a.ex", listen="127.0.0.1:4000")
+
+    async def run(scope, task_status=trio.TASK_STATUS_IGNORED):
+        with scope:
+            async with open_node(place, network, MemoryTracer()) as node:
+                task_status.started(node.url)
+                await trio.sleep_forever()
+
+    async with trio.open_nursery() as nursery:
+        url = await nursery.start(run, stop)
+        async with open_runtime(config("ra", url), network, MemoryTracer()) as runtime:
+            resting = await runtime.deploy(ECHO, Echo)
+            await runtime.rest(resting)
+            stop.cancel()
+            await trio.sleep(1)
+            await nursery.start(run, trio.CancelScope())
+            await trio.sleep(60)
+            given = await runtime.reserve(ECHO)
+            assert given.is_new
+            assert given.address != resting
+        nursery.cancel_scope.cancel()

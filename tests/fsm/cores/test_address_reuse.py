@@ -1,0 +1,52 @@
+"""Which kept address a hyperty has again (ALC-02, SC-10; allocate-address, steps 8 to 13)."""
+
+import pytest
+
+from fsm.cores.address_reuse import AddressReuse, Purpose
+
+CHAT = Purpose("hyperty", "hyperty-catalogue://catalogue.a.ex/.well-known/hyperty/Chat")
+OTHER = Purpose("hyperty", "hyperty-catalogue://catalogue.a.ex/.well-known/hyperty/Other")
+NAMELESS = Purpose("hyperty")
+H1, H2 = "hyperty://a.ex/h1", "hyperty://a.ex/h2"
+
+
+@pytest.fixture
+def kept():
+    core = AddressReuse()
+    core.keep(H1, CHAT)
+    core.keep(H2, CHAT)
+    return core
+
+
+def test_one_of_the_same_purpose_has_the_oldest_and_nobody_has_it_twice(kept):
+    assert [kept.take_alike(CHAT) for _ in range(3)] == [H1, H2, None]
+
+
+def test_another_purpose_misses(kept):
+    assert kept.take_alike(OTHER) is None
+    assert len(kept) == 2
+
+
+def test_what_cannot_be_known_again_has_nothing_again():
+    core = AddressReuse()
+    core.keep(H1, NAMELESS)
+    assert core.take_alike(NAMELESS) is None
+    assert core.take(H1, NAMELESS)
+
+
+@pytest.mark.parametrize(("address", "purpose", "is_had"), [
+    (H2, CHAT, True),
+    (H2, OTHER, False),
+    ("hyperty://a.ex/unknown", CHAT, False),
+])  # fmt: skip
+def test_who_names_an_address_has_that_or_none(kept, address, purpose, is_had):
+    assert kept.take(address, purpose) is is_had
+    assert kept.take(address, purpose) is False
+
+
+def test_what_is_given_back_or_unknown_to_the_node_is_not_had_again(kept):
+    kept.forget([H1, "hyperty://a.ex/never"])
+    assert kept.take_alike(CHAT) == H2
+    kept.keep(H2, CHAT)
+    kept.forget_all()
+    assert kept.take_alike(CHAT) is None
