@@ -6,7 +6,7 @@ from typing import Final
 from actors.play.atlas import is_hyperty
 from actors.play.back_ends import assertion_in
 from actors.play.cue import Cue
-from actors.play.errands import followed_by
+from actors.play.errands import followed_by, watched_by
 from actors.play.outsider import Outsider
 from actors.play.roles import HypertyRole
 from actors.play.scenery import observe_by
@@ -172,7 +172,8 @@ async def _errand(world: World, step: MessageStep) -> None:
     """Have a part of a runtime do what nothing in the scenario makes it do.
 
     A hyperty is registered by being deployed, a path to an object's changes is set by
-    somebody observing it; what is left the part is ordered to ask.
+    somebody observing it, one to a record's status by somebody following it; what is
+    left the part is ordered to ask.
     """
     message = step.message
     home, part = runtime_of(message.from_), last_segment(message.from_)
@@ -184,6 +185,9 @@ async def _errand(world: World, step: MessageStep) -> None:
     if followed is not None and part == "sm":
         await observe_by(world, home, followed)
         return
+    if part == "registry" and watched_by(message) is not None:
+        world.beside.start_soon(_watch, world, message)
+        return
     world.beside.start_soon(_order, world, message)
 
 
@@ -193,6 +197,13 @@ async def _order(world: World, message: Message) -> None:
         await member.runtime.lend(last_segment(message.from_))
     to, body = world.names.actual(message.to), _body(world, message)
     await member.runtime.order(last_segment(message.from_), message.type, to, body)
+
+
+async def _watch(world: World, message: Message) -> None:
+    """Have a registry follow a record: somebody of its runtime asks it to."""
+    member = world.member(runtime_of(message.from_))
+    registry = world.names.actual(message.from_)
+    await member.runtime.order("ua", message.type, registry, _body(world, message))
 
 
 def _registered(message: Message) -> JsonObject | None:

@@ -41,7 +41,7 @@ from specs.address import (
 )
 from specs.message import Message, MessageType
 
-__all__ = ["followed_by", "is_errand"]
+__all__ = ["followed_by", "is_errand", "watched_by"]
 
 _DEPTH: Final = 5
 """Parts of `hyperty-runtime://domain/name/part`, split at slashes."""
@@ -49,6 +49,7 @@ _DEPTH: Final = 5
 _MANAGER: Final = "sm"
 _REGISTRY: Final = "registry"
 _CHANGES: Final = "/changes"
+_REGISTRATION: Final = "/registration"
 
 
 def is_errand(scenario: Scenario, step: MessageStep) -> bool:
@@ -106,9 +107,18 @@ def _is_at(place: Place, home: str) -> bool:
 
 def followed_by(message: Message) -> str | None:
     """Return the object whose changes a request for paths is about."""
+    return _subscribed(message, _CHANGES)
+
+
+def watched_by(message: Message) -> str | None:
+    """Return the record whose status a request for paths is about."""
+    return _subscribed(message, _REGISTRATION)
+
+
+def _subscribed(message: Message, part: str) -> str | None:
     resources = message.body.get("resources")
     if message.type is not MessageType.SUBSCRIBE or not isinstance(resources, list):
         return None
     texts = (one for one in resources if isinstance(one, str))
-    mine = (one.removesuffix(_CHANGES) for one in texts if one.endswith(_CHANGES))
+    mine = (one.removesuffix(part) for one in texts if one.endswith(part))
     return next((one for one in mine if host_of(one) == domain_of(message.to)), None)

@@ -8,14 +8,20 @@ import attrs
 from actors.runtime.bus_messages import Origin
 from actors.runtime.hops import Hops
 from actors.runtime.policy import Policy
-from specs.address import is_below, last_segment, runtime_of, status_of
+from specs.address import (
+    domain_of,
+    domain_registry,
+    is_below,
+    last_segment,
+    runtime_of,
+    status_of,
+)
 from specs.limits import HOP_LIMIT
 from specs.message import Message
 from specs.reply_code import Code, DropReason
 
 __all__ = ["Admission", "Refusal"]
 
-_STATUS = "status"
 _CHANGES = "changes"
 _CHILDREN = "/children/"
 
@@ -73,7 +79,7 @@ class Admission:
         if not (self._owns(message.from_, by) or self._is_shared_answer(message, by)):
             why = f"{message.from_} is not an address of {by}"
             return Refusal(DropReason.UNKNOWN_SOURCE, why, Code.UNAUTHENTICATED)
-        if last_segment(message.to) == _STATUS and message.to != status_of(message.from_):
+        if not self._may_tell(message, by):
             return Refusal(DropReason.FORGED_STATUS, "a status is told by its owner only")
         via = message.body.get("via")
         if via is not None and _loops(message.via):
@@ -97,6 +103,20 @@ class Admission:
         why = self._policy.refusal(message, by)
         self._hops.decided(message, why)
         return None if why is None else Refusal(DropReason.DENIED, why, Code.FORBIDDEN)
+
+    def _may_tell(self, message: Message, by: str) -> bool:
+        """Say whether a status comes from whom it must: its owner, or a domain's registry.
+
+        That one speaks by a node; a peer that does has borrowed its name (M-30).
+        """
+        match last_segment(message.to):
+            case "status":
+                return message.to == status_of(message.from_)
+            case "registration" if message.is_event:
+                is_by_node = self.origin(by) is Origin.NODE_STUB
+                return is_by_node and message.from_ == domain_registry(domain_of(message.to))
+            case _:
+                return True
 
     def _owns(self, from_: str, by: str) -> bool:
         owner = self._owner(by)

@@ -26,7 +26,7 @@ from actors.runtime.ports import CorePort
 from actors.runtime.sandbox import STUB_INTENSITY, SandboxMessage
 from actors.runtime.sandboxes import Component, Sandboxes
 from actors.runtime.stub import StubConfig, StubContext
-from fsm.cores.resolve_inputs import Deployed, DeployFailed, StubGone
+from fsm.cores.resolve_inputs import Deployed, DeployFailed, LocalRemoved, StubGone
 from fsm.engine import Entity
 from fsm.machines.stub_deployment import STUB_DEPLOYMENT, Trigger
 from specs.address import status_of
@@ -46,8 +46,8 @@ __all__ = [
     "Unload",
 ]
 
-RegistryRef: TypeAlias = ActorRef[Deployed | DeployFailed | StubGone | Delivery]
-"""Who is told how deployments end, and hears the stubs' status events."""
+RegistryRef: TypeAlias = ActorRef[Deployed | DeployFailed | StubGone | LocalRemoved | Delivery]
+"""Who is told how deployments and hyperties end, and hears their status events."""
 
 StubToolbox: TypeAlias = Callable[[str, MiniBusPort, StubConfig], StubContext]
 """Puts together what a stub may use; the composition root knows how."""
@@ -248,6 +248,8 @@ class Loader(Actor[LoaderMessage]):
         await hosted.sandbox.wait_stopped()
         await self._port.unwatch(status_of(hosted.url), registry)
         await self._sandboxes.close(hosted.url)
+        with suppress(ActorStoppedError):
+            await registry.tell(LocalRemoved(hosted.url))
         await hosted.ended(hosted.url)
 
     # ---- removal

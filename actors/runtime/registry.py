@@ -4,26 +4,31 @@ It hosts the resolve core. Whatever it must ask others for runs in its own tasks
 tell it the outcome; so its mailbox, and with it the runtime's routing, never stands.
 """
 
-from collections.abc import Awaitable, Callable
-from typing import TypeAlias, assert_never, final
+from collections.abc import Awaitable
+from typing import assert_never, final
 
 import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.actor import Actor, ActorRef, Reply
+from actors.kit.actor import Actor
 from actors.kit.delivery import Delivery
-from actors.kit.ids import IdSource
-from actors.runtime.bus_messages import BusMessage
-from actors.runtime.hops import Hops
-from actors.runtime.loader import Load, LoaderMessage, Unload
-from actors.runtime.ports import CorePort
+from actors.runtime.loader import Load, Unload
+from actors.runtime.registration_watch import RegistrationWatch, is_registration
 from actors.runtime.registry_talk import RegistryTalk
-from actors.runtime.stub import LOOPBACK, StubConfig
+from actors.runtime.registry_terms import (
+    LinksClosed,
+    LinksWanted,
+    RegistryMessage,
+    RegistryParts,
+    RegistryView,
+)
+from actors.runtime.stub import StubConfig
 from fsm.cores import resolve_effects as do
 from fsm.cores import resolve_inputs as told
 from fsm.cores.effects import RowChanged
-from fsm.cores.link_entry import LinkEntry, Role
+from fsm.cores.link_entry import Role
+from fsm.cores.record_watch import Left, WatchRemoved, WatchSet
 from fsm.cores.resolve import ResolveConfig, ResolveCore
 from fsm.engine import Step
 from specs.address import catalogue_stub
@@ -35,7 +40,6 @@ from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 from specs.trace import Fact, Kind, Op
 from transports.bodies import read_body
-from transports.link import Kind as LinkKind
 
 __all__ = [
     "LinksClosed",
@@ -48,55 +52,6 @@ __all__ = [
 
 
 @final
-@attrs.frozen(slots=True)
-class LinksWanted:
-    """Show the P2P entries and the node stubs."""
-
-    reply: Reply["RegistryView"]
-
-
-@final
-@attrs.frozen(slots=True)
-class RegistryView:
-    """What the registry's tables say at one moment."""
-
-    links: tuple[LinkEntry, ...]
-    node_stubs: tuple[str, ...]
-
-
-@final
-@attrs.frozen(slots=True)
-class LinksClosed:
-    """Forget all P2P links, set none up any more; show what is to be ended now."""
-
-    reply: Reply[tuple[LinkEntry, ...]]
-
-
-RegistryMessage: TypeAlias = told.Input | Delivery | LinksWanted | LinksClosed
-
-
-@final
-@attrs.frozen(slots=True)
-class RegistryParts:
-    """Whom the registry works with.
-
-    Attributes:
-        paths_lost: Told the domain whose node has forgotten our session.
-        kinds: What P2P links may use, best first.
-        p2p_host: Where they are listened for.
-    """
-
-    port: CorePort
-    bus: ActorRef[BusMessage]
-    loader: ActorRef[LoaderMessage]
-    ids: IdSource
-    hops: Hops
-    paths_lost: Callable[[str], Awaitable[None]]
-    kinds: tuple[LinkKind, ...] = ()
-    p2p_host: str = LOOPBACK
-
-
-@final
 class Registry(Actor[RegistryMessage]):
     """Hosts the resolve core."""
 
@@ -104,8 +59,8 @@ class Registry(Actor[RegistryMessage]):
         self._config = config
         self._parts = parts
         self._core = ResolveCore(config)
-        self._talk = RegistryTalk(config.domain, parts.port, parts.ids)
-        self._resolved = 0
+        self._talk = talk = RegistryTalk(config.domain, parts.port, parts.ids)
+        self._watch = RegistrationWatch(self._core, talk, parts.port, parts.hops, self._watching)
 
     @override
     async def start(self) -> None:
@@ -131,7 +86,8 @@ class Registry(Actor[RegistryMessage]):
                 await self._delivered(delivered)
             case LinksWanted(reply_):
                 links = tuple(attrs.evolve(entry) for entry in self._core.links())
-                reply_.send(RegistryView(links, self._core.node_stubs()))
+                stubs, watched = self._core.node_stubs(), self._watch.core.urls
+                reply_.send(RegistryView(links, stubs, watched))
             case LinksClosed(closed):
                 entries = self._core.links()
                 await self._feed(told.Closing())
@@ -139,14 +95,25 @@ class Registry(Actor[RegistryMessage]):
             case told.Asked(to, _):
                 self._parts.hops.fact(Fact(k=Kind.RESOLVE, op=Op.BEGIN, to=to))
                 await self._feed(message)
+            case WatchSet() | WatchRemoved():
+                await self._watch.feed(message)
+            case told.LocalRemoved(url):
+                await self._feed(message)
+                await self._watch.feed(Left(url))
             case _:
                 await self._feed(message)
 
     # ---- messages
 
     async def _delivered(self, message: Message) -> None:
-        if message.is_event:
+        if message.is_event and is_registration(message.to):
+            heard = self._watch.heard(message)
+            if heard is not None:
+                await self._feed(heard)
+        elif message.is_event:
             await self._status(message)
+        elif message.type in {MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE}:
+            await self._watch.asked(message)
         elif message.type is MessageType.DELETE:
             await self._link_over(message)
         elif message.is_request:
@@ -174,7 +141,7 @@ class Registry(Actor[RegistryMessage]):
     def _answer(self, message: Message) -> Message:
         """Answer what other components of the runtime ask: the row of a runtime (P2P-18)."""
         if message.type is not MessageType.READ:
-            return refuse(message, Code.MALFORMED, "the registry can only be read")
+            return refuse(message, Code.MALFORMED, "the registry can only be read or followed")
         try:
             remote = read_body(message, ObjectName).resource
         except BadMessageError as error:
@@ -209,7 +176,7 @@ class Registry(Actor[RegistryMessage]):
             case do.Undeploy(url):
                 await self._parts.loader.tell(Unload(url))
             case do.PathsLost(domain):
-                self._renew_paths(domain)
+                await self._renew_paths(domain)
             case _:
                 self._talk_about(effect)
 
@@ -252,7 +219,10 @@ class Registry(Actor[RegistryMessage]):
         if not await self._talk.connect(stub, handler):
             await self.me.tell(told.StubGone(stub))
 
-    async def _tell(self, answer: Awaitable[told.Input]) -> None:
+    def _watching(self, answer: Awaitable[WatchSet | WatchRemoved]) -> None:
+        self.spawn(self._tell, answer)
+
+    async def _tell(self, answer: Awaitable[RegistryMessage]) -> None:
         await self.me.tell(await answer)
 
     async def _deploy(self, url: str, plan: do.NodePlan | do.RequesterPlan) -> None:
@@ -274,11 +244,13 @@ class Registry(Actor[RegistryMessage]):
                 assert_never(plan)
         await self._parts.loader.tell(load)
 
-    def _renew_paths(self, domain: str) -> None:
+    async def _renew_paths(self, domain: str) -> None:
         self.spawn(self._parts.paths_lost, domain)
         for entry in self._core.links():
             if domain == self._config.domain and entry.role is Role.REQUESTER:
                 self.spawn(self._talk.renew_path, entry.stub)
+        for unknown in await self._watch.node_forgot(domain):
+            await self._feed(unknown)
 
     def _trace_done(self, effect: do.Route | do.NoRoute | do.RoutesChanged) -> None:
         if isinstance(effect, do.RoutesChanged):

@@ -3,6 +3,7 @@
 from typing import final
 
 import attrs
+import trio
 
 from actors.kit.ids import IdSource
 from actors.runtime.ports import CorePort
@@ -11,6 +12,7 @@ from specs.address import domain_of, domain_registry, subscription_manager
 from specs.body import Command, Path, ReadRecord, Record
 from specs.errors import BadMessageError
 from specs.jsonvalue import JsonObject
+from specs.limits import READ_PAUSE, RECONNECT_TRIES
 from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS
 from specs.word import RecordStatus
@@ -21,7 +23,7 @@ __all__ = ["RegistryTalk"]
 
 @final
 class RegistryTalk:
-    """The registry's requests (M-03, M-04, M-05, M-11, M-12, M-25)."""
+    """The registry's requests (M-03, M-04, M-05, M-11, M-12, M-25, M-29)."""
 
     def __init__(self, domain: str, port: CorePort, ids: IdSource) -> None:
         self._paths = subscription_manager(domain)
@@ -70,6 +72,27 @@ class RegistryTalk:
     async def disconnect(self, stub: str, remote: str) -> None:
         """Tell a P2P stub to end its link (M-12)."""
         await self._ask(MessageType.EXECUTE, stub, write_body(Command("disconnect", (remote,))))
+
+    async def watch(self, address: str, domain: str) -> Message:
+        """Have the node of a domain deliver here what is told of a record (M-29)."""
+        body, to = write_body(Path((address,))), subscription_manager(domain)
+        return await self._ask(MessageType.SUBSCRIBE, to, body)
+
+    async def renew_watch(self, address: str, domain: str) -> Message:
+        """Do so again; a node that is coming back may have to be asked some times."""
+        answer, pause = await self.watch(address, domain), READ_PAUSE
+        for _ in range(RECONNECT_TRIES - 1):
+            if answer.code <= LAST_SUCCESS:
+                break
+            await trio.sleep(pause)
+            pause *= 2
+            answer = await self.watch(address, domain)
+        return answer
+
+    async def unwatch(self, address: str, domain: str) -> None:
+        """Have that node forget it."""
+        body, to = write_body(Path((address,))), subscription_manager(domain)
+        await self._ask(MessageType.UNSUBSCRIBE, to, body)
 
     async def _ask(self, kind: MessageType, to: str, body: JsonObject) -> Message:
         sender = self._port.url

@@ -99,6 +99,16 @@ class LinkTable:
             return []
         return self.bind(entity, found.remote)
 
+    def unbind(self, entity: str) -> list[Effect]:
+        """Forget where an entity lives: it may have come back elsewhere."""
+        entry = self.entry_of(entity)
+        if entry is None:
+            return []
+        del self._remote_of[entity]
+        entry.entities.discard(entity)
+        none = self._jobs.settle([link_key(entity)], resolve_job.Trigger.NONE)
+        return [entry.changed(Op.UPD), *none, *([RoutesChanged()] if entry.is_live else [])]
+
     # ---- requester side
 
     def plan(self, plan: RequesterPlan, now: float) -> list[Effect]:

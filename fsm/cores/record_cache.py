@@ -6,7 +6,7 @@ from typing import Final, final
 import attrs
 
 from specs.body import Record
-from specs.limits import NEGATIVE_CACHE, REGISTRATION_EXPIRES
+from specs.limits import NEGATIVE_CACHE, REGISTRATION_EXPIRES, REPLY_TIMEOUT
 
 __all__ = ["RecordCache"]
 
@@ -16,10 +16,15 @@ _CAPACITY: Final = 4096
 
 @attrs.frozen(slots=True)
 class _Entry:
-    """One answer; a record of None says that there was none."""
+    """One answer; a record of None says that there was none.
+
+    Attributes:
+        is_told: It was told unasked: answers on their way may be older.
+    """
 
     record: Record | None
     until: float
+    is_told: bool = False
 
 
 @final
@@ -40,9 +45,23 @@ class RecordCache:
         return entry.record if entry is not None and now < entry.until else None
 
     def put(self, entity: str, record: Record | None, now: float) -> None:
-        """Remember an answer."""
+        """Remember an answer, unless something newer was told a moment ago."""
+        there = self._entries.get(entity)
+        if there is not None and there.is_told and now < there.until:
+            return
         life = NEGATIVE_CACHE if record is None else min(record.expires, REGISTRATION_EXPIRES)
-        self._entries[entity] = _Entry(record, now + life)
+        self._keep(entity, _Entry(record, now + life))
+
+    def away(self, entity: str, now: float) -> None:
+        """Take it that a record is not live, whatever was asked before is answered."""
+        self._keep(entity, _Entry(None, now + REPLY_TIMEOUT, is_told=True))
+
+    def forget(self, entity: str) -> None:
+        """Forget a record: it has changed, or may have."""
+        self._entries.pop(entity, None)
+
+    def _keep(self, entity: str, entry: _Entry) -> None:
+        self._entries[entity] = entry
         self._entries.move_to_end(entity)
         if len(self._entries) > _CAPACITY:
             self._entries.popitem(last=False)

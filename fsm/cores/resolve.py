@@ -31,6 +31,7 @@ from fsm.cores.resolve_inputs import (
     LocalRemoved,
     PathSet,
     RecordRead,
+    RecordTold,
     StatusSeen,
     Stopped,
     StubGone,
@@ -43,6 +44,7 @@ from specs.address import domain_of, is_backend, is_below, runtime_of
 from specs.body import Record
 from specs.limits import NEGATIVE_CACHE
 from specs.reply_code import Code
+from specs.word import RecordStatus
 
 __all__ = ["ResolveConfig", "ResolveCore", "Topology"]
 
@@ -101,6 +103,20 @@ class ResolveCore:
         """Return the node stubs that are deployed."""
         return self._stubs.urls()
 
+    def node_of(self, to: str) -> str:
+        """Return the domain whose node leads to an address (C-49)."""
+        if self._config.topology is Topology.TRIANGLE and not to.startswith("global:"):
+            return domain_of(to)
+        return self._config.domain
+
+    def node_stub(self, to: str) -> str | None:
+        """Return the stub of that node, if it is deployed."""
+        return self._stubs.url(self.node_of(to))
+
+    def is_local(self, address: str) -> bool:
+        """Say whether an address is, or was, a component's of this runtime."""
+        return runtime_of(address) in self._local or is_below(address, self._config.runtime)
+
     @property
     def searches(self) -> int:
         """How many searches for a way are under way."""
@@ -117,7 +133,7 @@ class ResolveCore:
                 return self._asked(to, intent, now)
             case StatusSeen():
                 return self._status(happened, now)
-            case HeardFrom() | RecordRead() | LinkOver():
+            case HeardFrom() | RecordRead() | RecordTold() | LinkOver():
                 return self._learnt(happened, now)
             case HandlerReady() | LocalAdded() | LocalRemoved() | Closing() | Stopped():
                 return self._own(happened)
@@ -128,7 +144,9 @@ class ResolveCore:
             case _:
                 assert_never(happened)
 
-    def _learnt(self, happened: HeardFrom | RecordRead | LinkOver, now: float) -> list[Effect]:
+    def _learnt(
+        self, happened: HeardFrom | RecordRead | RecordTold | LinkOver, now: float
+    ) -> list[Effect]:
         match happened:
             case LinkOver(stub, link):
                 return self._links.over(stub, link, now)
@@ -136,6 +154,8 @@ class ResolveCore:
                 return self._links.bind_heard(runtime_of(address), link)
             case RecordRead(entity, record):
                 return self._told(entity, record, now)
+            case RecordTold(entity, status):
+                return self._changed(entity, status, now)
             case _:
                 assert_never(happened)
 
@@ -180,7 +200,7 @@ class ResolveCore:
 
     def _asked(self, to: str, intent: Intent, now: float) -> list[Effect]:
         entity = runtime_of(to)
-        if entity in self._local or is_below(to, self._config.runtime):
+        if self.is_local(to):
             return [NoRoute(to, intent, Code.NOT_FOUND, "target not found")]
         if is_backend(to) or intent is Intent.NODE:
             return self._by_node(to, intent, now)
@@ -192,10 +212,7 @@ class ResolveCore:
         return [*self._by_node(to, intent, now), *self._seek(entity, intent, now)]
 
     def _by_node(self, to: str, intent: Intent, now: float) -> list[Effect]:
-        domain = self._config.domain
-        if self._config.topology is Topology.TRIANGLE and not to.startswith("global:"):
-            domain = domain_of(to)
-        return self._stubs.ask(domain, (to, intent), now, now + NEGATIVE_CACHE)
+        return self._stubs.ask(self.node_of(to), (to, intent), now, now + NEGATIVE_CACHE)
 
     def _seek(self, entity: str, intent: Intent, now: float) -> list[Effect]:
         """Look for a P2P link beside, if a request may and the runtime wants one."""
@@ -213,9 +230,21 @@ class ResolveCore:
 
     def _told(self, entity: str, record: Record | None, now: float) -> list[Effect]:
         self._records.put(entity, record, now)
-        if record is None:
+        kept = self._records.find(entity, now)
+        if kept is None:
             return self._joined(entity, Trigger.ATTACH)
-        return self._set_up(entity, record, now)
+        return self._set_up(entity, kept, now)
+
+    def _changed(self, entity: str, status: RecordStatus | None, now: float) -> list[Effect]:
+        """Take a registry's word (REG-13): what is away is not linked to, what comes is sought.
+
+        A link that is live stays the way: it needs no registry.
+        """
+        if status is None or status is RecordStatus.LIVE:
+            self._records.forget(entity)
+            return [] if status is None else self._links.unbind(entity)
+        self._records.away(entity, now)
+        return self._joined(entity, Trigger.ATTACH)
 
     def _set_up(self, entity: str, record: Record, now: float) -> list[Effect]:
         plan, begun, bound = _plan(record), list[Effect](), list[Effect]()

@@ -6,6 +6,7 @@ import attrs
 
 from fsm.cores.intent import Intent
 from specs.body import Record
+from specs.word import RecordStatus
 
 __all__ = [
     "Asked",
@@ -21,6 +22,7 @@ __all__ = [
     "LocalRemoved",
     "PathSet",
     "RecordRead",
+    "RecordTold",
     "StatusSeen",
     "Stopped",
     "StubGone",
@@ -89,6 +91,19 @@ class RecordRead:
 
     entity: str
     record: Record | None
+
+
+@final
+@attrs.frozen(slots=True)
+class RecordTold:
+    """A registry told the new status of a record that is followed (M-30, REG-13).
+
+    Attributes:
+        status: None: it may have changed while nobody could tell.
+    """
+
+    entity: str
+    status: RecordStatus | None
 
 
 @final
@@ -176,6 +191,7 @@ Input: TypeAlias = (
     | StubGone
     | StatusSeen
     | RecordRead
+    | RecordTold
     | PathSet
     | LinkRegistered
     | LinkOver

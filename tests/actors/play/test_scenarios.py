@@ -33,7 +33,6 @@ class Pending:
 
 
 PENDING = {
-    "SC-12": Pending(Road.RUNTIME, 7, "the registry does not watch registrations (REG-16)"),
     "SC-16": Pending(Road.CONTRADICTION, 42, "the way of changes; see the test below"),
     "SC-18": Pending(Road.RUNTIME, 1, "registries do not subscribe each other's /changes"),
     "SC-29": Pending(Road.OBJECTS, 6, "children resources have no paths"),

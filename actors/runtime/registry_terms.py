@@ -1,0 +1,77 @@
+"""What the runtime's registry is told and shows, and whom it works with."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias, final
+
+import attrs
+
+from actors.kit.actor import ActorRef, Reply
+from actors.kit.delivery import Delivery
+from actors.kit.ids import IdSource
+from actors.runtime.bus_messages import BusMessage
+from actors.runtime.hops import Hops
+from actors.runtime.loader import LoaderMessage
+from actors.runtime.ports import CorePort
+from actors.runtime.stub import LOOPBACK
+from fsm.cores import resolve_inputs as told
+from fsm.cores.link_entry import LinkEntry
+from fsm.cores.record_watch import WatchRemoved, WatchSet
+from transports.link import Kind
+
+__all__ = ["LinksClosed", "LinksWanted", "RegistryMessage", "RegistryParts", "RegistryView"]
+
+
+@final
+@attrs.frozen(slots=True)
+class LinksWanted:
+    """Show the P2P entries and the node stubs."""
+
+    reply: Reply["RegistryView"]
+
+
+@final
+@attrs.frozen(slots=True)
+class RegistryView:
+    """What the registry's tables say at one moment.
+
+    Attributes:
+        watched: Whose registrations are followed.
+    """
+
+    links: tuple[LinkEntry, ...]
+    node_stubs: tuple[str, ...]
+    watched: tuple[str, ...] = ()
+
+
+@final
+@attrs.frozen(slots=True)
+class LinksClosed:
+    """Forget all P2P links, set none up any more; show what is to be ended now."""
+
+    reply: Reply[tuple[LinkEntry, ...]]
+
+
+RegistryMessage: TypeAlias = (
+    told.Input | Delivery | LinksWanted | LinksClosed | WatchSet | WatchRemoved
+)
+
+
+@final
+@attrs.frozen(slots=True)
+class RegistryParts:
+    """Whom the registry works with.
+
+    Attributes:
+        paths_lost: Told the domain whose node has forgotten our session.
+        kinds: What P2P links may use, best first.
+        p2p_host: Where they are listened for.
+    """
+
+    port: CorePort
+    bus: ActorRef[BusMessage]
+    loader: ActorRef[LoaderMessage]
+    ids: IdSource
+    hops: Hops
+    paths_lost: Callable[[str], Awaitable[None]]
+    kinds: tuple[Kind, ...] = ()
+    p2p_host: str = LOOPBACK
