@@ -30,9 +30,9 @@ class EchoLink(WebSocketServerLink):
 
     def _take_part(self, part):
         opcode = (self._parts or [part])[0].opcode
-        taken = len(self._inbox)
+        taken = len(self._inbox or ())
         super()._take_part(part)
-        if len(self._inbox) > taken:
+        if len(self._inbox or ()) > taken:
             self.opcodes.append(opcode)
 
     def _wrapped(self, frames):

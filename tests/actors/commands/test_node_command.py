@@ -51,8 +51,8 @@ async def test_a_port_that_is_taken_is_told_in_one_sentence():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         where = f"127.0.0.1:{taken.getsockname()[1]}"
         ended = await call(*NODE, "--listen", where)
-    assert ended.status == ExitCode.USAGE
-    assert "no address such as 127.0.0.1:4123" in ended.err[-1]
+    assert ended.status == ExitCode.FAILED
+    assert len(ended.err) == 1
     assert where in ended.err[0]
     assert "--listen" in ended.err[0]
 

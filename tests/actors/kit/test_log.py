@@ -95,6 +95,7 @@ def test_a_program_that_has_set_up_its_log_keeps_it():
         told.append((name, event["event"]))
         raise structlog.DropEvent
 
+    structlog.reset_defaults()
     structlog.configure(processors=[keep])
     log_quietly()
     structlog.get_logger().info("routine")
