@@ -11,6 +11,7 @@ import orjson
 import trio
 
 NO_CONTENT = 204
+_PATIENCE = 15.0
 
 
 @attrs.frozen
@@ -50,6 +51,22 @@ class HttpServer:
     connections: int = 0
     busy: int = 0
     most_busy: int = 0
+    happened: trio.Event = attrs.field(factory=trio.Event)
+
+    def moved(self) -> None:
+        """Wake whoever waits for something to be so."""
+        self.happened.set()
+        self.happened = trio.Event()
+
+    async def until(self, is_it: Callable[[], object]) -> None:
+        """Wait until something is so; looked at whenever a request comes or is answered.
+
+        Raises:
+            trio.TooSlowError: It is not so within fifteen seconds.
+        """
+        with trio.fail_after(_PATIENCE):
+            while not is_it():
+                await self.happened.wait()
 
 
 @asynccontextmanager
@@ -74,6 +91,7 @@ async def _connection(server: HttpServer, handler: Handler, stream: trio.SocketS
             if call is None:
                 return
             server.calls.append(call)
+            server.moved()
             await _answer(server, handler, call, http, stream)
             if h11.MUST_CLOSE in http.states.values():
                 return
@@ -92,6 +110,7 @@ async def _answer(server, handler, call, http, stream) -> None:
         said = await handler(call)
     finally:
         server.busy -= 1
+        server.moved()
     data = orjson.dumps(said.body) if said.raw is None else said.raw
     if said.status == NO_CONTENT:
         data = b""

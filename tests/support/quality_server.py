@@ -5,7 +5,7 @@ from collections.abc import Callable
 import attrs
 import trio
 
-from tests.support.http_server import Call, Said
+from tests.support.http_server import Call, HttpServer, Said
 
 GONE = Said(404, {"message": "Not Found"})
 
@@ -19,12 +19,14 @@ class QualityServer:
         held: What is granted, by name.
         mood: What to do instead of answering; None: answer.
         held_up: What answers wait for, after the request has been done.
+        server: Where it is served.
     """
 
     free: int = 2
     held: dict[str, dict] = attrs.field(factory=dict)
     mood: Callable[[Call], Said | None] | None = None
     held_up: trio.Event | None = None
+    server: HttpServer | None = None
 
     async def __call__(self, call: Call) -> Said:
         moody = None if self.mood is None else self.mood(call)

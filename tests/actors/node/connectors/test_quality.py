@@ -30,6 +30,7 @@ async def open_quality(free=2, limits=None):
         back_ends = BackEnds(quality=make)
         if limits is not None:
             back_ends = BackEnds(quality=make, limits=limits)
+        broker.server = server
         async with open_world(back_ends=back_ends) as world:
             yield world, broker
 
@@ -46,10 +47,8 @@ async def ask(peer, type_, client="c1"):
     return await peer.ask(type_, f"{peer.runtime}/ua", QOS, resource=client)
 
 
-async def until(is_it):
-    with trio.fail_after(10):
-        while not is_it():  # noqa: ASYNC110 - looked at from outside
-            await trio.sleep(0.02)
+def media_of(broker):
+    return [one["wish"]["mediaType"] for one in broker.held.values()]
 
 
 async def test_what_is_reserved_is_shown_and_given_back():
@@ -63,7 +62,7 @@ async def test_what_is_reserved_is_shown_and_given_back():
         shown = await ask(ra, "read")
         assert shown.body["value"]["username"] == granted.body["value"]["username"]
         assert (await ask(ra, "delete")).code == 200
-        await until(lambda: not broker.held)
+        await broker.server.until(lambda: not broker.held)
         assert (await ask(ra, "read")).code == 404
         assert (await ask(ra, "delete")).code == 200
 
@@ -76,7 +75,9 @@ async def test_asking_again_is_answered_with_what_is_held():
         assert len(broker.held) == 1
         other = await reserve(ra, media="audio")
         assert other.code == 200
-        await until(lambda: [one["wish"]["mediaType"] for one in broker.held.values()] == ["audio"])
+        await broker.server.until(
+            lambda: [one["wish"]["mediaType"] for one in broker.held.values()] == ["audio"]
+        )
 
 
 async def test_without_resources_it_is_503_and_others_reservations_stay():
@@ -103,7 +104,7 @@ async def test_everything_is_given_back_when_the_session_ends():
             await reserve(ra, client)
         await reserve(rb)
         await ra.control("close")
-        await until(lambda: len(broker.held) == 1)
+        await broker.server.until(lambda: len(broker.held) == 1)
         assert (await ask(rb, "read")).code == 200
 
 
@@ -113,10 +114,10 @@ async def test_a_release_that_fails_is_tried_again():
         await reserve(ra)
         broker.mood = hanging_up
         await ra.control("close")
-        await trio.sleep(0.2)
+        await broker.server.until(lambda: broker.server.calls[-1].method == "DELETE")
         assert len(broker.held) == 1
         broker.mood = None
-        await until(lambda: not broker.held)
+        await broker.server.until(lambda: not broker.held)
 
 
 async def test_what_may_have_been_granted_to_somebody_who_left_is_given_back():
@@ -124,10 +125,10 @@ async def test_what_may_have_been_granted_to_somebody_who_left_is_given_back():
         ra = await world.peer(RA)
         broker.held_up = trio.Event()
         await ra.post("create", f"{RA}/ua", QOS, value=wish())
-        await until(lambda: broker.held)
+        await broker.server.until(lambda: broker.held)
         await ra.control("close")
         broker.held_up.set()
-        await until(lambda: not broker.held)
+        await broker.server.until(lambda: not broker.held)
 
 
 async def test_what_may_have_been_granted_too_late_is_given_back():
@@ -136,7 +137,7 @@ async def test_what_may_have_been_granted_too_late_is_given_back():
         broker.held_up = trio.Event()
         assert (await reserve(ra)).code == 504
         broker.held_up.set()
-        await until(lambda: not broker.held)
+        await broker.server.until(lambda: not broker.held)
 
 
 @pytest.mark.parametrize("said", [Said(200, {"turn": "x"}), Said(200, []), Said(500), Said(404)])
@@ -146,7 +147,7 @@ async def test_an_answer_that_opens_nothing_is_502_and_given_back(said):
         asked = []
         broker.mood = lambda call: said if call.method == "PUT" else asked.append(call.method)
         assert (await reserve(ra)).code == 502
-        await until(lambda: asked == ["DELETE"])
+        await broker.server.until(lambda: asked == ["DELETE"])
 
 
 async def test_a_node_that_stops_gives_everything_back():

@@ -1,6 +1,7 @@
 """A registry behind REST that is slow, dies, lies or changes by itself (CON-02, CON-07)."""
 
 from contextlib import asynccontextmanager
+from functools import partial
 
 import pytest
 import trio
@@ -36,6 +37,17 @@ async def open_rest(limits=None):
 def words(fake):
     """What the server was asked to change, keep-alives of connections aside."""
     return [(call.method, call.segments) for call in fake.server.calls if call.method != "GET"]
+
+
+def was_tried(fake, url):
+    """Whether the last change the server was asked for is one of this record's status."""
+    asked = [call for call in fake.server.calls if call.method != "GET"]
+    return asked[-1].segments[-1] == url and asked[-1].body == {"status": "disconnected"}
+
+
+def polls(fake):
+    """How often the server was asked what has changed: every `REGISTRY_POLL` seconds."""
+    return sum(call.segments[-1] == "updated" for call in fake.server.calls)
 
 
 @pytest.mark.parametrize(
@@ -116,9 +128,7 @@ async def test_what_the_server_changes_by_itself_is_told_once():
             told = await ra.hear()
         assert told.body == {"attribute": "status", "value": "disconnected"}
         fake.updated[url] = fake.hyperties[url]
-        with trio.fail_after(2 * REGISTRY_POLL):
-            while fake.updated:  # noqa: ASYNC110 - the server is asked when the time has come
-                await trio.sleep(0.1)
+        await fake.server.until(lambda: not fake.updated)
         assert await ra.silence(0.1)
 
 
@@ -128,12 +138,11 @@ async def test_records_of_a_session_that_ends_are_disconnected_once_the_server_i
         url = await registered(rb)
         fake.mood = hanging_up
         await rb.control("close")
-        await trio.sleep(0.2)
+        await fake.server.until(partial(was_tried, fake, url))
         assert fake.hyperties[url]["status"] == "live"
         fake.mood = None
-        with trio.fail_after(10):
-            while (await read(ra, url)).code != 408:  # noqa: ASYNC110 - as a person would look
-                await trio.sleep(0.2)
+        await fake.server.until(lambda: fake.hyperties[url]["status"] == "disconnected")
+        assert (await read(ra, url)).code == 408
 
 
 async def test_a_record_that_comes_back_in_time_is_not_disconnected_behind_its_back():
@@ -142,11 +151,12 @@ async def test_a_record_that_comes_back_in_time_is_not_disconnected_behind_its_b
         url = await registered(rb)
         fake.mood = hanging_up
         await rb.control("close")
-        await trio.sleep(0.1)
+        await fake.server.until(partial(was_tried, fake, url))
         fake.mood = None
         again = await world.peer(RB)
         assert (await update(again, url)).code == 200
-        await trio.sleep(5.5)
+        asked = polls(fake)
+        await fake.server.until(lambda: polls(fake) == asked + 2)
         assert (await read(again, url)).code == 200
 
 
