@@ -141,19 +141,20 @@ async def test_a_sandbox_that_is_killed_takes_nobody_with_it():
     async with two_domains("trapezoid") as cast:
         assert await cast.relayed(0, 1) == [200]
         (sandbox,) = cast.sandboxes(0)
-        beside, across = [], []
+        beside, across, is_under_way = [], [], trio.Event()
         async with trio.open_nursery() as nursery:
 
             async def ask_beside():
-                ask = cast.caller.request
-                beside.extend([(await ask(cast.relay(0), n)).code for n in range(TIMES)])
+                for number in range(TIMES):
+                    beside.append((await cast.caller.request(cast.relay(0), number)).code)
+                    is_under_way.set()
 
             async def ask_across():
                 across.extend(await cast.relayed(0, 1, 20 * TIMES))
 
             nursery.start_soon(ask_beside)
             nursery.start_soon(ask_across)
-            await trio.sleep(0.2)
+            await is_under_way.wait()
             os.kill(sandbox, signal.SIGKILL)
         assert beside == [200] * TIMES
         assert set(across) <= {200, 503}
