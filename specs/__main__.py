@@ -1,4 +1,4 @@
-"""`python -m specs schemas [-o DIR]`: write the JSON Schemas of all messages."""
+"""`python -m specs schemas [-o DIR]`: write the JSON Schemas of messages and descriptors."""
 
 import argparse
 from pathlib import Path
@@ -13,7 +13,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m specs", description="The protocol as data.")
     commands = parser.add_subparsers(required=True, metavar="command")
     writing = commands.add_parser(
-        "schemas", help="write the JSON Schemas of the envelope and of every body"
+        "schemas", help="write the JSON Schemas of the envelope, every body and every descriptor"
     )
     writing.add_argument(
         "-o", "--output", type=Path, default=HERE, metavar="DIR", help="where to [specs/schemas]"

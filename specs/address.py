@@ -145,6 +145,36 @@ def runtime(domain: str, name: str) -> str:
     return canonical(f"{RUNTIME_SCHEME}://{domain}/{name}")
 
 
+def domain_name(text: str) -> str:
+    """Return the name of a domain, in lower case.
+
+    Raises:
+        BadUrlError: It is none.
+    """
+    try:
+        url = parse(f"domain://{text}")
+    except BadUrlError as exc:
+        raise BadUrlError(text, "it is no domain name such as a.example") from exc
+    if url.path:
+        raise BadUrlError(text, "it is no domain name such as a.example")
+    return url.domain
+
+
+def runtime_name(text: str) -> str:
+    """Return the name of a runtime.
+
+    Raises:
+        BadUrlError: It cannot stand in the runtime's address.
+    """
+    try:
+        is_name = parse(runtime("a.example", text)).path == (text,)
+    except BadUrlError:
+        is_name = False
+    if not is_name:
+        raise BadUrlError(text, "it is no name of a runtime such as alice")
+    return text
+
+
 def runtime_of(address: str) -> str:
     """Return the runtime a runtime component or stub address belongs to.
 

@@ -33,8 +33,18 @@ from specs.body_answer import (
     ValueGiven,
 )
 from specs.body_connector import AskQuality, GlobalRecord, IdentityCall, QualityWish, TurnServer
+from specs.body_delegation import HandOver, MoveAddress, Watching
 from specs.body_link import Command, LinkStatus, ListChange, Nothing, Path
-from specs.body_object import Child, ChildName, Delegate, Forward, Resume, Wrapped
+from specs.body_object import (
+    Child,
+    ChildName,
+    ChildrenSign,
+    Delegate,
+    Forward,
+    Resume,
+    Wrapped,
+)
+from specs.body_observers import CutPath, ObserverList, ObserverName, ObserversChange
 from specs.body_policy import (
     AddPolicies,
     PoliciesChanged,
@@ -66,10 +76,12 @@ from specs.body_sync import (
     ConnectionDescription,
     CreateObject,
     DataObject,
+    EndReport,
     Invitation,
     InviteObservers,
     LinkRow,
     NewObject,
+    ObjectAnew,
     ObjectName,
     Observe,
     Snapshot,
@@ -87,8 +99,11 @@ BODIES: Final[tuple[type[attrs.AttrsInstance], ...]] = (
     Register, Record, FoundRecord, UpdateRecord, ReadRecord, RecordChanged, Discover,
     # objects
     CreateObject, NewObject, DataObject, Snapshot, InviteObservers, Invitation, Observe,
-    Subscription, Change, ChangeObject, ConnectionData, ConnectionDescription, Candidate,
-    Forward, Wrapped, Child, ChildName, Resume, Delegate,
+    ObjectAnew, Subscription, Change, ChangeObject, EndReport,
+    ConnectionData, ConnectionDescription, Candidate,
+    Forward, Wrapped, Child, ChildName, ChildrenSign, Resume, Delegate,
+    ObserverName, ObserversChange, ObserverList, CutPath,
+    HandOver, Watching, MoveAddress,
     # connectors
     IdentityCall, GlobalRecord, AskQuality, QualityWish, TurnServer,
     # policies
@@ -114,19 +129,23 @@ __all__ = [
     "ChangeObject",
     "Child",
     "ChildName",
+    "ChildrenSign",
     "ChildrenTold",
     "Command",
     "ConnectionData",
     "ConnectionDescription",
     "CreateObject",
+    "CutPath",
     "DataObject",
     "Delegate",
     "Discover",
     "Done",
+    "EndReport",
     "Forward",
     "FoundRecord",
     "Free",
     "GlobalRecord",
+    "HandOver",
     "IdentityCall",
     "Invitation",
     "InviteObservers",
@@ -134,13 +153,18 @@ __all__ = [
     "LinkStatus",
     "ListChange",
     "Listed",
+    "MoveAddress",
     "NewObject",
     "Nothing",
+    "ObjectAnew",
     "ObjectCreated",
     "ObjectName",
     "ObjectShown",
     "ObjectsResumed",
     "Observe",
+    "ObserverList",
+    "ObserverName",
+    "ObserversChange",
     "Path",
     "PoliciesChanged",
     "PoliciesListed",
@@ -177,5 +201,6 @@ __all__ = [
     "TurnServer",
     "UpdateRecord",
     "ValueGiven",
+    "Watching",
     "Wrapped",
 ]

@@ -40,7 +40,7 @@ class LinkStatus:
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class ListChange:
-    """What was added to a list of addresses, or removed (M-09, M-53).
+    """What was added to a list of addresses, or removed (M-09).
 
     Attributes:
         value: What was added or removed.

@@ -6,7 +6,7 @@ import attrs
 
 from specs.field import Address, checked, wire
 from specs.jsonvalue import Json, JsonObject
-from specs.limits import MAX_ID
+from specs.limits import MAX_ID, MAX_JSON_KEYS
 from specs.message import MessageType
 from specs.shape import END, Text, Whole
 
@@ -16,6 +16,9 @@ CHILD: Final = Text(
     meaning="its creator's address, # and a number",
 )
 """The name of a child object: `Hx#<k>` (SYN-24)."""
+
+DIGEST: Final = Text(pattern=r"^[0-9a-f]{16}" + END, meaning="16 hexadecimal digits")
+"""A digest of all children of an object."""
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
@@ -52,12 +55,28 @@ class ChildName:
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
+class ChildrenSign:
+    """Tell what children there are, without saying it all: who sees that it has others, reads.
+
+    Ours; sent by an object on the address of its children, where older peers look for the
+    child it names, and find none. `fsm.cores.object_children` says what the digest is of.
+
+    Attributes:
+        count: How many children there are.
+        digest: Of their names and versions, 16 hexadecimal digits.
+    """
+
+    count: Annotated[int, Whole(0, MAX_JSON_KEYS)]
+    digest: Annotated[str, DIGEST]
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
 class Resume:
     """Take up what was reported or observed before a restart (M-51, M-52).
 
     Attributes:
         identity: Whose objects; absent: the sender's.
-        schema: Only objects of this schema.
+        schema: Only objects of this schema, and of this name.
     """
 
     resume: Literal[True] = True
@@ -65,6 +84,7 @@ class Resume:
     schema: str | None = None
     p2p: bool | None = None
     store: bool | None = None
+    name: str | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)

@@ -43,7 +43,7 @@ class Candidate:
         kind: websocket, tcp, unix or webrtc; ours open the first three.
         address: URL, `host:port` or socket path, by kind.
         secret: Proves the right to connect; single use, hex.
-        host: Fingerprint of the machine; a unix candidate is only dialled on it.
+        host: Proof of the machine; what leads nowhere else is only dialled on it.
     """
 
     kind: Annotated[str, CandidateKind]
@@ -91,6 +91,8 @@ class DataObject:
         url: Its address.
         version: Rises by one with each change (SYN-16).
         data: The value, as its schema says.
+        children_objects: Its children: by resource, by name, each with `value` and
+            `version`, the id of the message that wrote it (SYN-24).
     """
 
     reporter: Address
@@ -101,6 +103,9 @@ class DataObject:
     name: str | None = None
     schema: str | None = None
     resources: Names = ()
+    children_objects: JsonObject | None = attrs.field(
+        default=None, metadata=wire("childrenObjects")
+    )
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
@@ -115,6 +120,9 @@ class Snapshot:
     name: str | None = None
     schema: str | None = None
     resources: Names | None = None
+    children_objects: JsonObject | None = attrs.field(
+        default=None, metadata=wire("childrenObjects")
+    )
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
@@ -125,6 +133,8 @@ class CreateObject:
         resource: The address it had, where it is resumed.
         p2p: Whether observers may be told by direct links.
         store: Whether the sync manager keeps a copy of its own.
+        allow: Who may observe and read without the reporter being asked.
+        public: Whether everybody may.
     """
 
     value: NewObject
@@ -133,6 +143,20 @@ class CreateObject:
     store: bool | None = None
     resource: Address | None = None
     resume: bool | None = None
+    allow: tuple[Address, ...] | None = None
+    public: bool | None = attrs.field(default=None, metadata=wire("publicObservation"))
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class EndReport:
+    """Ask the sync manager to delete an object (M-46).
+
+    Attributes:
+        store: Whether a stored object stays stored, and waits for its reporter (SYN-28).
+    """
+
+    resource: Address
+    store: bool | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
@@ -176,6 +200,14 @@ class Observe:
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
+class ObjectAnew:
+    """Show an observer the whole object again: what was said meanwhile may be lost (M-36)."""
+
+    resource: Address
+    value: Snapshot
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
 class Subscription:
     """Subscribe or unsubscribe an observer at the reporter (M-38, M-43)."""
 
@@ -190,7 +222,7 @@ class Change:
 
     Attributes:
         version: Of the object after the change (C-77).
-        attribute: Dotted path.
+        attribute: Dotted path; absent: `value` is the whole new value.
         value: New value; absent removes the attribute.
         operation: `add` or `remove` elements of an array.
     """
@@ -212,13 +244,13 @@ class ChangeObject:
     """Ask the own sync manager to change and publish an object one reports (M-40).
 
     Attributes:
-        attribute: Dotted path.
+        attribute: Dotted path; absent: `value` is the whole new value.
         value: New value; absent removes the attribute.
         operation: `add` or `remove` elements of an array.
     """
 
     resource: Address
-    attribute: Filled
+    attribute: Filled | None = None
     value: Json = None
     attribute_type: Annotated[str, AttributeType] | None = attrs.field(
         default=None, metadata=wire("attributeType")

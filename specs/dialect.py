@@ -112,7 +112,8 @@ def emit(message: Message, dialect: Dialect = PLAIN) -> JsonObject:
     }
 
 
-def _spell(address: str, dialect: Dialect) -> str:
+def spell(address: str, dialect: Dialect) -> str:
+    """Write a canonical address the way a peer spells its scheme."""
     if dialect.runtime_alias and address.startswith(_CANONICAL):
         return _ALIAS + address.removeprefix(_CANONICAL)
     return address
@@ -121,8 +122,8 @@ def _spell(address: str, dialect: Dialect) -> str:
 def _spell_end(address: str, dialect: Dialect) -> str:
     if dialect.allocation != ALLOCATION and address.endswith(f"/{ALLOCATION}"):
         spelt = address.removesuffix(ALLOCATION) + dialect.allocation
-        return spelt if _means(spelt, address) else _spell(address, dialect)
-    return _spell(address, dialect)
+        return spelt if _means(spelt, address) else spell(address, dialect)
+    return spell(address, dialect)
 
 
 def _means(spelt: str, address: str) -> bool:
@@ -157,4 +158,4 @@ def _alone(value: Json) -> Json:
 def _spell_listed(value: Json, dialect: Dialect) -> Json:
     if isinstance(value, list):
         return [_spell_listed(one, dialect) for one in value]
-    return _spell(value, dialect) if isinstance(value, str) else value
+    return spell(value, dialect) if isinstance(value, str) else value

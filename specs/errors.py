@@ -4,13 +4,46 @@ Errors are split by who must act. Each layer adds its own leaves under
 `ProtoflyError`: `fsm.errors`, `transports.errors`, `actors.kit.errors`.
 """
 
-from typing import final
+from pathlib import Path
+from typing import ClassVar, final
 
 from specs.reply_code import Code
 
 
 class ProtoflyError(Exception):
     """Root of all errors of this project; never raised itself."""
+
+
+class ReasonError(ProtoflyError):
+    """Base of errors that say of one thing why not; never raised itself.
+
+    Attributes:
+        told: What is wrong, as the beginning of the sentence that ends with the reason.
+        reason: Why, as half a sentence.
+    """
+
+    told: ClassVar[str]
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"{self.told}: {reason}")
+        self.reason = reason
+
+
+class PlaceError(ProtoflyError):
+    """Base of errors that say of a file or a server why not; never raised itself.
+
+    Attributes:
+        told: As of `ReasonError`; `{}` stands for the place.
+        where: The place.
+        reason: Why, as half a sentence.
+    """
+
+    told: ClassVar[str]
+
+    def __init__(self, where: Path | str, reason: str) -> None:
+        super().__init__(f"{self.told.format(where)}: {reason}")
+        self.where = where
+        self.reason = reason
 
 
 @final

@@ -1,4 +1,4 @@
-"""JSON Schemas of the envelope and of every body, generated from the classes.
+"""JSON Schemas of the envelope, every body and every descriptor, generated from the classes.
 
 What a constructor refuses its schema refuses, and the other way round, with one
 exception that JSON Schema cannot say: `normalise` reads spellings of old peers,
@@ -15,6 +15,7 @@ import attrs
 
 from specs.body import BODIES
 from specs.body_object import Wrapped
+from specs.descriptor import DESCRIPTOR_BODIES
 from specs.field import is_required, shape_at, wire_name
 from specs.json_shape import ADDRESS_REF, address_schema, rule_schema, shape_schema
 from specs.jsonvalue import Json, JsonObject
@@ -36,9 +37,10 @@ _FIELD: Final = re.compile(r"^    (\w+): (.+(?:\n {5,}.+)*)", re.MULTILINE)
 
 
 def schemas() -> dict[str, JsonObject]:
-    """Return every schema, by its name: the envelope, and each body that is no part only."""
-    parts = {part for kind in BODIES for part in _parts(kind)}
-    whole = {name_of(kind): body_schema(kind) for kind in BODIES if kind not in parts}
+    """Return every schema, by its name: the envelope, and each class that is no part only."""
+    kinds = (*BODIES, *DESCRIPTOR_BODIES)
+    parts = {part for kind in kinds for part in _parts(kind)}
+    whole = {name_of(kind): body_schema(kind) for kind in kinds if kind not in parts}
     return {"message": _envelope(), **whole}
 
 

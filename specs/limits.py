@@ -89,6 +89,9 @@ PING_PERIOD: Final = 20.0
 PONG_TIMEOUT: Final = 10.0
 """Seconds a ping may stay unanswered (RELIABILITY R8)."""
 
+LATE: Final = 1.0
+"""Seconds behind time from which on a silence may be the fault of who waits (ours, R8)."""
+
 HANDSHAKE_TIMEOUT: Final = 5.0
 """Seconds a peer has to finish its handshake (RELIABILITY L6, L7)."""
 
@@ -118,14 +121,6 @@ DEDUP_SECONDS: Final = 600.0
 
 LINK_WINDOW: Final = 1000
 """Messages sent on a P2P link and not yet acknowledged (ours)."""
-
-ACK_DELAY: Final = 0.01
-"""Seconds an acknowledgement on a P2P link waits for a message to go with it (ours).
-
-An answer takes less; and whoever waits for the end of a link waits as long."""
-
-PENDING_PROOFS: Final = 8
-"""Dialled P2P links that may prove themselves at once; more are hung up (ours, T11)."""
 
 MAX_ALLOCATION: Final = 256
 """Addresses in one allocation request (RELIABILITY L4)."""
@@ -178,6 +173,9 @@ HTTP_REQUEST_TIMEOUT: Final = 5.0
 HTTP_CONNECTIONS: Final = 64
 """HTTP connections at once; more are hung up (ours)."""
 
+HTTP_PER_HOST: Final = 16
+"""Of these, from one host; more are hung up (ours: a quarter)."""
+
 HTTP_REQUESTS: Final = 100
 """HTTP requests over one connection before it is closed (ours)."""
 
@@ -208,11 +206,12 @@ ROOM_OUTSTANDING: Final = 10_000
 ROOM_RATE: Final = 5000.0
 """Messages a second a sandbox may post; more wait in its pipe (ours, T16)."""
 
-ROOM_BURST: Final = 5000
+ROOM_BURST: Final = 64
 """Messages a sandbox may post at once before its rate counts (ours, T16)."""
 
 ROOM_LINKS: Final = 2
-"""Links a sandbox may have open or dial at once: one to use, one to replace it (ours, T16)."""
+"""Links a sandbox may have open or dial at once for each place it may dial: one to use, one to
+replace it (ours, T16)."""
 
 ROOM_WINDOW: Final = 16
 """Frames of one link on their way through a sandbox's pipe in one direction (ours)."""

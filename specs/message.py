@@ -94,13 +94,20 @@ def instance_id(message: Message) -> str:
 
     A request or event is named by its sender and id; an answer by both ends, the id,
     its code, so that a provisional answer is not its final one, and who says that it
-    answers (`source`), as several may from one address (C-81).
+    answers (`source`), as several may from one address (C-81). Of several provisional
+    answers each says which it is (`sequence`).
     """
     if message.is_response:
         source = message.body.get("source")
         by = f"@{source}" if isinstance(source, str) else ""
-        return f"{message.to}#{message.id}>{message.from_}!{message.code}{by}"
+        nth = "" if message.is_final else _nth(message)
+        return f"{message.to}#{message.id}>{message.from_}!{message.code}{nth}{by}"
     return f"{message.from_}#{message.id}"
+
+
+def _nth(provisional: Message) -> str:
+    sequence = provisional.body.get("sequence")
+    return f".{sequence}" if isinstance(sequence, int) else ""
 
 
 def request_id(response: Message) -> str:
@@ -136,6 +143,12 @@ def refuse(message: Message, code: int, why: str) -> Message:
     if message.is_response:
         raise BadMessageError(f"nothing answers {instance_id(message)}: it is an answer")
     return _answer(message, code, {"description": why})
+
+
+def reason_in(refusal: Message) -> str:
+    """Return what a refusal says to people, as its sender wrote it; empty: nothing."""
+    why = refusal.body.get("description")
+    return why if isinstance(why, str) else ""
 
 
 def _answer(asked: Message, code: int, body: JsonObject) -> Message:

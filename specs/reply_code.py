@@ -55,3 +55,4 @@ class DropReason(StrEnum):
     DUPLICATE = "duplicate"
     DENIED = "denied"
     UNKNOWN_SOURCE = "unknown-source"
+    CRASHED = "crashed"

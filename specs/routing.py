@@ -98,9 +98,48 @@ class Check(StrEnum):
     SESSION = "session"
     SOURCE = "source"
     STATUS_SENDER = "status-sender"
+    CHILD_WRITER = "child-writer"
     LOOP = "loop"
+    BEFORE_POLICY = "before-policy"
     POLICY = "policy"
+    AFTER_POLICY = "after-policy"
     DUPLICATE = "duplicate"
+
+
+class Direction(StrEnum):
+    """Which pipeline of a Message BUS a message takes (BUS-11, POL-17)."""
+
+    INCOMING = "incoming"
+    """What a stub brings from outside."""
+
+    OUTGOING = "outgoing"
+    """What a component of this runtime submits, to whomever; a stub for itself, too."""
+
+
+class Power(StrEnum):
+    """What a stage may do to a message beside letting it pass."""
+
+    REFUSE = "refuse"
+    CHANGE = "change"
+
+
+class Exempt(StrEnum):
+    """Messages that a stage does not see (BUS-13)."""
+
+    SHARED_ANSWERS = "shared-answers"
+    """Answers that a stub brings from an address that many listen to (C-81)."""
+
+    ANSWERS = "answers"
+    OWN_STATUS = "own-status"
+    """Of a stub of this runtime."""
+
+    PARTS = "parts"
+    """What the runtime's own parts say to each other; a stub is none of them (SC-23)."""
+
+
+_BOTH: Final = frozenset(Direction)
+_REFUSE: Final = frozenset({Power.REFUSE})
+_OWN: Final = frozenset({Exempt.OWN_STATUS, Exempt.PARTS})
 
 
 @attrs.frozen(slots=True)
@@ -111,27 +150,67 @@ class Interception:
         refusal: What a request gets; `None` drops the message without an answer.
         drop: The reason an event or answer is dropped for, and every message
             that gets no refusal.
+        exempt: Messages it does not see.
+        may: What it may do beside letting a message pass.
+        directions: The pipelines it is a stage of.
     """
 
     check: Check
     refusal: Code | None
     drop: DropReason
     cite: str
+    exempt: frozenset[Exempt] = frozenset()
+    may: frozenset[Power] = _REFUSE
+    directions: frozenset[Direction] = _BOTH
 
+
+_APPLICATION: Final = frozenset({Power.REFUSE, Power.CHANGE})
 
 RUNTIME_CHECKS: Final = (
     Interception(
-        Check.SOURCE, Code.UNAUTHENTICATED, DropReason.UNKNOWN_SOURCE, "BUS-12, C-22, I-B10"
+        Check.SOURCE,
+        Code.UNAUTHENTICATED,
+        DropReason.UNKNOWN_SOURCE,
+        "BUS-12, C-22, I-B10",
+        exempt=frozenset({Exempt.SHARED_ANSWERS}),
     ),
     Interception(Check.STATUS_SENDER, None, DropReason.FORGED_STATUS, "ADR-06, I-S3"),
+    Interception(Check.CHILD_WRITER, Code.FORBIDDEN, DropReason.DENIED, "SYN-24, I-D10, SC-36"),
     Interception(Check.LOOP, None, DropReason.LOOP, "STB-06, I-L2"),
-    Interception(Check.POLICY, Code.FORBIDDEN, DropReason.DENIED, "BUS-11, BUS-13, I-B8, I-B9"),
+    Interception(
+        Check.BEFORE_POLICY,
+        Code.FORBIDDEN,
+        DropReason.DENIED,
+        "BUS-11, BUS-13",
+        exempt=_OWN,
+        may=_APPLICATION,
+    ),
+    Interception(
+        Check.POLICY,
+        Code.FORBIDDEN,
+        DropReason.DENIED,
+        "BUS-11, BUS-13, I-B8, I-B9",
+        exempt=_OWN | {Exempt.ANSWERS},
+    ),
+    Interception(
+        Check.AFTER_POLICY,
+        Code.FORBIDDEN,
+        DropReason.DENIED,
+        "BUS-11, BUS-13",
+        exempt=_OWN,
+        may=_APPLICATION,
+    ),
     Interception(Check.DUPLICATE, None, DropReason.DUPLICATE, "MSG-07, I-P22"),
 )
-"""Order of checks at the Message BUS.
+"""The pipelines of a Message BUS: their stages in order (BUS-11).
 
-Nothing is remembered or resolved for a message before policy permits it (C-22).
+Nothing is remembered or resolved for a message before policy permits it (C-22). The stages
+before and after policy are the application's own, and empty if it brings none. No stage
+delivers past the others: what would not be judged could be sent (I-B8).
 """
+
+APPLICATION_STAGES: Final = tuple(row.check for row in RUNTIME_CHECKS if Power.CHANGE in row.may)
+"""Where an application's own stages can stand."""
 
 NODE_CHECKS: Final = (
     Interception(Check.NORMAL_FORM, Code.MALFORMED, DropReason.MALFORMED, "MN-03, MSG-18, I-T10"),

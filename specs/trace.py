@@ -26,6 +26,7 @@ class Kind(StrEnum):
     LINK = "link"
     SESSION = "session"
     OBJ = "obj"
+    DESCRIPTOR = "descriptor"
     FAULT = "fault"
 
 
@@ -78,7 +79,11 @@ class Fact:
         cause: The trigger of the step, as the machine's table names it.
         why: Half a sentence for people.
         digest: Hash of a message without `via`, `auth` and tokens.
+        via: Stubs that a message has crossed, in order, joined by `|` (I-L1..I-L4).
         obligations: What was done along with a decision, joined by commas (I-K3).
+        a: Who tells of a link or session: a node, or the runtime at this end.
+        b: Who is at the other end: a runtime.
+        kind: Of a link `mn` or `p2p`; of a way that is looked for, what may be done for it.
     """
 
     k: Kind
@@ -97,6 +102,7 @@ class Fact:
     to: str | None = None
     code: int | None = None
     digest: str | None = None
+    via: str | None = None
     by: str | None = None
     listener: str | None = None
     stub: str | None = None

@@ -43,6 +43,14 @@ class SessionMethod(StrEnum):
     PING = "ping"
 
 
+class AddressWish(StrEnum):
+    """What a runtime asks of a node about an address that changes hands (M-54)."""
+
+    OFFER = "offer"
+    WITHDRAW = "withdraw"
+    TAKE = "take"
+
+
 class StubMethod(StrEnum):
     """What a runtime commands a stub to do (M-11, M-12)."""
 

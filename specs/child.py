@@ -1,0 +1,80 @@
+"""Where children of data objects are, and how they are named (ADR-05, SYN-24, C-11)."""
+
+from typing import Final
+
+from specs.address import scheme_of
+from specs.message import Message, MessageType
+
+__all__ = [
+    "CHILDREN",
+    "RESOURCES",
+    "child_name",
+    "child_resources",
+    "children_addresses",
+    "misnamed",
+    "named",
+    "parent_of",
+]
+
+CHILDREN: Final = "/children/"
+"""What stands between an object and the name of its children."""
+
+RESOURCES: Final = "resources"
+"""The one list of children that objects of hyperties have (ours: upstream's usual name)."""
+
+_WRITING: Final = frozenset({MessageType.CREATE, MessageType.UPDATE, MessageType.DELETE})
+_CONNECTION: Final = "connection"
+_NAMES: Final = (RESOURCES,)
+
+_MOST_DIGITS: Final = 16
+"""Digits in the number of a child, as the schema of its name has it; Python reads no number of
+any length."""
+
+
+def child_resources(url: str) -> tuple[str, ...]:
+    """Return the names of an object's lists of children.
+
+    The description of a P2P link has none: there is nothing beside what it says.
+    """
+    return () if scheme_of(url) == _CONNECTION else _NAMES
+
+
+def children_addresses(url: str) -> tuple[str, ...]:
+    """Return where an object's children are written, and told of."""
+    return tuple(f"{url}{CHILDREN}{name}" for name in child_resources(url))
+
+
+def parent_of(address: str) -> str | None:
+    """Return the object whose children's address this is; None: it is no such address."""
+    url, found, name = address.partition(CHILDREN)
+    return url if found and name and "/" not in name else None
+
+
+def misnamed(message: Message) -> str | None:
+    """Say what is wrong with what is sent to the address of children; None: nothing.
+
+    Only the three verbs are for children, and each names one of the sender's own.
+    """
+    if message.type not in _WRITING:
+        return "children are created, changed and deleted, nothing else"
+    name = message.body.get("resource")
+    found = named(name) if isinstance(name, str) else None
+    if found is None or found[0] != message.from_:
+        return "not the child reporter: only its creator writes a child"
+    return None
+
+
+def child_name(creator: str, number: int) -> str:
+    """Return the name of a child: `Hx#<k>`."""
+    return f"{creator}#{number}"
+
+
+def named(name: str) -> tuple[str, int] | None:
+    """Return who created a child, and its number; None: it is no such name."""
+    creator, _, number = name.rpartition("#")
+    return (creator, int(number)) if creator and _is_number(number) else None
+
+
+def _is_number(text: str) -> bool:
+    is_short = 0 < len(text) <= _MOST_DIGITS
+    return is_short and text.isascii() and text.isdigit() and text[0] != "0"

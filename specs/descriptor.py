@@ -1,0 +1,262 @@
+"""Descriptors of a catalogue: one frozen class each (CAT-01..07).
+
+The fields of the protocol have the protocol's names. Ours are those that make a descriptor
+one that can be trusted: `counter` and `expires`, of stubs `machine`, `endpoints` and
+`profile`, of packages hash, size and publisher. Keys a class does not know are let be, and
+stay in what was signed.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Annotated, Final, TypeAlias
+
+import attrs
+
+from specs.descriptor_address import CatalogueType
+from specs.field import Address, Filled, Names, checked, wire
+from specs.jsonvalue import Json, JsonObject
+from specs.limits import MAX_ID
+from specs.limits_catalogue import PACKAGE_BYTES, REVOCATIONS
+from specs.rule import OneOf, ruled
+from specs.shape import END, Size, Text, Whole
+
+__all__ = [
+    "DESCRIPTORS",
+    "DESCRIPTOR_BODIES",
+    "LANGUAGE",
+    "Described",
+    "HypertyDescriptor",
+    "IdpProxyDescriptor",
+    "Listing",
+    "ListingEntry",
+    "Revocations",
+    "Revoked",
+    "RuntimeDescriptor",
+    "SchemaDescriptor",
+    "SourcePackage",
+    "StubDescriptor",
+    "StubProfile",
+]
+
+LANGUAGE: Final = "python"
+"""What code is written in that can be run here (CAT-01)."""
+
+Digest: TypeAlias = Annotated[
+    str, Text(pattern=f"^[0-9a-f]{{64}}{END}", meaning="a hash of 64 hexadecimal digits")
+]
+_Counter: TypeAlias = Annotated[int, Whole(1, MAX_ID)]
+_Seconds: TypeAlias = Annotated[int, Whole(0, MAX_ID)]
+
+
+@attrs.frozen(slots=True, kw_only=True, field_transformer=checked)
+class SourcePackage:
+    """A package of code (CAT-07): a zip archive that stands beside the descriptor.
+
+    Attributes:
+        encoding: How the package is packed.
+        entry_point: What is called in it, as `module:function`.
+        sha256: Hash of its bytes.
+        size: How many bytes it has.
+        publisher: Who answers for the code.
+        signature: The publisher's, over hash, size and entry point.
+    """
+
+    encoding: str = "zip"
+    entry_point: Filled = attrs.field(metadata=wire("sourceCodeClassname"))
+    sha256: Digest
+    size: Annotated[int, Whole(1, PACKAGE_BYTES)]
+    publisher: Filled
+    signature: Filled
+
+
+@attrs.frozen(slots=True, kw_only=True, field_transformer=checked)
+class StubProfile:
+    """A protocol that is spoken by a stub which ships with the runtime.
+
+    Attributes:
+        stub: Which one.
+        endpoint: Where it dials.
+        options: What else it is to know.
+    """
+
+    stub: Filled
+    endpoint: Filled
+    options: JsonObject = attrs.field(factory=dict)
+
+
+@attrs.frozen(slots=True, kw_only=True, field_transformer=checked)
+class Described:
+    """What all descriptors have in common (CAT-01).
+
+    Attributes:
+        cguid: The address where it stands; it cannot be moved to another.
+        version: For people.
+        object_name: Its name among those of its type.
+        language: What its code is written in, if it has any.
+        counter: Greater than that of every descriptor that stood there before.
+        expires: Seconds since the epoch from which on it is good for nothing.
+    """
+
+    cguid: Address
+    type: Annotated[str, CatalogueType]
+    version: Filled
+    object_name: Filled = attrs.field(metadata=wire("objectName"))
+    description: str = ""
+    language: str = LANGUAGE
+    source_package_url: str | None = attrs.field(default=None, metadata=wire("sourcePackageURL"))
+    source_package: SourcePackage | None = attrs.field(default=None, metadata=wire("sourcePackage"))
+    access_control_policy: str | None = attrs.field(
+        default=None, metadata=wire("accessControlPolicy")
+    )
+    counter: _Counter
+    expires: _Seconds
+
+
+@attrs.frozen(slots=True, kw_only=True, field_transformer=checked)
+class HypertyDescriptor(Described):
+    """A hyperty that can be deployed (CAT-02)."""
+
+    hyperty_type: Names = attrs.field(default=(), metadata=wire("hypertyType"))
+    data_objects: Names = attrs.field(default=(), metadata=wire("dataObjects"))
+    message_schema: Json = attrs.field(default=None, metadata=wire("messageSchema"))
+    configuration: JsonObject | None = None
+    constraints: Json = None
+    policies: Json = None
+
+
+@attrs.frozen(slots=True, kw_only=True, field_transformer=checked)
+class StubDescriptor(Described):
+    """A stub that leads to a domain (CAT-03).
+
+    Attributes:
+        configuration: What the stub is to know; a profile's options come before it.
+        machine: Hash of the machine it says it follows.
+        endpoints: The only places it may dial.
+        profile: Which shipped stub is meant; absent where code comes along.
+    """
+
+    message_schema: Json = attrs.field(default=None, metadata=wire("messageSchema"))
+    configuration: JsonObject | None = None
+    constraints: Json = None
+    hyperty_type: Names = attrs.field(default=(), metadata=wire("hypertyType"))
+    data_objects: Names = attrs.field(default=(), metadata=wire("dataObjects"))
+    interworking: bool = False
+    idp_proxy: bool = attrs.field(default=False, metadata=wire("idpProxy"))
+    mutual_authentication: bool = attrs.field(default=False, metadata=wire("mutualAuthentication"))
+    machine: str | None = None
+    endpoints: Names = ()
+    profile: StubProfile | None = None
+
+
+@attrs.frozen(slots=True, kw_only=True, field_transformer=checked)
+class IdpProxyDescriptor(StubDescriptor):
+    """A stub that leads to an identity provider (CAT-06)."""
+
+
+@attrs.frozen(slots=True, kw_only=True, field_transformer=checked)
+class RuntimeDescriptor(Described):
+    """A runtime, and the stubs by which others reach it (CAT-04).
+
+    Attributes:
+        p2p_handler_stub: Catalogue address; empty is as good as absent.
+        p2p_requester_stub: Likewise.
+    """
+
+    runtime_type: str = attrs.field(default="", metadata=wire("runtimeType"))
+    hyperty_capabilities: JsonObject = attrs.field(
+        factory=dict, metadata=wire("hypertyCapabilities")
+    )
+    protocol_capabilities: JsonObject = attrs.field(
+        factory=dict, metadata=wire("protocolCapabilities")
+    )
+    p2p_handler_stub: str | None = attrs.field(default=None, metadata=wire("p2pHandlerStub"))
+    p2p_requester_stub: str | None = attrs.field(default=None, metadata=wire("p2pRequesterStub"))
+
+    @property
+    def p2p(self) -> tuple[str | None, str | None]:
+        """Addresses of handler and requester stub; None: it has none (U-38)."""
+        return self.p2p_handler_stub or None, self.p2p_requester_stub or None
+
+
+@attrs.frozen(slots=True, kw_only=True, field_transformer=checked)
+class SchemaDescriptor(Described):
+    """The schema of messages or of data objects (CAT-05).
+
+    Attributes:
+        schema: A JSON Schema.
+        scheme: First part of the addresses of such objects; absent for messages.
+        children: Names of the lists of children an object may have.
+    """
+
+    schema: JsonObject
+    scheme: str | None = None
+    children: Names = ()
+
+
+DESCRIPTORS: Final[Mapping[CatalogueType, type[Described]]] = MappingProxyType(
+    {
+        CatalogueType.HYPERTY: HypertyDescriptor,
+        CatalogueType.STUB: StubDescriptor,
+        CatalogueType.RUNTIME: RuntimeDescriptor,
+        CatalogueType.SCHEMA: SchemaDescriptor,
+        CatalogueType.IDP_PROXY: IdpProxyDescriptor,
+    }
+)
+"""The class of each type."""
+
+
+@attrs.frozen(slots=True, kw_only=True, field_transformer=checked)
+@ruled(OneOf("cguid", "sha256"))
+class Revoked:
+    """What is good no more (T14): descriptors up to a counter, or a package.
+
+    Attributes:
+        cguid: Where the descriptors stood.
+        counter: The last that is revoked.
+        sha256: Hash of the package.
+        why: For people.
+    """
+
+    cguid: Address | None = None
+    counter: Annotated[int, Whole(0, MAX_ID)] = MAX_ID
+    sha256: Digest | None = None
+    why: str = ""
+
+
+@attrs.frozen(slots=True, kw_only=True, field_transformer=checked)
+class Revocations:
+    """A domain's list of what is good no more.
+
+    Attributes:
+        domain: Whose list it is.
+        counter: Greater than that of every list before.
+        expires: Seconds since the epoch from which on there must be a newer one.
+    """
+
+    domain: Filled
+    counter: _Counter
+    expires: _Seconds
+    revoked: Annotated[tuple[Revoked, ...], Size(0, REVOCATIONS)] = ()
+
+
+@attrs.frozen(slots=True, kw_only=True, field_transformer=checked)
+class ListingEntry:
+    """One line of a listing."""
+
+    type: Annotated[str, CatalogueType]
+    name: Filled
+
+
+@attrs.frozen(slots=True, kw_only=True, field_transformer=checked)
+class Listing:
+    """What a catalogue says it offers; a hint that nobody signed."""
+
+    entries: tuple[ListingEntry, ...] = ()
+
+
+DESCRIPTOR_BODIES: Final[tuple[type[attrs.AttrsInstance], ...]] = (
+    *DESCRIPTORS.values(),
+    Revocations,
+    Listing,
+)
+"""Everything a catalogue serves as JSON, by its class."""

@@ -1,0 +1,29 @@
+"""The numbers of a runtime's buses, each with its unit and source."""
+
+from typing import Final
+
+DROPS_KEPT: Final = 256
+"""Messages not delivered that a process remembers one by one (ours, OBS-06)."""
+
+SUBMITTED: Final = 64
+"""Messages of one hyperty on their way into the Message BUS; more wait (ours, R11)."""
+
+SUBMIT_RATE: Final = 1000.0
+"""Requests and events a second of one hyperty while others submit, too (ours, R11)."""
+
+SUBMIT_BURST: Final = 8
+"""Of these, how many at once after a rest (ours, R11)."""
+
+CONTENTION: Final = 0.5
+"""Seconds for which a submission of another makes a hyperty keep to its rate (ours, R11)."""
+
+OPEN_REQUESTS: Final = 256
+"""Requests of one sender open at one receiver of a runtime; more are refused (ours, R11).
+
+A quarter of the receiver's mailbox, so that one sender alone cannot fill it."""
+
+ANSWERS_KEPT: Final = 256
+"""Answers to others that a bus keeps, for requests that come once more (ours, MSG-07)."""
+
+MAX_ATTEMPTS: Final = 10
+"""How often a hyperty may have one request sent at most (ours, MSG-07)."""

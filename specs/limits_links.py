@@ -1,0 +1,39 @@
+"""Numbers of direct links between runtimes beyond their set-up, with unit and source."""
+
+from typing import Final
+
+LINK_LOOK: Final = 2.0
+"""Seconds between two looks at whether a P2P link has died under what it carries (ours, R10)."""
+
+MAX_LINK_ENTITIES: Final = 4096
+"""Entities known to live at the other end of one link; more are reached by the node (ours)."""
+
+CLAIM_RATE: Final = 20.0
+"""Records a second that are read because registries listed their entities: a fifth of what a
+session may send (ours, T18)."""
+
+CLAIM_BURST: Final = 20
+"""Such records that are read at once after a rest (ours: a second's)."""
+
+MAX_LIST_BYTES: Final = 32_768
+"""Characters of the addresses that one message lists: half of what it holds (ours, P2P-24)."""
+
+HANDLED_LINKS: Final = 256
+"""Runtimes that may have a link to one handler, those being set up included (ours, T11)."""
+
+HANDLED_OF_DOMAIN: Final = 128
+"""Of these, runtimes of one domain (ours, T11)."""
+
+INVITATION_RATE: Final = 0.5
+"""Links per second that one runtime may ask a handler for (ours, T11)."""
+
+INVITATION_BURST: Final = 10
+"""Links that one runtime may ask for at once (ours, T11)."""
+
+PENDING_PROOFS: Final = 8
+"""Dialled P2P links that may prove themselves at once; for one more the oldest goes (ours, T11)."""
+
+ACK_DELAY: Final = 0.01
+"""Seconds an acknowledgement on a P2P link waits for a message to go with it (ours).
+
+An answer takes less; and whoever waits for the end of a link waits as long."""
