@@ -18,7 +18,7 @@ from specs.reply_code import Code
 from specs.shape import Many, Maybe, Part, Shape
 from transports.converter import make_body_converter
 
-__all__ = ["read_body", "write_body"]
+__all__ = ["read_body", "read_object", "write_body"]
 
 B = TypeVar("B", bound=attrs.AttrsInstance)
 
@@ -35,10 +35,24 @@ def read_body(message: Message, kind: type[B]) -> B:
         BadMessageError: A field is missing, of the wrong type or out of range;
             the text names it.
     """
+    return read_object(message.body, kind, "body")
+
+
+def read_object(content: JsonObject, kind: type[B], where: str) -> B:
+    """Read any object that has a class; keys the class does not know are let be.
+
+    Args:
+        content: The object.
+        kind: Its class.
+        where: What a refusal calls it.
+
+    Raises:
+        BadMessageError: As of `read_body`.
+    """
     try:
-        return _CONVERTER.structure(message.body, kind)
+        return _CONVERTER.structure(content, kind)
     except (BadMessageError, KeyError) as exc:
-        raise _explained(message.body, kind, exc) from exc
+        raise _explained(content, kind, exc, where) from exc
 
 
 def write_body(body: attrs.AttrsInstance) -> JsonObject:
@@ -47,11 +61,11 @@ def write_body(body: attrs.AttrsInstance) -> JsonObject:
     return written
 
 
-def _explained(body: JsonObject, kind: type[B], error: Exception) -> BadMessageError:
+def _explained(body: JsonObject, kind: type[B], error: Exception, where: str) -> BadMessageError:
     """Say which fields of a refused body are wrong; if each is right, which rule it breaks."""
-    faults = list(islice(_faults(body, kind, "body"), MAX_REASONS))
+    faults = list(islice(_faults(body, kind, where), MAX_REASONS))
     code = error.code if isinstance(error, BadMessageError) else Code.MALFORMED
-    return BadMessageError("; ".join(faults) or f"body: {error}", code)
+    return BadMessageError("; ".join(faults) or f"{where}: {error}", code)
 
 
 def _faults(body: JsonObject, kind: type[attrs.AttrsInstance], where: str) -> Iterator[str]:

@@ -17,7 +17,7 @@ from transports.errors import Farewell, FrameTooLargeError
 if TYPE_CHECKING:
     from transports.gate import Guest
 
-__all__ = ["PROTOFLY_V1", "Kind", "Link", "Listener", "Upgrade"]
+__all__ = ["FRAMED", "PROTOFLY_V1", "Kind", "Link", "Listener", "Upgrade"]
 
 PROTOFLY_V1: Final = "protofly.v1"
 """WebSocket subprotocol of our own ends: a frame is lines, a line is a message."""
@@ -27,11 +27,17 @@ _NO_QUERY: Final[Mapping[str, str]] = MappingProxyType({})
 
 @final
 class Kind(StrEnum):
-    """What carries a link; the words P2P candidates use on the wire."""
+    """What carries a link; of those that keep frames, the words P2P candidates use on the wire."""
 
     WEBSOCKET = "websocket"
     TCP = "tcp"
     UNIX = "unix"
+    STREAM = "stream"
+    """TCP as it is: no frames, for protocols that have their own way to tell where they end."""
+
+
+FRAMED: Final = (Kind.WEBSOCKET, Kind.TCP, Kind.UNIX)
+"""The kinds whose frames arrive as they were sent: what our own protocols go over."""
 
 
 @attrs.frozen(slots=True)
@@ -54,7 +60,9 @@ class Link(AsyncResource, ABC):
 
     A frame is UTF-8 text of at most `MAX_FRAME_BYTES`; it arrives whole, once
     and in order, or not at all, and what is lost is always the end of what was
-    sent. One task may send while another receives. Always keep a task
+    sent. A link of kind `STREAM` carries bytes: what is received is the next of
+    them, at least one, cut anywhere; an end that hangs up has left as `DONE`,
+    whatever it meant. One task may send while another receives. Always keep a task
     receiving: only a receiver notices that the peer has left or asks whether
     this end is alive.
 
@@ -74,6 +82,18 @@ class Link(AsyncResource, ABC):
         self.upgrade: Final = upgrade
         self.guest: Guest | None = None
         self.heard_at = trio.current_time()
+
+    @property
+    def host(self) -> str:
+        """Where the other end is, as the system says; empty: on no host, or it is gone."""
+        return ""
+
+    def unread(self) -> int:
+        """How many of the frames being sent the peer has surely not read.
+
+        Kinds whose peers acknowledge nothing know of none.
+        """
+        return 0
 
     async def send(self, frame: bytes) -> None:
         """Send one frame; see `send_many`."""

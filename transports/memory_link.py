@@ -1,12 +1,13 @@
 """A link inside one process: two bounded channels, and faults on purpose."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeAlias, final
 
 import attrs
 import trio
 from typing_extensions import override
 
+from specs.limits import READ_BYTES
 from transports.errors import Farewell, LinkBrokenError, LinkClosedError
 from transports.link import Kind, Link, Upgrade
 from transports.turn import Turn
@@ -35,6 +36,15 @@ def undisturbed(_number: int, _frame: bytes) -> Sequence[float]:
 def whole(frame: bytes) -> bytes:
     """Leave a frame as it is: the sieve of a good wire."""
     return frame
+
+
+def _cut_anew(pieces: Sequence[bytes]) -> Iterator[bytes]:
+    """Cut bytes where nobody would: a stream does not keep what was sent together."""
+    whole_of_it = b"".join(pieces)
+    start, size = 0, 1
+    while start < len(whole_of_it):
+        yield whole_of_it[start : start + size]
+        start, size = start + size, READ_BYTES
 
 
 @final
@@ -95,7 +105,7 @@ class MemoryLink(Link):
     async def send_many(self, frames: Sequence[bytes]) -> None:
         self._check_sizes(frames)
         with self._sending:
-            for frame in frames:
+            for frame in _cut_anew(frames) if self.kind is Kind.STREAM else frames:
                 await self._put(frame)
 
     async def _put(self, frame: bytes) -> None:
@@ -148,6 +158,8 @@ class MemoryLink(Link):
         if self._state.is_cut:
             return LinkBrokenError(self.name, "the wire was cut")
         farewell = None if self._peer is None else self._peer.farewell
+        if farewell is not None and self.kind is Kind.STREAM:
+            farewell = Farewell.DONE
         return LinkBrokenError(self.name, "the other end has left", farewell)
 
     @override

@@ -14,6 +14,7 @@ from transports.errors import DialError
 from transports.gate import EVERYBODY, Gate
 from transports.link import PROTOFLY_V1, Kind, Link, Listener, Upgrade
 from transports.network import DEFAULT_DOORS, Doors, Network
+from transports.raw_link import RawLink
 from transports.sockets import bind_tcp, bind_unix, dial_tcp, dial_unix, next_stream
 from transports.stream_link import StreamLink
 from transports.urls import read_websocket_url
@@ -25,7 +26,7 @@ __all__ = ["SystemNetwork", "open_system_network"]
 
 @final
 class _StreamListener(Listener):
-    """Length-prefixed links; there is no handshake."""
+    """Length-prefixed links, or raw ones; there is no handshake."""
 
     __slots__ = ("_kind", "_listener", "_network")
 
@@ -40,7 +41,7 @@ class _StreamListener(Listener):
     @override
     async def accept(self) -> Link:
         stream = await next_stream(self._listener)
-        return StreamLink((self._kind, self._network.name(self._kind, "in"), Upgrade()), stream)
+        return self._network.wrap(self._kind, "in", stream)
 
 
 @final
@@ -65,15 +66,17 @@ class SystemNetwork(Network):
         match kind:
             case Kind.WEBSOCKET:
                 return await self._dial_websocket(address, subprotocol)
-            case Kind.TCP:
-                return self._wrap(kind, await dial_tcp(address))
+            case Kind.TCP | Kind.STREAM:
+                return self.wrap(kind, "out", await dial_tcp(address))
             case Kind.UNIX:
-                return self._wrap(kind, await dial_unix(address))
+                return self.wrap(kind, "out", await dial_unix(address))
             case _:
                 assert_never(kind)
 
-    def _wrap(self, kind: Kind, stream: trio.SocketStream) -> Link:
-        return StreamLink((kind, self.name(kind, "out"), Upgrade()), stream)
+    def wrap(self, kind: Kind, way: str, stream: trio.SocketStream) -> Link:
+        """Make a link of a connection that needs no handshake."""
+        names = (kind, self.name(kind, way), Upgrade())
+        return RawLink(names, stream) if kind is Kind.STREAM else StreamLink(names, stream)
 
     async def _dial_websocket(self, address: str, subprotocol: str | None) -> Link:
         try:
@@ -95,8 +98,8 @@ class SystemNetwork(Network):
         match kind:
             case Kind.WEBSOCKET:
                 return self._listen_websocket(where, doors, gate)
-            case Kind.TCP:
-                return self._listen_tcp(where)
+            case Kind.TCP | Kind.STREAM:
+                return self._listen_tcp(kind, where)
             case Kind.UNIX:
                 return self._listen_unix(where)
             case _:
@@ -119,10 +122,10 @@ class SystemNetwork(Network):
             yield listener
 
     @asynccontextmanager
-    async def _listen_tcp(self, where: str) -> AsyncIterator[Listener]:
+    async def _listen_tcp(self, kind: Kind, where: str) -> AsyncIterator[Listener]:
         socket, address = await bind_tcp(where)
         async with socket:
-            yield _StreamListener(address, Kind.TCP, socket, self)
+            yield _StreamListener(address, kind, socket, self)
 
     @asynccontextmanager
     async def _listen_unix(self, path: str) -> AsyncIterator[Listener]:
