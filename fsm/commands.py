@@ -6,6 +6,7 @@ import click
 
 from fsm.catalogue import MACHINES
 from fsm.commands_check import check_machines
+from fsm.commands_judge import judge_traces
 from fsm.commands_shared import json_option, machine_named, print_json
 from fsm.describe import as_json, as_text, summary_json, summary_text
 from fsm.document import page
@@ -26,7 +27,7 @@ _output_option = click.option(
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def cli() -> None:
-    """Look at the declared state machines."""
+    """Look at the declared state machines, and judge runs by them."""
 
 
 @cli.command(name="list")
@@ -90,3 +91,4 @@ def _write(text: str, output: Path | None) -> None:
 
 
 cli.add_command(check_machines)
+cli.add_command(judge_traces)

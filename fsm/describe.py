@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from fsm.fingerprint import fingerprint
 from fsm.table import Deadline, Table, Transition
 from specs.claims import CLAIMS
 from specs.jsonvalue import JsonObject
@@ -23,6 +24,7 @@ def summary_json(table: Table) -> JsonObject:
     return {
         "schema": "protofly.machine/1",
         "machine": table.name,
+        "hash": fingerprint(table),
         "owner": table.owner,
         "key": table.key,
         "drawn_in": table.drawn_in,
@@ -80,8 +82,9 @@ def as_text(table: Table) -> str:
         for state in table.states
     ]
     rows = [(f"  {row.old}", row.words, row.target.value, _source(row)) for row in table.rows]
+    head = f"{table.name}: {table.owner}\nkey {table.key}\nfrom {table.drawn_in}"
     parts = [
-        f"{table.name}: {table.owner}\nkey {table.key}\nfrom {table.drawn_in}",
+        f"{head}\nhash {fingerprint(table)}",
         f"states\n{_aligned(states)}",
         f"rows\n{_aligned(rows)}",
         f"deadlines\n{_aligned([_deadline_cells(deadline) for deadline in table.deadlines])}",

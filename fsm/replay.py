@@ -33,6 +33,7 @@ from fsm.trace_line import Claim, Flaw, TraceLine, Verdict
 from specs.trace import ABSENT, Kind
 
 __all__ = ["EntityId", "EntityJudgement", "Judgement", "NodeJudgement", "Violation", "judge"]
+__all__ += ["judge_node"]
 
 _NodeId: TypeAlias = tuple[str, str]
 
@@ -161,7 +162,7 @@ def judge(
         by_node[record.run, record.node].append(record)
         if record.is_step or record.is_refused:
             by_entity[_entity_of(record)].append(record)
-    nodes = {where: _judge_node(told) for where, told in sorted(by_node.items())}
+    nodes = {where: judge_node(told) for where, told in sorted(by_node.items())}
     entities = tuple(
         _judge_entity(_Case(entity, told, nodes[entity.run, entity.node], machines))
         for entity, told in sorted(by_entity.items())
@@ -188,7 +189,8 @@ def _verdict(*, violations: bool, whole: bool) -> Verdict:
     return Verdict.CONFORMANT if whole else Verdict.INCOMPLETE
 
 
-def _judge_node(told: Sequence[TraceLine]) -> NodeJudgement:
+def judge_node(told: Sequence[TraceLine]) -> NodeJudgement:
+    """Say what is missing in the trace of one node; `told` is sorted and not empty."""
     flaws = {
         Flaw.NO_START: told[0].k != Kind.START,
         Flaw.NO_END: told[-1].k != Kind.END,

@@ -11,6 +11,7 @@ Fields that nobody declared are ignored. Anything else is quarantined, not judge
 import json
 from collections.abc import Mapping
 from enum import StrEnum, unique
+from sys import intern
 from typing import Final, TypeAlias, final, get_args
 
 import attrs
@@ -26,6 +27,7 @@ __all__ = [
     "Flaw",
     "TraceLine",
     "Verdict",
+    "line_of",
     "read_line",
     "read_record",
     "wire_name",
@@ -104,18 +106,47 @@ class BadTraceLineError(ProtoflyError):
 @final
 @attrs.frozen(slots=True, kw_only=True, order=False)
 class TraceLine:
-    """The fields of a record by which states are judged."""
+    """The fields of a record by which it is judged; what they mean stands at `specs.trace`."""
 
     run: str
     node: str
     ln: int
     k: str
+    t: float = 0.0
+    actor: str = ""
     op: str | None = None
     machine: str | None = None
     key: str | None = None
     old: str | None = None
     new: str | None = None
     cause: str | None = None
+    why: str | None = None
+    mid: str | None = None
+    ref: str | None = None
+    type: str | None = None
+    id: int | None = None
+    from_: str | None = None
+    to: str | None = None
+    code: int | None = None
+    digest: str | None = None
+    via: str | None = None
+    by: str | None = None
+    listener: str | None = None
+    stub: str | None = None
+    link: str | None = None
+    seq: int | None = None
+    reason: str | None = None
+    direction: str | None = None
+    decision: str | None = None
+    result: str | None = None
+    table: str | None = None
+    val: str | None = None
+    writer: str | None = None
+    a: str | None = None
+    b: str | None = None
+    kind: str | None = None
+    targets: int | None = None
+    version: int | None = None
 
     @property
     def is_step(self) -> bool:
@@ -196,6 +227,12 @@ def read_record(record: Mapping[str, object]) -> TraceLine:
     return _line(record)
 
 
+def line_of(stamp: Stamp, fact: Fact) -> TraceLine:
+    """Return what a sink would have written, as it would be read."""
+    told = attrs.asdict(stamp, recurse=False) | attrs.asdict(fact, recurse=False)
+    return _line({wire_name(name): value for name, value in told.items()})
+
+
 def _refuse(constant: str) -> None:
     raise BadTraceLineError(f"{constant} is no JSON")
 
@@ -209,17 +246,54 @@ def _is_a(value: object, kind: _Scalar) -> bool:
 
 
 def _line(record: Mapping[str, object]) -> TraceLine:
-    texts = {name: _text(record, name) for name in ("op", "machine", "key", "old", "new", "cause")}
-    ln = record["ln"]
+    def text(name: str) -> str | None:
+        value = record.get(name)
+        # One copy of each text: a trace has few, and tells them often.
+        return None if value is None else intern(str(value))
+
+    def whole(name: str) -> int | None:
+        value = record.get(name)
+        return value if isinstance(value, int) else None
+
+    t = record["t"]
     return TraceLine(
-        run=str(record["run"]),
-        node=str(record["node"]),
-        ln=ln if isinstance(ln, int) else 0,
-        k=str(record["k"]),
-        **texts,
+        run=text("run") or "",
+        node=text("node") or "",
+        ln=whole("ln") or 0,
+        k=text("k") or "",
+        t=float(t) if isinstance(t, int | float) else 0.0,
+        actor=text("actor") or "",
+        op=text("op"),
+        machine=text("machine"),
+        key=text("key"),
+        old=text("old"),
+        new=text("new"),
+        cause=text("cause"),
+        why=text("why"),
+        mid=text("mid"),
+        ref=text("ref"),
+        type=text("type"),
+        id=whole("id"),
+        from_=text("from"),
+        to=text("to"),
+        code=whole("code"),
+        digest=text("digest"),
+        via=text("via"),
+        by=text("by"),
+        listener=text("listener"),
+        stub=text("stub"),
+        link=text("link"),
+        seq=whole("seq"),
+        reason=text("reason"),
+        direction=text("direction"),
+        decision=text("decision"),
+        result=text("result"),
+        table=text("table"),
+        val=text("val"),
+        writer=text("writer"),
+        a=text("a"),
+        b=text("b"),
+        kind=text("kind"),
+        targets=whole("targets"),
+        version=whole("version"),
     )
-
-
-def _text(record: Mapping[str, object], name: str) -> str | None:
-    value = record.get(name)
-    return None if value is None else str(value)

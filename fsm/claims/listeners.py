@@ -1,0 +1,51 @@
+"""Who listens to what at each router of a process, while its records are read."""
+
+from collections.abc import Sequence
+from typing import Final, final
+
+from fsm.trace_line import TraceLine
+from specs.trace import Kind, Op
+
+__all__ = ["Listeners"]
+
+_TABLE: Final = "listeners"
+_ALL: Final = "*"
+_NOBODY: Final[Sequence[str]] = ()
+
+
+@final
+class Listeners:
+    """The `listeners` tables of one process, one for each router that tells of its own."""
+
+    def __init__(self) -> None:
+        self._tables: dict[str, dict[str, list[str]]] = {}
+
+    def take(self, record: TraceLine) -> bool:
+        """Take a record; say whether it was a change of these tables."""
+        if record.k != Kind.TABLE or record.table != _TABLE:
+            return False
+        table = self._tables.setdefault(record.actor, {})
+        row = table.setdefault(record.key or "", [])
+        listener = record.val or ""
+        if record.op == Op.ADD:
+            row.append(listener)
+        elif listener in row:
+            row.remove(listener)
+        return True
+
+    def knows(self, router: str) -> bool:
+        """Whether a router tells of its table; one in another process does not."""
+        return router in self._tables
+
+    def of(self, router: str, address: str) -> Sequence[str]:
+        """Return who listens to an address, in the order they were added."""
+        return self._tables.get(router, {}).get(address, _NOBODY)
+
+    def of_all(self, router: str) -> Sequence[str]:
+        """Return who listens to everything."""
+        return self.of(router, _ALL)
+
+    def has(self, router: str, listener: str) -> bool:
+        """Whether somebody listens to any one address."""
+        table = self._tables.get(router, {})
+        return any(listener in row for address, row in table.items() if address != _ALL)
