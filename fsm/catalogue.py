@@ -8,7 +8,9 @@ from fsm.machines.address import ADDRESS
 from fsm.machines.handler_controller import HANDLER_CONTROLLER
 from fsm.machines.invitation import INVITATION
 from fsm.machines.node_subscription import NODE_SUBSCRIPTION
+from fsm.machines.object_delegation import OBJECT_DELEGATION
 from fsm.machines.object_subscription import OBJECT_SUBSCRIPTION
+from fsm.machines.object_take_over import OBJECT_TAKE_OVER
 from fsm.machines.observer_copy import OBSERVER_COPY
 from fsm.machines.p2p_connection import P2P_CONNECTION
 from fsm.machines.p2p_entry import P2P_ENTRY
@@ -37,6 +39,8 @@ _ALL: Final = (
     OBJECT_SUBSCRIPTION,
     INVITATION,
     OBSERVER_COPY,
+    OBJECT_DELEGATION,
+    OBJECT_TAKE_OVER,
 )
 
 MACHINES: Final[Mapping[str, Table]] = MappingProxyType({table.name: table for table in _ALL})

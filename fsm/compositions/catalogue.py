@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from fsm.compositions.delegation import DELEGATION_PLAN
 from fsm.compositions.glare import GLARE, GLARE_LATE, GLARE_TIMEOUT
 from fsm.compositions.p2p import P2P, P2P_AGAIN, P2P_ANEW, P2P_ENDS
 from fsm.compositions.session import SESSION_PLAN
@@ -22,6 +23,7 @@ _ALL: Final[tuple[Plan, ...]] = (
     GLARE_TIMEOUT,
     SESSION_PLAN,
     SYNC_PLAN,
+    DELEGATION_PLAN,
 )
 
 COMPOSITIONS: Final[Mapping[str, Plan]] = MappingProxyType({plan.name: plan for plan in _ALL})

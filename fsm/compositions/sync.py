@@ -2,25 +2,25 @@
 
 Who meets: `fsm.cores.data_object` and `fsm.cores.invitations` at the reporter's sync
 manager, `fsm.cores.object_copy` at the observer. What may happen: requests and answers are
-lost, changes are lost or come twice; the reporter invites, refuses or says nothing, the
-observer leaves, the object is deleted. Whatever it is: where nothing is under way any more,
-the copy has the version of the object, or there is no copy.
+lost, changes and the farewell are lost, changes come twice; the reporter invites, refuses
+or says nothing, the observer leaves, the object is deleted. Whatever it is: where nothing is
+under way any more, the copy has the version of the object, or there is no copy.
 
 Left out, and why that is no loss:
 
 * Values: versions say all; three changes are enough for a gap, and one more that comes
   while the object is read.
+* Repeats that change nothing, and reads of quiet copies that find nothing new.
 * Paths and the observer's sync manager: changes reach the copy from its wish to observe to
   its end; one that comes before the path stood is in the snapshot anyway.
 * Requests and answers that come twice: the bus drops the second (`SeenWindow` of
-  `fsm.cores.transactions`). Changes are doubled all the same: they may come by two paths.
+  `fsm.cores.seen`). Changes are doubled all the same: they may come by two paths.
 * Requests carry no numbers, so answers of older ones are taken too: more than can happen.
 * A read is made again only when the one before was read or lost: its time is over late.
 * The order of changes is kept, and so is that of answers, but not that of the two.
 
-Known limits of the protocol, which are left out because nothing shows them: a last change
-that is lost is seen by the next one only (so a lost one is followed by another here), and
-so is a lost farewell of the reporter. A lost farewell of the observer leaves it a
+A last change that is lost is said again, and a lost farewell of the reporter is found by
+the read of a copy that hears nothing (I-D4). A lost farewell of the observer leaves it a
 subscriber whom nobody serves, until the object goes: that is an end of its own.
 """
 

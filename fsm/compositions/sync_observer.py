@@ -24,6 +24,7 @@ from fsm.product.rule import (
     begin,
     got,
     ignore,
+    in_time,
     move,
     rules,
     send,
@@ -52,6 +53,8 @@ def observer_rules() -> Iterator[Rule]:
         yield from rules(got(CHANGES, f"changed {version}"), (*_change(version), _OVER), "SYN-16")
     again = act({"copy": "stale", ASKS: "empty"}, move("copy", Trigger.READ_FAILED), _READ)
     yield from rules(after("copy", Trigger.READ_FAILED), (again,), "SYN-17")
+    quiet = act({"copy": "live", "object": "deleted", ASKS: "empty", CHANGES: "empty"}, _READ)
+    yield from rules(in_time("a copy that hears nothing reads"), (quiet,), "I-D4")
     yield from _invited()
     yield from _ended()
 
@@ -77,8 +80,8 @@ def _ended() -> Iterator[Rule]:
     )
     yield from rules(got(TOLD, "denied"), denied, "SYN-11")
     unreadable = (
-        act({"copy": "stale"}, given_up, sets=_NOTHING),
-        ignore({"copy": "not stale"}, "the read was answered already"),
+        act({"copy": "live|stale"}, given_up, sets=_NOTHING),
+        ignore({"copy": "not live|stale"}, "there is no copy that could have read"),
     )
     yield from rules(got(TOLD, "unreadable"), unreadable, "SYN-19")
     deleted = act(_THERE, move("copy", Trigger.DELETED), sets=_NOTHING)

@@ -28,6 +28,7 @@ from fsm.product.rule import (
     got,
     happens,
     ignore,
+    in_time,
     move,
     rules,
     send,
@@ -43,6 +44,8 @@ _ACTIVE: Final = {"subscription": "active"}
 _NOT_ACTIVE: Final = {"subscription": "not active"}
 _ACCEPT: Final = move("subscription", Trigger.ACCEPT)
 _REFUSE: Final = move("subscription", Trigger.REFUSE)
+_SILENCE: Final = {"copy": "live", CHANGES: "empty"}
+"""Where the copy waits for nothing but what it does not know of."""
 _DENIED: Final = send(TOLD, "denied")
 
 
@@ -132,8 +135,15 @@ def _changes() -> Iterator[Rule]:
     for before, version in pairwise(VERSIONS):
         yield from _change(CHANGE, before, version, times=1)
         yield from _change(DOUBLED, before, version, times=2)
-    for before, version in zip(VERSIONS, VERSIONS[2:], strict=False):
-        yield from _change(LOST, before, version, times=1)
+        yield from _change(LOST, before, version, times=0)
+    again = (
+        act(
+            {**_THERE, **_ACTIVE, **_SILENCE, "version": version, "have": f"not {version}"},
+            send(CHANGES, f"changed {version}"),
+        )
+        for version in VERSIONS[1:]
+    )
+    yield from rules(in_time("the last change is said again"), tuple(again), "I-D4")
 
 
 def _change(wish: str, before: str, version: str, times: int) -> Iterator[Rule]:
@@ -153,18 +163,19 @@ def _deletion() -> Iterator[Rule]:
         act({"invitation": "sent"}, move("invitation", Invitation.OBJECT_DELETED)),
         act({"invitation": "not sent"}),
     )
-    observed = (
-        act(_REQUESTED, move("subscription", Trigger.OBJECT_DELETED), _DENIED),
-        act(_ACTIVE, send(CHANGES, "deleted")),
-        act({"subscription": "not requested|active"}),
-    )
-    acts = [
-        both
-        for one in invited
-        for other in observed
-        for first in gone.also(one)
-        for both in first.also(other)
-    ]
-    yield from rules(wished(DELETE), acts, "SYN-22")
+    for wish, farewell in ((DELETE, (send(CHANGES, "deleted"),)), (LOST, ())):
+        observed = (
+            act(_REQUESTED, move("subscription", Trigger.OBJECT_DELETED), _DENIED),
+            act(_ACTIVE, *farewell),
+            act({"subscription": "not requested|active"}),
+        )
+        acts = [
+            both
+            for one in invited
+            for other in observed
+            for first in gone.also(one)
+            for both in first.also(other)
+        ]
+        yield from rules(wished(wish), acts, "SYN-22")
     told = act({"object": "deleted", **_ACTIVE}, move("subscription", Trigger.OBJECT_DELETED))
     yield from rules(happens("all observers were told, or are silent"), (told,), "SYN-22")

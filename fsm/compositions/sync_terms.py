@@ -55,7 +55,7 @@ LEAVE: Final = "the observer leaves"
 DELETE: Final = "the object is deleted"
 DECIDE: Final = "the reporter decides"
 CHANGE: Final = "the object is changed"
-LOST: Final = "the object is changed twice, and the first change is lost"
+LOST: Final = "the object is changed or deleted, and what is said of it is lost"
 DOUBLED: Final = "the object is changed, and the change comes twice"
 
 _OBJECT: Final = "comm://a.ex/o"
@@ -156,7 +156,7 @@ MESSAGES: Final = (
 
 
 def wishes(bounds: Bounds) -> tuple[Wish, ...]:
-    """Return what the surroundings may want; a lost change is a fault of the network.
+    """Return what the surroundings may want; a lost change or farewell is the network's fault.
 
     That the reporter decides is a wish: it may say nothing for ever.
     """

@@ -3,12 +3,14 @@
 One entity per address: key is the address. It is handed out once in the life of the
 node, belongs to the session it was allocated for, and leaves a tombstone when it is
 released: by its owner, or because its session is over (MN-10..MN-12, M-18..M-20, I-A1..I-A7).
+Only the runtime whose it was can have it again, by a claim: one that has stored what lives
+there, and comes back after its session was over (RT-03, SYN-25).
 """
 
 from enum import StrEnum, unique
 from typing import Final
 
-from fsm.table import Deadline, Table, Transition
+from fsm.table import Deadline, Origin, Table, Transition
 
 __all__ = ["ADDRESS", "State", "Trigger"]
 
@@ -27,15 +29,19 @@ class Trigger(StrEnum):
 
     ALLOCATE = "allocate"
     RELEASE = "release"
+    RECLAIM = "reclaim"
 
 
 _ALLOCATE: Final = "3.3 allocated address: request granted"
 _RELEASE: Final = "3.3 allocated address: tombstone"
+_RECLAIM: Final = "page 05, resume: what was stored comes back at the address that it had"
 
+# ruff: noqa: E501 - a row of the table is one line
 # fmt: off
 _ROWS: Final = (
     Transition(None,            Trigger.ALLOCATE, State.ALLOCATED, _ALLOCATE),
     Transition(State.ALLOCATED, Trigger.RELEASE,  State.RELEASED,  _RELEASE),
+    Transition(State.RELEASED,  Trigger.RECLAIM,  State.ALLOCATED, _RECLAIM, origin=Origin.EXTENSION),
 )
 # fmt: on
 
@@ -50,7 +56,7 @@ ADDRESS: Final = Table(
     deadlines=(Deadline(State.ALLOCATED, None, None, "it lives as long as its session"),),
     meanings={
         State.ALLOCATED: "The address belongs to a session and may stand in its messages.",
-        State.RELEASED: "The address belongs to nobody, and is never handed out again.",
+        State.RELEASED: "The address is nobody's, and for nobody but the runtime whose it was.",
     },
     drawn_in="protocol page 03, section 3.3",
     claims=("I-A1", "I-A2", "I-A3", "I-A5", "I-A6", "I-A7"),

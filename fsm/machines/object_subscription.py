@@ -4,12 +4,16 @@ One entity per object and observer (SYN-10..SYN-12, SYN-20, SYN-22, M-38, M-39, 
 sync manager of the reporter keeps it. An observer that was invited is accepted unasked;
 of any other the reporter is asked, and its silence is a refusal. An object that goes
 ends it: who was active is told first (SC-34).
+
+A runtime's registry keeps one per registry that follows what lives there, over a direct
+link (P2P-23..26, M-08..M-10, SC-18, I-C1, I-C5): its list is one more object, itself the
+reporter; what must be decided is whether the link becomes live, and with the link it ends.
 """
 
 from enum import StrEnum, unique
 from typing import Final
 
-from fsm.table import Deadline, Table, Transition
+from fsm.table import Deadline, Origin, Table, Transition
 
 __all__ = ["OBJECT_SUBSCRIPTION", "State", "Trigger"]
 
@@ -33,6 +37,8 @@ class Trigger(StrEnum):
     REFUSE = "refuse"
     UNSUBSCRIBE = "unsubscribe"
     OBJECT_DELETED = "object-deleted"
+    HAND_OVER = "hand-over"
+    TAKE_OVER = "take-over"
 
 
 _REQUEST: Final = "3.3 data-object subscription: request"
@@ -42,6 +48,10 @@ _LEAVE: Final = "3.3 data-object subscription: unsubscribed"
 _DELETED: Final = "3.3 data-object subscription: object deleted"
 _GONE: Final = "page 08, nothing after delete: an object that is no more admits nobody"
 _LEFT: Final = "page 04: who leaves before the decision is not admitted"
+_GIVEN: Final = "another runtime reports the object, and goes on with its observers"
+_TAKEN: Final = "this runtime goes on with the observers of the object it reports now"
+
+_OURS: Final = Origin.EXTENSION
 
 # fmt: off
 _ROWS: Final = (
@@ -52,12 +62,14 @@ _ROWS: Final = (
     Transition(State.REQUESTED, Trigger.OBJECT_DELETED, State.REFUSED,   _GONE),
     Transition(State.ACTIVE,    Trigger.UNSUBSCRIBE,    State.REMOVED,   _LEAVE),
     Transition(State.ACTIVE,    Trigger.OBJECT_DELETED, State.REMOVED,   _DELETED),
+    Transition(State.ACTIVE,    Trigger.HAND_OVER,      State.REMOVED,   _GIVEN, origin=_OURS),
+    Transition(None,            Trigger.TAKE_OVER,      State.ACTIVE,    _TAKEN, origin=_OURS),
 )
 # fmt: on
 
 OBJECT_SUBSCRIPTION: Final = Table(
     name="object_subscription",
-    owner="sync manager of the reporter's runtime",
+    owner="sync manager of the reporter's runtime; its registry, of what lives there",
     key="<object>|<observer>",
     states=State,
     triggers=Trigger,

@@ -5,6 +5,10 @@ applied before the snapshot; a change that comes earlier is kept for it. Then st
 version by version: the next one is applied, one that the copy has already changes
 nothing, and one that is too new shows that a change was lost: the copy is stale until
 the whole object was read again.
+
+A runtime's registry keeps one per registry that it follows over a direct link (P2P-23..26,
+SC-18, I-C3). A list has no versions, and its link loses nothing: what comes before the list
+is kept for it, the rest is applied as it comes, and it ends with the link.
 """
 
 from enum import StrEnum, unique
@@ -32,6 +36,7 @@ class Trigger(StrEnum):
 
     OBSERVE = "observe"
     SNAPSHOT = "snapshot"
+    RECALLED = "recalled"
     CHANGED = "changed"
     READ_FAILED = "read-failed"
     GIVEN_UP = "given-up"
@@ -48,6 +53,7 @@ class Condition(StrEnum):
 
 _OBSERVE: Final = "3.3 observer copy: subscribe"
 _SNAPSHOT: Final = "3.3 observer copy: snapshot"
+_RECALLED: Final = "page 05, resume: what was stored is shown until the object is read"
 _EARLY: Final = "page 05: what comes before the object was read is kept"
 _APPLY: Final = "page 05: the next version is applied, an older one is not"
 _GAP: Final = "3.3 observer copy: live to stale, a version is missing"
@@ -62,6 +68,7 @@ _REFUSED: Final = "page 04: the subscription was refused, or the observer leaves
 _ROWS: Final = (
     Transition(None,          Trigger.OBSERVE,     State.SYNCING, _OBSERVE),
     Transition(State.SYNCING, Trigger.SNAPSHOT,    State.LIVE,    _SNAPSHOT),
+    Transition(State.SYNCING, Trigger.RECALLED,    State.STALE,   _RECALLED, origin=Origin.EXTENSION),
     Transition(State.SYNCING, Trigger.CHANGED,     State.SYNCING, _EARLY, origin=Origin.EXTENSION),
     Transition(State.SYNCING, Trigger.GIVEN_UP,    State.DELETED, _REFUSED),
     Transition(State.SYNCING, Trigger.DELETED,     State.DELETED, _DELETED),
@@ -80,7 +87,7 @@ _ROWS: Final = (
 
 OBSERVER_COPY: Final = Table(
     name="observer_copy",
-    owner="syncher of the component that observes",
+    owner="syncher of the component that observes; registry, of what lives elsewhere",
     key="<object>|<observer>",
     states=State,
     triggers=Trigger,

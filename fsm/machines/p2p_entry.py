@@ -87,7 +87,9 @@ P2P_ENTRY: Final = Table(
     may_end=frozenset({State.REMOVED}),
     deadlines=(
         Deadline(State.PLACEHOLDER, None, None, "the set-up of its link has a deadline"),
-        Deadline(State.BOUND, None, None, "its link tells when it is over, or does not come back"),
+        Deadline(
+            State.BOUND, None, None, "its link has: a ping while live; lost, it is tried or idle"
+        ),
     ),
     meanings={
         State.PLACEHOLDER: "A link to that runtime is being set up; messages go by the node.",

@@ -4,7 +4,8 @@ One entity per request (MSG-04..MSG-07, I-T1..I-T6): any number of provisional a
 then one final one, made by the receiver or, where nobody takes the request, by the bus
 itself. What an object says to all who observe it is answered by each of their runtimes,
 once, each for itself (C-81): the last of these answers is the final one. Silence ends it too: the bus makes the 408, and the real answer is late from then
-on and never delivered (I-T5). Each provisional answer begins the wait anew.
+on and never delivered (I-T5). Each provisional answer begins the wait anew, and so does each
+time that the same request is sent once more, if the requester wants that.
 """
 
 from enum import StrEnum, unique
@@ -31,6 +32,7 @@ class Trigger(StrEnum):
     OPENED = "opened"
     PROVISIONAL = "provisional"
     ONE_ANSWERED = "one-answered"
+    REPEATED = "repeated"
     ANSWERED = "answered"
     REFUSED = "refused"
     SILENCE = "silence"
@@ -39,6 +41,7 @@ class Trigger(StrEnum):
 _OPENED: Final = "3.3 transaction: request admitted"
 _TRYING: Final = "3.3 transaction: (provisional)*"
 _ONE: Final = "page 06, C-81: one of several that answer each for itself"
+_AGAIN: Final = "page 05, retry: the same message once more, with a wait of its own"
 _FINAL: Final = "3.3 transaction: final answer"
 _REFUSED: Final = "page 02: no stub, no target: the bus answers 404, 503"
 _SILENCE: Final = "3.3 transaction: timed-out, T_resp over"
@@ -50,6 +53,7 @@ _ROWS: Final = (
     Transition(None,          Trigger.OPENED,       State.PENDING,   _OPENED),
     Transition(State.PENDING, Trigger.PROVISIONAL,  State.PENDING,   _TRYING),
     Transition(State.PENDING, Trigger.ONE_ANSWERED, State.PENDING,   _ONE,     origin=Origin.EXTENSION),
+    Transition(State.PENDING, Trigger.REPEATED,     State.PENDING,   _AGAIN,   origin=Origin.EXTENSION),
     Transition(State.PENDING, Trigger.ANSWERED,     State.FINAL,     _FINAL),
     Transition(State.PENDING, Trigger.REFUSED,      State.FINAL,     _REFUSED, origin=Origin.EXTENSION),
     Transition(State.PENDING, Trigger.SILENCE,      State.TIMED_OUT, _SILENCE),
