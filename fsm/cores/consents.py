@@ -151,7 +151,7 @@ class ConsentCore:
         if expelled is not None and self._owner_of(expelled) == by:
             runtime = self._owner_of(message.to)
             if runtime is not None and runtime != by:
-                return Withdrawn(entity_of(expelled), runtime, message.to)
+                return Withdrawn(entity_of(expelled), runtime, _shut_out(message))
         return None
 
     def _forget_late(self, now: float) -> None:
@@ -180,6 +180,12 @@ def _object_in(to: str) -> str | None:
 def _observer(message: Message) -> str:
     source = message.body.get("source")
     return source if isinstance(source, str) else message.from_
+
+
+def _shut_out(message: Message) -> str:
+    """Return who is expelled: who is told so, or the one its sync manager is told of."""
+    observer = message.body.get("observer")
+    return observer if isinstance(observer, str) else message.to
 
 
 def _expelled_from(message: Message) -> str | None:

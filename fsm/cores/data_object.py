@@ -5,22 +5,28 @@ lets nobody but the reporter write (I-D1). Connection objects of P2P links are
 ordinary objects of this machinery.
 """
 
+from collections.abc import Mapping
 from typing import Final, assert_never, final
 
 import attrs
 
 from fsm.cores.data_object_terms import (
+    AllowAsked,
     Authorised,
     ChangeAsked,
+    CutOff,
     DeleteAsked,
     Deleted,
     Denied,
-    Granted,
+    ExpelAsked,
+    HandedTo,
+    Held,
+    Obeyed,
     ObserversTold,
     Published,
     Refused,
+    Released,
     ReporterAccepted,
-    ReporterAsked,
     ReporterEffect,
     ReporterInput,
     ReporterRefused,
@@ -29,59 +35,41 @@ from fsm.cores.data_object_terms import (
     UnsubscribeAsked,
     Vacated,
 )
-from fsm.cores.effects import RowChanged
+from fsm.cores.delegation_terms import HandedOver, Watcher
+from fsm.cores.object_guests import ALLOWED, Guests
+from fsm.cores.object_observers import ObjectObservers
 from fsm.cores.object_value import changed
-from fsm.engine import Entity
-from fsm.machines.object_subscription import OBJECT_SUBSCRIPTION, State, Trigger
-from specs.address import runtime_of
+from fsm.machines.object_subscription import Trigger
 from specs.body_sync import Change, ChangeObject, DataObject
+from specs.limits_sync import MAX_GUESTS
 from specs.reply_code import Code
-from specs.trace import Op
 
 __all__ = ["ReporterCore"]
 
 _DELETED: Final = "the object is deleted"
 _NOT_REPORTER: Final = "only the reporter may"
+_HELD: Final = "the object is being handed over; try again"
 _LEFT: Final = "the observer left before the decision"
-_INVITED: Final = "invited"
-
-
-@final
-@attrs.define
-class _Subscription:
-    """One observer's subscription, while it is requested or active.
-
-    Attributes:
-        manager: The sync manager that asked for it last.
-    """
-
-    entity: Entity
-    manager: str
-
-    @property
-    def is_active(self) -> bool:
-        return self.entity.state is State.ACTIVE
-
-    @property
-    def runtime(self) -> str:
-        """By which it answers what all observers are asked (C-81)."""
-        return runtime_of(self.manager)
+_EXPELLED: Final = "the reporter expelled the observer"
+_CROWD: Final = "too many observe, or wait for the reporter to decide; ask again later"
+_NO_ROOM: Final = f"{MAX_GUESTS} observers are allowed already; expel one of them first"
 
 
 @final
 class ReporterCore:
     """The reporter's end of one data object.
 
-    One entity of the machine `object_subscription` per observer. One that was refused or
-    removed is forgotten: when it asks again, a new story begins under the same key.
+    Args:
+        created: The object.
+        guests: Who may observe it unasked.
     """
 
-    def __init__(self, created: DataObject) -> None:
+    def __init__(self, created: DataObject, guests: Guests | None = None) -> None:
         self._object = created
-        self._url = created.url
-        self._authorised: set[str] = set()
-        self._subscriptions: dict[str, _Subscription] = {}
+        self._guests = Guests() if guests is None else guests
+        self._observers = ObjectObservers(created.url)
         self._deleted = False
+        self._held = False
 
     @property
     def snapshot(self) -> DataObject:
@@ -89,43 +77,56 @@ class ReporterCore:
         return self._object
 
     @property
+    def guests(self) -> Guests:
+        """Who may observe unasked, and who may not even then."""
+        return self._guests
+
+    @property
     def observers(self) -> tuple[str, ...]:
         """Who observes, in the order they asked."""
-        return tuple(who for who, each in self._subscriptions.items() if each.is_active)
+        return self._observers.active
 
     @property
     def runtimes(self) -> tuple[str, ...]:
         """The runtimes of those who observe, each once."""
-        active = [each for each in self._subscriptions.values() if each.is_active]
-        return tuple(dict.fromkeys(each.runtime for each in active))
+        return self._observers.runtimes
+
+    @property
+    def asking(self) -> tuple[str, ...]:
+        """The runtimes of those who are still to be decided on; some may be twice."""
+        return self._observers.asking
 
     @property
     def is_deleted(self) -> bool:
         """Whether there is nothing to observe, read or change any more."""
         return self._deleted
 
+    @property
+    def is_held(self) -> bool:
+        """Whether nothing of it may change: it is being handed over (SYN-26)."""
+        return self._held
+
     def may_read(self, reader: str) -> bool:
         """Say whether the object is shown to `reader` (SYN-18)."""
-        subscription = self._subscriptions.get(reader)
-        is_observer = subscription is not None and subscription.is_active
-        return is_observer or reader == self._object.reporter
+        is_welcome = self._observers.is_active(reader) or bool(self._guests.welcome(reader))
+        return is_welcome or reader == self._object.reporter
 
     def feed(self, happened: ReporterInput) -> list[ReporterEffect]:
         """Take one input, say what is to be done."""
         match happened:
-            case Authorised(observer):
-                self._authorised.add(observer)
-                return self._accept(observer, _INVITED)
-            case SubscribeAsked(observer, manager):
-                return self._subscribe(observer, manager)
+            case Authorised() | AllowAsked() | ExpelAsked():
+                return self._allowance(happened)
+            case SubscribeAsked() | UnsubscribeAsked():
+                does = self._subscribe if isinstance(happened, SubscribeAsked) else self._leave
+                return does(happened.observer, happened.manager)
             case ReporterAccepted() | ReporterRefused():
                 return self._decided(happened)
-            case UnsubscribeAsked(observer, manager):
-                return self._leave(observer, manager)
             case ChangeAsked(by, change):
                 return self._change(by, change)
             case DeleteAsked() | RuntimeTold() | ObserversTold():
                 return self._end(happened)
+            case Held() | Released() | HandedTo():
+                return self._hand_over(happened)
             case _:
                 assert_never(happened)
 
@@ -134,62 +135,74 @@ class ReporterCore:
     def _subscribe(self, observer: str, manager: str) -> list[ReporterEffect]:
         if self._deleted:
             return [Denied(observer, manager, Code.NOT_FOUND, _DELETED)]
-        subscription = self._subscriptions.get(observer)
-        if subscription is not None:
-            # A retry: whoever is active gets the object again, others wait on.
-            subscription.manager = manager
-            again = Granted(observer, manager, self._object)
-            return [again] if subscription.is_active else []
-        entity = Entity(OBJECT_SUBSCRIPTION, f"{self._url}|{observer}")
-        self._subscriptions[observer] = _Subscription(entity, manager)
-        begun = entity.step(Trigger.REQUEST)
-        if observer in self._authorised:
-            return [begun, *self._accept(observer, _INVITED)]
-        return [begun, ReporterAsked(observer, entity.patience)]
+        if self._held:
+            return [Denied(observer, manager, Code.UNAVAILABLE, _HELD)]
+        if self._observers.manager_of(observer) is not None:
+            return self._observers.again(observer, manager, self._object)
+        welcome = self._guests.welcome(observer)
+        if not self._observers.has_room(welcome):
+            return [Denied(observer, manager, Code.UNAVAILABLE, _CROWD)]
+        begun, question = self._observers.begin(observer, manager, self._object.version)
+        return [begun, *self._accept(observer, welcome)] if welcome else [begun, question]
 
     def _decided(self, decision: ReporterAccepted | ReporterRefused) -> list[ReporterEffect]:
-        if isinstance(decision, ReporterAccepted):
-            return self._accept(decision.observer)
-        subscription = self._requested(decision.observer)
-        if subscription is None:
+        observer = decision.observer
+        if not self._observers.is_asked(observer, decision.question):
+            # Whoever was asked before a hand-over or an expulsion, says nothing of what is now.
             return []
-        return self._refuse(decision.observer, Trigger.REFUSE, Code.FORBIDDEN, decision.why)
-
-    def _requested(self, observer: str) -> _Subscription | None:
-        subscription = self._subscriptions.get(observer)
-        return None if subscription is None or subscription.is_active else subscription
+        if isinstance(decision, ReporterAccepted):
+            return self._accept(observer)
+        return self._observers.refuse(observer, Trigger.REFUSE, Code.FORBIDDEN, decision.why)
 
     def _accept(self, observer: str, why: str = "") -> list[ReporterEffect]:
-        subscription = self._requested(observer)
-        if subscription is None:
-            return []
-        return [
-            self._row(Op.ADD, observer),
-            subscription.entity.step(Trigger.ACCEPT, why),
-            Granted(observer, subscription.manager, self._object),
-        ]
-
-    def _refuse(
-        self, observer: str, trigger: Trigger, code: Code, why: str
-    ) -> list[ReporterEffect]:
-        subscription = self._subscriptions.pop(observer)
-        step = subscription.entity.step(trigger, why)
-        return [step, Denied(observer, subscription.manager, code, why)]
+        return self._observers.accept(observer, why, self._object)
 
     def _leave(self, observer: str, manager: str) -> list[ReporterEffect]:
-        subscription = self._subscriptions.get(observer)
-        if subscription is None or subscription.manager != manager:
+        if self._observers.manager_of(observer) != manager:
             return []
-        if not subscription.is_active:
-            return self._refuse(observer, Trigger.UNSUBSCRIBE, Code.GONE, _LEFT)
-        return [*self._remove(observer, Trigger.UNSUBSCRIBE), *self._vacated()]
+        if self._held:
+            # It is among those who go to the new end: there it would stay for good.
+            return [Refused(Code.UNAVAILABLE, _HELD)]
+        if self._observers.is_waiting(observer):
+            return self._observers.refuse(observer, Trigger.UNSUBSCRIBE, Code.GONE, _LEFT)
+        return [*self._observers.remove(observer, Trigger.UNSUBSCRIBE), *self._vacated()]
 
-    def _remove(self, observer: str, trigger: Trigger) -> list[ReporterEffect]:
-        subscription = self._subscriptions.pop(observer)
-        return [subscription.entity.step(trigger), self._row(Op.DEL, observer)]
+    def recall(self, observers: Mapping[str, str]) -> list[ReporterEffect]:
+        """Have observers again that it had before a restart, each with its sync manager."""
+        return self._observers.recall(observers)
 
-    def _row(self, op: Op, observer: str) -> RowChanged:
-        return RowChanged(op, "observers", self._url, observer, "sm")
+    # --- allowances -----------------------------------------------------------------------
+
+    def _allowance(self, wish: Authorised | AllowAsked | ExpelAsked) -> list[ReporterEffect]:
+        if isinstance(wish, Authorised):
+            if self._held:
+                return [Refused(Code.UNAVAILABLE, _HELD)]
+            return self._allow(wish.observer)
+        refused = self._refusal(wish.by)
+        if refused is not None:
+            return [refused]
+        if isinstance(wish, ExpelAsked):
+            return [*self._expel(wish.observer), Obeyed()]
+        effects = self._allow(wish.observer)
+        is_full = any(isinstance(each, Refused) for each in effects)
+        return effects if is_full else [*effects, Obeyed()]
+
+    def _allow(self, observer: str) -> list[ReporterEffect]:
+        if not self._guests.allow(observer):
+            return [Refused(Code.TOO_LARGE, _NO_ROOM)]
+        return self._accept(observer, ALLOWED)
+
+    def _expel(self, observer: str) -> list[ReporterEffect]:
+        """Withdraw the allowance, and the subscription: whoever is out may ask again."""
+        self._guests.expel(observer)
+        manager = self._observers.manager_of(observer)
+        if manager is None:
+            return [CutOff(observer)]
+        if self._observers.is_waiting(observer):
+            gone = self._observers.refuse(observer, Trigger.REFUSE, Code.FORBIDDEN, _EXPELLED)
+        else:
+            gone = self._observers.remove(observer, Trigger.UNSUBSCRIBE, _EXPELLED)
+        return [*gone, CutOff(observer, manager)]
 
     # --- the object -----------------------------------------------------------------------
 
@@ -217,27 +230,54 @@ class ReporterCore:
         if refused is not None:
             return [refused]
         self._deleted = True
-        effects: list[ReporterEffect] = []
-        for observer in [who for who, each in self._subscriptions.items() if not each.is_active]:
-            effects += self._refuse(observer, Trigger.OBJECT_DELETED, Code.NOT_FOUND, _DELETED)
-        return [*effects, Deleted(self.runtimes), *self._vacated()]
+        waited = self._observers.refuse_all(Trigger.OBJECT_DELETED, Code.NOT_FOUND, _DELETED)
+        return [*waited, Deleted(self.runtimes), *self._vacated()]
 
     def _told(self, told: RuntimeTold | ObserversTold) -> list[ReporterEffect]:
-        if not self._deleted or not self._subscriptions:
+        if not self._deleted or not self._observers:
             return []
         runtimes = (told.runtime,) if isinstance(told, RuntimeTold) else self.runtimes
-        effects: list[ReporterEffect] = []
-        for observer in self.observers:
-            if self._subscriptions[observer].runtime in runtimes:
-                effects += self._remove(observer, Trigger.OBJECT_DELETED)
-        return [*effects, *self._vacated()]
+        left = self._observers.remove_all(Trigger.OBJECT_DELETED, runtimes)
+        return [*left, *self._vacated()]
 
     def _vacated(self) -> list[ReporterEffect]:
-        return [Vacated()] if self._deleted and not self._subscriptions else []
+        return [Vacated()] if self._deleted and not self._observers else []
 
     def _refusal(self, by: str) -> Refused | None:
         if self._deleted:
             return Refused(Code.NOT_FOUND, _DELETED)
         if by != self._object.reporter:
             return Refused(Code.FORBIDDEN, _NOT_REPORTER)
-        return None
+        return Refused(Code.UNAVAILABLE, _HELD) if self._held else None
+
+    # --- another reporter -----------------------------------------------------------------
+
+    def _hand_over(self, happened: Held | Released | HandedTo) -> list[ReporterEffect]:
+        """Stand still until it is decided; who waits for the reporter asks again later."""
+        self._held = isinstance(happened, Held)
+        if isinstance(happened, HandedTo):
+            return self._announce(happened.reporter)
+        if not self._held:
+            return []
+        return self._observers.refuse_all(Trigger.REFUSE, Code.UNAVAILABLE, _HELD)
+
+    def _announce(self, reporter: str) -> list[ReporterEffect]:
+        """Say as the next version who reports now; it is the whole value, for all to agree on."""
+        version = self._object.version + 1
+        self._object = attrs.evolve(self._object, version=version, reporter=reporter)
+        return [Published(Change(version, value=self._object.data, source=reporter))]
+
+    def handed(self) -> HandedOver:
+        """Return all that whoever goes on with the object has to know."""
+        watchers = self._observers.watchers
+        guests = self._guests
+        return HandedOver(self._object, watchers, guests.allowed, guests.is_public, guests.expelled)
+
+    def give(self) -> list[ReporterEffect]:
+        """End it here: another runtime goes on with the observers."""
+        self._deleted = True
+        return self._observers.remove_all(Trigger.HAND_OVER, self.runtimes)
+
+    def take(self, watchers: tuple[Watcher, ...], reporter: str) -> list[ReporterEffect]:
+        """Go on with what another runtime has handed over, observers included."""
+        return [*self._observers.take(watchers), *self._announce(reporter)]

@@ -10,15 +10,24 @@ from specs.body_sync import Change, ChangeObject, DataObject
 from specs.reply_code import Code
 
 __all__ = [
+    "AllowAsked",
     "Authorised",
     "ChangeAsked",
+    "CutOff",
     "DeleteAsked",
     "Deleted",
     "Denied",
+    "ExpelAsked",
     "Granted",
+    "HandedTo",
+    "Held",
+    "Obeyed",
+    "ObserverEffect",
     "ObserversTold",
     "Published",
+    "Question",
     "Refused",
+    "Released",
     "ReporterAccepted",
     "ReporterAsked",
     "ReporterEffect",
@@ -31,6 +40,20 @@ __all__ = [
 ]
 
 
+@final
+@attrs.frozen(slots=True)
+class Question:
+    """Which question to the reporter an answer is to; none is ever asked twice.
+
+    Attributes:
+        version: Of the object when it was asked: it is higher after each hand-over.
+        number: Of the questions since the object came here, from 1.
+    """
+
+    version: int
+    number: int
+
+
 # --- what happens -----------------------------------------------------------------------
 
 
@@ -39,6 +62,24 @@ __all__ = [
 class Authorised:
     """The reporter invites an observer, which may then subscribe unasked (SYN-04)."""
 
+    observer: str
+
+
+@final
+@attrs.frozen(slots=True)
+class AllowAsked:
+    """Somebody wants to let an observer in unasked; only the reporter may."""
+
+    by: str
+    observer: str
+
+
+@final
+@attrs.frozen(slots=True)
+class ExpelAsked:
+    """Somebody wants an observer out; only the reporter may (SYN-21)."""
+
+    by: str
     observer: str
 
 
@@ -59,9 +100,14 @@ class SubscribeAsked:
 @final
 @attrs.frozen(slots=True)
 class ReporterAccepted:
-    """The reporter said yes to an observer (M-39 answered 200)."""
+    """The reporter said yes to an observer (M-39 answered 200).
+
+    Attributes:
+        question: What it said yes to; to one that is over, it means nothing.
+    """
 
     observer: str
+    question: Question
 
 
 @final
@@ -71,6 +117,7 @@ class ReporterRefused:
 
     observer: str
     why: str
+    question: Question
 
 
 @final
@@ -113,8 +160,30 @@ class ObserversTold:
     """Those of `Deleted` were told, or did not answer in time (M-47, SYN-22)."""
 
 
+@final
+@attrs.frozen(slots=True)
+class Held:
+    """The object is being handed over: nothing of it changes, nobody comes or goes (SYN-26)."""
+
+
+@final
+@attrs.frozen(slots=True)
+class Released:
+    """It was not handed over: all goes on."""
+
+
+@final
+@attrs.frozen(slots=True)
+class HandedTo:
+    """Another component of this runtime reports the object from now on (SYN-26)."""
+
+    reporter: str
+
+
 ReporterInput: TypeAlias = (
     Authorised
+    | AllowAsked
+    | ExpelAsked
     | SubscribeAsked
     | ReporterAccepted
     | ReporterRefused
@@ -123,6 +192,9 @@ ReporterInput: TypeAlias = (
     | DeleteAsked
     | RuntimeTold
     | ObserversTold
+    | Held
+    | Released
+    | HandedTo
 )
 
 
@@ -157,10 +229,32 @@ class ReporterAsked:
 
     Attributes:
         patience: Seconds after which silence is a refusal.
+        question: What the decision has to name.
     """
 
     observer: str
     patience: float
+    question: Question
+
+
+@final
+@attrs.frozen(slots=True)
+class Obeyed:
+    """Tell the reporter that what it asked for is so; there is nothing to say besides."""
+
+
+@final
+@attrs.frozen(slots=True)
+class CutOff:
+    """See to it that an expelled observer hears nothing more, whether it reacts or not.
+
+    Attributes:
+        manager: The sync manager that brought it; empty: it was no observer, and may have
+            heard something as a reader.
+    """
+
+    observer: str
+    manager: str = ""
 
 
 @final
@@ -197,6 +291,7 @@ class Refused:
     why: str
 
 
-ReporterEffect: TypeAlias = (
-    Step | RowChanged | Granted | Denied | ReporterAsked | Published | Deleted | Vacated | Refused
-)
+ObserverEffect: TypeAlias = RowChanged | Granted | Denied | ReporterAsked | CutOff
+"""What is to be done about one observer."""
+
+ReporterEffect: TypeAlias = Step | ObserverEffect | Obeyed | Published | Deleted | Vacated | Refused

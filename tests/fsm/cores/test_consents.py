@@ -152,6 +152,16 @@ def test_an_owner_who_expels_an_observer_withdraws(body):
     assert core().passed(expelled, RA, 0.0) == Withdrawn(OBJ, RB, HB)
 
 
+def test_an_owner_who_tells_the_sync_manager_names_the_observer():
+    """SYN-21."""
+    told = Message(1, UNSUBSCRIBE, SUB, f"{RB}/sm", {"resource": OBJ, "observer": HB2})
+    owners = {**OWNERS, f"{RB}/sm": RB}
+    one = ConsentCore(lambda runtime, entity: (runtime, entity) == (RB, OBJ), owners.get)
+
+    assert one.passed(told, RA, 0.0) == Withdrawn(OBJ, RB, HB2)
+    assert one.passed(told, RC, 0.0) is None
+
+
 @pytest.mark.parametrize(
     ("by", "to", "resource"),
     [(RC, HB, OBJ), (RB, HB, OBJ), (RA, HA, OBJ), (RA, "hyperty://a.ex/no", OBJ), (RA, HB, 7)],

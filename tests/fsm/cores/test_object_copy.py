@@ -15,24 +15,28 @@ from fsm.cores.data_object_terms import (
     Published,
     SubscribeAsked,
 )
-from fsm.cores.object_copy import (
+from fsm.cores.object_copy import ObserverCore
+from fsm.cores.object_copy_terms import (
     Applied,
     Changed,
     CopyTimeOver,
     GivenUp,
+    NotFound,
     ObserveBegun,
-    ObserverCore,
     ObserverGone,
     ReadFailed,
     ReadNeeded,
+    Recalled,
     SnapshotRead,
     WithdrawnByReporter,
 )
+from fsm.cores.object_repeats import RepeatsCore
 from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
 from fsm.machines.observer_copy import OBSERVER_COPY, State
 from specs.body_sync import Change, ChangeObject, DataObject
 from specs.limits import EARLY_CHANGES, READ_PAUSE, REPLY_TIMEOUT
+from specs.limits_sync import GONE_READS, QUIET, REPEAT_LAST
 
 HA, HB = "hyperty://a.ex/ha", "hyperty://b.ex/hb"
 RA, SM, URL = "hyperty-runtime://a.ex/ra", "hyperty-runtime://b.ex/rb/sm", "comm://a.ex/o1"
@@ -71,7 +75,10 @@ def steps(effects):
 
 LIVE = (BEGUN, snapshot(1))
 STALE = (*LIVE, change(3))
+RECALLED = Recalled(2, {"t": 2})
+
 STORIES = {
+    "given up after a restart": (BEGUN, RECALLED, GivenUp()),
     "refused": (BEGUN, GivenUp("403")),
     "deleted before the snapshot": (BEGUN, WithdrawnByReporter()),
     "early changes, then live": (BEGUN, change(2), snapshot(1), GivenUp("leaves")),
@@ -103,6 +110,24 @@ def test_a_copy_is_known_by_object_and_observer():
 def test_who_has_not_begun_is_told_nothing():
     with pytest.raises(UndeclaredTransitionError):
         told(change(1))
+
+
+# --- after a restart ------------------------------------------------------------------------
+
+
+def test_what_was_stored_is_shown_until_the_object_is_there_and_nothing_is_read_before():
+    """SYN-25, M-52: who has not subscribed yet may not read."""
+    copy = ObserverCore(URL, HB)
+    assert said(fed(copy, BEGUN, RECALLED)) == [Applied(2, {"t": 2})]
+    assert (copy.state, copy.deadline()) == ("stale", math.inf)
+    assert said(fed(copy, change(4), CopyTimeOver())) == []
+    assert said(fed(copy, snapshot(3))) == [Applied(3, {"t": 3}), Applied(4, {"t": 4})]
+
+
+def test_what_was_stored_is_no_news_to_a_copy_that_has_the_object():
+    copy = ObserverCore(URL, HB)
+    assert versions(fed(copy, BEGUN, snapshot(3), RECALLED)) == [3]
+    assert copy.version == 3
 
 
 # --- versions -------------------------------------------------------------------------------
@@ -204,6 +229,42 @@ def test_a_failure_that_is_not_of_the_read_under_way_changes_nothing(late):
     assert fed(copy, ReadFailed(number), now=now) == []
 
 
+@pytest.mark.parametrize("start", [STALE, (*LIVE, CopyTimeOver())], ids=["stale", "quiet"])
+def test_an_object_that_is_not_found_is_looked_for_until_it_counts_as_gone(start):
+    copy, now, pauses = ObserverCore(URL, HB), QUIET, []
+    fed(copy, *start[:-1])
+    read = fed(copy, start[-1], now=now)[-1]
+    while copy.state is not State.DELETED:
+        effects = fed(copy, NotFound(read.read, "404"), now=now)
+        if copy.deadline() < math.inf:
+            pauses.append(copy.deadline() - now)
+            now = copy.deadline()
+            read = fed(copy, CopyTimeOver(), now=now)[-1]
+    assert pauses == [1.0, 2.0, 4.0, 8.0]
+    assert len(pauses) == GONE_READS - 1
+    assert said(effects) == [ObserverGone("404")]
+
+
+def test_an_object_that_is_found_again_was_never_gone():
+    copy = ObserverCore(URL, HB)
+    fed(copy, *STALE)
+    for read in range(1, GONE_READS):
+        fed(copy, NotFound(read), now=100.0 * read)
+        fed(copy, CopyTimeOver(), now=100.0 * read + 50)
+    fed(copy, snapshot(3), now=1000.0)
+    assert (copy.state, copy.version) == (State.LIVE, 3)
+    fed(copy, CopyTimeOver(), now=1000.0 + QUIET)
+    fed(copy, NotFound(GONE_READS + 1), now=1001.0 + QUIET)
+    assert copy.state is State.LIVE
+
+
+def test_what_an_older_read_did_not_find_says_nothing():
+    copy = ObserverCore(URL, HB)
+    fed(copy, *STALE)
+    fed(copy, CopyTimeOver(), now=REPLY_TIMEOUT)
+    assert fed(copy, NotFound(1), now=40.0) == []
+
+
 def test_a_read_that_fails_after_the_copy_went_live_changes_nothing():
     assert steps(told(*STALE, snapshot(3), ReadFailed(1)))[-1] == ("stale", "snapshot", "live")
 
@@ -223,6 +284,84 @@ def test_a_deleted_object_changes_no_more():
     assert fed(copy, change(2)) == []
 
 
+# --- silence ------------------------------------------------------------------------------------
+
+
+def test_a_live_copy_that_hears_nothing_for_long_reads_and_stays_live():
+    copy = ObserverCore(URL, HB)
+    fed(copy, *LIVE, now=1.0)
+    assert copy.deadline() == 1.0 + QUIET
+    assert fed(copy, CopyTimeOver(), now=QUIET) == []
+    assert fed(copy, CopyTimeOver(), now=1.0 + QUIET) == [ReadNeeded(1)]
+    assert copy.state is State.LIVE
+
+
+@pytest.mark.parametrize("heard", [change(2), change(1), snapshot(1)], ids=["new", "old", "read"])
+def test_whatever_is_heard_puts_the_read_off(heard):
+    copy = ObserverCore(URL, HB)
+    fed(copy, *LIVE)
+    fed(copy, heard, now=5.0)
+    assert copy.deadline() == 5.0 + QUIET
+
+
+@pytest.mark.parametrize(
+    "failed", [(), (ReadFailed(1, "503"),)], ids=["silence", "refused for now"]
+)
+def test_a_read_of_a_quiet_copy_that_fails_is_made_again_later(failed):
+    copy = ObserverCore(URL, HB)
+    fed(copy, *LIVE)
+    fed(copy, CopyTimeOver(), now=QUIET)
+    fed(copy, *failed, now=QUIET + 1.0)
+    assert copy.deadline() == QUIET + REPEAT_LAST
+    assert fed(copy, CopyTimeOver(), now=QUIET + REPEAT_LAST) == [ReadNeeded(2)]
+
+
+def test_what_a_quiet_copy_has_missed_it_has_by_its_read():
+    copy = ObserverCore(URL, HB)
+    fed(copy, *LIVE)
+    fed(copy, CopyTimeOver(), now=QUIET)
+    (applied,) = said(fed(copy, snapshot(9), now=QUIET + 1.0))
+    assert (applied, applied.change) == (Applied(9, {"t": 9}), None)
+    assert fed(copy, change(10), now=QUIET + 2.0)[-1] == Applied(10, {"t": 10})
+
+
+def test_the_end_that_a_quiet_copy_has_missed_it_finds_by_its_read():
+    copy = ObserverCore(URL, HB)
+    fed(copy, *LIVE)
+    fed(copy, CopyTimeOver(), now=QUIET)
+    assert said(fed(copy, GivenUp("404"), now=QUIET + 1.0)) == [ObserverGone("404")]
+
+
+def test_who_is_not_to_read_when_it_is_quiet_does_not():
+    copy = ObserverCore(URL, HB, quiet=math.inf)
+    fed(copy, *LIVE)
+    assert copy.deadline() == math.inf
+
+
+# --- values ---------------------------------------------------------------------------------------
+
+
+def test_each_value_is_frozen_and_shares_what_did_not_change():
+    copy = ObserverCore(URL, HB)
+    fed(copy, BEGUN, snapshot(1, kept={"deep": [1]}, t=1))
+    before = copy.data
+    (applied,) = said(fed(copy, change(2)))
+    assert copy.data["kept"] is before["kept"]
+    assert applied.change == change(2).change
+    for write in (lambda: before.update(t=9), lambda: applied.data["kept"]["deep"].append(2)):
+        with pytest.raises(TypeError):
+            write()
+
+
+def test_an_element_is_added_once_however_often_it_is_said():
+    """SYN-15, I-D12."""
+    copy = ObserverCore(URL, HB)
+    added = Changed(Change(2, "all", ["x"], "array", "add"))
+    fed(copy, BEGUN, snapshot(1, all=[]), added, added)
+    fed(copy, snapshot(2, all=["x"]), added)
+    assert copy.data == {"all": ["x"]}
+
+
 # --- both ends ----------------------------------------------------------------------------------
 
 
@@ -233,6 +372,8 @@ class BothEnds(RuleBasedStateMachine):
         super().__init__()
         self.now = 0.0
         self.reporter = ReporterCore(DataObject(HA, RA, {}, URL))
+        self.repeats = RepeatsCore()
+        self.are_repeats_lost = False
         self.copy = ObserverCore(URL, HB)
         self.history = {1: {}}
         self.changes, self.answers = [], []
@@ -256,6 +397,11 @@ class BothEnds(RuleBasedStateMachine):
                 self.reads = effect.read
                 self.answers.append(SnapshotRead(self.reporter.snapshot))
 
+    @rule(are_lost=st.booleans())
+    def weather(self, are_lost):
+        """Repeats get through, or none of them ever does."""
+        self.are_repeats_lost = are_lost
+
     @rule(attribute=st.sampled_from("ab"), value=st.integers(0, 3))
     def write(self, attribute, value):
         self.changes.append(self.publish(attribute, value))
@@ -265,6 +411,7 @@ class BothEnds(RuleBasedStateMachine):
         (published,) = self.reporter.feed(ChangeAsked(HA, change))
         assert isinstance(published, Published)
         self.history[published.change.version] = self.reporter.snapshot.data
+        self.repeats.published(self.reporter.snapshot, published.change, self.now)
         return Changed(published.change)
 
     @precondition(lambda self: self.changes)
@@ -292,24 +439,31 @@ class BothEnds(RuleBasedStateMachine):
         self.take(CopyTimeOver())
 
     @invariant()
-    def waits_whenever_something_is_missing(self):
-        assert (self.copy.deadline() < math.inf) is (self.copy.state is not State.LIVE)
+    def waits_for_something_always(self):
+        assert self.copy.deadline() < math.inf
 
     def teardown(self):
-        """Quiet: what was lost is lost, one more change arrives, and reads are answered."""
+        """Quiet: what was lost is lost, nothing is written any more."""
         while self.answers:
             self.take(self.answers.pop(0))
-        self.take(self.publish("last", 1))
-        for _ in range(4):
-            while self.answers:
-                self.take(self.answers.pop(0))
-            self.now += REPLY_TIMEOUT
-            self.take(CopyTimeOver())
+        self.settle()
         assert self.copy.state is State.LIVE
         assert (self.copy.version, self.copy.data) == (
             self.reporter.snapshot.version,
             self.reporter.snapshot.data,
         )
+
+    def settle(self):
+        """Let time pass; what becomes due is done, and reads are answered."""
+        until = self.now + QUIET + 2 * REPLY_TIMEOUT
+        while self.now < until:
+            self.now = min(until, self.copy.deadline(), self.repeats.deadline())
+            repeated = self.repeats.due(self.now, lambda _: True)
+            if repeated is not None and not self.are_repeats_lost:
+                self.take(Changed(repeated.change))
+            self.take(CopyTimeOver())
+            while self.answers:
+                self.take(self.answers.pop(0))
 
 
 TestBothEnds = BothEnds.TestCase

@@ -1,0 +1,96 @@
+"""Who may write children at a node: I-D10, SYN-24, MN-16."""
+
+import pytest
+
+from fsm.cores.allocation import AllocationCore
+from fsm.cores.allocation_terms import Allocate
+from fsm.cores.node_rights import NodeRights
+from fsm.cores.node_routing import Admitted, NodeRouting, Refusal, ToRuntimes
+from fsm.cores.peer_form import PeerForm
+from fsm.cores.subscription_terms import Consented, Subscribe, Withdrawn
+from fsm.cores.subscriptions import SubscriptionCore
+from specs.message import Message, MessageType
+from specs.reply_code import Code, DropReason
+
+RA, RB, RC = (f"hyperty-runtime://a.ex/{name}" for name in ("ra", "rb", "rc"))
+HA, HB, HB2, HC = (f"hyperty://a.ex/{name}" for name in ("ha", "hb", "hb2", "hc"))
+URL = "comm://a.ex/o"
+TO = f"{URL}/children/resources"
+WRITING = [MessageType.CREATE, MessageType.UPDATE, MessageType.DELETE]
+
+
+class Node:
+    """A node with an object of RA, which HB of RB observes."""
+
+    def __init__(self):
+        allocation, self.subscriptions = AllocationCore(), SubscriptionCore()
+        for owner, addresses in ((RA, (HA, URL)), (RB, (HB, HB2)), (RC, (HC,))):
+            allocation.feed(Allocate(owner, addresses), 0.0)
+        rights = NodeRights("a.ex", allocation, dict.fromkeys((RA, RB, RC), PeerForm.OWN).get)
+        self.subscriptions.feed(Subscribe(RA, (TO,)), 0.0)
+        self.subscriptions.feed(Subscribe(RB, (TO,), frozenset({TO})), 0.0)
+        self.subscriptions.feed(Consented(URL, RB, HB), 0.0)
+        self.routing = NodeRouting("a.ex", rights, self.subscriptions, set())
+
+    def admits(self, message, by):
+        return self.routing.admit(message, by)
+
+
+def said(sender, type_=MessageType.CREATE, name=None):
+    body = {"resource": name or f"{sender}#1", "value": 1}
+    return Message(1, type_, sender, TO, body)
+
+
+def is_refused(found):
+    return isinstance(found, Refusal) and (found.code, found.reason) == (
+        Code.FORBIDDEN,
+        DropReason.UNKNOWN_SOURCE,
+    )
+
+
+@pytest.mark.parametrize("type_", WRITING)
+def test_the_reporter_and_who_observes_may_write_children_of_their_own(type_):
+    node = Node()
+    assert isinstance(node.admits(said(HA, type_), RA), Admitted)
+    assert isinstance(node.admits(said(HB, type_), RB), Admitted)
+
+
+@pytest.mark.parametrize("type_", WRITING)
+def test_who_does_not_observe_may_not_nor_its_neighbour_of_one_who_does(type_):
+    node = Node()
+    assert is_refused(node.admits(said(HC, type_), RC))
+    assert is_refused(node.admits(said(HB2, type_), RB))
+
+
+@pytest.mark.parametrize("type_", WRITING)
+def test_nobody_writes_the_child_of_another(type_):
+    node = Node()
+    assert is_refused(node.admits(said(HB, type_, f"{HA}#1"), RB))
+    assert is_refused(node.admits(said(HA, type_, f"{HB}#1"), RA))
+
+
+def test_nobody_says_anything_else_there():
+    node = Node()
+    for type_ in (MessageType.READ, MessageType.SUBSCRIBE, MessageType.EXECUTE):
+        assert is_refused(node.admits(said(HB, type_), RB))
+
+
+def test_the_sign_of_all_children_is_told_by_their_object_alone():
+    node, body = Node(), {"count": 0, "digest": "0" * 16}
+    sign = Message(1, MessageType.UPDATE, URL, TO, body)
+    assert isinstance(node.admits(sign, RA), Admitted)
+    assert isinstance(node.admits(sign, RB), Refusal)
+    assert is_refused(node.admits(Message(1, MessageType.UPDATE, HB, TO, body), RB))
+
+
+def test_whom_the_owner_expels_writes_no_more():
+    node = Node()
+    node.subscriptions.feed(Withdrawn(URL, RB, HB), 0.0)
+    assert is_refused(node.admits(said(HB), RB))
+
+
+def test_what_is_written_goes_to_the_reporter_and_all_who_observe_once():
+    """MN-16: once to each runtime; the author's own may have it back."""
+    route = Node().routing.route(said(HB), RB)
+    assert isinstance(route, ToRuntimes)
+    assert sorted(route.runtimes) == [RA, RB]

@@ -1,0 +1,230 @@
+"""The children of one object in one place: SYN-24, I-D10, M-48..M-50."""
+
+import pytest
+
+from fsm.cores.object_children import ChildSet, children_in
+from fsm.cores.object_children_terms import Act, ChildGone, ChildOp, ChildRefused, ChildShown, op_in
+from specs import limits_sync as limits
+from specs.child import child_name, children_addresses, misnamed, named, parent_of
+from specs.message import Message, MessageType
+from specs.reply_code import Code
+
+URL = "comm://a.ex/o"
+HB, HC = "hyperty://b.ex/hb", "hyperty://c.ex/hc"
+TO = f"{URL}/children/resources"
+
+
+def op(act, number, version, value="v", creator=HB):
+    return ChildOp(act, child_name(creator, number), creator, number, version, value)
+
+
+def create(number, version=None, value="v", creator=HB):
+    return op(Act.CREATE, number, version or number, value, creator)
+
+
+def filled(*ops):
+    children = ChildSet()
+    for one in ops:
+        assert isinstance(children.take(one), ChildShown | ChildGone)
+    return children
+
+
+def test_a_child_is_created_changed_and_deleted_by_its_creator():
+    children = filled(create(1), op(Act.UPDATE, 1, 2, "new"))
+    assert children.find(f"{HB}#1").value == "new"
+    assert children.take(op(Act.DELETE, 1, 3)) == ChildGone(f"{HB}#1")
+    assert len(children) == 0
+
+
+@pytest.mark.parametrize("act", [Act.UPDATE, Act.DELETE])
+def test_what_is_late_or_was_here_before_changes_nothing(act):
+    children = filled(create(1, 5), op(Act.UPDATE, 1, 9, "new"))
+    before = children.shown()
+    assert children.take(op(act, 1, 9, "again")) is None
+    assert children.take(op(act, 1, 7, "late")) is None
+    assert children.shown() == before
+
+
+def test_numbers_of_one_creator_only_grow_and_others_have_their_own():
+    """I-D10: k strictly grows per creator."""
+    children = filled(create(4))
+    refused = children.take(create(4, 9))
+    assert refused == ChildRefused(Code.CONFLICT, "the numbers of children only grow")
+    assert children.take(create(3, 10)).code == Code.CONFLICT
+    assert isinstance(children.take(create(1, creator=HC)), ChildShown)
+
+
+def test_a_deleted_child_does_not_come_back_by_what_is_late():
+    children = filled(create(1), op(Act.DELETE, 1, 3))
+    assert children.take(op(Act.UPDATE, 1, 2, "late")) is None
+    assert isinstance(children.take(create(1)), ChildRefused)
+    assert len(children) == 0
+
+
+def test_a_change_of_what_never_came_is_all_there_is_to_know():
+    """The create was lost: a change says the whole value."""
+    children = filled(op(Act.UPDATE, 1, 2, "whole"))
+    assert children.find(f"{HB}#1").value == "whole"
+
+
+def test_the_sign_is_of_what_is_there_and_not_of_how_it_came():
+    one = filled(create(1), create(1, creator=HC), create(2), op(Act.DELETE, 1, 3))
+    other = filled(create(2), create(1, creator=HC))
+    assert one.sign == other.sign
+    assert one.sign != filled(create(2)).sign
+    assert filled(create(1), op(Act.UPDATE, 1, 2)).sign != filled(create(1)).sign
+
+
+def test_an_empty_set_has_the_sign_of_one_where_nothing_ever_was():
+    assert filled(create(1), op(Act.DELETE, 1, 2)).sign == ChildSet().sign
+
+
+def test_what_a_child_holds_cannot_be_changed_in_place():
+    """Whoever reads it gets it as it is."""
+    said = filled(create(1, value={"a": [1]}))
+    for kept in (said.find(f"{HB}#1"), children_in(said.shown())[f"{HB}#1"]):
+        assert kept.value == {"a": [1]}
+        with pytest.raises(TypeError, match="not changed in place"):
+            kept.value["a"].append(2)
+
+
+# --- bounds ---------------------------------------------------------------------------------
+
+
+def test_one_child_is_bounded_in_size_and_depth():
+    deep = "v"
+    for _ in range(limits.CHILD_DEPTH):
+        deep = [deep]
+    assert isinstance(ChildSet().take(create(1, value=deep)), ChildShown)
+    assert ChildSet().take(create(1, value=[deep])).code == Code.TOO_LARGE
+    text = "x" * (limits.CHILD_BYTES - 2)
+    assert isinstance(ChildSet().take(create(1, value=text)), ChildShown)
+    assert ChildSet().take(create(1, value=text + "x")).code == Code.TOO_LARGE
+
+
+def test_one_creator_has_so_many_children_and_no_more():
+    children = filled(*(create(number) for number in range(1, limits.CHILDREN_OF_CREATOR + 1)))
+    assert children.take(create(limits.CHILDREN_OF_CREATOR + 1)).code == Code.TOO_LARGE
+    assert isinstance(children.take(create(1, creator=HC)), ChildShown)
+
+
+def test_one_creator_has_so_many_bytes_and_a_deleted_child_gives_them_back():
+    part = "x" * (limits.CREATOR_BYTES // 4)
+    children = filled(*(create(number, value=part) for number in (1, 2, 3)))
+    assert children.take(create(4, value=part)).code == Code.TOO_LARGE
+    children.take(op(Act.DELETE, 1, 5))
+    assert isinstance(children.take(create(6, value=part)), ChildShown)
+
+
+def test_an_object_has_so_many_children_and_bytes():
+    half = limits.CHILDREN_OF_OBJECT // 2
+    creators = [f"hyperty://b.ex/h{number}" for number in range(3)]
+    many = [create(k + 1, creator=who) for who in creators[:2] for k in range(half)]
+    assert filled(*many).take(create(1, creator=creators[2])).code == Code.TOO_LARGE
+    part = "x" * 8000
+    large = [create(k + 1, value=part, creator=who) for who in creators[:2] for k in range(2)]
+    assert filled(*large).take(create(1, value=part, creator=creators[2])).code == Code.TOO_LARGE
+
+
+def test_creators_without_children_are_forgotten_at_last():
+    children = ChildSet()
+    for number in range(limits.CREATORS_KEPT + 50):
+        who = f"hyperty://b.ex/h{number}"
+        children.take(create(1, creator=who))
+        children.take(op(Act.DELETE, 1, 2, creator=who))
+    assert len(children._creators) == limits.CREATORS_KEPT
+
+
+# --- the whole object -----------------------------------------------------------------------
+
+
+def test_a_set_becomes_what_the_whole_object_shows():
+    theirs = filled(create(2, value="b"), create(7, creator=HC))
+    mine = filled(create(1), create(2, 3, "old"))
+    told = mine.become(children_in(theirs.shown()))
+    assert mine.shown() == theirs.shown()
+    assert mine.sign == theirs.sign
+    assert ChildGone(f"{HB}#1") in told
+    assert mine.become(children_in(theirs.shown())) == []
+
+
+def test_after_that_only_what_is_later_counts():
+    mine = ChildSet()
+    mine.become(children_in(filled(create(2, 8)).shown()))
+    assert mine.take(op(Act.UPDATE, 2, 7)) is None
+    assert isinstance(mine.take(create(2, 9)), ChildRefused)
+    assert isinstance(mine.take(create(3, 10)), ChildShown)
+
+
+def test_what_is_shown_and_is_no_child_is_left_out():
+    """An older peer tells no versions, and more than a value; others tell anything."""
+    found = children_in(
+        {
+            f"{HB}#1": {"value": 1, "identity": {}},
+            f"{HB}#2": 7,
+            "nobody": {"value": 2},
+            f"{HB}#0": {"value": 3},
+            f"{HC}#3": {"value": 4, "version": "5"},
+        }
+    )
+    assert {name: (kept.value, kept.version) for name, kept in found.items()} == {
+        f"{HB}#1": (1, 0),
+        f"{HC}#3": (4, 0),
+    }
+    assert children_in(None) == {}
+
+
+def test_more_than_an_object_has_is_not_taken_over():
+    many = {f"{HB}#{k}": {"value": k, "version": k} for k in range(1, 300)}
+    assert len(children_in(many)) == limits.CHILDREN_OF_OBJECT
+    large = {f"{HB}#{k}": {"value": "x" * 9000, "version": k} for k in range(1, 30)}
+    assert len(children_in(large)) == 3
+
+
+def test_children_that_do_not_fit_beside_the_value_are_known_not_to():
+    children = filled(create(1, value="x" * 8000))
+    assert children.fits_beside({"a": 1})
+    assert not children.fits_beside({"a": "x" * (limits.VALUE_BYTES - 100)})
+
+
+# --- names ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["", "#1", f"{HB}", f"{HB}#", f"{HB}#0", f"{HB}#01", f"{HB}#x"])
+def test_what_is_no_name_of_a_child(name):
+    assert named(name) is None
+
+
+def test_names_and_addresses():
+    assert named(child_name(HB, 7)) == (HB, 7)
+    assert children_addresses(URL) == (TO,)
+    assert children_addresses("connection://a.ex/c1") == ()
+    assert parent_of(TO) == URL
+    assert parent_of(f"{URL}/children/a/b") is None
+    assert parent_of(URL) is None
+
+
+FORGED = [
+    (MessageType.UPDATE, {"resource": f"{HB}#1", "value": 1}),
+    (MessageType.DELETE, {"resource": f"{HB}#1"}),
+    (MessageType.CREATE, {"resource": f"{HB}#1", "value": 1}),
+    (MessageType.CREATE, {"value": 1}),
+    (MessageType.CREATE, {"resource": [f"{HC}#1"], "value": 1}),
+    (MessageType.CREATE, {"resource": f"{HC}x#1", "value": 1}),
+    (MessageType.READ, {"resource": f"{HC}#1"}),
+    (MessageType.SUBSCRIBE, {}),
+]
+
+
+@pytest.mark.parametrize(("type_", "body"), FORGED)
+def test_who_names_the_child_of_another_does_nothing_to_it(type_, body):
+    """I-D10: forged children."""
+    message = Message(1, type_, HC, TO, body)
+    assert op_in(message) is None
+    assert misnamed(message) is not None
+
+
+def test_a_message_says_what_is_done_and_its_id_when():
+    message = Message(9, MessageType.UPDATE, HB, TO, {"resource": f"{HB}#4", "value": 1})
+    assert op_in(message) == ChildOp(Act.UPDATE, f"{HB}#4", HB, 4, 9, 1)
+    assert misnamed(message) is None

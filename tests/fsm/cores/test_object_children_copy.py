@@ -1,0 +1,214 @@
+"""Copies of an object's children find their own gaps: SYN-24, I-D4, I-D10."""
+
+import math
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+
+from fsm.cores.object_children import ChildSet
+from fsm.cores.object_children_copy import ChildrenCopyCore
+from fsm.cores.object_children_terms import (
+    Act,
+    AllChildren,
+    ChildOp,
+    ChildrenNeeded,
+    ChildrenTimeOver,
+    ChildrenUnread,
+    ChildSaid,
+    ChildShown,
+    SaidAgain,
+    SignHeard,
+)
+from specs.child import RESOURCES, child_name
+from specs.limits import READ_PAUSE
+from specs.limits_sync import REASSERTIONS
+from tests.support.children_world import ChildrenWorld
+
+HA, HB, HC = "hyperty://a.ex/ha", "hyperty://b.ex/hb", "hyperty://c.ex/hc"
+NAMES = (HA, HB, HC)
+
+
+def op(act, number, version, value="v", creator=HB):
+    return ChildOp(act, child_name(creator, number), creator, number, version, value)
+
+
+def shows(*ops):
+    kept = ChildSet()
+    for one in ops:
+        kept.take(one)
+    return {RESOURCES: kept.shown()}, kept.sign
+
+
+def begun(keeper=HC, shown=None):
+    core = ChildrenCopyCore(keeper)
+    core.feed(AllChildren(shown or {}), 0.0)
+    return core
+
+
+def test_a_copy_that_has_what_the_sign_says_reads_nothing():
+    core = begun()
+    one = op(Act.CREATE, 1, 1)
+    core.feed(ChildSaid(one), 0.0)
+    core.feed(SignHeard(shows(one)[1]), 1.0)
+    assert core.deadline() == math.inf
+
+
+def test_a_copy_that_is_ahead_of_the_sign_reads_nothing():
+    """The sign is of a time that the copy has gone through."""
+    core, first, second = begun(), op(Act.CREATE, 1, 1), op(Act.CREATE, 2, 2)
+    core.feed(ChildSaid(first), 0.0)
+    core.feed(ChildSaid(second), 0.0)
+    core.feed(SignHeard(shows(first)[1]), 1.0)
+    assert core.deadline() == math.inf
+
+
+def test_what_is_on_its_way_is_waited_for_and_what_is_lost_is_read():
+    core, one = begun(), op(Act.CREATE, 1, 1)
+    shown, sign = shows(one)
+    core.feed(SignHeard(sign), 1.0)
+    assert core.deadline() == 1.0 + READ_PAUSE
+    assert core.feed(ChildrenTimeOver(), 1.5) == []
+    assert core.feed(ChildrenTimeOver(), 2.0) == [ChildrenNeeded(1)]
+    assert core.feed(AllChildren(shown), 2.1) == [ChildShown(f"{HB}#1", "v", 1)]
+    assert core.deadline() == math.inf
+
+
+def test_what_comes_in_time_needs_no_read():
+    core, one = begun(), op(Act.CREATE, 1, 1)
+    core.feed(SignHeard(shows(one)[1]), 1.0)
+    core.feed(ChildSaid(one), 1.5)
+    assert core.deadline() == math.inf
+
+
+def test_a_read_that_fails_is_made_again_later_and_later():
+    core = begun()
+    core.feed(SignHeard(shows(op(Act.CREATE, 1, 1))[1]), 0.0)
+    pauses = []
+    now = core.deadline()
+    for _ in range(4):
+        (needed,) = core.feed(ChildrenTimeOver(), now)
+        core.feed(ChildrenUnread(needed.read), now)
+        pauses.append(core.deadline() - now)
+        now = core.deadline()
+    assert pauses == [2.0, 4.0, 8.0, 16.0]
+
+
+def test_a_read_nobody_answers_is_made_again():
+    core = begun()
+    core.feed(SignHeard(shows(op(Act.CREATE, 1, 1))[1]), 0.0)
+    core.feed(ChildrenTimeOver(), 1.0)
+    assert core.feed(ChildrenTimeOver(), core.deadline()) == [ChildrenNeeded(2)]
+
+
+def test_what_is_said_while_a_read_is_under_way_counts_on_top_of_it():
+    core, old, new = begun(), op(Act.CREATE, 1, 1), op(Act.CREATE, 2, 2)
+    shown, sign = shows(old)
+    core.feed(SignHeard(sign), 0.0)
+    core.feed(ChildrenTimeOver(), 1.0)
+    core.feed(ChildSaid(new), 1.1)
+    core.feed(AllChildren(shown), 1.2)
+    assert core.children.sign == shows(old, new)[1]
+
+
+def test_what_is_said_before_the_whole_object_comes_counts_on_top_of_it():
+    core, old, new = ChildrenCopyCore(HC), op(Act.CREATE, 1, 1), op(Act.UPDATE, 1, 2, "new")
+    core.feed(ChildSaid(new), 0.0)
+    core.feed(AllChildren(shows(old)[0]), 0.1)
+    assert core.children.find(f"{HB}#1").value == "new"
+
+
+def test_an_object_that_shows_no_children_is_not_read_for_them_again_and_again():
+    core = ChildrenCopyCore(HC)
+    core.feed(AllChildren(None), 0.0)
+    assert core.deadline() == math.inf
+
+
+def test_where_there_was_no_room_for_them_they_are_read_again():
+    core = begun()
+    core.feed(SignHeard(shows(op(Act.CREATE, 1, 1))[1]), 0.0)
+    core.feed(ChildrenTimeOver(), 1.0)
+    core.feed(AllChildren(None), 1.1)
+    assert core.deadline() < math.inf
+
+
+def test_a_creator_says_again_what_was_lost_a_few_times():
+    core = begun(HB)
+    made = op(Act.CREATE, 1, 1)
+    core.feed(ChildSaid(made), 0.0)
+    core.feed(ChildSaid(op(Act.UPDATE, 1, 2, "new")), 0.0)
+    shown, sign = shows(made, op(Act.CREATE, 9, 9, creator=HA))
+    said = []
+    for tries in range(REASSERTIONS + 1):
+        core.feed(SignHeard(sign), tries * 1000.0)
+        core.feed(ChildrenTimeOver(), core.deadline())
+        effects = core.feed(AllChildren(shown), tries * 1000.0 + 500)
+        said.append([one for one in effects if isinstance(one, SaidAgain)])
+    assert said == [[SaidAgain(Act.UPDATE, f"{HB}#1", "new")]] * REASSERTIONS + [[]]
+    assert core.children.find(f"{HB}#1").value == "v"
+
+
+def test_a_creator_says_again_that_its_child_is_deleted():
+    core, made = begun(HB), op(Act.CREATE, 1, 1)
+    core.feed(ChildSaid(made), 0.0)
+    core.feed(ChildSaid(op(Act.DELETE, 1, 2)), 0.0)
+    shown, sign = shows(made, op(Act.CREATE, 9, 9, creator=HA))
+    core.feed(SignHeard(sign), 0.0)
+    core.feed(ChildrenTimeOver(), core.deadline())
+    effects = core.feed(AllChildren(shown), 5.0)
+    assert SaidAgain(Act.DELETE, f"{HB}#1") in effects
+    assert core.children.find(f"{HB}#1") is None
+
+
+class Children(RuleBasedStateMachine):
+    """Whatever is lost, doubled or late: at rest all have what the keeper has."""
+
+    def __init__(self):
+        super().__init__()
+        self.world = ChildrenWorld(NAMES)
+
+    @rule(name=st.sampled_from(NAMES), is_lost=st.booleans(), is_unheard=st.booleans())
+    def create(self, name, is_lost, is_unheard):
+        self.world.create(name, self.world.last_id, is_lost=is_lost, is_unheard=is_unheard)
+
+    @rule(name=st.sampled_from(NAMES), data=st.data())
+    def change(self, name, data):
+        mine = self.world.copies[name].children.names_of(name)
+        if mine:
+            act = data.draw(st.sampled_from([Act.UPDATE, Act.DELETE]))
+            self.world.say(name, act, data.draw(st.sampled_from(mine)), self.world.last_id)
+
+    @rule(data=st.data(), times=st.sampled_from([0, 1, 1, 2]))
+    def deliver(self, data, times):
+        waiting = [way for way, ops in self.world.ways.items() if ops]
+        if waiting:
+            self.world.deliver(*data.draw(st.sampled_from(waiting)), times=times)
+
+    @rule(name=st.sampled_from(NAMES))
+    def tell_sign(self, name):
+        self.world.tell_sign(name)
+
+    @rule(seconds=st.sampled_from([0.5, 2.0, 90.0]))
+    def wait(self, seconds):
+        self.world.wait(seconds)
+
+    @precondition(lambda self: self.world.reads)
+    @rule(is_lost=st.booleans())
+    def read(self, is_lost):
+        self.world.read(is_lost=is_lost)
+
+    @invariant()
+    def what_is_told_is_what_is_there(self):
+        for name, copy in self.world.copies.items():
+            there = {child: copy.children.find(child).value for child in copy.children}
+            assert self.world.shown[name] == there
+
+    def teardown(self):
+        assert self.world.rest()
+        kept = self.world.keeper
+        there = {child: kept.find(child).value for child in kept}
+        assert all(shown == there for shown in self.world.shown.values())
+
+
+TestChildren = Children.TestCase
+TestChildren.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)

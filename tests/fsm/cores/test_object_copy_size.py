@@ -1,0 +1,118 @@
+"""How large the copy of a data object becomes by changes (SYN-12, SYN-13, SYN-16)."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from fsm.cores import object_copy
+from fsm.cores.object_copy import ObserverCore
+from fsm.cores.object_copy_terms import Applied, Changed, ObserveBegun, ObserverGone, SnapshotRead
+from fsm.cores.object_json import json_size
+from fsm.cores.object_value import changed
+from fsm.machines.observer_copy import State
+from specs.body_sync import Change, DataObject
+from specs.limits_sync import VALUE_BYTES
+from tests.support.json_values import KEYS, OBJECTS, VALUES
+
+HA, HB = "hyperty://a.ex/ha", "hyperty://b.ex/hb"
+RA, URL = "hyperty-runtime://a.ex/ra", "comm://a.ex/o1"
+SMALL = 150
+"""Bytes to which the properties bound a value."""
+
+
+def begun(data):
+    copy = ObserverCore(URL, HB)
+    copy.feed(ObserveBegun(), 0.0)
+    copy.feed(SnapshotRead(DataObject(HA, RA, data, URL, 1)), 0.0)
+    return copy
+
+
+def add(version, size):
+    return Changed(Change(version=version, attribute="a", value=["x" * size],
+                          attribute_type="array", operation="add"))  # fmt: skip
+
+
+def gone(effects):
+    return [effect.why for effect in effects if isinstance(effect, ObserverGone)]
+
+
+def test_changes_do_not_make_a_copy_larger_than_the_value_of_an_object():
+    copy, ends = begun({}), []
+    for version in range(2, 202):
+        ends += gone(copy.feed(add(version, 48_000), 0.0))
+        assert json_size(copy.data) <= VALUE_BYTES
+    assert ends == [f"its value has more than {VALUE_BYTES} bytes"]
+    assert copy.state is State.DELETED
+
+
+def test_a_value_may_have_as_many_bytes_as_a_reporter_may_give_it():
+    room = VALUE_BYTES - len('{"a":[""]}')
+    assert gone(begun({}).feed(add(2, room), 0.0)) == []
+    assert gone(begun({}).feed(add(2, room + 1), 0.0)) != []
+
+
+def test_a_copy_ends_once_by_what_came_early_too():
+    copy = ObserverCore(URL, HB)
+    copy.feed(ObserveBegun(), 0.0)
+    for version in range(2, 8):
+        copy.feed(add(version, 48_000), 0.0)
+    effects = copy.feed(SnapshotRead(DataObject(HA, RA, {}, URL, 1)), 0.0)
+    assert len(gone(effects)) == 1
+    assert [each.version for each in effects if isinstance(each, Applied)] == [1, 2]
+    assert effects[-1] == ObserverGone(gone(effects)[0])
+
+
+def test_the_whole_value_is_counted_rarely(monkeypatch):
+    sizes = []
+
+    def counted(value):
+        sizes.append(json_size(value))
+        return sizes[-1]
+
+    monkeypatch.setattr(object_copy, "json_size", counted)
+    copy = begun({"big": "x" * 50_000})
+    for version in range(2, 1002):
+        copy.feed(Changed(Change(version=version, attribute="n", value=version)), 0.0)
+    assert copy.state is State.LIVE
+    assert copy.version == 1001
+    assert len([size for size in sizes if size > 50_000]) <= 3
+
+
+PATHS = st.none() | st.lists(KEYS, min_size=1, max_size=4).map(".".join).filter(bool)
+ARRAYS = st.sampled_from([(None, None), ("array", "add"), ("array", "remove")])
+
+
+@st.composite
+def stories(draw):
+    """Changes in their order, of anything."""
+    made = []
+    for version in range(2, draw(st.integers(3, 20))):
+        path, (kind, what) = draw(PATHS), draw(ARRAYS)
+        value = draw(OBJECTS if path is None else VALUES)
+        value = [] if value is None and kind else value
+        made.append(Change(version=version, attribute=path, value=value,
+                           attribute_type=kind, operation=what))  # fmt: skip
+    return made
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(stories())
+def test_a_copy_lives_exactly_as_long_as_its_value_is_small_enough(monkeypatch, changes):
+    monkeypatch.setattr(object_copy, "VALUE_BYTES", SMALL)
+    copy, value = begun({}), {}
+    for change in changes:
+        value = changed(value, change)
+        effects = copy.feed(Changed(change), 0.0)
+        assert bool(gone(effects)) == (json_size(value) > SMALL)
+        if gone(effects):
+            return
+        assert copy.data == value
+
+
+@pytest.mark.parametrize("depth", [1, 20, 100])
+def test_what_a_long_path_makes_is_counted(monkeypatch, depth):
+    """Each segment of two bytes makes an object of six."""
+    monkeypatch.setattr(object_copy, "VALUE_BYTES", 400)
+    copy, path = begun({}), ".".join(["k"] * depth)
+    effects = copy.feed(Changed(Change(version=2, attribute=path, value=1)), 0.0)
+    assert bool(gone(effects)) == (depth == 100)

@@ -1,0 +1,121 @@
+"""What has changed between two values of a data object (SYN-13..SYN-15, I-D3)."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fsm.cores.object_difference import ObjectChange, at, described, difference
+from fsm.cores.object_value import changed, same
+from specs.body_sync import Change
+from specs.frozen_json import frozen_object
+
+NAMES = st.sampled_from(["a", "b", "0", "1", "x.y", ""])
+LEAVES = st.sampled_from([None, True, False, 0, 1, 2.5, "text"])
+VALUES = st.recursive(
+    LEAVES, lambda part: st.lists(part, max_size=3) | st.dictionaries(NAMES, part, max_size=3)
+)
+OBJECTS = st.dictionaries(NAMES, VALUES, max_size=4)
+PATHS = st.lists(st.sampled_from(["a", "b", "0", "1", "7"]), min_size=1, max_size=3).map(".".join)
+SETS = st.builds(lambda path, value: Change(2, path, value), PATHS, VALUES)
+EDITS = st.builds(
+    lambda path, value, how: Change(2, path, value, "array", how),
+    PATHS,
+    st.lists(LEAVES, max_size=2),
+    st.sampled_from(["add", "remove"]),
+)
+WHOLE = st.builds(lambda value: Change(2, None, value), OBJECTS)
+
+
+def applied(value, changes):
+    for change in changes:
+        value = change.apply_to(value)
+    return value
+
+
+@given(OBJECTS, OBJECTS)
+def test_the_difference_turns_one_value_into_the_other(before, after):
+    found = difference(frozen_object(before), frozen_object(after), 7)
+    assert same(applied(before, found), after)
+    assert {change.version for change in found} <= {7}
+
+
+@given(OBJECTS)
+def test_between_equal_values_there_is_no_difference(value):
+    assert difference(frozen_object(value), frozen_object(value), 7) == ()
+
+
+@given(OBJECTS, OBJECTS)
+def test_a_difference_says_what_was_and_what_is(before, after):
+    for change in difference(before, after, 7):
+        if change.path:
+            assert at(before, change.path) == change.old
+            assert at(after, change.path) == change.new
+
+
+@given(OBJECTS, SETS | EDITS | WHOLE)
+def test_a_described_change_does_what_the_published_one_did(before, change):
+    after = changed(before, change)
+    told = described(frozen_object(before), frozen_object(after), change)
+    assert told.version == 2
+    assert same(told.apply_to(before), after)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ({"t": 1}, {"t": 2}, [("t", 1, 2)]),
+        ({"t": 1}, {}, [("t", 1, None)]),
+        ({}, {"t": 1}, [("t", None, 1)]),
+        ({"t": 1}, {"t": True}, [("t", 1, True)]),
+        ({"a": {"b": 1, "c": 2}}, {"a": {"b": 1, "c": 3}}, [("a.c", 2, 3)]),
+        ({"a": 1}, {"a": {"b": 2}}, [("a", 1, {"b": 2})]),
+        (
+            {"items": [{"done": False}, {"done": False}]},
+            {"items": [{"done": True}, {"done": False}]},
+            [("items.0.done", False, True)],
+        ),
+        ({"items": ["a"]}, {"items": ["a", "b"]}, [("items", ["a"], ["a", "b"])]),
+        ({"a": {"x.y": 1}}, {"a": {"x.y": 2}}, [("a", {"x.y": 1}, {"x.y": 2})]),
+        ({"x.y": 1}, {"x.y": 2}, [("", {"x.y": 1}, {"x.y": 2})]),
+        ({"a": {"b": 1}}, {"a": {"b": None}}, [("a", {"b": 1}, {"b": None})]),
+        ({"a": [1]}, {"a": [None]}, [("a", [1], [None])]),
+        ({"": 1, "t": 1}, {"": 1, "t": 2}, [("t", 1, 2)]),
+    ],
+)
+def test_a_difference_is_as_near_to_the_leaves_as_a_path_can_say(before, after, expected):
+    found = [(each.path, each.old, each.new) for each in difference(before, after, 3)]
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        (Change(2, "t", 5), ("t", 1, 5)),
+        (Change(2, "t"), ("t", 1, None)),
+        (Change(2, "new.way", 5), ("new.way", None, 5)),
+        (Change(2, "items.0"), ("items.0", "x", None)),
+        (Change(2, "items", ["z"], "array", "add"), ("items", ["x", "y"], ["x", "y", "z"])),
+        (Change(2, "items", ["x"], "array", "remove"), ("items", ["x", "y"], ["y"])),
+        (Change(2, "items", ["q"], "array", "remove"), ("items", ["x", "y"], ["x", "y"])),
+        (Change(2, None, {"u": 1}), ("", {"t": 1, "items": ["x", "y"]}, {"u": 1})),
+    ],
+)
+def test_a_published_change_is_told_as_it_was_made(change, expected):
+    before = {"t": 1, "items": ["x", "y"]}
+    assert described(before, changed(before, change), change) == ObjectChange(*expected, 2)
+
+
+def test_what_two_values_share_is_not_looked_at():
+    shared = frozen_object({"deep": Unlooked()})
+    before, after = frozen_object({"a": shared, "t": 1}), frozen_object({"a": shared, "t": 2})
+    assert difference(before, after, 2) == (ObjectChange("t", 1, 2, 2),)
+
+
+class Unlooked(str):
+    """Complains when it is compared."""
+
+    __slots__ = ()
+    __hash__ = str.__hash__
+
+    def __eq__(self, other):
+        pytest.fail("it was compared")

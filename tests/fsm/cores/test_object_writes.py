@@ -1,0 +1,152 @@
+"""Writes that wait, are published in order, or are void together (SYN-13, SYN-16)."""
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from fsm.cores.object_json import Flaw
+from fsm.cores.object_schema import compiled
+from fsm.cores.object_value import changed, same
+from fsm.cores.object_writes import Unpublished, WritesCore, Written, flaw_in
+from specs.body_sync import ChangeObject
+from specs.limits_sync import VALUE_BYTES, WRITES_WAITING
+from specs.reply_code import Code
+from tests.support.json_values import OBJECTS, over_the_wire
+
+URL = "comm://a.ex/1"
+NUMBERS = compiled({"additionalProperties": {"type": "integer"}})
+REFUSED = Unpublished(Code.FORBIDDEN, "not so")
+
+
+def core(data=None, schema=None):
+    return WritesCore(URL, data or {}, 1, schema)
+
+
+def test_a_write_is_in_the_value_at_once_and_published_later():
+    writes = core()
+    assert writes.become({"a": 1}) == Written(1)
+    assert (writes.value, writes.version, writes.is_over(1)) == ({"a": 1}, 1, False)
+    assert writes.next() == ChangeObject(URL, "a", 1)
+    assert writes.published(2) == 1
+    assert (writes.version, writes.is_over(1), writes.next()) == (2, True, None)
+
+
+def test_what_changes_nothing_is_no_write():
+    writes = core({"a": 1})
+    assert writes.become({"a": 1.0}) == Written(0)
+    assert writes.next() is None
+
+
+def test_who_asks_for_a_change_has_one_even_if_it_changes_nothing():
+    writes = core({"a": 1})
+    assert writes.make(ChangeObject(URL, "a", 1)) == Written(1)
+    assert writes.next() is not None
+
+
+def test_what_the_schema_does_not_take_changes_nothing():
+    writes = core({"a": 1}, NUMBERS)
+    assert writes.become({"a": "x"}) == Flaw("a", 'it is not of type "integer"')
+    assert (writes.value, writes.next()) == ({"a": 1}, None)
+
+
+def test_more_than_so_many_writes_do_not_wait():
+    writes = core()
+    for number in range(WRITES_WAITING):
+        assert not writes.is_full
+        assert writes.become({"a": number}) == Written(number + 1)
+    refused = writes.become({"a": -1})
+    assert (refused.code, writes.value) == (503, {"a": WRITES_WAITING - 1})
+    writes.published(2)
+    assert writes.become({"a": -1}) == Written(WRITES_WAITING + 1)
+
+
+def test_after_a_failure_the_value_is_what_was_published():
+    writes = core({"a": 0})
+    for number in (1, 2, 3):
+        writes.become({"a": number})
+    writes.published(2)
+    writes.failed(REFUSED.code, REFUSED.why, frozenset())
+    assert (writes.value, writes.version, writes.next()) == ({"a": 1}, 2, None)
+    assert writes.is_over(3)
+    # Who writes next is told, and so is who waits for all; then it goes on.
+    assert writes.become({"a": 4}) == REFUSED
+    assert writes.flushed() == REFUSED
+    assert writes.flushed() is None
+    assert writes.become({"a": 5}) == Written(4)
+    assert writes.value == {"a": 5}
+
+
+def test_who_is_told_otherwise_is_not_told_twice():
+    writes = core()
+    writes.make(ChangeObject(URL, "a", 1))
+    writes.failed(REFUSED.code, REFUSED.why, frozenset({1}))
+    assert (writes.flushed(), writes.become({"b": 1})) == (None, Written(2))
+
+
+def test_one_that_is_told_otherwise_does_not_hide_one_that_is_not():
+    writes = core()
+    writes.make(ChangeObject(URL, "a", 1))
+    writes.become({"a": 1, "b": 1})
+    writes.failed(REFUSED.code, REFUSED.why, frozenset({1}))
+    assert writes.become({"b": 1}) == REFUSED
+
+
+@pytest.mark.parametrize("code", [Code.NOT_FOUND, Code.GONE])
+def test_what_is_gone_is_gone_for_good(code):
+    writes = core({"a": 0})
+    writes.become({"a": 1})
+    writes.failed(code, "gone", frozenset())
+    for _ in range(3):
+        assert writes.become({"a": 2}) == Unpublished(code, "gone")
+    assert writes.value == {"a": 0}
+
+
+def test_a_value_is_no_larger_than_a_message_takes():
+    writes = core({"a": ""})
+    most = VALUE_BYTES - len('{"a":""}')
+    assert isinstance(writes.become({"a": "x" * most}), Written)
+    flaw = writes.become({"a": "x" * (most + 1)})
+    assert str(VALUE_BYTES) in flaw.why
+    # What is small is written any number of times: only what remains of it counts.
+    for number in range(200):
+        assert isinstance(writes.become({"a": "y" * 1000 + str(number)}), Written)
+    assert flaw_in({"a": "x" * VALUE_BYTES}, None) is not None
+
+
+class Reporter(RuleBasedStateMachine):
+    """Whatever is written, published or lost: followers go from the first value to the last."""
+
+    @initialize(data=OBJECTS)
+    def begin(self, data):
+        self.writes = core(data)
+        self.follower = data
+        self.version = 1
+
+    @rule(new=OBJECTS)
+    def write(self, new):
+        if isinstance(self.writes.become(new), Written):
+            assert same(self.writes.value, new)
+
+    @precondition(lambda self: self.writes.next() is not None)
+    @rule()
+    def publish(self):
+        self.follower = changed(self.follower, over_the_wire(self.writes.next()))
+        self.version += 1
+        self.writes.published(self.version)
+
+    @precondition(lambda self: self.writes.next() is not None)
+    @rule(told=st.booleans())
+    def fail(self, told):
+        numbers = frozenset(range(1, self.writes.number + 1)) if told else frozenset()
+        self.writes.failed(Code.FORBIDDEN, "no", numbers)
+        assert same(self.writes.value, self.follower)
+
+    @invariant()
+    def nothing_waits_or_all_is_there(self):
+        if self.writes.next() is None:
+            assert same(self.writes.value, self.follower)
+            assert self.writes.is_over(self.writes.number)
+        assert self.writes.version == self.version
+
+
+TestReporter = Reporter.TestCase

@@ -1,0 +1,182 @@
+"""By which way the changes of an object come: a link while one is live, else the node (P2P-30)."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fsm.cores.observer_way import MoveTo, Moving, ObserverWay
+
+HB, HC, L1, L2 = "hyperty://b.ex/b", "hyperty://b.ex/c", "link/1", "link/2"
+
+
+def opened(link=None, barred=None, p2p=None):
+    way = ObserverWay()
+    assert way.wished(HB, p2p=p2p) == []
+    assert way.opened(link, barred) == []
+    return way
+
+
+def test_nothing_moves_before_the_first_observer_is_in():
+    way = ObserverWay()
+    way.wished(HB, p2p=None)
+    assert way.link_is(L1) == []
+    assert way.opened(None) == []
+    assert way.link_is(L1) == [MoveTo(L1)]
+
+
+def test_a_link_that_comes_to_be_live_is_taken():
+    way = opened()
+    assert way.link_is(L1) == [MoveTo(L1)]
+    assert way.used is None
+    assert way.moved(L1, Moving.DONE) == []
+    assert way.used == L1
+
+
+def test_a_link_that_is_lost_is_left():
+    way = opened(L1)
+    assert way.link_is(None) == [MoveTo(None)]
+    assert way.moved(None, Moving.DONE) == []
+    assert way.used is None
+
+
+def test_a_link_lost_on_the_way_to_it_is_left_as_soon_as_the_move_has_ended():
+    way = opened()
+    way.link_is(L1)
+    assert way.link_is(None) == []
+    assert way.moved(L1, Moving.DONE) == [MoveTo(None)]
+
+
+def test_a_link_by_which_one_is_refused_is_not_tried_again():
+    way = opened()
+    way.link_is(L1)
+    assert way.moved(L1, Moving.REFUSED) == []
+    assert way.link_is(L1) == []
+    assert way.link_is(L2) == [MoveTo(L2)]
+    assert opened(None, barred=L1).link_is(L1) == []
+
+
+def test_where_the_reporters_end_may_go_by_the_link_it_is_asked_by_the_node_again():
+    way = opened()
+    way.link_is(L1)
+    assert way.moved(L1, Moving.UNSURE) == [MoveTo(None)]
+    assert way.moved(None, Moving.DONE) == []
+
+
+def test_who_joins_by_another_way_than_the_one_in_use_has_it_asked_for_again():
+    way = opened(L1)
+    assert way.asked(L1) == []
+    assert way.asked(None) == [MoveTo(L1)]
+
+
+def test_who_joins_while_the_way_moves_has_the_new_one_asked_for_again():
+    """I-D4: it asked by the node, where the path is about to be removed."""
+    way = opened()
+    way.link_is(L1)
+    assert way.asked(None) == []
+    assert way.moved(L1, Moving.DONE) == [MoveTo(L1)]
+    assert way.moved(L1, Moving.DONE) == []
+
+
+def test_a_link_that_goes_and_is_back_while_the_way_moves_to_it_is_asked_by_again():
+    way = opened()
+    way.link_is(L1)
+    way.link_is(None)
+    way.link_is(L1)
+    assert way.moved(L1, Moving.DONE) == [MoveTo(L1)]
+
+
+def test_an_observer_that_wants_no_link_keeps_all_from_it_while_it_is_here():
+    way = opened(L1)
+    assert way.wished(HC, p2p=False) == [MoveTo(None)]
+    assert way.moved(None, Moving.DONE) == []
+    assert way.left(HC) == [MoveTo(L1)]
+
+
+def test_a_link_is_set_up_for_who_wants_one_and_no_other():
+    assert opened(p2p=True).wants_link
+    assert not opened(p2p=None).wants_link
+    way = opened(p2p=True)
+    way.wished(HC, p2p=False)
+    assert not way.wants_link
+
+
+NEWS = st.lists(
+    st.one_of(
+        st.tuples(st.just("linked"), st.sampled_from([None, L1, L2])),
+        st.tuples(st.just("wished"), st.sampled_from([None, True, False])),
+        st.tuples(st.just("left"), st.none()),
+        st.tuples(st.just("joined"), st.booleans()),
+        st.tuples(st.just("reached"), st.none()),
+        st.tuples(st.just("moved"), st.sampled_from(list(Moving))),
+    ),
+    max_size=30,
+)
+
+
+class Observed:
+    """A way, what has been told to it, and by which way the reporter's end goes."""
+
+    def __init__(self):
+        self.way = opened()
+        self.link = None
+        self.reporters = None
+        self.wishes = {HB: None}
+        self.under_way = []
+        self.is_reached = False
+
+    def linked(self, link):
+        self.link = link
+        if self.reporters != link:
+            self.reporters = None
+        return self.way.link_is(link)
+
+    def wished(self, p2p):
+        self.wishes[HC] = p2p
+        return self.way.wished(HC, p2p=p2p)
+
+    def left(self, _):
+        self.wishes.pop(HC, None)
+        return self.way.left(HC)
+
+    def joined(self, is_unheard):
+        """Somebody asks by the way in use; by the node, if nothing is heard by a link."""
+        used = self.way.used
+        self.reporters = None if is_unheard or used != self.link else used
+        return self.way.asked(self.reporters)
+
+    def reached(self, _):
+        """What a move asks has come to the reporter's end; nothing comes by a dead link."""
+        if self.under_way and self.under_way[0].link in {None, self.link}:
+            self.reporters, self.is_reached = self.under_way[0].link, True
+        return []
+
+    def moved(self, how):
+        if not self.under_way:
+            return []
+        if how is Moving.DONE and not self.is_reached:
+            self.reached(None)
+        move, is_reached = self.under_way.pop(), self.is_reached
+        self.is_reached = False
+        if move.link is None:
+            self.reporters = None
+            # A path at a node can always be had in the end.
+            return self.way.moved(None, Moving.DONE)
+        if is_reached is (how is Moving.DONE):
+            return self.way.moved(move.link, how)
+        return self.way.moved(move.link, Moving.UNSURE)
+
+
+@given(NEWS)
+def test_one_move_at_a_time_and_the_last_word_is_followed(news):
+    """At rest it is the live link or the node, and no link that somebody minds (P2P-30).
+
+    The reporter's end goes by the same: else nobody here hears anything (I-D4).
+    """
+    observed = Observed()
+    for what, which in [*news, *[("moved", Moving.DONE)] * 6]:
+        moves = getattr(observed, what)(which)
+        assert len(moves) + len(observed.under_way) <= 1
+        observed.under_way += moves
+    assert observed.under_way == []
+    assert observed.way.used in {None, observed.link}
+    assert observed.way.used == observed.reporters
+    assert observed.way.used is None or False not in observed.wishes.values()
