@@ -42,7 +42,11 @@ class Alarms(Generic[K]):
         """Take out the keys that are due, earliest first; set them anew."""
         keys: list[K] = []
         while self.deadline() <= now:
-            _, key = heapq.heappop(self._heap)
-            del self._when[key]
-            keys.append(key)
+            keys.append(self.pop())
         return keys
+
+    def pop(self) -> K:
+        """Take out the key whose time is first, after `deadline` said that there is one."""
+        _, key = heapq.heappop(self._heap)
+        del self._when[key]
+        return key

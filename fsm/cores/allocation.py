@@ -1,15 +1,15 @@
 """Who owns which address of a domain (MN-10..MN-13, I-A1..I-A7).
 
-An address is allocated once in the life of a node. A released one is never handed out nor
-claimed again: what the node made itself it knows again by its name (`fsm.cores.address_mint`),
-of what peers made a digest is kept as a tombstone. Addresses that are not the node's to
+An address is allocated once in the life of a node. A released one is never handed out again,
+and only whose it was may claim it: a runtime that comes back to what it has stored. What the
+node made itself it knows again by its name (`fsm.cores.address_mint`), of what peers made a
+digest is kept as a tombstone, with whose it was. Addresses that are not the node's to
 allocate, but that a connected runtime uses, are bound to its session: owned like the
 others, without a machine, and free again afterwards.
 """
 
-import hashlib
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Final, assert_never, final
 
 from fsm.cores.allocation_terms import (
@@ -22,12 +22,14 @@ from fsm.cores.allocation_terms import (
     FreeBlock,
     Freed,
     Input,
+    Move,
     Release,
     RuntimeCame,
     Taken,
 )
 from fsm.cores.effects import RowChanged
 from fsm.cores.refused import Refused
+from fsm.cores.tombstones import Mint, Tombstones
 from fsm.engine import Entity
 from fsm.machines.address import ADDRESS, State, Trigger
 from specs.address import RUNTIME_SCHEME, is_below, runtime_of, scheme_of
@@ -36,9 +38,6 @@ from specs.reply_code import Code
 from specs.trace import Op
 
 __all__ = ["AllocationCore"]
-
-_DIGEST: Final = 8
-"""Bytes of a tombstone: among 10^6 of them two agree once in 10^7 nodes."""
 
 _TOO_MANY: Final = Refused(Code.TOO_LARGE, f"a session holds at most {MAX_ADDRESSES} addresses")
 _FULL: Final = Refused(
@@ -49,11 +48,6 @@ _NO_CLAIMS: Final = Refused(
 )
 
 
-def _nothing(address: str) -> bool:
-    del address
-    return False
-
-
 @final
 class AllocationCore:
     """The allocation table of one domain.
@@ -62,17 +56,17 @@ class AllocationCore:
     released, up to `MAX_TOMBSTONES` of them; then nothing more can be claimed.
 
     Args:
-        made: Whether the node made an address, now or before; such a one cannot be claimed.
+        mint: Knows what the node made, which nobody but whom it was made for can claim;
+            None: it makes nothing.
     """
 
-    def __init__(self, made: Callable[[str], bool] = _nothing) -> None:
-        self._made = made
+    def __init__(self, mint: Mint | None = None) -> None:
         self._owners: dict[str, str] = {}
         self._bound: dict[str, None] = {}
         self._of: dict[str, dict[str, str | None]] = {}
         self._blocks: dict[tuple[str, str], dict[str, None]] = {}
         self._components: dict[str, dict[str, None]] = {}
-        self._tombstones: set[int] = set()
+        self._tombstones = Tombstones(mint)
 
     def owner_of(self, address: str) -> str | None:
         """Return who owns an address or the nearest one above it."""
@@ -91,9 +85,7 @@ class AllocationCore:
 
     def is_tombstone(self, address: str) -> bool:
         """Say whether an address was allocated once and released."""
-        if address in self._owners:
-            return False
-        return self._made(address) or _digest(address) in self._tombstones
+        return address not in self._owners and self._tombstones.is_spent(address)
 
     def __len__(self) -> int:
         return len(self._owners)
@@ -112,10 +104,10 @@ class AllocationCore:
                 effects = self._claim(owner, addresses)
             case Bind(owner, address):
                 effects = self._bind(owner, address)
-            case FreeBlock(owner, key):
-                effects = self._free_block(owner, key)
-            case Free(owner, addresses):
-                effects = self._free(owner, addresses)
+            case FreeBlock() | Free():
+                effects = self._free_asked(happened)
+            case Move(owner, address, to):
+                effects = self._move(owner, address, to)
             case Release(owner, why):
                 effects = self._drop(owner, self.owned_by(owner), why)
             case RuntimeCame(runtime):
@@ -130,21 +122,39 @@ class AllocationCore:
         full = self._full(owner, len(addresses))
         if full is not None:
             return [full]
-        if any(one in self._owners or _digest(one) in self._tombstones for one in addresses):
+        if any(one in self._owners or one in self._tombstones for one in addresses):
             return [Refused(Code.CONFLICT, "an address of that name was allocated before")]
         why = "create" if key is None else f"create key={key}"
         return [*self._take(owner, addresses, why, key), Allocated(addresses)]
 
     def _claim(self, owner: str, addresses: tuple[str, ...]) -> list[Effect]:
         fresh = tuple(one for one in addresses if self._owners.get(one) != owner)
-        if any(one in self._owners or self.is_tombstone(one) for one in fresh):
+        again = frozenset(one for one in fresh if self._is_back(one, owner))
+        new = tuple(one for one in fresh if one not in again)
+        if any(one in self._owners or self.is_tombstone(one) for one in new):
             return [Refused(Code.FORBIDDEN, "the address is or was somebody else's")]
         full = self._full(owner, len(fresh))
         if full is not None:
             return [full]
-        if fresh and len(self._tombstones) >= MAX_TOMBSTONES:
+        if new and len(self._tombstones) >= MAX_TOMBSTONES:
             return [_NO_CLAIMS]
-        return self._take(owner, fresh, "claimed by path", None)
+        return [
+            *self._take(owner, new, "claimed by path", None),
+            *self._take_back(owner, tuple(one for one in fresh if one in again)),
+        ]
+
+    def _is_back(self, address: str, owner: str) -> bool:
+        return address not in self._owners and self._tombstones.was_of(address, owner)
+
+    def _take_back(self, owner: str, addresses: tuple[str, ...]) -> list[Effect]:
+        """Give a runtime again what was released of it."""
+        effects: list[Effect] = []
+        for address in addresses:
+            self._tombstones.lift(address)
+            self._note(owner, address, None)
+            entity = Entity.recalled(ADDRESS, address, State.RELEASED)
+            effects += [entity.step(Trigger.RECLAIM), _row(Op.ADD, address, owner)]
+        return [*effects, Taken(addresses)] if addresses else []
 
     def _bind(self, owner: str, address: str) -> list[Effect]:
         held = self.owner_of(address)
@@ -184,7 +194,28 @@ class AllocationCore:
         if key is not None:
             self._blocks.setdefault((owner, key), {})[address] = None
 
+    def _move(self, owner: str, address: str, to: str) -> list[Effect]:
+        if self._owners.get(address) != owner or address in self._bound:
+            return [Refused(Code.FORBIDDEN, "not the owner")]
+        full = self._full(to, 1)
+        if full is not None:
+            return [full]
+        if len(self._tombstones) >= MAX_TOMBSTONES:
+            return [_NO_CLAIMS]
+        self._forget(owner, address)
+        self._note(to, address, None)
+        # Its name may say that it was made for another: whose it is now must be kept.
+        self._tombstones.keep(address, to)
+        return [_row(Op.DEL, address, owner), _row(Op.ADD, address, to)]
+
     # ---- freed
+
+    def _free_asked(self, asked: Free | FreeBlock) -> list[Effect]:
+        match asked:
+            case FreeBlock(owner, key):
+                return self._free_block(owner, key)
+            case Free(owner, addresses):
+                return self._free(owner, addresses)
 
     def _free_block(self, owner: str, key: str) -> list[Effect]:
         block = tuple(self._blocks.get((owner, key), ()))
@@ -213,7 +244,7 @@ class AllocationCore:
             if address in self._bound:
                 self._unbind(address)
             else:
-                self._bury(address)
+                self._tombstones.bury(address, owner)
                 entity = Entity.recalled(ADDRESS, address, State.ALLOCATED)
                 effects.append(entity.step(Trigger.RELEASE, why))
             effects.append(_row(Op.DEL, address, owner))
@@ -237,14 +268,6 @@ class AllocationCore:
         beside.pop(address, None)
         if not beside:
             self._components.pop(runtime_of(address), None)
-
-    def _bury(self, address: str) -> None:
-        if not self._made(address):
-            self._tombstones.add(_digest(address))
-
-
-def _digest(address: str) -> int:
-    return int.from_bytes(hashlib.blake2b(address.encode(), digest_size=_DIGEST).digest())
 
 
 def _row(op: Op, address: str, owner: str) -> RowChanged:

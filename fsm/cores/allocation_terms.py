@@ -18,6 +18,7 @@ __all__ = [
     "FreeBlock",
     "Freed",
     "Input",
+    "Move",
     "Release",
     "RuntimeCame",
     "Taken",
@@ -88,13 +89,23 @@ class Release:
 
 @final
 @attrs.frozen(slots=True)
+class Move:
+    """An address goes from one owner to another in one step, as both want it (SYN-26)."""
+
+    owner: str
+    address: str
+    to: str
+
+
+@final
+@attrs.frozen(slots=True)
 class RuntimeCame:
     """A runtime has a session: what others bound below its address is its own now."""
 
     runtime: str
 
 
-Input: TypeAlias = Allocate | Claim | Bind | FreeBlock | Free | Release | RuntimeCame
+Input: TypeAlias = Allocate | Claim | Bind | FreeBlock | Free | Move | Release | RuntimeCame
 
 
 @final

@@ -17,6 +17,7 @@ class Backoff:
 
     def __init__(self) -> None:
         self.tries = 0
+        self._relapses = 0
 
     @property
     def is_over(self) -> bool:
@@ -30,6 +31,21 @@ class Backoff:
     def succeed(self) -> None:
         """Begin anew."""
         self.tries = 0
+
+    def lost(self, lasted: float) -> None:
+        """Note that what was had is lost again.
+
+        Once that is the weather; but what never lasts longer than a first pause is no
+        success, and without this it would be tried again and again at once.
+
+        Args:
+            lasted: Seconds it was had.
+        """
+        if lasted >= RECONNECT_BASE:
+            self._relapses = 0
+            return
+        self.tries = self._relapses
+        self._relapses += 1
 
     def pause(self, jitter: float) -> float:
         """Return the seconds before the next attempt.

@@ -107,7 +107,7 @@ class ForeignCore:
             case RoomSpoke(_, message):
                 return self._spoke(room, message)
             case RoomLost(_, message) | RoomFull(_, message):
-                room.forget(message)
+                room.handed.forget(message)
                 is_full = isinstance(happened, RoomFull)
                 code = Code.TOO_LARGE if is_full else Code.UNAVAILABLE
                 why = "its stub has no room" if is_full else "its sandbox is not there"
@@ -165,7 +165,7 @@ class ForeignCore:
 
     def _hand(self, room: ForeignRoom, parcel: Parcel, now: float) -> Hand:
         if parcel.message.is_request:
-            room.ask(parcel.message, now)
+            room.handed.ask(parcel.message, now)
         return Hand(room.stub, parcel)
 
     def _ready(self, room: ForeignRoom, now: float) -> list[Effect]:
@@ -187,7 +187,7 @@ class ForeignCore:
         if room.is_about_itself(message):
             is_true = message.is_response or message.body.get("value") == room.state
             return [] if is_true else self._offended(room, message, DropReason.FORGED_STATUS)
-        request = room.asked(message)
+        request = room.handed.asked(message)
         if room.has_brought(message):
             return [Pass(room.domain, room.stub, message)]
         if request is None and message.is_response:

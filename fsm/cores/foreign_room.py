@@ -6,21 +6,15 @@ from typing import final
 
 import attrs
 
+from fsm.cores.crash_count import CrashCount
 from fsm.cores.foreign_terms import Effect, Refuse, Renew
+from fsm.cores.handed import HandedCore
 from fsm.cores.node_session_terms import Parcel
 from fsm.engine import Entity
 from fsm.machines.stub_deployment import STUB_DEPLOYMENT
 from specs.address import status_of
-from specs.limits import (
-    OUTBOX_BYTES,
-    REPLY_TIMEOUT,
-    ROOM_COOL_DOWN,
-    ROOM_OUTSTANDING,
-    ROOM_RESTARTS,
-    ROOM_SECONDS,
-    STUB_QUEUE,
-)
-from specs.message import Message, instance_id, request_id
+from specs.limits import OUTBOX_BYTES, ROOM_COOL_DOWN, STUB_QUEUE
+from specs.message import Message
 from specs.reply_code import Code
 
 __all__ = ["ForeignPast", "ForeignRoom"]
@@ -34,14 +28,14 @@ class ForeignPast:
     Attributes:
         rooms: How many there were.
         token: Of the session that the last stub had.
-        crashes: When rooms crashed lately.
+        crashes: How often rooms crashed lately.
         until: Until when nothing is tried.
         why: Because of what.
     """
 
     rooms: int = 0
     token: str | None = None
-    crashes: deque[float] = attrs.field(factory=deque)
+    crashes: CrashCount = attrs.field(factory=CrashCount)
     until: float = -math.inf
     why: str = ""
 
@@ -56,11 +50,7 @@ class ForeignPast:
 
     def crashed(self, why: str, now: float) -> None:
         """Count a crash; after too many the domain rests."""
-        while self.crashes and self.crashes[0] <= now - ROOM_SECONDS:
-            self.crashes.popleft()
-        self.crashes.append(now)
-        if len(self.crashes) > ROOM_RESTARTS:
-            self.crashes.clear()
+        if self.crashes.crashed(now):
             self.rest(now + ROOM_COOL_DOWN, f"its sandbox crashes again and again: {why}")
 
 
@@ -74,6 +64,7 @@ class ForeignRoom:
         why: Why it stands so.
         offences: What it posted without the right to, so far.
         is_ending: Whether it was told to end.
+        handed: Requests that were handed in, and may still be answered.
     """
 
     def __init__(self, stub: str, domain: str) -> None:
@@ -86,7 +77,7 @@ class ForeignRoom:
         self.is_ending = False
         self._waiting: deque[Parcel] = deque()
         self._bytes = 0
-        self._asked: dict[str, tuple[float, Message]] = {}
+        self.handed = HandedCore()
 
     # ---- what waits for the deployment
 
@@ -105,35 +96,9 @@ class ForeignRoom:
         self._bytes = 0
         return waiting
 
-    # ---- what was handed in and may still be answered
-
-    def ask(self, request: Message, now: float) -> None:
-        """Remember a request that was handed in, as long as its sender waits."""
-        asked = self._asked
-        for mid, (until, _) in list(asked.items()):
-            if until > now and len(asked) < ROOM_OUTSTANDING:
-                break
-            del asked[mid]
-        asked[instance_id(request)] = (now + REPLY_TIMEOUT, request)
-
-    def forget(self, request: Message) -> None:
-        """Forget a request that was answered in another way."""
-        self._asked.pop(instance_id(request), None)
-
-    def asked(self, answer: Message) -> Message | None:
-        """Return the request that a message answers, if it was handed in; the final ends it."""
-        if not answer.is_response:
-            return None
-        mid = request_id(answer)
-        _, request = self._asked.get(mid, (0.0, None))
-        if answer.is_final:
-            self._asked.pop(mid, None)
-        return request
-
     def unanswered(self, why: str) -> list[Refuse]:
         """Refuse all requests whose answers cannot come by this room any more."""
-        asked, self._asked = self._asked, {}
-        return [Refuse(request, Code.UNAVAILABLE, why) for _, request in asked.values()]
+        return [Refuse(request, Code.UNAVAILABLE, why) for request in self.handed.unanswered()]
 
     # ---- what it says
 

@@ -8,13 +8,15 @@ import attrs
 
 from fsm.cores.effects import RowChanged
 from fsm.cores.p2p_glare import own_is_smaller
-from fsm.cores.resolve_effects import RequesterPlan
+from fsm.cores.resolve_effects import LinkDown, LinkGone, LinkNews, LinkUp, RequesterPlan
 from fsm.engine import Entity, Step
 from fsm.machines import p2p_entry as entry
 from fsm.machines.p2p_connection import State
+from specs.address import is_below
+from specs.body import Record
 from specs.trace import Op
 
-__all__ = ["LinkEntry", "Role"]
+__all__ = ["LinkEntry", "Role", "plan_of"]
 
 _TABLE: Final = "p2p"
 _WRITER: Final = "registry"
@@ -39,7 +41,7 @@ class LinkEntry:
         url: What routes to it; None until it was live once.
         has_listeners: Whether the listeners of a handler's link stand (I-P17).
         awaits_listeners: Whether its link is live but for them.
-        entities: What is known to live there (I-R8).
+        entities: What is known to live there, as it was learnt (I-R8).
         until: When its next timer is due.
     """
 
@@ -53,7 +55,7 @@ class LinkEntry:
     url: str | None = None
     has_listeners: bool = False
     awaits_listeners: bool = False
-    entities: set[str] = attrs.field(factory=set)
+    entities: dict[str, None] = attrs.field(factory=dict)
     tries: int = 0
     until: float = math.inf
 
@@ -83,32 +85,45 @@ class LinkEntry:
         given = {fact for fact, is_true in facts.items() if is_true}
         return self.life.step(entry.Trigger.INVITED, f"to {link}", given)
 
-    def went_live(self) -> list[Step]:
+    def went_live(self) -> list[Step | LinkNews]:
         """Route to the link: for the first time, or again."""
         was, self.status, self.url = self.status, State.LIVE, self.link
         self.awaits_listeners = False
         self.tries = 0
         self.until = math.inf
         if self.life.state is entry.State.PLACEHOLDER:
-            return [self.life.step(entry.Trigger.LIVE)]
-        return [] if was is State.LIVE else [self.life.step(entry.Trigger.RESTORED)]
+            return [self.life.step(entry.Trigger.LIVE), LinkUp(self.remote, self.link)]
+        if was is State.LIVE:
+            return []
+        return [self.life.step(entry.Trigger.RESTORED), LinkUp(self.remote, self.link)]
 
-    def was_lost(self) -> list[Step]:
+    def was_lost(self) -> list[Step | LinkNews]:
         """Keep the entry of a link that is away; of one that was never live, too."""
         was, self.status = self.status, State.DISCONNECTED
         self.awaits_listeners = False
         is_routed = self.life.state is entry.State.BOUND and was is State.LIVE
-        return [self.life.step(entry.Trigger.LOST)] if is_routed else []
+        if not is_routed:
+            return []
+        return [self.life.step(entry.Trigger.LOST), LinkDown(self.remote)]
 
     def sets_up(self, status: State) -> None:
         """Wait for the stub, which has a deadline, while a link is set up or negotiated anew."""
         self.status, self.until = status, math.inf
 
-    def ended(self) -> list[Step | RowChanged]:
+    def ended(self) -> list[Step | RowChanged | LinkNews]:
         """Take the entry away."""
-        return [self.life.step(entry.Trigger.ENDED), self.changed(Op.DEL)]
+        return [self.life.step(entry.Trigger.ENDED), self.changed(Op.DEL), LinkGone(self.remote)]
 
     def changed(self, op: Op) -> RowChanged:
         """Say what the row says now."""
-        entities = " ".join(sorted(self.entities))
+        entities = " ".join(self.entities)
         return RowChanged(op, _TABLE, self.remote, f"{self.status} {self.url} {entities}", _WRITER)
+
+
+def plan_of(record: Record) -> RequesterPlan | None:
+    """Return how to link to a record's runtime; None: it does not take links (RES-08)."""
+    if not record.p2p_handler or not record.p2p_requester:
+        return None
+    if not is_below(record.p2p_handler, record.runtime):
+        return None
+    return RequesterPlan(record.runtime, record.p2p_handler, record.p2p_requester)

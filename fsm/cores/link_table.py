@@ -8,14 +8,18 @@ tries are over, or on `failed`, everything that belongs to the entry goes.
 """
 
 import math
-from typing import Final, final
+from typing import final
 
+from fsm.cores.link_claims import LinkClaims
+from fsm.cores.link_entities import LinkEntities
 from fsm.cores.link_entry import LinkEntry, Role
+from fsm.cores.record_cache import RecordCache
 from fsm.cores.resolve_effects import (
     Connect,
     Deploy,
     Disconnect,
     Effect,
+    LinkDown,
     RegisterLink,
     RemovePath,
     RequesterPlan,
@@ -24,7 +28,7 @@ from fsm.cores.resolve_effects import (
     Undeploy,
     UnregisterLink,
 )
-from fsm.cores.resolve_inputs import StatusSeen
+from fsm.cores.resolve_inputs import Listed, StatusSeen
 from fsm.cores.resolve_jobs import ResolveJobs, link_key
 from fsm.engine import Entity
 from fsm.machines import p2p_entry, resolve_job
@@ -40,22 +44,24 @@ from specs.trace import Op
 
 __all__ = ["LinkTable"]
 
-_ENTITIES: Final = 4096
-"""Entities bound to one link; more are reached by the node (ours)."""
-
 
 @final
 class LinkTable:
     """Which remote runtime is reached by which link.
 
     What waits for a link in `jobs` is told when its entry is live or gone.
+
+    Attributes:
+        entities: Who lives at the other ends.
+        claims: Who is said to.
     """
 
-    def __init__(self, runtime: str, jobs: ResolveJobs) -> None:
+    def __init__(self, runtime: str, jobs: ResolveJobs, records: RecordCache) -> None:
         self._runtime = runtime
         self._jobs = jobs
         self._entries: dict[str, LinkEntry] = {}
-        self._remote_of: dict[str, str] = {}
+        self.entities = LinkEntities(self._entries, jobs)
+        self.claims = LinkClaims(self.entities, records, jobs)
         self._cooling: dict[str, float] = {}
         self._minted = 0
         self._is_closed = False
@@ -64,50 +70,33 @@ class LinkTable:
         """Return all entries."""
         return tuple(self._entries.values())
 
+    def entry_by(self, link: str) -> LinkEntry | None:
+        """Return the entry of a link, whatever its status."""
+        return next((entry for entry in self._entries.values() if entry.link == link), None)
+
     def live_link(self, entity: str) -> str | None:
         """Return the live link to an entity or to a part of a remote runtime."""
-        remote = self._remote_of.get(entity, entity)
-        entry = self._entries.get(remote)
+        entry = self._entries.get(self.entities.remote_of(entity))
         return entry.url if entry is not None and entry.is_live else None
 
-    def entry_of(self, entity: str) -> LinkEntry | None:
-        """Return the entry of the runtime on which an entity is known to live."""
-        return self._entries.get(self._remote_of.get(entity, ""))
-
-    def bind(self, entity: str, remote: str) -> list[Effect]:
-        """Note where an entity lives; it moves if it lived elsewhere."""
-        entry = self._entries.get(remote)
-        if entry is None or self._remote_of.get(entity) == remote:
-            return []
-        if len(entry.entities) >= _ENTITIES:
-            return []
-        former = self._entries.get(self._remote_of.get(entity, ""))
-        if former is not None:
-            former.entities.discard(entity)
-        self._remote_of[entity] = remote
-        entry.entities.add(entity)
-        return [entry.changed(Op.UPD), *([RoutesChanged()] if entry.is_live else [])]
-
     def bind_heard(self, entity: str, link: str) -> list[Effect]:
-        """Note that an entity was heard over a link.
+        """Note that an entity was heard over a link."""
+        found = self.entry_by(link)
+        return [] if found is None else self.entities.heard(entity, found)
 
-        Only a record moves an entity that is known to live elsewhere: else a peer
-        could draw another's messages to itself by using its name once.
-        """
-        found = self._by_link(link)
-        if found is None or self._remote_of.get(entity, found.remote) != found.remote:
-            return []
-        return self.bind(entity, found.remote)
+    def witness(self, link: str, entity: str, now: float) -> list[Effect]:
+        """Have the record read of whom another runtime speaks for, unless that is known."""
+        entry = self.entry_by(link)
+        return [] if entry is None else self.claims.look_up(entity, entry, now)
 
-    def unbind(self, entity: str) -> list[Effect]:
-        """Forget where an entity lives: it may have come back elsewhere."""
-        entry = self.entry_of(entity)
+    def told(self, said: Listed, now: float) -> list[Effect]:
+        """Note what the other registry says lives there, and what does no longer (P2P-25)."""
+        entry = self._entries.get(said.remote)
         if entry is None:
             return []
-        del self._remote_of[entity]
-        entry.entities.discard(entity)
-        none = self._jobs.settle([link_key(entity)], resolve_job.Trigger.NONE)
-        return [entry.changed(Op.UPD), *none, *([RoutesChanged()] if entry.is_live else [])]
+        self.claims.unlisted(said.gone, entry)
+        unlisted = self.entities.unlisted(said.gone, entry)
+        return [*unlisted, *self.claims.listed(said.there, entry, now)]
 
     # ---- requester side
 
@@ -130,7 +119,7 @@ class LinkTable:
 
     def path_set(self, url: str, refusal: str | None, now: float) -> list[Effect]:
         """Deploy the requester once its path is acknowledged (P2P-05, I-P10)."""
-        entry = self._by_link(url)
+        entry = self.entry_by(url)
         if entry is None or entry.plan is None:
             return [RemovePath(url)]
         if refusal is not None:
@@ -139,7 +128,7 @@ class LinkTable:
 
     def has_requester(self, url: str) -> bool:
         """Say whether this is a requester of this table."""
-        entry = self._by_link(url)
+        entry = self.entry_by(url)
         return entry is not None and entry.role is Role.REQUESTER
 
     def gone(self, url: str, now: float) -> list[Effect]:
@@ -153,7 +142,7 @@ class LinkTable:
 
     def over(self, stub: str, link: str, now: float) -> list[Effect]:
         """Take a stub's word that a link of it has ended for good (I-P19)."""
-        entry = self._by_link(link)
+        entry = self.entry_by(link)
         return [] if entry is None or entry.stub != stub else self._remove(entry, now)
 
     # ---- status events
@@ -196,7 +185,7 @@ class LinkTable:
     @staticmethod
     def _replaced(entry: LinkEntry) -> list[Effect]:
         """Let a new link take the place of an entry, which leaves it its entities."""
-        effects: list[Effect] = [entry.changed(Op.DEL), RoutesChanged()]
+        effects: list[Effect] = [entry.changed(Op.DEL), LinkDown(entry.remote), RoutesChanged()]
         if entry.role is Role.HANDLER:
             return [*effects, UnregisterLink(entry.link)]
         return [*effects, Disconnect(entry.stub, entry.remote)]
@@ -226,7 +215,7 @@ class LinkTable:
 
     def registered(self, link: str, refusal: str | None, now: float) -> list[Effect]:
         """Route to a handler's link once both listeners are there (I-P17, I-P18)."""
-        entry = self._by_link(link)
+        entry = self.entry_by(link)
         if entry is None:
             return [UnregisterLink(link)]
         if refusal is not None:
@@ -261,17 +250,22 @@ class LinkTable:
 
     def deadline(self) -> float:
         """Return when `tick` is due."""
-        return min((entry.until for entry in self._entries.values()), default=math.inf)
+        untils = [entry.until for entry in self._entries.values()]
+        return min([self.claims.deadline(), *untils])
 
     def tick(self, now: float) -> list[Effect]:
-        """Try lost links again, or give them up."""
+        """Try lost links again, or give them up; look at what was claimed."""
         due = [entry for entry in self.entries() if entry.until <= now]
-        return [effect for entry in due for effect in self._reconnect(entry, now)]
+        tried = [effect for entry in due for effect in self._reconnect(entry, now)]
+        return [*tried, *self.claims.tick(now)]
 
     def close(self) -> list[Effect]:
         """Remove all entries, and take no new ones; others end links and searches."""
         self._is_closed = True
-        entries, self._entries, self._remote_of = self.entries(), {}, {}
+        entries = self.entries()
+        self._entries.clear()
+        self.entities.clear()
+        self.claims.clear()
         handled = [entry for entry in entries if entry.role is Role.HANDLER]
         gone: list[Effect] = [effect for entry in entries for effect in entry.ended()]
         return [*gone, RoutesChanged(), *(UnregisterLink(entry.link) for entry in handled)]
@@ -281,13 +275,10 @@ class LinkTable:
         del self._entries[entry.remote]
         self._cooling = {one: until for one, until in self._cooling.items() if until > now}
         self._cooling[entry.remote] = now + RETRY_COOL_DOWN
-        for entity in entry.entities:
-            self._remote_of.pop(entity, None)
+        self.entities.forget(entry)
+        self.claims.forget(entry.remote)
         none = self._settle(entry, resolve_job.Trigger.NONE)
         effects: list[Effect] = [*entry.ended(), *none, RoutesChanged()]
         if entry.role is Role.HANDLER:
             return [*effects, UnregisterLink(entry.link)]
         return [*effects, Undeploy(entry.stub), RemovePath(entry.stub)]
-
-    def _by_link(self, link: str) -> LinkEntry | None:
-        return next((entry for entry in self._entries.values() if entry.link == link), None)

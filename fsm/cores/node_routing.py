@@ -12,6 +12,7 @@ import attrs
 from fsm.cores.node_rights import CHILDREN, NodeRights, Ownership
 from fsm.cores.subscriptions import SubscriptionCore
 from specs.address import domain_of, is_node, subscription_manager
+from specs.child import misnamed, parent_of
 from specs.limits import HOP_LIMIT
 from specs.message import Message
 from specs.reply_code import Code, DropReason
@@ -150,10 +151,34 @@ class NodeRouting:
                     pass
         if "via" in body and _is_circle(message.via):
             return Refusal(Check.LOOP, "the message has gone in a circle")
+        objection = self._objection(message, by)
+        if objection is not None:
+            return objection
+        return Admitted(bind) if bind else _ADMITTED
+
+    def _objection(self, message: Message, by: str) -> Refusal | None:
+        """Object to a message whose sender is who it says, but has no business there."""
         if is_node(by) and not self._is_ours(message.to, by):
             why = f"the node of {self._domain} is no way to {domain_of(message.to)}"
             return Refusal(Check.SOURCE, why, Code.FORBIDDEN, is_offence=True)
-        return Admitted(bind) if bind else _ADMITTED
+        if CHILDREN in message.to and not message.is_response:
+            return self._of_child(message, by)
+        return None
+
+    def _of_child(self, message: Message, by: str) -> Refusal | None:
+        """Object to who writes a child that is not its own, or does not observe (I-D10)."""
+        url = parent_of(message.to)
+        if url is None or message.from_ == url:
+            return None
+        why = misnamed(message)
+        if why is None and not self._is_writer(message, url, by):
+            why = f"{message.from_} does not observe {url}"
+        return None if why is None else Refusal(Check.SOURCE, why, Code.FORBIDDEN)
+
+    def _is_writer(self, message: Message, url: str, by: str) -> bool:
+        if self.owner_of(url) == by:
+            return True
+        return self._subscriptions.is_heard_by(message.to, by, message.from_)
 
     def _is_ours(self, to: str, by: str) -> bool:
         """Say whether a node of another domain may send something here for an address.

@@ -45,8 +45,10 @@ from fsm.cores.outbox_budget import weight
 from fsm.engine import Entity
 from fsm.machines.session import SESSION, State, Trigger
 from specs.limits import (
+    LATE,
     OUTBOX_BYTES,
     PING_PERIOD,
+    PONG_TIMEOUT,
     SESSION_QUEUE,
 )
 from specs.reply_code import Code
@@ -67,8 +69,8 @@ class NodeSessionCore:
     """
 
     __slots__ = (
-        "_bytes", "_credentials", "_digest", "_entity", "_liveness", "_pinged", "_queue",
-        "_since", "link", "runtime",
+        "_bytes", "_credentials", "_digest", "_entity", "_is_taken_up", "_liveness", "_pinged",
+        "_queue", "_since", "link", "runtime",
     )  # fmt: skip
 
     def __init__(self, key: str, runtime: str) -> None:
@@ -81,6 +83,7 @@ class NodeSessionCore:
         self._bytes = 0
         self._since = 0.0
         self._pinged = False
+        self._is_taken_up = False
         self._liveness = Liveness.PINGED
 
     @property
@@ -104,6 +107,10 @@ class NodeSessionCore:
 
     def heard(self, now: float) -> None:
         """Note that the link that has the session showed a sign of life."""
+        self._is_taken_up = True
+        self._alive(now)
+
+    def _alive(self, now: float) -> None:
         self._since = now
         self._pinged = False
 
@@ -141,10 +148,11 @@ class NodeSessionCore:
         if isinstance(asked, ReopenAsked):
             return self._take_over(asked, Code.UNAUTHENTICATED, now)
         if self._entity.state is not None:
-            is_owner = self._is_owner(asked.credentials)
-            return (
-                self._renew(asked, now) if is_owner else self._take_over(asked, Code.CONFLICT, now)
-            )
+            if self._is_owner(asked.credentials):
+                return self._renew(asked, now)
+            if self._is_nobodys():
+                return [*self._queued(Shed()), *self._renew(asked, now)]
+            return self._take_over(asked, Code.CONFLICT, now)
         self._own(asked)
         step = self._entity.step(Trigger.OPENED, f"open runtimeURL={self.runtime}")
         return [step, self._attach(asked, asked.fresh, now)]
@@ -156,6 +164,7 @@ class NodeSessionCore:
             return [Refused(asked.link, refusal, why)]
         if self.is_over(now):
             return [Refused(asked.link, Code.UNAUTHENTICATED, _OVER)]
+        self._is_taken_up = True
         return self._resume(asked, token, now)
 
     def _is_owner(self, shown: Credentials | None) -> bool:
@@ -166,14 +175,24 @@ class NodeSessionCore:
             and (shown.user, shown.issuer) == (mine.user, mine.issuer)
         )
 
+    def _is_nobodys(self) -> bool:
+        """Say whether nobody can come back: whoever opened it left before it knew the token.
+
+        The answer was lost, or its link, before anything was heard that shows it came. So
+        nothing belongs to the session either.
+        """
+        is_known = self._is_taken_up or self._credentials is not None or not self._digest
+        return self.link is None and not is_known
+
     def _renew(self, asked: OpenAsked, now: float) -> list[Effect]:
-        """Give the session to its owner, who has logged in again; the old token is void."""
+        """Give the session to who opens it anew; the old token is void."""
         self._own(asked)
         return self._resume(asked, asked.fresh, now)
 
     def _own(self, asked: OpenAsked) -> None:
         self._digest = _digest(asked.fresh)
         self._credentials = asked.credentials
+        self._is_taken_up = False
 
     def _claim(self, asked: ClaimAsked, now: float) -> list[Effect]:
         if self._digest:
@@ -197,7 +216,7 @@ class NodeSessionCore:
     ) -> Granted:
         self.link = asked.link
         self._liveness = asked.liveness
-        self.heard(now)
+        self._alive(now)
         waiting = tuple(self._queue)
         self._queue.clear()
         self._bytes = 0
@@ -239,9 +258,21 @@ class NodeSessionCore:
         if self.is_over(now):
             return self._cut(_OVER, now)
         if self._pinged:
+            if self._was_late(now):
+                return []
             return self._cut("silent, and a ping was not answered", now)
         self._pinged = True
         return [PingDue(self.link)]
+
+    def _was_late(self, now: float) -> bool:
+        """Say whether the node looks too late itself; then the peer has some more time.
+
+        What it has answered may not be read yet.
+        """
+        late = now - self.deadline()
+        if late > LATE:
+            self._since += late + min(late, PONG_TIMEOUT)
+        return late > LATE
 
     def _close(self, why: str) -> list[Effect]:
         done: list[Effect] = [] if self.link is None else [LinkDone(self.link)]

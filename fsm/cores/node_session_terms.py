@@ -6,6 +6,7 @@ from typing import TypeAlias, final
 import attrs
 
 from fsm.engine import Step
+from specs.dialect import Dialect
 from specs.message import Message
 from specs.reply_code import Code
 
@@ -51,10 +52,13 @@ class Parcel:
 
     Attributes:
         line: The message as one line of the wire, in normal form.
+        spelt: What was made of it for peers that spell otherwise, for others that spell
+            alike; None: it is for one peer only. Each was counted as `line` at its peer.
     """
 
     message: Message
     line: bytes
+    spelt: dict[Dialect, bytes] | None = attrs.field(default=None, eq=False, repr=False)
 
 
 @final

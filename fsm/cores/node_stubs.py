@@ -5,6 +5,7 @@ from typing import Final, final
 
 import attrs
 
+from fsm.cores.crash_count import CrashCount
 from fsm.cores.effects import RowChanged
 from fsm.cores.intent import Intent
 from fsm.cores.resolve_effects import (
@@ -20,7 +21,7 @@ from fsm.cores.resolve_effects import (
 from fsm.cores.resolve_inputs import StatusSeen
 from fsm.cores.resolve_jobs import ResolveJobs, node_key
 from fsm.machines import resolve_job, stub_connection, stub_deployment
-from specs.limits import RETRY_COOL_DOWN
+from specs.limits import RETRY_COOL_DOWN, ROOM_COOL_DOWN
 from specs.reply_code import Code
 from specs.trace import Op
 
@@ -67,6 +68,7 @@ class NodeStubTable:
         self._jobs = jobs
         self._rows: dict[str, _Row] = {}
         self._cooling: dict[str, _Cooling] = {}
+        self._crashes: dict[str, CrashCount] = {}
         self._sessions: dict[str, str | None] = {}
         self._minted = 0
 
@@ -129,10 +131,26 @@ class NodeStubTable:
         found = self._find(url)
         if found is None:
             return []
-        domain, row = found
-        del self._rows[domain]
+        self._cool(found[0], now + RETRY_COOL_DOWN, why, now)
+        return self._removed(*found, why)
+
+    def crashed(self, url: str, now: float) -> list[Effect]:
+        """Forget a stub that ran: the next need deploys another, unless too often (R11)."""
+        found = self._find(url)
+        if found is None:
+            return []
+        domain = found[0]
+        self._crashes = {one: it for one, it in self._crashes.items() if not it.is_calm(now)}
+        if self._crashes.setdefault(domain, CrashCount()).crashed(now):
+            self._cool(domain, now + ROOM_COOL_DOWN, "it crashes again and again", now)
+        return self._removed(*found, "it crashed")
+
+    def _cool(self, domain: str, until: float, why: str, now: float) -> None:
         self._cooling = {one: it for one, it in self._cooling.items() if it.until > now}
-        self._cooling[domain] = _Cooling(now + RETRY_COOL_DOWN, why)
+        self._cooling[domain] = _Cooling(until, why)
+
+    def _removed(self, domain: str, row: _Row, why: str) -> list[Effect]:
+        del self._rows[domain]
         refusals: list[Effect] = [
             NoRoute(*asked, Code.UNAVAILABLE, f"no stub for {domain}: {why}")
             for asked in row.waiting

@@ -10,6 +10,7 @@ is, one of `p2p_connection`.
 import math
 from typing import assert_never, final
 
+from fsm.cores.link_entry import Role
 from fsm.cores.p2p_dial import DialPolicy
 from fsm.cores.p2p_effect import (
     Answered,
@@ -69,7 +70,7 @@ class P2PControllerCore:
     def __init__(self, terms: LinkTerms, offer: str, policy: DialPolicy) -> None:
         self.terms = terms
         self.offer = offer
-        self._side = LinkSide(f"{terms.own}|{terms.remote}|handler|{terms.name}", policy)
+        self._side = LinkSide(terms, Role.HANDLER, policy)
         self._life = Entity(controller.HANDLER_CONTROLLER, terms.name)
         self._until = math.inf
         self._is_answered = False
@@ -145,7 +146,7 @@ class P2PControllerCore:
                 assert_never(happened)
 
     def _opened(self, event: LinkOpened, now: float) -> list[SideEffect]:
-        effects = self._side.opened(event)
+        effects = self._side.opened(event, now)
         self._may_dial = self._may_dial and self.state is not State.LIVE
         if self.state is State.LIVE and self._life.state is controller.State.ANSWERING:
             return [*effects, self._move(controller.Trigger.LINK_OPEN, now)]

@@ -1,44 +1,78 @@
-"""Which candidate of the peer to dial next."""
+"""Which candidate of the peer to dial next, and which candidates to dial or offer at all."""
 
+import hmac
 from collections.abc import Iterable
-from typing import Final, final
+from typing import assert_never, final
 
 import attrs
 
+from fsm.cores.candidate_place import Place, machine_proof, place_of
+from fsm.cores.link_wishes import NO_LINKS, LinkWishes
 from specs.body_sync import Candidate
 
 __all__ = ["DialPlan", "DialPolicy"]
-
-_SAME_HOST: Final = "unix"
-"""The kind that is only dialled by a process of the same machine."""
 
 
 @final
 @attrs.frozen(slots=True)
 class DialPolicy:
-    """What this end is willing to dial.
+    """What this end is willing to dial, and to let others dial (T10).
 
     Attributes:
         kinds: Kinds of candidates, best first.
-        host: Fingerprint of this machine; None: same-host candidates are skipped.
+        machine: What the processes of this machine have in common, and tell nobody; None:
+            unknown, so nobody is on the same machine.
+        links: Who is named there may know places of this network, and name such places.
     """
 
     kinds: tuple[str, ...]
-    host: str | None = None
+    machine: bytes | None = None
+    links: LinkWishes = NO_LINKS
 
-    def allows(self, candidate: Candidate) -> bool:
-        """Say whether the candidate may be dialled at all."""
-        if candidate.kind == _SAME_HOST and (self.host is None or candidate.host != self.host):
+    def offers(self, kind: str, address: str, remote: str) -> bool:
+        """Say whether a runtime is told of a place of ours."""
+        place = place_of(kind, address)
+        match place:
+            case Place.MACHINE:
+                return self.machine is not None
+            case Place.NETWORK:
+                return self.links.names(remote)
+            case Place.ANYWHERE:
+                return True
+            case Place.NOWHERE:
+                return False
+            case _:
+                assert_never(place)
+
+    def allows(self, candidate: Candidate, remote: str) -> bool:
+        """Say whether a candidate of a runtime may be dialled at all."""
+        if candidate.kind not in self.kinds:
             return False
-        return candidate.kind in self.kinds
+        if place_of(candidate.kind, candidate.address) is Place.MACHINE:
+            return self._is_of_this_machine(candidate)
+        return self.offers(candidate.kind, candidate.address, remote)
+
+    def signed(self, candidate: Candidate) -> Candidate:
+        """Return a candidate of ours, with the proof of its machine where it needs one."""
+        is_near = place_of(candidate.kind, candidate.address) is Place.MACHINE
+        if self.machine is None or not is_near:
+            return candidate
+        return attrs.evolve(candidate, host=machine_proof(self.machine, candidate))
+
+    def _is_of_this_machine(self, candidate: Candidate) -> bool:
+        if self.machine is None or candidate.host is None:
+            return False
+        expected = machine_proof(self.machine, candidate)
+        return hmac.compare_digest(expected.encode(), candidate.host.encode())
 
 
 @final
 class DialPlan:
     """The peer's candidates, and which of them this round has tried."""
 
-    def __init__(self, policy: DialPolicy) -> None:
+    def __init__(self, policy: DialPolicy, remote: str) -> None:
         self._policy = policy
+        self._remote = remote
         self._known: dict[tuple[str, str], Candidate] = {}
         self._tried: set[tuple[str, str]] = set()
 
@@ -57,7 +91,7 @@ class DialPlan:
         left = [
             (self._policy.kinds.index(candidate.kind), key, candidate)
             for key, candidate in self._known.items()
-            if key not in self._tried and self._policy.allows(candidate)
+            if key not in self._tried and self._policy.allows(candidate, self._remote)
         ]
         if not left:
             return None

@@ -8,6 +8,7 @@ by what both ends know, then by a new offer and answer, which is the last attemp
 
 from typing import assert_never, final
 
+from fsm.cores.link_entry import Role
 from fsm.cores.p2p_dial import DialPolicy
 from fsm.cores.p2p_effect import (
     Answered,
@@ -60,7 +61,7 @@ class P2PRequesterCore:
 
     def __init__(self, terms: LinkTerms, policy: DialPolicy) -> None:
         self._terms = terms
-        self._side = LinkSide(f"{terms.own}|{terms.remote}|requester|{terms.name}", policy)
+        self._side = LinkSide(terms, Role.REQUESTER, policy)
         self._answer: str | None = None
         self._tries = 0
         self._peer_pleas: str | None = None
@@ -107,7 +108,7 @@ class P2PRequesterCore:
     def _link_changed(self, happened: LinkInput, now: float) -> list[SideEffect]:
         match happened:
             case LinkOpened():
-                return self._opened(happened)
+                return self._opened(happened, now)
             case LinkLost():
                 return self._side.lost(happened, now)
             case DialFailed(attempt):
@@ -175,8 +176,8 @@ class P2PRequesterCore:
         self._has_pleaded = True
         return self._side.plead()
 
-    def _opened(self, event: LinkOpened) -> list[SideEffect]:
-        effects = self._side.opened(event)
+    def _opened(self, event: LinkOpened, now: float) -> list[SideEffect]:
+        effects = self._side.opened(event, now)
         if self.state is State.LIVE:
             self._rest()
         return effects

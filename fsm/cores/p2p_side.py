@@ -3,6 +3,7 @@
 import math
 from typing import Final, final
 
+from fsm.cores.link_entry import Role
 from fsm.cores.p2p_dial import DialPlan, DialPolicy
 from fsm.cores.p2p_effect import (
     Announce,
@@ -26,6 +27,7 @@ from fsm.cores.p2p_input import (
     DisconnectAsked,
     LinkLost,
     LinkOpened,
+    LinkTerms,
     Loss,
     ObjectCreated,
     Opening,
@@ -36,7 +38,7 @@ from fsm.cores.p2p_negotiation import FIRST, beginning, plea
 from fsm.engine import Entity
 from fsm.machines.p2p_connection import P2P_CONNECTION, State, Trigger
 from specs.body_sync import Candidate
-from specs.limits import SESSION_IDLE
+from specs.limits import DIAL_TIMEOUT, HANDSHAKE_TIMEOUT, SESSION_IDLE
 from specs.reply_code import Code
 
 __all__ = ["LinkSide", "after_the_end"]
@@ -47,6 +49,8 @@ _GIVE_UP: Final = {
     State.LIVE: Trigger.CLOSED,
 }
 _SET_UP: Final = (State.CREATED, State.IN_PROGRESS)
+_CROSSING: Final = DIAL_TIMEOUT + HANDSHAKE_TIMEOUT
+"""Seconds in which what the ends dialled before either had a link may still open."""
 
 
 @final
@@ -58,9 +62,12 @@ class LinkSide:
         ended: Nothing more will come of it.
     """
 
-    def __init__(self, key: str, policy: DialPolicy) -> None:
+    def __init__(self, terms: LinkTerms, role: Role, policy: DialPolicy) -> None:
+        key = f"{terms.own}|{terms.remote}|{role.value}|{terms.name}"
         self._entity = Entity(P2P_CONNECTION, key)
-        self._plan = DialPlan(policy)
+        self._plan = DialPlan(policy, terms.remote)
+        self._role = role
+        self._since = -math.inf
         self._link: str | None = None
         self._dialling = False
         self._attempt = 0
@@ -117,27 +124,38 @@ class LinkSide:
 
     # --- links --------------------------------------------------------------------------
 
-    def opened(self, event: LinkOpened) -> list[SideEffect]:
+    def opened(self, event: LinkOpened, now: float) -> list[SideEffect]:
         """Take a link into use, or close it: there is at most one.
 
-        The peer dials only while it has no link: one that it opened replaces
-        the one that we still believed in. One by a secret that is void is none.
+        One by a secret that is void is none.
         """
         effects: list[SideEffect] = []
         if event.negotiation != self.negotiation:
             return [CloseLink(event.link)]
-        if self.state is State.LIVE and event.opening is Opening.ACCEPTED:
-            effects += self.lost(LinkLost(self._link or "", Loss.BROKEN, "replaced"), 0.0)
+        if self.state is State.LIVE and self._replaces(event.opening, now):
+            effects += self.lost(LinkLost(self._link or "", Loss.BROKEN, "replaced"), now)
         if self.is_setting_up and self.state is State.IN_PROGRESS:
-            effects += self._move(Trigger.ESTABLISHED)
+            trigger = Trigger.ESTABLISHED
         elif self.is_lost:
-            effects += self._move(Trigger.REESTABLISHED)
+            trigger = Trigger.REESTABLISHED
         else:
             return [*effects, CloseLink(event.link)]
         self._link = event.link
+        self._since = now
         self._dialling = False
         self._deadline = math.inf
-        return [*effects, UseLink(event.link)]
+        return [*effects, UseLink(event.link), *self._move(trigger)]
+
+    def _replaces(self, opening: Opening, now: float) -> bool:
+        """Say whether a link takes the place of the live one.
+
+        Both ends may dial at once. Then both have two links, perhaps in another order, and
+        keep the one that the requester dialled. Later than that, the peer dials only while
+        it has none: one that it opened replaces the one that we still believe in.
+        """
+        is_requesters = (opening is Opening.DIALLED) is (self._role is Role.REQUESTER)
+        is_crossing = now - self._since <= _CROSSING
+        return is_requesters if is_crossing else opening is Opening.ACCEPTED
 
     def lost(self, event: LinkLost, now: float) -> list[SideEffect]:
         """Leave `live` if it was our link that went."""

@@ -110,6 +110,7 @@ class P2PTransferCore:
         self._acknowledged = 0
         self._heard = now
         self._pinged: float | None = None
+        self._owed_since: float | None = None
         self._farewell = _Farewell.NONE
         self.end: TransferEnd | None = None
 
@@ -159,7 +160,7 @@ class P2PTransferCore:
     def _owes_ack(self) -> bool:
         return self._received > self._acknowledged
 
-    def take_output(self, at_most: int) -> list[Outgoing]:
+    def take_output(self, at_most: int, now: float) -> list[Outgoing]:
         """Return what is to be written now: messages first, then control lines.
 
         Messages wait for acknowledgements when the window is full.
@@ -170,6 +171,8 @@ class P2PTransferCore:
             numbered = Numbered(self._sent, self._waiting.popleft())
             self._unacknowledged.append(numbered)
             written.append(numbered)
+        if self._unacknowledged and self._owed_since is None:
+            self._owed_since = now
         if self._owes_ack:
             self._acknowledged = self._received
             written.append(Ack(self._received))
@@ -205,7 +208,7 @@ class P2PTransferCore:
         self._heard, self._pinged = now, None
         match control:
             case Ack(seq):
-                self._acknowledge(seq)
+                self._acknowledge(seq, now)
             case Ping():
                 # One answer does for all pings that were not answered yet.
                 if Pong() not in self._controls:
@@ -215,28 +218,40 @@ class P2PTransferCore:
             case Bye():
                 self.end = self.end or TransferEnd.BYE
 
-    def _acknowledge(self, seq: int) -> None:
+    def _acknowledge(self, seq: int, now: float) -> None:
         if seq > self._sent:
             self.end = TransferEnd.PROTOCOL
             return
         while self._unacknowledged and self._unacknowledged[0].seq <= seq:
             self._unacknowledged.popleft()
+            self._owed_since = now if self._unacknowledged else None
 
     # --- time and end -----------------------------------------------------------------------
 
     def deadline(self) -> float:
-        """Return when `time_passed` is due."""
+        """Return when `time_passed` is due; it may come nearer with what is written."""
         if self.end is not None:
             return math.inf
-        if self._pinged is not None:
-            return self._pinged + P2P_CONNECTION.patience(State.LIVE)
-        return self._heard + PING_PERIOD
+        if self._pinged is None:
+            return min(self._heard + PING_PERIOD, self._silent_at)
+        return min(self._pinged + P2P_CONNECTION.patience(State.LIVE), self._silent_at)
+
+    @property
+    def _silent_at(self) -> float:
+        """When what is not acknowledged has waited long enough: a message is as good as a ping.
+
+        So who waits for an answer hears nothing of a link that died under it: there is
+        time left to send by another way.
+        """
+        if self._owed_since is None:
+            return math.inf
+        return self._owed_since + P2P_CONNECTION.patience(State.LIVE)
 
     def time_passed(self, now: float) -> None:
         """Ping a silent peer; end the link if it did not answer."""
         if now < self.deadline():
             return
-        if self._pinged is not None:
+        if self._pinged is not None or now >= self._silent_at:
             self.end = TransferEnd.SILENT
         else:
             self._pinged = now

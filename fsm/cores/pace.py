@@ -20,6 +20,11 @@ class Pace:
         self._left = float(burst)
         self._since = 0.0
 
+    @property
+    def is_rested(self) -> bool:
+        """Whether, but for the unit just spent, all of the budget is there."""
+        return self._left >= self._burst - 1
+
     def spend(self, now: float) -> float:
         """Spend one unit; return the seconds to pause before going on, 0.0 for none."""
         self._left = min(self._burst, self._left + (now - self._since) * self._rate)

@@ -104,6 +104,21 @@ class PairPathCore:
             path.sent.pop(message.id, None)
             path.old[message.id] = math.inf
 
+    def arrived_at(self, from_: str, to: str, now: float) -> float:
+        """Return when what a pair has sent counts as arrived: at most `SWITCH_TIMEOUT` from now."""
+        path = self._paths.get((from_, to))
+        if path is None:
+            return -math.inf
+        last = now if path.held else max(path.sent.values(), default=-math.inf)
+        until = max([last + SWITCH_TIMEOUT, *path.old.values()])
+        return min(until, now + SWITCH_TIMEOUT)
+
+    def went_otherwise(self, from_: str, to: str, id_: int, at: float) -> None:
+        """Note that a message of a pair left by a link of its own: nothing may pass it."""
+        path = self._paths.setdefault((from_, to), _Path(""))
+        path.old[id_] = at + SWITCH_TIMEOUT
+        path.last = max(path.last, at)
+
     def deadline(self) -> float:
         """Return when the next held message may go at the latest."""
         return min((self._next(self._paths[pair]) for pair in self._waiting), default=math.inf)

@@ -146,6 +146,7 @@ class RegistrationCore:
         held = self._rows.get(asked.url)
         wanted = State.CREATED if asked.value.get("status") == State.CREATED else State.LIVE
         if held is not None:
+            held = attrs.evolve(held, runtime=asked.by)
             return [*self._change(held, wanted, asked.value, now), OK]
         trigger = Trigger.CREATE if wanted is State.CREATED else Trigger.CREATE_LIVE
         row = Row(asked.url, asked.by, wanted, now, {**asked.value, "status": wanted.value})
@@ -155,7 +156,8 @@ class RegistrationCore:
 
     def _create_refusal(self, asked: Create) -> Answered | None:
         held = self._rows.get(asked.url)
-        if held is None and self._index.count(By.RUNTIME, asked.by) >= MAX_RECORDS:
+        is_new = held is None or held.runtime != asked.by
+        if is_new and self._index.count(By.RUNTIME, asked.by) >= MAX_RECORDS:
             return Answered(Code.TOO_LARGE, _MANY)
         return create_refusal(asked, None if held is None else held.runtime)
 

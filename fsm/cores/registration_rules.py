@@ -35,7 +35,7 @@ _FIXED: Final = ("url", "runtime")
 
 def create_refusal(asked: Create, held_by: str | None) -> Answered | None:
     """Say what objects to a registration; `held_by`: whose record of the address there is."""
-    if asked.owner != asked.by or held_by not in {None, asked.by}:
+    if asked.owner != asked.by or (held_by not in {None, asked.by} and not asked.is_moved):
         return Answered(Code.FORBIDDEN, f"the session does not own {asked.url}")
     if asked.value.get("runtime") != asked.by:
         return Answered(Code.FORBIDDEN, "the record names another runtime")

@@ -64,12 +64,14 @@ class Create:
     Attributes:
         by: The runtime whose session asks.
         owner: The runtime the address belongs to, as the node knows it.
+        is_moved: Whether that runtime has it from another, whose the record may still be.
     """
 
     url: str
     by: str
     owner: str | None
     value: JsonObject
+    is_moved: bool = False
 
 
 @final

@@ -3,20 +3,22 @@
 Opportunistic (C-20): the answer is the live P2P link if the entity is bound to one,
 else the message node's stub, at once; records are read and links set up beside that.
 So a message waits only for a stub of its domain that is being deployed, and never
-for P2P.
+for P2P. A runtime may want its messages to wait for a link, for a time, or that they go
+by a link or not at all (`link_wishes`).
 """
 
-from enum import Enum, unique
 from typing import assert_never, final
 
-import attrs
-
-from fsm.cores.intent import Intent, P2pWish
+from fsm.cores.intent import Intent
 from fsm.cores.link_entry import LinkEntry
+from fsm.cores.link_search import LinkSearch
 from fsm.cores.link_table import LinkTable
+from fsm.cores.link_waiters import LinkWaiters, WaitingAsk
+from fsm.cores.link_wishes import P2pWait, P2pWish
 from fsm.cores.node_stubs import NodeStubTable
 from fsm.cores.record_cache import RecordCache
-from fsm.cores.resolve_effects import Effect, NoRoute, ReadRecord, RequesterPlan, Route
+from fsm.cores.resolve_config import ResolveConfig, Topology
+from fsm.cores.resolve_effects import Effect, NoRoute, Route
 from fsm.cores.resolve_inputs import (
     Asked,
     Closing,
@@ -27,8 +29,10 @@ from fsm.cores.resolve_inputs import (
     Input,
     LinkOver,
     LinkRegistered,
+    Listed,
     LocalAdded,
     LocalRemoved,
+    NotAsked,
     PathSet,
     RecordRead,
     RecordTold,
@@ -36,45 +40,15 @@ from fsm.cores.resolve_inputs import (
     Stopped,
     StubGone,
     TimePassed,
+    WitnessCalled,
 )
 from fsm.cores.resolve_jobs import ResolveJobs, link_key
 from fsm.machines.p2p_connection import State
-from fsm.machines.resolve_job import Trigger
 from specs.address import domain_of, is_backend, is_below, runtime_of
-from specs.body import Record
 from specs.limits import NEGATIVE_CACHE
 from specs.reply_code import Code
-from specs.word import RecordStatus
 
 __all__ = ["ResolveConfig", "ResolveCore", "Topology"]
-
-
-@unique
-class Topology(Enum):
-    """Whose node a message for another domain goes to (C-49)."""
-
-    TRIANGLE = "triangle"
-    """That domain's."""
-
-    TRAPEZOID = "trapezoid"
-    """The own domain's, which sends it on."""
-
-
-@final
-@attrs.frozen(slots=True)
-class ResolveConfig:
-    """What a runtime's registry is told of its runtime.
-
-    Attributes:
-        runtime: Its address.
-        domain: Its own domain.
-        wish: Whether it wants P2P links.
-    """
-
-    runtime: str
-    domain: str
-    wish: P2pWish = P2pWish.NEVER
-    topology: Topology = Topology.TRIANGLE
 
 
 @final
@@ -90,10 +64,11 @@ class ResolveCore:
         self._config = config
         self._jobs = ResolveJobs()
         self._stubs = NodeStubTable(config.runtime, self._jobs)
-        self._links = LinkTable(config.runtime, self._jobs)
         self._records = RecordCache()
+        self._links = LinkTable(config.runtime, self._jobs, self._records)
+        self._search = LinkSearch(config, self._jobs, self._records, self._links)
+        self._waiters = LinkWaiters()
         self._local: set[str] = set()
-        self._is_closing = False
 
     def links(self) -> tuple[LinkEntry, ...]:
         """Return the P2P entries (P2P-18); not to be changed."""
@@ -117,6 +92,29 @@ class ResolveCore:
         """Say whether an address is, or was, a component's of this runtime."""
         return runtime_of(address) in self._local or is_below(address, self._config.runtime)
 
+    def live_link(self, entity: str) -> str | None:
+        """Return the live link that leads to an entity, or to a runtime; None: none does."""
+        return self._links.live_link(entity)
+
+    def speaks_for(self, link: str, part: str, who: str, now: float) -> bool | None:
+        """Say whether a part of the runtime at a link's other end speaks for an entity (P2P-30).
+
+        For the parts of that runtime always; for others, which may speak for themselves, too,
+        by their records, as a node would: to have been heard over a link proves nothing.
+        None: the link is not live yet, or the record is to be read.
+        """
+        entry = self._links.entry_by(link)
+        if entry is None or not (part == who or is_below(part, entry.remote)):
+            return False
+        if not entry.is_live:
+            return None
+        if is_below(who, entry.remote):
+            return True
+        record = self._records.find(who, now)
+        if record is None and not self._records.is_known(who, now):
+            return None
+        return record is not None and record.runtime == entry.remote
+
     @property
     def searches(self) -> int:
         """How many searches for a way are under way."""
@@ -124,16 +122,21 @@ class ResolveCore:
 
     def deadline(self) -> float:
         """Return when `TimePassed` is due."""
-        return min(self._links.deadline(), self._jobs.deadline())
+        return min(self._links.deadline(), self._jobs.deadline(), self._waiters.deadline())
 
     def feed(self, happened: Input, now: float) -> list[Effect]:
         """Take what happened and return what is to be done, in order."""
+        if isinstance(happened, Asked):
+            return self._asked(happened.to, happened.intent, now)
+        return [*self._feed(happened, now), *self._waited(now)]
+
+    def _feed(self, happened: NotAsked, now: float) -> list[Effect]:
         match happened:
-            case Asked(to, intent):
-                return self._asked(to, intent, now)
             case StatusSeen():
                 return self._status(happened, now)
-            case HeardFrom() | RecordRead() | RecordTold() | LinkOver():
+            case RecordRead() | RecordTold() | WitnessCalled():
+                return self._read(happened, now)
+            case HeardFrom() | Listed() | LinkOver():
                 return self._learnt(happened, now)
             case HandlerReady() | LocalAdded() | LocalRemoved() | Closing() | Stopped():
                 return self._own(happened)
@@ -144,18 +147,25 @@ class ResolveCore:
             case _:
                 assert_never(happened)
 
-    def _learnt(
-        self, happened: HeardFrom | RecordRead | RecordTold | LinkOver, now: float
-    ) -> list[Effect]:
+    def _learnt(self, happened: HeardFrom | Listed | LinkOver, now: float) -> list[Effect]:
         match happened:
             case LinkOver(stub, link):
                 return self._links.over(stub, link, now)
             case HeardFrom(address, link):
                 return self._links.bind_heard(runtime_of(address), link)
+            case Listed():
+                return self._links.told(happened, now)
+            case _:
+                assert_never(happened)
+
+    def _read(self, happened: RecordRead | RecordTold | WitnessCalled, now: float) -> list[Effect]:
+        match happened:
             case RecordRead(entity, record):
-                return self._told(entity, record, now)
+                return self._search.told(entity, record, now)
             case RecordTold(entity, status):
-                return self._changed(entity, status, now)
+                return self._search.changed(entity, status, now)
+            case WitnessCalled(link, entity):
+                return self._links.witness(link, entity, now)
             case _:
                 assert_never(happened)
 
@@ -170,10 +180,10 @@ class ResolveCore:
                 self._local.add(address)
                 return []
             case Closing():
-                self._is_closing = True
+                self._search.close()
                 return [*self._links.close(), *self._jobs.end_links("the runtime goes")]
             case Stopped():
-                self._is_closing = True
+                self._search.close()
                 return [*self._links.close(), *self._jobs.end("the registry goes")]
             case LocalRemoved():
                 # It stays ours: whoever still writes to it is answered here.
@@ -190,7 +200,7 @@ class ResolveCore:
             case DeployFailed(url, why):
                 return [*self._links.gone(url, now), *self._stubs.failed(url, why, now)]
             case StubGone(url):
-                return [*self._links.gone(url, now), *self._stubs.failed(url, "it crashed", now)]
+                return [*self._links.gone(url, now), *self._stubs.crashed(url, now)]
             case PathSet(url, refusal):
                 return self._links.path_set(url, refusal, now)
             case LinkRegistered(link, refusal):
@@ -202,70 +212,59 @@ class ResolveCore:
         entity = runtime_of(to)
         if self.is_local(to):
             return [NoRoute(to, intent, Code.NOT_FOUND, "target not found")]
+        if not domain_of(to):
+            why = f"{to[:80]!r} is no address such as hyperty://a.example/1"
+            return [NoRoute(to, intent, Code.MALFORMED, why)]
         if is_backend(to) or intent is Intent.NODE:
             return self._by_node(to, intent, now)
-        link = self._links.live_link(entity)
+        return self._by_link(WaitingAsk(to, intent, entity), now)
+
+    def _by_link(self, ask: WaitingAsk, now: float) -> list[Effect]:
+        """Take the link there is; else the node, and look for a link if that is wanted."""
+        to, intent, entity = ask.to, ask.intent, ask.entity
+        link = self.live_link(entity)
         if link is not None:
             why = "live link"
             found = self._jobs.answer(link_key(entity), why)
             return [*found, Route(to, intent, link, now + NEGATIVE_CACHE, why)]
-        return [*self._by_node(to, intent, now), *self._seek(entity, intent, now)]
+        if intent is Intent.DIRECT:
+            return [NoRoute(to, intent, Code.UNAVAILABLE, "no live link leads there")]
+        sought = self._search.seek(entity, intent, now)
+        if self._may_wait(ask, now):
+            return sought
+        return [*self._without_link(to, intent, now), *sought]
+
+    def _may_wait(self, ask: WaitingAsk, now: float) -> bool:
+        """Let a request wait for a link that is being set up, if that is wanted (RES-09)."""
+        if ask.intent is Intent.KNOWN or not self._search.is_open(ask.entity):
+            return False
+        entry = self._links.entities.entry_of(ask.entity)
+        is_lost = entry is not None and entry.status is State.DISCONNECTED
+        is_required = self._search.wish(ask.entity) is P2pWish.REQUIRED
+        is_awaited = self._config.wishes.wait is P2pWait.AWAIT and not is_lost
+        return (is_required or is_awaited) and self._waiters.wait(ask, now)
+
+    def _waited(self, now: float) -> list[Effect]:
+        """Answer those who need not wait for their link any more."""
+        over = self._waiters.done(lambda entity: not self._search.is_open(entity), now)
+        return [effect for ask in over for effect in self._after_waiting(ask, now)]
+
+    def _after_waiting(self, ask: WaitingAsk, now: float) -> list[Effect]:
+        link = self._links.live_link(ask.entity)
+        if link is None:
+            return self._without_link(ask.to, ask.intent, now)
+        return [Route(ask.to, ask.intent, link, now + NEGATIVE_CACHE, "live link")]
+
+    def _without_link(self, to: str, intent: Intent, now: float) -> list[Effect]:
+        if self._search.wish(runtime_of(to)) is P2pWish.REQUIRED:
+            return [NoRoute(to, intent, Code.UNAVAILABLE, "no direct link, and none other may be")]
+        return self._by_node(to, intent, now)
 
     def _by_node(self, to: str, intent: Intent, now: float) -> list[Effect]:
         return self._stubs.ask(self.node_of(to), (to, intent), now, now + NEGATIVE_CACHE)
 
-    def _seek(self, entity: str, intent: Intent, now: float) -> list[Effect]:
-        """Look for a P2P link beside, if a request may and the runtime wants one."""
-        key = link_key(entity)
-        is_wanted = intent is Intent.REACH and self._config.wish is not P2pWish.NEVER
-        if not is_wanted or self._is_closing or self._jobs.is_open(key):
-            return []
-        begun = self._jobs.begin(key)
-        record = self._records.find(entity, now)
-        if record is not None:
-            return [*begun, *self._set_up(entity, record, now)]
-        if self._records.is_known(entity, now):
-            return [*begun, *self._joined(entity, Trigger.ATTACH)]
-        return [*begun, *self._jobs.query(key, now), ReadRecord(entity)]
-
-    def _told(self, entity: str, record: Record | None, now: float) -> list[Effect]:
-        self._records.put(entity, record, now)
-        kept = self._records.find(entity, now)
-        if kept is None:
-            return self._joined(entity, Trigger.ATTACH)
-        return self._set_up(entity, kept, now)
-
-    def _changed(self, entity: str, status: RecordStatus | None, now: float) -> list[Effect]:
-        """Take a registry's word (REG-13): what is away is not linked to, what comes is sought.
-
-        A link that is live stays the way: it needs no registry.
-        """
-        if status is None or status is RecordStatus.LIVE:
-            self._records.forget(entity)
-            return [] if status is None else self._links.unbind(entity)
-        self._records.away(entity, now)
-        return self._joined(entity, Trigger.ATTACH)
-
-    def _set_up(self, entity: str, record: Record, now: float) -> list[Effect]:
-        plan, begun, bound = _plan(record), list[Effect](), list[Effect]()
-        if record.runtime != self._config.runtime:
-            begun = self._links.plan(plan, now) if plan is not None else []
-            bound = self._links.bind(entity, record.runtime)
-        joined = self._joined(entity, Trigger.DEPLOY if begun else Trigger.ATTACH)
-        return [*joined, *begun, *bound]
-
-    def _joined(self, entity: str, trigger: Trigger) -> list[Effect]:
-        """Let the search for a link wait for what there is now; or there is none."""
-        key, entry = link_key(entity), self._links.entry_of(entity)
-        if entry is None:
-            return [*self._jobs.decide(key, Trigger.NONE, "no link to where it lives")]
-        steps = self._jobs.decide(key, trigger)
-        found = self._jobs.settle([key], Trigger.FOUND) if entry.is_live else []
-        return [*steps, *found]
-
     def _passed(self, now: float) -> list[Effect]:
-        late = [each for one in self._jobs.late(now) for each in self._told(one, None, now)]
-        return [*late, *self._links.tick(now)]
+        return [*self._search.late(now), *self._links.tick(now)]
 
     def _status(self, seen: StatusSeen, now: float) -> list[Effect]:
         if seen.resource is None:
@@ -274,12 +273,3 @@ class ResolveCore:
         if seen.value == State.FAILED:
             self._records.forget_runtime(seen.resource)
         return effects
-
-
-def _plan(record: Record) -> RequesterPlan | None:
-    """Return how to link to a record's runtime; None: it does not take links (RES-08)."""
-    if not record.p2p_handler or not record.p2p_requester:
-        return None
-    if not is_below(record.p2p_handler, record.runtime):
-        return None
-    return RequesterPlan(record.runtime, record.p2p_handler, record.p2p_requester)

@@ -14,6 +14,10 @@ __all__ = [
     "Deploy",
     "Disconnect",
     "Effect",
+    "LinkDown",
+    "LinkGone",
+    "LinkNews",
+    "LinkUp",
     "NoRoute",
     "NodePlan",
     "PathsLost",
@@ -170,6 +174,34 @@ class PathsLost:
     domain: str
 
 
+@final
+@attrs.frozen(slots=True)
+class LinkUp:
+    """A link is live: what lives at both ends can be told now (P2P-23)."""
+
+    remote: str
+    link: str
+
+
+@final
+@attrs.frozen(slots=True)
+class LinkDown:
+    """A link is live no longer; it may come back."""
+
+    remote: str
+
+
+@final
+@attrs.frozen(slots=True)
+class LinkGone:
+    """There is no entry for this runtime any more."""
+
+    remote: str
+
+
+LinkNews: TypeAlias = LinkUp | LinkDown | LinkGone
+"""What whoever follows links is told."""
+
 Effect: TypeAlias = (
     Step
     | Route
@@ -186,4 +218,5 @@ Effect: TypeAlias = (
     | Disconnect
     | PathsLost
     | RowChanged
+    | LinkNews
 )

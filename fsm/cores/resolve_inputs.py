@@ -18,8 +18,10 @@ __all__ = [
     "Input",
     "LinkOver",
     "LinkRegistered",
+    "Listed",
     "LocalAdded",
     "LocalRemoved",
+    "NotAsked",
     "PathSet",
     "RecordRead",
     "RecordTold",
@@ -27,6 +29,7 @@ __all__ = [
     "Stopped",
     "StubGone",
     "TimePassed",
+    "WitnessCalled",
 ]
 
 
@@ -144,6 +147,25 @@ class HeardFrom:
 
 @final
 @attrs.frozen(slots=True)
+class Listed:
+    """The registry of a remote runtime told what lives there, or no longer (M-08, M-09, I-R8)."""
+
+    remote: str
+    there: tuple[str, ...]
+    gone: tuple[str, ...]
+
+
+@final
+@attrs.frozen(slots=True)
+class WitnessCalled:
+    """Somebody at a link's other end speaks for an entity: does it live there (P2P-30)?"""
+
+    link: str
+    entity: str
+
+
+@final
+@attrs.frozen(slots=True)
 class HandlerReady:
     """The own handler stub is deployed and its path set (P2P-01, P2P-02)."""
 
@@ -184,9 +206,8 @@ class TimePassed:
     """The deadline may have passed."""
 
 
-Input: TypeAlias = (
-    Asked
-    | Deployed
+NotAsked: TypeAlias = (
+    Deployed
     | DeployFailed
     | StubGone
     | StatusSeen
@@ -196,10 +217,15 @@ Input: TypeAlias = (
     | LinkRegistered
     | LinkOver
     | HeardFrom
+    | Listed
     | HandlerReady
     | LocalAdded
     | LocalRemoved
     | Closing
     | Stopped
     | TimePassed
+    | WitnessCalled
 )
+"""What is learnt, without anybody waiting for an answer."""
+
+Input: TypeAlias = Asked | NotAsked

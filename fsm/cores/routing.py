@@ -52,6 +52,9 @@ class RoutingCore(Generic[L]):
     def __len__(self) -> int:
         return sum(len(listeners) for listeners in self._rows.values())
 
+    def __bool__(self) -> bool:
+        return bool(self._rows)
+
     def add(self, address: str, listener: L, writer: str) -> list[RowChanged]:
         """Add a row; one that is there already stays where it is.
 

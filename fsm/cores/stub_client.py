@@ -13,17 +13,19 @@ is answered 413, the newest first.
 
 import math
 from collections.abc import Callable
-from enum import Enum
 from typing import Final, assert_never, final
 
 from fsm.cores import stub_events as ev
 from fsm.cores.backoff import Backoff
 from fsm.cores.stub_outbox import StubOutbox, refused
+from fsm.cores.stub_phase import TALKING, Phase
 from fsm.engine import Entity
 from fsm.machines.stub_connection import STUB_CONNECTION, State, Trigger
 from specs.limits import (
     GOODBYE_TIMEOUT,
+    LATE,
     PING_PERIOD,
+    PONG_TIMEOUT,
     RECONNECT_BASE,
     STUB_QUEUE,
 )
@@ -36,22 +38,6 @@ __all__ = ["StubClientCore"]
 
 _FORGOTTEN: Final = frozenset({Code.GONE, Code.UNAUTHENTICATED, Code.NOT_FOUND})
 """Answers to a re-open that say: there is no such session any more."""
-
-
-class _Phase(Enum):
-    """What is under way on the link; what counts for others is the machine's state."""
-
-    IDLE = "idle"
-    DIALLING = "dialling"
-    OPENING = "opening"
-    OPEN = "open"
-    PINGING = "pinging"
-    PAUSED = "paused"
-    CLOSING = "closing"
-    ENDED = "ended"
-
-
-_TALKING: Final = frozenset({_Phase.OPEN, _Phase.PINGING})
 
 
 @final
@@ -73,13 +59,14 @@ class StubClientCore:
         self.sessions = 0
         self._entity = Entity(STUB_CONNECTION, url)
         self._jitter = jitter
-        self._phase = _Phase.IDLE
+        self._phase = Phase.IDLE
         self._outbox = StubOutbox()
         self._token = token
         self._backoff = Backoff()
         self._until = math.inf
         self._give_up = math.inf
         self._tried = -math.inf
+        self._since = -math.inf
 
     @property
     def state(self) -> State | None:
@@ -136,11 +123,11 @@ class StubClientCore:
     # ---- messages
 
     def _send(self, message: Message, now: float) -> list[ev.Effect]:
-        if self._phase in _TALKING:
+        if self._phase in TALKING:
             return self._outbox.write(message)
-        if self._phase in {_Phase.ENDED, _Phase.CLOSING} or self.state is State.FAILED:
+        if self._phase in {Phase.ENDED, Phase.CLOSING} or self.state is State.FAILED:
             return [refused(message, Code.UNAVAILABLE, "the stub is closed")]
-        if self._phase is _Phase.PAUSED and self._is_hopeless(now):
+        if self._phase is Phase.PAUSED and self._is_hopeless(now):
             return [refused(message, Code.UNAVAILABLE, "the message node cannot be reached")]
         if not self._outbox.has_room():
             return [refused(message, Code.TOO_LARGE, f"{STUB_QUEUE} messages wait already")]
@@ -152,25 +139,25 @@ class StubClientCore:
     # ---- link and session
 
     def _connect(self, now: float) -> list[ev.Effect]:
-        if self._phase is _Phase.IDLE:
+        if self._phase is Phase.IDLE:
             step = self._entity.step(Trigger.CONNECT)
             self._give_up = now + self._entity.patience
             return [step, *self._dial(now)]
-        if self._phase is _Phase.PAUSED and self._backoff.is_over:
+        if self._phase is Phase.PAUSED and self._backoff.is_over:
             return self._dial(now)
         return []
 
     def _dial(self, now: float) -> list[ev.Effect]:
-        self._phase = _Phase.DIALLING
+        self._phase = Phase.DIALLING
         self._until = math.inf
         self._tried = now
         self._backoff.attempt()
         return [ev.Dial()]
 
     def _dialled(self, now: float) -> list[ev.Effect]:
-        if self._phase is not _Phase.DIALLING:
+        if self._phase is not Phase.DIALLING:
             return [ev.HangUp()]
-        self._phase = _Phase.OPENING
+        self._phase = Phase.OPENING
         self._until = now + STUB_CONNECTION.patience(State.IN_PROGRESS)
         return [self._ask_session()]
 
@@ -183,9 +170,12 @@ class StubClientCore:
         if answer.code < FIRST_FINAL:
             return []
         match answer.method:
-            case SessionMethod.OPEN | SessionMethod.REOPEN if self._phase is _Phase.OPENING:
+            case SessionMethod.OPEN | SessionMethod.REOPEN if self._phase is Phase.OPENING:
                 return self._opened(answer, now)
-            case SessionMethod.CLOSE if self._phase is _Phase.CLOSING:
+            case SessionMethod.OPEN if self._phase in TALKING and answer.code > LAST_SUCCESS:
+                # Where coming is having the session, the node shows out whom it does not want.
+                return [ev.HangUp(), *self._lost(answer.reason, now)]
+            case SessionMethod.CLOSE if self._phase is Phase.CLOSING:
                 return self._end("closed")
             case _:
                 return self._heard(now)
@@ -197,13 +187,14 @@ class StubClientCore:
             self._token = None
             self._until = now + STUB_CONNECTION.patience(State.IN_PROGRESS)
             return [self._ask_session()]
-        why = answer.why or f"the node answered {answer.code}"
+        why = answer.reason
         if self.state is State.IN_PROGRESS and answer.code in TURNED_AWAY:
             return [ev.HangUp(), *self._fail(why, Code(answer.code))]
         return [ev.HangUp(), *self._lost(why, now)]
 
     def _live(self, answer: ev.SessionAnswered, now: float) -> list[ev.Effect]:
-        self._phase = _Phase.OPEN
+        self._phase = Phase.OPEN
+        self._since = now
         self._until = now + PING_PERIOD
         self._give_up = math.inf
         self._backoff.succeed()
@@ -215,16 +206,16 @@ class StubClientCore:
         return [self._entity.step(trigger), *self._outbox.flush()]
 
     def _heard(self, now: float) -> list[ev.Effect]:
-        if self._phase in _TALKING:
-            self._phase = _Phase.OPEN
+        if self._phase in TALKING:
+            self._phase = Phase.OPEN
             self._until = now + PING_PERIOD
         return []
 
     def _lost(self, why: str, now: float) -> list[ev.Effect]:
         match self._phase:
-            case _Phase.CLOSING:
+            case Phase.CLOSING:
                 return self._end(why)
-            case _Phase.IDLE | _Phase.PAUSED | _Phase.ENDED:
+            case Phase.IDLE | Phase.PAUSED | Phase.ENDED:
                 return []
             case _:
                 return self._pause(why, now)
@@ -234,7 +225,8 @@ class StubClientCore:
         if self.state is State.LIVE:
             effects.append(self._entity.step(Trigger.CLOSED, why))
             effects += self._outbox.keep()
-        self._phase = _Phase.PAUSED
+            self._backoff.lost(now - self._since)
+        self._phase = Phase.PAUSED
         self._until = now + self._backoff.pause(self._jitter())
         if self.state is State.IN_PROGRESS and self._until >= self._give_up:
             return [*effects, *self._fail(why)]
@@ -243,7 +235,7 @@ class StubClientCore:
         return effects
 
     def _fail(self, why: str, code: Code = Code.UNAVAILABLE) -> list[ev.Effect]:
-        self._phase = _Phase.ENDED
+        self._phase = Phase.ENDED
         self._until = self._give_up = math.inf
         step = self._entity.step(Trigger.ESTABLISH_FAILED, why)
         return [step, *self._outbox.refuse(why, code)]
@@ -257,30 +249,34 @@ class StubClientCore:
 
     def _due(self, now: float) -> list[ev.Effect]:
         match self._phase:
-            case _Phase.PAUSED:
+            case Phase.PAUSED:
                 return self._dial(now)
-            case _Phase.OPEN:
-                self._phase = _Phase.PINGING
+            case Phase.OPEN:
+                self._phase = Phase.PINGING
                 self._until = now + self._entity.patience
                 return [ev.Ask(SessionMethod.PING)]
-            case _Phase.PINGING:
+            case Phase.PINGING if now > self._until + LATE:
+                # Late itself: what the node has answered may not be read yet.
+                self._until = now + min(now - self._until, PONG_TIMEOUT)
+                return []
+            case Phase.PINGING:
                 return [ev.HangUp(), *self._lost("a ping was not answered", now)]
-            case _Phase.OPENING:
+            case Phase.OPENING:
                 return [ev.HangUp(), *self._lost("no session in time", now)]
             case _:
                 return self._end("no answer to the close")
 
     def _disconnect(self, now: float) -> list[ev.Effect]:
-        if self._phase in _TALKING:
-            self._phase = _Phase.CLOSING
+        if self._phase in TALKING:
+            self._phase = Phase.CLOSING
             self._until = now + GOODBYE_TIMEOUT
             return [ev.Ask(SessionMethod.CLOSE)]
-        if self._phase is _Phase.CLOSING:
+        if self._phase is Phase.CLOSING:
             return []
         return self._end("disconnect")
 
     def _end(self, why: str) -> list[ev.Effect]:
-        self._phase = _Phase.ENDED
+        self._phase = Phase.ENDED
         self._until = self._give_up = math.inf
         effects: list[ev.Effect] = [ev.HangUp()]
         match self.state:

@@ -95,6 +95,11 @@ class SessionAnswered:
     token: str | None = None
     why: str = ""
 
+    @property
+    def reason(self) -> str:
+        """Half a sentence about a refusal."""
+        return self.why or f"the node answered {self.code}"
+
 
 @final
 @attrs.frozen(slots=True)

@@ -16,6 +16,7 @@ __all__ = [
     "Effect",
     "Ending",
     "Input",
+    "Moved",
     "Opened",
     "RuntimeGone",
     "Subscribe",
@@ -95,6 +96,23 @@ class Opened:
 
 @final
 @attrs.frozen(slots=True)
+class Moved:
+    """An object belongs to another runtime now, and the paths of its owner with it (SYN-26).
+
+    Attributes:
+        old: Whose it was; it hears the object like others from now on.
+        new: Whose it is; it hears what goes to the object, and needs nobody's consent.
+        observers: Who observes in the old one's runtime, as the new owner says.
+    """
+
+    entity: str
+    old: str
+    new: str
+    observers: tuple[str, ...] = ()
+
+
+@final
+@attrs.frozen(slots=True)
 class RuntimeGone:
     """The session of `runtime` is over (I-M4)."""
 
@@ -112,6 +130,6 @@ class AddressGone:
 Consent: TypeAlias = Consented | Declined | Withdrawn | Opened
 Ending: TypeAlias = Unsubscribe | RuntimeGone | AddressGone
 
-Input: TypeAlias = Subscribe | Consent | Ending
+Input: TypeAlias = Subscribe | Consent | Moved | Ending
 
 Effect: TypeAlias = Step | RowChanged | Refused

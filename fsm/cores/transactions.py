@@ -6,8 +6,6 @@ several are asked at once, each answers for itself and says so (`source`), and t
 these answers ends the wait (C-81, I-T2); one that names nobody speaks for all.
 All waits are equally long, so what is open is ordered by when its wait ends. Each open
 request is an entity of `fsm.machines.transaction`; its steps are told, if anybody listens.
-
-The window of instances seen lets a bus drop what two paths, or a retry, brought twice.
 """
 
 import math
@@ -19,16 +17,17 @@ import attrs
 
 from fsm.engine import Entity, Step
 from fsm.machines.transaction import TRANSACTION, State, Trigger
-from specs.limits import DEDUP_SECONDS, DEDUP_WINDOW
 from specs.message import Message
 from specs.reply_code import DropReason
 
 __all__ = [
+    "ASKED_ONCE",
     "Answer",
     "Ended",
     "Key",
-    "SeenWindow",
+    "Repeated",
     "Steps",
+    "Terms",
     "Transaction",
     "TransactionsCore",
     "same_request",
@@ -42,9 +41,6 @@ Key: TypeAlias = tuple[str, str, int]
 
 _REMEMBERED: Final = 4096
 """Requests that ended without their real answer and are remembered, to name it late."""
-
-_SENDERS: Final = 16_384
-"""Senders whose instances are remembered; the one silent for longest goes first."""
 
 _HOP_FIELDS: Final = frozenset({"via", "auth", "idToken", "accessToken"})
 """What may differ between two copies of one message (the digest leaves it out)."""
@@ -69,6 +65,7 @@ class Transaction(Generic[W]):
         until: When the wait ends if nothing more comes; only the core moves it on.
         entity: What the core steps.
         awaited: Who has not answered yet, of several; empty: whoever is asked answers once.
+        repeats: How often it may still be sent again (MSG-07).
     """
 
     request: Message
@@ -76,6 +73,7 @@ class Transaction(Generic[W]):
     until: float
     entity: Entity
     awaited: frozenset[str] = frozenset()
+    repeats: int = 0
 
 
 @final
@@ -113,6 +111,39 @@ class Ended(Generic[W]):
 
 
 @final
+@attrs.frozen(slots=True)
+class Repeated:
+    """A request that is sent once more: the same message, with the same id (MSG-07).
+
+    Attributes:
+        step: What the transaction did; None: it is not told.
+    """
+
+    request: Message
+    step: Step | None
+
+
+@final
+@attrs.frozen(slots=True)
+class Terms:
+    """How a request is asked.
+
+    Attributes:
+        awaited: The `source` of each answer, if there will be several.
+        attempts: How often it is sent at most, while nobody answers (MSG-07).
+        direct: Who of these listens by a link: the node need not be told for them.
+    """
+
+    awaited: frozenset[str] = frozenset()
+    attempts: int = 1
+    direct: frozenset[str] = frozenset()
+
+
+ASKED_ONCE: Final = Terms()
+"""One answers, and is asked once."""
+
+
+@final
 class TransactionsCore(Generic[W]):
     """The open requests of one router.
 
@@ -130,7 +161,7 @@ class TransactionsCore(Generic[W]):
         return len(self._open)
 
     def open(
-        self, request: Message, waiter: W, now: float, awaited: frozenset[str] = frozenset()
+        self, request: Message, waiter: W, now: float, terms: Terms = ASKED_ONCE
     ) -> Step | None:
         """Begin to wait for the answer to a request.
 
@@ -138,7 +169,7 @@ class TransactionsCore(Generic[W]):
             request: As it was admitted.
             waiter: Who is to get the answer.
             now: Seconds, of the host's clock.
-            awaited: The `source` of each answer, if there will be several.
+            terms: How many answer, and how often they are asked.
 
         Raises:
             UndeclaredTransitionError: It is open already; ask `find` first.
@@ -147,7 +178,10 @@ class TransactionsCore(Generic[W]):
         held = self._open.get(key)
         entity = _entity(request) if held is None else held.entity
         step = self._take(entity, Trigger.OPENED)
-        self._open[key] = Transaction(request, waiter, now + self._patience, entity, awaited)
+        until = now + self._patience
+        self._open[key] = Transaction(
+            request, waiter, until, entity, terms.awaited, terms.attempts - 1
+        )
         self._ended.pop(key, None)
         return step
 
@@ -193,6 +227,26 @@ class TransactionsCore(Generic[W]):
         first = next(iter(self._open.values()), None)
         return math.inf if first is None else first.until
 
+    def repeated(self, now: float) -> list[Repeated]:
+        """Return what is to be sent again, for nobody has answered: it is waited for anew.
+
+        To be asked before `overdue`.
+        """
+        again: list[Transaction[W]] = []
+        for transaction in self._open.values():
+            if transaction.until > now:
+                break
+            if transaction.repeats:
+                again.append(transaction)
+        return [self._repeat(transaction, now) for transaction in again]
+
+    def _repeat(self, transaction: Transaction[W], now: float) -> Repeated:
+        request = transaction.request
+        transaction.repeats -= 1
+        transaction.until = now + self._patience
+        self._open.move_to_end((request.from_, request.to, request.id))
+        return Repeated(request, self._take(transaction.entity, Trigger.REPEATED))
+
     def overdue(self, now: float) -> list[Ended[W]]:
         """End and return every wait that is over: each gets a synthetic 408 (I-T6)."""
         over: list[Transaction[W]] = []
@@ -221,56 +275,6 @@ class TransactionsCore(Generic[W]):
 
 def _entity(request: Message) -> Entity:
     return Entity(TRANSACTION, f"{request.from_}|{request.to}|{request.id}")
-
-
-_Instance: TypeAlias = tuple[str, int, int, str]
-"""To, id, code and source; the last two of answers only."""
-
-
-def _instance(message: Message) -> _Instance:
-    if not message.is_response:
-        return message.to, message.id, 0, ""
-    # Several may answer from one address (C-81).
-    source = message.body.get("source")
-    return message.to, message.id, message.code, source if isinstance(source, str) else ""
-
-
-@final
-class SeenWindow:
-    """The last message instances of each sender (I-P22).
-
-    Remembers `DEDUP_WINDOW` instances per sender, for `DEDUP_SECONDS`, of at
-    most `_SENDERS` senders.
-    """
-
-    def __init__(self) -> None:
-        self._senders: OrderedDict[str, OrderedDict[_Instance, float]] = OrderedDict()
-
-    def is_new(self, message: Message, now: float) -> bool:
-        """Say whether this instance was never here, and remember it."""
-        instance = _instance(message)
-        window = self._senders.get(message.from_)
-        if window is None:
-            self._forget_silent(now)
-            if len(self._senders) >= _SENDERS:
-                self._senders.popitem(last=False)
-            window = self._senders[message.from_] = OrderedDict()
-        else:
-            self._senders.move_to_end(message.from_)
-        at = window.get(instance)
-        if at is not None and now - at <= DEDUP_SECONDS:
-            return False
-        window[instance] = now
-        if len(window) > DEDUP_WINDOW:
-            window.popitem(last=False)
-        return True
-
-    def _forget_silent(self, now: float) -> None:
-        while self._senders:
-            window = next(iter(self._senders.values()))
-            if now - next(reversed(window.values())) <= DEDUP_SECONDS:
-                return
-            self._senders.popitem(last=False)
 
 
 def same_request(first: Message, second: Message) -> bool:

@@ -132,7 +132,7 @@ def test_svg_edges_never_used_are_dashed():
 
 
 def test_svg_of_a_machine_nobody_used_is_all_dashed():
-    assert svg(MACHINES["address"], {}).count("stroke-dasharray") == 2
+    assert svg(MACHINES["address"], {}).count("stroke-dasharray") == 3
 
 
 def test_svg_stands_alone_and_knows_dark_pages():

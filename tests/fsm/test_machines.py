@@ -47,7 +47,7 @@ EXTENSIONS = {
     "stub_deployment": {("deployed", "[*]")},
     "stub_connection": {("created", "failed")},
     "session": {("detached", "closed")},
-    "address": set(),
+    "address": {("released", "allocated")},
     "registration": {("[*]", "live"), ("created", "dead"), ("disconnected", "[*]")},
     "handler_controller": {
         ("observing", "observing"),
@@ -61,7 +61,13 @@ EXTENSIONS = {
         ("held", "removed"),
     },
     "p2p_entry": {("placeholder", "placeholder"), ("bound", "bound")},
-    "observer_copy": {("syncing", "syncing"), ("live", "live"), ("stale", "stale")},
+    "object_subscription": {("[*]", "active")},
+    "observer_copy": {
+        ("syncing", "syncing"),
+        ("syncing", "stale"),
+        ("live", "live"),
+        ("stale", "stale"),
+    },
 }
 
 # Protocol page 03, section 3.3, line by line.
@@ -126,7 +132,7 @@ def test_a_machine_does_exactly_what_its_table_says(table, state, trigger, true)
 
 @pytest.mark.parametrize("machine", ["p2p_connection", "stub_deployment", "stub_connection"])
 def test_edges_are_the_drawings_plus_the_declared_extensions(machine):
-    """I-P1, I-S1: no more, no less."""
+    """STB-07, I-P1, I-S1: no more, no less."""
     table = MACHINES[machine]
     seen = {(row["source"], row["target"]) for row in drawn(machine)}
 
@@ -209,6 +215,11 @@ TIMERS = {
     ("invitation",          "sent"):         ("silence",          limits.REPLY_TIMEOUT),
     ("observer_copy",       "syncing"):      ("given-up",         limits.REPLY_TIMEOUT),
     ("observer_copy",       "stale"):        ("read-failed",      limits.REPLY_TIMEOUT),
+    ("object_delegation",   "asked"):        ("refuse",           limits.REPLY_TIMEOUT),
+    ("object_delegation",   "offered"):      ("refuse",           limits.REPLY_TIMEOUT),
+    ("object_delegation",   "handing"):      ("doubt",            limits.REPLY_TIMEOUT),
+    ("object_delegation",   "doubtful"):     ("again",            limits.REPLY_TIMEOUT),
+    ("object_take_over",    "taking"):       ("again",            limits.REPLY_TIMEOUT),
 }
 # fmt: on
 

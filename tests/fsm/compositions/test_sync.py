@@ -8,12 +8,11 @@ from hypothesis import strategies as st
 from fsm.catalogue import MACHINES
 from fsm.compositions import sync_terms as terms
 from fsm.compositions.sync import SYNC_PLAN, compose
-from fsm.cores.data_object_terms import ReporterAccepted, ReporterRefused
 from fsm.product.bounds import Bounds
 from fsm.product.explorer import Fault, explore
 from fsm.product.steps import Steps
 from tests.support.shadow import Shadow
-from tests.support.sync_world import BOB, SyncWorld
+from tests.support.sync_world import SyncWorld
 
 SMALL = Bounds(losses=1, duplicates=0, channel=2)
 A_LOOK = 60_000
@@ -26,6 +25,7 @@ def faults(changes):
     return {one.fault for one in explore(compose({**MACHINES, **tables}, SMALL), A_LOOK).findings}
 
 
+@pytest.mark.timeout(120)
 def test_the_cores_and_their_tables_converge():
     """I-D3, I-D4, I-D5, I-D8."""
     found = explore(compose(MACHINES, SYNC_PLAN.bounds))
@@ -69,6 +69,20 @@ def test_a_row_that_is_missing_is_found(machine, state, trigger):
     assert Fault.UNSPECIFIED in faults({machine: {"rows": kept}})
 
 
+@pytest.mark.parametrize(
+    "cure", ["the last change is said again", "a copy that hears nothing reads"]
+)
+def test_what_is_lost_last_needs_its_cure(cure):
+    """I-D4: without repeats a last change stays lost, without reads of quiet copies a farewell."""
+    whole = compose(MACHINES, SMALL)
+    rules = tuple(rule for rule in whole.rules if str(rule.cause) != cure)
+    assert len(rules) < len(whole.rules)
+
+    found = {one.fault for one in explore(attrs.evolve(whole, rules=rules), A_LOOK).findings}
+
+    assert Fault.DEADLOCK in found
+
+
 def test_a_copy_that_is_live_in_spite_of_a_gap_is_found():
     """I-D3."""
     rows = [
@@ -82,12 +96,13 @@ def test_a_copy_that_is_live_in_spite_of_a_gap_is_found():
 ROOMY = Bounds(losses=2, duplicates=1, channel=50)
 STEPS = Steps(compose(MACHINES, ROOMY))
 MOVES = {
-    "yes": lambda world: world.decide(ReporterAccepted(BOB)),
-    "no": lambda world: world.decide(ReporterRefused(BOB, "no")),
+    "yes": lambda world: world.decide(yes=True),
+    "no": lambda world: world.decide(yes=False),
     "nothing": lambda world: world.say_nothing(),
     "all told": lambda world: world.told_all(),
     "silence": lambda world: world.silence(),
     "the copy's time": lambda world: world.copy_time(),
+    "said again": lambda world: world.say_again(),
     **{
         one.name: lambda w, name=one.name: w.wish(name)
         for one in terms.wishes(ROOMY)

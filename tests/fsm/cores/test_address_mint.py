@@ -9,12 +9,13 @@ from hypothesis import strategies as st
 from fsm.cores.address_mint import ENTROPY, AddressMint
 
 MINT, OTHER = AddressMint(b"one node"), AddressMint(b"another node")
+R = "hyperty-runtime://a.ex/ra"
 RANDOM = st.binary(min_size=ENTROPY, max_size=ENTROPY)
 
 
 @given(random=RANDOM)
 def test_a_name_is_a_uuid_and_known_again(random):
-    name = MINT.name(random)
+    name = MINT.name(random, R)
 
     assert UUID(name).version == 4
     assert str(UUID(name)) == name
@@ -24,7 +25,7 @@ def test_a_name_is_a_uuid_and_known_again(random):
 
 @given(random=RANDOM)
 def test_another_node_or_the_same_after_a_restart_does_not_know_it(random):
-    assert not OTHER.made(f"hyperty://a.ex/{MINT.name(random)}")
+    assert not OTHER.made(f"hyperty://a.ex/{MINT.name(random, R)}")
 
 
 @given(name=st.uuids())
@@ -34,10 +35,10 @@ def test_a_name_that_a_peer_made_does_not_look_so(name):
 
 @given(one=RANDOM, other=RANDOM)
 def test_other_random_bytes_make_another_name(one, other):
-    """Of 96 bits a UUID keeps 90."""
-    kept = [(int.from_bytes(b) & ~(0xF << 44) & ~(0b11 << 30)) for b in (one, other)]
+    """Of 64 bits a UUID keeps 60."""
+    kept = [(int.from_bytes(b) & ~(0xF << 12)) for b in (one, other)]
 
-    assert (MINT.name(one) == MINT.name(other)) == (kept[0] == kept[1])
+    assert (MINT.name(one, R) == MINT.name(other, R)) == (kept[0] == kept[1])
 
 
 @pytest.mark.parametrize(
@@ -46,3 +47,12 @@ def test_other_random_bytes_make_another_name(one, other):
 )
 def test_what_is_no_name_is_none(address):
     assert not MINT.made(address)
+
+
+@given(random=RANDOM)
+def test_whom_a_name_was_made_for_is_known_from_the_name(random):
+    address = f"comm://a.ex/{MINT.name(random, R)}"
+
+    assert MINT.made_for(address, R)
+    assert not MINT.made_for(address, f"{R}2")
+    assert not OTHER.made_for(address, R)

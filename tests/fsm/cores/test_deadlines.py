@@ -5,10 +5,13 @@ import pytest
 from fsm.catalogue import MACHINES
 from fsm.cores.data_object import ReporterCore
 from fsm.cores.data_object_terms import ReporterAsked, SubscribeAsked
+from fsm.cores.delegation_terms import Answered, Begun
 from fsm.cores.invitations import InvitationsCore, InviteAsked, InviteeAnswered
 from fsm.cores.node_session import NodeSessionCore
 from fsm.cores.node_session_terms import LinkLost, OpenAsked, Tick
-from fsm.cores.object_copy import Changed, ObserveBegun, ObserverCore, SnapshotRead
+from fsm.cores.object_copy import ObserverCore
+from fsm.cores.object_copy_terms import Changed, ObserveBegun, SnapshotRead
+from fsm.cores.object_delegation import DelegationCore
 from fsm.cores.registration import RegistrationCore
 from fsm.cores.registration_terms import Create, Leave
 from fsm.cores.stub_client import StubClientCore
@@ -127,6 +130,13 @@ def stale_copy():
     return core.deadline() - 3.0
 
 
+def delegation(*codes):
+    core = DelegationCore(URL, HC, 1)
+    for happened in (Begun(), *(Answered(code) for code in codes)):
+        core.feed(happened)
+    return core.patience
+
+
 # fmt: off
 WAITS = [
     ("transaction",     "pending",      lambda: request().deadline() - 1.0),
@@ -146,9 +156,14 @@ WAITS = [
     ("invitation",      "sent",         tried_invitation),
     ("observer_copy",   "syncing",      lambda: copy().deadline() - 1.0),
     ("observer_copy",   "stale",        stale_copy),
+    ("object_delegation", "asked",      delegation),
+    ("object_delegation", "offered",    lambda: delegation(200)),
+    ("object_delegation", "handing",    lambda: delegation(200, 200)),
+    ("object_delegation", "doubtful",   lambda: delegation(200, 200, 408)),
 ]
 ELSEWHERE = {
     "stub_deployment",  # timed by an actor: see the tests of the loader
+    "object_take_over",  # timed by the transaction of its question to the node
     "p2p_connection", "p2p_entry", "handler_controller", "resolve_job",  # in test_p2p_deadlines.py
 }
 # fmt: on

@@ -46,6 +46,7 @@ def opened(liveness=Liveness.PINGED):
 
 def detached():
     core = opened()
+    core.heard(0.0)
     core.feed(LinkLost(1, "lost"), 0.0)
     return core
 
@@ -92,6 +93,26 @@ def test_a_claimed_session_has_no_token_that_resumes_it(token):
     assert [one.code for one in core.feed(OpenAsked(2, token, TOKEN), 1.0)] == [409]
     assert [one.code for one in core.feed(ReopenAsked(2, token), 1.0)] == [401]
     assert core.link == 1
+
+
+def test_a_session_whose_token_came_to_nobody_is_opened_anew():
+    """The answer to the open was lost with its link; nothing that waited is handed over."""
+    core = opened()
+    core.feed(LinkLost(1, "lost"), 0.0)
+    waiting = parcel()
+    core.feed(Wait(waiting), 0.0)
+
+    shed, step, granted = core.feed(OpenAsked(2, None, "f" * 64), 1.0)
+
+    assert shed == Overflowed(waiting.message)
+    assert (step.old, step.new, granted.waiting) == ("detached", "open", ())
+    assert core.knows("f" * 64)
+    assert not core.knows(TOKEN)
+
+
+def test_a_session_whose_open_is_still_linked_is_nobody_elses():
+    """I-M3: the answer may be on its way."""
+    assert [one.code for one in opened().feed(OpenAsked(2, None, "f"), 1.0)] == [409]
 
 
 def test_a_claimed_session_goes_to_whoever_claims_it_next():
@@ -156,6 +177,17 @@ def test_silence_is_asked_about_and_then_taken_for_a_loss():
     assert core.deadline() == PING_PERIOD + PONG_TIMEOUT
 
     assert kinds(core.feed(Tick(), PING_PERIOD + PONG_TIMEOUT)) == [LinkCut, Step]
+
+
+def test_nobody_is_cut_for_the_nodes_own_delay():
+    core = opened()
+    core.feed(Tick(), PING_PERIOD)
+    late = PING_PERIOD + PONG_TIMEOUT + 3.0
+
+    assert core.feed(Tick(), late) == []
+    assert core.deadline() == late + 3.0
+
+    assert kinds(core.feed(Tick(), late + 3.0)) == [LinkCut, Step]
 
 
 def test_any_sign_of_life_answers_a_ping():

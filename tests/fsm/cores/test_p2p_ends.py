@@ -1,5 +1,6 @@
 """Each end of a P2P link alone: what comes too early, too late, or not for it (C-15..C-17)."""
 
+import attrs
 import pytest
 
 from fsm.cores import p2p_effect as do
@@ -10,14 +11,17 @@ from fsm.cores.p2p_requester import P2PRequesterCore
 from fsm.engine import Step
 from fsm.machines.p2p_connection import State
 from specs.body_sync import Candidate, ConnectionData
-from specs.limits import P2P_TIMEOUT, SESSION_IDLE
+from specs.limits import DIAL_TIMEOUT, HANDSHAKE_TIMEOUT, P2P_TIMEOUT, SESSION_IDLE
 from specs.reply_code import Code
 
 RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://b.ex/rb"
 PQ, PH, PC = f"{RA}/p2prequester/1", f"{RB}/p2phandler/1", f"{RB}/p2phandler/1/conn/1"
 C1, C2 = "connection://a.ex/c1", "connection://b.ex/c2"
-POLICY = DialPolicy(("unix", "tcp"), "here")
-TCP = Candidate("tcp", "127.0.0.1:1", "00")
+POLICY = DialPolicy(("unix", "tcp"), b"this machine")
+TCP = Candidate("tcp", "11.0.0.1:1", "00")
+LATER = DIAL_TIMEOUT + HANDSHAKE_TIMEOUT + 1.0
+"""When nothing that was dialled before can still open."""
+
 DIALLED, ACCEPTED = seen.Opening.DIALLED, seen.Opening.ACCEPTED
 OFFER = seen.PeerObjectSeen(ConnectionData(PQ))
 
@@ -105,17 +109,35 @@ def test_a_lost_link_is_not_waited_for_without_end(make):
 @BOTH
 def test_a_link_that_the_peer_opened_anew_replaces_the_one_we_believed_in(make):
     core = live(make)
-    effects = core.feed(seen.LinkOpened("L2", ACCEPTED), 1.0)
+    effects = core.feed(seen.LinkOpened("L2", ACCEPTED), LATER)
     told = [effect.state for effect in effects if isinstance(effect, do.Announce)]
     assert told == [State.DISCONNECTED, State.LIVE]
-    assert do.ReleaseLink("L1") in effects
-    assert effects[-1] == do.UseLink("L2")
+    links = [each for each in effects if isinstance(each, do.ReleaseLink | do.UseLink)]
+    assert links == [do.ReleaseLink("L1"), do.UseLink("L2")]
 
 
 @BOTH
 def test_a_second_link_that_we_dialled_is_closed(make):
     core = live(make)
-    assert core.feed(seen.LinkOpened("L2", DIALLED), 1.0) == [do.CloseLink("L2")]
+    assert core.feed(seen.LinkOpened("L2", DIALLED), LATER) == [do.CloseLink("L2")]
+
+
+@pytest.mark.parametrize("is_reversed", [False, True], ids=["in order", "reversed"])
+@BOTH
+def test_of_two_links_that_cross_both_ends_keep_the_one_the_requester_dialled(make, is_reversed):
+    """I-P6: whatever order they open in; else each end closes what the other keeps."""
+    core = live(make)
+    core.feed(seen.LinkLost("L1", seen.Loss.BROKEN), 1.0)
+    by_requester = DIALLED if make is requester else ACCEPTED
+    by_handler = ACCEPTED if make is requester else DIALLED
+    opened = [seen.LinkOpened("kept", by_requester), seen.LinkOpened("closed", by_handler)]
+
+    effects = [core.feed(each, 2.0) for each in (reversed(opened) if is_reversed else opened)]
+
+    last = do.UseLink("kept") if is_reversed else do.CloseLink("closed")
+    assert last in effects[-1]
+    assert core.state is State.LIVE
+    assert core.feed(seen.LinkLost("closed", seen.Loss.BROKEN), 3.0) == []
 
 
 @BOTH
@@ -216,13 +238,23 @@ def test_a_handler_that_gives_up_early_refuses_the_invitation():
 
 
 def test_candidates_are_dialled_by_policy_and_unix_only_on_the_same_machine():
-    plan = DialPlan(POLICY)
-    here, there = (Candidate("unix", f"/{host}", "00", host) for host in ("here", "there"))
-    plan.learn([Candidate("webrtc", "x", "00"), TCP, there, here])
+    plan = DialPlan(POLICY, RB)
+    here, there = (
+        attrs.evolve(POLICY, machine=machine).signed(Candidate("unix", "/x", machine.hex()))
+        for machine in (b"this machine", b"another")
+    )
+    plan.learn([Candidate("webrtc", "x", "00"), TCP, attrs.evolve(there, address="/y"), there])
+    assert [plan.next(), plan.next()] == [TCP, None]
+    plan.forget()
+    plan.learn([TCP, here])
     assert [plan.next(), plan.next(), plan.next()] == [here, TCP, None]
     plan.restart()
     assert plan.next() == here
 
 
 def test_an_unknown_machine_is_never_the_same():
-    assert not DialPolicy(("unix",), None).allows(Candidate("unix", "/x", "00", None))
+    nowhere = DialPolicy(("unix",), None)
+    candidate = Candidate("unix", "/x", "00", None)
+    assert not nowhere.allows(candidate, RB)
+    assert nowhere.signed(candidate) == candidate
+    assert not nowhere.offers("unix", "/x", RB)

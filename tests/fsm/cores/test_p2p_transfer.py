@@ -13,7 +13,7 @@ from fsm.cores.p2p_transfer import (
     Pong,
     TransferEnd,
 )
-from specs.limits import LINK_WINDOW, PING_PERIOD, PONG_TIMEOUT, STUB_QUEUE
+from specs.limits import LINK_WINDOW, PING_PERIOD, PONG_TIMEOUT, REPLY_TIMEOUT, STUB_QUEUE
 from specs.message import Message, MessageType
 
 MANY = 10**6
@@ -30,18 +30,18 @@ def sending(count):
 
 
 def test_messages_are_numbered_from_one_in_order():
-    written = sending(3).take_output(MANY)
+    written = sending(3).take_output(MANY, 0.0)
     assert [(item.seq, item.message.id) for item in written] == [(1, 1), (2, 2), (3, 3)]
 
 
 def test_no_more_than_the_window_is_on_its_way():
     core = sending(STUB_QUEUE)
-    written = core.take_output(MANY)
+    written = core.take_output(MANY, 0.0)
     assert len(written) == LINK_WINDOW
     assert all(core.send(message(number)) for number in range(1, 3))
     assert not core.has_output
     core.heard(Ack(1), 1.0)
-    assert len(core.take_output(MANY)) == 1
+    assert len(core.take_output(MANY, 0.0)) == 1
 
 
 def test_too_many_waiting_messages_are_not_taken():
@@ -50,7 +50,7 @@ def test_too_many_waiting_messages_are_not_taken():
 
 def test_a_dead_link_owes_what_was_not_acknowledged_and_what_still_waits():
     core = sending(5)
-    core.take_output(3)
+    core.take_output(3, 0.0)
     core.heard(Ack(2), 1.0)
     assert [each.id for each in core.owed()] == [3, 4, 5]
     assert core.owed() == []
@@ -62,7 +62,7 @@ def test_only_what_the_bus_has_taken_is_acknowledged():
     assert not core.has_output
     core.taken(first)
     core.taken(core.received(message(2), 1.0))
-    assert core.take_output(MANY) == [Ack(2)]
+    assert core.take_output(MANY, 0.0) == [Ack(2)]
     assert not core.has_output
 
 
@@ -78,7 +78,7 @@ def test_an_acknowledgement_may_wait_for_a_message_to_go_with_it():
     assert core.may_wait
     core.send(message(7))
     assert not core.may_wait
-    assert core.take_output(MANY) == [Numbered(1, message(7)), Ack(1)]
+    assert core.take_output(MANY, 0.0) == [Numbered(1, message(7)), Ack(1)]
     assert not core.may_wait
 
 
@@ -87,7 +87,7 @@ def test_it_goes_with_a_goodbye(press):
     core = taking(1)
     press(core)
     assert not core.may_wait
-    assert core.take_output(MANY) == [Ack(1), Bye()]
+    assert core.take_output(MANY, 0.0) == [Ack(1), Bye()]
 
 
 def test_it_waits_for_nothing_before_the_peer_has_to():
@@ -98,7 +98,7 @@ def test_it_waits_for_nothing_before_the_peer_has_to():
 def test_what_is_no_message_is_counted_all_the_same():
     core = P2PTransferCore(0.0)
     core.skipped(1.0)
-    assert core.take_output(MANY) == [Ack(1)]
+    assert core.take_output(MANY, 0.0) == [Ack(1)]
 
 
 def test_an_acknowledgement_of_what_was_never_sent_ends_the_link():
@@ -110,19 +110,19 @@ def test_an_acknowledgement_of_what_was_never_sent_ends_the_link():
 def test_goodbye_waits_until_all_is_acknowledged():
     core = sending(1)
     core.say_goodbye()
-    assert [type(item) for item in core.take_output(MANY)] == [Numbered]
+    assert [type(item) for item in core.take_output(MANY, 0.0)] == [Numbered]
     assert not core.has_output
     core.heard(Ack(1), 1.0)
-    assert core.take_output(MANY) == [Bye()]
+    assert core.take_output(MANY, 0.0) == [Bye()]
     assert not core.has_output
 
 
 def test_goodbye_can_be_insisted_on():
     core = sending(1)
     core.say_goodbye()
-    core.take_output(MANY)
+    core.take_output(MANY, 0.0)
     core.insist_on_goodbye()
-    assert core.take_output(MANY) == [Bye()]
+    assert core.take_output(MANY, 0.0) == [Bye()]
     assert [each.id for each in core.owed()] == [1]
 
 
@@ -135,7 +135,7 @@ def test_a_peer_that_says_goodbye_ends_the_link():
 def test_a_silent_peer_is_pinged_and_then_given_up():
     core = P2PTransferCore(0.0)
     core.time_passed(PING_PERIOD)
-    assert core.take_output(MANY) == [Ping()]
+    assert core.take_output(MANY, 0.0) == [Ping()]
     core.time_passed(core.deadline())
     assert core.end is TransferEnd.SILENT
     assert core.deadline() == float("inf")
@@ -158,7 +158,7 @@ def test_pings_are_answered_but_not_one_by_one():
     core = P2PTransferCore(0.0)
     core.heard(Ping(), 1.0)
     core.heard(Ping(), 1.0)
-    assert core.take_output(MANY) == [Pong()]
+    assert core.take_output(MANY, 0.0) == [Pong()]
 
 
 @given(cut=st.integers(0, 40), batch=st.integers(1, 9), acked=st.integers(1, 5))
@@ -166,12 +166,32 @@ def test_cut_anywhere_nothing_is_lost_and_order_is_kept(cut, batch, acked):
     sender, receiver = sending(40), P2PTransferCore(0.0)
     arrived = []
     while len(arrived) < cut:
-        for item in sender.take_output(batch):
+        for item in sender.take_output(batch, 0.0):
             arrived.append(item.message.id)
             receiver.taken(receiver.received(item.message, 1.0))
         if len(arrived) % acked == 0:
-            for control in receiver.take_output(MANY):
+            for control in receiver.take_output(MANY, 0.0):
                 sender.heard(control, 1.0)
     owed = [each.id for each in sender.owed()]
     assert list(dict.fromkeys(arrived + owed)) == list(range(1, 41))
     assert owed == sorted(owed)
+
+
+def test_what_is_not_acknowledged_is_a_ping_that_is_not_answered():
+    """R10: an answer must be had before its asker gives up, by another way if need be."""
+    core = sending(2)
+    core.take_output(MANY, 1.0)
+    core.received(message(9), 9.0)
+    assert core.deadline() == 1.0 + PONG_TIMEOUT < REPLY_TIMEOUT
+    core.time_passed(core.deadline())
+    assert core.end is TransferEnd.SILENT
+    assert [each.id for each in core.owed()] == [1, 2]
+
+
+def test_who_acknowledges_some_has_time_for_the_rest():
+    core = sending(2)
+    core.take_output(MANY, 1.0)
+    core.heard(Ack(1), 9.0)
+    assert core.deadline() == 9.0 + PONG_TIMEOUT
+    core.heard(Ack(2), 10.0)
+    assert core.deadline() == 10.0 + PING_PERIOD

@@ -5,11 +5,10 @@ import pytest
 from fsm.cores import resolve_effects as do
 from fsm.cores import resolve_inputs as told
 from fsm.cores.effects import RowChanged
-from fsm.cores.intent import P2pWish, intent_of
+from fsm.cores.intent import intent_of
+from fsm.cores.link_wishes import P2pWish
 from fsm.cores.resolve import Topology
-from specs.limits import (
-    RETRY_COOL_DOWN,
-)
+from specs.limits import RETRY_COOL_DOWN, ROOM_COOL_DOWN, ROOM_RESTARTS, ROOM_SECONDS
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from tests.support.registry_core import (
@@ -32,6 +31,7 @@ from tests.support.wire import A, answer, ask, event
 
 
 def test_the_first_message_to_a_domain_deploys_its_stub_and_all_share_it():
+    """STB-11."""
     registry = Registry(wish=P2pWish.NEVER)
     assert registry.ask() == [do.Deploy(S1, do.NodePlan("b.ex"))]
     assert registry.ask("domain://registry.b.ex") == []
@@ -45,15 +45,18 @@ def test_each_domain_has_its_own_stub_with_its_own_address():
 
 
 def test_in_a_trapezoid_everything_goes_by_the_own_node():
+    """RES-15."""
     registry = Registry(P2pWish.NEVER, Topology.TRAPEZOID)
     assert registry.ask() == [do.Deploy(S1, do.NodePlan("a.ex"))]
 
 
 def test_global_addresses_go_by_the_own_node():
+    """RES-17."""
     assert Registry().ask("global://registry") == [do.Deploy(S1, do.NodePlan("a.ex"))]
 
 
 def test_a_failed_deployment_refuses_each_who_waited_once_then_cools_down():
+    """RES-14."""
     registry = Registry(wish=P2pWish.NEVER)
     registry.ask()
     registry.ask(HB, KNOWN)
@@ -82,8 +85,35 @@ def test_a_stub_that_lost_its_link_is_still_the_way():
 def test_a_crashed_stub_is_replaced_by_one_with_a_new_address():
     registry = with_node()
     registry.feed(told.StubGone(S1))
-    registry.now = RETRY_COOL_DOWN
     assert do.Deploy(S2, do.NodePlan("b.ex")) in registry.ask()
+
+
+def crash_again_and_again(registry, times, every=1.0):
+    """Let the stubs that follow each other crash; return what was said to who asked last."""
+    for number in range(1, times + 1):
+        registry.feed(told.StubGone(f"{RA}/protostub/{number}"))
+        asked = registry.ask()
+        registry.now += every
+        registry.feed(told.Deployed(f"{RA}/protostub/{number + 1}"))
+    return asked
+
+
+def test_a_stub_that_crashes_too_often_is_left_alone_for_a_while():
+    """R11: three times within a minute are borne, the fourth is one too many."""
+    registry = with_node()
+    asked = crash_again_and_again(registry, ROOM_RESTARTS)
+    assert any(isinstance(one, do.Deploy) for one in asked)
+    registry.feed(told.StubGone(f"{RA}/protostub/{ROOM_RESTARTS + 1}"))
+    refused = [one for one in registry.ask() if isinstance(one, do.NoRoute)]
+    assert [one.code for one in refused] == [Code.UNAVAILABLE]
+    assert "again and again" in refused[0].why
+    registry.now += ROOM_COOL_DOWN
+    assert any(isinstance(one, do.Deploy) for one in registry.ask())
+
+
+def test_a_stub_that_crashes_now_and_then_is_always_replaced():
+    asked = crash_again_and_again(with_node(), 20, every=ROOM_SECONDS / ROOM_RESTARTS + 1)
+    assert any(isinstance(one, do.Deploy) for one in asked)
 
 
 def test_a_new_session_of_the_same_stub_means_that_paths_are_lost():

@@ -6,7 +6,7 @@ import pytest
 
 from fsm.cores import resolve_effects as do
 from fsm.cores import resolve_inputs as told
-from fsm.cores.intent import P2pWish
+from fsm.cores.link_wishes import P2pWish
 from fsm.cores.resolve_jobs import ResolveJobs
 from fsm.errors import UndeclaredTransitionError
 from fsm.machines.resolve_job import RESOLVE_JOB
@@ -328,6 +328,7 @@ def test_a_search_that_is_under_way_cannot_be_begun():
 
 
 def test_a_record_that_does_not_come_is_waited_for_as_long_as_for_any_answer():
+    """RES-04."""
     registry = with_node()
     registry.ask()
     assert registry.core.deadline() == REPLY_TIMEOUT

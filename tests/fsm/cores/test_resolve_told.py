@@ -51,6 +51,7 @@ def test_what_was_told_is_believed_only_as_long_as_older_answers_can_come():
 
 
 def test_a_remembered_record_that_may_have_changed_is_read_again():
+    """RES-03."""
     registry = with_node()
     bare = told.RecordRead(HB, Record(HB, RECORD.runtime))
     registry.ask()

@@ -295,3 +295,52 @@ def test_whatever_happens_each_message_ends_once_and_only_live_writes(story):
     stub.feed(ev.DisconnectAsked(), ev.LinkLost("end"))
     assert stub.core.queued == 0
     assert stub.core.state in {State.FAILED, State.DISCONNECTED}
+
+
+def test_a_session_that_never_lasts_is_no_success():
+    stub, pauses = lost(), []
+    for _ in range(RECONNECT_TRIES):
+        before = stub.now
+        stub.wait()
+        pauses.append(stub.now - before)
+        stub.feed(ev.Dialled(), REOPENED, ev.LinkLost("shown out"))
+    assert pauses == [0.0, 0.25, 0.5, 1.0, 2.0]
+    (refused,) = stub.feed(ev.SendAsked(ask(7)))
+    assert refused.code is Code.UNAVAILABLE
+
+
+def test_a_session_that_lasted_is_come_back_to_at_once():
+    stub = lost()
+    for _ in range(RECONNECT_TRIES):
+        stub.wait()
+        stub.feed(ev.Dialled(), REOPENED)
+        stub.now += 1.0
+        stub.feed(ev.LinkLost("cut"))
+        assert stub.core.deadline() == stub.now
+
+
+def test_a_node_that_takes_an_open_back_is_a_lost_link():
+    stub = live()
+    effects = stub.feed(ev.SessionAnswered(SessionMethod.OPEN, 409, why="somebody has it"))
+    assert effects[0] == ev.HangUp()
+    assert [(step.new, step.why) for step in effects if isinstance(step, Step)] == [
+        ("disconnected", "somebody has it")
+    ]
+
+
+def test_who_looks_too_late_itself_waits_some_more():
+    stub = live()
+    stub.wait()
+    stub.now = stub.core.deadline() + 3.0
+    assert stub.feed(ev.TimePassed()) == []
+    assert stub.core.deadline() == stub.now + 3.0
+    stub.feed(ev.SessionAnswered(SessionMethod.PING, 200))
+    assert stub.core.deadline() == stub.now + PING_PERIOD
+
+
+def test_who_waited_some_more_and_heard_nothing_gives_up():
+    stub = live()
+    stub.wait()
+    stub.now = stub.core.deadline() + 3.0
+    stub.feed(ev.TimePassed())
+    assert stub.wait()[0] == ev.HangUp()

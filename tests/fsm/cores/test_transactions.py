@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.cores.transactions import SeenWindow, Steps, TransactionsCore, same_request
+from fsm.cores.seen import SeenWindow
+from fsm.cores.transactions import Steps, Terms, TransactionsCore, same_request
 from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
 from fsm.replay import judge
@@ -51,7 +52,7 @@ def of(source, code=200):
 
 def asked_of_several():
     core = TransactionsCore()
-    core.open(ask(1), "waiter", 0.0, frozenset({B, C}))
+    core.open(ask(1), "waiter", 0.0, Terms(frozenset({B, C})))
     return core
 
 
@@ -288,3 +289,36 @@ def test_a_retry_may_differ_only_in_what_the_hops_wrote():
     assert same_request(ask(1, value=1), ask(1, value=1, via=["s"], auth=True))
     assert not same_request(ask(1, value=1), ask(1, value=2))
     assert not same_request(ask(1), attrs.evolve(ask(1), type=MessageType.READ))
+
+
+def test_a_request_is_repeated_so_often_and_then_over():
+    """MSG-07: three attempts, each with a time of its own, and one 408 after the last."""
+    core = TransactionsCore()
+    core.open(ask(1), "waiter", 0.0, Terms(attempts=3))
+    for attempt in (1, 2):
+        now = attempt * REPLY_TIMEOUT
+        assert core.deadline() == now
+        assert [one.request for one in core.repeated(now)] == [ask(1)]
+        assert core.overdue(now) == []
+    last = 3 * REPLY_TIMEOUT
+    assert core.repeated(last) == []
+    assert [one.request for one in core.overdue(last)] == [ask(1)]
+
+
+def test_an_answer_ends_the_repeating():
+    """MSG-07."""
+    core = TransactionsCore()
+    core.open(ask(1), "waiter", 0.0, Terms(attempts=3))
+    core.repeated(REPLY_TIMEOUT)
+    assert core.answered(answer(ask(1)), REPLY_TIMEOUT + 1).is_last
+    assert core.deadline() == math.inf
+
+
+def test_who_is_repeated_waits_behind_who_was_asked_later():
+    """MSG-07, I-T6: nobody's 408 comes too late because another is asked again."""
+    core = TransactionsCore()
+    core.open(ask(1), None, 0.0, Terms(attempts=2))
+    core.open(ask(2), None, 1.0)
+    core.repeated(REPLY_TIMEOUT)
+    assert core.deadline() == REPLY_TIMEOUT + 1
+    assert [one.request.id for one in core.overdue(REPLY_TIMEOUT + 1)] == [2]

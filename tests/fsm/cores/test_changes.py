@@ -1,0 +1,399 @@
+"""Two registries that tell each other what lives where (P2P-23..26, I-C1..I-C6).
+
+The two cores are tried alone, and against each other in every order in which what one
+says can reach the other.
+"""
+
+from collections import deque
+
+import pytest
+
+from fsm.cores import changes_terms as do
+from fsm.cores.changes_follower import ChangesFollower
+from fsm.cores.changes_publisher import ChangesPublisher
+from fsm.cores.resolve_effects import LinkDown, LinkGone, LinkUp
+from fsm.cores.resolve_inputs import Listed
+from fsm.engine import Step
+from specs.limits import EARLY_CHANGES, MAX_LIST, REPLY_TIMEOUT
+from specs.limits_links import MAX_LIST_BYTES
+from specs.message import Message, MessageType
+from specs.word import Operation
+
+RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://b.ex/rb"
+PQ, PC = f"{RB}/p2prequester/1", f"{RA}/p2phandler/1/conn/1"
+HA, OBJ = "hyperty://a.ex/ha", "comm://a.ex/o1"
+ADD, REMOVE = Operation.ADD, Operation.REMOVE
+
+
+def request(number=1, kind=MessageType.SUBSCRIBE):
+    body = {"resources": [f"{RA}/registry/changes"]}
+    return Message(number, kind, f"{RB}/registry", f"{RA}/registry", body)
+
+
+def steps(effects):
+    return [effect.new for effect in effects if isinstance(effect, Step)]
+
+
+def without_steps(effects):
+    return [effect for effect in effects if not isinstance(effect, Step)]
+
+
+def answers(effects):
+    return [effect.message for effect in effects if isinstance(effect, do.Answer)]
+
+
+# ---- who tells
+
+
+class Publishing:
+    """A publisher at a time."""
+
+    def __init__(self, *live):
+        self.core = ChangesPublisher(RA)
+        self.now = 0.0
+        for url in live:
+            self.feed(do.LocalLive(url))
+
+    def feed(self, happened):
+        return self.core.feed(happened, self.now)
+
+    def ask(self, number=1, link=PC):
+        return self.feed(do.Asked(request(number), RB, link))
+
+
+def following(*live):
+    publishing = Publishing(*live)
+    publishing.feed(LinkUp(RB, PC))
+    publishing.ask()
+    return publishing
+
+
+def test_who_asks_over_a_live_link_is_told_the_list_after_it_is_sent_what_changes():
+    """P2P-23, P2P-24, I-C1, I-C2: nothing told later can be missed, or come before."""
+    publishing = Publishing(HA, OBJ)
+    publishing.feed(LinkUp(RB, PC))
+    effects = publishing.ask()
+    assert steps(effects) == ["requested", "active"]
+    follow, answer = without_steps(effects)
+    assert follow == do.Follow(PC)
+    assert (answer.message.code, answer.message.body["value"]) == (200, [HA, OBJ])
+    assert publishing.core.followers == (RB,)
+
+
+def test_an_empty_list_is_a_list():
+    """P2P-24."""
+    (answer,) = answers(following().ask(2))
+    assert answer.body["value"] == []
+
+
+def test_who_asks_before_the_link_is_live_here_is_answered_when_it_is():
+    """The answer must take the link; one end is live before the other."""
+    publishing = Publishing(HA)
+    assert steps(publishing.ask()) == ["requested"]
+    effects = publishing.feed(LinkUp(RB, PC))
+    assert steps(effects) == ["active"]
+    assert [answer.code for answer in answers(effects)] == [200]
+    assert publishing.core.deadline() == float("inf")
+
+
+def test_who_asks_by_a_link_that_never_becomes_live_is_refused_in_time():
+    publishing = Publishing()
+    publishing.ask()
+    publishing.now = publishing.core.deadline()
+    assert publishing.now == REPLY_TIMEOUT
+    effects = publishing.feed(do.TimePassed())
+    assert steps(effects) == ["refused"]
+    assert [answer.code for answer in answers(effects)] == [503]
+
+
+@pytest.mark.parametrize("news", [LinkUp(RB, PQ), LinkDown(RB), LinkGone(RB)])
+def test_who_asked_by_a_link_that_is_no_more_is_refused(news):
+    publishing = Publishing()
+    publishing.ask()
+    effects = publishing.feed(news)
+    assert steps(effects) == ["refused"]
+    assert [answer.code for answer in answers(effects)] == [410]
+
+
+def test_who_asks_twice_is_answered_twice_and_follows_once():
+    publishing = following(HA)
+    effects = publishing.ask(2)
+    assert steps(effects) == []
+    assert [answer.id for answer in answers(effects)] == [2]
+
+
+def test_who_asks_twice_before_the_link_is_live_is_answered_the_second_time():
+    publishing = Publishing()
+    publishing.ask(1)
+    effects = publishing.ask(2)
+    assert [(answer.id, answer.code) for answer in answers(effects)] == [(1, 410)]
+    assert [answer.id for answer in answers(publishing.feed(LinkUp(RB, PC)))] == [2]
+
+
+def test_what_comes_and_goes_is_told_once_each():
+    """P2P-25, I-C6: add and remove alternate, however often the runtime says so."""
+    publishing = following()
+    told = [HA, HA, None, None, HA]
+    effects = [
+        publishing.feed(do.LocalGone(HA) if url is None else do.LocalLive(HA)) for url in told
+    ]
+    assert [one for each in effects for one in each] == [
+        do.Publish(ADD, HA),
+        do.Publish(REMOVE, HA),
+        do.Publish(ADD, HA),
+    ]
+
+
+def test_nothing_is_told_where_nobody_follows():
+    assert Publishing().feed(do.LocalLive(HA)) == []
+
+
+@pytest.mark.parametrize("url", ["connection://a.ex/c1", f"{RA}/p2phandler/1"])
+def test_what_links_are_made_of_is_told_to_nobody(url):
+    """I-P13: signalling takes no link."""
+    publishing = following()
+    assert publishing.feed(do.LocalLive(url)) == []
+    assert answers(publishing.ask(2))[0].body["value"] == []
+
+
+@pytest.mark.parametrize("news", [LinkDown(RB), LinkGone(RB)])
+def test_a_link_that_is_live_no_longer_ends_it(news):
+    """P2P-26, I-C5."""
+    publishing = following()
+    effects = publishing.feed(news)
+    assert (steps(effects), without_steps(effects)) == (["removed"], [do.Unfollow(PC)])
+    assert publishing.feed(do.LocalLive(HA)) == []
+    assert publishing.feed(news) == []
+
+
+def test_who_wants_to_hear_no_more_does_not_and_may_say_so_twice():
+    """M-10."""
+    publishing = following()
+    leave = do.LeaveAsked(request(2, MessageType.UNSUBSCRIBE), RB)
+    effects = publishing.feed(leave)
+    assert without_steps(effects)[0] == do.Unfollow(PC)
+    assert [answer.code for answer in answers(effects)] == [200]
+    assert [answer.code for answer in answers(publishing.feed(leave))] == [200]
+
+
+@pytest.mark.parametrize(
+    "live",
+    [
+        [f"hyperty://a.ex/{number}" for number in range(MAX_LIST + 1)],
+        [f"hyperty://a.ex/{number}/{'x' * 400}" for number in range(MAX_LIST_BYTES // 400)],
+    ],
+    ids=["too many", "too long"],
+)
+def test_a_list_that_fits_no_message_is_not_told(live):
+    """The link is as good without; records say where entities live."""
+    publishing = Publishing(*live)
+    publishing.feed(LinkUp(RB, PC))
+    effects = publishing.ask()
+    assert steps(effects) == ["requested", "refused"]
+    assert [answer.code for answer in answers(effects)] == [413]
+    assert publishing.core.followers == ()
+
+
+# ---- who is told
+
+
+def asking():
+    core = ChangesFollower(RB)
+    return core, core.feed(LinkUp(RA, PQ))
+
+
+def test_a_link_that_is_live_is_asked_over_and_listened_to_first():
+    _, effects = asking()
+    assert steps(effects) == ["syncing"]
+    assert without_steps(effects) == [do.Listen(RA), do.Ask(RA, 1)]
+
+
+def test_what_is_told_before_the_list_is_kept_for_it_in_order():
+    """I-C3: the list was made before all of it."""
+    core, _ = asking()
+    for operation, url in [(ADD, OBJ), (REMOVE, HA), (REMOVE, OBJ), (ADD, OBJ)]:
+        assert without_steps(core.feed(do.Told(RA, PQ, operation, (url,)))) == []
+    effects = core.feed(do.SnapshotRead(RA, 1, (HA,)))
+    assert without_steps(effects) == [Listed(RA, (OBJ,), ())]
+    assert core.known(RA) == (OBJ,)
+
+
+def test_who_tells_too_much_before_its_list_is_listened_to_no_longer():
+    core, _ = asking()
+    told = do.Told(RA, PQ, ADD, (HA,))
+    ends = [core.feed(told) for _ in range(EARLY_CHANGES + 1)][-1]
+    assert (steps(ends), without_steps(ends)) == (["syncing", "deleted"], [do.Unlisten(RA)])
+    assert core.feed(do.SnapshotRead(RA, 1, (HA,))) == []
+
+
+def test_who_refuses_is_listened_to_no_longer_and_what_it_said_before_is_forgotten():
+    """P2P-23: the link is as good; what may be stale is not believed."""
+    core, _ = asking()
+    core.feed(do.SnapshotRead(RA, 1, (HA,)))
+    core.feed(LinkDown(RA))
+    core.feed(LinkUp(RA, PQ))
+    effects = core.feed(do.SnapshotRead(RA, 2, None, "403"))
+    assert without_steps(effects) == [do.Unlisten(RA), Listed(RA, (), (HA,))]
+    assert core.known(RA) == core.followed == ()
+
+
+def test_after_the_link_has_come_back_the_new_list_shows_what_has_gone():
+    core, _ = asking()
+    core.feed(do.SnapshotRead(RA, 1, (HA, OBJ)))
+    assert core.followed == (RA,)
+    assert without_steps(core.feed(LinkDown(RA))) == [do.Unlisten(RA)]
+    assert core.known(RA) == (HA, OBJ)
+    core.feed(LinkUp(RA, PQ))
+    assert without_steps(core.feed(do.SnapshotRead(RA, 2, (OBJ,)))) == [Listed(RA, (), (HA,))]
+
+
+def test_the_answer_to_an_older_question_and_what_came_by_an_older_link_are_let_be():
+    core, _ = asking()
+    core.feed(LinkUp(RA, f"{PQ}2"))
+    assert core.feed(do.SnapshotRead(RA, 1, (HA,))) == []
+    assert core.feed(do.Told(RA, PQ, ADD, (HA,))) == []
+    assert core.feed(do.Told("hyperty-runtime://c.ex/rc", PQ, ADD, (HA,))) == []
+
+
+def test_a_link_that_is_over_takes_all_that_was_told_with_it():
+    core, _ = asking()
+    core.feed(do.SnapshotRead(RA, 1, (HA,)))
+    core.feed(LinkGone(RA))
+    assert core.known(RA) == ()
+
+
+# ---- both
+
+
+class Two:
+    """A publisher, a follower, and what lies between.
+
+    What one registry posts reaches the other in order, except that an answer is brought by a
+    task, later than what was told after it. A link that is lost takes all of it along, but
+    for what such a task has already.
+    """
+
+    def __init__(self):
+        self.publisher, self.follower = ChangesPublisher(RA), ChangesFollower(RB)
+        self.wire, self.tasks, self.asks = deque(), deque(), deque()
+        self.is_up, self.live, self.lived = False, set(), []
+
+    def actions(self):
+        """Everything that may happen next."""
+        may = ["down" if self.is_up else "up"]
+        may += [f"gone {url}" if url in self.live else f"live {url}" for url in (HA, OBJ)]
+        may += ["ask"] * bool(self.asks) + ["wire"] * bool(self.wire) + ["task"] * bool(self.tasks)
+        return may
+
+    def act(self, action):
+        what, _, url = action.partition(" ")
+        {
+            "up": self._up,
+            "down": self._down,
+            "live": lambda: self._local(do.LocalLive(url)),
+            "gone": lambda: self._local(do.LocalGone(url)),
+            "ask": lambda: self._publish(do.Asked(request(self.asks.popleft()), RB, PC)),
+            "wire": self._arrive,
+            "task": self._bring,
+        }[what]()
+
+    def _up(self):
+        self.is_up = True
+        self._publish(LinkUp(RB, PC))
+        self._follow(LinkUp(RA, PQ))
+
+    def _down(self):
+        self.is_up = False
+        self._publish(LinkDown(RB))
+        self._follow(LinkDown(RA))
+        self.wire.clear()
+        self.asks.clear()
+
+    def _local(self, happened):
+        self.live ^= {happened.url}
+        self._publish(happened)
+
+    def _arrive(self):
+        told = self.wire.popleft()
+        if isinstance(told, Message):
+            self.tasks.append(told)
+        else:
+            self._follow(do.Told(RA, PQ, told.operation, (told.url,)))
+
+    def _bring(self):
+        answer = self.tasks.popleft()
+        self._follow(do.SnapshotRead(RA, answer.id, tuple(answer.body["value"])))
+
+    def _publish(self, happened):
+        for effect in self.publisher.feed(happened, 0.0):
+            if isinstance(effect, do.Answer):
+                self.wire.append(effect.message)
+            elif isinstance(effect, do.Publish):
+                self.wire.append(effect)
+
+    def _follow(self, happened):
+        for effect in self.follower.feed(happened):
+            if isinstance(effect, do.Ask):
+                self.asks.append(effect.ask)
+            elif isinstance(effect, Listed):
+                self.lived += [f"+{url}" for url in effect.there] + [
+                    f"-{url}" for url in effect.gone
+                ]
+
+    def is_quiet(self):
+        return self.is_up and not (self.wire or self.tasks or self.asks)
+
+    def bound(self):
+        """Where the links lead by now."""
+        bound = set()
+        for one in self.lived:
+            assert (one[1:] in bound) is (one[0] == "-"), self.lived
+            (bound.add if one[0] == "+" else bound.discard)(one[1:])
+        return bound
+
+    def key(self):
+        wire = tuple(
+            tuple(one.body["value"]) if isinstance(one, Message) else (one.operation, one.url)
+            for one in self.wire
+        )
+        tasks = tuple((one.id == self._last_ask(), *one.body["value"]) for one in self.tasks)
+        early = self.follower._followed.get(RA)
+        kept = tuple((t.operation, t.urls) for t in early.early) if early is not None else None
+        known = (self.follower.known(RA), self.follower.followed, self.publisher.followers, kept)
+        return self.is_up, frozenset(self.live), wire, tasks, len(self.asks), *known
+
+    def _last_ask(self):
+        followed = self.follower._followed.get(RA)
+        return None if followed is None else followed.ask
+
+
+def played(actions):
+    two = Two()
+    for action in actions:
+        two.act(action)
+    return two
+
+
+def test_whatever_comes_in_whatever_order_both_agree_once_all_has_come():
+    """I-C3, I-C6: an add may overtake the list, a remove, too; the link may go at any time."""
+    seen, todo, quiet = set(), deque([()]), set()
+    while todo:
+        actions = todo.popleft()
+        two = played(actions)
+        bound, key = two.bound(), two.key()
+        if key in seen:
+            continue
+        seen.add(key)
+        if two.is_quiet():
+            quiet.add(frozenset(two.live))
+            assert set(two.follower.known(RA)) == bound == two.live, actions
+            assert two.follower.followed == (RA,)
+            assert two.publisher.followers == (RB,)
+        if len(actions) < DEPTH:
+            todo += [(*actions, action) for action in two.actions()]
+    assert len(seen) > 1000
+    assert len(quiet) == 4
+
+
+DEPTH = 11
+"""Things that happen: enough for two changes that overtake a list, a loss and a return."""

@@ -1,0 +1,30 @@
+"""How often something may crash (R11)."""
+
+from fsm.cores.crash_count import CrashCount
+from specs.limits import ROOM_RESTARTS, ROOM_SECONDS
+
+
+def test_crashes_count_for_a_minute():
+    count = CrashCount()
+    assert [count.crashed(float(at)) for at in range(ROOM_RESTARTS)] == [False] * ROOM_RESTARTS
+    assert not count.crashed(ROOM_SECONDS)
+    assert not count.is_calm(ROOM_SECONDS + 1)
+    assert not count.is_calm(2 * ROOM_SECONDS - 0.5)
+    assert count.is_calm(2 * ROOM_SECONDS)
+
+
+def test_a_crash_still_counts_just_before_its_minute_is_over():
+    count = CrashCount()
+    for _ in range(ROOM_RESTARTS):
+        assert not count.crashed(0.0)
+    assert count.crashed(ROOM_SECONDS - 0.1)
+
+
+def test_nothing_has_crashed_at_first():
+    assert CrashCount().is_calm(0.0)
+
+
+def test_one_crash_too_many_is_said_once():
+    count = CrashCount()
+    said = [count.crashed(0.0) for _ in range(2 * (ROOM_RESTARTS + 1))]
+    assert said == 2 * [*[False] * ROOM_RESTARTS, True]

@@ -1,0 +1,230 @@
+"""Whether a descriptor may be acted upon: pure, and on the side of no (T12..T15, S16, CAT-08)."""
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fsm.cores.descriptor_terms import (
+    Facts,
+    Here,
+    Level,
+    Memory,
+    Package,
+    Reach,
+    Reason,
+    Refused,
+    Seen,
+    Terms,
+    Trusted,
+)
+from fsm.cores.descriptor_trust import judge, judge_entry, judge_package, judge_revocations
+from specs.descriptor import (
+    Revocations,
+    Revoked,
+    SourcePackage,
+    StubDescriptor,
+    StubProfile,
+)
+from specs.descriptor_address import CatalogueType, Entry
+from specs.limits_catalogue import DESCRIPTOR_LIFE
+
+ENTRY = Entry("b.ex", CatalogueType.STUB, "default")
+MACHINE = "5" * 64
+HERE = Here(frozenset({"websocket"}), frozenset({MACHINE}), frozenset(Level))
+PROFILE = StubDescriptor(
+    cguid=ENTRY.address,
+    type="protocolstub",
+    version="1",
+    object_name="default",
+    counter=5,
+    expires=1000,
+    profile=StubProfile(stub="websocket", endpoint="ws://b.example/link"),
+)
+PACKAGE = SourcePackage(
+    entry_point="a:b", sha256="1" * 64, size=10, publisher="acme", signature="s"
+)
+CODE = attrs.evolve(
+    PROFILE, profile=None, source_package=PACKAGE, machine=MACHINE, endpoints=("ws://b.example/",)
+)
+ACME = Terms(frozenset({"acme"}))
+LIST = Revocations(domain="b.ex", counter=3, expires=1000)
+
+
+def verdict(descriptor, terms=ACME, memory=None, here=HERE, now=0.0):
+    return judge(Facts(ENTRY, descriptor, "d"), terms, memory or Memory(), here, now)
+
+
+def reason(descriptor=PROFILE, **more):
+    found = verdict(descriptor, **more)
+    assert isinstance(found, Refused)
+    return found.reason
+
+
+def leads_to(endpoint):
+    return StubProfile(stub="websocket", endpoint=endpoint)
+
+
+def changed(**fields):
+    return attrs.evolve(PROFILE, **fields)
+
+
+def test_what_is_right_is_trusted_and_how_is_said():
+    assert verdict(PROFILE) == Trusted(Level.PROFILE, Seen(5, "d"))
+    assert verdict(CODE) == Trusted(Level.PACKAGE, Seen(5, "d"))
+
+
+@pytest.mark.parametrize(
+    ("now", "refused"),
+    [(999.9, None), (1000.0, Reason.EXPIRED), (1000 - DESCRIPTOR_LIFE - 1, Reason.LIVES_TOO_LONG)],
+)
+def test_a_descriptor_is_good_until_its_second_and_not_for_ever(now, refused):
+    found = judge_entry(ENTRY, PROFILE, Memory(), "d", now)
+    assert (None if found is None else found.reason) is refused
+
+
+@pytest.mark.parametrize(
+    ("seen", "refused"),
+    [
+        (Seen(4, "x"), None),
+        (Seen(5, "d"), None),
+        (Seen(5, "x"), Reason.ROLLED_BACK),
+        (Seen(6, "d"), Reason.ROLLED_BACK),
+    ],
+)
+def test_no_counter_goes_back_and_none_is_used_twice(seen, refused):
+    found = judge_entry(ENTRY, PROFILE, Memory({ENTRY: seen}), "d", 0)
+    assert (None if found is None else found.reason) is refused
+
+
+def test_what_was_seen_elsewhere_does_not_count():
+    other = Entry("c.ex", CatalogueType.STUB, "default")
+    assert judge_entry(ENTRY, PROFILE, Memory({other: Seen(9, "x")}), "d", 0) is None
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"cguid": "hyperty-catalogue://catalogue.c.ex/.well-known/protocolstub/default"},
+        {"type": "idp-proxy"},
+        {"object_name": "other"},
+    ],
+)
+def test_a_descriptor_cannot_be_moved(fields):
+    assert reason(changed(**fields)) is Reason.MISPLACED
+
+
+@pytest.mark.parametrize(
+    ("fields", "refused"),
+    [
+        ({"profile": None}, Reason.NOTHING_TO_DEPLOY),
+        ({"profile": StubProfile(stub="telnet", endpoint="ws://b.ex/")}, Reason.UNKNOWN_STUB),
+        (
+            {"profile": StubProfile(stub="websocket", endpoint="ws://10.1.2.3/")},
+            Reason.PRIVATE_PLACE,
+        ),
+        ({"profile": leads_to("ws://[::1/")}, Reason.PRIVATE_PLACE),
+    ],
+)
+def test_a_profile_that_cannot_be_followed(fields, refused):
+    assert reason(changed(**fields)) is refused
+
+
+def test_an_operator_may_let_a_domain_name_private_places():
+    profile = leads_to("ws://10.1.2.3/")
+    assert isinstance(verdict(changed(profile=profile), terms=Terms(reach=Reach.ANYWHERE)), Trusted)
+
+
+@pytest.mark.parametrize(
+    ("fields", "more", "refused"),
+    [
+        ({}, {"terms": Terms()}, Reason.UNKNOWN_PUBLISHER),
+        ({}, {"here": Here(frozenset(), frozenset({MACHINE}))}, Reason.NO_SANDBOX),
+        ({}, {"here": Here(frozenset(), levels=frozenset(Level))}, Reason.UNKNOWN_MACHINE),
+        ({"machine": None}, {}, Reason.UNKNOWN_MACHINE),
+        ({"endpoints": ()}, {}, Reason.NO_ENDPOINTS),
+        ({"endpoints": ("ws://b.ex/", "tcp://127.0.0.1:1")}, {}, Reason.PRIVATE_PLACE),
+        ({"language": "javascript"}, {}, Reason.LANGUAGE),
+    ],
+)
+def test_code_that_is_not_run(fields, more, refused):
+    assert reason(attrs.evolve(CODE, **fields), **more) is refused
+
+
+def test_code_is_not_let_pass_because_a_profile_stands_beside_it():
+    both = attrs.evolve(CODE, profile=PROFILE.profile)
+    assert reason(both, terms=Terms()) is Reason.UNKNOWN_PUBLISHER
+
+
+@pytest.mark.parametrize(
+    ("counter", "refused"), [(4, None), (5, Reason.REVOKED), (6, Reason.REVOKED)]
+)
+def test_what_is_revoked_is_refused_up_to_its_counter(counter, refused):
+    revoked = attrs.evolve(LIST, revoked=(Revoked(cguid=ENTRY.address, counter=counter),))
+    found = judge_entry(ENTRY, PROFILE, Memory(revocations=revoked), "d", 0)
+    assert (None if found is None else found.reason) is refused
+
+
+def test_a_revoked_package_is_refused():
+    revoked = attrs.evolve(LIST, revoked=(Revoked(sha256="1" * 64),))
+    assert reason(CODE, memory=Memory(revocations=revoked)) is Reason.REVOKED
+
+
+def test_a_list_that_is_over_lets_nothing_pass():
+    old = Memory(revocations=attrs.evolve(LIST, expires=1))
+    assert reason(memory=old, now=2) is Reason.LIST_EXPIRED
+
+
+@pytest.mark.parametrize(
+    ("found", "refused"),
+    [
+        (LIST, None),
+        (attrs.evolve(LIST, counter=4), None),
+        (attrs.evolve(LIST, counter=2), Reason.LIST_ROLLED_BACK),
+        (attrs.evolve(LIST, revoked=(Revoked(sha256="1" * 64),)), Reason.LIST_ROLLED_BACK),
+        (attrs.evolve(LIST, counter=4, domain="c.ex"), Reason.MISPLACED),
+        (attrs.evolve(LIST, counter=4, expires=10), Reason.LIST_EXPIRED),
+    ],
+)
+def test_a_list_takes_the_place_of_an_older_one_only(found, refused):
+    told = judge_revocations("b.ex", found, LIST, 10)
+    assert (None if told is None else told.reason) is refused
+
+
+@pytest.mark.parametrize(
+    ("package", "refused"),
+    [
+        (Package(10, "1" * 64), None),
+        (Package(11, "1" * 64), Reason.TOO_LARGE),
+        (Package(10, "2" * 64), Reason.WRONG_HASH),
+        (Package(10, "1" * 64, "is a bomb"), Reason.BAD_ARCHIVE),
+    ],
+)
+def test_a_package_is_the_promised_one_or_none(package, refused):
+    told = judge_package(PACKAGE, package)
+    assert (None if told is None else told.reason) is refused
+
+
+@given(
+    counters=st.lists(st.tuples(st.integers(1, 6), st.sampled_from("de")), max_size=20),
+)
+def test_whatever_is_served_the_counter_that_is_trusted_never_falls(counters):
+    """A catalogue serves what it likes; what is trusted only ever goes up."""
+    seen: dict[Entry, Seen] = {}
+    trusted = []
+    for counter, digest in counters:
+        facts = Facts(ENTRY, changed(counter=counter), digest)
+        found = judge(facts, ACME, Memory(dict(seen)), HERE, 0)
+        if isinstance(found, Trusted):
+            seen[ENTRY] = found.seen
+            trusted.append(found.seen)
+    assert [one.counter for one in trusted] == sorted(one.counter for one in trusted)
+    assert len({one.counter for one in trusted}) == len(set(trusted))
+
+
+def test_every_refusal_is_half_a_sentence_and_says_what_to_do():
+    found = verdict(changed(counter=1), memory=Memory({ENTRY: Seen(2, "x")}))
+    assert isinstance(found, Refused)
+    for text in (found.why, found.advice):
+        assert text[0].islower()
+        assert not text.endswith(".")

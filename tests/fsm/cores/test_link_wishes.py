@@ -1,0 +1,224 @@
+"""What a runtime wants of direct links, and what becomes of messages meanwhile (RES-06, RES-09)."""
+
+import pytest
+
+from fsm.cores import resolve_effects as do
+from fsm.cores import resolve_inputs as told
+from fsm.cores.intent import Intent, intent_of
+from fsm.cores.link_wishes import LinkWishes, P2pWait, P2pWish, PeerWish
+from specs.body import Record
+from specs.limits import P2P_TIMEOUT
+from specs.message import Message, MessageType
+from specs.reply_code import Code
+from tests.support.registry_core import (
+    HB,
+    HC,
+    KNOWN,
+    NODE,
+    PQ,
+    RB,
+    REACH,
+    RECORD,
+    S1,
+    S2,
+    with_node,
+)
+
+LINK = Intent.LINK
+ALWAYS, ASKED, NEVER = P2pWish.WHENEVER_POSSIBLE, P2pWish.WHEN_ASKED, P2pWish.NEVER
+REQUIRED = P2pWish.REQUIRED
+READ = do.ReadRecord(HB)
+PATIENT = LinkWishes(ALWAYS, wait=P2pWait.AWAIT)
+
+
+def routes(effects):
+    return [effect for effect in effects if isinstance(effect, do.Route | do.NoRoute)]
+
+
+# ---- whom
+
+
+@pytest.mark.parametrize(
+    ("peer", "address", "is_covered"),
+    [
+        ("b.ex", HB, True),
+        ("b.ex", RB, True),
+        ("b.ex", "hyperty://x.b.ex/h", False),
+        ("*.b.ex", "hyperty://x.b.ex/h", True),
+        ("*.b.ex", HB, False),
+        (RB, RB, True),
+        (RB, f"{RB}/registry", True),
+        (RB, f"{RB}2", False),
+        (RB, HB, False),
+    ],
+)
+def test_a_peer_is_a_domain_what_is_below_one_or_a_runtime(peer, address, is_covered):
+    assert PeerWish(peer, NEVER).covers(address) is is_covered
+
+
+def test_the_first_that_covers_a_peer_counts():
+    wishes = LinkWishes(NEVER, (PeerWish(RB, ALWAYS), PeerWish("b.ex", REQUIRED)))
+    assert [wishes.of(RB, HB), wishes.of(HB), wishes.of(HC)] == [ALWAYS, REQUIRED, NEVER]
+
+
+@pytest.mark.parametrize(
+    ("wishes", "wants_any"),
+    [
+        (LinkWishes(NEVER), False),
+        (LinkWishes(ASKED), True),
+        (LinkWishes(NEVER, (PeerWish("b.ex", ALWAYS),)), True),
+        (LinkWishes(NEVER, (PeerWish("b.ex", NEVER),)), False),
+    ],
+)
+def test_who_wants_a_link_to_nobody_takes_none(wishes, wants_any):
+    assert wishes.wants_any is wants_any
+
+
+@pytest.mark.parametrize(
+    ("p2p", "intent"), [(True, LINK), (False, NODE), (None, REACH), ("yes", REACH)]
+)
+def test_a_sender_may_ask_for_a_link_or_decline_one(p2p, intent):
+    """C-21: the body of a request says so."""
+    body = {} if p2p is None else {"p2p": p2p}
+    assert intent_of(Message(1, MessageType.READ, "hyperty://a.ex/ha", HB, body)) is intent
+
+
+@pytest.mark.parametrize(
+    ("wish", "intent", "is_sought"),
+    [
+        (ALWAYS, REACH, True),
+        (ALWAYS, LINK, True),
+        (ALWAYS, KNOWN, False),
+        (ASKED, REACH, False),
+        (ASKED, LINK, True),
+        (NEVER, LINK, False),
+    ],
+)
+def test_a_link_is_looked_for_if_it_is_wanted(wish, intent, is_sought):
+    effects = with_node(wish=wish).ask(HB, intent)
+    assert (READ in effects) is is_sought
+    assert [route.url for route in routes(effects)] == [S1]
+
+
+@pytest.mark.parametrize("peer", ["b.ex", RB])
+def test_no_link_is_set_up_to_who_is_not_wanted(peer):
+    registry = with_node(wish=LinkWishes(ALWAYS, (PeerWish(peer, NEVER),)))
+    registry.ask()
+    registry.feed(told.RecordRead(HB, RECORD))
+    assert registry.core.links() == ()
+    assert registry.route() == S1
+
+
+def test_a_link_is_set_up_to_the_one_who_is_wanted():
+    registry = with_node(wish=LinkWishes(NEVER, (PeerWish("b.ex", ALWAYS),)))
+    registry.ask()
+    assert do.SetPath(PQ) in registry.feed(told.RecordRead(HB, RECORD))
+    assert READ not in registry.ask(HC)
+
+
+# ---- await
+
+
+def awaiting(wish=PATIENT):
+    registry = with_node(wish=wish)
+    assert registry.ask() == [READ]
+    return registry
+
+
+def setting_up(wish=PATIENT):
+    registry = awaiting(wish)
+    found = registry.feed(told.RecordRead(HB, RECORD), told.PathSet(PQ), told.Deployed(PQ))
+    assert routes(found) == []
+    for status in ("created", "in-progress"):
+        assert routes(registry.status(PQ, status)) == []
+    return registry
+
+
+def test_a_request_waits_for_the_link_and_goes_by_it():
+    registry = setting_up()
+    assert [route.url for route in routes(registry.status(PQ, "live"))] == [PQ]
+    assert registry.core.deadline() == float("inf")
+
+
+def test_what_is_no_request_does_not_wait():
+    registry = setting_up()
+    assert [route.url for route in routes(registry.ask(HB, KNOWN))] == [S1]
+    assert [route.url for route in routes(registry.ask(HB, NODE))] == [S1]
+
+
+@pytest.mark.parametrize("status", ["failed", "disconnected"])
+def test_who_waits_goes_by_the_node_if_there_is_no_link(status):
+    """RES-10, RES-12, I-R9: each question is answered once."""
+    registry = setting_up()
+    ended = registry.status(PQ, status)
+    if status == "disconnected":
+        assert routes(ended) == []
+        ended = registry.feed(told.StubGone(PQ))
+    assert [route.url for route in routes(ended)] == [S1]
+    assert routes(registry.feed(told.TimePassed())) == []
+
+
+def test_who_asks_while_a_link_is_lost_goes_by_the_node_at_once():
+    """RES-12."""
+    registry = setting_up()
+    registry.status(PQ, "live")
+    registry.status(PQ, "disconnected")
+    assert [route.url for route in routes(registry.ask())] == [S1]
+
+
+def test_nobody_waits_longer_than_a_set_up_may_take():
+    """RES-09: at most T_p2p, each; who comes after that does not wait at all."""
+    registry = awaiting()
+    registry.feed(told.RecordRead(HB, RECORD))
+    registry.now = P2P_TIMEOUT / 2
+    registry.ask(HB, LINK)
+    assert registry.core.deadline() == P2P_TIMEOUT
+    registry.now = P2P_TIMEOUT
+    over = routes(registry.feed(told.TimePassed()))
+    assert [(route.intent, route.url) for route in over] == [(REACH, S1), (LINK, S1)]
+    assert [route.url for route in routes(registry.ask())] == [S1]
+
+
+@pytest.mark.parametrize("record", [None, Record(HB, RB)], ids=["none", "no p2p"])
+def test_who_cannot_have_a_link_does_not_wait_for_one(record):
+    registry = awaiting()
+    assert [route.url for route in routes(registry.feed(told.RecordRead(HB, record)))] == [S1]
+
+
+def test_after_a_link_has_failed_nobody_waits_before_the_next_try():
+    """RES-10: the cool-down."""
+    registry = setting_up()
+    registry.status(PQ, "failed")
+    registry.ask()
+    assert [r.url for r in routes(registry.feed(told.RecordRead(HB, RECORD)))] == [S1]
+
+
+# ---- required
+
+STRICT = LinkWishes(ALWAYS, (PeerWish("b.ex", REQUIRED),))
+
+
+def test_what_may_go_by_a_link_only_is_refused_where_there_is_none():
+    registry = setting_up(STRICT)
+    (refused,) = routes(registry.status(PQ, "failed"))
+    assert (refused.to, refused.code) == (HB, Code.UNAVAILABLE)
+    assert [type(route) for route in routes(registry.ask(HB, KNOWN))] == [do.NoRoute]
+    registry.ask(HC)
+    (by_node,) = routes(registry.feed(told.Deployed(S2)))
+    assert (by_node.to, by_node.url) == (HC, S2)
+
+
+def test_what_may_go_by_a_link_only_waits_for_one_that_is_lost():
+    registry = setting_up(STRICT)
+    registry.status(PQ, "live")
+    assert registry.route() == PQ
+    registry.status(PQ, "disconnected")
+    assert routes(registry.ask()) == []
+    assert [route.url for route in routes(registry.status(PQ, "live"))] == [PQ]
+
+
+def test_signalling_and_what_services_are_asked_takes_the_node_all_the_same():
+    """P2P-29: else no link could be set up."""
+    registry = with_node(wish=STRICT)
+    assert registry.route("domain://registry.b.ex") == S1
+    assert registry.route(f"{RB}/p2phandler/1", NODE) == S1

@@ -1,0 +1,122 @@
+"""Each runtime that observes an object is told by exactly one way (I-D12, P2P-30)."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fsm.cores.runtime_ways import KeepIn, RuntimeWays, SendOut
+
+OBJ, RB, RC, L1, L2 = "comm://a.ex/o", "r://b", "r://c", "link/1", "link/2"
+
+
+def test_who_asked_by_a_link_is_told_by_it_once_it_observes():
+    ways = RuntimeWays()
+    ways.asked(OBJ, RB, L1)
+    assert ways.direct(OBJ) == frozenset()
+    assert ways.counts(OBJ, RB) == [SendOut(OBJ, L1)]
+    assert ways.direct(OBJ) == {RB}
+    assert ways.counts(OBJ, RB) == []
+
+
+def test_who_asks_by_the_node_is_told_by_the_link_no_longer():
+    ways = told_by(L1)
+    ways.asked(OBJ, RB, None)
+    assert ways.counts(OBJ, RB) == [KeepIn(OBJ, L1)]
+    assert not ways.is_used(OBJ)
+
+
+def test_another_link_takes_the_place_of_the_first():
+    ways = told_by(L1)
+    ways.asked(OBJ, RB, L2)
+    assert ways.counts(OBJ, RB) == [KeepIn(OBJ, L1), SendOut(OBJ, L2)]
+
+
+def test_a_lost_link_is_used_no_longer_though_nobody_asks():
+    ways = told_by(L1)
+    assert ways.link_is(RC, None) == []
+    assert ways.link_is(RB, L1) == []
+    assert ways.link_is(RB, None) == [KeepIn(OBJ, L1)]
+    assert ways.counts(OBJ, RB) == []
+    assert ways.watched() == frozenset()
+
+
+def test_what_was_asked_by_a_link_that_is_lost_does_not_count_later():
+    ways = RuntimeWays()
+    ways.asked(OBJ, RB, L1)
+    ways.link_is(RB, None)
+    assert ways.counts(OBJ, RB) == []
+
+
+def test_a_runtime_without_observers_hears_nothing_by_its_link():
+    """I-D7."""
+    ways = told_by(L1)
+    assert ways.left(OBJ, (), (RB,)) == [KeepIn(OBJ, L1)]
+    assert ways.watched() == {RB}
+    assert ways.left(OBJ, (), ()) == []
+    assert not ways.is_used(OBJ)
+
+
+def test_an_object_that_is_gone_leaves_nothing():
+    ways = told_by(L1)
+    assert ways.forget(OBJ) == [KeepIn(OBJ, L1)]
+    assert (ways.watched(), ways.is_used(OBJ)) == (frozenset(), False)
+
+
+DOINGS = st.lists(
+    st.tuples(
+        st.sampled_from(["asked", "linked", "left"]),
+        st.sampled_from([RB, RC]),
+        st.sampled_from([None, L1, L2]),
+    ),
+    max_size=30,
+)
+
+
+class Told:
+    """What the ways lead to, beside what they should."""
+
+    def __init__(self):
+        self.ways = RuntimeWays()
+        self.rows = set()
+        self.wanted = {}
+
+    def asked(self, runtime, link):
+        self.ways.asked(OBJ, runtime, link)
+        self.wanted[runtime] = link
+        return self.ways.counts(OBJ, runtime)
+
+    def linked(self, runtime, link):
+        if self.wanted.get(runtime) != link and runtime in self.wanted:
+            self.wanted[runtime] = None
+        return self.ways.link_is(runtime, link)
+
+    def left(self, runtime, _):
+        self.wanted.pop(runtime, None)
+        return self.ways.left(OBJ, tuple(self.wanted))
+
+    def perform(self, effect):
+        match effect:
+            case SendOut(_, link):
+                assert link not in self.rows
+                self.rows.add(link)
+            case KeepIn(_, link):
+                self.rows.remove(link)
+
+
+@given(DOINGS)
+def test_rows_and_ways_agree_whatever_happens(doings):
+    """The links that have a row are those of the runtimes that are told directly."""
+    told = Told()
+    for what, runtime, link in doings:
+        one = None if link is None else f"{runtime}/{link}"
+        for effect in getattr(told, what)(runtime, one):
+            told.perform(effect)
+        direct = {runtime: link for runtime, link in told.wanted.items() if link is not None}
+        assert told.ways.direct(OBJ) == set(direct)
+        assert told.rows == set(direct.values())
+
+
+def told_by(link):
+    ways = RuntimeWays()
+    ways.asked(OBJ, RB, link)
+    ways.counts(OBJ, RB)
+    return ways
