@@ -84,6 +84,11 @@ class ActorRef(Generic[M_contra]):
             reply.abandon()
             end_wait(wait)
 
+    @property
+    def is_gone(self) -> bool:
+        """Whether the actor is gone for good; a restart is not the end."""
+        return self._mailbox.stopped.is_set()
+
     async def wait_stopped(self) -> None:
         """Wait until the actor is gone for good; a restart is not the end."""
         await self._mailbox.stopped.wait()

@@ -11,7 +11,9 @@ from enum import IntEnum, StrEnum
 from types import MappingProxyType
 from typing import Final, TypeAlias, final
 
+from actors.kit.drops import DropLedger, Drops
 from actors.kit.tally import Form, Gauge, Tally, Timing
+from specs.message import Message
 from specs.reply_code import DropReason
 
 __all__ = ["BOUNDS", "Counters", "Durations", "Label", "Labels", "Reading", "Traffic"]
@@ -85,7 +87,7 @@ class Counters:
     """
 
     def __init__(self) -> None:
-        self._drops: Counter[DropReason] = Counter()
+        self._drops = Drops()
         self._violations: Counter[str] = Counter()
         self._dead_letters: Counter[str] = Counter()
         self._restarts: Counter[str] = Counter()
@@ -96,7 +98,7 @@ class Counters:
         self.permitted = 0
         self.denied = 0
         self.traffic: Final = MappingProxyType({form: Traffic() for form in Form})
-        self.drops = MappingProxyType(self._drops)
+        self.drops = self._drops.counts
         self.violations = MappingProxyType(self._violations)
         self.dead_letters = MappingProxyType(self._dead_letters)
         self.restarts = MappingProxyType(self._restarts)
@@ -109,9 +111,23 @@ class Counters:
         """How many steps no table declares were tried; more than 0 is a bug."""
         return self._violations.total()
 
-    def drop(self, reason: DropReason) -> None:
-        """Count a message that was not delivered."""
-        self._drops[reason] += 1
+    def drop(self, reason: DropReason, message: Message | None = None, where: str = "") -> None:
+        """Record a message that was not delivered.
+
+        Args:
+            reason: The one reason it has.
+            message: None: it could not be read as a message.
+            where: The part of the process that ended it.
+        """
+        self._drops.add(reason, message, where)
+
+    def dropped_elsewhere(self, reason: DropReason, count: int) -> None:
+        """Record messages that were not delivered in another process, which tells how many."""
+        self._drops.count(reason, count)
+
+    def ledger(self) -> DropLedger:
+        """Return what was not delivered until now."""
+        return self._drops.ledger()
 
     def violation(self, machine: str) -> None:
         """Count a step that was refused."""

@@ -51,7 +51,7 @@ class TracedDeadLetters(DeadLetters):
         self.counters.dead_letter(actor)
         match message:
             case Delivery(message=Message() as inner) | (Message() as inner):
-                self.counters.drop(DropReason.NO_TARGET)
+                self.counters.drop(DropReason.NO_TARGET, inner, actor)
                 self.tracer.record(actor, drop_fact(inner, DropReason.NO_TARGET))
             case _:
                 _log.info("dead letter", actor=actor, message=type(message).__name__)

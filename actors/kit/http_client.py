@@ -13,7 +13,8 @@ import attrs
 import orjson
 import trio
 
-from specs.errors import ProtoflyError
+from actors.kit.egress import ANYWHERE, Egress
+from specs.errors import PlaceError
 from specs.jsonvalue import Json
 from specs.limits import GOODBYE_TIMEOUT
 from specs.limits_back_ends import BACKEND_ANSWER_BYTES
@@ -34,33 +35,17 @@ _BYTES: Final = "application/octet-stream"
 
 
 @final
-class HttpUrlError(ProtoflyError):
-    """What should name a server does not.
+class HttpUrlError(PlaceError):
+    """What should name a server does not."""
 
-    Attributes:
-        text: What was written.
-        reason: Why it cannot be used, as half a sentence.
-    """
-
-    def __init__(self, text: str, reason: str) -> None:
-        super().__init__(f"{text!r} names no HTTP server: {reason}")
-        self.text = text
-        self.reason = reason
+    told = "{!r} names no HTTP server"
 
 
 @final
-class HttpError(ProtoflyError):
-    """The server could not be asked, or what it answered cannot be used.
+class HttpError(PlaceError):
+    """The server could not be asked, or what it answered cannot be used."""
 
-    Attributes:
-        server: Which server.
-        reason: Why not, as half a sentence.
-    """
-
-    def __init__(self, server: str, reason: str) -> None:
-        super().__init__(f"the server {server} cannot be asked: {reason}")
-        self.server = server
-        self.reason = reason
+    told = "the server {} cannot be asked"
 
 
 @final
@@ -159,6 +144,7 @@ class HttpClient:
         server: The server.
         limit: Bytes an answer may have.
         headers: Sent with every request, such as what the operator's key is shown by.
+        egress: Which of its addresses are dialled.
     """
 
     def __init__(
@@ -166,6 +152,7 @@ class HttpClient:
         server: ServerUrl,
         limit: int = BACKEND_ANSWER_BYTES,
         headers: Iterable[tuple[str, str]] = (),
+        egress: Egress = ANYWHERE,
     ) -> None:
         self.server: Final = server
         self._limit = limit
@@ -173,7 +160,7 @@ class HttpClient:
         # Slow to import, and not needed by who has no server to ask.
         from actors.kit.http_pool import HttpPool  # noqa: PLC0415
 
-        self._pool = HttpPool(server)
+        self._pool = HttpPool(server, egress)
 
     async def ask(self, method: str, path: str, body: "Json | bytes" = None) -> HttpAnswer:
         """Send a request and return the answer, whatever its status.
@@ -192,7 +179,21 @@ class HttpClient:
             headers.append(("Content-Type", _BYTES if content is body else _JSON))
             headers.append(("Content-Length", str(len(content))))
         asked = HttpRequest(method, self.server.text + path, headers, content)
-        status, answer = await self._pool.exchange(asked, self._limit)
+        return await self._exchange(asked, self._limit)
+
+    async def read(self, path: str, limit: int) -> HttpAnswer:
+        """Ask for what stands at a path; of an answer no more than these bytes are taken.
+
+        Cancelled: its connection is closed.
+
+        Raises:
+            HttpError: As of `ask`.
+        """
+        asked = HttpRequest("GET", self.server.text + path, self._headers, None)
+        return await self._exchange(asked, limit)
+
+    async def _exchange(self, asked: HttpRequest, limit: int) -> HttpAnswer:
+        status, answer = await self._pool.exchange(asked, limit)
         return HttpAnswer(status, answer, self.server.text)
 
     async def aclose(self) -> None:

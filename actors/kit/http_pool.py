@@ -8,6 +8,8 @@ import httpcore
 import trio
 from typing_extensions import override
 
+from actors.kit.egress import Egress, PrivatePlaceError
+from actors.kit.http_body import HttpBody
 from actors.kit.http_client import HttpError, HttpRequest, ServerUrl
 from specs.limits import DIAL_TIMEOUT
 from specs.limits_back_ends import BACKEND_CONNECTIONS
@@ -27,16 +29,17 @@ class HttpPool:
 
     Args:
         server: Where they lead.
+        egress: Which of its addresses are dialled.
     """
 
-    def __init__(self, server: ServerUrl) -> None:
+    def __init__(self, server: ServerUrl, egress: Egress) -> None:
         self._server = server.text
         self._pool = httpcore.AsyncConnectionPool(
             ssl_context=ssl.create_default_context() if server.scheme == "https" else None,
             max_connections=BACKEND_CONNECTIONS,
             max_keepalive_connections=BACKEND_CONNECTIONS,
             keepalive_expiry=_KEEP_ALIVE,
-            network_backend=_OneServer(server),
+            network_backend=_OneServer(server, egress),
         )
 
     async def exchange(self, asked: HttpRequest, limit: int) -> tuple[int, bytes]:
@@ -52,10 +55,12 @@ class HttpPool:
                 asked.method,
                 asked.url,
                 headers=asked.headers,
-                content=asked.content,
+                content=None if asked.content is None else HttpBody(asked.content),
                 extensions=_TIMEOUTS,
             ) as response:
                 return response.status, await self._read(response, limit)
+        except PrivatePlaceError as exc:
+            raise HttpError(self._server, exc.reason) from exc
         except httpcore.TimeoutException as exc:
             raise HttpError(self._server, "it does not take connections") from exc
         except (httpcore.NetworkError, httpcore.ProtocolError) as exc:
@@ -86,8 +91,9 @@ class HttpPool:
 class _OneServer(httpcore.AsyncNetworkBackend):
     """Dials the server it was made for, and nobody else."""
 
-    def __init__(self, server: ServerUrl) -> None:
+    def __init__(self, server: ServerUrl, egress: Egress) -> None:
         self._server = server
+        self._egress = egress
         self._trio = httpcore.TrioBackend()
 
     @override
@@ -101,4 +107,5 @@ class _OneServer(httpcore.AsyncNetworkBackend):
     ) -> httpcore.AsyncNetworkStream:
         if (host.strip("[]"), port) != (self._server.host, self._server.port):
             raise httpcore.ConnectError(f"{host}:{port} is not the server that was configured")
-        return await self._trio.connect_tcp(self._server.host, port, timeout)
+        place = await self._egress.place(self._server.host, port)
+        return await self._trio.connect_tcp(place, port, timeout)

@@ -25,3 +25,20 @@ class IdSource:
         following = self._last.get(from_, self._start) + 1
         self._last[from_] = following
         return following
+
+    def last(self, from_: str) -> int:
+        """Return the last id of this sender."""
+        return self._last.get(from_, self._start)
+
+    def go_on(self, from_: str, last: int) -> None:
+        """Begin above the last id that a sender had elsewhere."""
+        self._last[from_] = max(last, self.last(from_))
+
+    def forget(self, *senders: str) -> None:
+        """Keep nothing of who speaks from here no more; one that never did is fine."""
+        for sender in senders:
+            self._last.pop(sender, None)
+
+    def __len__(self) -> int:
+        """How many senders it keeps the last id of."""
+        return len(self._last)

@@ -34,6 +34,7 @@ class Form(StrEnum):
     LINK = "link"
     PLAIN = "plain"
     SESSION = "session"
+    REST = "rest"
 
 
 @final
@@ -70,6 +71,7 @@ class Tally(StrEnum):
     LOGINS = "logins"
     STUBS_OPENED = "foreign_stubs_opened"
     STUBS_GONE = "foreign_stubs_gone"
+    DESCRIPTORS = "descriptors_judged"
 
 
 @final
@@ -126,6 +128,7 @@ TALLIES: Final[_Tallies] = MappingProxyType({
     Tally.LOGINS:             Meaning(("outcome",),  "Logins at the node."),
     Tally.STUBS_OPENED:       Meaning((),            "Foreign stubs that were started."),
     Tally.STUBS_GONE:         Meaning((),            "Foreign stubs that have ended."),
+    Tally.DESCRIPTORS:        Meaning(("outcome",),  "Stubs of other domains that were judged."),
 })
 """The counters."""
 

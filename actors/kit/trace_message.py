@@ -24,10 +24,11 @@ __all__ = [
     "message_fact",
     "ruling_fact",
     "ruling_text",
+    "value_digest",
 ]
 
 _SECRET: Final = frozenset({"via", "auth", "token", "runtimeToken", "secret"})
-"""Body keys that never count for a digest and never stand in a trace."""
+"""Body keys that never count for a digest; what they hold is not told, but for `via`."""
 
 _IN: Final = "in"
 _RULING: Final[
@@ -36,6 +37,10 @@ _RULING: Final[
 
 _KEPT: Final = 1024
 """Texts kept at most; each is some 400 bytes (ours)."""
+
+
+_VIA_CHARACTERS: Final = 4096
+"""What is told of the stubs a message crossed, at most (ours; `HOP_LIMIT` need a tenth)."""
 
 
 class Where(TypedDict, total=False):
@@ -86,6 +91,7 @@ def message_fact(op: Op, message: Message, **more: Unpack[More]) -> Fact:
         to=message.to,
         code=message.code or None,
         digest=digest(message),
+        via=_via(message) or None,
         **more,
     )
 
@@ -143,6 +149,9 @@ class MessageText:
         if message.code:
             told["code"] = message.code
         told["digest"] = digest(message)
+        via = _via(message)
+        if via:
+            told["via"] = via
         text = orjson.dumps(told)[1:-1]
         if len(self._kept) >= _KEPT:
             self._kept.clear()
@@ -150,9 +159,18 @@ class MessageText:
         return text
 
 
+def _via(message: Message) -> str:
+    # From outside it may be of any length.
+    return "|".join(message.via)[:_VIA_CHARACTERS] if "via" in message.body else ""
+
+
 def digest(message: Message) -> str:
     """Return a short hash of type, ends and body, equal at every hop of the message."""
-    told = [message.type, message.from_, message.to, _told(message.body)]
+    return value_digest([message.type, message.from_, message.to, _told(message.body)])
+
+
+def value_digest(told: Json) -> str:
+    """Return a short hash of any value: the same wherever it came to be."""
     try:
         text = orjson.dumps(told, option=orjson.OPT_SORT_KEYS)
     except TypeError:

@@ -1,0 +1,288 @@
+"""Fetches descriptors of other domains and believes those that it should (T12..T15, S16).
+
+The order is that of least trust: whether the domain is trusted, its keys, what it revoked,
+the signature, what is signed, and only then the package. Nothing that was fetched is run
+here, or written anywhere but into what is remembered.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import TypeVar, final
+
+import attrs
+import structlog
+import trio
+
+from actors.catalogue.domain_keys import DomainKeys, keys_of
+from actors.catalogue.errors import (
+    NotServedError,
+    RefusedDescriptorError,
+    SourceAwayError,
+)
+from actors.catalogue.memory import CatalogueMemory, Kept, Known
+from actors.catalogue.opening import (
+    known_revocations,
+    revocations_of,
+    schema_of,
+    sealed_descriptor,
+    stub_of,
+)
+from actors.catalogue.package_fetch import fetched_package
+from actors.catalogue.package_store import PackageStore
+from actors.catalogue.places import BadPlaceError, Places
+from actors.catalogue.publisher import check_publisher
+from actors.catalogue.refusals import NO_PLACE, RefusalError, from_error, no_trust
+from actors.catalogue.seal import Sealed
+from actors.catalogue.source import REVOKED, Source
+from actors.catalogue.trust_file import DomainTrust, KeyTrust, Trust
+from actors.keys.key_set import Keys
+from fsm.cores.descriptor_terms import (
+    Facts,
+    Here,
+    Level,
+    Memory,
+    Reach,
+    Refused,
+    Seen,
+)
+from fsm.cores.descriptor_trust import judge, judge_entry, judge_revocations
+from specs.descriptor import Revocations, SchemaDescriptor, StubDescriptor
+from specs.descriptor_address import Entry
+from specs.limits_catalogue import (
+    DESCRIPTOR_BYTES,
+    DESCRIPTOR_FRESH,
+    REVOCATIONS_BYTES,
+)
+
+__all__ = ["CatalogueClient", "Found", "Shelf"]
+
+_log = structlog.get_logger("actors.catalogue")
+
+T = TypeVar("T")
+
+
+@final
+@attrs.frozen
+class Found:
+    """A stub that may be deployed.
+
+    Attributes:
+        level: How.
+        descriptor: What its domain says of it.
+        digest: Hash of what was signed.
+        reach: Where it may dial.
+        package: Its code; None: it comes without.
+    """
+
+    level: Level
+    descriptor: StubDescriptor
+    digest: str
+    reach: Reach
+    package: bytes | None = attrs.field(default=None, repr=False)
+
+
+@final
+@attrs.frozen
+class Shelf:
+    """Where a client keeps what it has seen.
+
+    Attributes:
+        memory: Of descriptors, lists and keys.
+        store: Of packages.
+    """
+
+    memory: CatalogueMemory
+    store: PackageStore
+
+
+@final
+@attrs.frozen
+class _Visit:
+    """One look at the catalogue of a domain.
+
+    Attributes:
+        said: What the operator says of it.
+        keys: By what it signs.
+        revocations: The newest list of what it revoked, and the text of it.
+    """
+
+    entry: Entry
+    source: Source
+    said: DomainTrust
+    keys: DomainKeys
+    revocations: tuple[Revocations, str] | None
+
+
+@final
+class CatalogueClient:
+    """Finds stubs and schemas.
+
+    For one domain one task does at a time, so that a slow catalogue delays no other.
+
+    Args:
+        places: Where catalogues are.
+        trust: Who is trusted.
+        here: What this runtime can do.
+        shelf: Where what was seen is kept.
+        offset: Seconds from the Trio clock to the epoch.
+    """
+
+    def __init__(
+        self, places: Places, trust: Trust, here: Here, shelf: Shelf, offset: float
+    ) -> None:
+        self._places = places
+        self._trust = trust
+        self._here = here
+        self._shelf = shelf
+        self._offset = offset
+        self._kept: Kept | None = None
+        self._fetched: dict[Entry, float] = {}
+        self._turns: dict[str, trio.Lock] = {}
+        self._saving = trio.Lock()
+
+    async def find(self, entry: Entry) -> Found:
+        """Fetch, verify and judge the descriptor of a stub, and its package if it has one.
+
+        Cancelled: what was found to be the newest so far may be remembered; nothing is lost.
+
+        Raises:
+            RefusedDescriptorError: It is not to be deployed.
+            CatalogueFileError: What was seen cannot be remembered, so nothing can be trusted.
+        """
+        return await self._look(entry, self._visited)
+
+    async def find_schema(self, entry: Entry) -> SchemaDescriptor:
+        """Fetch, verify and judge the descriptor of a schema; otherwise as `find`."""
+        return await self._look(entry, self._schema)
+
+    async def _look(self, entry: Entry, look: Callable[[_Visit], Awaitable[T]]) -> T:
+        turn = self._turns.setdefault(entry.domain, trio.Lock())
+        try:
+            async with turn:
+                return await self._find(entry, look)
+        except RefusalError as exc:
+            self._fetched.pop(entry, None)
+            raise RefusedDescriptorError(entry.told, exc.refused) from exc
+        finally:
+            if not turn.locked():
+                self._turns.pop(entry.domain, None)
+
+    async def _find(self, entry: Entry, look: Callable[[_Visit], Awaitable[T]]) -> T:
+        said = self._trust.of(entry.domain)
+        if said is None:
+            raise RefusalError(no_trust(entry.domain))
+        kept = await self._load()
+        try:
+            async with self._places.open(entry.domain) as source:
+                if source is None:
+                    raise RefusalError(NO_PLACE)
+                keys = await keys_of(said.keys, source, kept.keys.get(entry.domain))
+                revocations = await self._revocations(entry.domain, source, keys.keys)
+                visit = _Visit(entry, source, said, keys, revocations)
+                if said.keys is not KeyTrust.FIRST_USE or entry.domain in kept.keys:
+                    await self._remember(visit, {})
+                return await look(visit)
+        except BadPlaceError as exc:
+            raise RefusalError(NO_PLACE) from exc
+
+    async def _load(self) -> Kept:
+        if self._kept is None:
+            self._kept = await self._shelf.memory.load()
+        return self._kept
+
+    def _now(self) -> float:
+        return trio.current_time() + self._offset
+
+    # ---- what is revoked
+
+    async def _revocations(
+        self, domain: str, source: Source, keys: Keys
+    ) -> tuple[Revocations, str] | None:
+        """Return the newest list of a domain; what is not served does not undo what was."""
+        text = (await self._load()).revoked.get(domain)
+        known = None if text is None else known_revocations(text)
+        try:
+            served = await source.read(REVOKED, REVOCATIONS_BYTES)
+        except (NotServedError, SourceAwayError):
+            return None if known is None or text is None else (known, text)
+        found = revocations_of(served, keys)
+        refused = judge_revocations(domain, found, known, self._now())
+        if refused is not None:
+            raise RefusalError(refused)
+        return found, served.decode()
+
+    # ---- the descriptor
+
+    async def _visited(self, visit: _Visit) -> Found:
+        sealed = await self._fetch(visit)
+        descriptor = stub_of(sealed, visit.keys.keys)
+        # Keys that are new count from here on: they signed what was asked for.
+        await self._remember(visit, {})
+        facts = Facts(visit.entry, descriptor, sealed.digest)
+        verdict = judge(facts, visit.said.terms, self._memory(visit), self._here, self._now())
+        if isinstance(verdict, Refused):
+            raise RefusalError(verdict)
+        await self._remember(visit, {visit.entry: Known(verdict.seen, sealed.text)})
+        package, reach = descriptor.source_package, visit.said.terms.reach
+        if verdict.level is Level.PROFILE or package is None:
+            return Found(Level.PROFILE, descriptor, sealed.digest, reach)
+        check_publisher(package, self._trust.publishers.get(package.publisher, {}))
+        content = await fetched_package(self._shelf.store, visit.source, package)
+        return Found(Level.PACKAGE, descriptor, sealed.digest, reach, content)
+
+    async def _schema(self, visit: _Visit) -> SchemaDescriptor:
+        sealed = await self._fetch(visit)
+        descriptor = schema_of(sealed, visit.keys.keys)
+        await self._remember(visit, {})
+        memory = self._memory(visit)
+        refused = judge_entry(visit.entry, descriptor, memory, sealed.digest, self._now())
+        if refused is not None:
+            raise RefusalError(refused)
+        seen = Seen(descriptor.counter, sealed.digest)
+        await self._remember(visit, {visit.entry: Known(seen, sealed.text)})
+        return descriptor
+
+    async def _fetch(self, visit: _Visit) -> Sealed:
+        """Return the newest descriptor that can be had, signed but not verified."""
+        entry = visit.entry
+        known = (await self._load()).known.get(entry)
+        if known is not None and self._is_fresh(entry):
+            return sealed_descriptor(known.text.encode())
+        try:
+            text = await visit.source.read(entry.path, DESCRIPTOR_BYTES)
+        except NotServedError as exc:
+            raise RefusalError(from_error(exc)) from exc
+        except SourceAwayError as exc:
+            if known is None:
+                raise RefusalError(from_error(exc)) from exc
+            _log.warning("catalogue away", entry=entry.address, why=exc.reason)
+            return sealed_descriptor(known.text.encode())
+        self._fetched[entry] = trio.current_time()
+        return sealed_descriptor(text)
+
+    def _is_fresh(self, entry: Entry) -> bool:
+        fetched = self._fetched.get(entry)
+        return fetched is not None and trio.current_time() - fetched < DESCRIPTOR_FRESH
+
+    def _memory(self, visit: _Visit) -> Memory:
+        known = None if self._kept is None else self._kept.known.get(visit.entry)
+        seen: dict[Entry, Seen] = {} if known is None else {visit.entry: known.seen}
+        return Memory(seen, None if visit.revocations is None else visit.revocations[0])
+
+    async def _remember(self, visit: _Visit, news: Mapping[Entry, Known]) -> None:
+        """Remember before anything is done with it: a crash must not open the way back.
+
+        What a domain revoked is remembered whatever becomes of its descriptor: else it would
+        be forgotten just when it is refused for that.
+        """
+        async with self._saving:
+            old, domain = await self._load(), visit.entry.domain
+            known = {**old.known, **news}
+            revoked, keys = dict(old.revoked), dict(old.keys)
+            if visit.revocations is not None:
+                revoked[domain] = visit.revocations[1]
+            if visit.keys.published is not None:
+                keys[domain] = visit.keys.published
+            kept = Kept(known, revoked, keys)
+            if kept != old:
+                await self._shelf.memory.save(kept)
+                self._kept = kept

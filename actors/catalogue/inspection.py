@@ -1,0 +1,225 @@
+"""Looks at a descriptor as a runtime would, and tells of each check: for people.
+
+Nothing is remembered and nothing is deployed; what a runtime remembers of earlier
+descriptors is not known here.
+"""
+
+from typing import Final, final
+
+import attrs
+
+from actors.catalogue.domain_keys import keys_of
+from actors.catalogue.errors import (
+    BadDescriptorError,
+    BadSealError,
+    NotServedError,
+    SourceAwayError,
+)
+from actors.catalogue.opening import flaw_of, revocations_of
+from actors.catalogue.publisher import check_publisher
+from actors.catalogue.reading import entry_of, read_descriptor
+from actors.catalogue.refusals import RefusalError, from_error, no_trust
+from actors.catalogue.seal import Sealed, SealType, read_seal, verified
+from actors.catalogue.source import REVOKED, Source, package_path
+from actors.catalogue.trust_file import DomainTrust, Trust
+from actors.keys.key_set import Keys
+from fsm.cores.descriptor_terms import Facts, Here, Level, Memory, Reason, Refused
+from fsm.cores.descriptor_trust import judge, judge_entry, judge_revocations
+from specs.descriptor import Described, Revocations, SourcePackage, StubDescriptor
+from specs.descriptor_address import Entry
+from specs.limits_catalogue import DESCRIPTOR_BYTES, PACKAGE_BYTES, REVOCATIONS_BYTES
+
+__all__ = ["Believed", "Check", "Inspection", "inspect"]
+
+_HOW: Final = {
+    Level.PROFILE: "a stub that ships is pointed at it",
+    Level.PACKAGE: "its code runs in a sandbox",
+}
+_MISPLACED: Final = "publish it there, or sign it for where it stands"
+
+
+@final
+@attrs.frozen
+class Check:
+    """One check that was made.
+
+    Attributes:
+        name: What was looked at.
+        told: What was found, as half a sentence.
+        passed: Whether it is as it should be; None: that could not be found out.
+    """
+
+    name: str
+    told: str
+    passed: bool | None = True
+
+
+@final
+@attrs.frozen
+class Believed:
+    """Whom to believe.
+
+    Attributes:
+        trust: Who is trusted, as a runtime is told; None: nobody said so.
+        keys: The domain's keys, if nothing is to be known but who signed.
+    """
+
+    trust: Trust | None = None
+    keys: Keys | None = None
+
+
+@final
+@attrs.frozen
+class Inspection:
+    """What came of it.
+
+    Attributes:
+        checks: In their order.
+        descriptor: What was looked at; None: it is no descriptor.
+        refused: Why a runtime would refuse it; None: nothing was found.
+    """
+
+    checks: tuple[Check, ...]
+    descriptor: Described | None
+    refused: Refused | None
+
+
+async def inspect(
+    source: Source, path: str, believed: Believed, here: Here, now: float
+) -> Inspection:
+    """Look at the descriptor at a path of a catalogue.
+
+    Args:
+        source: The catalogue.
+        path: Where it stands there.
+        believed: Whom to believe.
+        here: What the runtime could do.
+        now: Seconds since the epoch.
+
+    Raises:
+        NotServedError: Nothing stands there.
+        SourceAwayError: The catalogue cannot be read.
+    """
+    text = await source.read(path, DESCRIPTOR_BYTES)
+    inspector = _Inspector(source, believed, here, now)
+    refused: Refused | None = None
+    try:
+        await inspector.run(text, path)
+    except RefusalError as exc:
+        refused = exc.refused
+        inspector.checks.append(Check(str(refused.reason), refused.why, passed=False))
+    return Inspection(tuple(inspector.checks), inspector.descriptor, refused)
+
+
+@final
+@attrs.define
+class _Inspector:
+    source: Source
+    believed: Believed
+    here: Here
+    now: float
+    checks: list[Check] = attrs.field(factory=list)
+    descriptor: Described | None = None
+
+    def _say(self, name: str, told: str) -> None:
+        self.checks.append(Check(name, told))
+
+    async def run(self, text: bytes, path: str) -> None:
+        """Make every check.
+
+        Raises:
+            RefusalError: One failed.
+        """
+        seal, descriptor, entry = self._read(text)
+        self._stands(entry, path)
+        said = self._trusted(entry)
+        keys = await self._keys(said)
+        revocations: Revocations | None = None
+        if keys is None:
+            told = "not verified: nobody said whose keys to believe"
+            self.checks.append(Check("signature", told, passed=None))
+        else:
+            self._verify(seal, keys)
+            revocations = await self._revoked(entry, keys)
+        self._judge(entry, descriptor, seal.digest, Memory(revocations=revocations))
+        if said is not None and isinstance(descriptor, StubDescriptor):
+            self._judge_stub(Facts(entry, descriptor, seal.digest), said, revocations)
+        if descriptor.source_package is not None:
+            await self._package(descriptor.source_package)
+
+    def _read(self, text: bytes) -> tuple[Sealed, Described, Entry]:
+        try:
+            seal = read_seal(text, SealType.DESCRIPTOR)
+            self.descriptor = descriptor = read_descriptor(seal.content)
+            entry = entry_of(descriptor)
+        except (BadSealError, BadDescriptorError) as exc:
+            raise RefusalError(from_error(exc)) from exc
+        self._say("form", f"a {descriptor.type} for {entry.address}")
+        return seal, descriptor, entry
+
+    def _stands(self, entry: Entry, path: str) -> None:
+        if path.endswith(entry.path) or "/" not in path:
+            return
+        why = f"it stands at {path} and was signed for {entry.path}"
+        raise RefusalError(Refused(Reason.MISPLACED, why, _MISPLACED))
+
+    def _trusted(self, entry: Entry) -> DomainTrust | None:
+        trust = self.believed.trust
+        if trust is None:
+            return None
+        said = trust.of(entry.domain)
+        if said is None:
+            raise RefusalError(no_trust(entry.domain))
+        return said
+
+    async def _keys(self, said: DomainTrust | None) -> Keys | None:
+        if self.believed.keys is not None or said is None:
+            return self.believed.keys
+        return (await keys_of(said.keys, self.source, None)).keys
+
+    def _verify(self, seal: Sealed, keys: Keys) -> None:
+        try:
+            verified(seal, keys)
+        except BadSealError as exc:
+            raise RefusalError(from_error(exc)) from exc
+        self._say("signature", f"by the key {seal.key_name!r}")
+
+    async def _revoked(self, entry: Entry, keys: Keys) -> Revocations | None:
+        try:
+            text = await self.source.read(REVOKED, REVOCATIONS_BYTES)
+        except (NotServedError, SourceAwayError):
+            self._say("revoked", "the catalogue has no list of what is revoked")
+            return None
+        found = revocations_of(text, keys)
+        refused = judge_revocations(entry.domain, found, None, self.now)
+        if refused is not None:
+            raise RefusalError(refused)
+        self._say("revoked", f"the list has {len(found.revoked)} entries")
+        return found
+
+    def _judge(self, entry: Entry, descriptor: Described, digest: str, memory: Memory) -> None:
+        refused = judge_entry(entry, descriptor, memory, digest, self.now)
+        if refused is not None:
+            raise RefusalError(refused)
+        left = (descriptor.expires - self.now) / 86_400
+        self._say("time", f"good for {left:.1f} days, counter {descriptor.counter}")
+
+    def _judge_stub(self, facts: Facts, said: DomainTrust, known: Revocations | None) -> None:
+        verdict = judge(facts, said.terms, Memory(revocations=known), self.here, self.now)
+        if isinstance(verdict, Refused):
+            raise RefusalError(verdict)
+        self._say("level", _HOW[verdict.level])
+
+    async def _package(self, promised: SourcePackage) -> None:
+        if self.believed.trust is not None:
+            keys = self.believed.trust.publishers.get(promised.publisher, {})
+            check_publisher(promised, keys)
+            self._say("publisher", f"signed by {promised.publisher!r}")
+        try:
+            content = await self.source.read(package_path(promised.sha256), PACKAGE_BYTES)
+        except (NotServedError, SourceAwayError) as exc:
+            raise RefusalError(from_error(exc)) from exc
+        refused = flaw_of(promised, content)
+        if refused is not None:
+            raise RefusalError(refused)
+        self._say("package", f"{promised.size} bytes, {promised.sha256}")

@@ -1,0 +1,224 @@
+"""What a runtime remembers of catalogues beyond its life: so nothing is rolled back (T14, CAT-11).
+
+Remembered are the newest descriptor of each place with its counter, each domain's newest
+list of what is revoked, and the keys that were trusted at first use. Texts are kept as
+they were signed, and are verified anew whenever they are used.
+"""
+
+import fcntl
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Final, final
+
+import attrs
+import orjson
+import trio
+from typing_extensions import override
+
+from actors.catalogue.atomic_file import write_whole
+from actors.catalogue.errors import CatalogueFileError
+from actors.catalogue.opening import known_revocations
+from actors.catalogue.refusals import RefusalError
+from fsm.cores.descriptor_terms import Seen
+from specs.descriptor_address import Entry, read_entry
+from specs.errors import BadUrlError
+from specs.jsonvalue import Json, JsonObject
+from specs.limits import MAX_ID
+from specs.limits_catalogue import CATALOGUE_MEMORY_BYTES
+
+__all__ = ["CatalogueMemory", "FileMemory", "Kept", "Known", "VolatileMemory"]
+
+_VERSION: Final = 1
+
+
+@final
+@attrs.frozen
+class Known:
+    """The newest descriptor of a place.
+
+    Attributes:
+        seen: Its counter and hash.
+        text: As it was signed.
+    """
+
+    seen: Seen
+    text: str = attrs.field(repr=False)
+
+
+@final
+@attrs.frozen
+class Kept:
+    """All that is remembered.
+
+    Attributes:
+        known: Descriptors by place.
+        revoked: Lists of what is revoked by domain, as they were signed.
+        keys: Key sets by domain, as they were first published.
+    """
+
+    known: Mapping[Entry, Known] = attrs.field(factory=dict)
+    revoked: Mapping[str, str] = attrs.field(factory=dict)
+    keys: Mapping[str, str] = attrs.field(factory=dict)
+
+
+class CatalogueMemory(ABC):
+    """Remembers what was seen of catalogues."""
+
+    @abstractmethod
+    async def load(self) -> Kept:
+        """Return all that is remembered.
+
+        Raises:
+            CatalogueFileError: It cannot be read; nothing can be trusted without it.
+        """
+
+    @abstractmethod
+    async def save(self, kept: Kept) -> None:
+        """Remember all this; when it returns it outlives the process.
+
+        Cancelled: not before it is done.
+
+        Raises:
+            CatalogueFileError: It cannot be written.
+        """
+
+
+@final
+class VolatileMemory(CatalogueMemory):
+    """Remembers as long as the object lives: for runtimes without a file."""
+
+    def __init__(self) -> None:
+        self._kept = Kept()
+
+    @override
+    async def load(self) -> Kept:
+        await trio.lowlevel.checkpoint()
+        return self._kept
+
+    @override
+    async def save(self, kept: Kept) -> None:
+        self._kept = kept
+        await trio.lowlevel.checkpoint()
+
+
+@final
+class FileMemory(CatalogueMemory):
+    """Remembers in a JSON file, replaced whole at every change.
+
+    What another process has remembered there meanwhile stays.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path: Final = path
+
+    @override
+    async def load(self) -> Kept:
+        return await trio.to_thread.run_sync(self.read)
+
+    def read(self) -> Kept:
+        """Return all that is remembered; blocks.
+
+        Raises:
+            CatalogueFileError: As of `load`.
+        """
+        try:
+            with self.path.open("rb") as file:
+                text = file.read(CATALOGUE_MEMORY_BYTES + 1)
+        except FileNotFoundError:
+            return Kept()
+        except OSError as exc:
+            raise CatalogueFileError(self.path, exc.strerror or "it cannot be read") from exc
+        try:
+            content: Json = orjson.loads(text)
+            return _read(content)
+        except (orjson.JSONDecodeError, BadUrlError, TypeError, KeyError, ValueError) as exc:
+            reason = "it is damaged; restore it, or delete it if old descriptors may be taken again"
+            raise CatalogueFileError(self.path, reason) from exc
+
+    @override
+    async def save(self, kept: Kept) -> None:
+        await trio.to_thread.run_sync(self._add, kept)
+
+    def _add(self, kept: Kept) -> None:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with self.path.with_name(f"{self.path.name}-lock").open("ab") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX)
+                self._write(orjson.dumps(_written(_newest(self.read(), kept))))
+        except OSError as exc:
+            raise CatalogueFileError(self.path, exc.strerror or "it cannot be written") from exc
+
+    def _write(self, text: bytes) -> None:
+        if len(text) > CATALOGUE_MEMORY_BYTES:
+            raise CatalogueFileError(self.path, f"it would have {len(text)} bytes; start a new one")
+        write_whole(self.path, text)
+
+
+def _newest(old: Kept, new: Kept) -> Kept:
+    """Put together what two have seen; no counter goes back."""
+    known = dict(old.known)
+    for entry, one in new.known.items():
+        if entry not in known or known[entry].seen.counter <= one.seen.counter:
+            known[entry] = one
+    revoked = dict(old.revoked)
+    for domain, text in new.revoked.items():
+        if domain not in revoked or _counter(revoked[domain]) <= _counter(text):
+            revoked[domain] = text
+    return Kept(known, revoked, {**old.keys, **new.keys})
+
+
+def _counter(text: str) -> int:
+    """Return the counter of a list of what is revoked; 0: it is none, and any other is newer."""
+    try:
+        return known_revocations(text).counter
+    except RefusalError:
+        return 0
+
+
+def _written(kept: Kept) -> JsonObject:
+    known: JsonObject = {
+        entry.address: {"counter": one.seen.counter, "digest": one.seen.digest, "text": one.text}
+        for entry, one in kept.known.items()
+    }
+    return {
+        "version": _VERSION,
+        "known": known,
+        "revoked": {**kept.revoked},
+        "keys": {**kept.keys},
+    }
+
+
+def _read(content: Json) -> Kept:
+    """Read what was written.
+
+    Raises:
+        TypeError: It was not.
+    """
+    whole = _table(content)
+    if whole.get("version") != _VERSION:
+        raise TypeError
+    known = {
+        read_entry(address)[0]: _known(_table(one))
+        for address, one in _table(whole["known"]).items()
+    }
+    return Kept(known, _texts(whole["revoked"]), _texts(whole["keys"]))
+
+
+def _known(said: JsonObject) -> Known:
+    counter, digest, text = said["counter"], said["digest"], said["text"]
+    if not isinstance(counter, int) or not 0 <= counter <= MAX_ID:
+        raise TypeError
+    if not isinstance(digest, str) or not isinstance(text, str):
+        raise TypeError
+    return Known(Seen(counter, digest), text)
+
+
+def _table(value: Json) -> JsonObject:
+    if not isinstance(value, dict):
+        raise TypeError
+    return value
+
+
+def _texts(value: Json) -> dict[str, str]:
+    return {name: text for name, text in _table(value).items() if isinstance(text, str)}

@@ -1,0 +1,253 @@
+"""A catalogue in a directory, as it is written: any web server can serve it as it lies there.
+
+A package is there before the descriptor that names it, and a descriptor before the listing;
+each file is replaced whole. So whoever fetches meanwhile finds what fits together.
+"""
+
+from pathlib import Path
+from typing import Final, final
+
+import attrs
+import orjson
+
+from actors.catalogue.archive import facts_of
+from actors.catalogue.atomic_file import write_whole
+from actors.catalogue.errors import (
+    BadDescriptorError,
+    BadSealError,
+    CatalogueFileError,
+    RefusedDescriptorError,
+)
+from actors.catalogue.making import revocation_list
+from actors.catalogue.reading import entry_of, read_descriptor, read_listing, read_revocations
+from actors.catalogue.refusals import from_error
+from actors.catalogue.seal import SealType, read_seal, verified
+from actors.catalogue.source import DOMAIN_KEYS, LISTING, REVOKED, package_path
+from actors.keys.errors import BadKeysError
+from actors.keys.key_set import Keys, read_keys
+from actors.keys.signing import SigningKey
+from fsm.cores.descriptor_terms import Memory, Reason, Refused, Seen
+from fsm.cores.descriptor_trust import judge_entry, judge_package
+from specs.descriptor import Described, Listing, ListingEntry, Revocations, Revoked
+from specs.descriptor_address import CatalogueType, Entry
+from specs.limits_catalogue import LISTING_BYTES, PACKAGE_BYTES, REVOCATIONS_BYTES
+from specs.limits_login import JWKS_BYTES
+from transports.bodies import write_body
+
+__all__ = ["CatalogueFolder", "Offer"]
+
+_TEXT: Final = "the text"
+
+
+@final
+@attrs.frozen
+class Offer:
+    """What is to be published.
+
+    Attributes:
+        text: A signed descriptor.
+        package: Its package; None: it has none, or it is published already.
+        keys: The public keys of the domain, published as well; None: they are already.
+    """
+
+    text: bytes
+    package: bytes | None = attrs.field(default=None, repr=False)
+    keys: bytes | None = None
+
+
+@final
+class CatalogueFolder:
+    """The catalogue of one domain in a directory; its methods block.
+
+    Args:
+        directory: What a web server calls its root; made if it is not there.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+
+    def keys(self) -> Keys:
+        """Return the published keys of the domain.
+
+        Raises:
+            CatalogueFileError: There are none that can be read.
+        """
+        path = self._directory / DOMAIN_KEYS
+        text = self._read(DOMAIN_KEYS, JWKS_BYTES)
+        if text is None:
+            raise CatalogueFileError(
+                path, "no keys are published there yet; `stub publish --keys` does that"
+            )
+        try:
+            return read_keys(text)
+        except BadKeysError as exc:
+            raise CatalogueFileError(path, exc.reason) from exc
+
+    def publish(self, offer: Offer, now: float) -> tuple[Entry, Described]:
+        """Publish a descriptor, and its keys and package before it; refused, nothing is written.
+
+        Args:
+            offer: What is to be published.
+            now: Seconds since the epoch.
+
+        Raises:
+            BadKeysError: What is offered as keys is none.
+            RefusedDescriptorError: No runtime would take it, or less than it takes now.
+            CatalogueFileError: A file cannot be read or written.
+        """
+        keys = self.keys() if offer.keys is None else read_keys(offer.keys)
+        entry, descriptor, digest = self._checked(offer.text, keys)
+        memory = Memory(self._seen(entry), self._revocations(keys))
+        refused = judge_entry(entry, descriptor, memory, digest, now)
+        if refused is not None:
+            raise RefusedDescriptorError(entry.told, refused)
+        files = self._package(entry, descriptor, offer.package)
+        if offer.keys is not None:
+            files[DOMAIN_KEYS] = offer.keys
+        for path, content in files.items():
+            self._write(path, content)
+        self._write(entry.path, offer.text.strip() + b"\n")
+        self._list(entry)
+        return entry, descriptor
+
+    def revoke(
+        self, domain: str, revoked: tuple[Revoked, ...], key: SigningKey, times: tuple[int, int]
+    ) -> Revocations:
+        """Add to the list of what is revoked, or only sign it anew.
+
+        Args:
+            domain: Whose list it is.
+            revoked: What is added.
+            key: The domain's.
+            times: Now, and when the list expires: seconds since the epoch.
+
+        Raises:
+            CatalogueFileError: The list that is there cannot be read, or none be written, or
+                the catalogue is another domain's.
+            RefusedDescriptorError: No runtime would take the list: the catalogue has not
+                published the key.
+            BadDescriptorError: There would be too many entries.
+            WrongKeyError: The key signs by another algorithm than lists do.
+        """
+        now, expires = times
+        keys = self.keys()
+        old = self._revocations(keys)
+        self._check_domain(domain, old)
+        before = () if old is None else old.revoked
+        entries = (*before, *(one for one in revoked if one not in before))
+        counter = now if old is None else max(now, old.counter + 1)
+        text = revocation_list(domain, counter, expires, entries, key)
+        made = self._countersigned(text.encode(), keys)
+        self._write(REVOKED, text.encode() + b"\n")
+        return made
+
+    @staticmethod
+    def _countersigned(text: bytes, keys: Keys) -> Revocations:
+        """Read a list as runtimes will: a list that they refuse takes everything away."""
+        try:
+            return read_revocations(verified(read_seal(text, SealType.REVOCATIONS), keys))
+        except BadSealError as exc:
+            refused = Refused(exc.reason, exc.why, "sign it with a key that is published there")
+            raise RefusedDescriptorError("the list of what is revoked", refused) from exc
+
+    def _check_domain(self, domain: str, known: Revocations | None) -> None:
+        if known is not None and known.domain != domain:
+            why = f"it is the list of {known.domain}; take a directory for each domain"
+            raise CatalogueFileError(self._directory / REVOKED, why)
+        for line in self._listed():
+            self._seen(Entry(domain, CatalogueType(line.type), line.name))
+
+    # ---- what is there
+
+    def _revocations(self, keys: Keys) -> Revocations | None:
+        text = self._read(REVOKED, REVOCATIONS_BYTES)
+        if text is None:
+            return None
+        try:
+            return read_revocations(verified(read_seal(text, SealType.REVOCATIONS), keys))
+        except (BadSealError, BadDescriptorError) as exc:
+            raise CatalogueFileError(self._directory / REVOKED, str(exc)) from exc
+
+    @staticmethod
+    def _checked(text: bytes, keys: Keys) -> tuple[Entry, Described, str]:
+        """Verify what is to be published."""
+        try:
+            seal = read_seal(text, SealType.DESCRIPTOR)
+            descriptor = read_descriptor(verified(seal, keys))
+            return entry_of(descriptor), descriptor, seal.digest
+        except (BadSealError, BadDescriptorError) as exc:
+            raise RefusedDescriptorError(_TEXT, from_error(exc)) from exc
+
+    def _seen(self, entry: Entry) -> dict[Entry, Seen]:
+        """Return what is published at a place, if anything is.
+
+        Raises:
+            CatalogueFileError: It cannot be read, or is of another domain.
+        """
+        text = self._read(entry.path, REVOCATIONS_BYTES)
+        if text is None:
+            return {}
+        try:
+            seal = read_seal(text, SealType.DESCRIPTOR)
+            old = read_descriptor(seal.content)
+        except (BadSealError, BadDescriptorError) as exc:
+            raise CatalogueFileError(self._directory / entry.path, str(exc)) from exc
+        if old.cguid != entry.address:
+            where = self._directory / entry.path
+            raise CatalogueFileError(where, f"it is {old.cguid}; take a directory for each domain")
+        return {entry: Seen(old.counter, seal.digest)}
+
+    # ---- what is written
+
+    def _package(
+        self, entry: Entry, descriptor: Described, package: bytes | None
+    ) -> dict[str, bytes]:
+        """Return the package that a descriptor promises, by its path, if it promises one."""
+        promised = descriptor.source_package
+        if promised is None:
+            return {}
+        path = package_path(promised.sha256)
+        content = package if package is not None else self._read(path, PACKAGE_BYTES)
+        if content is None:
+            why = "its package is neither given nor published already"
+            raise RefusedDescriptorError(
+                entry.told, Refused(Reason.NOT_THERE, why, "name it with --package")
+            )
+        refused = judge_package(promised, facts_of(content, promised.entry_point))
+        if refused is not None:
+            raise RefusedDescriptorError(entry.told, refused)
+        return {path: content}
+
+    def _list(self, entry: Entry) -> None:
+        line = ListingEntry(type=str(entry.type), name=entry.name)
+        known = self._listed()
+        if line not in known:
+            listing = Listing(entries=(*known, line))
+            self._write(LISTING, orjson.dumps(write_body(listing), option=orjson.OPT_INDENT_2))
+
+    def _listed(self) -> tuple[ListingEntry, ...]:
+        text = self._read(LISTING, LISTING_BYTES)
+        try:
+            return () if text is None else read_listing(text).entries
+        except BadDescriptorError as exc:
+            raise CatalogueFileError(self._directory / LISTING, exc.reason) from exc
+
+    def _read(self, path: str, limit: int) -> bytes | None:
+        where = self._directory / path
+        try:
+            with where.open("rb") as file:
+                content = file.read(limit + 1)
+        except FileNotFoundError:
+            return None
+        except OSError as exc:
+            raise CatalogueFileError(where, exc.strerror or "it cannot be read") from exc
+        if len(content) > limit:
+            raise CatalogueFileError(where, f"it is larger than {limit} bytes")
+        return content
+
+    def _write(self, path: str, content: bytes) -> None:
+        where = self._directory / path
+        try:
+            write_whole(where, content)
+        except OSError as exc:
+            raise CatalogueFileError(where, exc.strerror or "it cannot be written") from exc

@@ -1,0 +1,176 @@
+"""Who is trusted: a TOML file that the operator of a runtime writes (T12, T13).
+
+    [domains."b.example"]
+    keys = "b.jwks.json"          # or "published", or "first-use"
+    publishers = ["acme"]         # whose code may come from there; left out: none
+    reach = "anywhere"            # it may name places in private networks; left out: "public"
+
+    [publishers.acme]
+    keys = "acme.jwks.json"
+
+Domain `*` stands for all that are not named. Files are looked for beside the trust file.
+"""
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from enum import Enum, unique
+from pathlib import Path
+from types import MappingProxyType
+from typing import Final, final
+
+import attrs
+
+from actors.catalogue.errors import TrustFileError
+from actors.keys.errors import BadKeysError
+from actors.keys.key_set import Keys, read_keys
+from fsm.cores.descriptor_terms import Reach, Terms
+from specs.address import parse
+from specs.errors import BadUrlError
+from specs.limits_login import JWKS_BYTES
+
+__all__ = ["ANY", "DomainTrust", "KeyTrust", "Trust", "read_trust"]
+
+ANY: Final = "*"
+"""Stands for every domain that is not named."""
+
+_DOMAIN: Final = frozenset({"keys", "publishers", "reach"})
+_PUBLISHER: Final = frozenset({"keys"})
+_NO_KEYS: Final[Mapping[str, Keys]] = MappingProxyType({})
+
+
+@final
+@unique
+class KeyTrust(Enum):
+    """Where the keys of a domain come from, if they are not written down."""
+
+    PUBLISHED = "published"
+    FIRST_USE = "first-use"
+
+
+@final
+@attrs.frozen
+class DomainTrust:
+    """What is said of one domain.
+
+    Attributes:
+        keys: The keys, or where they come from.
+        terms: What may come from it.
+    """
+
+    keys: Keys | KeyTrust
+    terms: Terms = attrs.field(factory=Terms)
+
+
+@final
+@attrs.frozen
+class Trust:
+    """Who is trusted.
+
+    Attributes:
+        domains: What is said of domains, by name; `ANY` for the others.
+        publishers: The keys of those whose code may be run, by name.
+    """
+
+    domains: Mapping[str, DomainTrust]
+    publishers: Mapping[str, Keys] = _NO_KEYS
+
+    def of(self, domain: str) -> DomainTrust | None:
+        """Return what is said of a domain; None: it is not trusted."""
+        return self.domains.get(domain) or self.domains.get(ANY)
+
+
+def read_trust(path: Path) -> Trust:
+    """Read a trust file and the key files that it names.
+
+    Raises:
+        TrustFileError: It cannot be read, or says something that has no meaning.
+    """
+    try:
+        content: dict[str, object] = tomllib.loads(path.read_text())
+    except OSError as exc:
+        raise TrustFileError(path, exc.strerror or "it cannot be read") from exc
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
+        raise TrustFileError(path, f"it is no TOML: {exc}") from exc
+    reader = _Reader(path)
+    reader.known("the file", content, {"domains", "publishers"})
+    publishers = {
+        name: reader.publisher(name, said) for name, said in reader.tables(content, "publishers")
+    }
+    domains: dict[str, DomainTrust] = {}
+    for written, said in reader.tables(content, "domains"):
+        name, trust = reader.domain(written, said, publishers)
+        if name in domains:
+            raise TrustFileError(path, f"domain {name!r} stands there twice")
+        domains[name] = trust
+    return Trust(MappingProxyType(domains), MappingProxyType(publishers))
+
+
+@final
+@attrs.frozen
+class _Reader:
+    """Reads the parts of one file."""
+
+    path: Path
+
+    def tables(
+        self, content: Mapping[str, object], name: str
+    ) -> Iterable[tuple[str, Mapping[str, object]]]:
+        table = content.get(name, {})
+        if not isinstance(table, dict):
+            raise TrustFileError(self.path, f"{name!r} is no table")
+        for key, value in table.items():
+            if not isinstance(value, dict):
+                raise TrustFileError(self.path, f"[{name}.{key!r}] is no table")
+            yield str(key), value
+
+    def known(self, where: str, said: Iterable[str], names: Iterable[str]) -> None:
+        for odd in sorted(set(said) - set(names)):
+            raise TrustFileError(self.path, f"{where} says {odd!r}, which has no meaning")
+
+    def publisher(self, name: str, said: Mapping[str, object]) -> Keys:
+        self.known(f"publisher {name!r}", said, _PUBLISHER)
+        return self._key_file(f"publisher {name!r}", said.get("keys"))
+
+    def domain(
+        self, name: str, said: Mapping[str, object], publishers: Iterable[str]
+    ) -> tuple[str, DomainTrust]:
+        where = f"domain {name!r}"
+        self.known(where, said, _DOMAIN)
+        allowed = self._publishers(where, said.get("publishers", []), publishers)
+        terms = Terms(allowed, self._reach(where, said.get("reach", Reach.PUBLIC.value)))
+        keys = said.get("keys")
+        if keys in [one.value for one in KeyTrust]:
+            return self._name(name), DomainTrust(KeyTrust(keys), terms)
+        return self._name(name), DomainTrust(self._key_file(where, keys), terms)
+
+    def _name(self, name: str) -> str:
+        if name == ANY:
+            return name
+        try:
+            return parse(f"domain://{name}").domain
+        except BadUrlError as exc:
+            raise TrustFileError(self.path, f"{name!r} is no domain such as b.example") from exc
+
+    def _reach(self, where: str, said: object) -> Reach:
+        words = [one.value for one in Reach]
+        if said not in words:
+            raise TrustFileError(self.path, f"{where}: reach is one of {', '.join(words)}")
+        return Reach(said)
+
+    def _publishers(self, where: str, said: object, known: Iterable[str]) -> frozenset[str]:
+        if not isinstance(said, list) or not all(isinstance(one, str) for one in said):
+            raise TrustFileError(self.path, f"{where}: publishers is no list of names")
+        for odd in sorted(set(said) - set(known)):
+            raise TrustFileError(self.path, f"{where} allows {odd!r}, which [publishers] lacks")
+        return frozenset(said)
+
+    def _key_file(self, where: str, said: object) -> Keys:
+        if not isinstance(said, str):
+            raise TrustFileError(self.path, f"{where}: keys is missing, or no text")
+        try:
+            with (self.path.parent / said).open("rb") as file:
+                return read_keys(file.read(JWKS_BYTES + 1))
+        except OSError as exc:
+            raise TrustFileError(self.path, f"{where}: {said} cannot be read") from exc
+        except BadKeysError as exc:
+            raise TrustFileError(self.path, f"{where}: {said} is {exc}") from exc

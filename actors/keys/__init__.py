@@ -1,0 +1,1 @@
+"""Public and private keys: sets of them, files, and what they sign by."""

@@ -1,0 +1,108 @@
+"""A set of public keys, as RFC 7517 writes it: what may verify a signature."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final, TypeAlias, final
+
+import attrs
+import orjson
+from joserfc.errors import JoseError
+from joserfc.jwk import ECKey, OKPKey
+
+from actors.keys.errors import BadKeysError
+from actors.keys.registry import ALGORITHMS
+from specs.jsonvalue import Json, JsonObject
+from specs.limits_login import JWKS_BYTES, JWKS_KEYS
+
+__all__ = ["Keys", "VerifyingKey", "read_keys"]
+
+_PRIVATE: Final = "it holds a private key, which nobody else may have"
+
+_MATERIAL: Final = ("kty", "crv", "x", "y")
+
+
+@final
+@attrs.frozen
+class VerifyingKey:
+    """A public key.
+
+    Attributes:
+        algorithm: What it verifies, and nothing else (RFC 8725, 3.1).
+    """
+
+    algorithm: str
+    key: OKPKey | ECKey
+
+
+Keys: TypeAlias = Mapping[str, VerifyingKey]
+"""Public keys by what signatures call them (`kid`)."""
+
+
+def read_keys(text: bytes) -> Keys:
+    """Read a set of keys; those that sign nothing we know are passed over.
+
+    Raises:
+        BadKeysError: It is none, holds a key twice or a private one, or nothing of use.
+    """
+    found: dict[str, VerifyingKey] = {}
+    for one in _entries(text):
+        if not isinstance(one, dict):
+            raise BadKeysError("an entry is no object")
+        if "d" in one:
+            raise BadKeysError(_PRIVATE)
+        read = _read(one)
+        if read is None:
+            continue
+        name = one.get("kid")
+        if not isinstance(name, str) or not name:
+            raise BadKeysError("a key has no 'kid' by which tokens can name it")
+        if name in found:
+            raise BadKeysError(f"two keys are called {name!r}")
+        found[name] = read
+    if not found:
+        raise BadKeysError("no key of it is for EdDSA or ES256")
+    return MappingProxyType(found)
+
+
+def _entries(text: bytes) -> list[Json]:
+    if len(text) > JWKS_BYTES:
+        raise BadKeysError(f"it is larger than {JWKS_BYTES} bytes")
+    try:
+        content: Json = orjson.loads(text)
+    except orjson.JSONDecodeError as exc:
+        raise BadKeysError("it is no JSON") from exc
+    keys = content.get("keys") if isinstance(content, dict) else None
+    if isinstance(content, dict) and "d" in content:
+        raise BadKeysError(_PRIVATE)
+    if not isinstance(keys, list):
+        raise BadKeysError("it is no object with a list 'keys'")
+    if len(keys) > JWKS_KEYS:
+        raise BadKeysError(f"it holds more than {JWKS_KEYS} keys")
+    return keys
+
+
+def _read(entry: JsonObject) -> VerifyingKey | None:
+    """Read a key; None: it is not for verifying what we take."""
+    kind, curve = entry.get("kty"), entry.get("crv")
+    algorithm = ALGORITHMS.get((str(kind), str(curve)))
+    if algorithm is None or entry.get("alg", algorithm) != algorithm:
+        return None
+    operations = entry.get("key_ops", ["verify"])
+    if entry.get("use", "sig") != "sig" or not _has(operations, "verify"):
+        return None
+    material = [(name, entry[name]) for name in _MATERIAL if name in entry]
+    words: dict[str, str | list[str]] = {
+        name: value for name, value in material if isinstance(value, str)
+    }
+    try:
+        key = OKPKey.import_key(words) if kind == "OKP" else ECKey.import_key(words)
+        # Keys are made when first used: a damaged one is found here, not at a login.
+        key.check_key_op("verify")
+        _ = key.public_key
+    except (JoseError, ValueError, KeyError) as exc:
+        raise BadKeysError(f"a key for {algorithm} is damaged") from exc
+    return VerifyingKey(algorithm, key)
+
+
+def _has(operations: Json, wanted: str) -> bool:
+    return isinstance(operations, list) and wanted in operations

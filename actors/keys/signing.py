@@ -1,0 +1,99 @@
+"""Keys that sign: descriptors of a domain, and login tokens for development and for tests.
+
+A key file is a JSON Web Key with its private part.
+"""
+
+from typing import Final, TypeAlias, final
+
+import attrs
+import orjson
+from joserfc import jws
+from joserfc.errors import JoseError
+from joserfc.jwk import ECKey, OKPKey
+
+from actors.keys.errors import BadKeysError
+from actors.keys.registry import ALGORITHMS, EDDSA, REGISTRY
+from specs.jsonvalue import Json, JsonObject
+
+__all__ = ["SigningKey", "make_key", "read_key"]
+
+_Key: TypeAlias = OKPKey | ECKey
+
+_NAME_CHARS: Final = 16
+"""Characters of a key's thumbprint that are enough for a name."""
+
+_MATERIAL: Final = ("kty", "crv", "x", "y", "d")
+
+
+@final
+@attrs.frozen
+class SigningKey:
+    """A private key.
+
+    Attributes:
+        name: What signatures call it (`kid`).
+        algorithm: What it signs by.
+    """
+
+    name: str
+    algorithm: str
+    _key: _Key = attrs.field(repr=False)
+
+    def private(self) -> JsonObject:
+        """Return it as it is kept, to be shown to nobody."""
+        return self._named(dict(self._key.as_dict(private=True)))
+
+    def public(self) -> JsonObject:
+        """Return what verifies its signatures, for everybody."""
+        return self._named(dict(self._key.as_dict(private=False)))
+
+    def signed(self, claims: JsonObject) -> str:
+        """Return a token that claims this."""
+        return self.sealed(orjson.dumps(claims), "JWT")
+
+    def sealed(self, content: bytes, kind: str) -> str:
+        """Return a compact JWS of some bytes, which says of what kind they are (`typ`)."""
+        header = {"alg": self.algorithm, "kid": self.name, "typ": kind}
+        return jws.serialize_compact(header, content, self._key, registry=REGISTRY)
+
+    def _named(self, words: dict[str, str | list[str]]) -> JsonObject:
+        plain: JsonObject = {name: words[name] for name in _MATERIAL if name in words}  # type: ignore[misc] # they are texts
+        return {**plain, "kid": self.name, "alg": self.algorithm, "use": "sig"}
+
+
+def make_key(algorithm: str, name: str | None = None) -> SigningKey:
+    """Make a new key.
+
+    Args:
+        algorithm: `EdDSA` or `ES256`.
+        name: What signatures are to call it; None: by its thumbprint.
+    """
+    key: _Key = (
+        OKPKey.generate_key("Ed25519") if algorithm == EDDSA else ECKey.generate_key("P-256")
+    )
+    return SigningKey(name or f"k{key.thumbprint()[:_NAME_CHARS]}", algorithm, key)
+
+
+def read_key(text: bytes) -> SigningKey:
+    """Read a key file.
+
+    Raises:
+        BadKeysError: It is none.
+    """
+    try:
+        content: Json = orjson.loads(text)
+    except orjson.JSONDecodeError as exc:
+        raise BadKeysError("it is no JSON") from exc
+    words = content if isinstance(content, dict) else {}
+    algorithm = ALGORITHMS.get((str(words.get("kty")), str(words.get("crv"))))
+    name = words.get("kid")
+    if algorithm is None or not isinstance(name, str) or not name or "d" not in words:
+        raise BadKeysError("it is no private key for EdDSA or ES256 with a 'kid'")
+    texts: dict[str, str | list[str]] = {one: str(words[one]) for one in _MATERIAL if one in words}
+    kind = OKPKey if algorithm == EDDSA else ECKey
+    try:
+        key = kind.import_key(texts)
+        _ = key.private_key
+    except (JoseError, ValueError, KeyError) as exc:
+        raise BadKeysError("the key is damaged") from exc
+    return SigningKey(name, algorithm, key)

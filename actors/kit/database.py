@@ -1,0 +1,84 @@
+"""How a process opens a SQLite file of its own.
+
+The file is in WAL mode. With `synchronous=NORMAL` what is committed survives the process,
+however it ends, but a failure of power may lose the last moments; with `FULL` it survives
+that, too, at the price of one sync per commit.
+"""
+
+import os
+import sqlite3
+from collections.abc import Set as AbstractSet
+from enum import StrEnum, unique
+from pathlib import Path
+from typing import Final, final
+
+import attrs
+
+__all__ = ["DatabaseForm", "Durability", "open_database"]
+
+_BUSY_TIMEOUT: Final = 1.0
+"""Seconds a write waits for whoever else has the file open, such as a backup (ours);
+below LOGIN_TIMEOUT."""
+
+_TABLES: Final = "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT GLOB 'sqlite_*'"
+
+_PRIVATE: Final = 0o600
+"""Mode of a file that nobody else may read."""
+
+
+@final
+@unique
+class Durability(StrEnum):
+    """What a commit survives."""
+
+    PROCESS = "NORMAL"
+    POWER = "FULL"
+
+
+@final
+@attrs.frozen
+class DatabaseForm:
+    """What a file of ours looks like.
+
+    Attributes:
+        tables: What we keep in it.
+        version: Of the form in which we keep it; written by the caller.
+        writer: What kind of program keeps it, for people.
+        durability: What a commit survives.
+        is_private: Whether a file that is made is for its owner only.
+    """
+
+    tables: AbstractSet[str]
+    version: int
+    writer: str = "node"
+    durability: Durability = Durability.PROCESS
+    is_private: bool = False
+
+
+def open_database(path: Path, form: DatabaseForm) -> sqlite3.Connection:
+    """Open a file, or make it; any thread may use the connection, one at a time.
+
+    Raises:
+        sqlite3.Error: It cannot be opened, or is none of ours: then nothing in it was changed.
+        OSError: It cannot be made.
+    """
+    if form.is_private:
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR, _PRIVATE))
+    connection = sqlite3.connect(path, timeout=_BUSY_TIMEOUT, check_same_thread=False)
+    try:
+        _check_owner(connection, form)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute(f"PRAGMA synchronous = {form.durability}")
+    except sqlite3.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _check_owner(connection: sqlite3.Connection, form: DatabaseForm) -> None:
+    found = {str(name) for (name,) in connection.execute(_TABLES)}
+    (written,) = connection.execute("PRAGMA user_version").fetchone()
+    if (found and not written) or found - form.tables:
+        raise sqlite3.DatabaseError("it is the database of another program")
+    if written > form.version:
+        raise sqlite3.DatabaseError(f"it was written by a newer version of the {form.writer}")
