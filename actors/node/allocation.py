@@ -1,7 +1,7 @@
-"""Address allocation at `MN(d)/address-allocation` (M-18..M-20)."""
+"""Address allocation at `MN(d)/address-allocation` (M-18..M-20, M-54)."""
 
 from collections.abc import Callable
-from typing import final
+from typing import Final, final
 
 from typing_extensions import override
 
@@ -9,20 +9,25 @@ from actors.node.desk import Desk
 from actors.node.tables import Tables
 from fsm.cores import allocation_terms as allocation
 from fsm.cores.address_mint import ENTROPY
+from fsm.cores.address_offers import Offer, OfferInput, Take, Withdraw
 from fsm.cores.refused import Refused
-from specs.address import is_node
-from specs.body import Allocate, Allocated, Free
+from fsm.cores.subscription_terms import entity_of
+from specs.address import domain_of, is_node, scheme_of
+from specs.body import Allocate, Allocated, Free, MoveAddress
 from specs.errors import BadMessageError
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
+from specs.word import AddressWish
 from transports.bodies import read_body, write_body
 
 __all__ = ["AllocationDesk"]
 
+_HYPERTY: Final = "hyperty"
+
 
 @final
 class AllocationDesk(Desk):
-    """Hands out addresses of the node's domain and takes them back.
+    """Hands out addresses of the node's domain, moves them, and takes them back.
 
     Args:
         tables: Where owners are noted.
@@ -44,8 +49,11 @@ class AllocationDesk(Desk):
                 return self._allocate(message, read_body(message, Allocate), by)
             case MessageType.DELETE:
                 return self._free(message, read_body(message, Free), by)
+            case MessageType.UPDATE:
+                return self._move(message, read_body(message, MoveAddress), by)
             case other:
-                raise BadMessageError(f"address allocation knows create and delete, not {other}")
+                known = "create, update and delete"
+                raise BadMessageError(f"address allocation knows {known}, not {other}")
 
     def _allocate(self, message: Message, wish: Allocate, by: str) -> Message:
         if is_node(by):
@@ -53,7 +61,7 @@ class AllocationDesk(Desk):
             return refuse(message, Code.FORBIDDEN, "no addresses are allocated to a node")
         if wish.scheme not in self._schemes:
             raise BadMessageError(f"no addresses of scheme {wish.scheme!r} are allocated here")
-        fresh = tuple(self._fresh(wish.scheme) for _ in range(wish.value.number))
+        fresh = tuple(self._fresh(wish.scheme, by) for _ in range(wish.value.number))
         outcome = self._tables.own(allocation.Allocate(by, fresh, wish.value.allocation_key))
         if isinstance(outcome, Refused):
             return refuse(message, outcome.code, outcome.why)
@@ -69,6 +77,43 @@ class AllocationDesk(Desk):
             return refuse(message, outcome.code, outcome.why)
         return reply_to(message, Code.OK)
 
-    def _fresh(self, scheme: str) -> str:
-        name = self._tables.mint.name(self._entropy(ENTROPY))
+    def _move(self, message: Message, wish: MoveAddress, by: str) -> Message:
+        """Let the address of a data object go to another runtime of the domain (SYN-26)."""
+        is_object = wish.resource == entity_of(wish.resource) and self._is_object(wish.resource)
+        if not is_object or is_node(by):
+            return refuse(message, Code.FORBIDDEN, "only data objects of this domain change hands")
+        happened = self._moving(wish, by)
+        observers = wish.observers or ()
+        if isinstance(happened, Refused):
+            outcome: Refused | None = happened
+        else:
+            outcome = self._tables.move(happened, observers)
+        if outcome is not None:
+            return refuse(message, outcome.code, outcome.why)
+        return reply_to(message, Code.OK)
+
+    def _is_object(self, address: str) -> bool:
+        is_ours = domain_of(address) == self._tables.addresses.domain
+        return is_ours and scheme_of(address) in self._schemes - {_HYPERTY}
+
+    def _moving(self, wish: MoveAddress, by: str) -> OfferInput | Refused:
+        match wish.operation:
+            case AddressWish.TAKE:
+                return Take(wish.resource, by, wish.number, wish.delegate or "")
+            case AddressWish.WITHDRAW:
+                return Withdraw(wish.resource, by, wish.number)
+            case _:
+                return self._offer(wish, by)
+
+    def _offer(self, wish: MoveAddress, by: str) -> Offer | Refused:
+        delegate = wish.delegate or ""
+        to = self._tables.rights.owner_of(delegate) if delegate else None
+        if to is None:
+            return Refused(Code.NOT_FOUND, f"nobody is at {delegate or 'no address'}")
+        if is_node(to):
+            return Refused(Code.FORBIDDEN, "an object does not leave its domain")
+        return Offer(wish.resource, by, to, wish.number, delegate)
+
+    def _fresh(self, scheme: str, by: str) -> str:
+        name = self._tables.mint.name(self._entropy(ENTROPY), by)
         return f"{scheme}://{self._tables.addresses.domain}/{name}"

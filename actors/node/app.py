@@ -15,6 +15,7 @@ import trio
 
 from actors.kit.actor import ActorRef
 from actors.kit.counters import Counters
+from actors.kit.drops import DropLedger
 from actors.kit.errors import ActorStoppedError
 from actors.kit.log import log_quietly
 from actors.kit.supervisor import Strategy, open_supervisor
@@ -24,10 +25,12 @@ from actors.node.assembly import LINK, PLAIN, SESSION, Plan, plan_of, start_part
 from actors.node.bounds import Bounds
 from actors.node.bus_message import BusMessage, Drain, SessionView, Snapshot
 from actors.node.config import NodeConfig
+from actors.node.http.rest_links import RestLinks
 from actors.node.login.part import open_provider
 from actors.node.policing.parts import Policing
 from actors.node.probes import Parts
 from actors.node.record_file import MemoryRecords, RecordFile, SqliteRecords
+from actors.node.rest_door import REST
 from actors.node.standing import Part
 from specs.limits import DRAIN_TIMEOUT
 from transports.background import open_background
@@ -49,6 +52,7 @@ class Node:
             None if they are not served.
         session_url: Where upstream's stubs with a session handshake connect.
         http_url: Where health and metrics are served; None: nowhere.
+        rest_url: Where runtimes have sessions over HTTP; None: nowhere.
         counters: What it had to drop, and what its monitor saw.
     """
 
@@ -57,6 +61,7 @@ class Node:
     legacy_url: str | None
     session_url: str | None
     http_url: str | None
+    rest_url: str | None
     counters: Counters
     _bus: ActorRef[BusMessage]
     _policing: Policing | None = None
@@ -65,6 +70,10 @@ class Node:
     def monitor_violations(self) -> int:
         """How many steps were tried that no table declares; each is in log and trace."""
         return self.counters.monitor_violations
+
+    def drops(self) -> DropLedger:
+        """Show which messages were not delivered, and why: counted, and the last one by one."""
+        return self.counters.ledger()
 
     async def sessions(self) -> tuple[SessionView, ...]:
         """Show how its sessions stand."""
@@ -109,13 +118,15 @@ async def _serving(plan: Plan, listener: Listener, entrance: "_Entrance") -> Asy
     """Run the parts behind a listener; on leaving, close it, take leave and stop them."""
     config = plan.config
     parts = Parts(config.registry, has_records=config.back_ends.registry is None)
+    rest = RestLinks(plan.bounds.gate) if _has_rest(config) else None
+    listeners = (listener,) if rest is None else (listener, rest)
     async with (
         _planned(plan) as planned,
-        _http(planned, parts) as http_url,
+        _http(planned, parts, rest) as http_url,
         open_supervisor("node", Strategy.REST_FOR_ONE, monitor=plan.monitor) as supervisor,
     ):
         parts.supervisor = supervisor
-        parts.bus = bus = await start_parts(planned, listener, supervisor)
+        parts.bus = bus = await start_parts(planned, listeners, supervisor)
         plan.standing.ready(Part.NODE)
         is_orderly = False
         try:
@@ -124,6 +135,8 @@ async def _serving(plan: Plan, listener: Listener, entrance: "_Entrance") -> Asy
         finally:
             plan.standing.lacking(Part.NODE, "it is going down")
             with trio.move_on_after(DRAIN_TIMEOUT / 2, shield=True):
+                if rest is not None:
+                    rest.close()
                 await entrance.close()
                 await _drain(bus)
                 if not is_orderly:
@@ -165,19 +178,20 @@ async def _planned(plan: Plan) -> AsyncIterator[Plan]:
 
 
 @asynccontextmanager
-async def _http(plan: Plan, parts: Parts) -> AsyncIterator[str | None]:
-    """Serve health and metrics from before the parts start until they have stopped."""
+async def _http(plan: Plan, parts: Parts, rest: RestLinks | None) -> AsyncIterator[str | None]:
+    """Serve health, metrics and sessions from before the parts start until they have stopped."""
     config = plan.config.http
     if config is None:
         yield None
         return
     # Not needed by a node that serves no HTTP, and slow to import.
-    from actors.node.http.service import open_http, site_of  # noqa: PLC0415
+    from actors.node.http.service import desks_of, open_http, site_of  # noqa: PLC0415
 
     parts.provider = plan.provider
     plan.counters.watch(Gauge.TRACE_LOST, lambda: plan.tracer.dropped)
-    site = site_of(config, plan.counters, plan.standing, parts.probes())
-    async with open_http(config, site, plan.monitor) as url:
+    desks = {} if rest is None else desks_of(rest, plan.config.origins)
+    site = site_of(config, plan.counters, plan.standing, parts.probes(), desks)
+    async with open_http(plan.network, config, site, plan.monitor) as url:
         yield url
 
 
@@ -189,10 +203,15 @@ def _node(plan: Plan, address: str, bus: ActorRef[BusMessage], http_url: str | N
         legacy_url=address + PLAIN if is_legacy else None,
         session_url=address + SESSION if is_legacy else None,
         http_url=http_url,
+        rest_url=http_url + REST if http_url is not None and _has_rest(plan.config) else None,
         counters=plan.counters,
         bus=bus,
         policing=plan.policing,
     )
+
+
+def _has_rest(config: NodeConfig) -> bool:
+    return config.http is not None and config.http.rest
 
 
 def _doors(config: NodeConfig) -> dict[str, str | None]:

@@ -36,6 +36,7 @@ from actors.node.policing.parts import Policing, policing_of
 from actors.node.record_file import RecordFile
 from actors.node.record_writer import RecordWriter
 from actors.node.registry import DomainRegistry, RegistryParts
+from actors.node.rest_door import REST, RestDoor
 from actors.node.session_door import SessionDoor
 from actors.node.standing import Standing
 from actors.node.tables import NodeAddresses, TableRules
@@ -107,11 +108,11 @@ def _served(config: NodeConfig) -> list[str]:
 
 
 async def start_parts(
-    plan: Plan, listener: Listener, supervisor: Supervisor
+    plan: Plan, listeners: tuple[Listener, ...], supervisor: Supervisor
 ) -> ActorRef[BusMessage]:
     """Start the parts; who is behind a part that crashes is started again with it."""
     bus = await supervisor.start_child(ChildSpec("bus", partial(_make_bus, plan)))
-    await _start_front_door(plan, listener, supervisor, bus)
+    await _start_front_door(plan, listeners, supervisor, bus)
     if plan.config.back_ends.registry is None:
         await _start_registry(plan, supervisor, bus)
     await start_connector(plan.provider, plan.addresses, supervisor, bus)
@@ -161,15 +162,19 @@ def _desks(plan: Plan, exchange: Exchange) -> dict[str, Desk]:
 
 
 async def _start_front_door(
-    plan: Plan, listener: Listener, supervisor: Supervisor, bus: ActorRef[BusMessage]
+    plan: Plan,
+    listeners: tuple[Listener, ...],
+    supervisor: Supervisor,
+    bus: ActorRef[BusMessage],
 ) -> None:
     control = plan.addresses.session
     doors: dict[str, DoorMaker] = {
         LINK: lambda _: LinkDoor(),
         PLAIN: partial(PlainDoor, control),
         SESSION: lambda _: SessionDoor(control),
+        REST: lambda _: RestDoor(),
     }
-    entrance = Entrance(listener, MappingProxyType(doors), itertools.count(1), plan.bounds)
+    entrance = Entrance(listeners, MappingProxyType(doors), itertools.count(1), plan.bounds)
     door = partial(FrontDoor, entrance, bus, plan.monitor)
     await supervisor.start_child(ChildSpec("front-door", door))
 

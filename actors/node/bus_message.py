@@ -83,11 +83,13 @@ class Asked:
     Attributes:
         by: The runtime whose session it came over.
         owner: Who owns the address the message is about, if anybody.
+        is_moved: Whether it has it from somebody else.
     """
 
     message: Message
     by: str
     owner: str | None
+    is_moved: bool = False
 
 
 @final

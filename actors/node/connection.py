@@ -62,7 +62,7 @@ class Connection(Actor[Nudge]):
         self._bus: Final = bus
         self._bounds: Final = bounds
         self._traffic: Final = bounds.counters.traffic[self._door.wire]
-        self._outbox: Final = Outbox(bounds.limits)
+        self._outbox: Final = Outbox(bounds.limits, link)
         self._errors: SoftErrors | None = None
         self._session_until = math.inf
         self._is_listening = True

@@ -8,10 +8,12 @@ from actors.node.control import Control
 from actors.node.desk import Desk
 from actors.node.exchange import Exchange
 from fsm.cores.node_routing import Nobody, ToComponent, ToRuntimes
+from fsm.cores.node_session_terms import Parcel
 from specs.address import canonical
 from specs.errors import BadMessageError, BadUrlError
 from specs.message import Message, refuse
 from specs.reply_code import Code, DropReason
+from specs.trace import Op
 from transports.codec import encode
 
 __all__ = ["Dispatch"]
@@ -44,9 +46,9 @@ class Dispatch:
             case ToRuntimes(runtimes, is_published):
                 if is_published:
                     self._witness.publish(message, len(runtimes))
-                line = encode(message)
+                parcel = Parcel(message, encode(message), {} if len(runtimes) > 1 else None)
                 for runtime in runtimes:
-                    self._exchange.send(runtime, message, line)
+                    self._exchange.hand_on(runtime, parcel)
             case ToComponent(address):
                 self._consult(message, address, by)
             case Nobody(why):
@@ -64,6 +66,7 @@ class Dispatch:
     def _consult(self, message: Message, address: str, by: str | None) -> None:
         """Give a request to a part of the node."""
         if message.is_response and self._exchange.border.answered(message):
+            self._witness.hop(Op.CALLBACK, message)
             return
         if by is None or not message.is_request:
             self._witness.drop(message, DropReason.UNMATCHED)
@@ -85,7 +88,8 @@ class Dispatch:
         component = self._exchange.components.get(address)
         subject = _subject(message)
         owner = None if subject is None else self._routing.owner_of(subject)
-        asked = Asked(message, by, owner)
+        is_moved = subject is not None and self._exchange.tables.offers.is_moved(subject)
+        asked = Asked(message, by, owner, is_moved)
         if component is None or not component.try_tell(asked):
             answer = refuse(message, Code.UNAVAILABLE, f"{address} cannot be asked now")
             self._exchange.send(by, answer)

@@ -17,9 +17,9 @@ from fsm.cores.peer_form import PeerForm
 from specs.dialect import PLAIN, Dialect, dialect_of
 from specs.jsonvalue import JsonObject
 from specs.message import Message
-from transports.codec import BadLine, decode_frame, frames
+from transports.codec import BadLine, decode_frame, encode, frames
 
-__all__ = ["Claim", "Door", "Item", "LinkDoor"]
+__all__ = ["Claim", "Door", "Item", "LinkDoor", "spelt"]
 
 
 @final
@@ -28,7 +28,6 @@ class Claim:
     """The peer has come for the session of a runtime, and knows no tokens.
 
     Attributes:
-        wire: Which wire form it is, for counts.
         wish: To open the session, as session control would say it.
     """
 
@@ -36,6 +35,17 @@ class Claim:
 
 
 Item: TypeAlias = Message | BadLine | Claim
+
+
+def spelt(parcel: Parcel, dialect: Dialect) -> bytes:
+    """Write a message as a peer spells it: once for all of its peers that spell alike."""
+    if dialect is PLAIN:
+        return parcel.line
+    known = {} if parcel.spelt is None else parcel.spelt
+    line = known.get(dialect)
+    if line is None:
+        line = known[dialect] = encode(parcel.message, dialect)
+    return line
 
 
 class Door(ABC):

@@ -1,9 +1,8 @@
 """The errors of a message node that its operator has to act on."""
 
-from pathlib import Path
 from typing import final
 
-from specs.errors import ProtoflyError
+from specs.errors import PlaceError, ProtoflyError
 
 __all__ = [
     "AddressTakenError",
@@ -15,18 +14,10 @@ __all__ = [
 
 
 @final
-class RegistryFileError(ProtoflyError):
-    """The file of the domain registry cannot be used.
+class RegistryFileError(PlaceError):
+    """The file of the domain registry cannot be used."""
 
-    Attributes:
-        path: The file.
-        reason: Why not, as half a sentence.
-    """
-
-    def __init__(self, path: Path, reason: str) -> None:
-        super().__init__(f"cannot use the registry file {path}: {reason}")
-        self.path = path
-        self.reason = reason
+    told = "cannot use the registry file {}"
 
 
 @final
@@ -43,33 +34,17 @@ class OpenMetricsError(ProtoflyError):
 
 
 @final
-class HttpPlaceError(ProtoflyError):
-    """Health and metrics cannot be served there.
+class HttpPlaceError(PlaceError):
+    """Health and metrics cannot be served there."""
 
-    Attributes:
-        where: The place asked for.
-        reason: Why not, as half a sentence.
-    """
-
-    def __init__(self, where: str, reason: str) -> None:
-        super().__init__(f"cannot serve health and metrics on {where}: {reason}")
-        self.where = where
-        self.reason = reason
+    told = "cannot serve health and metrics on {}"
 
 
 @final
-class PolicyFileError(ProtoflyError):
-    """A policy file cannot be used, and so none of them is.
+class PolicyFileError(PlaceError):
+    """A policy file cannot be used, and so none of them is; the reason says what to do."""
 
-    Attributes:
-        path: The file.
-        reason: Why not, and what to do, as half a sentence.
-    """
-
-    def __init__(self, path: Path, reason: str) -> None:
-        super().__init__(f"cannot use the policy file {path}: {reason}")
-        self.path = path
-        self.reason = reason
+    told = "cannot use the policy file {}"
 
 
 @final

@@ -147,10 +147,13 @@ class Exchange:
 
     # ---- towards runtimes
 
-    def send(self, runtime: str, message: Message, line: bytes | None = None) -> None:
-        """Give a message to the session of a runtime; `line`: as it is written, if known."""
-        session = self.sessions.get(runtime)
-        parcel = Parcel(message, encode(message) if line is None else line)
+    def send(self, runtime: str, message: Message) -> None:
+        """Give a message to the session of a runtime."""
+        self.hand_on(runtime, Parcel(message, encode(message)))
+
+    def hand_on(self, runtime: str, parcel: Parcel) -> None:
+        """Give a parcel to the session of a runtime; it may be one for many."""
+        session, message = self.sessions.get(runtime), parcel.message
         if (why := self.border.objection(runtime, message)) is not None:
             self.undeliverable(message, Code.FORBIDDEN, why, DropReason.UNKNOWN_SOURCE)
             return
@@ -250,13 +253,13 @@ class Exchange:
                 assert_never(effect)
 
     def _grant(self, session: Session, granted: Granted) -> None:
-        port = self.ports[granted.link]
-        session.port = port
+        port = session.port = self.ports[granted.link]
         self.tables.came(session.core.runtime, port.door.form)
         if session.dialect is not None:
             port.door.recall(session.dialect)
             session.dialect = None
         self.runtimes[granted.link] = session.core.runtime
+        self.witness.session(port.name, self.tables.addresses.node, session.core.runtime)
         port.granted(session.core.runtime)
 
     def _cut(self, session: Session, number: int, end: LinkEnd) -> list[Parcel]:
@@ -282,11 +285,7 @@ class Exchange:
         if session.port is not None:
             node = self.tables.addresses.session
             ping = Message(
-                id=self._ids.next(node),
-                type=MessageType.EXECUTE,
-                from_=node,
-                to=session.stub,
-                body={"method": "ping"},
+                self._ids.next(node), MessageType.EXECUTE, node, session.stub, {"method": "ping"}
             )
             self.tell_link(session.port, ping)
 

@@ -31,13 +31,13 @@ class Entrance:
     """Where links come from, and on what terms; outlives a front door that is restarted.
 
     Attributes:
-        listener: Where links come from.
+        listeners: Where links come from.
         doors: How each path speaks.
         numbers: Numbers of links.
         bounds: What one peer may do.
     """
 
-    listener: Listener
+    listeners: tuple[Listener, ...]
     doors: Mapping[str, DoorMaker]
     numbers: Iterator[int]
     bounds: Bounds
@@ -74,12 +74,17 @@ class FrontDoor(Actor[Never]):
             "connections", Strategy.PEERS, monitor=self._monitor
         ) as connections:
             with self._accepting:
-                # Closed: the node is going down. Who is in stays until it is told so.
-                with suppress(LinkClosedError):
-                    while True:
-                        await self._admit(await self._entrance.listener.accept(), connections)
+                async with trio.open_nursery() as nursery:
+                    for listener in self._entrance.listeners:
+                        nursery.start_soon(self._accept_at, listener, connections)
                 await trio.sleep_forever()
         self._has_left.set()
+
+    async def _accept_at(self, listener: Listener, connections: Supervisor) -> None:
+        # Closed: the node is going down. Who is in stays until it is told so.
+        with suppress(LinkClosedError):
+            while True:
+                await self._admit(await listener.accept(), connections)
 
     @override
     async def farewell(self) -> None:

@@ -23,11 +23,11 @@ from fsm.cores.consents import HEEDED
 from fsm.cores.node_routing import Admitted, Refusal
 from fsm.cores.node_session_terms import CloseAsked, Tick
 from fsm.cores.refused import Refused
+from specs.address import domain_of, session_manager
 from specs.errors import BadMessageError
 from specs.message import Message, refuse
 from specs.reply_code import DropReason
 from specs.routing import Check
-from specs.trace import Op
 from transports.codec import BadLine
 from transports.errors import Farewell
 
@@ -110,7 +110,7 @@ class Ingress:
         self._witness.rcv(message, port.name)
         session = self._exchange.session_of(port.number)
         if session is None:
-            self._gate.refuse(message, port, _NO_SESSION)
+            self._gate.refuse(message, port, self._no_session(message))
             return
         refusal = self._routed_out(message, session.core.runtime, session.asker)
         if refusal is not None:
@@ -118,6 +118,14 @@ class Ingress:
             if self._is_to_go(refusal, session.core.runtime):
                 self._exchange.feed(session, CloseAsked(port.number))
                 port.finish(Farewell.REFUSED)
+
+    def _no_session(self, message: Message) -> Refusal:
+        """Say what is lacking: a session, or, where one is asked of another node, that node."""
+        meant = domain_of(message.to)
+        if message.to != session_manager(meant):
+            return _NO_SESSION
+        own = domain_of(self._node.session)
+        return Refusal(Check.SESSION, f"this is the node of {own}, and not that of {meant}")
 
     def abroad(self, came: FromAbroad) -> None:
         """Take in what a stub of another domain has brought, as if over a link."""
@@ -155,7 +163,7 @@ class Ingress:
         refusal = self._unbound(admission, by)
         if refusal is None:
             self._counters.admitted += 1
-            self._witness.hop(Op.ADMIT, message)
+            self._witness.admit(message, by)
             if message.type in HEEDED:
                 self._exchange.tables.heed(message, by, trio.current_time())
             self._dispatch.route(message, by)

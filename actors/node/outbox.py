@@ -1,7 +1,7 @@
 """What waits to be written to one link: bounded by count and by bytes (RELIABILITY L2)."""
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, final
 
 import trio
@@ -10,6 +10,7 @@ from actors.node.limits import NodeLimits
 from fsm.cores.node_session_terms import Parcel
 from fsm.cores.outbox_budget import OutboxBudget, weight
 from specs.limits import FRAME_MESSAGES, WRITE_BYTES
+from transports.link import Link
 
 __all__ = ["Outbox"]
 
@@ -28,12 +29,14 @@ class Outbox:
     """
 
     __slots__ = (
-        "_budget", "_bytes", "_is_closed", "_limits", "_old", "_parcels", "_writing", "held",
-        "is_idle", "is_leaving",
+        "_budget", "_bytes", "_is_closed", "_limits", "_link", "_old", "_parcels", "_taken",
+        "_writing", "held", "is_idle", "is_leaving",
     )  # fmt: skip
 
-    def __init__(self, limits: NodeLimits) -> None:
+    def __init__(self, limits: NodeLimits, link: Link) -> None:
         self._limits: Final = limits
+        self._link: Final = link
+        self._taken: Sequence[Parcel] = ()
         self._parcels: deque[Parcel] | None = None  # an empty one takes 760 bytes
         self._bytes = 0
         self._old: deque[Parcel] | None = None
@@ -79,6 +82,11 @@ class Outbox:
 
     def take(self) -> list[Parcel]:
         """Take out the next parcels, at most a frame's worth; what was taken last is written."""
+        taken = self._next()
+        self._taken = taken
+        return taken
+
+    def _next(self) -> list[Parcel]:
         if self._old:
             taken, _ = _first(self._old)
             return taken
@@ -92,6 +100,7 @@ class Outbox:
 
     def written(self, parcels: Iterable[Parcel]) -> None:
         """Note that what was taken has left."""
+        self._taken = ()
         self._hold(-sum(weight(1, len(parcel.line)) for parcel in parcels))
 
     def writing(self) -> trio.CancelScope:
@@ -106,10 +115,15 @@ class Outbox:
         self._writing.cancel()
 
     def close(self) -> list[Parcel]:
-        """Take in nothing more, stop the write at hand, and give back what was not taken."""
+        """Take in nothing more, stop the write at hand, and give back what was not taken.
+
+        Of what is being written that is what the peer has surely not read.
+        """
         self._is_closed = True
         self._writing.cancel()
-        rest = [*(self._old or ()), *(self._parcels or ())]
+        unread = self._taken[len(self._taken) - self._link.unread() :]
+        rest = [*unread, *(self._old or ()), *(self._parcels or ())]
+        self._taken = ()
         self._old = self._parcels = None
         self._bytes = 0
         self._hold(-self.held)

@@ -9,8 +9,8 @@ from actors.node.tables import Tables
 from fsm.cores.allocation_terms import Claim
 from fsm.cores.node_rights import Hearing
 from fsm.cores.refused import Refused
-from fsm.cores.subscription_terms import Subscribe, Unsubscribe, entity_of
-from specs.body import Path
+from fsm.cores.subscription_terms import Subscribe, Unsubscribe, Withdrawn, entity_of
+from specs.body import CutPath, Path
 from specs.errors import BadMessageError
 from specs.limits import MAX_SUBSCRIPTIONS
 from specs.message import Message, MessageType, refuse, reply_to
@@ -26,6 +26,7 @@ class PathDesk(Desk):
 
     That `source` belongs to the session was checked when the message came in. A path on
     somebody else's object waits for its owner; what is not made to be observed is refused.
+    An owner says whom it has shut out: nothing is delivered for that observer any more.
     """
 
     def __init__(self, tables: Tables) -> None:
@@ -33,17 +34,34 @@ class PathDesk(Desk):
 
     @override
     def receive(self, message: Message, by: str) -> Message:
-        path = read_body(message, Path)
-        match message.type:
-            case MessageType.SUBSCRIBE:
-                refused = self._subscribe(path.resources, by)
-            case MessageType.UNSUBSCRIBE:
-                refused = self._tables.follow(Unsubscribe(by, path.resources))
-            case other:
-                raise BadMessageError(f"paths are subscribed and unsubscribed, not {other}")
+        refused = self._changed(message, by)
         if refused is not None:
             return refuse(message, refused.code, refused.why)
         return reply_to(message, Code.OK)
+
+    def _changed(self, message: Message, by: str) -> Refused | None:
+        if message.type is MessageType.UNSUBSCRIBE and "observer" in message.body:
+            return self._cut(read_body(message, CutPath), by)
+        path = read_body(message, Path)
+        match message.type:
+            case MessageType.SUBSCRIBE:
+                return self._subscribe(path.resources, by)
+            case MessageType.UNSUBSCRIBE:
+                return self._tables.follow(Unsubscribe(by, path.resources))
+            case other:
+                raise BadMessageError(f"paths are subscribed and unsubscribed, not {other}")
+
+    def _cut(self, cut: CutPath, by: str) -> Refused | None:
+        """Take an owner's consent to an observer back (SYN-21)."""
+        rights = self._tables.rights
+        entities = tuple(dict.fromkeys(entity_of(one) for one in cut.resources))
+        if any(rights.owner_of(one) != by for one in entities):
+            return Refused(Code.FORBIDDEN, "only the owner of an object shuts an observer out")
+        runtime = cut.runtime or rights.owner_of(cut.observer)
+        if runtime is not None:
+            for entity in entities:
+                self._tables.follow(Withdrawn(entity, runtime, cut.observer))
+        return None
 
     def _subscribe(self, resources: tuple[str, ...], by: str) -> Refused | None:
         rights = self._tables.rights

@@ -7,7 +7,7 @@ from typing import Final, final
 from typing_extensions import override
 
 from actors.kit.tally import Form
-from actors.node.door import Claim, Door, Item
+from actors.node.door import Claim, Door, Item, spelt
 from fsm.cores.node_session_terms import Liveness, Parcel
 from specs.address import canonical
 from specs.dialect import PLAIN, dialect_of
@@ -15,7 +15,7 @@ from specs.errors import BadMessageError, BadUrlError
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message, MessageType
 from specs.reply_code import Code
-from transports.codec import decode_line, decode_object, encode, glance, read_object
+from transports.codec import decode_line, decode_object, glance, read_object
 from transports.link import Upgrade
 
 __all__ = ["PlainDoor"]
@@ -69,8 +69,7 @@ class PlainDoor(Door):
     def write(self, parcels: Sequence[Parcel]) -> Iterable[bytes]:
         for parcel in parcels:
             if parcel.message.from_ != self._control or parcel.message.code != Code.OK:
-                is_plain = self.dialect is PLAIN
-                yield parcel.line if is_plain else encode(parcel.message, self.dialect)
+                yield spelt(parcel, self.dialect)
 
     def _say(self, method: str) -> Message:
         body: JsonObject = {"method": method, "params": {_RUNTIME: self._named}}

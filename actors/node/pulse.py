@@ -7,12 +7,9 @@ import trio
 
 from fsm.cores.alarms import Alarms
 from fsm.cores.heartbeat import Beat, Heartbeat
-from specs.limits import PONG_TIMEOUT
+from specs.limits import LATE, PONG_TIMEOUT
 
 __all__ = ["Patient", "Pulse"]
-
-_LATE: Final = 1.0
-"""Seconds behind time from which on a silence may be the node's own."""
 
 
 class Patient(Protocol):
@@ -69,7 +66,7 @@ class Pulse:
         late = now - due
         for number in self._alarms.due(now):
             patient, heart = self._patients[number]
-            if late > _LATE:
+            if late > LATE:
                 # The node has been busy: what peers have answered may not be read yet.
                 self._alarms.set(number, now + min(late, PONG_TIMEOUT))
                 continue

@@ -15,9 +15,9 @@ import orjson
 import trio
 from typing_extensions import override
 
-from actors.node.database import open_database
+from actors.kit.database import DatabaseForm, open_database
+from actors.kit.file_lock import FileLock
 from actors.node.errors import RegistryFileError
-from actors.node.file_lock import FileLock
 from fsm.cores.registration_terms import Forget, Keep, Row
 from fsm.machines.registration import State
 
@@ -39,7 +39,7 @@ _SCHEMA: Final = """
 _KEEP: Final = "INSERT OR REPLACE INTO record VALUES (?, ?, ?, ?, ?)"
 _CLEAR: Final = "DELETE FROM record"
 _FORGET: Final = "DELETE FROM record WHERE url = ?"
-_TABLES: Final = frozenset({"record"})
+_FORM: Final = DatabaseForm(frozenset({"record"}), _VERSION)
 _ALL: Final = "SELECT url, runtime, status, touched, value FROM record ORDER BY url"
 
 
@@ -155,7 +155,7 @@ class SqliteRecords(RecordFile):
     def _open(self) -> sqlite3.Connection:
         """Return the connection; one thread at a time uses it: the loop's, or a commit's."""
         if self._connection is None:
-            self._connection = open_database(self.path, _TABLES, _VERSION)
+            self._connection = open_database(self.path, _FORM)
             self._inode = self.path.stat().st_ino
         return self._connection
 

@@ -205,7 +205,7 @@ class DomainRegistry(Actor[_Message]):
         """Change nothing any more until the file can be written again."""
         self._owed.update(batch.left)
         if self._retry_at is None:
-            _log.error("registry file cannot be written", path=str(error.path), why=error.reason)
+            _log.error("registry file cannot be written", path=str(error.where), why=error.reason)
         self._retry_at = trio.current_time() + STORE_RETRY
 
     async def _recover(self) -> None:

@@ -42,7 +42,7 @@ def _create(asked: Asked) -> Create:
     if not isinstance(value, dict):
         raise BadMessageError("value is no record")
     kept: JsonObject = {**value, "url": record.url, "runtime": record.runtime}
-    return Create(record.url, asked.by, asked.owner, kept)
+    return Create(record.url, asked.by, asked.owner, kept, asked.is_moved)
 
 
 def _fields(update: UpdateRecord) -> JsonObject:

@@ -8,7 +8,7 @@ import orjson
 from typing_extensions import override
 
 from actors.kit.tally import Form
-from actors.node.door import Door, Item
+from actors.node.door import Door, Item, spelt
 from fsm.cores.node_session_terms import Liveness, Parcel
 from specs.address import canonical, is_below, runtime_of
 from specs.dialect import PLAIN, dialect_of
@@ -67,11 +67,16 @@ class SessionDoor(Door):
             message = parcel.message
             if message.from_ == self._control:
                 yield from self._told(message)
-            elif self._shown is None:
-                yield encode(message, self.dialect)
             else:
-                shown = _renamed(message, _hidden(self._shown), self._shown)
-                yield encode(shown, self.dialect)
+                yield self._line(parcel)
+
+    def _line(self, parcel: Parcel) -> bytes:
+        """Write what is not the session manager's; few messages name the peer's stub."""
+        if self._shown is not None:
+            shown = _renamed(parcel.message, _hidden(self._shown), self._shown)
+            if shown != parcel.message:
+                return encode(shown, self.dialect)
+        return spelt(parcel, self.dialect)
 
     def _asked(self, raw: JsonObject) -> Item:
         """Say in our words what is asked of the session manager."""

@@ -9,6 +9,8 @@ from actors.node.witness import Witness
 from fsm.cores import allocation_terms as allocation
 from fsm.cores import subscription_terms as subscriptions
 from fsm.cores.address_mint import AddressMint
+from fsm.cores.address_offers import AddressOffers, OfferInput
+from fsm.cores.address_offers import Move as Moving
 from fsm.cores.allocation import AllocationCore
 from fsm.cores.consents import ConsentCore
 from fsm.cores.effects import RowChanged
@@ -19,7 +21,9 @@ from fsm.cores.refused import Refused
 from fsm.cores.subscriptions import SubscriptionCore
 from fsm.engine import Step
 from specs import address
+from specs.limits import MAX_SUBSCRIPTIONS
 from specs.message import Message
+from specs.reply_code import Code
 from specs.trace import Op
 
 __all__ = ["NodeAddresses", "TableRules", "Tables"]
@@ -68,7 +72,7 @@ class TableRules:
 class Tables:
     """Who owns what, and who subscribes to what.
 
-    Owned by the bus's task; only `own`, `follow`, `heed`, `came` and `release` change
+    Owned by the bus's task; only `own`, `move`, `follow`, `heed`, `came` and `release` change
     anything, and every change is traced there.
 
     Args:
@@ -89,7 +93,8 @@ class Tables:
         self._forms: dict[str, PeerForm] = {}
         self._has_lost_paths = False
         self.mint = rules.mint
-        self.allocation = AllocationCore(rules.mint.made)
+        self.allocation = AllocationCore(rules.mint)
+        self.offers = AddressOffers(self.allocation.owner_of)
         self.subscriptions = SubscriptionCore()
         self.rights = NodeRights(
             addresses.domain,
@@ -124,12 +129,32 @@ class Tables:
                     self._witness.row(effect)
                 case allocation.Freed(addresses):
                     for one in addresses:
+                        self.offers.released(one)
                         self.follow(subscriptions.AddressGone(one))
                 case allocation.Taken(addresses):
                     self._taken(addresses)
                 case allocation.Allocated() | Refused():
                     outcome = effect
         return outcome
+
+    def move(self, happened: OfferInput, observers: tuple[str, ...] = ()) -> Refused | None:
+        """Have an address change hands, with the paths of its owner, in one step (SYN-26).
+
+        Args:
+            happened: What a runtime wants of an address.
+            observers: Who observes in the runtime that had it, as the new owner says.
+        """
+        outcome = self.offers.feed(happened)
+        if not isinstance(outcome, Moving):
+            return outcome
+        url, old, new = outcome.address, outcome.old, outcome.new
+        if not self.subscriptions.has_room(new, (url, f"{url}/subscription")):
+            return Refused(Code.TOO_LARGE, f"a session has at most {MAX_SUBSCRIPTIONS} paths")
+        moved = self.own(allocation.Move(old, url, new))
+        if isinstance(moved, Refused):
+            return moved
+        self.offers.moved(outcome)
+        return self.follow(subscriptions.Moved(url, old, new, observers))
 
     def _taken(self, addresses: tuple[str, ...]) -> None:
         """Deliver to whoever waited for objects whose owner is never asked for consent."""
@@ -161,6 +186,8 @@ class Tables:
         self._forms.pop(runtime, None)
         self._consents.gone(runtime)
         self.follow(subscriptions.RuntimeGone(runtime))
+        self.offers.gone(runtime)
         for one in self.allocation.owned_by(runtime):
+            self.offers.released(one)
             self.follow(subscriptions.AddressGone(one))
         self.own(allocation.Release(runtime, why))

@@ -54,6 +54,10 @@ class Witness:
         """A link came or went."""
         self._tracer.record(self._actor, Fact(k=Kind.LINK, op=op, link=name, a=node, kind="mn"))
 
+    def session(self, link: str, node: str, runtime: str) -> None:
+        """A link has the session of a runtime from now on."""
+        self._tracer.record(self._actor, Fact(k=Kind.SESSION, link=link, a=node, b=runtime))
+
     def authz(self, message: Message, ruling: Ruling) -> None:
         """The policy engine ruled."""
         if ruling.decision is Decision.PERMIT:
@@ -86,6 +90,11 @@ class Witness:
         if self._tracer.hops:
             self._tracer.message(self._actor, op, message)
 
+    def admit(self, message: Message, by: str) -> None:
+        """A message has passed all checks; `by`: whose session brought it (I-B10)."""
+        if self._tracer.hops:
+            self._tracer.message(self._actor, Op.ADMIT, message, by=by)
+
     def deliver(self, message: Message, listener: str) -> None:
         """A message was given to a part of the node."""
         if self._tracer.hops:
@@ -110,6 +119,6 @@ class Witness:
 
     def drop(self, message: Message, reason: DropReason) -> None:
         """A message ends here."""
-        self.counters.drop(reason)
+        self.counters.drop(reason, message, self._actor)
         if self._tracer.hops:
             self._tracer.message(self._actor, Op.DROP, message, reason=reason)

@@ -7,7 +7,7 @@ from typing import TypeAlias, final
 import attrs
 
 from actors.node.bus_message import Asked
-from specs.errors import ProtoflyError
+from specs.errors import ReasonError
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message
 
@@ -18,16 +18,10 @@ Say: TypeAlias = Callable[[Message], Awaitable[None]]
 
 
 @final
-class BackEndError(ProtoflyError):
-    """The back end was asked, and what came is no answer.
+class BackEndError(ReasonError):
+    """The back end was asked, and what came is no answer."""
 
-    Attributes:
-        reason: What came, as half a sentence.
-    """
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"the back end failed: {reason}")
-        self.reason = reason
+    told = "the back end failed"
 
 
 @final

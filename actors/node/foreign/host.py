@@ -15,10 +15,11 @@ from actors.kit.supervisor import ChildSpec, Restart, Strategy, Supervisor, open
 from actors.kit.tally import Gauge, Tally
 from actors.kit.trace import Tracer
 from actors.node.bus_message import BusMessage, Emitted
+from actors.node.foreign.keeper import ForeignKeeper
 from actors.node.foreign.plan import ForeignPlan
 from actors.node.foreign.terms import AbroadIs, ForgottenBy, FromAbroad
 from actors.node.witness import Witness
-from actors.pipe.keeper import Keeper, KeeperTools, RoomNews
+from actors.pipe.keeper import KeeperTools
 from actors.pipe.plan import RoomPlan
 from fsm.cores.effects import Dropped
 from fsm.cores.foreign import ForeignCore
@@ -30,6 +31,7 @@ from fsm.cores.foreign_terms import (
     Hand,
     Input,
     Leave,
+    OfRoom,
     Open,
     Pass,
     Refuse,
@@ -49,7 +51,7 @@ from transports.network import Network
 
 __all__ = ["ForeignHost", "ForeignParts"]
 
-_Message: TypeAlias = Send | Banish | RoomNews
+_Message: TypeAlias = Send | Banish | OfRoom
 
 
 @final
@@ -176,10 +178,10 @@ class ForeignHost(Actor[_Message]):
     async def _open(self, wanted: Open) -> None:
         endpoint = self._parts.plan.domains[wanted.domain]
         plan = RoomPlan(
-            stub=wanted.stub,
+            url=wanted.stub,
             runtime=self._parts.node,
             domain=wanted.domain,
-            endpoint=endpoint.url,
+            endpoints=(endpoint.url,),
             session=wanted.token,
             ids=self._parts.ids.next(wanted.stub),
             hops=self._parts.tracer.hops,
@@ -189,10 +191,10 @@ class ForeignHost(Actor[_Message]):
             self._parts.network,
             self._parts.tracer,
             self._parts.counters,
-            self.me,
             endpoint.login,
         )
-        spec = ChildSpec(wanted.stub, partial(Keeper, plan, tools), Restart.TEMPORARY)
+        keep = partial(ForeignKeeper, plan, tools, self.me)
+        spec = ChildSpec(wanted.stub, keep, Restart.TEMPORARY)
         if self._rooms is not None:
             self._parts.counters.count(Tally.STUBS_OPENED)
             self._keepers[wanted.stub] = await self._rooms.start_child(spec)

@@ -1,4 +1,4 @@
-"""One HTTP connection: h11 on a Trio stream, every step bounded.
+"""One HTTP connection: h11 on a link that is a byte stream, every step bounded.
 
 An ASGI server was tried first: Hypercorn's Trio worker shields its writes without a
 deadline, so one peer that reads nothing keeps the process from ever ending, cancelled or
@@ -7,24 +7,25 @@ not. It also cannot be told to refuse HTTP/2 and WebSockets.
 
 from email.utils import formatdate
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Final, Never, final
+from urllib.parse import parse_qsl
 
+import attrs
 import h11
 import structlog
 import trio
 from typing_extensions import override
 
 from actors.kit.actor import Actor
-from actors.node.http.page import Page, Visit, told
+from actors.node.http.page import Feed, Page, Visit, told
 from actors.node.http.site import Site
-from specs.limits import (
-    GOODBYE_TIMEOUT,
-    HTTP_HEAD_BYTES,
-    HTTP_REQUEST_TIMEOUT,
-    HTTP_REQUESTS,
-)
+from fsm.cores.host_shares import HostShares
+from specs.limits import HTTP_HEAD_BYTES, HTTP_REQUEST_TIMEOUT, HTTP_REQUESTS, MAX_FRAME_BYTES
+from transports.errors import LinkBrokenError, LinkError
+from transports.link import Link
 
-__all__ = ["Conversation"]
+__all__ = ["Conversation", "Place"]
 
 _log = structlog.get_logger("actors.node")
 
@@ -34,18 +35,38 @@ _CLOSE: Final = ("connection", "close")
 _VERSIONS: Final = (b"1.0", b"1.1")
 
 _PIECE: Final = HTTP_HEAD_BYTES // 4
-"""Bytes read at once: by no more can a head be over its limit."""
+"""Bytes looked at at once: by no more can a head be over its limit."""
+
+_QUERY_FIELDS: Final = 16
+"""Fields a query may have: more than any page here looks at."""
+
+_CONTINUE: Final = h11.InformationalResponse(status_code=HTTPStatus.CONTINUE, headers=[])
+
+
+@final
+@attrs.frozen
+class Place:
+    """What one connection takes up.
+
+    Attributes:
+        shares: Where its host's are counted.
+        host: Where it comes from; what a link knows of that it forgets with its end.
+    """
+
+    shares: HostShares
+    host: str
 
 
 @final
 class Conversation(Actor[Never]):
     """Answers the requests of one connection, one after the other."""
 
-    def __init__(self, stream: trio.SocketStream, site: Site) -> None:
-        self._stream = stream
+    def __init__(self, link: Link, site: Site, place: Place) -> None:
+        self._link = link
         self._site = site
+        self._place = place
         self._protocol = h11.Connection(h11.SERVER, max_incomplete_event_size=HTTP_HEAD_BYTES)
-        self._request: h11.Request | None = None
+        self._unread = b""
         self._left = HTTP_REQUESTS
 
     @override
@@ -58,67 +79,96 @@ class Conversation(Actor[Never]):
 
     @override
     async def stop(self) -> None:
-        await trio.aclose_forcefully(self._stream)
+        self._place.shares.leave(self._place.host)
+        await trio.aclose_forcefully(self._link)
 
     async def _talk(self) -> None:
         """Answer until one end has had enough; a connection that fails is over."""
         try:
             while await self._turn():
                 self._protocol.start_next_cycle()
-            with trio.move_on_after(GOODBYE_TIMEOUT):
-                await self._leave()
-        except (trio.BrokenResourceError, trio.ClosedResourceError, h11.LocalProtocolError):
+            # Let the peer read to the end: what it still sends would destroy what is under way.
+            await self._link.aclose()
+        except (LinkError, h11.LocalProtocolError):
             _log.debug("http connection lost", actor=self.name)
         self.finish()
 
-    async def _leave(self) -> None:
-        """Let the peer read to the end: what it still sends would destroy what is under way."""
-        await self._stream.send_eof()
-        while await self._stream.receive_some(_PIECE):
-            pass
-
     async def _turn(self) -> bool:
         """Answer one request; False: there is none any more."""
+        visit: Visit | Page | None = None
         with trio.move_on_after(HTTP_REQUEST_TIMEOUT) as patience:
             try:
-                request = await self._next_request()
+                visit = await self._next_visit()
             except h11.RemoteProtocolError as exc:
                 await self._refuse(exc.error_status_hint)
                 return False
-        if patience.cancelled_caught or request is None:
+        if patience.cancelled_caught or visit is None:
             return False
         self._left -= 1
-        page = await self._page(request)
+        answer = visit if isinstance(visit, Page) else await self._site.answer(visit)
+        if isinstance(answer, Feed):
+            return await self._stream(answer)
+        is_head = isinstance(visit, Visit) and visit.method == "HEAD"
         with trio.move_on_after(HTTP_REQUEST_TIMEOUT):
-            await self._write(page, b"" if request.method == b"HEAD" else page.body)
+            await self._write(answer, b"" if is_head else answer.body)
             return self._may_go_on()
         return False
-
-    async def _page(self, request: h11.Request) -> Page:
-        if request.http_version not in _VERSIONS:
-            self._left = 0
-            return told(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, {"error": "HTTP/1.1 is served"})
-        return await self._site.answer(_visit(request))
 
     def _may_go_on(self) -> bool:
         is_over = self._protocol.our_state is h11.DONE and self._protocol.their_state is h11.DONE
         return is_over and self._left > 0
 
-    async def _next_request(self) -> h11.Request | None:
-        """Read a request; a body is not wanted, so none is waited for."""
-        self._request = None
-        while not self._has_request():
-            self._protocol.receive_data(await self._stream.receive_some(_PIECE))
-        return self._request
+    # ---- reading
 
-    def _has_request(self) -> bool:
-        """Look at what has come; say whether it is a request, or will never be one."""
-        while (event := self._protocol.next_event()) is not h11.NEED_DATA:
-            if isinstance(event, h11.Request):
-                self._request = event
-            elif not isinstance(event, h11.Data):
-                return True
-        return self._request is not None
+    async def _next_visit(self) -> Visit | Page | None:
+        """Read a request; a body only where it is wanted. A page is what to say instead."""
+        request = await self._next_event()
+        if not isinstance(request, h11.Request):
+            return None
+        if request.http_version not in _VERSIONS:
+            self._left = 0
+            return told(HTTPStatus.HTTP_VERSION_NOT_SUPPORTED, {"error": "HTTP/1.1 is served"})
+        visit = _visit(request, self._place.host)
+        limit = self._site.body_limit(visit)
+        if not limit:
+            while isinstance(self._protocol.next_event(), h11.Data):
+                pass
+            return visit
+        body = await self._body(limit)
+        if body is None:
+            return self._site.too_large(visit)
+        return attrs.evolve(visit, body=body)
+
+    async def _body(self, limit: int) -> bytes | None:
+        """Read a body; None: it is over the limit."""
+        parts = bytearray()
+        while isinstance(event := await self._next_event(), h11.Data):
+            parts += event.data
+            if len(parts) > limit:
+                return None
+        return bytes(parts)
+
+    async def _next_event(self) -> h11.Event | None:
+        """Return what comes next; None: there is more, but not of this request."""
+        while (event := self._protocol.next_event()) is h11.NEED_DATA:
+            if self._protocol.they_are_waiting_for_100_continue:
+                await self._link.send(self._protocol.send(_CONTINUE) or b"")
+            self._protocol.receive_data(await self._piece())
+        return event if isinstance(event, h11.Event) else None
+
+    async def _piece(self) -> bytes:
+        """Return some of the next bytes; none: the peer has no more to say."""
+        if not self._unread:
+            try:
+                self._unread = await self._link.receive()
+            except LinkBrokenError as exc:
+                if exc.farewell is None:
+                    raise
+                return b""
+        piece, self._unread = self._unread[:_PIECE], self._unread[_PIECE:]
+        return piece
+
+    # ---- writing
 
     async def _refuse(self, status: int) -> None:
         """Say what was wrong with something that is no request, if anything can be said."""
@@ -128,26 +178,53 @@ class Conversation(Actor[Never]):
             await self._write(page, page.body)
 
     async def _write(self, page: Page, body: bytes) -> None:
+        length = (("content-length", str(len(page.body))),)
+        # What is known already has a length, but not here (RFC 9110, 8.6).
+        lengths = () if page.status is HTTPStatus.NOT_MODIFIED else length
+        events = (self._head(page, *lengths), h11.Data(data=body), h11.EndOfMessage())
+        await self._send(*events)
+
+    async def _stream(self, feed: Feed) -> bool:
+        """Write an answer as it comes; whoever does not read it is left."""
+        await self._send(self._head(feed))
+        while part := await feed.source.next():
+            with trio.move_on_after(HTTP_REQUEST_TIMEOUT) as patience:
+                await self._send(h11.Data(data=part))
+            if patience.cancelled_caught:
+                return False
+        await self._send(h11.EndOfMessage())
+        return self._may_go_on()
+
+    def _head(self, answer: Page | Feed, *more: tuple[str, str]) -> h11.Response:
         headers = [
             ("date", formatdate(usegmt=True)),
-            ("content-type", page.content_type),
-            ("content-length", str(len(page.body))),
-            *_ALWAYS,
-            *page.headers,
+            ("content-type", answer.content_type),
+            *more,
+            *(one for one in _ALWAYS if one[0] not in dict(answer.headers)),
+            *answer.headers,
         ]
         if self._left <= 0 or self._protocol.their_state is not h11.DONE:
             headers.append(_CLOSE)
-        head = h11.Response(
-            status_code=page.status, reason=page.status.phrase.encode(), headers=headers
+        return h11.Response(
+            status_code=answer.status, reason=answer.status.phrase.encode(), headers=headers
         )
-        events = (head, h11.Data(data=body), h11.EndOfMessage())
-        parts = [self._protocol.send(event) or b"" for event in events]
-        await self._stream.send_all(b"".join(parts))
+
+    async def _send(self, *events: h11.Event) -> None:
+        data = b"".join([self._protocol.send(event) or b"" for event in events])
+        frames = range(0, len(data), MAX_FRAME_BYTES)
+        await self._link.send_many([data[at : at + MAX_FRAME_BYTES] for at in frames])
 
 
-def _visit(request: h11.Request) -> Visit:
-    target = request.target.decode("latin-1")
+def _visit(request: h11.Request, host: str) -> Visit:
+    path, _, query = request.target.decode("latin-1").partition("?")
     headers = tuple(
         (name.decode("latin-1"), value.decode("latin-1")) for name, value in request.headers
     )
-    return Visit(request.method.decode("latin-1"), target.partition("?")[0], headers)
+    fields = parse_qsl(query, keep_blank_values=True)[:_QUERY_FIELDS]
+    return Visit(
+        request.method.decode("latin-1"),
+        path,
+        headers,
+        MappingProxyType(dict(fields)),
+        host=host,
+    )

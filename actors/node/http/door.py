@@ -10,10 +10,10 @@ from typing_extensions import override
 from actors.kit.actor import Actor
 from actors.kit.monitor import Monitor
 from actors.kit.supervisor import ChildSpec, Restart, Strategy, open_supervisor
-from actors.node.http.conversation import Conversation
+from actors.node.http.conversation import Conversation, Place
 from actors.node.http.site import Site
-from specs.limits import HTTP_CONNECTIONS
-from transports.sockets import next_stream
+from fsm.cores.host_shares import HostShares
+from transports.link import Listener
 
 __all__ = ["HttpDoor"]
 
@@ -23,18 +23,22 @@ _MAILBOX = 1
 
 @final
 class HttpDoor(Actor[Never]):
-    """Gives each connection an actor of its own; above the limit it is hung up.
+    """Gives each connection an actor of its own; above its host's share it is hung up.
 
     Args:
         listener: Where connections come from.
         site: Who answers.
         monitor: Who hears what conversations crashed with.
+        shares: Connections at once, in all and of one host.
     """
 
-    def __init__(self, listener: trio.SocketListener, site: Site, monitor: Monitor) -> None:
+    def __init__(
+        self, listener: Listener, site: Site, monitor: Monitor, shares: HostShares
+    ) -> None:
         self._listener = listener
         self._site = site
         self._monitor = monitor
+        self._shares = shares
         self._accepting = trio.CancelScope()
         self._has_left = trio.Event()
         self._numbers = itertools.count(1)
@@ -58,12 +62,13 @@ class HttpDoor(Actor[Never]):
         ) as connections:
             with self._accepting:
                 while True:
-                    stream = await next_stream(self._listener)
-                    if len(connections.children) >= HTTP_CONNECTIONS:
-                        await trio.aclose_forcefully(stream)
+                    link = await self._listener.accept()
+                    host = link.host
+                    if not self._shares.enter(host):
+                        await trio.aclose_forcefully(link)
                         continue
                     name = f"http:{next(self._numbers)}"
-                    make = partial(Conversation, stream, self._site)
+                    make = partial(Conversation, link, self._site, Place(self._shares, host))
                     spec = ChildSpec(name, make, Restart.TEMPORARY, _MAILBOX)
                     await connections.start_child(spec)
         self._has_left.set()

@@ -1,6 +1,9 @@
 """What is asked over HTTP, and what is answered."""
 
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from http import HTTPStatus
+from types import MappingProxyType
 from typing import Final, final
 
 import attrs
@@ -8,10 +11,14 @@ import orjson
 
 from specs.jsonvalue import Json
 
-__all__ = ["METHODS", "Headers", "Page", "Visit", "told"]
+__all__ = ["METHODS", "Feed", "Headers", "Page", "Parts", "Visit", "told"]
 
 METHODS: Final = ("GET", "HEAD")
-"""Nothing here can be changed."""
+"""What pages are asked by: nothing there can be changed."""
+
+_BEARER: Final = "bearer "
+
+_NO_QUERY: Final[Mapping[str, str]] = MappingProxyType({})
 
 Headers = tuple[tuple[str, str], ...]
 """Names in lower case, and values."""
@@ -23,17 +30,29 @@ class Visit:
     """One request.
 
     Attributes:
-        path: Without the query, which nothing here looks at.
+        path: Without the query.
         headers: As they were sent.
+        query: Decoded; of a repeated name the last value.
+        body: Empty where none is wanted.
+        host: Where it comes from, as the system says.
     """
 
     method: str
     path: str
     headers: Headers = ()
+    query: Mapping[str, str] = _NO_QUERY
+    body: bytes = b""
+    host: str = ""
 
     def header(self, name: str) -> str | None:
         """Return the value of a header; of several the first."""
         return next((value for each, value in self.headers if each == name), None)
+
+    @property
+    def bearer(self) -> str | None:
+        """The token that is shown as a bearer token (RFC 6750, 2.1); None: none is."""
+        shown = self.header("authorization") or ""
+        return shown[len(_BEARER) :].strip() if shown.lower().startswith(_BEARER) else None
 
 
 @final
@@ -49,6 +68,28 @@ class Page:
     status: HTTPStatus
     body: bytes
     content_type: str = "application/json"
+    headers: Headers = ()
+
+
+class Parts(ABC):
+    """Where the parts of an answer come from that goes on."""
+
+    @abstractmethod
+    async def next(self) -> bytes | None:
+        """Return the next part; None: there is no more.
+
+        Cancelled: nothing is lost that can be asked for again.
+        """
+
+
+@final
+@attrs.frozen
+class Feed:
+    """An answer that goes on until its source ends."""
+
+    status: HTTPStatus
+    source: Parts
+    content_type: str
     headers: Headers = ()
 
 

@@ -1,8 +1,10 @@
 """The HTTP listener of a node, from its pages to its socket."""
 
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
+from types import MappingProxyType
+from typing import Final
 
 from actors.kit.counters import Counters
 from actors.kit.monitor import Monitor
@@ -12,42 +14,80 @@ from actors.node.http.config import HttpConfig
 from actors.node.http.door import HttpDoor
 from actors.node.http.health import Probe, ReadyPage, health
 from actors.node.http.metrics import MetricsPage
-from actors.node.http.site import Gate, Site, is_loopback
+from actors.node.http.rest_desk import MessagesDesk, SessionDesk
+from actors.node.http.rest_links import RestLinks
+from actors.node.http.site import Desk, Gate, Site, is_loopback
+from actors.node.http.well_known import WellKnown
+from actors.node.rest_door import REST
 from actors.node.standing import Part, Standing
+from fsm.cores.host_shares import HostShares
+from specs.limits import HTTP_CONNECTIONS, HTTP_PER_HOST
+from specs.limits_rest import REST_CONNECTIONS, REST_PER_HOST
 from transports.errors import ListenError
-from transports.sockets import bind_tcp
+from transports.link import Kind, Listener
+from transports.network import Network
 from transports.urls import read_host_port
 
-__all__ = ["open_http", "site_of"]
+__all__ = ["desks_of", "open_http", "site_of"]
+
+
+_NO_DESKS: Final[Mapping[str, Desk]] = MappingProxyType({})
+
+
+def desks_of(links: RestLinks, origins: frozenset[str]) -> dict[str, Desk]:
+    """Make where sessions over HTTP are had."""
+    return {
+        f"{REST}/session": SessionDesk(links, origins),
+        f"{REST}/messages": MessagesDesk(links),
+    }
 
 
 def site_of(
-    config: HttpConfig, counters: Counters, standing: Standing, probes: Mapping[Part, Probe]
+    config: HttpConfig,
+    counters: Counters,
+    standing: Standing,
+    probes: Mapping[Part, Probe],
+    desks: Mapping[str, Desk] = _NO_DESKS,
 ) -> Site:
-    """Make the pages of a node."""
+    """Make what a node serves."""
+    shown = config.catalogue
     return Site(
         public={"/healthz": health, "/readyz": ReadyPage(standing, probes)},
         guarded={"/metrics": MetricsPage(counters)},
         gate=Gate(config.token),
+        desks=desks,
+        catalogue=None if shown is None else WellKnown(shown.domain, shown.directory),
     )
 
 
 @asynccontextmanager
-async def open_http(config: HttpConfig, site: Site, monitor: Monitor) -> AsyncIterator[str]:
+async def open_http(
+    network: Network, config: HttpConfig, site: Site, monitor: Monitor
+) -> AsyncIterator[str]:
     """Serve a site while the context is open; its URL.
 
     Raises:
         HttpPlaceError: The place to listen at is taken or not ours.
         OpenMetricsError: Everybody who reaches it could read the metrics.
     """
-    try:
-        listener, address = await bind_tcp(config.listen)
-    except ListenError as exc:
-        raise HttpPlaceError(exc.where, exc.reason) from exc
-    async with listener:
-        if config.token is None and not is_loopback(read_host_port(address)[0]):
-            raise OpenMetricsError(address)
+    async with _listening(network, config) as listener:
+        if config.token is None and not is_loopback(read_host_port(listener.address)[0]):
+            raise OpenMetricsError(listener.address)
+        limits = (
+            (REST_CONNECTIONS, REST_PER_HOST) if config.rest else (HTTP_CONNECTIONS, HTTP_PER_HOST)
+        )
+        shares = HostShares(*limits)
         async with open_supervisor("http", monitor=monitor) as supervisor:
-            make = partial(HttpDoor, listener, site, monitor)
+            make = partial(HttpDoor, listener, site, monitor, shares)
             await supervisor.start_child(ChildSpec("http-door", make))
-            yield f"http://{address}"
+            yield f"http://{listener.address}"
+
+
+@asynccontextmanager
+async def _listening(network: Network, config: HttpConfig) -> AsyncIterator[Listener]:
+    async with AsyncExitStack() as stack:
+        try:
+            listener = await stack.enter_async_context(network.listen(Kind.STREAM, config.listen))
+        except ListenError as exc:
+            raise HttpPlaceError(exc.where, exc.reason) from exc
+        yield listener

@@ -1,4 +1,6 @@
-"""The pages of a node: /healthz, /readyz and /metrics, and who may read them (S11).
+"""What a node serves over HTTP, and who may read it (S11).
+
+Pages are read by GET; desks take more, and see for themselves who may ask.
 
 Health is no secret. Metrics say how much traffic a domain has: without a token they are
 for this machine only. What a proxy says of whom it speaks for is never believed; that one
@@ -6,22 +8,50 @@ speaks at all shows that the reader may be anywhere.
 """
 
 import hmac
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from ipaddress import ip_address
+from types import MappingProxyType
 from typing import Final, TypeAlias, final
 
-from actors.node.http.page import METHODS, Page, Visit, told
+from actors.node.http.page import METHODS, Feed, Page, Visit, told
+from actors.node.http.well_known import ROOT, WellKnown
 
-__all__ = ["Gate", "Site", "Source", "is_loopback"]
+__all__ = ["Desk", "Gate", "Site", "Source", "is_loopback"]
 
 Source: TypeAlias = Callable[[], Awaitable[Page]]
 """Makes a page anew for each visit."""
 
-_BEARER: Final = "bearer "
-
 _PROXIED: Final = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
 """Headers that a proxy adds: their sender is not the one who asks."""
+
+
+class Desk(ABC):
+    """One path where more can be asked than a page.
+
+    Attributes:
+        methods: What it is asked by.
+        limit: Bytes that a body may have.
+    """
+
+    methods: tuple[str, ...]
+    limit: int
+
+    @abstractmethod
+    def body_limit(self, visit: Visit) -> int:
+        """Return how many bytes of the body of a visit are wanted, by its head; 0: none are."""
+
+    @abstractmethod
+    async def answer(self, visit: Visit) -> Page | Feed:
+        """Do what is asked, and say how it went."""
+
+    @abstractmethod
+    def refused(self, status: HTTPStatus, why: str, *headers: tuple[str, str]) -> Page:
+        """Say no."""
+
+
+_NO_DESKS: Final[Mapping[str, Desk]] = MappingProxyType({})
 
 
 @final
@@ -45,11 +75,10 @@ class Gate:
         return None if is_loopback(_host(visit.header("host") or "")) else _REMOTE
 
     def _is_known(self, visit: Visit) -> bool:
-        shown = visit.header("authorization") or ""
-        if self._token is None or not shown.lower().startswith(_BEARER):
+        shown = visit.bearer
+        if self._token is None or shown is None:
             return False
-        token = shown[len(_BEARER) :].strip().encode("latin-1")
-        return hmac.compare_digest(token, self._token)
+        return hmac.compare_digest(shown.encode("latin-1"), self._token)
 
 
 _UNKNOWN: Final = told(
@@ -77,17 +106,48 @@ class Site:
         public: Pages for everybody, by path.
         guarded: Pages for whom the gate lets in.
         gate: Who that is.
+        desks: What else there is, by path.
+        catalogue: What stands below /.well-known/; None: nothing.
     """
 
     def __init__(
-        self, public: Mapping[str, Source], guarded: Mapping[str, Source], gate: Gate
+        self,
+        public: Mapping[str, Source],
+        guarded: Mapping[str, Source],
+        gate: Gate,
+        desks: Mapping[str, Desk] = _NO_DESKS,
+        catalogue: WellKnown | None = None,
     ) -> None:
         self._public = public
         self._guarded = guarded
         self._gate = gate
+        self._desks = desks
+        self._catalogue = catalogue
 
-    async def answer(self, visit: Visit) -> Page:
-        """Return the page that is asked for, or what is said instead."""
+    def body_limit(self, visit: Visit) -> int:
+        """Return how many bytes of a body are wanted; 0: none are."""
+        desk = self._desks.get(visit.path)
+        if desk is None or visit.method == METHODS[0] or visit.method not in desk.methods:
+            return 0
+        return desk.body_limit(visit)
+
+    def too_large(self, visit: Visit) -> Page:
+        """Say that a body is over its limit."""
+        desk = self._desks[visit.path]
+        why = f"a body holds at most {desk.limit} bytes"
+        return desk.refused(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, why)
+
+    async def answer(self, visit: Visit) -> Page | Feed:
+        """Return what is asked for, or what is said instead."""
+        if self._catalogue is not None and visit.path.startswith(ROOT):
+            return await self._catalogue.answer(visit)
+        desk = self._desks.get(visit.path)
+        if desk is not None:
+            if visit.method in desk.methods:
+                return await desk.answer(visit)
+            allowed = ", ".join(desk.methods)
+            why = f"it is asked by {allowed}"
+            return desk.refused(HTTPStatus.METHOD_NOT_ALLOWED, why, ("allow", allowed))
         is_guarded = visit.path in self._guarded
         source = (self._guarded if is_guarded else self._public).get(visit.path)
         if source is None:

@@ -5,8 +5,8 @@ from typing import final
 import structlog
 import trio
 
+from actors.keys.key_set import Keys
 from actors.node.login.errors import KeysAwayError
-from actors.node.login.key_set import Keys
 from actors.node.login.key_source import KeySource
 from fsm.cores.key_cache import KeyCacheCore
 
@@ -69,6 +69,6 @@ class KeyRing:
                 self._keys = await self._source.fetch()
             except KeysAwayError as exc:
                 self._why = exc.reason
-                _log.warning("login keys", source=exc.source, why=exc.reason)
+                _log.warning("login keys", source=exc.where, why=exc.reason)
             else:
                 self._core.got(trio.current_time())

@@ -7,8 +7,9 @@ from typing import final
 import trio
 from typing_extensions import override
 
-from actors.node.login.errors import BadKeysError, KeysAwayError
-from actors.node.login.key_set import Keys, read_keys
+from actors.keys.errors import BadKeysError
+from actors.keys.key_set import Keys, read_keys
+from actors.node.login.errors import KeysAwayError
 from specs.limits_login import JWKS_BYTES, KEY_FILE_FRESH, KEY_FILE_PAUSE
 
 __all__ = ["KeyFile", "KeySource"]

@@ -5,9 +5,10 @@ from typing import Final, final
 import trio
 from typing_extensions import override
 
+from actors.keys.errors import BadKeysError
+from actors.keys.key_set import Keys, read_keys
 from actors.kit.http_client import HttpClient, HttpError, ServerUrl
-from actors.node.login.errors import BadKeysError, KeysAwayError
-from actors.node.login.key_set import Keys, read_keys
+from actors.node.login.errors import KeysAwayError
 from actors.node.login.key_source import KeySource
 from specs.limits_login import JWKS_BYTES, KEYS_FRESH, KEYS_PAUSE, KEYS_TIMEOUT
 

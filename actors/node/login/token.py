@@ -12,17 +12,15 @@ from typing import Final, final
 import attrs
 import orjson
 from joserfc import jws
-from joserfc.errors import JoseError, UnsupportedAlgorithmError
-from joserfc.jwa import JWSAlgModel
-from joserfc.jws import JWSRegistry
-from typing_extensions import override
+from joserfc.errors import JoseError
 
+from actors.keys.key_set import Keys
+from actors.keys.registry import ALGORITHMS, REGISTRY
 from actors.node.login.errors import BadTokenError
-from actors.node.login.key_set import ALGORITHMS, Keys
 from specs.jsonvalue import Json, JsonObject
 from specs.limits_login import TOKEN_CHARS
 
-__all__ = ["REGISTRY", "SignedToken", "read_token", "verified"]
+__all__ = ["SignedToken", "read_token", "verified"]
 
 _FORM: Final = re.compile(r"([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)")
 _ENCRYPTED_DOTS: Final = 4
@@ -51,25 +49,6 @@ class SignedToken:
     key_name: str
     algorithm: str
     claims: JsonObject = attrs.field(repr=False)
-
-
-@final
-class _Registry(JWSRegistry):
-    """Knows two algorithms.
-
-    The library warns of `EdDSA` because newer documents write `Ed25519` for the same
-    thing (RFC 9864); issuers go on writing what RFC 8037 says.
-    """
-
-    @override
-    def get_alg(self, name: str) -> JWSAlgModel:
-        if name not in _TAKEN:
-            raise UnsupportedAlgorithmError(name)
-        return self.algorithms[name]
-
-
-REGISTRY: Final = _Registry()
-"""What the library is told to sign and verify by."""
 
 
 def read_token(text: str) -> SignedToken:

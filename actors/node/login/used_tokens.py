@@ -11,7 +11,7 @@ from typing import Final, final
 
 import trio
 
-from actors.node.database import open_database
+from actors.kit.database import DatabaseForm, open_database
 from actors.node.login.errors import UsedTokensError
 from fsm.cores.spent_tokens import SpentTokens, Use
 
@@ -27,7 +27,7 @@ _SCHEMA: Final = """
     CREATE INDEX IF NOT EXISTS used_until ON used (until);
     CREATE TABLE IF NOT EXISTS forgotten (until REAL NOT NULL);
 """
-_TABLES: Final = frozenset({"used", "forgotten"})
+_FORM: Final = DatabaseForm(frozenset({"used", "forgotten"}), _VERSION)
 _FLOOR: Final = "SELECT max(until) FROM forgotten"
 _KEEP: Final = "INSERT OR IGNORE INTO used VALUES (?, ?)"
 _FORGET: Final = "DELETE FROM used WHERE until <= ?"
@@ -94,7 +94,7 @@ class UsedTokenFile:
     def _open(self) -> sqlite3.Connection:
         """Return the connection; one thread at a time uses it."""
         if self._connection is None:
-            self._connection = open_database(self._path, _TABLES, _VERSION)
+            self._connection = open_database(self._path, _FORM)
         return self._connection
 
     def _write(self, use: Use, floor: float) -> bool:

@@ -1,0 +1,244 @@
+"""The paths /rest/session and /rest/messages: sessions of runtimes over HTTP (CON-06).
+
+All that is sent and answered here is messages in normal form, one JSON object in a line;
+what is refused before there is a session is an object with `code` and `description`. Who
+has a session shows its token as a bearer token.
+"""
+
+from abc import abstractmethod
+from contextlib import suppress
+from http import HTTPStatus
+from typing import Final, final
+
+from typing_extensions import override
+
+from actors.node.http.page import Feed, Page, Visit, told
+from actors.node.http.rest_errors import (
+    NewerPollError,
+    PostNumberError,
+    PostsPileUpError,
+    RestGoneError,
+)
+from actors.node.http.rest_events import EventParts
+from actors.node.http.rest_link import RestLink
+from actors.node.http.rest_links import RestLinks, TurnedAwayError
+from actors.node.http.site import Desk
+from fsm.cores.send_window import CursorError
+from specs.errors import BadMessageError
+from specs.jsonvalue import Json
+from specs.limits import FRAME_MESSAGES, MAX_FRAME_BYTES, MAX_MESSAGE_BYTES
+from specs.message import Message, MessageType
+from specs.reply_code import LAST_SUCCESS
+from specs.word import SessionMethod
+from transports.codec import BadLine, decode_line, encode
+
+__all__ = ["MessagesDesk", "SessionDesk"]
+
+_LINES: Final = "application/x-ndjson"
+_EVENTS: Final = "text/event-stream"
+_DIGITS: Final = 16
+"""Digits of a number that every JSON reader keeps exactly, and one more than most need."""
+
+
+class _RestDesk(Desk):
+    def __init__(self, links: RestLinks) -> None:
+        self._links: Final = links
+
+    @final
+    @override
+    async def answer(self, visit: Visit) -> Page | Feed:
+        try:
+            return await self._answer(visit)
+        except (BadMessageError, CursorError) as exc:
+            return self.refused(HTTPStatus.BAD_REQUEST, str(exc))
+        except (NewerPollError, PostNumberError) as exc:
+            return self.refused(HTTPStatus.CONFLICT, str(exc))
+        except (PostsPileUpError, TurnedAwayError) as exc:
+            return self.refused(HTTPStatus.TOO_MANY_REQUESTS, str(exc))
+        except RestGoneError as exc:
+            return self.refused(HTTPStatus.GONE, str(exc))
+
+    @abstractmethod
+    async def _answer(self, visit: Visit) -> Page | Feed:
+        """Do what is asked; what goes wrong is raised."""
+
+    @final
+    @override
+    def refused(self, status: HTTPStatus, why: str, *headers: tuple[str, str]) -> Page:
+        return told(status, {"code": int(status), "description": why}, *headers)
+
+    @final
+    def _link(self, visit: Visit) -> RestLink:
+        """Return the link of whoever asks.
+
+        Raises:
+            RestGoneError: There is none.
+        """
+        return self._links.find(visit.bearer)
+
+
+@final
+class SessionDesk(_RestDesk):
+    """Opens, re-opens and closes sessions (M-14..M-16).
+
+    Args:
+        links: The links there are.
+        origins: Web origins whose pages may come.
+    """
+
+    methods: tuple[str, ...] = ("POST",)
+    limit = MAX_MESSAGE_BYTES
+
+    def __init__(self, links: RestLinks, origins: frozenset[str]) -> None:
+        super().__init__(links)
+        self._origins = origins
+
+    @override
+    def body_limit(self, visit: Visit) -> int:
+        return self.limit
+
+    @override
+    async def _answer(self, visit: Visit) -> Page:
+        origin = visit.header("origin")
+        if origin is not None and origin not in self._origins:
+            return self.refused(HTTPStatus.FORBIDDEN, "pages of this origin may not connect")
+        asked, method = _control(visit.body)
+        if method == SessionMethod.CLOSE:
+            return await self._closed(visit, asked)
+        return await self._opened(visit, asked)
+
+    async def _opened(self, visit: Visit, asked: Message) -> Page:
+        before = self._links.known(_token(asked.body.get("params"), "token"))
+        after = _number(visit, "after")
+        if before is not None and after is not None:
+            # What it cannot have read waits for it.
+            with suppress(CursorError):
+                before.acknowledge(after)
+        link = self._links.come(visit.host)
+        try:
+            line, answer = await _exchanged(link, asked)
+        except RestGoneError:
+            return self.refused(HTTPStatus.REQUEST_TIMEOUT, "there was no answer in time")
+        token = _token(answer.body.get("value"), "sessionToken")
+        if answer.code <= LAST_SUCCESS and token:
+            self._links.granted(link, token)
+        else:
+            link.leave()
+        return _said(line, answer)
+
+    async def _closed(self, visit: Visit, asked: Message) -> Page:
+        link = self._link(visit)
+        line, answer = await _exchanged(link, asked)
+        if answer.code <= LAST_SUCCESS:
+            link.leave()
+        return _said(line, answer)
+
+
+@final
+class MessagesDesk(_RestDesk):
+    """Takes what runtimes send, and gives them what they get."""
+
+    methods: tuple[str, ...] = ("GET", "POST")
+    limit = MAX_FRAME_BYTES
+
+    @override
+    def body_limit(self, visit: Visit) -> int:
+        """Keep nothing for who has no session: anybody could fill the memory of the node."""
+        return 0 if self._links.known(visit.bearer) is None else self.limit
+
+    @override
+    async def _answer(self, visit: Visit) -> Page | Feed:
+        if visit.bearer is None:
+            why = "show the token of a session as a bearer token"
+            unknown = ("www-authenticate", "Bearer")
+            return self.refused(HTTPStatus.UNAUTHORIZED, why, unknown)
+        if visit.method == self.methods[0]:
+            return await self._wanted(self._link(visit), visit)
+        return await self._posted(self._link(visit), visit)
+
+    async def _posted(self, link: RestLink, visit: Visit) -> Page:
+        after, number = _number(visit, "after"), _number(visit, "number")
+        if after is not None:
+            link.acknowledge(after)
+        if visit.body.count(b"\n") > FRAME_MESSAGES:
+            raise BadMessageError(f"a body holds at most {FRAME_MESSAGES} messages")
+        if visit.body and number is not None:
+            await link.post_numbered(visit.body, number)
+        elif visit.body:
+            await link.post(visit.body)
+        return told(HTTPStatus.ACCEPTED, {"code": int(HTTPStatus.ACCEPTED)})
+
+    async def _wanted(self, link: RestLink, visit: Visit) -> Page | Feed:
+        is_stream = _EVENTS in (visit.header("accept") or "")
+        after = _last_event(visit) if is_stream else _number(visit, "after")
+        if after is None:
+            raise BadMessageError("?after= says up to which message you have read; 0 at first")
+        link.acknowledge(after)
+        turn = link.begin()
+        if is_stream:
+            return Feed(HTTPStatus.OK, EventParts(link, after, turn), _EVENTS)
+        lines = await link.wait_after(after, turn)
+        return Page(HTTPStatus.OK, b"".join(line + b"\n" for line in lines), _LINES)
+
+
+async def _exchanged(link: RestLink, asked: Message) -> tuple[bytes, Message]:
+    """Hand on a session control; return its answer, what comes before it let be."""
+    turn = link.begin()
+    await link.post(encode(asked))
+    while True:
+        said = await link.take(turn)
+        message = decode_line(said)
+        if isinstance(message, Message) and _answers(message, asked):
+            return said, message
+
+
+def _answers(message: Message, asked: Message) -> bool:
+    """Say whether the node itself answers: what others send stands in the same queue."""
+    return message.is_response and (message.id, message.from_) == (asked.id, asked.to)
+
+
+def _control(body: bytes) -> tuple[Message, str]:
+    """Read a session control.
+
+    Raises:
+        BadMessageError: It is none.
+    """
+    line = decode_line(body.strip())
+    if isinstance(line, BadLine):
+        raise line.error
+    method = line.body.get("method")
+    known: tuple[str, ...] = (SessionMethod.OPEN, SessionMethod.REOPEN, SessionMethod.CLOSE)
+    if line.type is not MessageType.EXECUTE or not isinstance(method, str) or method not in known:
+        raise BadMessageError(f"a session is asked for by execute, its method {' or '.join(known)}")
+    return line, method
+
+
+def _said(line: bytes, answer: Message) -> Page:
+    return Page(HTTPStatus(answer.code), line + b"\n")
+
+
+def _token(fields: Json, name: str) -> str | None:
+    value = fields.get(name) if isinstance(fields, dict) else None
+    return value if isinstance(value, str) else None
+
+
+def _number(visit: Visit, name: str) -> int | None:
+    """Read a number of the query.
+
+    Raises:
+        BadMessageError: It is none.
+    """
+    return _whole(name, visit.query.get(name))
+
+
+def _last_event(visit: Visit) -> int:
+    shown = visit.header("last-event-id") or visit.query.get("after")
+    return _whole("Last-Event-ID", shown) or 0
+
+
+def _whole(name: str, text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not text.isdecimal() or not text.isascii() or len(text) > _DIGITS:
+        raise BadMessageError(f"{name} is no whole number")
+    return int(text)

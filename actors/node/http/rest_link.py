@@ -1,0 +1,222 @@
+"""A link made of requests: what a runtime sends is posted, what it gets it asks for (CON-06).
+
+To the node it is a link like any other. A message has left when the runtime has asked for
+what comes after it; until then it is there to be asked for again, so an answer that is cut
+loses and doubles nothing. The same holds for what is posted, if the posts are numbered.
+"""
+
+from collections.abc import Sequence
+from typing import Final, final
+
+import trio
+from typing_extensions import override
+
+from actors.node.http.rest_errors import (
+    NewerPollError,
+    PostNumberError,
+    PostsPileUpError,
+    RestGoneError,
+)
+from actors.node.rest_door import REST
+from fsm.cores.send_window import SendWindow
+from specs.limits_rest import REST_POSTS
+from transports.errors import Farewell, LinkBrokenError, LinkClosedError
+from transports.gate import Guest
+from transports.link import Kind, Link, Upgrade
+
+__all__ = ["RestLink"]
+
+
+@final
+class RestLink(Link):
+    """One runtime's requests, as the front door sees them.
+
+    Args:
+        name: Of the link.
+        guest: How it counts at the gate.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_has_left",
+        "_inbound",
+        "_news",
+        "_outbound",
+        "_pings",
+        "_posted",
+        "_turn",
+        "_window",
+        "farewell",
+    )  # fmt: skip
+
+    def __init__(self, name: str, guest: Guest) -> None:
+        super().__init__(Kind.STREAM, name, Upgrade(path=REST))
+        self.guest = guest
+        self.farewell: Farewell | None = None
+        self._inbound, self._outbound = trio.open_memory_channel[bytes](0)
+        self._window: Final = SendWindow()
+        self._has_left = False
+        self._turn = 0
+        self._pings = 0
+        self._posted = 0
+        self._news = trio.Event()
+
+    # ---- the link, as the node uses it
+
+    @override
+    async def send_many(self, frames: Sequence[bytes]) -> None:
+        """Return when the runtime has read them, or has left and wants none."""
+        self._check_sizes(frames)
+        self._check_open()
+        self._window.put(frames)
+        self._tell()
+        while len(self._window) and not self._has_left:
+            await self._news.wait()
+            self._check_open()
+
+    @override
+    def unread(self) -> int:
+        return len(self._window)
+
+    @override
+    async def receive(self) -> bytes:
+        self._check_open()
+        try:
+            return await self._outbound.receive()
+        except (trio.EndOfChannel, trio.ClosedResourceError) as exc:
+            self._check_open()
+            raise LinkBrokenError(self.name, "the other end has left", Farewell.DONE) from exc
+
+    @override
+    def ping(self) -> None:
+        """Let who waits ask again: that is the sign of life."""
+        self._pings += 1
+        self._tell()
+
+    @override
+    async def aclose(self, farewell: Farewell = Farewell.DONE) -> None:
+        if self.farewell is None:
+            self.farewell = farewell
+            self._inbound.close()
+            self._outbound.close()
+            self._tell()
+        await trio.lowlevel.checkpoint()
+
+    def _check_open(self) -> None:
+        if self.farewell is not None:
+            raise LinkClosedError(self.name)
+
+    def _tell(self) -> None:
+        self._news.set()
+        self._news = trio.Event()
+
+    # ---- the requests it is made of
+
+    def acknowledge(self, after: int) -> None:
+        """Note up to where the runtime has read.
+
+        Raises:
+            CursorError: It cannot have read that, or has asked for later ones before.
+            RestGoneError: It is closed.
+        """
+        self._check_there()
+        self.heard_at = trio.current_time()
+        self._window.acknowledge(after)
+        self._tell()
+
+    async def post(self, frame: bytes) -> None:
+        """Hand a frame to the node; waits until it is taken.
+
+        Cancelled: it was taken or not.
+
+        Raises:
+            PostsPileUpError: Too many wait already.
+            RestGoneError: It is closed, or closed while this waited.
+        """
+        self._check_there()
+        self.heard_at = trio.current_time()
+        if self._inbound.statistics().tasks_waiting_send >= REST_POSTS:
+            raise PostsPileUpError
+        try:
+            await self._inbound.send(frame)
+        except (trio.BrokenResourceError, trio.ClosedResourceError) as exc:
+            raise RestGoneError from exc
+
+    async def post_numbered(self, frame: bytes, number: int) -> None:
+        """Hand a frame to the node, once: the last number again is taken for the same post.
+
+        Raises:
+            PostNumberError: Another number is due.
+            PostsPileUpError: As of `post`; it may be posted again.
+            RestGoneError: As of `post`.
+        """
+        if number == self._posted:
+            self._check_there()
+            return
+        if number != self._posted + 1:
+            raise PostNumberError(self._posted + 1)
+        self._posted = number
+        try:
+            await self.post(frame)
+        except PostsPileUpError:
+            self._posted = number - 1
+            raise
+
+    async def wait_after(self, number: int, turn: int) -> Sequence[bytes]:
+        """Return the messages behind a number, as soon as there are any.
+
+        None are returned when the runtime should show that it is there, by asking again.
+
+        Args:
+            number: Up to where it was sent already, not necessarily read.
+            turn: Whose turn it was when it began.
+
+        Raises:
+            NewerPollError: Somebody else asks now.
+            RestGoneError: It is closed.
+        """
+        pings = self._pings
+        while not (waiting := self._window.after(number)):
+            self._check_there()
+            if turn != self._turn:
+                raise NewerPollError
+            if pings != self._pings:
+                return ()
+            await self._news.wait()
+        return waiting
+
+    async def wait_read(self, number: int) -> bool:
+        """Wait until the runtime has read up to a number; False: it leaves somebody else to ask."""
+        while self._window.acknowledged < number and self.farewell is None:
+            await self._news.wait()
+        return self.farewell is None
+
+    def begin(self) -> int:
+        """Begin to wait for messages, so that nobody else does; return whose turn it is."""
+        self._turn += 1
+        self._tell()
+        return self._turn
+
+    async def take(self, turn: int) -> bytes:
+        """Return the next message, which gets no number: an answer to control of the session.
+
+        Raises:
+            NewerPollError: Somebody else asks now.
+            RestGoneError: It is closed.
+        """
+        # A ping asks for a sign of life, which who waits here cannot give.
+        while not await self.wait_after(self._window.acknowledged, turn):
+            pass
+        line = self._window.take()
+        self._tell()
+        return line
+
+    def leave(self) -> None:
+        """Note that nobody is there any more."""
+        self._has_left = True
+        self._inbound.close()
+        self._tell()
+
+    def _check_there(self) -> None:
+        if self.farewell is not None or self._has_left:
+            raise RestGoneError
