@@ -1,4 +1,4 @@
-"""Frames of a link, put together again from the parts that went through a pipe."""
+"""Frames of a link, and archives, put together again from the parts that went through a pipe."""
 
 from typing import final
 
@@ -11,9 +11,14 @@ __all__ = ["FrameParts"]
 
 @final
 class FrameParts:
-    """The parts of the frame that is coming."""
+    """The parts of the frame that is coming.
 
-    def __init__(self) -> None:
+    Args:
+        most: Bytes it may have.
+    """
+
+    def __init__(self, most: int = MAX_FRAME_BYTES) -> None:
+        self._most = most
         self._parts = bytearray()
 
     def add(self, said: Said) -> bytes | None:
@@ -22,8 +27,8 @@ class FrameParts:
         Raises:
             PipeError: The frame is larger than any may be.
         """
-        if len(self._parts) + len(said.rest) > MAX_FRAME_BYTES:
-            raise PipeError(f"a frame of more than {MAX_FRAME_BYTES} bytes")
+        if len(self._parts) + len(said.rest) > self._most:
+            raise PipeError(f"a frame of more than {self._most} bytes")
         self._parts += said.rest
         if said.text == MORE:
             return None

@@ -2,32 +2,27 @@
 
 from typing import final
 
-from specs.errors import ProtoflyError
+from specs.errors import ReasonError
 
-__all__ = ["PipeError", "RoomError"]
-
-
-@final
-class PipeError(ProtoflyError):
-    """The other end of a pipe said what nobody says there: end the sandbox.
-
-    Attributes:
-        reason: What was wrong, as half a sentence.
-    """
-
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"the sandbox's pipe is misused: {reason}")
-        self.reason = reason
+__all__ = ["PipeError", "RoomEndedError", "RoomError"]
 
 
 @final
-class RoomError(ProtoflyError):
-    """No sandbox could be opened.
+class PipeError(ReasonError):
+    """The other end of a pipe said what nobody says there: end the sandbox."""
 
-    Attributes:
-        reason: Why not, as half a sentence.
-    """
+    told = "the sandbox's pipe is misused"
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"no sandbox: {reason}")
-        self.reason = reason
+
+@final
+class RoomError(ReasonError):
+    """No sandbox could be opened."""
+
+    told = "no sandbox"
+
+
+@final
+class RoomEndedError(ReasonError):
+    """A sandbox is no more, and nobody had asked it to leave."""
+
+    told = "its sandbox has ended"

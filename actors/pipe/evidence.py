@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from actors.kit.counters import Counters
 from actors.kit.trace import More, Tracer
 from actors.pipe.errors import PipeError
 from actors.pipe.said import Said
@@ -9,10 +10,13 @@ from specs.reply_code import DropReason
 from specs.trace import Op
 from transports.codec import BadLine, decode_line
 
-__all__ = ["keep_hop"]
+__all__ = ["count_drops", "keep_hop"]
 
 _OPS: Final = frozenset({Op.DELIVER, Op.XMIT, Op.RCV, Op.QUEUE, Op.FLUSH, Op.DROP})
 _LONGEST: Final = 2048
+
+_MANY: Final = 10_000
+"""More drops than this between two signs of life are no count."""
 
 
 def keep_hop(tracer: Tracer, stub: str, said: Said) -> None:
@@ -37,3 +41,16 @@ def keep_hop(tracer: Tracer, stub: str, said: Said) -> None:
     if said.get("reason") in set(DropReason):
         more["reason"] = said.get("reason")
     tracer.message(said.text, Op(op), message, **more)
+
+
+def count_drops(counters: Counters, said: Said) -> None:
+    """Count what was dropped in a sandbox since it said so last.
+
+    Raises:
+        PipeError: It gives a reason that there is not, or a count that is none.
+    """
+    for reason, count in said.told.items():
+        # A boolean is an int to Python, and no count.
+        if reason not in set(DropReason) or type(count) is not int or not 0 < count <= _MANY:
+            raise PipeError("a count of what nobody counts")
+        counters.dropped_elsewhere(DropReason(reason), count)

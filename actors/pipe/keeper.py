@@ -1,69 +1,61 @@
 """Who keeps a sandbox: speaks with it over its pipe, and believes nothing it says (T16).
 
-The keeper hands messages in and takes messages out, dials for the sandbox, asks it for
-signs of life, and steps along with its stub by the table. A sandbox that is silent, or says
-what nobody says, is ended; its owner hears of that once, whatever it was.
+The keeper hands messages in and takes messages out, dials for the sandbox, and asks it for
+signs of life. A sandbox that is silent, says too much for too long, or says what nobody
+says, is ended; its keeper hears of that once, whatever it was.
 """
 
 import math
-from contextlib import suppress
-from typing import Final, TypeAlias, final
+from abc import ABC, abstractmethod
+from enum import Enum, auto
+from typing import TypeVar, final
 
 import attrs
 import structlog
 import trio
 from typing_extensions import override
 
-from actors.kit.actor import Actor, ActorRef
+from actors.kit.actor import Actor
 from actors.kit.counters import Counters
-from actors.kit.errors import ActorStoppedError
 from actors.kit.trace import Tracer
 from actors.pipe.errors import PipeError, RoomError
-from actors.pipe.evidence import keep_hop
+from actors.pipe.evidence import count_drops, keep_hop
 from actors.pipe.login import Login, nothing
 from actors.pipe.outlet import Outlet
-from actors.pipe.plan import RoomPlan, write_plan
+from actors.pipe.plan import PackageRoom, RoomPlan, write_plan
 from actors.pipe.relay import Relays
-from actors.pipe.said import Said, Word, read_said, write_said
+from actors.pipe.said import Said, Word, parts_of, read_said, write_said
 from actors.pipe.spawn import Spawn
-from fsm.cores.foreign_terms import (
-    OfRoom,
-    RoomFull,
-    RoomGone,
-    RoomKept,
-    RoomLost,
-    RoomMoved,
-    RoomReady,
-    RoomSpoke,
+from fsm.cores.flood import FloodCore
+from specs.limits import (
+    GOODBYE_TIMEOUT,
+    MAX_MESSAGE_BYTES,
+    ROOM_BEAT,
+    ROOM_BURST,
+    ROOM_RATE,
+    ROOM_SILENCE,
 )
-from fsm.cores.node_session_terms import Parcel
-from fsm.cores.pace import Pace
-from fsm.cores.stub_mirror import StubMirror
-from fsm.errors import UndeclaredTransitionError
-from fsm.machines.stub_connection import State
-from specs.limits import GOODBYE_TIMEOUT, ROOM_BEAT, ROOM_BURST, ROOM_RATE, ROOM_SILENCE
+from specs.limits_rooms import ROOM_FLOOD, ROOM_REASON, ROOM_WORDS
 from specs.message import Message
-from specs.reply_code import DropReason
 from transports.codec import BadLine, decode_line
 from transports.errors import LinkError
 from transports.link import Link
 from transports.network import Network
 
-__all__ = ["Keeper", "KeeperTools", "RoomNews"]
+__all__ = ["Handed", "KeeperTools", "RoomKeeper"]
 
 _log = structlog.get_logger("actors.pipe")
 
-RoomNews: TypeAlias = OfRoom
-"""What the owner of a room is told."""
+M = TypeVar("M")
 
-_HOPS: Final = 4
-"""Lines of evidence for one message, at most."""
 
-_WHY: Final = 200
-"""Characters of a reason that are believed to be one."""
+class Handed(Enum):
+    """What became of a message that was to go into a room."""
 
-_MANY: Final = 1_000_000
-"""More drops than this between two signs of life are no count."""
+    TAKEN = auto()
+    FULL = auto()
+    TOO_LARGE = auto()
+    GONE = auto()
 
 
 @final
@@ -74,45 +66,101 @@ class KeeperTools:
     Attributes:
         spawn: Makes the sandbox.
         network: Dials for it.
-        owner: Is told what comes of it.
         login: Returns what its stub opens a session with, asked for at each open.
+        archive: The code that goes into it, if its plan speaks of a package.
+        rate: Messages a second it may post.
+        burst: Messages it may post at once.
     """
 
     spawn: Spawn
     network: Network
     tracer: Tracer
     counters: Counters
-    owner: ActorRef[RoomNews]
     login: Login = nothing
+    archive: bytes = attrs.field(default=b"", repr=False)
+    rate: float = ROOM_RATE
+    burst: int = ROOM_BURST
 
 
-@final
-class Keeper(Actor[Parcel]):
-    """One sandbox with one stub; its mailbox takes what is for the stub."""
+class RoomKeeper(Actor[M], ABC):
+    """One sandbox with one component.
+
+    Attributes:
+        plan: What it is opened for.
+        why: Why it is no more, once it is.
+    """
 
     def __init__(self, plan: RoomPlan, tools: KeeperTools) -> None:
-        self._plan = plan
+        self.plan = plan
+        self.why = "it was ended"
         self._tools = tools
-        self._mirror = StubMirror(plan.stub)
-        self._posts = Pace(ROOM_RATE, ROOM_BURST)
-        self._hops = Pace(_HOPS * ROOM_RATE, round(_HOPS * ROOM_BURST))
+        self._posts = FloodCore(tools.rate, tools.burst, ROOM_FLOOD)
+        self._words = FloodCore(ROOM_WORDS * tools.rate, ROOM_WORDS * tools.burst, ROOM_FLOOD)
+        self._waited = 0.0
         self._outlet: Outlet | None = None
-        self._why = "it was ended"
         self._due = math.inf
         self._is_owed = False
-        self._is_logging_in = False
         self._has_left = trio.Event()
+
+    # ---- what its owner makes of it
+
+    @abstractmethod
+    async def ready(self) -> None:
+        """Note that the room is open, and the component is in it."""
+
+    @abstractmethod
+    async def posted(self, message: Message) -> None:
+        """Take a message of the component; nothing of it was checked."""
+
+    @abstractmethod
+    async def asked(self, message: Message) -> None:
+        """Take a request of the component, whose final answer is to be handed in."""
+
+    @abstractmethod
+    async def lost(self, message: Message) -> None:
+        """Take back a message that nobody in the room had a place for; it may be any message."""
+
+    @abstractmethod
+    async def told(self, said: Said) -> None:
+        """Take what only some components have to say.
+
+        Raises:
+            PipeError: This one has not.
+        """
+
+    @abstractmethod
+    def ended(self, why: str) -> None:
+        """Note that the room is no more, though nobody had asked it to leave."""
+
+    # ---- the way in
 
     @override
     async def start(self) -> None:
         self.spawn(self._live)
 
-    @override
-    async def handle(self, message: Parcel) -> None:
+    @final
+    def hand(self, line: bytes) -> Handed:
+        """Have a message handed in, by its line."""
+        if len(line) > MAX_MESSAGE_BYTES:
+            return Handed.TOO_LARGE
         if self._outlet is None or self._outlet.is_closed:
-            await self._tell(RoomLost(self._plan.stub, message.message))
-        elif not self._outlet.offer(Said(Word.HAND, rest=message.line)):
-            await self._tell(RoomFull(self._plan.stub, message.message))
+            return Handed.GONE
+        return Handed.TAKEN if self._outlet.offer(Said(Word.HAND, rest=line)) else Handed.FULL
+
+    @final
+    def say(self, said: Said) -> None:
+        """Say something else, if anybody is there to hear it."""
+        if self._outlet is not None:
+            self._outlet.put(said)
+
+    @final
+    async def tell(self, said: Said) -> None:
+        """Say what is large, if anybody is there to hear it; wait while there is no room.
+
+        Not a checkpoint while there is. Cancelled: it will not be said.
+        """
+        if self._outlet is not None:
+            await self._outlet.send(said)
 
     # ---- signs of life
 
@@ -124,8 +172,8 @@ class Keeper(Actor[Parcel]):
     async def timed_out(self) -> None:
         if self._is_owed:
             self._leave(f"it gave no sign of life for {ROOM_SILENCE:g} s")
-        elif self._outlet is not None:
-            self._outlet.put(Said(Word.PING))
+        else:
+            self.say(Said(Word.PING))
             self._is_owed = True
             self._due = trio.current_time() + ROOM_SILENCE
 
@@ -135,11 +183,11 @@ class Keeper(Actor[Parcel]):
         self.wake()
 
     def _leave(self, why: str) -> None:
-        self._why = why
-        self._has_left.set()
-        self.finish()
-
-    # ---- the end
+        if not self._has_left.is_set():
+            _log.warning("sandbox ended", component=self.plan.url, why=why)
+            self.why = why
+            self._has_left.set()
+            self.ended(why)
 
     @override
     async def farewell(self) -> None:
@@ -148,38 +196,39 @@ class Keeper(Actor[Parcel]):
             with trio.move_on_after(2 * GOODBYE_TIMEOUT):
                 await self._has_left.wait()
 
-    @override
-    async def stop(self) -> None:
-        rest = self._mirror.rest(self._why)
-        if rest is not None:
-            self._tools.tracer.step(f"stub:{self._plan.stub}", rest)
-        await self._tell(RoomGone(self._plan.stub, self._why))
-
-    async def _tell(self, news: RoomNews) -> None:
-        # An owner that is gone wants no news.
-        with suppress(ActorStoppedError):
-            await self._tools.owner.tell(news)
-
     # ---- the pipe
 
     async def _live(self) -> None:
         try:
-            async with self._tools.spawn(self._plan.domain) as link:
-                self._outlet = Outlet(link)
-                self.spawn(self._outlet.run)
-                await link.send(write_said(Said(Word.PLAN, told=write_plan(self._plan))))
-                await self._read(
-                    link, Relays(self._tools.network, self._plan.endpoint, self._outlet)
-                )
+            why = await self._keep()
         except (RoomError, PipeError) as exc:
-            _log.warning("sandbox ended", domain=self._plan.domain, why=exc.reason)
-            self._leave(exc.reason)
+            why = exc.reason
         except LinkError:
-            self._leave("its process ended")
+            why = "its process ended"
+        self._leave(why)
 
-    async def _read(self, link: Link, relays: Relays) -> None:
+    async def _keep(self) -> str:
+        """Keep the room until it has ended; return why it did."""
+        async with self._tools.spawn(self.plan.domain) as link:
+            outlet = Outlet(link)
+            relays = Relays(self._tools.network, self.plan.endpoints, outlet)
+            await link.send(write_said(Said(Word.PLAN, told=write_plan(self.plan))))
+            self.spawn(self._write, outlet)
+            if isinstance(self.plan.contents, PackageRoom):
+                for part in parts_of(0, self._tools.archive, Word.CODE):
+                    await outlet.send(part)
+            self._outlet = outlet
+            return await self._read(link, relays)
+
+    async def _write(self, outlet: Outlet) -> None:
+        await outlet.run()
+        if outlet.is_overrun:
+            self._leave("it does not read what it is told")
+
+    async def _read(self, link: Link, relays: Relays) -> str:
         while not self._has_left.is_set():
-            said = read_said(await link.receive())
+            said = await self._next(link)
+            await self._paced(self._words)
             match said.word:
                 case Word.DATA | Word.TOOK | Word.HANG:
                     relays.heard(said)
@@ -188,79 +237,54 @@ class Keeper(Actor[Parcel]):
                     if work is not None:
                         self.spawn(work)
                 case Word.HOP:
-                    await self._hop(said)
+                    if self.plan.hops:
+                        keep_hop(self._tools.tracer, self.plan.url, said)
+                case Word.READY if said.text:
+                    return f"it could not be started: {said.text[:ROOM_REASON]}"
                 case _:
-                    await self._paced(self._posts)
                     await self._heard(said)
+        return self.why
 
-    @staticmethod
-    async def _paced(pace: Pace) -> None:
-        pause = pace.spend(trio.current_time())
-        if pause:
-            await trio.sleep(pause)
+    async def _next(self, link: Link) -> Said:
+        """Return the next word; note how long it was waited for."""
+        begun = trio.current_time()
+        frame = await link.receive()
+        self._waited += trio.current_time() - begun
+        return read_said(frame)
+
+    async def _paced(self, flood: FloodCore) -> None:
+        pause = flood.spend(trio.current_time(), self._waited)
+        if pause == math.inf:
+            raise PipeError("it says too much for too long")
+        # However much comes at once, others have their turn after each word.
+        await trio.sleep(pause)
 
     async def _heard(self, said: Said) -> None:
-        stub = self._plan.stub
         match said.word:
             case Word.READY:
                 self._alive()
-                await self._tell(RoomReady(stub))
-            case Word.POST | Word.LOST:
-                news = RoomSpoke if said.word is Word.POST else RoomFull
-                await self._tell(news(stub, _message(said)))
-            case Word.STEP:
-                await self._stepped(said)
-            case Word.KEEP:
-                await self._tell(RoomKept(stub, said.text))
-            case Word.LOGIN:
-                self._ask_login(said.number)
-            case Word.PONG:
+                await self.ready()
+            case Word.PONG if self._is_owed:
                 self._alive()
                 self._count(said)
             case Word.LEFT:
+                self._count(said)
                 self._has_left.set()
                 self.finish()
+            case Word.POST:
+                await self._paced(self._posts)
+                await self.posted(_message(said))
+            case Word.ASK:
+                await self._paced(self._posts)
+                await self.asked(_message(said))
+            case Word.LOST:
+                await self._paced(self._posts)
+                await self.lost(_message(said))
             case _:
-                raise PipeError(f"{said.word} is nothing a sandbox says")
-
-    async def _log_in(self, number: int) -> None:
-        token = await self._tools.login()
-        self._is_logging_in = False
-        self._show(number, token)
-
-    def _ask_login(self, number: int) -> None:
-        if self._is_logging_in:
-            # It did not wait for the last one, which hangs: that one may still come.
-            self._show(number, None)
-        else:
-            self._is_logging_in = True
-            self.spawn(self._log_in, number)
-
-    def _show(self, number: int, token: str | None) -> None:
-        if self._outlet is not None:
-            self._outlet.put(Said(Word.LOGIN, number, token or ""))
-
-    async def _stepped(self, said: Said) -> None:
-        try:
-            step = self._mirror.follow(said.get("cause"), said.get("new"), said.get("why")[:_WHY])
-        except UndeclaredTransitionError:
-            # The crash is this actor's, so that the monitor hears of it; it ends the sandbox.
-            self._why = "its stub took a step that no table declares"
-            raise
-        self._tools.tracer.step(f"stub:{self._plan.stub}", step)
-        await self._tell(RoomMoved(self._plan.stub, State(step.new), step.why))
-
-    async def _hop(self, said: Said) -> None:
-        await self._paced(self._hops)
-        if self._plan.hops:
-            keep_hop(self._tools.tracer, self._plan.stub, said)
+                await self.told(said)
 
     def _count(self, said: Said) -> None:
-        for reason, count in said.told.items():
-            if reason not in set(DropReason) or not isinstance(count, int) or count > _MANY:
-                raise PipeError("a count of what nobody counts")
-            for _ in range(count):
-                self._tools.counters.drop(DropReason(reason))
+        count_drops(self._tools.counters, said)
 
 
 def _message(said: Said) -> Message:

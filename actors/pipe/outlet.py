@@ -7,6 +7,7 @@ import trio
 
 from actors.pipe.said import Said, write_said
 from specs.limits import FRAME_MESSAGES, OUTBOX_BYTES, OUTBOX_MESSAGES
+from specs.limits_rooms import ROOM_UNREAD, ROOM_UNREAD_BYTES
 from transports.errors import LinkError
 from transports.link import Link
 
@@ -19,6 +20,7 @@ class Outlet:
 
     Attributes:
         is_closed: Whether nothing is written any more.
+        is_overrun: Whether that is because the other end left too much unread.
     """
 
     def __init__(self, link: Link) -> None:
@@ -26,7 +28,9 @@ class Outlet:
         self._waiting: deque[Said] = deque()
         self._bytes = 0
         self.is_closed = False
+        self.is_overrun = False
         self._is_writing = False
+        self._writing = trio.CancelScope()
         self._wake = trio.Event()
         self._room = trio.Event()
 
@@ -43,10 +47,19 @@ class Outlet:
         return True
 
     def put(self, said: Said) -> None:
-        """Have it written, room or not: for what is rare, and for who has waited."""
+        """Have it written, room or not: for what is rare, and for who has waited.
+
+        If by that more than `ROOM_UNREAD` waits, or its bytes, nothing is written any more.
+        """
+        if self.is_closed:
+            return
         self._waiting.append(said)
         self._bytes += len(said)
         self._wake.set()
+        if len(self._waiting) > ROOM_UNREAD or self._bytes > ROOM_UNREAD_BYTES:
+            self.is_overrun = True
+            self._close()
+            self._writing.cancel()
 
     async def send(self, said: Said) -> None:
         """Have it written; wait while there is no room.
@@ -65,16 +78,21 @@ class Outlet:
             await self._room.wait()
 
     async def run(self) -> None:
-        """Write until the link breaks or this is cancelled; then nothing waits any more."""
+        """Write until the link breaks, too much waits or this is cancelled; then nothing waits."""
         try:
-            while True:
-                await self._write()
+            with self._writing:
+                while True:
+                    await self._write()
         except LinkError:
             # Whoever reads the same link says what has become of it.
             pass
         finally:
-            self.is_closed = True
-            self._room.set()
+            self._close()
+
+    def _close(self) -> None:
+        self.is_closed = True
+        self._waiting.clear()
+        self._room.set()
 
     async def _write(self) -> None:
         if not self._waiting:

@@ -1,34 +1,79 @@
 """What a room is opened for, as both ends of its pipe know it."""
 
-from typing import final
+from typing import TypeAlias, assert_never, final
 
 import attrs
 
 from actors.pipe.errors import PipeError
-from specs.jsonvalue import JsonObject
+from specs.jsonvalue import Json, JsonObject
 
-__all__ = ["RoomPlan", "read_plan", "write_plan"]
+__all__ = [
+    "Contents",
+    "NodeStubRoom",
+    "PackageRoom",
+    "ProgramRoom",
+    "RoomPlan",
+    "read_plan",
+    "write_plan",
+]
+
+
+@final
+@attrs.frozen
+class NodeStubRoom:
+    """Our own stub to a message node is in it."""
+
+
+@final
+@attrs.frozen
+class PackageRoom:
+    """A stub that came as a package is in it; its archive follows the plan, in parts.
+
+    Attributes:
+        entry_point: What makes the stub, as `module:function`.
+        options: What its descriptor says of it.
+    """
+
+    entry_point: str
+    options: JsonObject = attrs.field(factory=dict)
+
+
+@final
+@attrs.frozen
+class ProgramRoom:
+    """A hyperty of the application is in it.
+
+    Attributes:
+        where: Its class, as `module:Class`.
+    """
+
+    where: str
+
+
+Contents: TypeAlias = NodeStubRoom | PackageRoom | ProgramRoom
 
 
 @final
 @attrs.frozen
 class RoomPlan:
-    """One stub in a room.
+    """One component in a room.
 
     Attributes:
-        stub: The stub's address.
-        runtime: Whose session it opens: a runtime, or a node.
-        domain: The domain its link leads to.
-        endpoint: Where it dials; the only place it may.
+        url: Its address.
+        runtime: Whose session a stub opens: a runtime, or a node.
+        domain: The domain a stub's link leads to; that of a hyperty.
+        contents: What it is.
+        endpoints: The only places it may dial, as `transports.endpoint` writes them.
         session: Token of a session that an earlier stub had, to come back to.
         ids: Its message ids begin above this.
         hops: Whether anybody wants to know what happens to messages.
     """
 
-    stub: str
+    url: str
     runtime: str
     domain: str
-    endpoint: str
+    contents: Contents = NodeStubRoom()
+    endpoints: tuple[str, ...] = ()
     session: str | None = attrs.field(default=None, repr=False)
     ids: int = 0
     hops: bool = False
@@ -37,14 +82,27 @@ class RoomPlan:
 def write_plan(plan: RoomPlan) -> JsonObject:
     """Write a plan as what is told over the pipe."""
     return {
-        "stub": plan.stub,
+        "url": plan.url,
         "runtime": plan.runtime,
         "domain": plan.domain,
-        "endpoint": plan.endpoint,
+        "contents": _write_contents(plan.contents),
+        "endpoints": list(plan.endpoints),
         "session": plan.session,
         "ids": plan.ids,
         "hops": plan.hops,
     }
+
+
+def _write_contents(contents: Contents) -> JsonObject:
+    match contents:
+        case NodeStubRoom():
+            return {"is": "node-stub"}
+        case PackageRoom(entry_point, options):
+            return {"is": "package", "entry": entry_point, "options": options}
+        case ProgramRoom(where):
+            return {"is": "program", "where": where}
+        case _:
+            assert_never(contents)
 
 
 def read_plan(told: JsonObject) -> RoomPlan:
@@ -56,15 +114,31 @@ def read_plan(told: JsonObject) -> RoomPlan:
     ids, hops = told.get("ids"), told.get("hops")
     if not isinstance(ids, int) or not isinstance(hops, bool):
         raise PipeError("a plan without ids or hops")
+    session = told.get("session")
     return RoomPlan(
-        stub=_text(told, "stub"),
+        url=_text(told, "url"),
         runtime=_text(told, "runtime"),
         domain=_text(told, "domain"),
-        endpoint=_text(told, "endpoint"),
-        session=_secret(told, "session"),
+        contents=_contents(told.get("contents")),
+        endpoints=_texts(told, "endpoints"),
+        session=session if isinstance(session, str) else None,
         ids=ids,
         hops=hops,
     )
+
+
+def _contents(told: Json) -> Contents:
+    if not isinstance(told, dict):
+        raise PipeError("a plan without contents")
+    match told:
+        case {"is": "node-stub"}:
+            return NodeStubRoom()
+        case {"is": "package", "options": dict() as options}:
+            return PackageRoom(_text(told, "entry"), options)
+        case {"is": "program"}:
+            return ProgramRoom(_text(told, "where"))
+        case _:
+            raise PipeError("a plan with contents that nobody knows")
 
 
 def _text(told: JsonObject, name: str) -> str:
@@ -74,6 +148,11 @@ def _text(told: JsonObject, name: str) -> str:
     return value
 
 
-def _secret(told: JsonObject, name: str) -> str | None:
+def _texts(told: JsonObject, name: str) -> tuple[str, ...]:
     value = told.get(name)
-    return value if isinstance(value, str) else None
+    if not isinstance(value, list):
+        raise PipeError(f"a plan without {name}")
+    texts = tuple(one for one in value if isinstance(one, str))
+    if len(texts) != len(value):
+        raise PipeError(f"a plan with {name} that are none")
+    return texts

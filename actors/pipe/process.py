@@ -5,8 +5,9 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 from contextlib import ExitStack, asynccontextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -14,12 +15,15 @@ import structlog
 import trio
 
 from actors.pipe.errors import RoomError
+from actors.pipe.spawn import Spawn
+from fsm.cores.pace import Pace
 from specs.limits import ROOM_LOG_CHARACTERS, ROOM_LOG_LINES
+from specs.limits_rooms import ROOM_LOG_BURST, ROOM_LOG_RATE
 from transports.background import open_background
 from transports.link import Kind, Link, Upgrade
 from transports.stream_link import StreamLink
 
-__all__ = ["open_process_room"]
+__all__ = ["open_process_room", "process_rooms"]
 
 _log = structlog.get_logger("actors.sandbox")
 
@@ -27,8 +31,9 @@ _ROOT: Final = Path(__file__).resolve().parents[2]
 """Where the packages are: an isolated interpreter does not look where it was started."""
 
 _MAIN: Final = (
-    "import sys; sys.path.insert(0, sys.argv[1]); "
-    "from actors.sandbox.__main__ import main; main(int(sys.argv[2]))"
+    "import sys; sys.path.insert(0, sys.argv[1]); sys.path.extend(sys.argv[3:]); "
+    "from actors.sandbox.__main__ import main; parent = int(sys.argv[2]); del sys.argv[1:]; "
+    "main(parent)"
 )
 
 _READ: Final = 4096
@@ -37,8 +42,16 @@ _CONFINED: Final = "confined: "
 """How the line begins that tells what the process gave up: good news."""
 
 
+def process_rooms(folders: Iterable[str]) -> Spawn:
+    """Return what opens sandbox processes that can import from these folders, too.
+
+    Whatever is in them such a process can read.
+    """
+    return partial(open_process_room, folders=tuple(folders))
+
+
 @asynccontextmanager
-async def open_process_room(label: str) -> AsyncIterator[Link]:
+async def open_process_room(label: str, folders: tuple[str, ...] = ()) -> AsyncIterator[Link]:
     """Run a sandbox process while the context is open (see `Spawn`).
 
     Its standard input is one end of a socket pair, its standard error a pipe that is
@@ -49,7 +62,7 @@ async def open_process_room(label: str) -> AsyncIterator[Link]:
         RoomError: The system starts no process.
     """
     try:
-        process, ours, errors = _opened()
+        process, ours, errors = _opened(folders)
     except OSError as exc:
         raise RoomError(f"no process could be started: {exc.strerror}") from exc
     stream = trio.SocketStream(trio.socket.from_stdlib_socket(ours))
@@ -63,7 +76,9 @@ async def open_process_room(label: str) -> AsyncIterator[Link]:
                 await _end(process)
 
 
-def _opened() -> "tuple[subprocess.Popen[bytes], socket.socket, int]":
+def _opened(
+    folders: tuple[str, ...],
+) -> "tuple[subprocess.Popen[bytes], socket.socket, int]":
     """Start a process; return it, our end of its pipe, and where to read what it complains of.
 
     Raises:
@@ -76,14 +91,15 @@ def _opened() -> "tuple[subprocess.Popen[bytes], socket.socket, int]":
         errors, say = os.pipe()
         ours_if_it_fails.callback(os.close, errors)
         theirs.callback(os.close, say)
-        process = _start(pipe, say)
+        process = _start(pipe, say, folders)
         ours_if_it_fails.pop_all()
     return process, ours, errors
 
 
-def _start(pipe: socket.socket, errors: int) -> "subprocess.Popen[bytes]":
+def _start(pipe: socket.socket, errors: int, folders: tuple[str, ...]) -> "subprocess.Popen[bytes]":
     """Start the process, from this thread: the child asks to die with the thread it is of."""
     command = [sys.executable, "-I", "-B", "-c", _MAIN, str(_ROOT), str(os.getpid())]
+    command += folders
     return subprocess.Popen(  # noqa: S603 - our own interpreter with our own code
         command,
         stdin=pipe.fileno(),
@@ -109,10 +125,11 @@ async def _end(process: "subprocess.Popen[bytes]") -> None:
 
 
 async def _log_errors(stream: trio.lowlevel.FdStream, domain: str, pid: int) -> None:
-    """Log what the process says to nobody, some of it."""
-    rest, lines = b"", 0
+    """Log what the process says to nobody, some of it, and let one that says much wait."""
+    rest, lines, pace = b"", 0, Pace(ROOM_LOG_RATE, ROOM_LOG_BURST)
     async with stream:
-        async for piece in stream:
+        while piece := await stream.receive_some(_READ):
+            await trio.sleep(pace.spend(trio.current_time()))
             *whole, rest = (rest + bytes(piece)).split(b"\n")
             rest = rest[:_READ]
             for line in whole[: max(ROOM_LOG_LINES - lines, 0)]:

@@ -1,8 +1,8 @@
 """The links of a sandbox, held by whoever keeps it: dials, reads and writes for it (T16)."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import final
+from typing import Final, final
 
 import trio
 
@@ -12,11 +12,15 @@ from actors.pipe.outlet import Outlet
 from actors.pipe.said import Said, Word, parts_of
 from actors.pipe.window import Window
 from specs.limits import GOODBYE_TIMEOUT, ROOM_LINKS, ROOM_WINDOW
+from transports.endpoint import Endpoint, read_endpoint
 from transports.errors import DialError, LinkBrokenError, LinkError
-from transports.link import Kind, Link
+from transports.link import PROTOFLY_V1, Link
 from transports.network import Network
 
 __all__ = ["Relays"]
+
+_SUBPROTOCOLS: Final = (None, PROTOFLY_V1)
+"""What a link may be asked for with: an endpoint names none of its own."""
 
 
 @final
@@ -31,12 +35,12 @@ class _Relay:
         self._scope = trio.CancelScope()
         self._put, self._frames = trio.open_memory_channel[bytes](ROOM_WINDOW)
 
-    async def run(self, network: Network, address: str, subprotocol: str | None) -> None:
+    async def run(self, network: Network, endpoint: Endpoint, subprotocol: str | None) -> None:
         """Dial, then carry frames both ways until the link breaks or `hang`."""
         end = LinkBrokenError("", "hung up")
         with self._scope:
             try:
-                link = await network.dial(Kind.WEBSOCKET, address, subprotocol)
+                link = await network.dial(endpoint.kind, endpoint.address, subprotocol)
                 end = await self._live(link)
             except DialError as exc:
                 end = LinkBrokenError("", exc.reason)
@@ -111,36 +115,45 @@ class Relays:
 
     Args:
         network: What really dials.
-        endpoint: The only address it dials.
+        endpoints: The only places it dials, as the plan of the room names them.
         outlet: The way into the sandbox.
     """
 
-    def __init__(self, network: Network, endpoint: str, outlet: Outlet) -> None:
+    def __init__(self, network: Network, endpoints: Iterable[str], outlet: Outlet) -> None:
+        """Take what is there.
+
+        Raises:
+            ValueError: One of the endpoints is none.
+        """
         self._network = network
-        self._endpoint = endpoint
+        self._endpoints = frozenset(map(read_endpoint, endpoints))
         self._outlet = outlet
         self._open: dict[int, _Relay] = {}
 
     def dial(self, said: Said) -> Callable[[], Awaitable[None]] | None:
         """Return what carries a link that the sandbox asks for; None: it may not have it."""
-        why = self._why_not(said)
-        if why is not None:
-            self._outlet.put(Said(Word.GONE, said.number, why))
+        asked = (said.get("kind"), said.text)
+        endpoint = next((one for one in self._endpoints if (one.kind, one.address) == asked), None)
+        most = ROOM_LINKS * len(self._endpoints)
+        if endpoint is None:
+            self._refuse(said, "the sandbox may not dial this")
+            return None
+        if (said.get("subprotocol") or None) not in _SUBPROTOCOLS:
+            self._refuse(said, "the sandbox may not ask for this subprotocol")
+            return None
+        if said.number in self._open or len(self._open) >= most:
+            self._refuse(said, "the sandbox has too many links")
             return None
         relay = self._open[said.number] = _Relay(said.number, self._outlet)
-        return partial(self._carry, said, relay)
+        return partial(self._carry, said, endpoint, relay)
 
-    def _why_not(self, said: Said) -> str | None:
-        if said.text != self._endpoint or said.get("kind") != Kind.WEBSOCKET:
-            return "the sandbox may not dial this"
-        if said.number in self._open or len(self._open) >= ROOM_LINKS:
-            return "the sandbox has too many links"
-        return None
+    def _refuse(self, said: Said, why: str) -> None:
+        self._outlet.put(Said(Word.GONE, said.number, why))
 
-    async def _carry(self, said: Said, relay: _Relay) -> None:
+    async def _carry(self, said: Said, endpoint: Endpoint, relay: _Relay) -> None:
         subprotocol = said.get("subprotocol") or None
         try:
-            await relay.run(self._network, self._endpoint, subprotocol)
+            await relay.run(self._network, endpoint, subprotocol)
         finally:
             del self._open[said.number]
 

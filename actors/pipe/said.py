@@ -3,9 +3,11 @@
 | word | who | number | text | told | rest |
 |---|---|---|---|---|---|
 | plan | keeper | | | the plan of the room | |
+| code | keeper | | `more`: it goes on | | (a part of) the archive of a package |
 | ready | room | | why not; empty: it is | | |
 | hand | keeper | | | | a message for the stub |
 | post | room | | | | a message of the stub |
+| ask | room | | | | a request of the component, which awaits the one final answer |
 | lost | room | | | | a handed message nobody had room for |
 | step | room | | who reports | a step of the stub's machine | |
 | hop | room | | who reports | what happened to a message | the message |
@@ -21,10 +23,10 @@
 | ping | keeper | | | | |
 | pong | room | | | what was dropped, by reason | |
 | leave | keeper | | | | |
-| left | room | | | | |
+| left | room | | | the same | |
 
-Only the message behind `hand` and `post`, and what a foreign node wrote into a frame, are
-as large as a message or frame may be; a frame that does not fit goes in parts.
+Only the message behind `hand`, `post` and `ask`, and what a foreign node wrote into a
+frame, are as large as a message or frame may be; what does not fit goes in parts.
 """
 
 from collections.abc import Iterator
@@ -55,9 +57,11 @@ class Word(StrEnum):
     """What it is about."""
 
     PLAN = "plan"
+    CODE = "code"
     READY = "ready"
     HAND = "hand"
     POST = "post"
+    ASK = "ask"
     LOST = "lost"
     STEP = "step"
     HOP = "hop"
@@ -143,9 +147,9 @@ def _said(head: JsonObject, rest: bytes) -> Said:
     return Said(Word(word), number, text, told, rest)
 
 
-def parts_of(number: int, frame: bytes) -> Iterator[Said]:
-    """Say a frame of a link, in as many parts as it takes."""
+def parts_of(number: int, frame: bytes, word: Word = Word.DATA) -> Iterator[Said]:
+    """Say a frame of a link, or what else is large, in as many parts as it takes."""
     for start in range(0, max(len(frame), 1), _PART_BYTES):
         part = frame[start : start + _PART_BYTES]
         is_last = start + _PART_BYTES >= len(frame)
-        yield Said(Word.DATA, number, "" if is_last else MORE, rest=part)
+        yield Said(word, number, "" if is_last else MORE, rest=part)

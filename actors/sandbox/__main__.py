@@ -10,6 +10,7 @@ import trio
 
 from actors.kit.log import Level, configure_log
 from actors.sandbox.confine import confine
+from actors.sandbox.preload import preload
 from actors.sandbox.room import run_room
 from transports.link import Kind, Upgrade
 from transports.stream_link import StreamLink
@@ -20,15 +21,17 @@ __all__ = ["main"]
 def main(parent: int) -> None:
     """Give up everything, then live in the room until the pipe ends."""
     configure_log(Level.WARNING)
-    print(confine(parent), file=sys.stderr, flush=True)
-    trio.run(_live)
+    preload()
+    confined = confine(parent)
+    print(confined.told, file=sys.stderr, flush=True)
+    trio.run(_live, confined.lacking)
 
 
-async def _live() -> None:
+async def _live(lacking: tuple[str, ...]) -> None:
     pipe = trio.socket.from_stdlib_socket(socket.socket(fileno=0))
     link = StreamLink((Kind.UNIX, "pipe", Upgrade()), trio.SocketStream(pipe))
     try:
-        await run_room(link)
+        await run_room(link, lacking)
     finally:
         with trio.CancelScope(shield=True):
             await link.aclose()

@@ -41,9 +41,9 @@ class PipeLink(Link):
         "_sending", "_window",
     )  # fmt: skip
 
-    def __init__(self, number: int, opened: Said, outlet: Outlet) -> None:
+    def __init__(self, number: int, kind: Kind, opened: Said, outlet: Outlet) -> None:
         upgrade = Upgrade(subprotocol=opened.get("subprotocol") or None)
-        super().__init__(Kind.WEBSOCKET, opened.text or f"link {number}", upgrade)
+        super().__init__(kind, opened.text or f"link {number}", upgrade)
         self._number: Final = number
         self._outlet: Final = outlet
         self._parts: Final = FrameParts()
@@ -117,7 +117,8 @@ class PipeLink(Link):
 class _Dial:
     """A link that was asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: Kind) -> None:
+        self.kind = kind
         self.link: PipeLink | None = None
         self.why = "no answer in time"
         self.decided = trio.Event()
@@ -136,7 +137,7 @@ class PipeNetwork(Network):
     @override
     async def dial(self, kind: Kind, address: str, subprotocol: str | None = PROTOFLY_V1) -> Link:
         number = next(self._numbers)
-        asked = self._dials[number] = _Dial()
+        asked = self._dials[number] = _Dial(kind)
         told = {"kind": str(kind), "subprotocol": subprotocol}
         try:
             with trio.move_on_after(_PATIENCE):
@@ -162,7 +163,8 @@ class PipeNetwork(Network):
         link = self._links.get(said.number)
         match said.word:
             case Word.OPEN if asked is not None:
-                asked.link = self._links[said.number] = PipeLink(said.number, said, self._outlet)
+                link = PipeLink(said.number, asked.kind, said, self._outlet)
+                asked.link = self._links[said.number] = link
                 asked.decided.set()
             case Word.GONE if link is not None:
                 del self._links[said.number]

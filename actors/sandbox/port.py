@@ -54,7 +54,7 @@ class PipePort(MiniBusPort):
     async def request(self, message: Message) -> Message:
         awaited = self._awaited[message.id] = _Awaited()
         try:
-            await self.post(message)
+            await self._outlet.send(Said(Word.ASK, rest=encode(message)))
             while awaited.answer is None:
                 await awaited.came.wait()
             return awaited.answer

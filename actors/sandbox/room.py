@@ -1,26 +1,30 @@
-"""A room: the MiniBUS and the stub of a sandbox, from the plan to the farewell."""
+"""A room: the MiniBUS and the component of a sandbox, from the plan to the farewell."""
 
 import secrets
+from collections.abc import Iterable
+from contextlib import AsyncExitStack
 from functools import partial
 from typing import Final, final
 
 import attrs
 import trio
 
-from actors.kit.actor import Actor, ActorRef
+from actors.kit.actor import ActorRef
 from actors.kit.counters import Counters
+from actors.kit.crash import Crash
 from actors.kit.delivery import Delivery
 from actors.kit.ids import IdSource
 from actors.kit.supervisor import ChildSpec, Intensity, Strategy, Supervisor, open_supervisor
-from actors.pipe.errors import PipeError
+from actors.pipe.assembly import FrameParts
+from actors.pipe.errors import PipeError, RoomError
 from actors.pipe.outlet import Outlet
-from actors.pipe.plan import RoomPlan, read_plan
+from actors.pipe.plan import PackageRoom, ProgramRoom, RoomPlan, read_plan
 from actors.pipe.said import Said, Word, read_said
-from actors.runtime import node_stub
 from actors.runtime.bus_messages import ListenerAdded, Lost, MiniBusMessage
 from actors.runtime.hops import Hops
 from actors.runtime.mini_bus import MiniBus
 from actors.runtime.stub import StubConfig, StubContext
+from actors.sandbox.contents import Maker, open_contents
 from actors.sandbox.credentials import PipeCredentials
 from actors.sandbox.network import PipeNetwork
 from actors.sandbox.port import PipePort
@@ -28,6 +32,8 @@ from actors.sandbox.tracer import PipeTracer
 from fsm.cores.routing import ANY
 from specs.body import Command
 from specs.limits import GOODBYE_TIMEOUT
+from specs.limits_catalogue import PACKAGE_BYTES
+from specs.limits_rooms import ROOM_REASON
 from specs.message import Message, MessageType
 from specs.word import StubMethod
 from transports.background import open_background
@@ -38,39 +44,83 @@ from transports.link import Link
 
 __all__ = ["run_room"]
 
+_ESSENTIAL: Final = ("limits", "privileges", "files", "processes")
+"""What a process must have given up before code that nobody here has read may run in it."""
+
+_NO_ROOT: Final = ("user", "namespaces")
+"""One of these makes sure that it is not the administrator of the machine who runs it."""
+
 _ONE_LIFE: Final = Intensity(restarts=0)
 """Nothing in a room is started again: whoever keeps it opens another."""
 
 
-async def run_room(link: Link) -> None:
+async def run_room(link: Link, lacking: Iterable[str] = ()) -> None:
     """Do what a keeper says over a pipe, until it says leave or the pipe ends.
 
+    Args:
+        link: The pipe.
+        lacking: What this process could not give up, by the names of `confine`: a package is
+            refused where that is something without which its code is not kept in.
+
     Raises:
-        PipeError: The keeper says what no keeper says.
-        RestartLimitError: The stub crashed; comes out in a group.
+        ExceptionGroup: With a PipeError when the keeper says what no keeper says, or a
+            RestartLimitError when the component crashed.
     """
     try:
         first = read_said(await link.receive())
         if first.word is not Word.PLAN:
             raise PipeError("the first word is no plan")
-        await _live(link, read_plan(first.told))
-    except LinkError:
+        plan = read_plan(first.told)
+        archive = await _archive(link) if isinstance(plan.contents, PackageRoom) else b""
+        await _live(_Tools(plan, link, Outlet(link), Counters(), frozenset(lacking)), archive)
+    except* LinkError:
         # The keeper is gone: there is nobody to speak for, nor to tell.
         pass
 
 
-async def _live(link: Link, plan: RoomPlan) -> None:
-    outlet, counters = Outlet(link), Counters()
+async def _archive(link: Link) -> bytes:
+    """Take the code of a package, which follows its plan."""
+    parts, archive = FrameParts(PACKAGE_BYTES), None
+    while archive is None:
+        said = read_said(await link.receive())
+        if said.word is not Word.CODE:
+            raise PipeError("something else than the code that the plan speaks of")
+        archive = parts.add(said)
+    return archive
+
+
+async def _live(tools: "_Tools", archive: bytes) -> None:
+    async with open_background() as background:
+        background.start_soon(tools.outlet.run)
+        try:
+            await _inhabit(tools, archive)
+        finally:
+            # What has crashed may still owe an answer.
+            with trio.move_on_after(GOODBYE_TIMEOUT / 2, shield=True):
+                await tools.outlet.flushed()
+
+
+async def _inhabit(tools: "_Tools", archive: bytes) -> None:
+    plan, outlet = tools.plan, tools.outlet
     async with (
+        AsyncExitStack() as stack,
+        open_supervisor(plan.url, Strategy.ONE_FOR_ALL, _ONE_LIFE) as supervisor,
         open_background() as background,
-        open_supervisor(plan.stub, Strategy.ONE_FOR_ALL, _ONE_LIFE) as supervisor,
     ):
-        background.start_soon(outlet.run)
-        tools = _Tools(plan, outlet, counters, PipeTracer(outlet, hops=plan.hops))
         room = await tools.open(supervisor)
-        outlet.put(Said(Word.READY))
-        await room.serve(link)
-        await room.leave()
+        # While it starts, a component may ask and dial already.
+        background.start_soon(room.serve)
+        with Crash() as crash:
+            tools.check()
+            make = stack.enter_context(open_contents(plan.contents, archive))
+            await room.host(make)
+        if crash.error is None:
+            outlet.put(Said(Word.READY))
+            await room.shall_leave.wait()
+            await room.leave()
+        else:
+            why = f"{type(crash.error).__name__}: {crash.error}"
+            outlet.put(Said(Word.READY, text=why[:ROOM_REASON]))
 
 
 @final
@@ -79,47 +129,29 @@ class _Tools:
     """What the parts of a room are made with."""
 
     plan: RoomPlan
+    link: Link
     outlet: Outlet
     counters: Counters
-    tracer: PipeTracer
+    lacking: frozenset[str]
+
+    def check(self) -> None:
+        """Refuse code that would not be kept in.
+
+        Raises:
+            RoomError: This machine cannot.
+        """
+        root = _NO_ROOT if self.lacking.issuperset(_NO_ROOT) else ()
+        lacking = [*(one for one in _ESSENTIAL if one in self.lacking), *root]
+        if isinstance(self.plan.contents, PackageRoom) and lacking:
+            raise RoomError(f"this machine cannot keep code in: {', '.join(lacking)} not confined")
 
     async def open(self, supervisor: Supervisor) -> "_Room":
-        """Start MiniBUS and stub; the stub hears of everything."""
-        plan, network = self.plan, PipeNetwork(self.outlet)
-        credentials = PipeCredentials(self.outlet)
-        hops = Hops(self.tracer, f"minibus:{plan.stub}", self.counters)
+        """Start the MiniBUS."""
+        tracer = PipeTracer(self.outlet, hops=self.plan.hops)
+        hops = Hops(tracer, f"minibus:{self.plan.url}", self.counters)
         make_bus = partial(MiniBus, self._lost, hops)
         mini_bus = await supervisor.start_child(ChildSpec("minibus", make_bus))
-        port = PipePort(plan.stub, self.outlet, mini_bus)
-        make_stub = partial(self._stub, port, network, credentials)
-        stub = await supervisor.start_child(ChildSpec(plan.stub, make_stub))
-        await mini_bus.ask(lambda done: ListenerAdded(ANY, stub, "room", done))
-        return _Room(self, (network, credentials), port, mini_bus)
-
-    def _stub(
-        self, port: PipePort, network: PipeNetwork, credentials: PipeCredentials
-    ) -> Actor[Delivery]:
-        plan = self.plan
-        config = StubConfig(
-            runtime=plan.runtime,
-            domain=plan.domain,
-            node_url=plan.endpoint,
-            credentials=credentials,
-            session=plan.session,
-        )
-        return node_stub.activate(
-            StubContext(
-                url=plan.stub,
-                bus=port,
-                config=config,
-                network=network,
-                tracer=self.tracer,
-                ids=IdSource(plan.ids),
-                entropy=secrets.token_bytes,
-                counters=self.counters,
-                keep=lambda token: self.outlet.put(Said(Word.KEEP, text=token)),
-            )
-        )
+        return _Room(self, tracer, supervisor, mini_bus)
 
     def _lost(self, lost: Lost) -> bool:
         return self.outlet.offer(Said(Word.LOST, rest=encode(lost.delivery.message)))
@@ -127,25 +159,67 @@ class _Tools:
 
 @final
 class _Room:
-    """A room in which everything runs."""
+    """A room in which the MiniBUS runs.
+
+    Attributes:
+        shall_leave: Set when the keeper has said so.
+    """
 
     def __init__(
         self,
         tools: _Tools,
-        asking: tuple[PipeNetwork, PipeCredentials],
-        port: PipePort,
+        tracer: PipeTracer,
+        supervisor: Supervisor,
         mini_bus: ActorRef[MiniBusMessage],
     ) -> None:
+        self.shall_leave = trio.Event()
         self._tools = tools
-        self._network, self._credentials = asking
-        self._port = port
+        self._tracer = tracer
+        self._supervisor = supervisor
         self._mini_bus = mini_bus
+        self._network = PipeNetwork(tools.outlet)
+        self._credentials = PipeCredentials(tools.outlet)
+        self._port = PipePort(tools.plan.url, tools.outlet, mini_bus)
         self._told: dict[str, int] = {}
 
-    async def serve(self, link: Link) -> None:
+    # ---- the component
+
+    async def host(self, make: Maker) -> None:
+        """Start the component, which hears of everything; what it raises comes out here."""
+        spec = ChildSpec(self._port.url, partial(make, self._context()))
+        component = await self._supervisor.start_child(spec)
+        await self._mini_bus.ask(lambda done: ListenerAdded(ANY, component, "room", done))
+
+    def _context(self) -> StubContext:
+        plan, tools = self._tools.plan, self._tools
+        contents = plan.contents
+        config = StubConfig(
+            runtime=plan.runtime,
+            domain=plan.domain,
+            node_url=plan.endpoints[0] if plan.endpoints else None,
+            endpoints=plan.endpoints,
+            credentials=self._credentials,
+            session=plan.session,
+            options=contents.options if isinstance(contents, PackageRoom) else {},
+        )
+        return StubContext(
+            url=plan.url,
+            bus=self._port,
+            config=config,
+            network=self._network,
+            tracer=self._tracer,
+            ids=IdSource(plan.ids),
+            entropy=secrets.token_bytes,
+            counters=tools.counters,
+            keep=lambda token: tools.outlet.put(Said(Word.KEEP, text=token)),
+        )
+
+    # ---- the keeper
+
+    async def serve(self) -> None:
         """Do what the keeper says, until it says leave."""
-        while True:
-            said = read_said(await link.receive())
+        while not self.shall_leave.is_set():
+            said = read_said(await self._tools.link.receive())
             match said.word:
                 case Word.HAND:
                     await self._handed(said)
@@ -154,7 +228,7 @@ class _Room:
                 case Word.LOGIN:
                     self._credentials.heard(said)
                 case Word.LEAVE:
-                    return
+                    self.shall_leave.set()
                 case _:
                     self._network.heard(said)
 
@@ -172,16 +246,23 @@ class _Room:
         self._told = now
         return {one: count for one, count in news.items() if count}
 
+    # ---- the end
+
     async def leave(self) -> None:
-        """Have the stub close its session; then tell that nothing more will come."""
+        """Have the component take leave; then tell that nothing more will come."""
+        with trio.move_on_after(GOODBYE_TIMEOUT / 2):
+            if isinstance(self._tools.plan.contents, ProgramRoom):
+                await self._supervisor.stop_child(self._port.url)
+            else:
+                await self._close_session()
+        outlet = self._tools.outlet
+        outlet.put(Said(Word.LEFT, told={**self._drops()}))
+        with trio.move_on_after(GOODBYE_TIMEOUT / 2):
+            await outlet.flushed()
+
+    async def _close_session(self) -> None:
         port = self._port
         body = write_body(Command(StubMethod.DISCONNECT.value))
         command = Message(1, MessageType.EXECUTE, port.agent, port.url, body)
-        with trio.move_on_after(GOODBYE_TIMEOUT / 2):
-            await self._mini_bus.tell(Delivery(command, port.url))
-            await port.wait_obeyed()
-        outlet = self._tools.outlet
-        outlet.put(Said(Word.PONG, told={**self._drops()}))
-        outlet.put(Said(Word.LEFT))
-        with trio.move_on_after(GOODBYE_TIMEOUT / 2):
-            await outlet.flushed()
+        await self._mini_bus.tell(Delivery(command, port.url))
+        await port.wait_obeyed()
