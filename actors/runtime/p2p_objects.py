@@ -16,13 +16,13 @@ from actors.runtime.p2p_signalling import (
     row_told,
 )
 from fsm.cores import p2p_effect as do
-from fsm.cores.object_copy import (
+from fsm.cores.object_copy import ObserverCore
+from fsm.cores.object_copy_terms import (
     Applied,
     Changed,
     CopyTimeOver,
     GivenUp,
     ObserveBegun,
-    ObserverCore,
     ObserverEffect,
     ObserverGone,
     ObserverInput,
@@ -31,6 +31,7 @@ from fsm.cores.object_copy import (
     SnapshotRead,
     WithdrawnByReporter,
 )
+from fsm.cores.object_path import check_path
 from fsm.cores.p2p_input import (
     ObjectCreated,
     ObserveRefused,
@@ -78,8 +79,11 @@ class LinkObjects:
         self._is_clean = trio.Event()
 
     def watcher(self, message: Message) -> LinkEnd | None:
-        """Return the end that observes the object whose change this is."""
-        return None if message.is_response else self._watched.get(message.to)
+        """Return the end that observes the object whose change this is, or which it shows."""
+        if message.is_response:
+            return None
+        anew = self._signalling.shown_anew(message)
+        return self._watched.get(message.to if anew is None else f"{anew}/{_CHANGES}")
 
     def requests(self, end: LinkEnd, effect: do.SideEffect) -> list[tuple[Message, Understand]]:
         """Write what an effect asks of the sync manager or the registry."""
@@ -146,7 +150,8 @@ class LinkObjects:
 
     def _observe(self, end: LinkEnd, url: str) -> Message:
         end.peer_object = url
-        end.copy = ObserverCore(url, self._signalling.url)
+        # Its link tells whether the peer is there: a quiet copy needs not ask.
+        end.copy = ObserverCore(url, self._signalling.url, quiet=math.inf)
         self._watched[f"{url}/{_CHANGES}"] = end
         self._feed(end, ObserveBegun())
         return self._signalling.observe(url)
@@ -170,6 +175,8 @@ class LinkObjects:
     def changed(self, end: LinkEnd, event: Message) -> SideInput | None:
         """Take a change of the peer's object; only its reporter's is one (I-D1)."""
         url = end.peer_object
+        if self._signalling.shown_anew(event) is not None:
+            return self._observed(end, event)
         if url is None or not is_below(event.from_, url):
             return None
         if event.type is MessageType.DELETE:
@@ -178,6 +185,7 @@ class LinkObjects:
             return PeerObjectDeleted()
         try:
             change = read_body(event, Change)
+            check_path(change.attribute)
         except BadMessageError:
             return None
         return self._seen(end, event, Changed(change))

@@ -19,7 +19,7 @@ from fsm.cores.invitations import (
 )
 from fsm.engine import Step
 from specs.body_sync import Invitation, InviteObservers
-from specs.message import Message, MessageType
+from specs.message import Message, MessageType, reason_in
 from specs.reply_code import FIRST_FINAL
 from transports.bodies import write_body
 
@@ -51,7 +51,7 @@ class Invitations:
 
     async def answered(self, url: str, answer: Message) -> None:
         """Take an answer, provisional ones and the bus's own included."""
-        told = InviteeAnswered(url, answer.from_, answer.code, _why(answer))
+        told = InviteeAnswered(url, answer.from_, answer.code, reason_in(answer))
         await self._feed(told)
 
     async def object_gone(self, url: str) -> None:
@@ -92,8 +92,3 @@ class Invitations:
         more = {"description": told.why} if told.why else {}
         for wish, _ in wishes:
             await self._context.answer(wish, code, source=told.observer, **more)
-
-
-def _why(answer: Message) -> str:
-    told = answer.body.get("description")
-    return told if isinstance(told, str) else ""

@@ -1,52 +1,39 @@
 """The objects that components of this runtime observe (M-36..M-38, M-42..M-44, M-47)."""
 
 from functools import partial
-from typing import Final, final
+from typing import TYPE_CHECKING, final
 
-import attrs
 import trio
 
 from actors.kit.actor import ActorRef
 from actors.kit.delivery import Delivery
-from actors.runtime.sync_place import CHANGES, SUBSCRIPTION
-from actors.runtime.sync_terms import (
+from actors.runtime.sync_news import (
+    LinkIs,
     ObserveDone,
     ObserverLeft,
     PathClosed,
-    Spawn,
-    SyncContext,
+    RefusedAgain,
     Tell,
-    code_in_use,
+    Way,
+    WayMoved,
 )
-from specs.address import subscription_manager
-from specs.body import Path
-from specs.body_sync import ObjectName, Observe, Subscription
-from specs.limits import READ_PAUSE, RECONNECT_TRIES
-from specs.message import Message, MessageType, refuse
+from actors.runtime.sync_owners import AskedOwners, Observed
+from actors.runtime.sync_paths import ObserverPaths
+from actors.runtime.sync_place import CHANGES, SUBSCRIPTION
+from actors.runtime.sync_terms import Spawn, SyncContext, code_in_use
+from specs.body_object import Resume
+from specs.body_observers import ObserverName
+from specs.body_sync import ObjectName, Observe
+from specs.child import child_resources, children_addresses
+from specs.limits_sync import HAND_OVER_PAUSE, LEAVE_TRIES
+from specs.message import Message, refuse
 from specs.reply_code import LAST_SUCCESS, Code
-from transports.bodies import read_body, write_body
+from transports.bodies import read_body
+
+if TYPE_CHECKING:
+    from specs.jsonvalue import JsonObject
 
 __all__ = ["ObservedObjects"]
-
-_LATER: Final = frozenset({Code.NOT_FOUND, Code.TIMEOUT, Code.INTERNAL, Code.UNAVAILABLE})
-"""Answers after which an owner is asked again: he may not be back yet."""
-
-
-@final
-@attrs.define
-class _Observed:
-    """One object that is observed here.
-
-    Attributes:
-        observers: Who observes, and the id of the request by which it does.
-        leaving: Who does not any more, while the reporter's end is being told.
-        is_closing: Its path is being removed; who comes meanwhile waits for that.
-    """
-
-    observers: dict[str, int] = attrs.field(factory=dict)
-    leaving: set[str] = attrs.field(factory=set)
-    is_closing: bool = False
-    waiting: list[Message] = attrs.field(factory=list)
 
 
 @final
@@ -57,7 +44,9 @@ class ObservedObjects:
         self._context = context
         self._spawn = spawn
         self._tell = tell
-        self._objects: dict[str, _Observed] = {}
+        self._objects: dict[str, Observed] = {}
+        self._owners = AskedOwners(context, self._objects, tell)
+        self._paths = ObserverPaths(context, spawn, tell, self._renew)
         self._listener: ActorRef[Delivery]
 
     def start(self, listener: ActorRef[Delivery]) -> None:
@@ -86,8 +75,9 @@ class ObservedObjects:
 
     async def observe(self, request: Message) -> None:
         """Observe an object for a component (M-36): its listener comes first (SYN-06)."""
-        url = read_body(request, Observe).resource
-        await self._context.answer(request, Code.TRYING, resources=[])
+        wish = read_body(request, Observe)
+        url, names = wish.resource, [] if wish.p2p is True else child_resources(wish.resource)
+        await self._context.answer(request, Code.TRYING, resources=[*names])
         there = self._objects.get(url)
         if there is not None and there.is_closing:
             there.waiting.append(request)
@@ -96,85 +86,100 @@ class ObservedObjects:
 
     async def _observe(self, request: Message, url: str) -> None:
         is_first = url not in self._objects
-        self._objects.setdefault(url, _Observed()).observers[request.from_] = request.id
-        changes = f"{url}/{CHANGES}"
+        there = self._objects.setdefault(url, Observed())
+        there.observers[request.from_] = request.id
+        there.asking.add((request.from_, request.id))
         if is_first:
-            await self._context.bus.add_listener(changes, self._listener)
-        await self._context.bus.follow(changes, request.from_)
-        work = self._open_path if is_first else self._subscribe
-        self._spawn(partial(work, request, url))
+            await self._context.bus.add_listener(f"{url}/{CHANGES}", self._listener)
+            await self._follow(url, request.from_)
+        self._paths.wished(url, request.from_, p2p=read_body(request, Observe).p2p)
+        self._spawn(partial(self._open if is_first else self._join, request, url))
 
-    async def _open_path(self, request: Message, url: str) -> None:
-        answer = await self._context.bus.request(self._path(MessageType.SUBSCRIBE, url))
-        if answer.code > LAST_SUCCESS:
-            await self._tell(ObserveDone(request, url, answer))
-            return
-        await self._subscribe(request, url)
+    async def _follow(self, url: str, observer: str) -> None:
+        """Have an observer hear of an object; a gap shows by what is said next."""
+        for address in (f"{url}/{CHANGES}", *children_addresses(url)):
+            await self._context.bus.follow(address, observer)
 
-    async def _subscribe(self, request: Message, url: str) -> None:
+    async def _open(self, request: Message, url: str) -> None:
+        answer, link, barred = await self._paths.open(url, request.from_)
+        await self._let_hear_of_children(url, link)
+        await self._tell(ObserveDone(request, url, answer, Way(link, barred, is_first=True)))
+
+    async def _join(self, request: Message, url: str) -> None:
         there = self._objects.get(url)
+        link: str | None = None
         if there is not None and request.from_ in there.observers:
-            asked = self._of_observer(MessageType.SUBSCRIBE, url, request.from_)
-            answer = await self._context.bus.request(asked)
+            answer, link = await self._paths.join(url, request.from_)
+            await self._let_hear_of_children(url, link)
         else:
             answer = refuse(request, Code.GONE, "the observer left before it was subscribed")
-        await self._tell(ObserveDone(request, url, answer))
+        await self._tell(ObserveDone(request, url, answer, Way(link)))
 
-    def _path(self, kind: MessageType, url: str) -> Message:
-        body = Path((f"{url}/{CHANGES}",), self._context.runtime)
-        to = subscription_manager(self._context.node_for(url))
-        return self._context.request(kind, to, write_body(body))
+    async def _let_hear_of_children(self, url: str, link: str | None) -> None:
+        if link is not None:
+            await self._paths.set_children(url)
+
+    def link_is(self, news: LinkIs) -> None:
+        """Take it that another link leads to where an object is reported, or none."""
+        self._paths.link_is(news)
+
+    def moved(self, news: WayMoved) -> None:
+        """Take it that the changes of an object come by another way now, or do not."""
+        self._paths.moved(news)
 
     def renew_paths(self, domain: str) -> None:
         """Set the paths again that the node of a domain has forgotten."""
         for url, there in self._objects.items():
-            if self._context.node_for(url) == domain and not there.is_closing:
+            is_there = self._context.node_for(url) == domain and not there.is_closing
+            if is_there and self._paths.is_by_node(url):
                 self._spawn(partial(self._renew, url))
 
-    async def _renew(self, url: str) -> None:
-        """Set a path again, and ask its owner again: the node has forgotten both.
-
-        The owner's runtime may come back later than this one: it is asked some times.
-        """
-        await self._context.bus.request(self._path(MessageType.SUBSCRIBE, url))
-        pause = READ_PAUSE
-        for _ in range(RECONNECT_TRIES):
-            if await self._is_known_again(url):
-                return
-            await trio.sleep(pause)
-            pause *= 2
-
-    async def _is_known_again(self, url: str) -> bool:
+    async def back(self, request: Message) -> None:
+        """Subscribe again to an object that is back, and say who observes it here (M-52)."""
+        url = read_body(request, ObjectName).resource
         there = self._objects.get(url)
-        if there is None or there.is_closing:
-            return True
-        for observer in tuple(there.observers):
-            asked = self._of_observer(MessageType.SUBSCRIBE, url, observer)
-            if (await self._context.bus.request(asked)).code in _LATER:
-                return False
-        return True
+        observers = [] if there is None or there.is_closing else [*there.observers]
+        await self._context.answer(request, Code.OK, value=[*observers])
+        if observers:
+            self._spawn(partial(self._renew, url))
 
-    def _of_observer(self, kind: MessageType, url: str, observer: str) -> Message:
-        body = write_body(Subscription(observer))
-        return self._context.request(kind, f"{url}/{SUBSCRIPTION}", body)
+    async def resume(self, request: Message) -> None:
+        """Say whether an observer had anything before a restart (M-52)."""
+        read_body(request, Resume)
+        if any(observer == request.from_ for _, observer in self._context.gate.rest.copies):
+            await self._context.answer(request, Code.OK)
+        else:
+            await self._context.refuse(request, Code.NOT_FOUND, "nothing is stored of it")
+
+    async def _renew(self, url: str) -> None:
+        """Set a path again, and ask its owner again: the node has forgotten both."""
+        await self._paths.set_path(url)
+        await self._owners.ask_again(url)
 
     async def done(self, done: ObserveDone) -> None:
         """Answer the observer; what was set up for nothing is removed."""
         request, url, answer = done.request, done.url, done.answer
+        there = self._objects.get(url)
+        if there is not None:
+            there.asking.discard((request.from_, request.id))
+        self._paths.answered(url, done.way)
         if answer.code <= LAST_SUCCESS:
             value = answer.body.get("value")
-            await self._context.answer(request, Code.OK, value=value)
+            by_link: JsonObject = {} if done.way.link is None else {"p2p": True}
+            if there is not None and not done.way.is_first and request.from_ in there.observers:
+                # Others are told already: it hears nothing before it is let in, too (I-D9).
+                await self._follow(url, request.from_)
+            await self._context.answer(request, Code.OK, value=value, **by_link)
             return
-        if answer.code == Code.TIMEOUT:
-            # The reporter's yes may be on its way: it must not stay.
-            leaving = self._of_observer(MessageType.UNSUBSCRIBE, url, request.from_)
-            await self._context.bus.post(leaving)
-        there = self._objects.get(url)
-        if there is not None and there.observers.get(request.from_) == request.id:
-            # It has not asked again since.
+        asked = None if there is None else there.observers.get(request.from_)
+        if answer.code == Code.TIMEOUT and asked in {None, request.id}:
+            # The reporter's yes may be on its way: it must not stay. Of an observer that has
+            # asked again it is the other request's.
+            await self._owners.take_back(url, request.from_)
+        if asked == request.id:
             await self._take_off(url, request.from_)
         await self._close_if_left(url, None)
-        if there is not None and there.observers:
+        if there is not None and there.observers and self._paths.is_by_node(url):
             # The node took the path away with the refusal; others may have come since.
             self._spawn(partial(self._renew, url))
         why = answer.body.get("description")
@@ -209,11 +214,22 @@ class ObservedObjects:
     async def _take_off(self, url: str, observer: str) -> None:
         """Deliver no change to an observer any more; its neighbours observe on (I-D7)."""
         del self._objects[url].observers[observer]
-        await self._context.bus.unfollow(f"{url}/{CHANGES}", observer)
+        self._paths.left(url, observer)
+        for address in (f"{url}/{CHANGES}", *children_addresses(url)):
+            await self._context.bus.unfollow(address, observer)
 
     async def _leave(self, url: str, observer: str, request: Message | None) -> None:
-        leaving = self._of_observer(MessageType.UNSUBSCRIBE, url, observer)
-        await self._context.bus.request(leaving)
+        """Leave; an object that is being handed over is told again when that may be done."""
+        answer = await self._paths.leave(url, observer)
+        for _ in range(LEAVE_TRIES - 1):
+            if answer.code != Code.UNAVAILABLE:
+                break
+            await trio.sleep(HAND_OVER_PAUSE)
+            there = self._objects.get(url)
+            if there is None or observer in there.observers:
+                # It observes again: that must not be taken back.
+                break
+            answer = await self._paths.leave(url, observer)
         await self._tell(ObserverLeft(url, observer, request))
 
     async def left(self, done: ObserverLeft) -> None:
@@ -232,6 +248,30 @@ class ObservedObjects:
         elif request is not None:
             await self._context.answer(request, Code.OK)
 
+    async def shut_out(self, event: Message, told: ObserverName) -> None:
+        """Let an observer hear nothing more: its reporter's end has shut it out (SYN-21).
+
+        One that has asked again since is being decided on anew, and stays until then.
+        """
+        await self._context.answer(event, Code.OK)
+        url, observer = told.resource, told.observer
+        there = self._objects.get(url)
+        if there is None or (observer, there.observers.get(observer, 0)) in there.asking:
+            return
+        if observer in there.observers:
+            await self._take_off(url, observer)
+            await self._close_if_left(url, None)
+
+    async def refused_again(self, news: RefusedAgain) -> None:
+        """Let an observer hear nothing more, and tell it: it is not let in any more."""
+        url, observer = news.url, news.observer
+        there = self._objects.get(url)
+        is_same = there is not None and there.observers.get(observer) == news.number
+        if there is not None and is_same and (observer, news.number) not in there.asking:
+            await self._take_off(url, observer)
+            await self._owners.say_refused(url, observer)
+            await self._close_if_left(url, None)
+
     async def deleted(self, url: str, event: Message) -> None:
         """Take the reporter's word, nobody else's, that the object is gone (M-47)."""
         if event.from_ != f"{url}/{SUBSCRIPTION}":
@@ -239,13 +279,15 @@ class ObservedObjects:
             return
         await self._context.answer(event, Code.OK, source=self._context.runtime)
         self._objects[url].observers.clear()
+        self._paths.deleted(url)
         await self._close_if_left(url, None)
 
     async def _close_path(self, url: str, request: Message | None) -> None:
         changes = f"{url}/{CHANGES}"
         await self._context.bus.remove_listener(changes, self._listener)
-        await self._context.bus.unfollow_all(changes)
-        await self._context.bus.request(self._path(MessageType.UNSUBSCRIBE, url))
+        for address in (changes, *children_addresses(url)):
+            await self._context.bus.unfollow_all(address)
+        await self._paths.close(url)
         await self._tell(PathClosed(url))
         if request is not None:
             await self._context.answer(request, Code.OK)
@@ -253,5 +295,6 @@ class ObservedObjects:
     async def closed(self, url: str) -> None:
         """Forget an object; who wanted to observe it meanwhile begins now."""
         there = self._objects.pop(url)
+        await self._paths.forget(url)
         for request in there.waiting:
             await self._observe(request, url)

@@ -2,45 +2,47 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
+from functools import partial
 from typing import Final, TypeAlias, final
 
 import attrs
 
-from actors.kit.actor import Reply
+from actors.kit.actor import ActorRef, Reply
+from actors.kit.counters import Counters
 from actors.kit.delivery import Delivery
 from actors.kit.ids import IdSource
+from actors.kit.trace_message import value_digest
 from actors.kit.tracer import Tracer
+from actors.runtime.data_schemas import DataSchemas
 from actors.runtime.ports import CorePort
-from fsm.cores.data_object_terms import ReporterAccepted, ReporterRefused
+from actors.runtime.registry_ways import WaysWanted
+from actors.runtime.store_gate import StoreGate
+from actors.runtime.sync_news import SyncNews
+from fsm.cores.changes_terms import LocalGone, LocalLive
+from fsm.cores.data_object_terms import Refused
 from fsm.cores.effects import RowChanged
 from fsm.cores.resolve import Topology
 from fsm.engine import Step
 from specs.address import RUNTIME_SCHEME, domain_of, is_below, runtime_of, scheme_of
+from specs.body_registry import Record
 from specs.body_sync import DataObject, Subscription
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message, MessageType, refuse, reply_to
-from specs.reply_code import Code
+from specs.reply_code import Code, DropReason
 from specs.trace import Fact, Kind, Op
 from transports.bodies import read_body
 
 __all__ = [
     "Addresses",
     "ComponentLeft",
-    "Decided",
     "Job",
-    "ObjectReady",
-    "ObjectRemoved",
     "ObjectsClosed",
-    "ObserveDone",
-    "ObserverLeft",
-    "PathClosed",
     "PathsForgotten",
+    "Records",
     "Spawn",
     "SyncContext",
     "SyncMessage",
-    "SyncNews",
-    "Tell",
     "code_in_use",
     "observer_of",
 ]
@@ -61,6 +63,22 @@ class Addresses(ABC):
         """Give an address back; one that is not ours any more is fine."""
 
 
+class Records(ABC):
+    """Where data objects can be looked up: the domain registry, by the runtime's own."""
+
+    @abstractmethod
+    async def register(self, record: Record) -> Refused | None:
+        """Register an object and keep its record alive; None: it is registered."""
+
+    @abstractmethod
+    async def unregister(self, url: str) -> None:
+        """Set a record to disconnected; one that is not there is fine."""
+
+    @abstractmethod
+    async def forget(self, url: str) -> None:
+        """Keep a record alive no more, without a word: it is another runtime's now."""
+
+
 @final
 @attrs.frozen(slots=True)
 class SyncContext:
@@ -71,15 +89,24 @@ class SyncContext:
         domain: Its domain, at whose node reporter paths are set.
         topology: Whose node paths to objects of other domains are set at.
         bus: Its handle on the Message BUS; the handle's address is its own.
+        registry: Tells other runtimes what is reported here, and hears its status events.
+        counters: Where messages that end here are counted.
+        schemas: What values must obey.
+        gate: Where what is said of stored objects waits until it is on disk.
     """
 
     runtime: str
     domain: str
     bus: CorePort
     addresses: Addresses
+    records: Records
     ids: IdSource
     tracer: Tracer
+    registry: ActorRef[LocalLive | LocalGone | Delivery | WaysWanted]
     topology: Topology = Topology.TRIANGLE
+    counters: Counters = attrs.field(factory=Counters, eq=False)
+    schemas: DataSchemas = attrs.field(factory=DataSchemas, eq=False)
+    gate: StoreGate = attrs.field(factory=StoreGate, eq=False)
 
     def node_for(self, url: str) -> str:
         """Return the domain at whose node the path to an object is set (C-49).
@@ -96,13 +123,41 @@ class SyncContext:
         sender = from_ or self.bus.url
         return Message(self.ids.next(sender), kind, sender, to, body)
 
+    def last_id(self, url: str) -> int:
+        """Return above which ids the messages of an object have been sent by nobody."""
+        return max(self.ids.last(sender) for sender in _senders(url))
+
+    def go_on(self, url: str, last: int) -> None:
+        """Let the ids of an object's messages go on above those it had elsewhere (MSG-03)."""
+        for sender in _senders(url):
+            self.ids.go_on(sender, last)
+
     async def answer(self, request: Message, code: int, **body: Json) -> None:
-        """Answer a request."""
-        await self.bus.post(reply_to(request, code, body))
+        """Answer a request; if it is about a stored object, once all that is on disk."""
+        await self._say(request, reply_to(request, code, body))
 
     async def refuse(self, request: Message, code: int, why: str) -> None:
-        """Answer a request with a refusal."""
-        await self.bus.post(refuse(request, code, why))
+        """Answer a request with a refusal; likewise."""
+        await self._say(request, refuse(request, code, why))
+
+    async def post(self, message: Message) -> None:
+        """Say something; likewise."""
+        await self._say(message, message)
+
+    async def _say(self, about: Message, message: Message) -> None:
+        if self.gate.holds(about, message):
+            self.gate.hold(partial(self.bus.post, message))
+        else:
+            await self.bus.post(message)
+
+    async def publish(
+        self, message: Message, runtimes: frozenset[str], direct: frozenset[str] = frozenset()
+    ) -> None:
+        """Say something to all who observe an object; likewise."""
+        if self.gate.holds(message):
+            self.gate.hold(partial(self.bus.publish, message, runtimes, direct))
+        else:
+            await self.bus.publish(message, runtimes, direct)
 
     def step(self, step: Step) -> None:
         """Trace that an entity moved."""
@@ -121,89 +176,42 @@ class SyncContext:
             )
             self.tracer.record(_MANAGER, fact)
 
+    def child(self, done: Op, url: str, name: str, version: int, by: str) -> None:
+        """Trace what was done to a child, and by whom (I-D10)."""
+        fact = Fact(k=Kind.OBJ, op=done, key=f"{url}|{name}", version=version, by=by)
+        self.tracer.record(_MANAGER, fact)
+
+    def guest(self, op: Op, url: str, observer: str, by: str) -> None:
+        """Trace that somebody lets an observer in unasked, or everybody, or not any more (I-D9)."""
+        self.row(RowChanged(op, "guests", url, observer, by))
+
+    def deleted(self, url: str, by: str) -> None:
+        """Trace that an object is deleted (I-D8)."""
+        self.tracer.record(_MANAGER, Fact(k=Kind.OBJ, op=Op.DEL, key=url, by=by))
+
+    def dropped(self, message: Message, reason: DropReason) -> None:
+        """Count, and trace, that a message ends here unanswered."""
+        self.counters.drop(reason, message, _MANAGER)
+        if self.tracer.hops:
+            self.tracer.message(_MANAGER, Op.DROP, message, reason=reason)
+
     def written(self, written: DataObject) -> None:
-        """Trace that an object has a new version."""
+        """Trace that an object has a new version; of a stored one, once it is on disk."""
+        if self.gate.is_dirty(written.url):
+            self.gate.hold_note(partial(self._trace_written, written))
+        else:
+            self._trace_written(written)
+
+    def _trace_written(self, written: DataObject) -> None:
         fact = Fact(
             k=Kind.OBJ,
             op=Op.WRITE,
             key=written.url,
             version=written.version,
             by=written.reporter,
+            digest=value_digest(written.data) if self.tracer.hops else None,
         )
         self.tracer.record(_MANAGER, fact)
-
-
-@final
-@attrs.frozen(slots=True)
-class ObjectReady:
-    """A new object has its address, path and listeners.
-
-    Attributes:
-        request: The reporter's own.
-        created: None: there will be none, and the reporter has been told.
-    """
-
-    request: Message
-    created: DataObject | None
-
-
-@final
-@attrs.frozen(slots=True)
-class Decided:
-    """The reporter said whether an observer may subscribe."""
-
-    url: str
-    decision: ReporterAccepted | ReporterRefused
-
-
-@final
-@attrs.frozen(slots=True)
-class ObjectRemoved:
-    """Path, listeners and address of a deleted object are gone.
-
-    Attributes:
-        request: The reporter's own; None: nobody asked for it.
-    """
-
-    url: str
-    request: Message | None
-
-
-@final
-@attrs.frozen(slots=True)
-class ObserveDone:
-    """The reporter's end answered, or the path was refused.
-
-    Attributes:
-        request: The observer's own request.
-        answer: What it comes to.
-    """
-
-    request: Message
-    url: str
-    answer: Message
-
-
-@final
-@attrs.frozen(slots=True)
-class ObserverLeft:
-    """The reporter's end knows that an observer left.
-
-    Attributes:
-        request: The observer's own; None: nobody asked for it.
-    """
-
-    url: str
-    observer: str
-    request: Message | None
-
-
-@final
-@attrs.frozen(slots=True)
-class PathClosed:
-    """Nothing of an object comes here any more: its path and listeners are gone."""
-
-    url: str
 
 
 @final
@@ -240,16 +248,8 @@ class ComponentLeft:
     done: Reply[None]
 
 
-SyncNews: TypeAlias = (
-    ObjectReady | Decided | ObjectRemoved | ObserveDone | ObserverLeft | PathClosed
-)
-"""What the sync manager's own tasks tell it."""
-
 SyncMessage: TypeAlias = Delivery | SyncNews | PathsForgotten | ObjectsClosed | ComponentLeft
 """What the sync manager is told."""
-
-Tell: TypeAlias = Callable[[SyncNews], Awaitable[None]]
-"""Tells the sync manager."""
 
 Job: TypeAlias = Callable[[], Awaitable[None]]
 """Work for a task."""
@@ -275,6 +275,11 @@ def observer_of(request: Message) -> str:
     if is_manager and is_below(observer, runtime_of(asking)):
         return observer
     raise BadMessageError(f"{asking} does not speak for {observer}", Code.FORBIDDEN)
+
+
+def _senders(url: str) -> tuple[str, str]:
+    """Return the addresses that an object speaks from."""
+    return url, f"{url}/subscription"
 
 
 def code_in_use(code: int) -> Code:

@@ -1,0 +1,85 @@
+"""One child of a data object as a hyperty has it in hand (SYN-24)."""
+
+from abc import abstractmethod
+from typing import Protocol, final
+
+import attrs
+
+from actors.runtime.child_messages import as_child_value
+from actors.runtime.object_error import ObjectError
+from fsm.cores.object_children import Kept
+from fsm.cores.object_children_terms import Act
+from specs.errors import BadMessageError
+from specs.jsonvalue import Json
+from specs.reply_code import Code
+
+__all__ = ["Child", "Siblings", "checked_child"]
+
+
+class Siblings(Protocol):
+    """All children of an object, as one of them needs them."""
+
+    @abstractmethod
+    def kept(self, name: str) -> Kept | None:
+        """Return what is known of one."""
+
+    @abstractmethod
+    async def change(self, act: Act, name: str, value: Json = None) -> None:
+        """Change or delete one.
+
+        Raises:
+            ObjectError: It is not there, or is not the hyperty's own.
+        """
+
+
+@final
+@attrs.frozen
+class Child:
+    """One child of a data object; whoever created it, and nobody else, changes or deletes it.
+
+    Attributes:
+        id: Its name: address of its creator, `#`, and a number.
+    """
+
+    id: str
+    _children: Siblings = attrs.field(repr=False)
+
+    @property
+    def creator(self) -> str:
+        """Address of the hyperty that created it."""
+        return self.id.rpartition("#")[0]
+
+    @property
+    def value(self) -> Json:
+        """What it holds now, frozen; None: it is deleted."""
+        kept = self._children.kept(self.id)
+        return None if kept is None else kept.value
+
+    async def update(self, value: Json) -> None:
+        """Give it another value, and tell all who observe the object.
+
+        Cancelled: it may have been told.
+
+        Raises:
+            ObjectError: 403 another created it, 404 it is deleted, 413 it would be too large,
+                400 its value is no JSON, 410 the object is gone.
+        """
+        await self._children.change(Act.UPDATE, self.id, value)
+
+    async def delete(self) -> None:
+        """Delete it, and tell all who observe the object; otherwise as `update`."""
+        await self._children.change(Act.DELETE, self.id)
+
+
+def checked_child(name: str, value: Json) -> Json:
+    """Return a copy of a value that a child may have.
+
+    Raises:
+        ObjectError: 400 it is none, or no JSON.
+    """
+    if value is None:
+        raise ObjectError(name, Code.MALFORMED, "a child has a value")
+    try:
+        return as_child_value(value)
+    except BadMessageError as exc:
+        raise ObjectError(name, exc.code, exc.reason) from exc

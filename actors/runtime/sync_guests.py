@@ -1,0 +1,105 @@
+"""Observers a reporter lets in, shuts out and hears of (SYN-18, SYN-21, SYN-23, M-45, M-53)."""
+
+from typing import Final, final
+
+from actors.kit.actor import ActorRef
+from actors.kit.delivery import Delivery
+from actors.runtime.sync_place import CHANGES, SUBSCRIPTION
+from actors.runtime.sync_terms import SyncContext
+from fsm.cores.data_object import ReporterCore
+from fsm.cores.data_object_terms import CutOff
+from fsm.cores.effects import RowChanged
+from fsm.cores.object_guests import PUBLIC, Guests
+from specs.address import RUNTIME_SCHEME, runtime_of, scheme_of, subscription_manager
+from specs.body_observers import CutPath, ObserverList, ObserverName, ObserversChange
+from specs.body_sync import CreateObject, DataObject
+from specs.message import Message, MessageType
+from specs.reply_code import Code
+from specs.trace import Op
+from specs.word import Operation
+from transports.bodies import write_body
+
+__all__ = ["OBSERVERS", "Audiences", "guests_of", "trace_guests"]
+
+OBSERVERS: Final = "observers"
+
+
+def guests_of(wanted: CreateObject) -> Guests:
+    """Return who may observe a new object unasked."""
+    return Guests(wanted.allow or (), is_public=bool(wanted.public))
+
+
+def trace_guests(context: SyncContext, created: DataObject, guests: Guests) -> None:
+    """Trace who may observe a new object unasked (I-D9)."""
+    for guest in (*guests.allowed, *((PUBLIC,) if guests.is_public else ())):
+        context.guest(Op.ADD, created.url, guest, created.reporter)
+
+
+@final
+class Audiences:
+    """The observers resources of the objects reported here; and how observers are cut off.
+
+    What is said at `O/observers` stays in the runtime: it is for the reporter, and read by
+    nobody else.
+    """
+
+    def __init__(self, context: SyncContext) -> None:
+        self._context = context
+        self._versions: dict[str, int] = {}
+
+    async def open(self, created: DataObject, listener: ActorRef[Delivery]) -> None:
+        """Let a reporter hear who observes its object; a part of a runtime wants no such thing."""
+        if scheme_of(created.reporter) == RUNTIME_SCHEME:
+            return
+        self._versions[created.url] = 0
+        address = f"{created.url}/{OBSERVERS}"
+        # The sync manager listens, too: so nothing of it ever goes outward.
+        await self._context.bus.add_listener(address, listener)
+        await self._context.bus.follow(address, created.reporter)
+
+    async def close(self, url: str, listener: ActorRef[Delivery]) -> None:
+        """End it; repeated is fine."""
+        if self._versions.pop(url, None) is not None:
+            address = f"{url}/{OBSERVERS}"
+            await self._context.bus.remove_listener(address, listener)
+            await self._context.bus.unfollow_all(address)
+
+    async def changed(self, url: str, row: RowChanged) -> None:
+        """Tell the reporter that somebody observes from now on, or no more (M-53)."""
+        if url not in self._versions:
+            return
+        self._versions[url] += 1
+        operation = Operation.ADD if row.op is Op.ADD else Operation.REMOVE
+        told = ObserversChange((row.val,), operation.value, self._versions[url])
+        to = f"{url}/{OBSERVERS}"
+        event = self._context.request(MessageType.UPDATE, to, write_body(told), url)
+        await self._context.bus.publish(event, frozenset({self._context.runtime}))
+
+    async def asked(self, url: str, reported: ReporterCore, request: Message) -> None:
+        """Show the reporter, and nobody else, who observes."""
+        if request.type is not MessageType.READ:
+            await self._context.refuse(request, Code.MALFORMED, "observers are read, and no more")
+        elif request.from_ != reported.snapshot.reporter:
+            await self._context.refuse(request, Code.UNAUTHENTICATED, "only the reporter may")
+        else:
+            listed = ObserverList(self._versions.get(url, 0), reported.observers)
+            await self._context.answer(request, Code.OK, value=write_body(listed))
+
+    async def cut_off(self, url: str, cut: CutOff) -> None:
+        """Have an observer hear nothing more, whatever it does itself (SYN-21).
+
+        The node stops first what goes to its runtime, if nobody else observes there; then
+        the sync manager there is told, which serves the others on.
+        """
+        runtime = runtime_of(cut.manager) if cut.manager else None
+        if runtime != self._context.runtime:
+            path = CutPath((f"{url}/{CHANGES}",), cut.observer, runtime)
+            to = subscription_manager(self._context.domain)
+            told = self._context.request(MessageType.UNSUBSCRIBE, to, write_body(path))
+            await self._context.bus.post(told)
+        if cut.manager:
+            name = write_body(ObserverName(url, cut.observer))
+            sender = f"{url}/{SUBSCRIPTION}"
+            await self._context.bus.post(
+                self._context.request(MessageType.UNSUBSCRIBE, cut.manager, name, sender)
+            )
