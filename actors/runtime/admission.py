@@ -1,56 +1,65 @@
 """Who may submit what: the checks before a message has any effect (BUS-12, I-B8..I-B10)."""
 
-from collections.abc import Iterator
-from typing import final
-
-import attrs
+from collections.abc import Callable, Iterator
+from typing import Final, TypeAlias, final
 
 from actors.runtime.bus_messages import Origin
 from actors.runtime.hops import Hops
 from actors.runtime.policy import Policy
+from actors.runtime.refusal import Refusal
+from fsm.cores.effects import RowChanged
+from fsm.cores.intent import taken_off
 from specs.address import (
+    RUNTIME_SCHEME,
     domain_of,
     domain_registry,
     is_below,
     last_segment,
     runtime_of,
+    scheme_of,
     status_of,
 )
+from specs.child import misnamed, parent_of
 from specs.limits import HOP_LIMIT
 from specs.message import Message
-from specs.reply_code import Code, DropReason
+from specs.reply_code import Code
+from specs.routing import Direction, Exempt, Interception
+from specs.trace import Op
 
-__all__ = ["Admission", "Refusal"]
+__all__ = ["Admission", "Stage"]
 
-_CHANGES = "changes"
-_CHILDREN = "/children/"
+Stage: TypeAlias = Callable[[Message, str], Message | Refusal | None]
+"""The work of one row of the pipelines, for a message and who submits it.
 
+None lets the message pass as it is; a message goes on in its stead.
+"""
 
-@final
-@attrs.frozen(slots=True)
-class Refusal:
-    """Why a message is not admitted.
+_Listens: TypeAlias = Callable[[str, str], bool]
+"""Says whether a component gets what is sent to an address."""
 
-    Attributes:
-        code: What a request is answered with; None: nothing, it ends silently.
-    """
-
-    reason: DropReason
-    why: str
-    code: Code | None = None
+_TABLE: Final = "components"
+_CHANGES: Final = "changes"
 
 
 @final
 class Admission:
     """The grants of one runtime, and the checks that need them."""
 
-    def __init__(self, runtime: str, policy: Policy, hops: Hops) -> None:
+    def __init__(
+        self,
+        runtime: str,
+        policy: Policy,
+        hops: Hops,
+        listens: _Listens = lambda _component, _address: False,
+    ) -> None:
         self._policy = policy
+        self._listens = listens
         self._hops = hops
         self._runtime = runtime
         self._origins: dict[str, Origin] = {}
         self._granted: dict[str, set[str]] = {}
         self._local: set[str] = set()
+        self._tellers: dict[str, str] = {}
 
     def grant(self, owner: str, address: str, origin: Origin) -> None:
         """Let `owner` send from an address and from what is below it."""
@@ -58,72 +67,163 @@ class Admission:
         granted = self._granted.setdefault(owner, set())
         if origin is Origin.LOCAL and address == runtime_of(address):
             self._local.add(address)
+        if address not in granted:
+            self._hops.rows([RowChanged(Op.ADD, _TABLE, address, owner, origin.value)])
         granted.add(address)
 
     def revoke(self, owner: str, address: str) -> None:
         """End it; what was not granted is no error."""
         granted = self._granted.get(owner, set())
+        if address in granted:
+            origin = self._origins[owner].value
+            self._hops.rows([RowChanged(Op.DEL, _TABLE, address, owner, origin)])
         granted.discard(address)
         self._local.discard(address)
         if not granted:
             self._granted.pop(owner, None)
             self._origins.pop(owner, None)
 
+    def let_tell(self, address: str, link: str | None) -> None:
+        """Let changes of an object be told by this link, and no other; None: by none."""
+        if link is None:
+            self._tellers.pop(address, None)
+        else:
+            self._tellers[address] = link
+
     def origin(self, by: str) -> Origin | None:
         """Return what kind of component submits; of a link, what its stub is."""
+        origin = self._origins.get(by)
+        if origin is not None:
+            # Nearly always: asked more than once for each message of the runtime.
+            return origin
         owner = self._owner(by)
         return None if owner is None else self._origins[owner]
 
-    def refusal(self, message: Message, by: str) -> Refusal | None:
-        """Say why a message may not pass; None: it may (MN-03's order, in a runtime)."""
-        if not (self._owns(message.from_, by) or self._is_shared_answer(message, by)):
-            why = f"{message.from_} is not an address of {by}"
-            return Refusal(DropReason.UNKNOWN_SOURCE, why, Code.UNAUTHENTICATED)
-        if not self._may_tell(message, by):
-            return Refusal(DropReason.FORGED_STATUS, "a status is told by its owner only")
-        via = message.body.get("via")
-        if via is not None and _loops(message.via):
-            return Refusal(DropReason.LOOP, "it went round in a circle")
-        return None if self._is_exempt(message, by) else self._judged(message, by)
+    def is_granted(self, address: str) -> bool:
+        """Say whether somebody here may speak from exactly this address."""
+        return any(address in granted for granted in self._granted.values())
 
-    def _is_exempt(self, message: Message, by: str) -> bool:
-        """Answers, own status events and the runtime's own parts pass (BUS-13).
+    def direction(self, message: Message, origin: Origin) -> Direction:
+        """Return which pipeline a message takes: that of who is here, or who is not."""
+        # A stub that speaks for itself is part of this runtime.
+        if origin is Origin.LOCAL or is_below(message.from_, self._runtime):
+            return Direction.OUTGOING
+        return Direction.INCOMING
 
-        A stub is none of these parts: what it asks of them is judged (SC-23).
-        """
+    def is_exempt(self, message: Message, by: str, exempt: frozenset[Exempt]) -> bool:
+        """Say whether a message is of a kind that a stage does not see (BUS-13)."""
         if message.is_response:
-            return True
+            if Exempt.ANSWERS in exempt:
+                return True
+            return Exempt.SHARED_ANSWERS in exempt and self._is_shared_answer(message, by)
         if not is_below(message.from_, self._runtime):
             return False
-        is_status = message.to == status_of(message.from_)
+        if Exempt.OWN_STATUS in exempt and message.to == status_of(message.from_):
+            return True
         is_part = self.origin(by) is Origin.LOCAL and is_below(message.to, self._runtime)
-        return is_status or is_part
+        return is_part and Exempt.PARTS in exempt
 
-    def _judged(self, message: Message, by: str) -> Refusal | None:
-        why = self._policy.refusal(message, by)
-        self._hops.decided(message, why)
-        return None if why is None else Refusal(DropReason.DENIED, why, Code.FORBIDDEN)
+    # ---- stages
+
+    def source(self, row: Interception) -> Stage:
+        """Make the check that whoever submits has the address it speaks from (BUS-12)."""
+
+        def check(message: Message, by: str) -> Refusal | None:
+            # Looked at last: nearly every message needs no exemption.
+            if self._owns(message.from_, by) or self.is_exempt(message, by, row.exempt):
+                return None
+            return Refusal(row.drop, f"{message.from_} is not an address of {by}", row.refusal)
+
+        return check
+
+    def status_sender(self, row: Interception) -> Stage:
+        """Make the check that a status is told by its owner (ADR-06)."""
+        objection = Refusal(row.drop, "a status is told by its owner only", row.refusal)
+
+        def check(message: Message, by: str) -> Refusal | None:
+            return None if self._may_tell(message, by) else objection
+
+        return check
+
+    def child_writer(self, row: Interception) -> Stage:
+        """Make the check that children are written by their creators, who observe (I-D10)."""
+
+        def check(message: Message, by: str) -> Refusal | None:
+            url = None if message.is_response else parent_of(message.to)
+            if url is None:
+                return None
+            why = self._objection(message, url, by)
+            forbidden = row.refusal or Code.FORBIDDEN
+            return None if why is None else Refusal(row.drop, why, forbidden, in_place=forbidden)
+
+        return check
+
+    def _objection(self, message: Message, url: str, by: str) -> str | None:
+        """Say what is wrong with who writes a child; the node knows of those elsewhere."""
+        origin = self.origin(by)
+        if origin is Origin.P2P_STUB:
+            return "children are told of by the node, and by no link"
+        if message.from_ == url:
+            return None
+        if origin is Origin.LOCAL and not self._writes(message, by):
+            return misnamed(message) or f"{message.from_} does not observe {url}"
+        return misnamed(message)
+
+    def _writes(self, message: Message, by: str) -> bool:
+        """Say whether a component here is told of children itself, or answers for them."""
+        return self._listens(by, message.to) or message.to in self._granted.get(by, ())
+
+    def loop(self, row: Interception) -> Stage:
+        """Make the check that a message does not go round (STB-06)."""
+        objection = Refusal(row.drop, "it went round in a circle", row.refusal)
+
+        def check(message: Message, _by: str) -> Refusal | None:
+            return objection if "via" in message.body and _loops(message.via) else None
+
+        return check
+
+    def policy(self, row: Interception) -> Stage:
+        """Make the question to policy (POL-01)."""
+
+        def check(message: Message, by: str) -> Refusal | None:
+            if self.is_exempt(message, by, row.exempt):
+                return None
+            why = self._policy.refusal(message, by)
+            self._hops.decided(message, why)
+            return None if why is None else Refusal(row.drop, why, row.refusal)
+
+        return check
 
     def _may_tell(self, message: Message, by: str) -> bool:
         """Say whether a status comes from whom it must: its owner, or a domain's registry.
 
-        That one speaks by a node; a peer that does has borrowed its name (M-30).
+        That one speaks by a node; a peer that does has borrowed its name (M-30). So has one
+        that tells changes of an object of which it was not asked (I-D1), or its observers to go.
         """
+        if self.origin(by) is Origin.P2P_STUB:
+            url = taken_off(message)
+            if url is not None:
+                return self._tellers.get(f"{url}/{_CHANGES}") == by
         match last_segment(message.to):
             case "status":
                 return message.to == status_of(message.from_)
             case "registration" if message.is_event:
                 is_by_node = self.origin(by) is Origin.NODE_STUB
                 return is_by_node and message.from_ == domain_registry(domain_of(message.to))
+            case "changes" if self.origin(by) is Origin.P2P_STUB and not message.is_response:
+                is_of_registry = scheme_of(message.to) == RUNTIME_SCHEME
+                return is_of_registry or self._tellers.get(message.to) == by
             case _:
                 return True
 
     def _owns(self, from_: str, by: str) -> bool:
+        if from_ in self._granted.get(by, ()):
+            return True
         owner = self._owner(by)
         if owner is None:
             return False
         granted = self._granted[owner]
-        if from_ in granted or any(is_below(from_, address) for address in granted):
+        if any(is_below(from_, address) for address in granted):
             return True
         return self._origins[owner] is not Origin.LOCAL and not self._is_local(from_)
 
@@ -131,7 +231,7 @@ class Admission:
         """Say whether it answers from an address that many listen to (C-81)."""
         if not message.is_response or self.origin(by) in {None, Origin.LOCAL}:
             return False
-        return last_segment(message.from_) == _CHANGES or _CHILDREN in message.from_
+        return last_segment(message.from_) == _CHANGES or parent_of(message.from_) is not None
 
     def _owner(self, by: str) -> str | None:
         if by in self._origins:

@@ -14,7 +14,7 @@ from specs.address import address_allocation
 from specs.body import Allocate, Allocated, AllocationWish, Free
 from specs.errors import BadMessageError, ProtoflyError
 from specs.jsonvalue import JsonObject
-from specs.message import Message, MessageType, refuse
+from specs.message import Message, MessageType, reason_in, refuse
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import read_body, write_body
 
@@ -241,5 +241,4 @@ def _allocated(answer: Message) -> tuple[str, ...]:
 
 
 def _refused(answer: Message) -> AllocationError:
-    why = answer.body.get("description")
-    return AllocationError(answer.code, why if isinstance(why, str) else "")
+    return AllocationError(answer.code, reason_in(answer))

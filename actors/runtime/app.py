@@ -6,40 +6,51 @@ from functools import partial
 from typing import final
 
 import attrs
+import structlog
 import trio
 
 from actors.kit.actor import ActorRef
 from actors.kit.counters import Counters
+from actors.kit.drops import DropLedger
 from actors.kit.log import log_quietly
 from actors.kit.monitor import Monitor
 from actors.kit.supervisor import ChildSpec, Intensity, Strategy, Supervisor, open_supervisor
 from actors.kit.tracer import Tracer
+from actors.pipe.spawn import Spawn
 from actors.runtime import node_stub, p2p_handler, p2p_requester
 from actors.runtime.addresses import AllocatedAddresses
 from actors.runtime.allocation import AddressAllocation, AllocationMessage
 from actors.runtime.bus_messages import BusMessage, RegistryJoined
-from actors.runtime.catalogue import BuiltInCatalogue, StubKind
+from actors.runtime.catalogue import BuiltInCatalogue, Catalogue, StubKind
 from actors.runtime.config import RuntimeConfig
+from actors.runtime.data_schemas import DataSchemas
 from actors.runtime.dead_mail import DeadMail
 from actors.runtime.hops import Hops
 from actors.runtime.loader import Loader, LoaderMessage, LoaderTools, RegistryIs
 from actors.runtime.message_bus import MessageBus
 from actors.runtime.mini_bus import MiniBusPort
+from actors.runtime.object_records import RegisteredObjects
 from actors.runtime.parts import RuntimeParts
 from actors.runtime.ports import CorePort
-from actors.runtime.registrar import Registrar
+from actors.runtime.registrar import Registrar, RegistrarMessage
 from actors.runtime.registry import Registry, RegistryMessage, RegistryParts
+from actors.runtime.room_stub import StubCode, room_stub
 from actors.runtime.runtime import Runtime
 from actors.runtime.sandboxes import Sandboxes
+from actors.runtime.shelf import Shelf, open_shelf
+from actors.runtime.shipped import SHIPPED
 from actors.runtime.stub import StubConfig, StubContext, StubFactory
+from actors.runtime.stub_makers import Evidence, StubMakers
 from actors.runtime.sync_manager import SyncManager
 from actors.runtime.sync_terms import SyncContext, SyncMessage
-from fsm.cores.intent import P2pWish
+from fsm.cores.link_wishes import NO_LINKS
 from fsm.cores.resolve import ResolveConfig
 from specs.limits import DRAIN_TIMEOUT
 from transports.network import Network
 
 __all__ = ["open_runtime"]
+
+_log = structlog.get_logger("actors.runtime")
 
 _ONE_LIFE = Intensity(restarts=0)
 """The core parts share tables: a crash of one is a bug, and ends the runtime."""
@@ -74,6 +85,7 @@ class _Plan:
     monitor: Monitor
     dead_mail: DeadMail
     replay: Replay
+    shelf: Shelf
 
     def hops(self, actor: str) -> Hops:
         """Make the pen of one part."""
@@ -81,15 +93,18 @@ class _Plan:
 
     def context(self, url: str, port: MiniBusPort, config: StubConfig) -> StubContext:
         """Put together what a stub may use (STB-13)."""
+        domain, credentials = config.domain, self.config.credentials
+        token = config.session or self.shelf.session(domain)
         return StubContext(
             url,
             port,
-            attrs.evolve(config, credentials=self.config.credentials),
+            attrs.evolve(config, credentials=credentials, session=token),
             self.network,
             self.tracer,
             self.config.ids,
             self.config.entropy,
             self.counters,
+            remember=partial(self.shelf.keep_session, domain),
         )
 
 
@@ -105,14 +120,22 @@ async def open_runtime(
 
     Raises:
         BadUrlError: Domain or name cannot be part of an address.
+        StoreFileError: The file to store objects in cannot be used.
         RestartLimitError: A core part crashed: a bug; comes out of the context in a
             group.
     """
     log_quietly()
     counters = Counters()
     monitor = Monitor(tracer, counters)
-    plan = _Plan(config, network, tracer, counters, monitor, DeadMail(), Replay())
-    lost, seen = plan.dead_mail, plan.monitor
+    with open_shelf(config.store) as shelf:
+        plan = _Plan(config, network, tracer, counters, monitor, DeadMail(), Replay(), shelf)
+        async with _running(plan) as runtime:
+            yield runtime
+
+
+@asynccontextmanager
+async def _running(plan: _Plan) -> AsyncIterator[Runtime]:
+    config, lost, seen = plan.config, plan.dead_mail, plan.monitor
     async with (
         open_supervisor(config.name, Strategy.ONE_FOR_ALL, _ONE_LIFE, lost, seen) as core,
         open_supervisor(f"{config.name} sandboxes", dead_letters=lost, monitor=seen) as rooms,
@@ -124,24 +147,40 @@ async def open_runtime(
         finally:
             with trio.move_on_after(DRAIN_TIMEOUT, shield=True):
                 await runtime.leave()
+            _tell_drops(config.name, plan.counters.ledger())
+
+
+def _tell_drops(name: str, ledger: DropLedger) -> None:
+    """Tell the operator what was not delivered; nothing if nothing was."""
+    if ledger.total:
+        counts = {str(reason): count for reason, count in ledger.counts.items()}
+        _log.info("messages not delivered", runtime=name, total=ledger.total, **counts)
 
 
 async def _start(plan: _Plan, core: Supervisor, rooms: Supervisor) -> Runtime:
     config, own = plan.config, plan.config.runtime
-    make_bus = partial(MessageBus, own, config.policy, plan.tracer, plan.counters)
+    make_bus = partial(
+        MessageBus, own, config.policy, plan.tracer, plan.counters, config.interceptors
+    )
     bus = await core.start_child(ChildSpec("bus", make_bus))
     plan.dead_mail.attach(bus, plan.counters)
+    await plan.shelf.start(core)
     agent = CorePort(f"{own}/ua", bus)
     sandboxes = Sandboxes(rooms, bus, agent, plan.tracer, plan.counters)
-    loader = await core.start_child(ChildSpec("loader", partial(_loader, plan, agent, sandboxes)))
+    catalogue = _catalogue(plan)
+    make_loader = partial(_loader, plan, agent, sandboxes, catalogue)
+    loader = await core.start_child(ChildSpec("loader", make_loader))
     port = CorePort(f"{own}/registry", bus)
     registrar = await core.start_child(ChildSpec("registrar", partial(Registrar, port, config.ids)))
     registry = await _registry(plan, core, port, bus, loader)
     allocation = await _allocation(plan, core, bus)
-    sync_manager = await _sync_manager(plan, core, bus, allocation)
+    sync_manager = await _sync_manager(
+        plan, core, _SyncHelpers(bus, allocation, registrar, registry, catalogue)
+    )
     parts = RuntimeParts(
         config=config,
         counters=plan.counters,
+        tracer=plan.tracer,
         bus=bus,
         agent=agent,
         sandboxes=sandboxes,
@@ -150,21 +189,42 @@ async def _start(plan: _Plan, core: Supervisor, rooms: Supervisor) -> Runtime:
         registry=registry,
         allocation=allocation,
         sync_manager=sync_manager,
+        shelf=plan.shelf,
     )
     runtime = Runtime(parts)
     plan.replay.to(runtime.paths_lost)
     return runtime
 
 
-def _loader(plan: _Plan, agent: CorePort, sandboxes: Sandboxes) -> Loader:
+def _makers(spawn: Spawn) -> StubMakers:
+    """Return what stubs are made by that were fetched: their code runs in sandbox processes."""
+
+    def code(archive: bytes, entry_point: str, endpoints: tuple[str, ...]) -> StubFactory:
+        return room_stub(StubCode(archive, entry_point), endpoints, spawn)
+
+    return StubMakers(SHIPPED, code)
+
+
+def _catalogue(plan: _Plan) -> Catalogue:
+    """Return where stubs and data schemas are looked up."""
     config = plan.config
     factories: dict[StubKind, StubFactory] = {
         StubKind.NODE: node_stub.activate,
         StubKind.P2P_REQUESTER: p2p_requester.activate,
         StubKind.P2P_HANDLER: p2p_handler.activate,
     }
-    catalogue = BuiltInCatalogue(factories, {**config.nodes, config.domain: config.node})
-    tools = LoaderTools(plan.hops("loader"), config.ids, plan.context)
+    catalogue: Catalogue = BuiltInCatalogue(factories, {**config.nodes, config.domain: config.node})
+    if config.catalogues is not None:
+        # Signatures are slow to import, and not needed by who fetches nothing.
+        from actors.runtime.fetching import fetching  # noqa: PLC0415
+
+        evidence = Evidence(plan.tracer, plan.counters)
+        catalogue = fetching(catalogue, config.catalogues, _makers(config.spawn), evidence)
+    return catalogue
+
+
+def _loader(plan: _Plan, agent: CorePort, sandboxes: Sandboxes, catalogue: Catalogue) -> Loader:
+    tools = LoaderTools(plan.hops("loader"), plan.config.ids, plan.context)
     return Loader(agent, sandboxes, catalogue, tools)
 
 
@@ -176,8 +236,8 @@ async def _registry(
     loader: ActorRef[LoaderMessage],
 ) -> ActorRef[RegistryMessage]:
     config = plan.config
-    wish = P2pWish.WHENEVER_POSSIBLE if config.kinds else P2pWish.NEVER
-    resolve = ResolveConfig(config.runtime, config.domain, wish, config.topology)
+    wishes = config.links if config.kinds else NO_LINKS
+    resolve = ResolveConfig(config.runtime, config.domain, wishes, config.topology)
     parts = RegistryParts(
         port=port,
         bus=bus,
@@ -203,20 +263,34 @@ async def _allocation(
     return await core.start_child(ChildSpec("address-allocation", make))
 
 
+@final
+@attrs.frozen
+class _SyncHelpers:
+    """Whom the sync manager works with."""
+
+    bus: ActorRef[BusMessage]
+    allocation: ActorRef[AllocationMessage]
+    registrar: ActorRef[RegistrarMessage]
+    registry: ActorRef[RegistryMessage]
+    catalogue: Catalogue
+
+
 async def _sync_manager(
-    plan: _Plan,
-    core: Supervisor,
-    bus: ActorRef[BusMessage],
-    allocation: ActorRef[AllocationMessage],
+    plan: _Plan, core: Supervisor, helpers: _SyncHelpers
 ) -> ActorRef[SyncMessage]:
     config = plan.config
     context = SyncContext(
         runtime=config.runtime,
         domain=config.domain,
-        bus=CorePort(f"{config.runtime}/sm", bus),
-        addresses=AllocatedAddresses(allocation),
+        bus=CorePort(f"{config.runtime}/sm", helpers.bus),
+        addresses=AllocatedAddresses(helpers.allocation),
+        records=RegisteredObjects(helpers.registrar),
         ids=config.ids,
         tracer=plan.tracer,
+        registry=helpers.registry,
         topology=config.topology,
+        schemas=DataSchemas(helpers.catalogue),
+        gate=plan.shelf.gate(),
+        counters=plan.counters,
     )
     return await core.start_child(ChildSpec("sync-manager", partial(SyncManager, context)))

@@ -7,8 +7,11 @@ import attrs
 
 from actors.kit.actor import ActorRef, Reply
 from actors.kit.delivery import Delivery
+from actors.runtime.turns import Place
+from fsm.cores.intent import Intent
 from fsm.cores.resolve_effects import NoRoute, Route, RoutesChanged
 from fsm.cores.resolve_inputs import Asked, HeardFrom
+from fsm.cores.transactions import ASKED_ONCE, Terms
 from specs.message import Message
 from specs.reply_code import Code
 
@@ -19,6 +22,10 @@ __all__ = [
     "FollowingMessage",
     "Granted",
     "HandedBack",
+    "HandedOn",
+    "HeardBy",
+    "KeptIn",
+    "LinkMessage",
     "ListenerAdded",
     "ListenerRemoved",
     "Lost",
@@ -27,6 +34,7 @@ __all__ = [
     "RegistryJoined",
     "Revoked",
     "RoutingMessage",
+    "SentOut",
     "Submitted",
     "Unfollowed",
 ]
@@ -48,14 +56,18 @@ class Submitted:
     Attributes:
         by: Address under which the component submits (BUS-12).
         reply: Where the final answer goes; None: to the listener of `from`.
-        runtimes: Whose components observe what is said here, this one's included
-            (BUS-09); of a request each answers for itself (C-81). Empty: nobody's.
+        terms: How it is asked; `awaited` are the runtimes whose components observe what is
+            said here, this one's included (BUS-09), of a request each to answer for itself.
+        place: To be given back; None: the submitter is not held up.
+        intent: How it may go; None: as messages of its kind do.
     """
 
     message: Message
     by: str
     reply: Reply[Message] | None = None
-    runtimes: frozenset[str] = frozenset()
+    terms: Terms = ASKED_ONCE
+    place: Place | None = None
+    intent: Intent | None = None
 
 
 @final
@@ -69,6 +81,15 @@ class HandedBack:
 
     messages: tuple[Message, ...]
     by: str
+
+
+@final
+@attrs.frozen(slots=True)
+class HandedOn:
+    """A part of the runtime passes what came to it on to a component: it was let in already."""
+
+    message: Message
+    component: str
 
 
 @final
@@ -160,6 +181,38 @@ class Expelled:
 
 @final
 @attrs.frozen(slots=True)
+class SentOut:
+    """What is sent to `address` goes out by a link, too, which has a listener (P2P-25)."""
+
+    address: str
+    link: str
+    writer: str
+    done: Reply[None]
+
+
+@final
+@attrs.frozen(slots=True)
+class KeptIn:
+    """It does no longer; repeated is fine, and so is a link that has no listener any more."""
+
+    address: str
+    link: str
+    writer: str
+    done: Reply[None]
+
+
+@final
+@attrs.frozen(slots=True)
+class HeardBy:
+    """What is told at `address` may come by this link, and no other; None: by none."""
+
+    address: str
+    link: str | None
+    done: Reply[None]
+
+
+@final
+@attrs.frozen(slots=True)
 class Lost:
     """A delivery that its receiver will never handle.
 
@@ -185,12 +238,18 @@ class RegistryJoined:
 FollowingMessage: TypeAlias = Followed | Unfollowed | Expelled
 """What speaks of a listener by the component it listens to."""
 
-RoutingMessage: TypeAlias = Granted | Revoked | ListenerAdded | ListenerRemoved | FollowingMessage
+LinkMessage: TypeAlias = SentOut | KeptIn | HeardBy
+"""What has a link listen, or tell."""
+
+RoutingMessage: TypeAlias = (
+    Granted | Revoked | ListenerAdded | ListenerRemoved | FollowingMessage | LinkMessage
+)
 """What changes a Message BUS's tables."""
 
 BusMessage: TypeAlias = (
     Submitted
     | HandedBack
+    | HandedOn
     | Lost
     | Route
     | NoRoute

@@ -12,16 +12,16 @@ import attrs
 from actors.runtime.p2p_handshake import Entropy
 from actors.runtime.stub import StubConfig
 from fsm.cores.link_proof import NONCE_BYTES
+from fsm.cores.p2p_dial import DialPolicy
 from specs.body_sync import Candidate
 from transports.errors import ListenError
 from transports.link import PROTOFLY_V1, Kind, Listener
 from transports.network import Network
 
-__all__ = ["Offered", "host_fingerprint", "open_candidates"]
+__all__ = ["Offered", "machine_secret", "open_candidates"]
 
 _PATH: Final = "/p2p"
 _BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
-_FINGERPRINT_CHARACTERS: Final = 16
 
 
 @final
@@ -33,33 +33,35 @@ class Offered:
     listener: Listener
 
 
-def host_fingerprint() -> str | None:
-    """Return what two processes of one machine have in common; None if unknown.
+def machine_secret() -> bytes | None:
+    """Return what all processes of this machine have in common, and nobody else; None: unknown.
 
-    A hash: the boot id itself goes nowhere.
+    It lasts until the machine is started again.
     """
     try:
         boot = _BOOT_ID.read_bytes().strip()
     except OSError:
         return None
-    return hashlib.sha256(b"protofly-host|" + boot).hexdigest()[:_FINGERPRINT_CHARACTERS]
+    return hashlib.sha256(b"protofly-host|" + boot).digest()
 
 
 @asynccontextmanager
 async def open_candidates(
-    network: Network, config: StubConfig, fingerprint: str | None, entropy: Entropy
+    network: Network, config: StubConfig, policy: DialPolicy, remote: str, entropy: Entropy
 ) -> AsyncIterator[tuple[Offered, ...]]:
-    """Listen on every kind that can be listened on, until the context is left.
+    """Listen for a runtime on every kind that can be listened on, until the context is left.
 
-    Unix sockets are made in a directory that only this user may enter, and offered
-    with the fingerprint of this host.
+    Where it is not to know of a place, nobody listens. Unix sockets are made in a directory
+    that only this user may enter.
     """
     async with AsyncExitStack() as stack:
         offered: list[Offered] = []
         for kind in config.kinds:
+            if not policy.offers(kind.value, f"{config.host}:0", remote):
+                continue
             with suppress(ListenError):
                 listener = await _listen(stack, network, kind, config.host)
-                offered.append(_offer(listener, kind, fingerprint, entropy))
+                offered.append(_offer(listener, kind, policy, entropy))
         yield tuple(offered)
 
 
@@ -71,8 +73,7 @@ async def _listen(stack: AsyncExitStack, network: Network, kind: Kind, host: str
     return await stack.enter_async_context(network.listen(kind, where, {_PATH: PROTOFLY_V1}))
 
 
-def _offer(listener: Listener, kind: Kind, fingerprint: str | None, entropy: Entropy) -> Offered:
+def _offer(listener: Listener, kind: Kind, policy: DialPolicy, entropy: Entropy) -> Offered:
     address = listener.address + _PATH if kind is Kind.WEBSOCKET else listener.address
     secret = entropy(NONCE_BYTES).hex()
-    host = fingerprint if kind is Kind.UNIX else None
-    return Offered(Candidate(kind.value, address, secret, host), listener)
+    return Offered(policy.signed(Candidate(kind.value, address, secret)), listener)

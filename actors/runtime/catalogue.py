@@ -1,7 +1,7 @@
 """Which stub a catalogue address stands for (CAT-03, CAT-10, ADR-09).
 
-Built in for now. What fetches descriptors and verifies them takes the same place: it
-finds descriptors, too, and its caller waits for it already.
+Here are the seam and what is built in; what fetches descriptors and verifies them is in
+`actors.runtime.fetching`.
 """
 
 from abc import ABC, abstractmethod
@@ -16,12 +16,15 @@ from actors.runtime.bus_messages import Origin
 from actors.runtime.stub import StubFactory
 from specs.address import catalogue_stub
 from specs.errors import ProtoflyError
+from specs.jsonvalue import JsonObject
+from specs.reply_code import Code
 
 __all__ = [
     "BuiltInCatalogue",
     "Catalogue",
     "Descriptor",
     "NotInCatalogueError",
+    "SchemaRefusedError",
     "StubKind",
     "handler_descriptor",
     "requester_descriptor",
@@ -51,12 +54,14 @@ class Descriptor:
         address: Its catalogue address.
         activate: Makes it (STB-01).
         node_url: Where a node stub dials.
+        options: What else it is to know.
     """
 
     address: str
     kind: StubKind
     activate: StubFactory
     node_url: str | None = None
+    options: JsonObject = attrs.field(factory=dict)
 
 
 @final
@@ -68,8 +73,25 @@ class NotInCatalogueError(ProtoflyError):
     """
 
     def __init__(self, address: str) -> None:
-        super().__init__(f"no stub is described at {address}")
+        super().__init__(
+            f"no stub is described at {address}; say where its node is, or where its catalogue"
+        )
         self.address = address
+
+
+@final
+class SchemaRefusedError(ProtoflyError):
+    """What a catalogue says of a data schema is not known, or not believed.
+
+    Attributes:
+        code: The reply code for whoever asked: 502 not believed, 504 nobody there.
+        why: Half a sentence for people.
+    """
+
+    def __init__(self, code: Code, why: str) -> None:
+        super().__init__(f"{int(code)} {why}")
+        self.code = code
+        self.why = why
 
 
 class Catalogue(ABC):
@@ -82,6 +104,16 @@ class Catalogue(ABC):
         Raises:
             NotInCatalogueError: There is none.
         """
+
+    async def data_schema(self, address: str) -> JsonObject | None:  # noqa: ARG002 - see below
+        """Return the JSON Schema of data objects at a catalogue address; None: there is none.
+
+        Nothing that is built in has any.
+
+        Raises:
+            SchemaRefusedError: There is one, but it cannot be had, or not be trusted.
+        """
+        return None
 
 
 @final

@@ -2,18 +2,28 @@
 
 import secrets
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from types import MappingProxyType
-from typing import Final, final
+from typing import TYPE_CHECKING, Final, final
 
 import attrs
 
 from actors.kit.ids import IdSource
+from actors.pipe.process import open_process_room
+from actors.pipe.spawn import Spawn
 from actors.runtime.credentials import NO_CREDENTIALS, Credentials
+from actors.runtime.interceptor import NO_INTERCEPTORS, Interceptor, StagePlaceError
 from actors.runtime.policy import PERMIT_ALL, Policy
 from actors.runtime.stub import LOOPBACK
+from fsm.cores.link_wishes import WHENEVER_POSSIBLE, LinkWishes
 from fsm.cores.resolve import Topology
 from specs.address import runtime
+from specs.routing import APPLICATION_STAGES
 from transports.link import Kind
+
+if TYPE_CHECKING:
+    # Signatures are slow to import, and not needed by who fetches nothing.
+    from actors.catalogue.access import CatalogueAccess
 
 __all__ = ["RuntimeConfig"]
 
@@ -30,30 +40,51 @@ class RuntimeConfig:
         name: Its name there; the same after a restart (RT-02).
         node: Where the own domain's node is dialled, such as ws://127.0.0.1:4123/link.
         nodes: The same for other domains.
+        catalogues: Where descriptors of domains are fetched that are not among `nodes`;
+            None: such domains cannot be reached from here.
+        spawn: Makes the sandboxes of stubs whose code was fetched.
         kinds: What P2P links may use, best first; none: no P2P (P2P-01).
         p2p_host: Where P2P links are listened for: a name or address of this machine
             by which others dial it, not a wildcard.
+        links: Whom P2P links are wanted to, and whether messages wait for one.
         topology: Whose node messages for other domains go to.
         user: Address of the user whose hyperties these are.
         credentials: What it logs in with where a node asks for it.
+        store: The file in which data objects are stored that outlive the process; None:
+            nothing does.
         policy: Who may send what.
+        interceptors: Stages of its own in the pipelines of the bus, in their order (BUS-11).
         entropy: Source of random bytes for secrets, nonces and jitter.
         ids: Ids of all messages of the runtime. A process passes its wall clock as
             their start, so that no id comes twice after a restart.
+
+    Raises:
+        StagePlaceError: An interceptor is neither before nor after policy.
     """
 
     domain: str
     name: str
     node: str
     nodes: Mapping[str, str] = _NO_NODES
+    catalogues: "CatalogueAccess | None" = None
+    spawn: Spawn = open_process_room
     kinds: tuple[Kind, ...] = ()
     p2p_host: str = LOOPBACK
+    links: LinkWishes = WHENEVER_POSSIBLE
     topology: Topology = Topology.TRIANGLE
     user: str | None = None
     credentials: Credentials = NO_CREDENTIALS
+    store: Path | None = None
     policy: Policy = PERMIT_ALL
+    interceptors: tuple[Interceptor, ...] = attrs.field(default=NO_INTERCEPTORS)
     entropy: Callable[[int], bytes] = secrets.token_bytes
     ids: IdSource = attrs.field(factory=IdSource)
+
+    @interceptors.validator
+    def _check_places(self, _: object, interceptors: tuple[Interceptor, ...]) -> None:
+        for each in interceptors:
+            if each.place not in APPLICATION_STAGES:
+                raise StagePlaceError(each.name, each.place)
 
     @property
     def runtime(self) -> str:

@@ -6,7 +6,7 @@ from actors.runtime.ports import CorePort
 from specs.address import session_manager
 from specs.body import SessionControl
 from specs.errors import ProtoflyError
-from specs.message import Message, MessageType
+from specs.message import Message, MessageType, reason_in
 from specs.reply_code import LAST_SUCCESS, TURNED_AWAY
 from specs.word import SessionMethod
 from transports.bodies import write_body
@@ -67,5 +67,4 @@ class Entrance:
 
 
 def _error(answer: Message) -> SessionError:
-    why = answer.body.get("description")
-    return SessionError(answer.code, why if isinstance(why, str) else "")
+    return SessionError(answer.code, reason_in(answer))

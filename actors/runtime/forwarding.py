@@ -1,38 +1,35 @@
 """What a Message BUS does with each message, step by step (BUS-03, 06, 07, 11..14).
 
-Source check, via, duplicates, policy, then: an answer goes to its transaction, any
-other message to the listeners of its `to`, or, if there are none, by the route the
-registry knows. Nothing here waits: mailboxes are given what they have room for.
+The pipelines, then: an answer goes to who asked, any other message to the listeners of
+its `to`, or, if there are none, outward. Nothing here waits: mailboxes are given what they
+have room for.
 """
 
-from typing import TYPE_CHECKING, final
+from typing import final
 
 import trio
 
-from actors.kit.delivery import Delivery
-from actors.runtime.admission import Admission, Refusal
+from actors.runtime.admission import Admission
+from actors.runtime.answers import Answers
 from actors.runtime.bus_messages import Origin, Submitted
+from actors.runtime.handing import Handing
 from actors.runtime.hops import Hops
+from actors.runtime.interceptor import NO_INTERCEPTORS, Interceptor
+from actors.runtime.outward import Outward
+from actors.runtime.pipelines import Pipelines
 from actors.runtime.policy import Policy
-from actors.runtime.route_cache import Asking, RouteCache
+from actors.runtime.refusal import Refusal
 from actors.runtime.waiter import Waiter
 from fsm.cores.intent import Intent, intent_of
-from fsm.cores.pair_path import Forward, PairPathCore
+from fsm.cores.pair_path import Forward
 from fsm.cores.resolve_effects import NoRoute, Route
-from fsm.cores.resolve_inputs import Asked, HeardFrom
-from fsm.cores.routing import Router, RoutingCore
-from fsm.cores.transactions import Ended, SeenWindow, TransactionsCore, same_request
 from specs.address import is_below
+from specs.child import parent_of
 from specs.message import Message, refuse
 from specs.reply_code import Code, DropReason
-from specs.trace import Op
-
-if TYPE_CHECKING:
-    from actors.kit.actor import ActorRef
+from specs.routing import Direction
 
 __all__ = ["Forwarding"]
-
-_HEARD_LIMIT = 4096
 
 
 @final
@@ -42,258 +39,237 @@ class Forwarding:
     Attributes:
         routing: Who listens to what.
         admission: Who may send as what.
-        routes: The ways out that the registry told.
-        registry: Knows the ways out; None before it has joined.
+        outward: The ways out.
     """
 
-    def __init__(self, runtime: str, policy: Policy, hops: Hops) -> None:
-        self.routing: RoutingCore[ActorRef[Delivery]] = RoutingCore(Router.MESSAGE_BUS)
-        self.admission = Admission(runtime, policy, hops)
-        self.routes = RouteCache()
-        self.registry: ActorRef[Asked | HeardFrom] | None = None
+    def __init__(
+        self,
+        runtime: str,
+        policy: Policy,
+        hops: Hops,
+        interceptors: tuple[Interceptor, ...] = NO_INTERCEPTORS,
+    ) -> None:
         self._runtime = runtime
         self._hops = hops
-        self._open: TransactionsCore[Waiter] = TransactionsCore(hops.steps)
-        self._seen = SeenWindow()
-        self._paths = PairPathCore()
-        self._heard: set[tuple[str, str]] = set()
+        self._handing = Handing(hops)
+        self._answers = Answers(self._handing, hops)
+        self.routing = self._handing.routing
+        self.admission = Admission(runtime, policy, hops, self._handing.listens)
+        self.outward = Outward(runtime, self._handing, hops, self.refuse)
+        self._pipelines = Pipelines(self.admission, self._repeated, interceptors)
 
     # ---- in
 
-    def submit(self, submitted: Submitted) -> None:
+    def submit(self, submitted: Submitted, now: float) -> None:
         """Take a message from a component."""
-        message, by = submitted.message, submitted.by
-        refusal = self.admission.refusal(message, by)
-        if refusal is not None:
-            self._deny(submitted, refusal)
-            return
-        self._hops.submitted(message, by)
+        by = submitted.by
         origin = self.admission.origin(by) or Origin.LOCAL
-        now = trio.current_time()
+        direction = self.admission.direction(submitted.message, origin)
+        passed = self._pipelines.passed(submitted.message, by, direction)
+        if isinstance(passed, Refusal):
+            self._deny(submitted, passed, now)
+            return
+        self._hops.submitted(passed, by)
         if origin is Origin.P2P_STUB:
-            self._learn(message.from_, by)
-        if not self._is_first(message, submitted, origin, now):
+            self.outward.heard(passed.from_, by)
+        if passed.is_response:
+            self._answer(passed, now)
             return
-        if message.is_response:
-            self._answer(message, now)
-            return
-        if message.is_request:
-            # A stub that asks for itself is answered here, not over its own link.
-            is_ours = origin is Origin.LOCAL or is_below(message.from_, self._runtime)
-            session = submitted.by if origin is Origin.NODE_STUB else None
-            waiter = Waiter(is_ours, intent_of(message), session, submitted.reply)
-            self._hops.step(self._open.open(message, waiter, now, submitted.runtimes))
-        self._forward(message, origin, now)
-        if self.routing.find(message.to) and submitted.runtimes - {self._runtime}:
-            # Those who observe here are not all (BUS-09).
-            self._outward(message, now, intent_of(message))
+        if not passed.is_event and not self._is_only_told(passed, direction):
+            if self._answers.is_crowding(passed) and self.routing.find(passed.to):
+                why = "too many requests to this receiver are open; wait for answers"
+                self._answers.reject(submitted, Code.TOO_LARGE, why)
+                return
+            session = by if origin is Origin.NODE_STUB else None
+            is_ours = direction is Direction.OUTGOING
+            intent = submitted.intent or _intent(passed, direction, origin)
+            waiter = Waiter(is_ours, intent, session, submitted.reply)
+            self._answers.open(passed, waiter, now, submitted.terms)
+        self._forward(passed, direction, now, submitted.intent)
+        if self.routing.find(passed.to) and self._is_for_others(submitted, passed, direction):
+            # Those who are told here are not all (BUS-09).
+            self.outward.go(passed, submitted.intent or intent_of(passed), now)
 
-    def _deny(self, submitted: Submitted, refusal: Refusal) -> None:
-        message = submitted.message
-        self._hops.denied(message, submitted.by, int(refusal.code or 0), refusal.why)
-        self._hops.dropped(message, refusal.reason)
-        if refusal.code is None or not message.is_request:
-            if submitted.reply is not None:
-                submitted.reply.send(refuse(message, Code.MALFORMED, refusal.why))
-            return
-        self._reject(submitted, refusal.code, refusal.why)
+    def _is_for_others(self, by: Submitted, passed: Message, direction: Direction) -> bool:
+        """Say whether a message that has listeners here is for others elsewhere, too."""
+        terms = by.terms
+        if terms.awaited:
+            return not terms.awaited <= {self._runtime, *terms.direct}
+        return direction is Direction.OUTGOING and parent_of(passed.to) is not None
 
-    def _reject(self, submitted: Submitted, code: Code, why: str) -> None:
-        """Answer the one who submitted, whoever `from` says it is."""
-        response = refuse(submitted.message, code, why)
-        self._hops.synthesised(response, submitted.message)
-        if submitted.reply is not None:
-            submitted.reply.send(response)
+    def _is_only_told(self, request: Message, direction: Direction) -> bool:
+        """Say whether nobody here answers it: a child is acknowledged by the reporter's end."""
+        is_told = direction is Direction.INCOMING and parent_of(request.to) is not None
+        return is_told and not self.admission.is_granted(request.to)
+
+    def _repeated(self, message: Message, by: str) -> Refusal | None:
+        # The transaction of an answer knows better; what is forwarded for others is looked at.
+        if message.is_response and self.admission.origin(by) is Origin.LOCAL:
+            return None
+        return self._answers.repeated(message, trio.current_time())
+
+    def _deny(self, submitted: Submitted, refusal: Refusal, now: float) -> None:
+        message, by = submitted.message, submitted.by
+        if refusal.reason is DropReason.DUPLICATE:
+            # It is the message that was let in before, and shares its name in the trace.
+            self._hops.submitted(message, by)
         else:
-            self._deliver(response, submitted.by)
-
-    def _is_first(self, message: Message, submitted: Submitted, origin: Origin, now: float) -> bool:
-        if message.is_response and origin is Origin.LOCAL:
-            return True
-        # What is open is known for longer than the window reaches back.
-        there = self._open.find(message) if message.is_request else None
-        if self._seen.is_new(message, now) and there is None:
-            return True
-        if there is not None and not same_request(there.request, message):
-            self._reject(submitted, Code.MALFORMED, "another request had this id")
+            self._hops.denied(message, by, int(refusal.code or 0), refusal.why)
+        self._hops.dropped(message, refusal.reason)
+        again = self._answers.again(message) if refusal.reason is DropReason.DUPLICATE else None
+        if message.is_response:
+            self._deny_answer(message, refusal, now)
+        elif again is not None and refusal.code is None:
+            # The answer was lost on its way, or the request came by two.
+            self._give(*again, now)
+        elif message.is_request and refusal.code is not None:
+            self._answers.reject(submitted, refusal.code, refusal.why)
         elif submitted.reply is not None:
-            self._reject(submitted, Code.CONFLICT, "this request has been made before")
-        self._hops.dropped(message, DropReason.DUPLICATE)
-        return False
+            submitted.reply.send(refuse(message, refusal.in_place, refusal.why))
+        elif refusal.code is not None and parent_of(message.to) and self._is_of_component(by):
+            # Who changes a child that is not its own is told so (SC-36).
+            self._answers.reject(submitted, refusal.code, refusal.why)
 
-    def _learn(self, from_: str, by: str) -> None:
-        if (from_, by) in self._heard or is_below(from_, self._runtime):
+    def _is_of_component(self, by: str) -> bool:
+        return self.admission.origin(by) is Origin.LOCAL
+
+    def _deny_answer(self, response: Message, refusal: Refusal, now: float) -> None:
+        """Tell who asked that a stage of the application's own kept the answer."""
+        if refusal.reason not in {DropReason.DENIED, DropReason.CRASHED} or not response.is_final:
             return
-        if len(self._heard) >= _HEARD_LIMIT:
-            self._heard.clear()
-        if self.registry is not None and self.registry.try_tell(HeardFrom(from_, by)):
-            self._heard.add((from_, by))
+        request = self._answers.asked_of(response)
+        if request is not None:
+            code = refusal.code or Code.FORBIDDEN
+            self.refuse(request, code, refusal.why, now)
 
     # ---- answers
 
     def _answer(self, response: Message, now: float) -> None:
-        answer = self._open.answered(response, now)
+        answer = self._answers.taken(response, now)
         if answer.transaction is None:
-            self._hops.dropped(response, answer.drop or DropReason.UNMATCHED)
             return
-        self._hops.step(answer.step)
         if answer.is_last:
-            self._settle(answer.transaction.request, now)
+            self.outward.settled(answer.transaction.request, now)
         self._give(response, answer.transaction.waiter, now)
 
     def _give(self, response: Message, waiter: Waiter, now: float) -> None:
-        if waiter.reply is not None:
-            self._hops.say(Op.CALLBACK, response)
-            if response.is_final:
-                waiter.reply.send(response)
-        elif not waiter.is_ours and waiter.session and self.routing.find(waiter.session):
+        if waiter.reply is not None or waiter.is_ours:
+            self._answers.give(response, waiter)
+        elif waiter.session and self.routing.find(waiter.session):
             # An answer returns over the session that brought the request (MN-18).
-            self._send(Forward(response, waiter.session), now)
-        elif not waiter.is_ours:
-            self._outward(response, now, waiter.way_back(response))
-        elif not self._deliver(response, response.to):
-            self._hops.dropped(response, DropReason.NO_TARGET)
+            self.outward.send(Forward(response, waiter.session), now)
+        else:
+            self.outward.go(response, waiter.way_back(response), now)
 
     def refuse(self, message: Message, code: Code, why: str, now: float) -> None:
         """End a message here: a request is answered, anything else counted."""
-        self._settle(message, now)
-        reason = DropReason.OVERFLOW if code is Code.TOO_LARGE else DropReason.NO_TARGET
-        refused = f"{int(code)} {why}"
-        ended = self._open.give_up(message, refused) if message.is_request else None
+        self.outward.settled(message, now)
+        ended = self._answers.give_up(message, f"{int(code)} {why}") if message.is_request else None
         if ended is None:
-            self._hops.dropped(message, reason)
+            is_full = code is Code.TOO_LARGE
+            self._hops.dropped(message, DropReason.OVERFLOW if is_full else DropReason.NO_TARGET)
             return
-        self._hops.step(ended.step)
         response = refuse(message, code, why)
         self._hops.synthesised(response, message)
         self._give(response, ended.waiter, now)
 
-    def _settle(self, request: Message, now: float) -> None:
-        if request.is_response:
-            return
-        forwards = self._paths.settled(request.from_, request.to, request.id, now)
-        self._flush(forwards, now)
+    def _refuse_full(self, message: Message, now: float) -> None:
+        if self._handing.is_there(message.to):
+            self.refuse(message, Code.TOO_LARGE, "the receiver's mailbox is full", now)
+        else:
+            self.refuse(message, Code.UNAVAILABLE, "the receiver is gone", now)
 
     # ---- out
 
-    def _forward(self, message: Message, origin: Origin, now: float) -> None:
+    def _forward(
+        self, message: Message, direction: Direction, now: float, intent: Intent | None = None
+    ) -> None:
         if self.routing.find(message.to):
-            if not self._deliver(message, message.to):
-                self.refuse(message, Code.TOO_LARGE, "the receiver's mailbox is full", now)
-        elif origin is not Origin.LOCAL and not is_below(message.from_, self._runtime):
+            is_foreign = direction is Direction.INCOMING
+            if not self._handing.give(message, message.to, is_foreign=is_foreign):
+                self._refuse_full(message, now)
+        elif direction is Direction.INCOMING or is_below(message.to, self._runtime):
             # What came from outside goes nowhere else: a runtime is no relay.
             self.refuse(message, Code.NOT_FOUND, "target not found", now)
-        elif is_below(message.to, self._runtime):
-            self.refuse(message, Code.NOT_FOUND, "target not found", now)
         else:
-            self._outward(message, now, intent_of(message))
-
-    def _deliver(self, message: Message, route: str) -> bool:
-        """Give a message to all listeners of a route; tell whether one had room."""
-        delivery = Delivery(message, route)
-        had_room = False
-        for listener in self.routing.find(route):
-            if listener.try_tell(delivery):
-                had_room = True
-                self._hops.say(Op.DELIVER, message, listener=listener.name)
-        return had_room
-
-    def _outward(self, message: Message, now: float, intent: Intent) -> None:
-        route = self.routes.find(message.to, intent, now)
-        if route is not None:
-            self._by_route(message, route, now)
-            return
-        match self.routes.wait(message, intent):
-            case Asking.ASK:
-                self._ask(message.to, intent, now)
-            case Asking.FULL:
-                self.refuse(message, Code.TOO_LARGE, "too many wait for a route", now)
-            case Asking.WAIT:
-                pass
-
-    def _ask(self, to: str, intent: Intent, now: float) -> None:
-        asked = Asked(to, intent)
-        if self.registry is None or not self.registry.try_tell(asked):
-            self.no_route(NoRoute(to, intent, Code.UNAVAILABLE, "the registry is busy"), now)
+            self.outward.go(message, intent or intent_of(message), now)
 
     def routed(self, route: Route, now: float) -> None:
         """Take a route from the registry: those who waited for it go."""
-        messages, following = self.routes.told(route)
+        messages, following = self.outward.routes.told(route)
         for message in messages:
             if self._is_wanted(message, now):
-                self._by_route(message, route.url, now)
+                self.outward.go_by(message, route.url, now)
         if following is not None:
-            self._ask(route.to, following, now)
+            self.outward.ask(route.to, following, now)
 
     def no_route(self, refused: NoRoute, now: float) -> None:
-        """Take the registry's refusal: those who waited are refused, each once."""
-        messages, following = self.routes.refused(refused.to, refused.intent)
-        for message in messages:
-            if self._is_wanted(message, now):
-                self.refuse(message, refused.code, refused.why, now)
-        if following is not None:
-            self._ask(refused.to, following, now)
+        """Take it from the registry that there is no way."""
+        self.outward.no_route(refused, now)
 
     def _is_wanted(self, message: Message, now: float) -> bool:
-        """Say whether a message that waited still matters; a 408 may have come first."""
-        if not message.is_request or self._open.find(message) is not None:
+        """Say whether a message that waited still matters; a 408 may have come first.
+
+        A new child, whoever has answered it, is for all who observe.
+        """
+        is_for_all = not message.is_request or parent_of(message.to) is not None
+        if is_for_all or self._answers.is_open(message):
             return True
         self._hops.dropped(message, DropReason.NO_TARGET)
-        self._settle(message, now)
+        self.outward.settled(message, now)
         return False
-
-    def _by_route(self, message: Message, route: str, now: float) -> None:
-        if message.is_response:
-            self._send(Forward(message, route), now)
-            return
-        forwards = self._paths.send(message, route, now)
-        if not any(forward.message is message for forward in forwards):
-            self._hops.say(Op.QUEUE, message)
-        self._flush(forwards, now, message)
-
-    def _flush(self, forwards: list[Forward], now: float, direct: Message | None = None) -> None:
-        for forward in forwards:
-            if forward.message is not direct:
-                self._hops.say(Op.FLUSH, forward.message)
-            self._send(forward, now)
-
-    def _send(self, forward: Forward, now: float) -> None:
-        if self._deliver(forward.message, forward.route):
-            return
-        if self.routing.find(forward.route):
-            self.refuse(forward.message, Code.TOO_LARGE, "the stub's mailbox is full", now)
-        else:
-            self.refuse(forward.message, Code.UNAVAILABLE, "the stub is gone", now)
 
     # ---- back, and time
 
     def hand_back(self, messages: tuple[Message, ...], by: str, now: float) -> None:
         """Route again what a stub could not deliver (I-R9, I-P22)."""
-        self.routes.forget_stub(by)
-        self._paths.returned(messages)
+        is_link = self.admission.origin(by) is Origin.P2P_STUB
+        self.outward.returned(messages, by)
         for message in messages:
-            if self._is_wanted(message, now):
-                self._outward(message, now, intent_of(message))
+            if is_link and message.is_event and is_below(message.to, message.from_):
+                # Said to those who follow something here, and one does not by this link: it
+                # begins anew with all there is.
+                self.refuse(message, Code.NOT_FOUND, "target not found", now)
+            elif self._answers.is_direct(message):
+                self.refuse(message, Code.UNAVAILABLE, "the link is gone", now)
+            elif self._is_wanted(message, now):
+                is_published = is_below(message.to, message.from_)
+                way = Intent.NODE if is_published else intent_of(message)
+                self.outward.go(message, way, now)
+
+    def hand_on(self, message: Message, component: str, now: float) -> None:
+        """Give a component what came to another part of this runtime."""
+        if not self._handing.give(message, component):
+            self.refuse(message, Code.UNAVAILABLE, "the receiver takes no more", now)
 
     def deadline(self) -> float:
         """Return when `tick` is due."""
-        return min(self._open.deadline(), self._paths.deadline())
+        return min(self._answers.deadline(), self.outward.deadline())
 
     def tick(self, now: float) -> None:
         """Answer 408 for those who waited too long, release what was held (MSG-06)."""
-        for ended in self._open.overdue(now):
-            self._hops.step(ended.step)
-            self._settle(ended.request, now)
+        for request in self._answers.repeated_now(now):
+            # Who has it here, is at it; what went out may be lost.
+            if not self.routing.find(request.to) or parent_of(request.to) is not None:
+                self._hops.submitted(request, request.from_)
+                self.outward.settled(request, now)
+                self.outward.go(request, intent_of(request), now)
+        for ended in self._answers.overdue(now):
+            self.outward.settled(ended.request, now)
             if ended.waiter.is_ours:
-                self._time_out(ended, now)
-        self._flush(self._paths.tick(now), now)
+                response = refuse(ended.request, Code.TIMEOUT, "Request Timeout")
+                self._hops.synthesised(response, ended.request)
+                self._give(response, ended.waiter, now)
+        self.outward.tick(now)
 
     def leave(self) -> None:
         """End what is open: the bus stops, and whoever waits here is told so by that."""
-        for ended in self._open.give_up_all("the runtime ends"):
-            self._hops.step(ended.step)
+        self._answers.leave()
 
-    def _time_out(self, ended: Ended[Waiter], now: float) -> None:
-        response = refuse(ended.request, Code.TIMEOUT, "Request Timeout")
-        self._hops.synthesised(response, ended.request)
-        self._give(response, ended.waiter, now)
+
+def _intent(request: Message, direction: Direction, origin: Origin) -> Intent:
+    """Return what may be done for a request, or for the answer to one that came from outside."""
+    if direction is Direction.OUTGOING:
+        return Intent.REACH
+    # Whoever asks by a link is answered by it, if it is there still.
+    return Intent.KNOWN if origin is Origin.P2P_STUB else intent_of(request)

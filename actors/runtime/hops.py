@@ -60,7 +60,7 @@ class Hops:
 
     def dropped(self, message: Message, reason: DropReason) -> None:
         """Say, and count, that a message ends here."""
-        self._counters.drop(reason)
+        self._counters.drop(reason, message, self._actor)
         self.say(Op.DROP, message, reason=reason)
 
     def synthesised(self, response: Message, request: Message) -> None:

@@ -228,9 +228,13 @@ class Loader(Actor[LoaderMessage]):
         return None if crash.error is None else str(crash.error)
 
     def _component(self, load: Load, descriptor: Descriptor) -> Component:
+        """Say what is deployed, and for what: of both the deployer's word is the last (STB-13)."""
         config = load.config
-        if config.node_url is None:
-            config = attrs.evolve(config, node_url=descriptor.node_url)
+        config = attrs.evolve(
+            config,
+            node_url=descriptor.node_url if config.node_url is None else config.node_url,
+            options={**descriptor.options, **config.options},
+        )
         make = partial(self._make, descriptor, config)
         return Component(load.url, descriptor.kind.origin, make, STUB_INTENSITY)
 

@@ -19,18 +19,26 @@ from actors.runtime.bus_messages import (
     FollowingMessage,
     Granted,
     HandedBack,
+    HandedOn,
+    HeardBy,
+    KeptIn,
+    LinkMessage,
     ListenerAdded,
     ListenerRemoved,
     Lost,
     RegistryJoined,
     Revoked,
     RoutingMessage,
+    SentOut,
     Submitted,
     Unfollowed,
 )
 from actors.runtime.forwarding import Forwarding
 from actors.runtime.hops import Hops
+from actors.runtime.interceptor import NO_INTERCEPTORS, Interceptor
+from actors.runtime.link_listener import LinkListener
 from actors.runtime.policy import Policy
+from actors.runtime.turns import Turns
 from fsm.cores.resolve_effects import NoRoute, Route, RoutesChanged
 
 __all__ = ["MessageBus"]
@@ -48,30 +56,48 @@ class MessageBus(Actor[BusMessage]):
         policy: Policy,
         tracer: Tracer,
         counters: Counters,
+        interceptors: tuple[Interceptor, ...] = NO_INTERCEPTORS,
     ) -> None:
         self._hops = Hops(tracer, _NAME, counters)
-        self._forwarding = Forwarding(runtime, policy, self._hops)
+        self._forwarding = Forwarding(runtime, policy, self._hops, interceptors)
+        self._turns = Turns()
 
     @override
     async def handle(self, message: BusMessage) -> None:
         match message:
             case Submitted():
-                self._forwarding.submit(message)
-            case HandedBack(messages, by):
-                self._forwarding.hand_back(messages, by, trio.current_time())
+                self._submit(message)
+            case HandedBack() | HandedOn():
+                self._hand(message)
             case Route():
                 self._forwarding.routed(message, trio.current_time())
             case NoRoute():
                 self._forwarding.no_route(message, trio.current_time())
             case RoutesChanged():
-                self._forwarding.routes.forget()
+                self._forwarding.outward.routes.forget()
             case Lost(delivery, code, why):
                 self._forwarding.refuse(delivery.message, code, why, trio.current_time())
             case RegistryJoined(registry, done):
-                self._forwarding.registry = registry
+                self._forwarding.outward.registry = registry
                 done.send(None)
             case _:
                 self._write(message)
+
+    def _hand(self, message: HandedBack | HandedOn) -> None:
+        now = trio.current_time()
+        match message:
+            case HandedBack(messages, by):
+                self._forwarding.hand_back(messages, by, now)
+            case HandedOn(passed, component):
+                self._forwarding.hand_on(passed, component, now)
+            case _:
+                assert_never(message)
+
+    def _submit(self, submitted: Submitted) -> None:
+        now = trio.current_time()
+        self._forwarding.submit(submitted, now)
+        if submitted.place is not None:
+            self._turns.taken(submitted.place, submitted.by, now)
 
     def _write(self, message: RoutingMessage) -> None:
         routing, admission = self._forwarding.routing, self._forwarding.admission
@@ -84,9 +110,30 @@ class MessageBus(Actor[BusMessage]):
                 self._hops.rows(routing.add(address, listener, writer))
             case ListenerRemoved(address, listener, writer):
                 self._hops.rows(routing.remove(address, listener, writer))
+            case SentOut() | KeptIn() | HeardBy():
+                self._write_link(message)
             case _:
                 self._write_following(message)
         message.done.send(None)
+
+    def _write_link(self, message: LinkMessage) -> None:
+        """Have what is sent to an address go out by a link, too, or no longer."""
+        routing, address = self._forwarding.routing, message.address
+        match message:
+            case SentOut(_, link, writer):
+                for stub in routing.find(link):
+                    now = trio.current_time()
+                    branch = self._forwarding.outward.branch(address, stub, link, now)
+                    self._hops.rows(routing.add(address, branch, writer))
+            case KeptIn(_, link, writer):
+                for row in routing.find(address):
+                    if isinstance(row, LinkListener) and row.link == link:
+                        self._hops.rows(routing.remove(address, row, writer))
+                        self._forwarding.outward.branch_ended(address, row)
+            case HeardBy(_, link):
+                self._forwarding.admission.let_tell(address, link)
+            case _:
+                assert_never(message)
 
     def _write_following(self, message: FollowingMessage) -> None:
         routing = self._forwarding.routing
@@ -103,11 +150,13 @@ class MessageBus(Actor[BusMessage]):
 
     @override
     def deadline(self) -> float:
-        return self._forwarding.deadline()
+        return min(self._forwarding.deadline(), self._turns.deadline())
 
     @override
     async def timed_out(self) -> None:
-        self._forwarding.tick(trio.current_time())
+        now = trio.current_time()
+        self._turns.tick(now)
+        self._forwarding.tick(now)
 
     @override
     async def stop(self) -> None:

@@ -14,7 +14,7 @@ from actors.runtime.hops import Hops
 from fsm.cores.routing import Router, RoutingCore
 from specs.limits import STUB_QUEUE
 from specs.message import Message
-from specs.reply_code import Code
+from specs.reply_code import Code, DropReason
 from specs.trace import Op
 
 __all__ = ["MiniBus", "MiniBusPort"]
@@ -53,6 +53,19 @@ class MiniBusPort(ABC):
 
         Cancelled: the answer, when it comes, is dropped.
         """
+
+    async def insist(self, message: Message, attempts: int) -> Message:  # noqa: ARG002 - see below
+        """Do as `request`, but have the message sent again while nobody answers (MSG-07).
+
+        It is the same message, with the same id: whoever has done it does not do it again,
+        but says again what came of it. Where the Message BUS is in another process, it is
+        sent once.
+
+        Args:
+            message: As for `request`.
+            attempts: How often it is sent at most; each attempt has its own time.
+        """
+        return await self.request(message)
 
     @abstractmethod
     async def hand_back(self, messages: Sequence[Message], by: str | None = None) -> None:
@@ -114,7 +127,7 @@ class MiniBus(Actor[MiniBusMessage]):
 
     def _deliver(self, delivery: Delivery) -> None:
         message = delivery.message
-        if not len(self._routing) and len(self._early) < STUB_QUEUE:
+        if not self._routing and len(self._early) < STUB_QUEUE:
             self._early.append(delivery)
             return
         listeners = self._routing.find_routed(delivery.route, message.to)
@@ -124,6 +137,11 @@ class MiniBus(Actor[MiniBusMessage]):
                 had_room = True
                 self._hops.say(Op.DELIVER, message, listener=listener.name)
         if not listeners:
-            self._lost(Lost(delivery, Code.NOT_FOUND, "target not found"))
+            self._lose(Lost(delivery, Code.NOT_FOUND, "target not found"))
         elif not had_room:
-            self._lost(Lost(delivery, Code.TOO_LARGE, "the receiver's mailbox is full"))
+            self._lose(Lost(delivery, Code.TOO_LARGE, "the receiver's mailbox is full"))
+
+    def _lose(self, lost: Lost) -> None:
+        # Whoever waits for an answer is told 408 if not even the bus has room.
+        if not self._lost(lost) and not lost.delivery.message.is_request:
+            self._hops.dropped(lost.delivery.message, DropReason.OVERFLOW)

@@ -1,5 +1,6 @@
 """The link of a node stub at work: its tasks dial, read and write, and tell the stub."""
 
+import math
 from collections import deque
 from contextlib import suppress
 from typing import TypeAlias, final
@@ -9,10 +10,9 @@ import trio
 
 from actors.kit.actor import ActorRef
 from actors.kit.errors import ActorStoppedError
-from transports.codec import frames
+from actors.runtime.node_wire import NodeWire
 from transports.errors import DialError, LinkError
-from transports.link import Kind, Link
-from transports.network import Network
+from transports.link import Link
 
 __all__ = ["LinkNews", "NodeLink", "Opened", "Read", "Unavailable", "Wrote"]
 
@@ -61,25 +61,28 @@ class NodeLink:
 
     Attributes:
         attempt: Its number: news of earlier attempts do not count.
+        wire: How the node is spoken to over it.
         name: Of the link, for traces; empty before it is open.
     """
 
-    def __init__(self, attempt: int, owner: ActorRef[LinkNews]) -> None:
+    def __init__(self, attempt: int, wire: NodeWire, owner: ActorRef[LinkNews]) -> None:
         self.attempt = attempt
+        self.wire = wire
         self.name = ""
         self._owner = owner
+        self._link: Link | None = None
+        self._asked_at = math.inf
         self._scope = trio.CancelScope()
         self._lines: deque[bytes] = deque()
         self._messages = 0
         self._wake = trio.Event()
 
-    async def run(self, network: Network, address: str) -> None:
+    async def run(self) -> None:
         """Dial, then read and write until the link breaks or `hang_up`."""
         why = "hung up"
         with self._scope:
             try:
-                link = await network.dial(Kind.WEBSOCKET, address)
-                why = await self._live(link)
+                why = await self._live(await self.wire.dial())
             except (DialError, LinkError) as error:
                 why = str(error)
         await self._tell(Unavailable(self.attempt, why))
@@ -91,6 +94,7 @@ class NodeLink:
 
     async def _live(self, link: Link) -> str:
         self.name = link.name
+        self._link = link
         try:
             await self._tell(Opened(self.attempt))
             why = "it cannot be written to"
@@ -120,7 +124,7 @@ class NodeLink:
             lines, self._lines = self._lines, deque()
             messages, self._messages = self._messages, 0
             try:
-                await link.send_many(tuple(frames(lines)))
+                await link.send_many(tuple(self.wire.frames(lines)))
             except LinkError:
                 scope.cancel()
                 return
@@ -139,6 +143,19 @@ class NodeLink:
         """Write what was put in since; what is put together goes in one frame."""
         if self._lines:
             self._wake.set()
+
+    def ping(self) -> None:
+        """Ask the link itself for a sign of life; `sign_of_life` tells."""
+        if self._link is not None:
+            self._asked_at = trio.current_time()
+            self._link.ping()
+
+    def sign_of_life(self) -> float | None:
+        """Return when the link gave the sign it was asked for; None: it has not, or was not."""
+        if self._link is None or self._link.heard_at < self._asked_at:
+            return None
+        self._asked_at = math.inf
+        return self._link.heard_at
 
     def hang_up(self) -> None:
         """End at once, whatever is under way."""

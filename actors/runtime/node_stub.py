@@ -1,8 +1,7 @@
-"""The stub that leads to a message node over a WebSocket (STB-02..09, DESIGN section 8)."""
+"""The stub that leads to a message node, by whatever wire (STB-02..09, DESIGN section 8)."""
 
 from typing import Final, TypeAlias, final
 
-import attrs
 import trio
 from typing_extensions import override
 
@@ -10,23 +9,24 @@ from actors.kit.actor import Actor
 from actors.kit.delivery import Delivery
 from actors.runtime.hops import Hops
 from actors.runtime.node_link import LinkNews, NodeLink, Opened, Read, Unavailable, Wrote
+from actors.runtime.node_wire import Item, Reply, Stray, WireMaker
+from actors.runtime.own_wire import OwnWire
 from actors.runtime.stub import StubContext
+from actors.runtime.stub_connection import status_event
+from actors.runtime.stub_option import read_options
 from fsm.cores import stub_events as ev
 from fsm.cores.effects import Dropped
 from fsm.cores.stub_client import StubClientCore
 from fsm.engine import Step
-from fsm.machines.stub_connection import State
-from specs.address import session_manager, status_of
-from specs.body import Command, SessionControl, SessionGranted, SessionParams, Status
+from specs.body import Command
 from specs.errors import BadMessageError
-from specs.jsonvalue import Json, JsonObject
 from specs.limits import MAX_MESSAGE_BYTES
-from specs.message import Message, MessageType, refuse, reply_to, stamped
-from specs.reply_code import LAST_SUCCESS, Code, DropReason
+from specs.message import Message, refuse, reply_to, stamped
+from specs.reply_code import Code, DropReason
 from specs.trace import Op
 from specs.word import SessionMethod, StubMethod
-from transports.bodies import read_body, write_body
-from transports.codec import BadLine, decode_frame, encode
+from transports.bodies import read_body
+from transports.codec import BadLine
 
 __all__ = ["NodeStub", "NodeStubMessage", "activate"]
 
@@ -36,23 +36,32 @@ _JITTER_BYTES: Final = 2
 
 
 def activate(context: StubContext) -> Actor[NodeStubMessage]:
-    """Make a node stub (STB-01)."""
-    return NodeStub(context)
+    """Make the stub `websocket`, which speaks `protofly.v1` (STB-01).
+
+    Raises:
+        StubOptionError: Its profile says more than where it dials.
+    """
+    read_options("websocket", context.config.options, {})
+    return NodeStub(context, lambda: OwnWire(context))
 
 
 @final
 class NodeStub(Actor[NodeStubMessage]):
-    """Hosts a `StubClientCore` over one link at a time."""
+    """Hosts a `StubClientCore` over one link at a time.
 
-    def __init__(self, context: StubContext) -> None:
+    Args:
+        context: What it may use.
+        make_wire: How its node is spoken to.
+    """
+
+    def __init__(self, context: StubContext, make_wire: WireMaker) -> None:
         self._context = context
+        self._make_wire = make_wire
         self._url = context.url
-        self._manager = session_manager(context.config.domain)
         self._hops = Hops(context.tracer, f"stub:{context.url}", context.counters)
         self._core = StubClientCore(context.url, self._jitter, context.config.session)
         self._link: NodeLink | None = None
         self._attempts = 0
-        self._controls: dict[int, SessionMethod] = {}
         self._leave_asked: list[Message] = []
 
     def _jitter(self) -> float:
@@ -69,6 +78,9 @@ class NodeStub(Actor[NodeStubMessage]):
 
     @override
     async def timed_out(self) -> None:
+        sign = None if self._link is None else self._link.sign_of_life()
+        if sign is not None:
+            await self._perform(self._core.feed(ev.Heard(), sign))
         await self._feed(ev.TimePassed())
 
     @override
@@ -85,7 +97,6 @@ class NodeStub(Actor[NodeStubMessage]):
         for effect in effects:
             if isinstance(effect, Step):
                 self._hops.step(effect)
-        self._controls.clear()
 
     @override
     async def handle(self, message: NodeStubMessage) -> None:
@@ -96,22 +107,21 @@ class NodeStub(Actor[NodeStubMessage]):
                 await self._feed(ev.SendAsked(outbound))
             case Opened() | Unavailable() | Read() | Wrote():
                 if self._link is not None and message.attempt == self._link.attempt:
-                    await self._news(message)
+                    await self._news(message, self._link)
 
-    async def _news(self, news: LinkNews) -> None:
+    async def _news(self, news: LinkNews, link: NodeLink) -> None:
         match news:
             case Opened():
                 await self._feed(ev.Dialled())
             case Unavailable(_, why):
                 self._link = None
-                self._controls.clear()
                 await self._feed(ev.LinkLost(why))
             case Wrote(_, messages):
                 await self._feed(ev.Written(messages))
             case Read(_, frame):
                 await self._feed(ev.Heard())
-                for line in decode_frame(frame):
-                    await self._inbound(line)
+                for item in link.wire.read(frame):
+                    await self._heard(item, link)
 
     async def _feed(self, happened: ev.Input) -> None:
         await self._perform(self._core.feed(happened, trio.current_time()))
@@ -138,37 +148,30 @@ class NodeStub(Actor[NodeStubMessage]):
 
     # ---- what came over the link
 
-    async def _inbound(self, line: Message | BadLine) -> None:
-        if isinstance(line, BadLine):
-            self._context.counters.drop(DropReason.MALFORMED)
-            if line.answer is not None:
-                self._write_control(line.answer)
-            return
-        if line.to == self._url and line.from_ == self._manager:
-            await self._session(line)
-            return
-        if self._url in line.via:
-            self._hops.dropped(line, DropReason.LOOP)
-            return
-        self._hops.crossed(Op.RCV, line, self._url, self._link_name())
-        await self._post(stamped(line, self._url))
+    async def _heard(self, item: Item, link: NodeLink) -> None:
+        match item:
+            case Message():
+                await self._inbound(item)
+            case BadLine(_, _, answer):
+                self._context.counters.drop(DropReason.MALFORMED)
+                if answer is not None:
+                    link.control(link.wire.write(answer))
+            case ev.SessionAnswered():
+                if item.token is not None:
+                    self._context.keep(item.token)
+                    await self._context.remember(item.token)
+                await self._feed(item)
+            case Reply(line):
+                link.control(line)
+            case Stray(message):
+                self._hops.dropped(message, DropReason.UNMATCHED)
 
-    async def _session(self, message: Message) -> None:
-        if not message.is_response:
-            self._write_control(reply_to(message, Code.OK))
+    async def _inbound(self, message: Message) -> None:
+        if self._url in message.via:
+            self._hops.dropped(message, DropReason.LOOP)
             return
-        method = self._controls.pop(message.id, None)
-        if method is None:
-            self._hops.dropped(message, DropReason.UNMATCHED)
-            return
-        why = message.body.get("description")
-        token = _token(message)
-        if token is not None:
-            self._context.keep(token)
-        answer = ev.SessionAnswered(
-            method, message.code, token, why if isinstance(why, str) else ""
-        )
-        await self._feed(answer)
+        self._hops.crossed(Op.RCV, message, self._url, self._link_name())
+        await self._post(stamped(message, self._url))
 
     def _link_name(self) -> str:
         return "" if self._link is None else self._link.name
@@ -197,11 +200,10 @@ class NodeStub(Actor[NodeStubMessage]):
         match effect:
             case ev.Dial():
                 self._attempts += 1
-                fresh = self._link = NodeLink(self._attempts, self.me)
-                self.spawn(fresh.run, self._context.network, self._context.config.node_url or "")
+                fresh = self._link = NodeLink(self._attempts, self._make_wire(), self.me)
+                self.spawn(fresh.run)
             case ev.HangUp():
                 link, self._link = self._link, None
-                self._controls.clear()
                 if link is not None:
                     link.hang_up()
             case ev.Ask(method, token):
@@ -211,13 +213,7 @@ class NodeStub(Actor[NodeStubMessage]):
 
     async def _stepped(self, step: Step) -> None:
         self._hops.step(step)
-        session = f"{self._url}/session/{self._core.sessions}"
-        link = session if step.new == State.LIVE else None
-        body = write_body(Status(step.new, description=step.why or None, link=link))
-        await self._post(self._own(MessageType.UPDATE, status_of(self._url), body))
-
-    def _own(self, kind: MessageType, to: str, body: JsonObject) -> Message:
-        return Message(self._context.ids.next(self._url), kind, self._url, to, body)
+        await self._post(status_event(self._context, step, self._core.sessions))
 
     async def _refuse(self, message: Message, code: Code, why: str) -> None:
         self._hops.synthesised(response := refuse(message, code, why), message)
@@ -231,15 +227,15 @@ class NodeStub(Actor[NodeStubMessage]):
     async def _ask(self, method: SessionMethod, token: str | None) -> None:
         if method is SessionMethod.OPEN and token is None:
             token = await self._context.config.credentials.fresh()
-        params = SessionParams(self._context.config.runtime, token)
-        body = write_body(SessionControl(method.value, params))
-        message = self._own(MessageType.EXECUTE, self._manager, body)
-        self._controls[message.id] = method
-        self._write_control(message)
-
-    def _write_control(self, message: Message) -> None:
-        if self._link is not None:
-            self._link.control(encode(message))
+        if self._link is None:
+            return
+        match self._link.wire.ask(method, token):
+            case None:
+                self._link.ping()
+            case ev.SessionAnswered() as answer:
+                await self._feed(answer)
+            case line:
+                self._link.control(line)
 
     async def _write(self, message: Message) -> None:
         if self._link is None:
@@ -250,7 +246,7 @@ class NodeStub(Actor[NodeStubMessage]):
             return
         stamp = stamped(message, self._url)
         try:
-            line = encode(stamp)
+            line = self._link.wire.write(stamp)
         except BadMessageError as error:
             await self._unwritable(message, error.code, error.reason)
             return
@@ -267,14 +263,3 @@ class NodeStub(Actor[NodeStubMessage]):
             await self._refuse(message, code, why)
         else:
             self._hops.dropped(message, DropReason.MALFORMED)
-
-
-def _token(answer: Message) -> str | None:
-    """Return the session token an answer brings, if it says yes and brings one."""
-    value: Json = answer.body.get("value")
-    if answer.code > LAST_SUCCESS or not isinstance(value, dict):
-        return None
-    try:
-        return read_body(attrs.evolve(answer, body=value), SessionGranted).session_token
-    except BadMessageError:
-        return None

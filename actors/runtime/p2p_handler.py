@@ -10,6 +10,8 @@ from actors.kit.delivery import Delivery
 from actors.runtime.p2p_end import LinkEnd, P2PMessage
 from actors.runtime.p2p_stub import EndEffects, P2PStub
 from actors.runtime.stub import StubContext
+from fsm.cores.handler_quota import HandlerQuota
+from fsm.cores.link_wishes import P2pWish
 from fsm.cores.p2p_handler import P2PHandlerCore, PerLink
 from fsm.cores.p2p_input import SideInput
 from fsm.engine import Entity
@@ -37,6 +39,7 @@ class P2PHandler(P2PStub):
     def __init__(self, context: StubContext) -> None:
         super().__init__(context, "answer")
         self._core = P2PHandlerCore(context.config.runtime, context.url, self.policy)
+        self._quota = HandlerQuota()
         self._self = Entity(STUB_CONNECTION, context.url)
 
     @override
@@ -97,6 +100,13 @@ class P2PHandler(P2PStub):
             raise BadMessageError("the requester is no stub of the runtime it names")
         if runtime_of(requester) == self.context.config.runtime:
             raise BadMessageError("a runtime needs no link to itself")
+        if self.context.config.links.of(remote) is P2pWish.NEVER:
+            await self.answer(message, Code.FORBIDDEN, "no direct links are wanted from there")
+            return
+        refusal = self._quota.refusal(remote, self._core.remotes(), trio.current_time())
+        if refusal is not None:
+            await self.answer(message, Code.UNAVAILABLE, refusal)
+            return
         offer = message.from_.removesuffix("/subscription")
         effects = self._core.invited(offer, requester, remote, trio.current_time())
         name = next(each.link for each in reversed(effects) if each.link)

@@ -18,7 +18,8 @@ from actors.runtime.p2p_lines import is_own_line, read_control, write_control
 from fsm.cores.p2p_input import LinkLost, Loss
 from fsm.cores.p2p_transfer import Bye, Numbered, Outgoing, P2PTransferCore, TransferEnd
 from specs.errors import BadMessageError
-from specs.limits import ACK_DELAY, FRAME_MESSAGES, GOODBYE_TIMEOUT, MAX_MESSAGE_BYTES
+from specs.limits import FRAME_MESSAGES, GOODBYE_TIMEOUT, MAX_MESSAGE_BYTES
+from specs.limits_links import ACK_DELAY, LINK_LOOK
 from specs.message import Message, stamped
 from specs.reply_code import DropReason
 from specs.trace import Op
@@ -171,7 +172,7 @@ class P2PLink:
             await self._woken()
         if self._core.may_wait:
             await self._wait_for_company()
-        written = self._core.take_output(FRAME_MESSAGES)
+        written = self._core.take_output(FRAME_MESSAGES, trio.current_time())
         await self._pipe.send_many(tuple(frames(self._lines_of(written))))
         return any(isinstance(item, Bye) for item in written)
 
@@ -190,7 +191,7 @@ class P2PLink:
         lines: list[bytes] = []
         for item in written:
             if isinstance(item, Numbered):
-                self._trace(Op.XMIT, item.message, item.seq)
+                self._trace_sent(item)
                 lines.append(self._lines.popleft())
             else:
                 lines.append(write_control(item))
@@ -200,7 +201,9 @@ class P2PLink:
 
     async def _watch(self) -> None:
         while self._core.end is None:
-            await trio.sleep_until(self._core.deadline())
+            # What is written meanwhile brings the deadline nearer.
+            soon = trio.current_time() + LINK_LOOK
+            await trio.sleep_until(min(self._core.deadline(), soon))
             self._core.time_passed(trio.current_time())
             self._wake.set()
         self._end(f"the peer is {self._core.end.value}")
@@ -210,6 +213,10 @@ class P2PLink:
         self._scope.cancel()
 
     # --- evidence -------------------------------------------------------------------------
+
+    def _trace_sent(self, item: Numbered) -> None:
+        if self._use.tracer.hops:
+            self._trace(Op.XMIT, stamped(item.message, self._use.stub), item.seq)
 
     def _trace(self, op: Op, message: Message, seq: int) -> None:
         use = self._use

@@ -110,6 +110,12 @@ class Signalling:
         body = write_body(Observe(url, self._schema))
         return self._message(MessageType.SUBSCRIBE, self._manager, body)
 
+    def shown_anew(self, message: Message) -> str | None:
+        """Return the object that the sync manager shows again by a message; None: it does not."""
+        is_shown = message.from_ == self._manager and message.type is MessageType.UPDATE
+        url = message.body.get("resource") if is_shown else None
+        return url if isinstance(url, str) else None
+
     def read(self, url: str) -> Message:
         """Read the peer's object after a gap (M-41)."""
         return self._message(MessageType.READ, url, {})

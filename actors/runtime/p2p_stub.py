@@ -15,7 +15,7 @@ from typing_extensions import override
 from actors.kit.actor import Actor
 from actors.kit.delivery import Delivery
 from actors.kit.errors import ActorStoppedError
-from actors.runtime.candidates import host_fingerprint
+from actors.runtime.candidates import machine_secret
 from actors.runtime.p2p_end import Happened, LinkEnd, LinkEnded, LinkProven, P2PMessage, Understand
 from actors.runtime.p2p_link import LinkUse, P2PLink
 from actors.runtime.p2p_objects import LinkObjects
@@ -44,7 +44,7 @@ class P2PStub(Actor[P2PMessage]):
     def __init__(self, context: StubContext, description: str) -> None:
         kinds = tuple(kind.value for kind in context.config.kinds)
         self.context = context
-        self.policy = DialPolicy(kinds, host_fingerprint())
+        self.policy = DialPolicy(kinds, machine_secret(), context.config.links)
         self.signalling = Signalling(context)
         self.objects = LinkObjects(self.signalling, description, context.tracer)
         self._ends: dict[str, tuple[LinkEnd, LinkWork]] = {}
@@ -80,14 +80,15 @@ class P2PStub(Actor[P2PMessage]):
 
     async def _delivered(self, delivery: Delivery) -> None:
         message = delivery.message
-        if message.to == self.context.url:
-            await (self._answered(message) if message.is_response else self.take_own(message))
-            return
-        watcher = self.objects.watcher(message)
-        if watcher is None:
-            await self._send(delivery)
-        else:
+        watcher, is_own = self.objects.watcher(message), message.to == self.context.url
+        if watcher is not None:
+            if is_own:
+                await self.answer(message, Code.OK)
             await self._told(watcher, self.objects.changed(watcher, message))
+        elif is_own:
+            await (self._answered(message) if message.is_response else self.take_own(message))
+        else:
+            await self._send(delivery)
 
     async def _answered(self, answer: Message) -> None:
         asked = self._asked.pop(answer.id, None) if answer.is_final else None
@@ -232,7 +233,6 @@ class P2PStub(Actor[P2PMessage]):
         if end is None:
             await event.link.pipe.aclose(Farewell.GOING_AWAY)
             return
-        self._trace_link(Op.OPEN, end, event.link.name)
         end.proven[event.link.name] = event.link
         opened = LinkOpened(event.link.name, event.opening, event.negotiation)
         await self.perform(self.decide(end.name, opened))
@@ -242,11 +242,11 @@ class P2PStub(Actor[P2PMessage]):
     ) -> None:
         match effect:
             case do.UseLink(name):
+                self._trace_link(Op.OPEN, end, name)
                 use = LinkUse(end.name, self.context.url, self.context.bus, self.context.tracer)
                 end.link = P2PLink(end.proven.pop(name), use)
                 self.spawn(self._run, end.name, end.link)
             case do.CloseLink(name) if name in end.proven:
-                self._trace_link(Op.CLOSE, end, name)
                 await end.proven.pop(name).pipe.aclose(Farewell.GOING_AWAY)
             case do.CloseLink():
                 if end.link is not None:

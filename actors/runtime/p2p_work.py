@@ -4,7 +4,9 @@ They go on until the end is withdrawn, or offers anew: then others take their pl
 secrets of their own.
 """
 
+from collections import deque
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import partial
 from typing import TypeAlias, final
 
@@ -17,8 +19,8 @@ from actors.runtime.stub import StubContext
 from fsm.cores.p2p_dial import DialPolicy
 from fsm.cores.p2p_effect import Dial, Listen
 from fsm.cores.p2p_input import CandidatesReady, DialFailed, Opening
-from specs.limits import PENDING_PROOFS
-from transports.errors import DialError, Farewell, LinkError
+from specs.limits_links import PENDING_PROOFS
+from transports.errors import DialError, LinkError
 from transports.link import Link
 
 __all__ = ["LinkWork", "Tell"]
@@ -40,6 +42,7 @@ class LinkWork:
         self._context = context
         self._policy = policy
         self._end = end.name
+        self._remote = end.remote
         self._negotiation = end.negotiation
         self._keys = end.keys
         self._tell = tell
@@ -81,9 +84,9 @@ class LinkWork:
 
     async def _listen(self) -> None:
         context = self._context
-        config, fingerprint = context.config, self._policy.host
+        mine = self._policy, self._remote, context.entropy
         async with (
-            open_candidates(context.network, config, fingerprint, context.entropy) as offered,
+            open_candidates(context.network, context.config, *mine) as offered,
             trio.open_nursery() as nursery,
         ):
             for each in offered:
@@ -94,21 +97,33 @@ class LinkWork:
             await self._tell(Happened(self._end, CandidatesReady(candidates, self._negotiation)))
 
     async def _accept(self, offered: Offered) -> None:
-        proving = trio.CapacityLimiter(PENDING_PROOFS)
+        """Let some at a time prove themselves; for one more the one that is longest there goes.
+
+        So whoever says nothing keeps nobody out: the peer has proven itself at once.
+        """
+        proving: deque[trio.CancelScope] = deque()
         async with trio.open_nursery() as nursery:
             while True:
                 pipe = await offered.listener.accept()
-                nursery.start_soon(self._welcome, pipe, offered.candidate.address, proving)
+                if len(proving) == PENDING_PROOFS:
+                    proving.popleft().cancel()
+                patience = trio.CancelScope()
+                proving.append(patience)
+                nursery.start_soon(
+                    self._welcome, pipe, offered.candidate.address, proving, patience
+                )
 
-    async def _welcome(self, pipe: Link, address: str, proving: trio.CapacityLimiter) -> None:
-        try:
-            proving.acquire_nowait()
-        except trio.WouldBlock:
-            await pipe.aclose(Farewell.REFUSED)
-            return
-        try:
+    async def _welcome(
+        self,
+        pipe: Link,
+        address: str,
+        proving: deque[trio.CancelScope],
+        patience: trio.CancelScope,
+    ) -> None:
+        link = None
+        with patience:
             link = await welcome(pipe, self._keys, address, self._context.entropy)
-        finally:
-            proving.release()
+        with suppress(ValueError):
+            proving.remove(patience)
         if link is not None:
             await self._hand_over(link, Opening.ACCEPTED)

@@ -6,6 +6,7 @@ import attrs
 
 from actors.kit.actor import ActorRef
 from actors.kit.counters import Counters
+from actors.kit.tracer import Tracer
 from actors.runtime.allocation import AllocationMessage
 from actors.runtime.bus_messages import BusMessage
 from actors.runtime.config import RuntimeConfig
@@ -14,6 +15,7 @@ from actors.runtime.ports import CorePort
 from actors.runtime.registrar import RegistrarMessage
 from actors.runtime.registry import RegistryMessage
 from actors.runtime.sandboxes import Sandboxes
+from actors.runtime.shelf import Shelf
 from actors.runtime.sync_terms import SyncMessage
 
 __all__ = ["RuntimeParts"]
@@ -26,10 +28,12 @@ class RuntimeParts:
 
     Attributes:
         agent: The port of `R/ua`.
+        shelf: What is stored.
     """
 
     config: RuntimeConfig
     counters: Counters
+    tracer: Tracer
     bus: ActorRef[BusMessage]
     agent: CorePort
     sandboxes: Sandboxes
@@ -38,3 +42,4 @@ class RuntimeParts:
     registry: ActorRef[RegistryMessage]
     allocation: ActorRef[AllocationMessage]
     sync_manager: ActorRef[SyncMessage]
+    shelf: Shelf

@@ -13,18 +13,29 @@ from actors.runtime.bus_messages import (
     Followed,
     Granted,
     HandedBack,
+    HandedOn,
+    HeardBy,
+    KeptIn,
     ListenerAdded,
     ListenerRemoved,
     MiniBusMessage,
     Origin,
     Revoked,
+    SentOut,
     Submitted,
     Unfollowed,
 )
 from actors.runtime.mini_bus import MiniBusPort
+from actors.runtime.turns import OwnPlace, Places
+from fsm.cores.intent import Intent
+from fsm.cores.transactions import ASKED_ONCE, Terms
 from specs.message import Message
 
-__all__ = ["CorePort", "SandboxPort"]
+__all__ = ["CorePort", "HypertyPort", "SandboxPort"]
+
+
+def _asked(attempts: int) -> Terms:
+    return ASKED_ONCE if attempts == 1 else Terms(attempts=attempts)
 
 
 class _Port(MiniBusPort):
@@ -40,14 +51,18 @@ class _Port(MiniBusPort):
 
     @override
     async def request(self, message: Message) -> Message:
-        return await self._bus.ask(lambda reply: Submitted(message, self.url, reply))
+        return await self.insist(message, 1)
+
+    @override
+    async def insist(self, message: Message, attempts: int) -> Message:
+        by, terms = self.url, _asked(attempts)
+        return await self._bus.ask(lambda reply: Submitted(message, by, reply, terms))
 
     @override
     async def hand_back(self, messages: Sequence[Message], by: str | None = None) -> None:
         await self._bus.tell(HandedBack(tuple(messages), by or self.url))
 
 
-@final
 class SandboxPort(_Port):
     """The handle of a component in a sandbox: its listeners are its MiniBUS's."""
 
@@ -64,6 +79,46 @@ class SandboxPort(_Port):
     @override
     async def remove_listener(self, address: str, ref: ActorRef[Delivery]) -> None:
         await self._mini_bus.ask(lambda done: ListenerRemoved(address, ref, self.url, done))
+
+
+@final
+class HypertyPort(SandboxPort):
+    """The handle of a hyperty: it waits its turn among the others (R11)."""
+
+    def __init__(
+        self, url: str, bus: ActorRef[BusMessage], mini_bus: ActorRef[MiniBusMessage]
+    ) -> None:
+        super().__init__(url, bus, mini_bus)
+        self._places = Places()
+
+    @override
+    async def post(self, message: Message, by: str | None = None) -> None:
+        if message.is_response:
+            # It is owed, and no more can come than was asked for.
+            await self._bus.tell(Submitted(message, by or self.url))
+            return
+        if not self._places.enter_nowait():
+            await self._places.enter()
+        is_told = False
+        try:
+            await self._bus.tell(Submitted(message, by or self.url, place=self._places))
+            is_told = True
+        finally:
+            if not is_told:
+                self._places.give_back()
+
+    @override
+    async def request(self, message: Message) -> Message:
+        return await self.insist(message, 1)
+
+    @override
+    async def insist(self, message: Message, attempts: int) -> Message:
+        await self._places.enter()
+        place, by, terms = OwnPlace(self._places), self.url, _asked(attempts)
+        try:
+            return await self._bus.ask(lambda reply: Submitted(message, by, reply, terms, place))
+        finally:
+            place.leave()
 
 
 @final
@@ -100,13 +155,50 @@ class CorePort(_Port):
         """End all deliveries of `address`; repeated is fine."""
         await self._bus.ask(lambda done: ListenerRemoved(address, None, self.url, done))
 
-    async def publish(self, message: Message, runtimes: frozenset[str]) -> None:
+    async def send_out(self, address: str, link: str) -> None:
+        """Have what is sent to `address` go out by a live link, too (P2P-25)."""
+        await self._bus.ask(lambda done: SentOut(address, link, self.url, done))
+
+    async def keep_in(self, address: str, link: str) -> None:
+        """End it; repeated is fine."""
+        await self._bus.ask(lambda done: KeptIn(address, link, self.url, done))
+
+    async def request_direct(self, message: Message) -> Message:
+        """Ask by the live link there is; 503 if there is none, or it goes first (P2P-30)."""
+        by, way = self.url, Intent.DIRECT
+        return await self._bus.ask(lambda reply: Submitted(message, by, reply, intent=way))
+
+    async def hear_by(self, address: str, link: str | None) -> None:
+        """Have what is told at `address` come by this link, and no other; None: by none.
+
+        By a node it may come all the same: that one knows who may tell it.
+        """
+        await self._bus.ask(lambda done: HeardBy(address, link, done))
+
+    async def publish(
+        self, message: Message, runtimes: frozenset[str], direct: frozenset[str] = frozenset()
+    ) -> None:
         """Say something to all who observe an object, wherever they are (BUS-09).
 
         Of a request each answer comes to the listener of its `from`: one per runtime,
-        named in `source` (C-81), or a router's that names none and ends it for all.
+        named in `source` (C-81), or a router's that names none and ends it for all. Those
+        who are reached by a link that has a listener (`send_out`) are told by it only.
         """
-        await self._bus.tell(Submitted(message, self.url, runtimes=runtimes))
+        # By the node: where the object was reported before, a link may lead all the same.
+        terms, way = Terms(runtimes, direct=direct), Intent.NODE
+        await self._bus.tell(Submitted(message, self.url, terms=terms, intent=way))
+
+    async def hand_on(self, message: Message, component: str) -> None:
+        """Pass what came to this component on to another, which may answer it."""
+        await self._bus.tell(HandedOn(message, component))
+
+    async def lend(self, address: str, component: str) -> None:
+        """Let a component of this runtime speak from an address, too: to answer from it."""
+        await self._bus.ask(lambda done: Granted(component, address, Origin.LOCAL, done))
+
+    async def take_back(self, address: str, component: str) -> None:
+        """End it; repeated is fine."""
+        await self._bus.ask(lambda done: Revoked(component, address, done))
 
     async def admit(self, owner: str, origin: Origin, listener: ActorRef[Delivery]) -> None:
         """Let a component of a sandbox submit as `owner`, and reach it there."""

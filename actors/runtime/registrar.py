@@ -1,4 +1,4 @@
-"""Registrations of this runtime's hyperties in the domain registry (REG-06..09, M-21..24)."""
+"""Registrations of hyperties and data objects of this runtime in domain registries (M-21..24)."""
 
 import math
 from typing import TypeAlias, assert_never, final
@@ -9,18 +9,21 @@ from typing_extensions import override
 
 from actors.kit.actor import Actor, Reply
 from actors.kit.ids import IdSource
+from actors.runtime.catalogue import requester_descriptor
 from actors.runtime.mini_bus import MiniBusPort
+from fsm.cores.resolve_inputs import HandlerReady
 from specs.address import domain_of, domain_registry, subscription_manager
 from specs.body import Path, Record, Register, UpdateRecord
 from specs.errors import ProtoflyError
 from specs.jsonvalue import JsonObject
 from specs.limits import KEEP_ALIVE_SHARE, RETRY_COOL_DOWN
-from specs.message import Message, MessageType
+from specs.message import Message, MessageType, reason_in
 from specs.reply_code import LAST_SUCCESS, Code
 from specs.word import RecordAttribute, RecordStatus
 from transports.bodies import write_body
 
 __all__ = [
+    "ForgetWanted",
     "RegisterWanted",
     "Registrar",
     "RegistrarMessage",
@@ -48,7 +51,10 @@ class RegistrationError(ProtoflyError):
 @final
 @attrs.frozen(slots=True)
 class RegisterWanted:
-    """Register a record and keep it alive; fails with `RegistrationError`."""
+    """Register a record and keep it alive; fails with `RegistrationError`.
+
+    How the runtime is reached by P2P links is added to it, once it takes any.
+    """
 
     record: Record
     reply: Reply[None]
@@ -58,6 +64,15 @@ class RegisterWanted:
 @attrs.frozen(slots=True)
 class UnregisterWanted:
     """Set a record to disconnected and let it be; one that is not ours is fine."""
+
+    url: str
+    reply: Reply[None]
+
+
+@final
+@attrs.frozen(slots=True)
+class ForgetWanted:
+    """Let a record be as it is, which another runtime keeps alive now."""
 
     url: str
     reply: Reply[None]
@@ -87,7 +102,13 @@ class _Registered:
 
 
 RegistrarMessage: TypeAlias = (
-    _Registered | RegisterWanted | UnregisterWanted | ReplayWanted | _Refreshed
+    _Registered
+    | RegisterWanted
+    | UnregisterWanted
+    | ForgetWanted
+    | ReplayWanted
+    | HandlerReady
+    | _Refreshed
 )
 
 
@@ -108,6 +129,7 @@ class Registrar(Actor[RegistrarMessage]):
         self._ids = ids
         self._kept: dict[str, _Kept] = {}
         self._registering: set[str] = set()
+        self._handler: str | None = None
 
     @override
     def deadline(self) -> float:
@@ -126,12 +148,13 @@ class Registrar(Actor[RegistrarMessage]):
         match message:
             case RegisterWanted(record):
                 self._registering.add(record.url)
-                self.spawn(self._register, message)
+                self.spawn(self._register, attrs.evolve(message, record=self._reachable(record)))
+            case HandlerReady(url):
+                self._handler = url
             case _Registered(wanted):
                 self._registered(wanted)
-            case UnregisterWanted(url):
-                self._registering.discard(url)
-                self.spawn(self._unregister, message)
+            case UnregisterWanted() | ForgetWanted():
+                self._end(message)
             case ReplayWanted():
                 for kept in self._kept.values():
                     self._again(kept)
@@ -140,11 +163,29 @@ class Registrar(Actor[RegistrarMessage]):
             case _:
                 assert_never(message)
 
+    def _end(self, message: UnregisterWanted | ForgetWanted) -> None:
+        match message:
+            case UnregisterWanted(url):
+                self._registering.discard(url)
+                self.spawn(self._unregister, message)
+            case ForgetWanted(url, reply):
+                self._kept.pop(url, None)
+                reply.send(None)
+            case _:
+                assert_never(message)
+
+    def _reachable(self, record: Record) -> Record:
+        """Add by what P2P links reach this runtime, if it takes them (C-71)."""
+        if self._handler is None:
+            return record
+        requester = requester_descriptor(domain_of(record.runtime))
+        return attrs.evolve(record, p2p_handler=self._handler, p2p_requester=requester)
+
     async def _register(self, wanted: RegisterWanted) -> None:
         record = wanted.record
         answer = await self._ask(MessageType.CREATE, record.url, write_body(Register(record)))
         if answer.code > LAST_SUCCESS:
-            why = str(answer.body.get("description", ""))
+            why = reason_in(answer)
             self._registering.discard(record.url)
             wanted.reply.fail(RegistrationError(record.url, answer.code, why))
             return
@@ -155,6 +196,7 @@ class Registrar(Actor[RegistrarMessage]):
         if record.url not in self._registering:
             # It was unregistered before the registry had answered.
             self.spawn(self._disconnect, record.url)
+            wanted.reply.fail(RegistrationError(record.url, Code.GONE, "it is not wanted any more"))
             return
         self._registering.discard(record.url)
         due = trio.current_time() + record.expires / KEEP_ALIVE_SHARE

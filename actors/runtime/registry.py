@@ -15,6 +15,8 @@ from actors.kit.actor import Actor
 from actors.kit.delivery import Delivery
 from actors.runtime.loader import Load, Unload
 from actors.runtime.registration_watch import RegistrationWatch, is_registration
+from actors.runtime.registry_changes import RegistryChanges, is_changes
+from actors.runtime.registry_rows import row_asked
 from actors.runtime.registry_talk import RegistryTalk
 from actors.runtime.registry_terms import (
     LinksClosed,
@@ -23,10 +25,13 @@ from actors.runtime.registry_terms import (
     RegistryParts,
     RegistryView,
 )
+from actors.runtime.registry_ways import LinkAwaited, LinkWitnessed, RegistryWays
 from actors.runtime.stub import StubConfig
+from fsm.cores import changes_terms as changes
 from fsm.cores import resolve_effects as do
 from fsm.cores import resolve_inputs as told
 from fsm.cores.effects import RowChanged
+from fsm.cores.intent import Intent
 from fsm.cores.link_entry import Role
 from fsm.cores.record_watch import Left, WatchRemoved, WatchSet
 from fsm.cores.resolve import ResolveConfig, ResolveCore
@@ -35,7 +40,6 @@ from specs.address import catalogue_stub
 from specs.body import Status
 from specs.body_sync import ObjectName
 from specs.errors import BadMessageError
-from specs.jsonvalue import Json
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 from specs.trace import Fact, Kind, Op
@@ -61,6 +65,18 @@ class Registry(Actor[RegistryMessage]):
         self._core = ResolveCore(config)
         self._talk = talk = RegistryTalk(config.domain, parts.port, parts.ids)
         self._watch = RegistrationWatch(self._core, talk, parts.port, parts.hops, self._watching)
+        self._ways = RegistryWays(self._core)
+        self._changes = RegistryChanges(
+            runtime=config.runtime,
+            ways=self._core,
+            talk=talk,
+            port=parts.port,
+            ids=parts.ids,
+            hops=parts.hops,
+            task=self._following,
+            learn=self._feed,
+            answer=self._answer_now,
+        )
 
     @override
     async def start(self) -> None:
@@ -70,14 +86,17 @@ class Registry(Actor[RegistryMessage]):
     async def stop(self) -> None:
         for effect in self._core.feed(told.Stopped(), trio.current_time()):
             self._keep(effect)
+            if isinstance(effect, do.LinkGone):
+                self._changes.end(effect)
 
     @override
     def deadline(self) -> float:
-        return self._core.deadline()
+        return min(self._core.deadline(), self._changes.deadline())
 
     @override
     async def timed_out(self) -> None:
         await self._feed(told.TimePassed())
+        await self._changes.feed(changes.TimePassed())
 
     @override
     async def handle(self, message: RegistryMessage) -> None:
@@ -92,16 +111,28 @@ class Registry(Actor[RegistryMessage]):
                 entries = self._core.links()
                 await self._feed(told.Closing())
                 closed.send(entries)
-            case told.Asked(to, _):
-                self._parts.hops.fact(Fact(k=Kind.RESOLVE, op=Op.BEGIN, to=to))
+            case told.Asked(to, intent):
+                begun = Fact(k=Kind.RESOLVE, op=Op.BEGIN, to=to, kind=intent.value)
+                self._parts.hops.fact(begun)
                 await self._feed(message)
-            case WatchSet() | WatchRemoved():
-                await self._watch.feed(message)
+            case WatchSet() | WatchRemoved() | LinkAwaited() | LinkWitnessed():
+                await self._watched(message)
+            case changes.LocalLive() | changes.LocalGone() | changes.SnapshotRead():
+                await self._changes.feed(message)
             case told.LocalRemoved(url):
                 await self._feed(message)
                 await self._watch.feed(Left(url))
             case _:
                 await self._feed(message)
+
+    async def _watched(
+        self, message: WatchSet | WatchRemoved | LinkAwaited | LinkWitnessed
+    ) -> None:
+        match message:
+            case LinkAwaited() | LinkWitnessed():
+                await self._perform_all(self._ways.asked(message, trio.current_time()))
+            case _:
+                await self._watch.feed(message)
 
     # ---- messages
 
@@ -110,6 +141,8 @@ class Registry(Actor[RegistryMessage]):
             heard = self._watch.heard(message)
             if heard is not None:
                 await self._feed(heard)
+        elif is_changes(message):
+            await self._changes_told(message)
         elif message.is_event:
             await self._status(message)
         elif message.type in {MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE}:
@@ -117,7 +150,13 @@ class Registry(Actor[RegistryMessage]):
         elif message.type is MessageType.DELETE:
             await self._link_over(message)
         elif message.is_request:
-            await self._parts.port.post(self._answer(message))
+            await self._parts.port.post(row_asked(message, self._core.links()))
+
+    async def _changes_told(self, message: Message) -> None:
+        if message.is_event:
+            await self._changes.heard(message)
+        else:
+            await self._changes.asked(message)
 
     async def _status(self, message: Message) -> None:
         try:
@@ -138,30 +177,16 @@ class Registry(Actor[RegistryMessage]):
         await self._feed(told.LinkOver(message.from_, link))
         await self._parts.port.post(reply_to(message, Code.OK))
 
-    def _answer(self, message: Message) -> Message:
-        """Answer what other components of the runtime ask: the row of a runtime (P2P-18)."""
-        if message.type is not MessageType.READ:
-            return refuse(message, Code.MALFORMED, "the registry can only be read or followed")
-        try:
-            remote = read_body(message, ObjectName).resource
-        except BadMessageError as error:
-            return refuse(message, error.code, error.reason)
-        entry = next((row for row in self._core.links() if row.remote == remote), None)
-        if entry is None:
-            return refuse(message, Code.NOT_FOUND, "no link to this runtime")
-        row: dict[str, Json] = {
-            "role": entry.role.value,
-            "status": entry.status.value,
-            "url": entry.url,
-            "link": entry.link,
-            "entities": list[Json](sorted(entry.entities)),
-        }
-        return reply_to(message, Code.OK, {"value": row})
-
     # ---- effects
 
     async def _feed(self, happened: told.Input) -> None:
-        for effect in self._core.feed(happened, trio.current_time()):
+        now = trio.current_time()
+        effects = self._core.feed(happened, now)
+        await self._perform_all(effects)
+        self._ways.look(effects, now)
+
+    async def _perform_all(self, effects: list[do.Effect]) -> None:
+        for effect in effects:
             await self._perform(effect)
 
     async def _perform(self, effect: do.Effect) -> None:
@@ -177,6 +202,8 @@ class Registry(Actor[RegistryMessage]):
                 await self._parts.loader.tell(Unload(url))
             case do.PathsLost(domain):
                 await self._renew_paths(domain)
+            case do.LinkUp() | do.LinkDown() | do.LinkGone():
+                await self._changes.feed(effect)
             case _:
                 self._talk_about(effect)
 
@@ -219,6 +246,14 @@ class Registry(Actor[RegistryMessage]):
         if not await self._talk.connect(stub, handler):
             await self.me.tell(told.StubGone(stub))
 
+    def _following(self, answer: Awaitable[changes.SnapshotRead]) -> None:
+        self.spawn(self._tell, answer)
+
+    async def _answer_now(self, answer: Message) -> None:
+        """Send an answer, with its way: while the bus asks for it, what follows would go first."""
+        await self._feed(told.Asked(answer.to, Intent.KNOWN))
+        await self._parts.port.post(answer)
+
     def _watching(self, answer: Awaitable[WatchSet | WatchRemoved]) -> None:
         self.spawn(self._tell, answer)
 
@@ -226,20 +261,13 @@ class Registry(Actor[RegistryMessage]):
         await self.me.tell(await answer)
 
     async def _deploy(self, url: str, plan: do.NodePlan | do.RequesterPlan) -> None:
-        runtime, own = self._config.runtime, self._config.domain
         match plan:
             case do.NodePlan(domain):
-                load = Load(url, catalogue_stub(domain), StubConfig(runtime, domain))
-            case do.RequesterPlan(remote, handler, descriptor):
-                config = StubConfig(
-                    runtime,
-                    own,
-                    remote_runtime=remote,
-                    p2p_handler=handler,
-                    kinds=self._parts.kinds,
-                    host=self._parts.p2p_host,
-                )
-                load = Load(url, descriptor, config)
+                config = StubConfig(self._config.runtime, domain)
+                load = Load(url, catalogue_stub(domain), config)
+            case do.RequesterPlan():
+                config = self._parts.requester(self._config, plan)
+                load = Load(url, plan.descriptor, config)
             case _:
                 assert_never(plan)
         await self._parts.loader.tell(load)
@@ -256,5 +284,5 @@ class Registry(Actor[RegistryMessage]):
         if isinstance(effect, do.RoutesChanged):
             return
         result = effect.url if isinstance(effect, do.Route) else None
-        fact = Fact(k=Kind.RESOLVE, op=Op.DONE, to=effect.to, result=result, why=effect.why)
-        self._parts.hops.fact(fact)
+        done = Fact(k=Kind.RESOLVE, op=Op.DONE, to=effect.to, result=result, why=effect.why)
+        self._parts.hops.fact(attrs.evolve(done, kind=effect.intent.value))

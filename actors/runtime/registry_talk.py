@@ -7,6 +7,7 @@ import trio
 
 from actors.kit.ids import IdSource
 from actors.runtime.ports import CorePort
+from fsm.cores.changes_terms import changes_of, registry_of
 from fsm.cores.resolve_inputs import LinkRegistered, PathSet, RecordRead
 from specs.address import domain_of, domain_registry, subscription_manager
 from specs.body import Command, Path, ReadRecord, Record
@@ -23,7 +24,7 @@ __all__ = ["RegistryTalk"]
 
 @final
 class RegistryTalk:
-    """The registry's requests (M-03, M-04, M-05, M-11, M-12, M-25, M-29)."""
+    """The registry's requests (M-03, M-04, M-05, M-08, M-11, M-12, M-25, M-29)."""
 
     def __init__(self, domain: str, port: CorePort, ids: IdSource) -> None:
         self._paths = subscription_manager(domain)
@@ -72,6 +73,11 @@ class RegistryTalk:
     async def disconnect(self, stub: str, remote: str) -> None:
         """Tell a P2P stub to end its link (M-12)."""
         await self._ask(MessageType.EXECUTE, stub, write_body(Command("disconnect", (remote,))))
+
+    async def follow_changes(self, remote: str) -> Message:
+        """Ask another registry to tell what lives in its runtime (M-08)."""
+        body = write_body(Path((changes_of(remote),)))
+        return await self._ask(MessageType.SUBSCRIBE, registry_of(remote), body)
 
     async def watch(self, address: str, domain: str) -> Message:
         """Have the node of a domain deliver here what is told of a record (M-29)."""

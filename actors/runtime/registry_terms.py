@@ -12,10 +12,14 @@ from actors.runtime.bus_messages import BusMessage
 from actors.runtime.hops import Hops
 from actors.runtime.loader import LoaderMessage
 from actors.runtime.ports import CorePort
-from actors.runtime.stub import LOOPBACK
+from actors.runtime.registry_ways import WaysWanted
+from actors.runtime.stub import LOOPBACK, StubConfig
+from fsm.cores import changes_terms as changes
 from fsm.cores import resolve_inputs as told
 from fsm.cores.link_entry import LinkEntry
 from fsm.cores.record_watch import WatchRemoved, WatchSet
+from fsm.cores.resolve_config import ResolveConfig
+from fsm.cores.resolve_effects import RequesterPlan
 from transports.link import Kind
 
 __all__ = ["LinksClosed", "LinksWanted", "RegistryMessage", "RegistryParts", "RegistryView"]
@@ -52,7 +56,16 @@ class LinksClosed:
 
 
 RegistryMessage: TypeAlias = (
-    told.Input | Delivery | LinksWanted | LinksClosed | WatchSet | WatchRemoved
+    told.Input
+    | Delivery
+    | LinksWanted
+    | LinksClosed
+    | WatchSet
+    | WatchRemoved
+    | changes.LocalLive
+    | changes.LocalGone
+    | changes.SnapshotRead
+    | WaysWanted
 )
 
 
@@ -75,3 +88,15 @@ class RegistryParts:
     paths_lost: Callable[[str], Awaitable[None]]
     kinds: tuple[Kind, ...] = ()
     p2p_host: str = LOOPBACK
+
+    def requester(self, config: ResolveConfig, plan: RequesterPlan) -> StubConfig:
+        """Return what a requester is told (RES-08)."""
+        return StubConfig(
+            config.runtime,
+            config.domain,
+            remote_runtime=plan.remote,
+            p2p_handler=plan.handler,
+            kinds=self.kinds,
+            host=self.p2p_host,
+            links=config.wishes,
+        )

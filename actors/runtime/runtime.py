@@ -1,4 +1,4 @@
-"""A runtime that runs: what its owner can do with it, and how it comes and goes."""
+"""A runtime that runs: what its owner can do with it, and its hyperties."""
 
 from functools import partial
 from typing import final
@@ -6,33 +6,35 @@ from typing import final
 import trio
 
 from actors.kit.actor import ActorRef
+from actors.kit.drops import DropLedger
 from actors.kit.supervisor import Intensity
-from actors.runtime.allocation import AddressesForgotten, AddressGiven
+from actors.pipe.spawn import Spawn
+from actors.runtime.allocation import AddressGiven
 from actors.runtime.bus_messages import Granted, Origin
-from actors.runtime.catalogue import handler_descriptor, requester_descriptor
-from actors.runtime.entering import Entrance
-from actors.runtime.hyperty import HypertyHost, HypertyMaker
+from actors.runtime.hyperty import HypertyMaker
 from actors.runtime.hyperty_addresses import HypertyAddresses
+from actors.runtime.hyperty_host import HypertyHost
 from actors.runtime.leaving import in_turn
-from actors.runtime.loader import Hosted, Load, Unload
+from actors.runtime.loader import Hosted
+from actors.runtime.mini_bus import MiniBusPort
 from actors.runtime.parts import RuntimeParts
 from actors.runtime.ports import CorePort
+from actors.runtime.presence import Presence
 from actors.runtime.profile import Profile
-from actors.runtime.registrar import RegisterWanted, ReplayWanted, UnregisterWanted
-from actors.runtime.registry import LinksClosed, LinksWanted, RegistryView
+from actors.runtime.registrar import RegisterWanted, UnregisterWanted
+from actors.runtime.registry import LinksWanted, RegistryView
+from actors.runtime.room_hyperty import HypertyCode, Landlord, room_hyperty
 from actors.runtime.sandbox import SandboxMessage
 from actors.runtime.sandboxes import Component, ComponentMaker
-from actors.runtime.stub import StubConfig
-from actors.runtime.sync_terms import ComponentLeft, ObjectsClosed, PathsForgotten
-from fsm.cores.link_entry import LinkEntry, Role
-from fsm.cores.resolve_inputs import HandlerReady, LocalAdded
-from specs.address import subscription_manager
-from specs.body import Command, Path, Record
+from actors.runtime.seat import Seat
+from actors.runtime.sync_terms import ComponentLeft
+from fsm.cores.changes_terms import LocalGone, LocalLive
+from fsm.cores.link_entry import LinkEntry
+from fsm.cores.resolve_inputs import LocalAdded
+from specs.body import Record
 from specs.jsonvalue import JsonObject
 from specs.limits import GOODBYE_TIMEOUT
 from specs.message import Message, MessageType
-from specs.reply_code import LAST_SUCCESS
-from transports.bodies import write_body
 
 __all__ = ["Runtime"]
 
@@ -50,9 +52,8 @@ class Runtime:
         self.url = parts.config.runtime
         self.counters = parts.counters
         self._parts = parts
-        self._entrance = Entrance(parts.agent, parts.config.domain)
-        self._handler: str | None = None
-        self._addresses = HypertyAddresses(parts.allocation)
+        self._presence = Presence(parts)
+        self._addresses = HypertyAddresses(parts)
         self._hyperties: dict[str, Profile] = {}
         self._stopped: dict[str, trio.Event] = {}
         self._leaving: tuple[str, ...] = ()
@@ -61,6 +62,10 @@ class Runtime:
     def monitor_violations(self) -> int:
         """How many steps were tried that no table declares; each is in log and trace."""
         return self.counters.monitor_violations
+
+    def drops(self) -> DropLedger:
+        """Show which messages were not delivered, and why: counted, and the last one by one."""
+        return self.counters.ledger()
 
     # ---- for its owner
 
@@ -73,8 +78,27 @@ class Runtime:
 
         Otherwise as `host`.
         """
-        ids = self._parts.config.ids
-        return await self.host(profile, lambda port: HypertyHost(make, port, ids))
+        return (await self.settle(profile, make)).url
+
+    async def settle(self, profile: str | Profile, make: HypertyMaker) -> Seat:
+        """Run a hyperty as `deploy` does; return its seat, to act in its name, too."""
+        home = _Home(make, self._parts)
+        await self.host(profile, home.host)
+        return home.seat
+
+    async def deploy_apart(self, profile: str | Profile, code: HypertyCode, spawn: Spawn) -> str:
+        """Run a hyperty in a sandbox process of its own, and register it; return its address.
+
+        Args:
+            profile: As of `deploy`.
+            code: Where its class is; see `room_hyperty` for what it can do there.
+            spawn: Makes the process, such as `process_rooms(folders)`.
+
+        Otherwise as `host`.
+        """
+        config = self._parts.config
+        landlord = Landlord(config.runtime, config.ids, self.counters)
+        return await self.host(profile, room_hyperty(code, spawn, landlord))
 
     async def host(self, profile: str | Profile, make: ComponentMaker) -> str:
         """Run an actor as a hyperty: it takes messages, and answers requests, itself.
@@ -146,7 +170,18 @@ class Runtime:
         Raises:
             SessionError: The node refuses it, or is out of reach; `code` says which.
         """
-        await self._entrance.enter(self._parts.config.ids.next(self._parts.agent.url))
+        await self._presence.enter()
+
+    async def boot(self) -> None:
+        """Set up what makes it reachable, once, before anything else."""
+        await self._presence.boot()
+        await self._addresses.boot()
+
+    async def paths_lost(self, domain: str) -> None:
+        """Take note that a node has forgotten us."""
+        await self._presence.paths_lost(domain)
+        if domain == self._parts.config.domain:
+            await self._addresses.claim(frozenset(self._hyperties))
 
     async def order(self, part: str, kind: MessageType, to: str, body: JsonObject) -> Message:
         """Have a part of the runtime, such as `registry`, send a request; return its answer.
@@ -174,7 +209,7 @@ class Runtime:
     @property
     def handler(self) -> str | None:
         """The handler stub that takes P2P links; None: this runtime takes none."""
-        return self._handler
+        return self._presence.handler
 
     async def _view(self) -> RegistryView:
         return await self._parts.registry.ask(LinksWanted)
@@ -187,61 +222,17 @@ class Runtime:
         return await self._parts.sandboxes.open(component)
 
     async def _register(self, url: str, profile: Profile) -> None:
-        config = self._parts.config
-        takes_links = self._handler is not None
         record = Record(
             url,
             self.url,
-            user=config.user,
+            user=self._parts.config.user,
             name=profile.name,
             descriptor=profile.descriptor,
             resources=profile.resources,
             data_schemes=profile.data_schemes,
-            p2p_handler=self._handler,
-            p2p_requester=requester_descriptor(config.domain) if takes_links else None,
         )
         await self._parts.registrar.ask(lambda reply: RegisterWanted(record, reply))
-
-    # ---- coming
-
-    async def boot(self) -> None:
-        """Deploy the handler stub and set its path, if P2P is wanted (P2P-01, P2P-02)."""
-        config = self._parts.config
-        if not config.kinds:
-            return
-        url = f"{self.url}/p2phandler/1"
-        stub = StubConfig(self.url, config.domain, kinds=config.kinds, host=config.p2p_host)
-        descriptor = handler_descriptor(config.domain)
-        refusal: str | None = await self._parts.loader.ask(
-            lambda done: Load(url, descriptor, stub, done)
-        )
-        if refusal is None and await self._set_path(url, MessageType.SUBSCRIBE):
-            self._handler = url
-            await self._parts.registry.tell(HandlerReady(url))
-
-    async def paths_lost(self, domain: str) -> None:
-        """Set paths and registrations again that a node has forgotten (STB-09)."""
-        await self._parts.sync_manager.tell(PathsForgotten(domain))
-        if domain != self._parts.config.domain:
-            return
-        await self._parts.allocation.tell(AddressesForgotten())
-        await self._parts.registrar.tell(ReplayWanted())
-        if self._handler is not None:
-            await self._set_path(self._handler, MessageType.SUBSCRIBE)
-
-    async def _set_path(self, url: str, kind: MessageType) -> bool:
-        """Set or remove the path of a P2P stub at the own node (M-01, M-02, M-04)."""
-        to = subscription_manager(self._parts.config.domain)
-        answer = await self._ask(kind, to, Path((url,), url))
-        return answer.code <= LAST_SUCCESS
-
-    async def _ask(self, kind: MessageType, to: str, body: Path | Command) -> Message:
-        sender = self._parts.agent.url
-        number = self._parts.config.ids.next(sender)
-        request = Message(number, kind, sender, to, write_body(body))
-        answer = await self._parts.agent.request(request)
-        self._entrance.heard(answer)
-        return answer
+        await self._parts.registry.tell(LocalLive(url))
 
     # ---- going
 
@@ -250,8 +241,9 @@ class Runtime:
 
         Registrations, P2P links, data objects, paths, addresses, sessions, in this order.
         """
-        first = (self._unregister_all, self._end_links_and_objects)
-        await in_turn(*first, self._free_all, self._end_sessions)
+        there = self._presence
+        first = (self._unregister_all, there.end_links_and_objects)
+        await in_turn(*first, self._free_all, there.end_sessions)
 
     async def _unregister_all(self) -> None:
         self._leaving = tuple(self._hyperties)
@@ -261,38 +253,34 @@ class Runtime:
                 nursery.start_soon(self._unregister, url)
 
     async def _unregister(self, url: str) -> None:
+        await self._parts.registry.tell(LocalGone(url))
         await self._parts.registrar.ask(lambda reply: UnregisterWanted(url, reply))
         await self._parts.sandboxes.close(url)
-
-    async def _end_links_and_objects(self) -> None:
-        await self._end_links()
-        # The objects of links are among them: what is under way is waited for.
-        await self._parts.sync_manager.ask(ObjectsClosed)
-
-    async def _end_links(self) -> None:
-        links = await self._parts.registry.ask(LinksClosed)
-        async with trio.open_nursery() as nursery:
-            for entry in links:
-                nursery.start_soon(self._end_link, entry)
-        if self._handler is not None:
-            await self._set_path(self._handler, MessageType.UNSUBSCRIBE)
-            await self._unload(self._handler, None)
-
-    async def _end_link(self, entry: LinkEntry) -> None:
-        if entry.role is Role.REQUESTER:
-            await self._unload(entry.stub, entry.remote)
-            await self._set_path(entry.stub, MessageType.UNSUBSCRIBE)
-        else:
-            command = Command("disconnect", (entry.remote,))
-            await self._ask(MessageType.EXECUTE, entry.stub, command)
 
     async def _free_all(self) -> None:
         await self._addresses.free(self._leaving)
 
-    async def _end_sessions(self) -> None:
-        async with trio.open_nursery() as nursery:
-            for stub in await self.node_stubs():
-                nursery.start_soon(self._unload, stub, None)
 
-    async def _unload(self, url: str, remote: str | None) -> None:
-        await self._parts.loader.ask(lambda done: Unload(url, remote, done))
+@final
+class _Home:
+    """Makes the host of a hyperty for each of its lives, around one seat.
+
+    Attributes:
+        seat: There from the first life on.
+    """
+
+    seat: Seat
+
+    def __init__(self, make: HypertyMaker, parts: RuntimeParts) -> None:
+        self._make = make
+        self._parts = parts
+        self._is_first = True
+
+    def host(self, port: MiniBusPort) -> HypertyHost:
+        """Make the host of one life."""
+        if self._is_first:
+            config = self._parts.config
+            parts = self._parts
+            self.seat = Seat(config.runtime, port, config.ids, parts.tracer, parts.shelf)
+            self._is_first = False
+        return HypertyHost(self._make, self.seat)

@@ -14,7 +14,7 @@ from actors.kit.tracer import Tracer
 from actors.runtime.bus_messages import BusMessage, MiniBusMessage, Origin
 from actors.runtime.hops import Hops
 from actors.runtime.mini_bus import MiniBus, MiniBusPort
-from actors.runtime.ports import CorePort, SandboxPort
+from actors.runtime.ports import CorePort, HypertyPort, SandboxPort
 from actors.runtime.sandbox import Hosted, MiniBusWanted, Sandbox, SandboxMessage
 
 __all__ = ["Component", "ComponentMaker", "Sandboxes"]
@@ -90,4 +90,5 @@ class Sandboxes:
         return MiniBus(self._bus.try_tell, hops)
 
     def _build(self, component: Component, mini_bus: ActorRef[MiniBusMessage]) -> Actor[Delivery]:
-        return component.make(SandboxPort(component.url, self._bus, mini_bus))
+        port = HypertyPort if component.origin is Origin.LOCAL else SandboxPort
+        return component.make(port(component.url, self._bus, mini_bus))

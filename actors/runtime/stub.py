@@ -27,7 +27,7 @@ A P2P stub keeps to this, too:
    link.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final, TypeAlias, final
 
 import attrs
@@ -39,6 +39,8 @@ from actors.kit.ids import IdSource
 from actors.kit.trace import Tracer
 from actors.runtime.credentials import NO_CREDENTIALS, Credentials
 from actors.runtime.mini_bus import MiniBusPort
+from fsm.cores.link_wishes import WHENEVER_POSSIBLE, LinkWishes
+from specs.jsonvalue import JsonObject
 from transports.link import Kind
 from transports.network import Network
 
@@ -63,6 +65,11 @@ class StubConfig:
         p2p_handler: That runtime's handler stub, which a requester invites.
         kinds: Transports a P2P link may use, best first.
         host: Where a P2P stub listens, as the other end is to dial it.
+        links: To whom a P2P handler lets itself be linked; who is named there may be told
+            places of a private network, and name such places (T10).
+        options: What its descriptor says of it beyond that; what is in it, the stub knows.
+        endpoints: The only places a stub that came as a package may dial, as
+            `transports.endpoint` writes them; `node_url` is the first of them.
     """
 
     runtime: str
@@ -74,10 +81,17 @@ class StubConfig:
     p2p_handler: str | None = None
     kinds: tuple[Kind, ...] = ()
     host: str = LOOPBACK
+    links: LinkWishes = WHENEVER_POSSIBLE
+    options: JsonObject = attrs.field(factory=dict)
+    endpoints: tuple[str, ...] = ()
 
 
 def _let_go(_token: str) -> None:
     """Keep no token: in a runtime a stub outlives its sessions."""
+
+
+async def _forget(_token: str) -> None:
+    """Store no token."""
 
 
 @final
@@ -95,6 +109,7 @@ class StubContext:
         entropy: n random bytes.
         counters: Counts what it drops.
         keep: Takes the token of its session, for a stub that may come after it.
+        remember: Takes it, too, and has stored it when it returns; before the session is used.
     """
 
     url: str
@@ -106,6 +121,7 @@ class StubContext:
     entropy: Callable[[int], bytes]
     counters: Counters = attrs.field(factory=Counters)
     keep: Callable[[str], None] = _let_go
+    remember: Callable[[str], Awaitable[None]] = _forget
 
 
 StubFactory: TypeAlias = Callable[[StubContext], Actor[Delivery]]

@@ -18,7 +18,7 @@ class Waiter:
 
     Attributes:
         is_ours: Whether a component of this runtime asks, a stub for itself included.
-        intent: What might be done for the request.
+        intent: What might be done for the request; of no matter if it is ours.
         session: The node stub by whose session it came; None: it came otherwise.
         reply: The way back, if a component here awaits the answer in place.
     """

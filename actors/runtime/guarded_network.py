@@ -1,0 +1,60 @@
+"""A network for stubs that another domain describes: they dial public places only (S15).
+
+Where a descriptor leads was not written by the operator. A name is looked up when it is
+dialled, and the address that was judged is the one that is dialled.
+"""
+
+from contextlib import AbstractAsyncContextManager
+from typing import final
+
+from typing_extensions import override
+
+from actors.kit.egress import Egress, PrivatePlaceError
+from transports.errors import DialError
+from transports.gate import EVERYBODY, Gate
+from transports.link import PROTOFLY_V1, Kind, Link, Listener
+from transports.network import DEFAULT_DOORS, Doors, Network
+from transports.urls import join_host_port, read_host_port, read_websocket_url
+
+__all__ = ["GuardedNetwork"]
+
+
+@final
+class GuardedNetwork(Network):
+    """Dials what an egress lets pass.
+
+    Args:
+        network: What dials.
+        egress: Chooses the address of a host, each time anew.
+    """
+
+    def __init__(self, network: Network, egress: Egress) -> None:
+        self._network = network
+        self._egress = egress
+
+    @override
+    async def dial(self, kind: Kind, address: str, subprotocol: str | None = PROTOFLY_V1) -> Link:
+        if kind is Kind.UNIX:
+            raise DialError(address, "another domain has named a place on this machine")
+        try:
+            place = await self._place(kind, address)
+        except PrivatePlaceError as exc:
+            raise DialError(address, exc.reason) from exc
+        except ValueError as exc:
+            raise DialError(address, str(exc)) from exc
+        return await self._network.dial(kind, place, subprotocol)
+
+    @override
+    def listen(
+        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS, gate: Gate = EVERYBODY
+    ) -> AbstractAsyncContextManager[Listener]:
+        return self._network.listen(kind, where, doors, gate)
+
+    async def _place(self, kind: Kind, address: str) -> str:
+        """Return the address with a number for its host; a server is told the number, too."""
+        if kind is Kind.WEBSOCKET:
+            url = read_websocket_url(address)
+            host = await self._egress.place(url.host, url.port)
+            return f"ws://{join_host_port(host, url.port)}{url.target}"
+        name, port = read_host_port(address)
+        return join_host_port(await self._egress.place(name, port), port)

@@ -1,0 +1,167 @@
+"""The actor that each hyperty runs in."""
+
+from typing import Final, final
+
+import trio
+from typing_extensions import override
+
+from actors.kit.actor import Actor
+from actors.kit.delivery import Delivery
+from actors.runtime.hyperty import Delegated, HypertyMaker, Invited, Refused
+from actors.runtime.object_error import ObjectError
+from actors.runtime.seat import Seat
+from actors.runtime.sync_place import SUBSCRIPTION
+from actors.runtime.sync_terms import code_in_use
+from specs.address import is_below
+from specs.body_object import Forward
+from specs.body_sync import Invitation
+from specs.child import CHILDREN
+from specs.errors import BadMessageError
+from specs.jsonvalue import Json
+from specs.limits import GOODBYE_TIMEOUT
+from specs.message import Message, MessageType, refuse, reply_to
+from specs.reply_code import Code
+from transports.bodies import read_body
+
+__all__ = ["CONCURRENT", "HypertyHost"]
+
+CONCURRENT: Final = 64
+"""Requests one hyperty works on at a time; more wait in its mailbox (ours)."""
+
+_INVITING: Final = f"/{SUBSCRIPTION}"
+
+
+@final
+class HypertyHost(Actor[Delivery]):
+    """Runs one hyperty, for one life."""
+
+    def __init__(self, make: HypertyMaker, seat: Seat) -> None:
+        self._hyperty = make()
+        self._seat = seat
+        self._port = seat.port
+        self._room = trio.Semaphore(CONCURRENT)
+        self._previous: trio.Event | None = None
+        self._hyperty.enter(seat, self)
+
+    @override
+    async def start(self) -> None:
+        await self._hyperty.started()
+
+    @override
+    async def handle(self, message: Delivery) -> None:
+        request = message.message
+        if request.is_request and is_below(request.to, self._port.url):
+            await self._room.acquire()
+            begun = trio.Event()
+            self.spawn(self._answer, request, self._previous, begun)
+            self._previous = begun
+        elif CHILDREN in request.to and await self._seat.hears_of_child(request):
+            pass
+        elif (request.is_event or _is_told(request)) and not await self._hears(request):
+            await self._hyperty.on_event(request)
+
+    async def _hears(self, message: Message) -> bool:
+        """Pass on what an object says that the hyperty observes or reports."""
+        audience = self._seat.audiences.heard(message)
+        if audience is None:
+            return await self._seat.hears(message)
+        if audience.is_behind:
+            self.spawn(self._seat.read_observers, message.from_, audience)
+        return True
+
+    async def _answer(
+        self, request: Message, previous: trio.Event | None, begun: trio.Event
+    ) -> None:
+        """Have a request answered; whatever happens, it gets exactly one answer."""
+        answer = refuse(request, Code.INTERNAL, "the hyperty crashed on it")
+        try:
+            if previous is not None:
+                await previous.wait()
+            begun.set()
+            answer = await self._value(request)
+        except trio.Cancelled:
+            answer = refuse(request, Code.UNAVAILABLE, "the hyperty was stopped")
+            raise
+        finally:
+            begun.set()
+            self._room.release()
+            with trio.CancelScope(deadline=trio.current_time() + GOODBYE_TIMEOUT, shield=True):
+                await self._port.post(answer)
+
+    async def _value(self, request: Message) -> Message:
+        try:
+            value = await self._said(request)
+            return reply_to(request, Code.OK, {"value": value})
+        except Refused as refusal:
+            return refuse(request, refusal.code, refusal.why)
+        except BadMessageError as exc:
+            return refuse(request, exc.code, exc.reason)
+
+    async def _said(self, request: Message) -> Json:
+        """Have the hyperty say what it is asked: by whom, and about what."""
+        match request.type:
+            case MessageType.FORWARD | MessageType.CREATE if self._is_handed(request):
+                return await self._handed(request)
+            case MessageType.FORWARD if self._seat.decides_on(request.from_):
+                observer = read_body(request, Forward).message.from_
+                if observer != self._seat.url:
+                    await self._hyperty.on_subscribe(request.from_, observer)
+                return None
+            case MessageType.CREATE if request.from_.endswith(_INVITING):
+                await self._hyperty.on_invited(_invited(request))
+                return None
+            case MessageType.UPDATE if request.from_ == self._seat.manager:
+                await self._seat.shown(request)
+                return None
+            case MessageType.UNSUBSCRIBE if self._seat.watches(request):
+                await self._seat.expelled(request)
+                return None
+            case _:
+                return await self._hyperty.on_request(request)
+
+    def _is_handed(self, request: Message) -> bool:
+        """Say whether an object is to change hands (M-54)."""
+        if request.type is MessageType.FORWARD:
+            return _is_delegation(request)
+        manager = self._seat.delegated.get(str(request.body.get("resource")))
+        return "part" in request.body and request.from_ == manager
+
+    async def _handed(self, request: Message) -> Json:
+        """Have the hyperty asked; or have the sync manager take a part of an object."""
+        if request.type is MessageType.FORWARD:
+            return await self._delegated(request)
+        try:
+            await self._seat.take_over(request)
+        except ObjectError as error:
+            raise BadMessageError(error.why, code_in_use(error.code)) from error
+        return None
+
+    async def _delegated(self, request: Message) -> Json:
+        """Have the hyperty decide whether it takes an object over; say where it lives."""
+        asked = read_body(request, Forward).message
+        await self._hyperty.on_delegated(Delegated(request.from_, asked.from_, request))
+        self._seat.agree(request.from_, asked.to)
+        return {"runtime": self._seat.runtime}
+
+
+def _is_delegation(request: Message) -> bool:
+    """Say whether an object asks for another reporter (M-54), not about an observer (M-39)."""
+    asked = request.body.get("message")
+    body = asked.get("body") if isinstance(asked, dict) else None
+    return isinstance(body, dict) and body.get("resource") == request.from_ and "delegate" in body
+
+
+def _invited(request: Message) -> Invited:
+    """Understand an invitation, which only an object's sync manager sends (M-34)."""
+    told = read_body(request, Invitation)
+    url = request.from_.removesuffix(_INVITING)
+    return Invited(url, told.source, told.schema, told.value, request)
+
+
+def _is_told(request: Message) -> bool:
+    """Say whether an object that is observed says something to all who do (M-47).
+
+    Their sync manager answers it; what others say there is not the object's word.
+    """
+    observed, _, _ = request.to.rpartition("/")
+    return request.is_request and is_below(request.from_, observed)

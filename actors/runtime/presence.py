@@ -1,0 +1,134 @@
+"""How a runtime is there for others: what it sets up when it comes, and takes down when it goes."""
+
+from typing import final
+
+import trio
+
+from actors.runtime.allocation import AddressesForgotten
+from actors.runtime.catalogue import handler_descriptor
+from actors.runtime.entering import Entrance
+from actors.runtime.loader import Load, Unload
+from actors.runtime.parts import RuntimeParts
+from actors.runtime.registrar import ReplayWanted
+from actors.runtime.registry import LinksClosed, LinksWanted
+from actors.runtime.stub import StubConfig
+from actors.runtime.sync_terms import ObjectsClosed, PathsForgotten
+from fsm.cores.link_entry import LinkEntry, Role
+from fsm.cores.resolve_inputs import HandlerReady
+from specs.address import subscription_manager
+from specs.body import Command, Path
+from specs.message import Message, MessageType
+from specs.reply_code import LAST_SUCCESS
+from specs.word import StubMethod
+from transports.bodies import write_body
+
+__all__ = ["Presence"]
+
+
+@final
+class Presence:
+    """The sessions, links and paths of a runtime, hyperties left aside.
+
+    Attributes:
+        handler: The handler stub that takes P2P links; None: this runtime takes none.
+    """
+
+    def __init__(self, parts: RuntimeParts) -> None:
+        self.handler: str | None = None
+        self._parts = parts
+        self._url = parts.config.runtime
+        self._entrance = Entrance(parts.agent, parts.config.domain)
+
+    # ---- coming
+
+    async def enter(self) -> None:
+        """Have the session with the own node opened.
+
+        Raises:
+            SessionError: The node refuses it, or is out of reach; `code` says which.
+        """
+        await self._entrance.enter(self._parts.config.ids.next(self._parts.agent.url))
+
+    async def boot(self) -> None:
+        """Deploy the handler stub and set its path, if P2P is wanted (P2P-01, P2P-02)."""
+        config = self._parts.config
+        if not config.kinds or not config.links.wants_any:
+            return
+        url = f"{self._url}/p2phandler/1"
+        stub = StubConfig(
+            self._url,
+            config.domain,
+            kinds=config.kinds,
+            host=config.p2p_host,
+            links=config.links,
+        )
+        descriptor = handler_descriptor(config.domain)
+        refusal: str | None = await self._parts.loader.ask(
+            lambda done: Load(url, descriptor, stub, done)
+        )
+        if refusal is None and await self._set_path(url, MessageType.SUBSCRIBE):
+            self.handler = url
+            await self._parts.registrar.tell(HandlerReady(url))
+            await self._parts.registry.tell(HandlerReady(url))
+
+    async def paths_lost(self, domain: str) -> None:
+        """Set paths and registrations again that a node has forgotten (STB-09)."""
+        await self._parts.sync_manager.tell(PathsForgotten(domain))
+        if domain != self._parts.config.domain:
+            return
+        await self._parts.allocation.tell(AddressesForgotten())
+        await self._parts.registrar.tell(ReplayWanted())
+        if self.handler is not None:
+            await self._set_path(self.handler, MessageType.SUBSCRIBE)
+
+    async def _set_path(self, url: str, kind: MessageType) -> bool:
+        """Set or remove the path of a P2P stub at the own node (M-01, M-02, M-04)."""
+        to = subscription_manager(self._parts.config.domain)
+        answer = await self._ask(kind, to, Path((url,), url))
+        return answer.code <= LAST_SUCCESS
+
+    async def _ask(self, kind: MessageType, to: str, body: Path | Command) -> Message:
+        sender = self._parts.agent.url
+        number = self._parts.config.ids.next(sender)
+        request = Message(number, kind, sender, to, write_body(body))
+        answer = await self._parts.agent.request(request)
+        self._entrance.heard(answer)
+        return answer
+
+    # ---- going
+
+    async def end_links_and_objects(self) -> None:
+        """End the P2P links, then every data object (P2P-28)."""
+        await self._end_links()
+        # The objects of links are among them: what is under way is waited for.
+        await self._parts.sync_manager.ask(ObjectsClosed)
+
+    async def _end_links(self) -> None:
+        links = await self._parts.registry.ask(LinksClosed)
+        async with trio.open_nursery() as nursery:
+            for entry in links:
+                nursery.start_soon(self._end_link, entry)
+        if self.handler is not None:
+            await self._set_path(self.handler, MessageType.UNSUBSCRIBE)
+            await self._unload(self.handler, None)
+
+    async def _end_link(self, entry: LinkEntry) -> None:
+        if entry.role is Role.REQUESTER:
+            await self._unload(entry.stub, entry.remote)
+            await self._set_path(entry.stub, MessageType.UNSUBSCRIBE)
+        else:
+            command = Command(StubMethod.DISCONNECT.value, (entry.remote,))
+            await self._ask(MessageType.EXECUTE, entry.stub, command)
+
+    async def end_sessions(self) -> None:
+        """Close the sessions with all nodes, unless something is stored."""
+        if not self._parts.shelf.is_empty:
+            # Who comes back to what is stored finds the session, and all paths, for a while.
+            return
+        view = await self._parts.registry.ask(LinksWanted)
+        async with trio.open_nursery() as nursery:
+            for stub in view.node_stubs:
+                nursery.start_soon(self._unload, stub, None)
+
+    async def _unload(self, url: str, remote: str | None) -> None:
+        await self._parts.loader.ask(lambda done: Unload(url, remote, done))
