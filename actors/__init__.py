@@ -1,5 +1,159 @@
 """What does: actors under supervision, the runtime, the message node, the commands.
 
+What a program that embeds it needs stands here under one name each: `actors.open_node`,
+`actors.open_runtime`, `actors.Hyperty` and what comes with them. A name is imported when
+it is first used; type checkers see all of them.
+
 `actors.kit` is what an actor is; `actors.runtime` and `actors.node` are built of
-it and meet only on the wire; `actors.commands` are the words a shell knows.
+it and meet only on the wire; `actors.embedding` puts them into a program;
+`actors.commands` are the words a shell knows; `actors.testing` is for tests.
 """
+
+from importlib import import_module
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from actors.catalogue.access import CatalogueAccess
+    from actors.catalogue.places import read_places
+    from actors.catalogue.trust_file import read_trust
+    from actors.embedding.deployed import Deployed, DeployedApart
+    from actors.embedding.node import open_node
+    from actors.embedding.runtime import Runtime, open_runtime
+    from actors.kit.drops import Drop, DropLedger
+    from actors.node.app import Node
+    from actors.node.config import NodeConfig
+    from actors.node.policing.config import PolicyConfig
+    from actors.pipe.errors import RoomError
+    from actors.runtime.allocation import AllocationError
+    from actors.runtime.child import Child
+    from actors.runtime.child_changes import ChildChange
+    from actors.runtime.children import Children
+    from actors.runtime.config import RuntimeConfig
+    from actors.runtime.credentials import GivenToken, TokenFile
+    from actors.runtime.entering import SessionError
+    from actors.runtime.hyperty import Delegated, Hyperty, Invited, Refused
+    from actors.runtime.interceptor import Interceptor, Objection
+    from actors.runtime.object_error import ObjectError, SchemaError
+    from actors.runtime.observed_object import ObjectState, ObservedObject
+    from actors.runtime.policy import Policy
+    from actors.runtime.profile import Profile
+    from actors.runtime.registrar import RegistrationError
+    from actors.runtime.reported_object import ReportedObject
+    from actors.runtime.room_hyperty import NoCodeError
+    from fsm.cores.object_difference import ObjectChange
+    from fsm.cores.observer_list import ObserverJoined, ObserverLeft, ObserverMove
+    from specs.errors import ProtoflyError
+    from specs.jsonvalue import Json, JsonObject
+    from specs.message import Message, MessageType
+    from specs.reply_code import Code, DropReason
+    from specs.routing import Check, Direction
+    from transports.link import Kind
+
+__all__ = [
+    "AllocationError",
+    "CatalogueAccess",
+    "Check",
+    "Child",
+    "ChildChange",
+    "Children",
+    "Code",
+    "Delegated",
+    "Deployed",
+    "DeployedApart",
+    "Direction",
+    "Drop",
+    "DropLedger",
+    "DropReason",
+    "GivenToken",
+    "Hyperty",
+    "Interceptor",
+    "Invited",
+    "Json",
+    "JsonObject",
+    "Kind",
+    "Message",
+    "MessageType",
+    "NoCodeError",
+    "Node",
+    "NodeConfig",
+    "ObjectChange",
+    "ObjectError",
+    "ObjectState",
+    "Objection",
+    "ObservedObject",
+    "ObserverJoined",
+    "ObserverLeft",
+    "ObserverMove",
+    "Policy",
+    "PolicyConfig",
+    "Profile",
+    "ProtoflyError",
+    "Refused",
+    "RegistrationError",
+    "ReportedObject",
+    "RoomError",
+    "Runtime",
+    "RuntimeConfig",
+    "SchemaError",
+    "SessionError",
+    "TokenFile",
+    "open_node",
+    "open_runtime",
+    "read_places",
+    "read_trust",
+]
+
+_PLACES: Final = MappingProxyType(
+    {
+        "actors.catalogue.access": ("CatalogueAccess",),
+        "actors.catalogue.places": ("read_places",),
+        "actors.catalogue.trust_file": ("read_trust",),
+        "actors.embedding.deployed": ("Deployed", "DeployedApart"),
+        "actors.embedding.node": ("open_node",),
+        "actors.embedding.runtime": ("Runtime", "open_runtime"),
+        "actors.kit.drops": ("Drop", "DropLedger"),
+        "actors.node.app": ("Node",),
+        "actors.node.config": ("NodeConfig",),
+        "actors.node.policing.config": ("PolicyConfig",),
+        "actors.pipe.errors": ("RoomError",),
+        "actors.runtime.allocation": ("AllocationError",),
+        "actors.runtime.child": ("Child",),
+        "actors.runtime.child_changes": ("ChildChange",),
+        "actors.runtime.children": ("Children",),
+        "actors.runtime.config": ("RuntimeConfig",),
+        "actors.runtime.credentials": ("GivenToken", "TokenFile"),
+        "actors.runtime.entering": ("SessionError",),
+        "actors.runtime.hyperty": ("Delegated", "Hyperty", "Invited", "Refused"),
+        "actors.runtime.interceptor": ("Interceptor", "Objection"),
+        "actors.runtime.object_error": ("ObjectError", "SchemaError"),
+        "actors.runtime.observed_object": ("ObjectState", "ObservedObject"),
+        "actors.runtime.policy": ("Policy",),
+        "actors.runtime.profile": ("Profile",),
+        "actors.runtime.registrar": ("RegistrationError",),
+        "actors.runtime.reported_object": ("ReportedObject",),
+        "actors.runtime.room_hyperty": ("NoCodeError",),
+        "fsm.cores.object_difference": ("ObjectChange",),
+        "fsm.cores.observer_list": ("ObserverJoined", "ObserverLeft", "ObserverMove"),
+        "specs.errors": ("ProtoflyError",),
+        "specs.jsonvalue": ("Json", "JsonObject"),
+        "specs.message": ("Message", "MessageType"),
+        "specs.reply_code": ("Code", "DropReason"),
+        "specs.routing": ("Check", "Direction"),
+        "transports.link": ("Kind",),
+    }
+)
+"""Where each name is defined."""
+
+if not TYPE_CHECKING:  # to a type checker, another name is an error
+
+    def __getattr__(name: str) -> object:
+        for place, names in _PLACES.items():
+            if name in names:
+                found: object = vars(import_module(place))[name]
+                return found
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

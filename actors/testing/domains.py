@@ -1,0 +1,122 @@
+"""Whole domains in memory: nodes and runtimes, on whatever clock the test runs."""
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from random import Random
+from typing import Final, final
+
+import attrs
+
+from actors.embedding.node import open_node
+from actors.embedding.runtime import Runtime, open_runtime
+from actors.node.app import Node
+from actors.node.config import NodeConfig
+from actors.runtime.config import RuntimeConfig
+from actors.testing.recorder import Recorder
+from transports.chaos import ChaosNetwork
+from transports.link import Kind
+from transports.memory import MemoryNetwork
+
+__all__ = ["Domain", "Domains", "chaos"]
+
+_DOMAIN: Final = "a.example"
+
+
+@final
+@attrs.frozen
+class Domain:
+    """A domain that runs.
+
+    Attributes:
+        name: The domain; the end of its node's links, too.
+        node: Its message node.
+        runtimes: By name, which is the end of their links.
+    """
+
+    name: str
+    node: Node
+    runtimes: Mapping[str, Runtime]
+
+    def __getitem__(self, name: str) -> Runtime:
+        return self.runtimes[name]
+
+
+@final
+class Domains:
+    """Opens domains; the same addresses and secrets come in every run."""
+
+    def __init__(self, chaos: ChaosNetwork, recorder: Recorder) -> None:
+        self._chaos: Final = chaos
+        self._recorder: Final = recorder
+
+    @asynccontextmanager
+    async def __call__(
+        self, *runtimes: str, name: str = _DOMAIN, kinds: tuple[Kind, ...] = ()
+    ) -> AsyncIterator[Domain]:
+        """Run a node and its runtimes while the context is open.
+
+        Args:
+            runtimes: The names of the runtimes.
+            name: The domain.
+            kinds: What direct links between runtimes may use; none: there are none.
+        """
+        async with self.several({name: runtimes}, kinds) as (domain,):
+            yield domain
+
+    @asynccontextmanager
+    async def several(
+        self, wanted: Mapping[str, Iterable[str]], kinds: tuple[Kind, ...] = ()
+    ) -> AsyncIterator[tuple[Domain, ...]]:
+        """Run domains that know of each other while the context is open.
+
+        Args:
+            wanted: The names of the runtimes of each domain; each name comes once.
+            kinds: What direct links between runtimes may use; none: there are none.
+        """
+        async with AsyncExitStack() as stack:
+            nodes = {name: await self._node(stack, name) for name in wanted}
+            places = {name: node.url for name, node in nodes.items()}
+            opened: list[Domain] = []
+            for domain, runtimes in wanted.items():
+                configs = {
+                    name: _config(domain, name, places, kinds) for name in dict.fromkeys(runtimes)
+                }
+                running = {
+                    name: await self._runtime(stack, config) for name, config in configs.items()
+                }
+                opened.append(Domain(domain, nodes[domain], running))
+            yield tuple(opened)
+
+    async def _node(self, stack: AsyncExitStack, name: str) -> Node:
+        config = NodeConfig(domain=name, entropy=_entropy(name))
+        tracer = stack.enter_context(self._recorder.process(name))
+        network = self._chaos.end(name)
+        return await stack.enter_async_context(open_node(config, network=network, trace=tracer))
+
+    async def _runtime(self, stack: AsyncExitStack, config: RuntimeConfig) -> Runtime:
+        tracer = stack.enter_context(self._recorder.process(config.name))
+        network = self._chaos.end(config.name)
+        return await stack.enter_async_context(open_runtime(config, network=network, trace=tracer))
+
+
+def chaos() -> ChaosNetwork:
+    """Return a network in memory in which nothing is wrong yet, with the same chance each time."""
+    return ChaosNetwork(MemoryNetwork(), Random(0))  # noqa: S311 - reproducible, not secret
+
+
+def _config(
+    domain: str, name: str, nodes: Mapping[str, str], kinds: tuple[Kind, ...]
+) -> RuntimeConfig:
+    others = {there: url for there, url in nodes.items() if there != domain}
+    return RuntimeConfig(
+        domain=domain,
+        name=name,
+        node=nodes[domain],
+        nodes=others,
+        kinds=kinds,
+        entropy=_entropy(f"{domain}/{name}"),
+    )
+
+
+def _entropy(seed: str) -> Callable[[int], bytes]:
+    return Random(seed).randbytes  # noqa: S311 - reproducible, not secret

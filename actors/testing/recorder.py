@@ -1,0 +1,101 @@
+"""Everything that nodes and runtimes of a test did, in order, and the judge of it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, final
+
+import trio
+from typing_extensions import override
+
+from actors.kit.tracer import Tracer
+from actors.testing.complaint import complaint
+from fsm.catalogue import MACHINES
+from fsm.trace_line import TraceLine, line_of
+from fsm.verdict import judge_run
+from specs.trace import SCHEMA, Fact, Kind, Stamp
+
+__all__ = ["Recorder"]
+
+_RUN: Final = "test"
+
+
+@final
+class Recorder:
+    """Keeps the trace of each process in memory: a node or a runtime is one.
+
+    `protofly_domain` records by itself. Whoever opens nodes and runtimes by hand passes
+    `trace=` the tracer of a process each.
+    """
+
+    def __init__(self) -> None:
+        self._lines: Final[list[TraceLine]] = []
+        self._open: Final[set[str]] = set()
+        self._names: Final[set[str]] = set()
+
+    @property
+    def lines(self) -> tuple[TraceLine, ...]:
+        """What was recorded, in the order in which it happened."""
+        return tuple(self._lines)
+
+    @contextmanager
+    def process(self, name: str) -> Iterator[Tracer]:
+        """Record one process while the context is open.
+
+        Args:
+            name: Of the node or runtime; each run of one has another.
+
+        Raises:
+            ValueError: The name was given already.
+        """
+        if name in self._names:
+            raise ValueError(f"two processes are named {name!r}: name each run of one differently")
+        self._names.add(name)
+        self._open.add(name)
+        pen = _Pen(name, self._lines)
+        pen.record("trace", Fact(k=Kind.START, val=SCHEMA, machine="|".join(sorted(MACHINES))))
+        try:
+            yield pen
+            pen.record("trace", Fact(k=Kind.END))
+        finally:
+            self._open.discard(name)
+
+    def assert_conformant(self) -> None:
+        """Judge what was recorded so far: every state machine, and every claim on messages.
+
+        Best called when all have left: what never came is missed only then.
+
+        Raises:
+            AssertionError: Something is broken, or the trace does not tell all; the first
+                of each claim is named, with the records before it.
+        """
+        __tracebackhide__ = True
+        said = complaint(self._lines, judge_run(self._lines), frozenset(self._open))
+        if said:
+            raise AssertionError(said)
+
+
+@final
+class _Pen(Tracer):
+    """Writes what one process reports."""
+
+    hops = True
+
+    def __init__(self, name: str, lines: list[TraceLine]) -> None:
+        self._name = name
+        self._lines = lines
+        self._last = 0
+
+    @override
+    def record(self, actor: str, fact: Fact) -> None:
+        self._last += 1
+        now = trio.current_time()
+        stamp = Stamp(
+            run=_RUN,
+            node=self._name,
+            ln=self._last,
+            wall_ns=int(now * 1e9),
+            mono_ns=int(now * 1e9),
+            t=now,
+            actor=actor,
+        )
+        self._lines.append(line_of(stamp, fact))
