@@ -17,7 +17,7 @@ from actors.commands.failure import run
 from actors.commands.output import say
 from actors.demo.show import JsonShow, Show, choose_show
 from actors.demo.stage import Play, perform
-from transports.link import Kind
+from transports.link import FRAMED, Kind
 
 __all__ = ["command"]
 
@@ -27,7 +27,7 @@ _KINDS: Final = f"{Kind.UNIX},{Kind.WEBSOCKET}"
 @click.command("demo")
 @click.option(
     "--p2p",
-    type=click.Choice([str(kind) for kind in Kind]),
+    type=click.Choice([str(kind) for kind in FRAMED]),
     help=f"What the link between the runtimes uses [default: the better of {_KINDS}].",
 )
 @click.option(

@@ -15,7 +15,10 @@ from specs.reply_code import Code
 __all__ = ["credentials_of", "enter", "token_option"]
 
 _ADVICE: Final = {
-    Code.UNAUTHENTICATED: (ExitCode.REFUSED, "bring a fresh token with --token-file"),
+    Code.UNAUTHENTICATED: (
+        ExitCode.REFUSED,
+        "correct --node and --domain, or bring a fresh token with --token-file",
+    ),
     Code.FORBIDDEN: (ExitCode.REFUSED, "ask whoever runs the node to permit it"),
     Code.UNAVAILABLE: (ExitCode.CANNOT_CONNECT, "try again"),
     Code.TIMEOUT: (ExitCode.TIMEOUT, "try again"),

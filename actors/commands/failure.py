@@ -7,6 +7,7 @@ import trio
 
 from actors.commands.command_error import CommandError
 from actors.commands.exit_code import ExitCode
+from actors.commands.meaning import Meanings, meant
 from actors.kit.errors import TraceDirectoryError
 from actors.node.errors import (
     HttpPlaceError,
@@ -15,17 +16,19 @@ from actors.node.errors import (
     RegistryFileError,
 )
 from actors.node.login.errors import UsedTokensError
+from actors.runtime.store_error import StoreFileError
 from specs.errors import ProtoflyError
 from transports.errors import DialError, ListenError
 
 __all__ = ["first_known", "run"]
 
 
-_MEANING: Final[tuple[tuple[type[ProtoflyError], ExitCode, str], ...]] = (
+_MEANING: Final[Meanings] = (
     (DialError, ExitCode.CANNOT_CONNECT, "start a node there, or name another with --node"),
     (ListenError, ExitCode.FAILED, "choose another place with --listen; port 0 picks a free one"),
     (TraceDirectoryError, ExitCode.CONFIGURATION, ""),
     (RegistryFileError, ExitCode.CONFIGURATION, "name another with --registry"),
+    (StoreFileError, ExitCode.CONFIGURATION, "name another with --store"),
     (UsedTokensError, ExitCode.CONFIGURATION, "name another with --used-tokens"),
     (PolicyFileError, ExitCode.CONFIGURATION, ""),
     (HttpPlaceError, ExitCode.FAILED, "choose another place with --http; port 0 picks a free one"),
@@ -60,10 +63,7 @@ def explained(error: ProtoflyError | KeyboardInterrupt) -> CommandError:
         return error
     if isinstance(error, KeyboardInterrupt):
         return CommandError("interrupted", ExitCode.INTERRUPTED)
-    for kind, code, advice in _MEANING:
-        if isinstance(error, kind):
-            return CommandError(f"{error}; {advice}" if advice else str(error), code)
-    return CommandError(str(error), ExitCode.FAILED)
+    return meant(error, _MEANING) or CommandError(str(error), ExitCode.FAILED)
 
 
 def first_known(error: BaseException) -> ProtoflyError | KeyboardInterrupt | None:

@@ -18,6 +18,7 @@ SUMMARIES: Final = MappingProxyType(
         "policy": "Check policy files, and explain what they decide.",
         "request": "Ask an address once and print the answer.",
         "runtime": "Run a hyperty runtime.",
+        "stub": "Sign, publish and check descriptors of stubs.",
         "token": "Make keys and login tokens for development.",
     }
 )

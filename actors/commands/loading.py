@@ -2,15 +2,20 @@
 
 import re
 from importlib import import_module
+from inspect import signature
 from typing import Final
 
 import click
+import structlog
 
 from actors.commands.command_error import CommandError
 from actors.commands.exit_code import ExitCode
+from actors.kit.crash import Crash
 from actors.runtime.hyperty import Hyperty
 
-__all__ = ["check_hyperties", "load_hyperty"]
+__all__ = ["check_hyperties", "crashed", "load_hyperty"]
+
+_log = structlog.get_logger("actors.commands")
 
 _FORM: Final = re.compile(r"([A-Za-z0-9_-]+)=([A-Za-z_][\w.]*):([A-Za-z_]\w*)")
 
@@ -37,14 +42,39 @@ def load_hyperty(where: str) -> type[Hyperty]:
         CommandError: There is none.
     """
     module, _, name = where.partition(":")
-    try:
-        found: object = vars(import_module(module)).get(name)
-    except ImportError as exc:
+    found: object = None
+    with Crash() as crash:
+        found = vars(import_module(module)).get(name)
+    if isinstance(crash.error, ImportError):
         raise CommandError(
-            f"cannot import {module}: {exc}; correct --hyperty", ExitCode.CONFIGURATION
-        ) from exc
+            f"cannot import {module}: {crash.error}; correct --hyperty", ExitCode.CONFIGURATION
+        ) from crash.error
+    if crash.error is not None:
+        raise crashed(where, crash.error) from crash.error
     if not isinstance(found, type) or not issubclass(found, Hyperty):
         raise CommandError(
             f"{module} has no hyperty {name!r}; correct --hyperty", ExitCode.CONFIGURATION
         )
+    _check_making(where, found)
     return found
+
+
+def crashed(where: str, error: Exception) -> CommandError:
+    """Log what came out of a hyperty's code before it ran; return it as a sentence."""
+    _log.info("hyperty crashed", hyperty=where, exc_info=error)
+    return CommandError(
+        f"{where} could not be started: {type(error).__name__}: {error}; "
+        "correct it, or see with --log info where it crashed",
+        ExitCode.CONFIGURATION,
+    )
+
+
+def _check_making(where: str, made: type[Hyperty]) -> None:
+    try:
+        signature(made).bind()
+    except TypeError as exc:
+        raise CommandError(
+            f"{where} cannot be made without arguments: {exc}; "
+            "name a class whose __init__ needs none with --hyperty",
+            ExitCode.CONFIGURATION,
+        ) from exc

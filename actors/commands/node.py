@@ -1,6 +1,5 @@
 """`python -m actors node`: the message node of a domain."""
 
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -8,11 +7,11 @@ from pathlib import Path
 
 import attrs
 import click
-import trio
 
 from actors.commands.config_file import config_option
 from actors.commands.failure import run
 from actors.commands.lifetime import serve
+from actors.commands.node_catalogue import catalogue_options
 from actors.commands.node_connectors import connector_options
 from actors.commands.node_foreign import foreign_options
 from actors.commands.node_http import http_options
@@ -24,7 +23,7 @@ from actors.commands.option import check_domain, check_place, log_option, trace_
 from actors.commands.output import say_ready
 from actors.commands.topic import Topic
 from actors.commands.tracing import open_tracer
-from actors.kit.ids import IdSource
+from actors.kit.time_of_day import clock_offset, fresh_ids
 from actors.node.app import Node, open_node
 from actors.node.config import NodeConfig
 from transports.system import open_system_network
@@ -50,6 +49,7 @@ __all__ = ["command"]
 @foreign_options
 @limit_options
 @http_options
+@catalogue_options
 @trace_option
 @config_option
 @log_option
@@ -69,7 +69,7 @@ def command(
         domain=domain,
         listen=listen,
         allow_legacy=allow_legacy,
-        ids=IdSource(time.time_ns() // 1000),
+        ids=fresh_ids(),
     )
     for topic in topics:
         config = topic.applied(config)
@@ -78,7 +78,7 @@ def command(
 
 @asynccontextmanager
 async def _open(config: NodeConfig, trace: Path | None) -> AsyncIterator[Node]:
-    offset = time.time_ns() / 1e9 - trio.current_time()
+    offset = clock_offset()
     async with (
         open_tracer(trace, f"node.{config.domain}") as tracer,
         open_system_network() as network,
@@ -96,6 +96,7 @@ def _announce(config: NodeConfig, node: Node) -> None:
         legacy_url=node.legacy_url,
         session_url=node.session_url,
         http_url=node.http_url,
+        rest_url=node.rest_url,
     )
     for remark in config.remarks:
         click.echo(f"protofly: {remark}", err=True)

@@ -1,4 +1,4 @@
-"""Options of the node's HTTP listener: health, readiness, metrics."""
+"""Options of the node's HTTP listener: health, readiness, metrics, sessions."""
 
 from pathlib import Path
 from typing import final
@@ -25,10 +25,16 @@ class HttpOptions(Topic):
 
     http: str | None
     http_token_file: Path | None
+    rest: bool
 
     @override
     def applied(self, config: NodeConfig) -> NodeConfig:
         if self.http is None:
+            if self.rest:
+                raise CommandError(
+                    "--rest serves runtimes over HTTP, but no place for that is named; add --http",
+                    ExitCode.CONFIGURATION,
+                )
             if self.http_token_file is None:
                 return config
             raise CommandError(
@@ -36,7 +42,7 @@ class HttpOptions(Topic):
                 ExitCode.CONFIGURATION,
             )
         token = None if self.http_token_file is None else _token(self.http_token_file)
-        return attrs.evolve(config, http=HttpConfig(self.http, token))
+        return attrs.evolve(config, http=HttpConfig(self.http, token, self.rest))
 
 
 def _token(file: Path) -> bytes:
@@ -69,6 +75,11 @@ http_options = topic_options(
         metavar="FILE",
         type=click.Path(dir_okay=False, path_type=Path),
         help="Who reads /metrics must show the token in this file.",
+    ),
+    click.option(
+        "--rest",
+        is_flag=True,
+        help="Let runtimes have their sessions over HTTP, too: /rest/session, /rest/messages.",
     ),
 )
 """The options of the HTTP listener."""

@@ -10,6 +10,7 @@ from typing_extensions import override
 
 from actors.commands.command_error import CommandError
 from actors.commands.exit_code import ExitCode
+from actors.commands.quantity import Quantity
 from actors.commands.topic import Topic, topic_options
 from actors.node.config import NodeConfig
 from actors.node.login.login import Admission, Login, ProviderMaker
@@ -132,7 +133,7 @@ login_options = topic_options(
     click.option(
         "--session-life",
         metavar="SECONDS",
-        type=click.FloatRange(min=1),
+        type=Quantity(min=1),
         default=SESSION_LIFE,
         show_default=True,
         help="How long a session lasts before somebody has to log in again.",

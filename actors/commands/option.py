@@ -9,9 +9,9 @@ import click
 
 from actors.commands.config_file import tell_loaded, tell_unknown
 from actors.kit.log import Level, Style, configure_log
-from specs.address import canonical, parse, runtime
+from specs.address import canonical, domain_name, runtime_name
 from specs.errors import BadUrlError
-from transports.link import Kind
+from transports.link import FRAMED, Kind
 from transports.urls import read_host_port, read_websocket_url
 
 __all__ = [
@@ -42,12 +42,9 @@ NO_LINKS: Final = "none"
 def check_domain(_: click.Context, __: click.Parameter, value: str) -> str:
     """Return the name of a domain in lower case; refuse what is none."""
     try:
-        url = parse(f"domain://{value}")
-    except BadUrlError:
-        url = None
-    if url is None or url.path:
-        raise click.BadParameter(f"{value!r} is no domain name such as a.example")
-    return url.domain
+        return domain_name(value)
+    except BadUrlError as exc:
+        raise click.BadParameter(f"{value!r} is no domain name such as a.example") from exc
 
 
 def check_address(_: click.Context, __: click.Parameter, value: str) -> str:
@@ -61,12 +58,9 @@ def check_address(_: click.Context, __: click.Parameter, value: str) -> str:
 def check_name(_: click.Context, __: click.Parameter, value: str) -> str:
     """Return the name of a runtime; refuse what cannot stand in its address."""
     try:
-        is_name = parse(runtime("a.example", value)).path == (value,)
-    except BadUrlError:
-        is_name = False
-    if not is_name:
-        raise click.BadParameter(f"{value!r} is no name such as alice")
-    return value
+        return runtime_name(value)
+    except BadUrlError as exc:
+        raise click.BadParameter(f"{value!r} is no name such as alice") from exc
 
 
 def check_node(_: click.Context, __: click.Parameter, value: str) -> str:
@@ -94,8 +88,8 @@ def check_kinds(_: click.Context, __: click.Parameter, value: str) -> tuple[Kind
         return ()
     names = [name.strip() for name in value.split(",")]
     for name in names:
-        if name not in set(Kind):
-            raise click.BadParameter(f"{name!r} is none of {', '.join([*Kind, NO_LINKS])}")
+        if name not in FRAMED:
+            raise click.BadParameter(f"{name!r} is none of {', '.join([*FRAMED, NO_LINKS])}")
     return tuple(Kind(name) for name in dict.fromkeys(names))
 
 

@@ -1,7 +1,6 @@
 """`python -m actors request`: ask an address once."""
 
 import secrets
-import time
 from functools import partial
 from pathlib import Path
 from typing import Final
@@ -9,6 +8,13 @@ from typing import Final
 import click
 import orjson
 
+from actors.catalogue.places import Places
+from actors.commands.catalogues import (
+    catalogue_access,
+    catalogue_option,
+    timed,
+    trust_option,
+)
 from actors.commands.command_error import CommandError
 from actors.commands.config_file import config_option
 from actors.commands.entering import credentials_of, enter, token_option
@@ -19,7 +25,7 @@ from actors.commands.option import check_address, check_domain, check_name, log_
 from actors.commands.output import say
 from actors.commands.reach import check_node
 from actors.hyperties import Caller
-from actors.kit.ids import IdSource
+from actors.kit.time_of_day import fresh_ids
 from actors.kit.trace import NULL_TRACER
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
@@ -67,6 +73,8 @@ def _check_name(ctx: click.Context, parameter: click.Parameter, value: str | Non
 @click.argument("value", metavar="JSON", callback=_check_json)
 @topology_option
 @nodes_option
+@catalogue_option
+@trust_option
 @token_option
 @config_option
 @log_option
@@ -79,6 +87,8 @@ def command(  # noqa: PLR0913 - one for each option
     value: Json,
     topology: str,
     foreign: dict[str, str],
+    places: Places | None,
+    trust: Path | None,
     token_file: Path | None,
 ) -> int:
     """Ask the hyperty at address TO with the value JSON and print its answer.
@@ -92,8 +102,9 @@ def command(  # noqa: PLR0913 - one for each option
         kinds=(),
         topology=Topology(topology),
         nodes=foreign,
+        catalogues=catalogue_access(places, trust, f"{domain}.request"),
         credentials=credentials_of(token_file),
-        ids=IdSource(time.time_ns() // 1000),
+        ids=fresh_ids(),
     )
     return run(partial(_ask, config, to, value))
 
@@ -101,7 +112,7 @@ def command(  # noqa: PLR0913 - one for each option
 async def _ask(config: RuntimeConfig, to: str, value: Json) -> ExitCode:
     async with open_system_network() as network:
         await check_node(network, config.node)
-        async with open_runtime(config, network, NULL_TRACER) as runtime:
+        async with open_runtime(timed(config), network, NULL_TRACER) as runtime:
             await enter(runtime)
             caller = Caller()
             await runtime.deploy("caller", lambda: caller)

@@ -1,6 +1,5 @@
 """`python -m actors runtime`: a hyperty runtime."""
 
-import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from functools import partial
@@ -8,12 +7,21 @@ from pathlib import Path
 
 import click
 
+from actors.catalogue.places import Places
+from actors.commands.catalogues import (
+    catalogue_access,
+    catalogue_option,
+    timed,
+    trust_option,
+)
 from actors.commands.config_file import config_option
 from actors.commands.entering import credentials_of, enter, token_option
 from actors.commands.failure import run
 from actors.commands.foreign import nodes_option, topology_option
+from actors.commands.housing import Deploy, Housing, housed
 from actors.commands.lifetime import serve
-from actors.commands.loading import check_hyperties, load_hyperty
+from actors.commands.links import links_of, links_options
+from actors.commands.loading import check_hyperties
 from actors.commands.option import (
     check_domain,
     check_kinds,
@@ -23,13 +31,14 @@ from actors.commands.option import (
     trace_option,
 )
 from actors.commands.output import say_ready
-from actors.commands.reach import check_node
+from actors.commands.reach import check_host, check_node
 from actors.commands.tracing import open_tracer
-from actors.kit.ids import IdSource
+from actors.kit.time_of_day import fresh_ids
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.hyperty import Hyperty
+from actors.runtime.shelf import open_shelf
 from actors.runtime.stub import LOOPBACK
+from fsm.cores.link_wishes import PeerWish
 from fsm.cores.resolve import Topology
 from specs import address
 from transports.link import Kind
@@ -50,6 +59,13 @@ __all__ = ["command"]
     help="Deploy this hyperty; repeatable. Try echo=actors.hyperties:Echo.",
 )
 @click.option(
+    "--sandbox",
+    type=click.Choice([one.value for one in Housing]),
+    default=Housing.NURSERY.value,
+    show_default=True,
+    help="Where hyperties run: in this process, or each in a sandbox process of its own.",
+)
+@click.option(
     "--p2p",
     metavar="KINDS",
     default="unix,tcp,websocket",
@@ -62,11 +78,21 @@ __all__ = ["command"]
     metavar="HOST",
     default=LOOPBACK,
     show_default=True,
-    help="Where links by websocket and tcp are listened for.",
+    help="Where links by websocket and tcp are listened for. An address of a private network, "
+    "or a name, is told to peers that --p2p-peer names.",
 )
+@links_options
 @topology_option
 @nodes_option
+@catalogue_option
+@trust_option
 @token_option
+@click.option(
+    "--store",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Keep data objects there that outlive this process, and take them up from there.",
+)
 @trace_option
 @config_option
 @log_option
@@ -76,42 +102,56 @@ def command(  # noqa: PLR0913 - one for each option
     name: str,
     node: str,
     hyperty: dict[str, str],
+    sandbox: str,
     p2p: tuple[Kind, ...],
     p2p_host: str,
+    p2p_wish: str,
+    p2p_peer: tuple[PeerWish, ...],
+    p2p_wait: str,
     topology: str,
     foreign: dict[str, str],
+    places: Places | None,
+    trust: Path | None,
     token_file: Path | None,
+    store: Path | None,
     trace: Path | None,
 ) -> int:
     """Run a hyperty runtime until SIGTERM or Ctrl-C.
 
     Prints one line of JSON when it is ready, with the addresses of its hyperties.
     """
-    classes = {name: load_hyperty(where) for name, where in hyperty.items()}
+    crew = housed(hyperty, Housing(sandbox))
     config = RuntimeConfig(
         domain=domain,
         name=name,
         node=node,
         kinds=p2p,
         p2p_host=p2p_host,
+        links=links_of(p2p_wish, p2p_peer, p2p_wait),
         topology=Topology(topology),
         nodes=foreign,
+        catalogues=catalogue_access(places, trust, f"{domain}.{name}"),
         credentials=credentials_of(token_file),
-        ids=IdSource(time.time_ns() // 1000),
+        store=store,
+        ids=fresh_ids(),
     )
-    service = partial(_open, config, classes, trace)
+    service = partial(_open, config, crew, trace)
     return run(partial(serve, service, partial(_announce, config)))
 
 
 @asynccontextmanager
 async def _open(
-    config: RuntimeConfig, classes: Mapping[str, type[Hyperty]], trace: Path | None
+    config: RuntimeConfig, crew: Mapping[str, Deploy], trace: Path | None
 ) -> AsyncIterator[dict[str, str]]:
+    with open_shelf(config.store):
+        # What is wrong with it is told before anything is dialled.
+        pass
     async with open_tracer(trace, config.name) as tracer, open_system_network() as network:
+        await check_host(network, config.p2p_host, config.kinds)
         await check_node(network, config.node)
-        async with open_runtime(config, network, tracer) as runtime:
+        async with open_runtime(timed(config), network, tracer) as runtime:
             await enter(runtime)
-            yield {name: await runtime.deploy(name, made) for name, made in classes.items()}
+            yield {name: await deploy(runtime, name) for name, deploy in crew.items()}
 
 
 def _announce(config: RuntimeConfig, hyperties: dict[str, str]) -> None:

@@ -1,6 +1,5 @@
 """`python -m actors token issue`: a login token, for development."""
 
-import os
 import secrets
 import time
 from pathlib import Path
@@ -8,14 +7,12 @@ from typing import Final
 
 import click
 
-from actors.commands.command_error import CommandError
-from actors.commands.exit_code import ExitCode
 from actors.commands.option import check_address, check_domain
-from actors.node.login.errors import BadKeysError
-from actors.node.login.signing import SigningKey, read_key
+from actors.commands.quantity import Quantity
+from actors.commands.signer import read_signer
 from specs.address import RUNTIME_SCHEME, host_of, is_node, message_node, parse
 from specs.jsonvalue import Json, JsonObject
-from specs.limits_login import JWKS_BYTES, TOKEN_LIFE
+from specs.limits_login import TOKEN_LIFE
 
 __all__ = ["command"]
 
@@ -23,8 +20,6 @@ _LIFE: Final = 300.0
 """Seconds a token lives if nobody says otherwise."""
 
 _NAME_BYTES: Final = 16
-_OTHERS: Final = 0o077
-"""Rights that nobody but its owner should have on a private key: whoever reads it is anybody."""
 
 
 def _check_user(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
@@ -68,7 +63,7 @@ def _check_runtime(ctx: click.Context, parameter: click.Parameter, value: str | 
 @click.option(
     "--life",
     metavar="SECONDS",
-    type=click.FloatRange(min=1, max=TOKEN_LIFE),
+    type=Quantity(min=1, max=TOKEN_LIFE),
     default=_LIFE,
     show_default=True,
     help="How long it is good.",
@@ -76,7 +71,7 @@ def _check_runtime(ctx: click.Context, parameter: click.Parameter, value: str | 
 @click.option(
     "--not-before",
     metavar="SECONDS",
-    type=click.FloatRange(min=0),
+    type=Quantity(min=0),
     help="In how many seconds it begins to be good [default: at once].",
 )
 def command(  # noqa: PLR0913 - one for each option
@@ -94,7 +89,7 @@ def command(  # noqa: PLR0913 - one for each option
 
     It opens one session, once.
     """
-    signer, now = _signer(key), time.time_ns() // 1_000_000_000
+    signer, now = read_signer(key), time.time_ns() // 1_000_000_000
     claims = _given(
         iss=issuer or host_of(user),
         sub=user,
@@ -112,23 +107,3 @@ def command(  # noqa: PLR0913 - one for each option
 def _given(**claims: Json) -> JsonObject:
     """Return the claims that there are; None: there is none."""
     return {name: value for name, value in claims.items() if value is not None}
-
-
-def _signer(path: Path) -> SigningKey:
-    try:
-        with path.open("rb") as file:
-            signer = read_key(file.read(JWKS_BYTES))
-            if os.fstat(file.fileno()).st_mode & _OTHERS:
-                told = "so others can log in as anybody; run chmod 600 on it"
-                click.echo(f"protofly: not only you have rights on {path}, {told}", err=True)
-            return signer
-    except OSError as exc:
-        raise CommandError(
-            f"cannot read the key {path}: {exc.strerror}; make one with `token keys`",
-            ExitCode.CONFIGURATION,
-        ) from exc
-    except BadKeysError as exc:
-        raise CommandError(
-            f"cannot sign with {path}: {exc.reason}; make a key with `token keys`",
-            ExitCode.CONFIGURATION,
-        ) from exc

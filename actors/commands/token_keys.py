@@ -11,9 +11,10 @@ import orjson
 from actors.commands.command_error import CommandError
 from actors.commands.exit_code import ExitCode
 from actors.commands.output import say
-from actors.node.login.errors import BadKeysError
-from actors.node.login.key_set import ALGORITHMS, read_keys
-from actors.node.login.signing import make_key
+from actors.keys.errors import BadKeysError
+from actors.keys.key_set import read_keys
+from actors.keys.registry import ALGORITHMS
+from actors.keys.signing import make_key
 from specs.jsonvalue import Json, JsonObject
 
 __all__ = ["command"]

@@ -61,7 +61,9 @@ def command(*, token: str, domain: str | None, jwks: str | None) -> int:
     try:
         read = read_token(text.strip())
     except BadTokenError as exc:
-        raise CommandError(f"{exc}; copy it whole", ExitCode.FAILED) from exc
+        raise CommandError(
+            f"{exc}; copy it whole, or have a file read by `token show - < FILE`", ExitCode.FAILED
+        ) from exc
     if jwks is None:
         _show(read, {"verified": False})
         click.echo("protofly: nothing of this is verified; give --jwks and --domain", err=True)

@@ -5,7 +5,6 @@ tells what happened to her; where it was to be otherwise she ends with an error.
 """
 
 import os
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -28,8 +27,8 @@ from actors.demo.observing import ObservingTracer
 from actors.demo.watched_network import WatchedNetwork
 from actors.demo.workload import Latencies, NumberedRequests, compared, measure
 from actors.hyperties import Caller
-from actors.kit.ids import IdSource
 from actors.kit.log import configure_log
+from actors.kit.time_of_day import fresh_ids
 from actors.kit.trace import open_trace
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
@@ -81,9 +80,7 @@ def main(  # noqa: PLR0913 - one for each option
 ) -> int:
     """Act the script and end."""
     configure_log()
-    config = RuntimeConfig(
-        domain=domain, name=NAME, node=node, kinds=p2p, ids=IdSource(time.time_ns() // 1000)
-    )
+    config = RuntimeConfig(domain=domain, name=NAME, node=node, kinds=p2p, ids=fresh_ids())
     act = partial(_act, config, trace, bob, requests)
     return run(partial(leashed, partial(until_told, act)))
 

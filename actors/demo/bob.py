@@ -3,7 +3,6 @@
 Run as `python -m actors.demo.bob`; the demonstration does.
 """
 
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -20,8 +19,8 @@ from actors.demo.leash import leashed
 from actors.demo.observing import ObservingTracer
 from actors.demo.watched_network import WatchedNetwork
 from actors.hyperties import Counter
-from actors.kit.ids import IdSource
 from actors.kit.log import configure_log
+from actors.kit.time_of_day import fresh_ids
 from actors.kit.trace import open_trace
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
@@ -42,9 +41,7 @@ NAME = "bob"
 def main(*, domain: str, node: str, p2p: tuple[Kind, ...], trace: Path) -> int:
     """Serve the counting hyperty until SIGTERM."""
     configure_log()
-    config = RuntimeConfig(
-        domain=domain, name=NAME, node=node, kinds=p2p, ids=IdSource(time.time_ns() // 1000)
-    )
+    config = RuntimeConfig(domain=domain, name=NAME, node=node, kinds=p2p, ids=fresh_ids())
     service = partial(_open, config, trace)
     return run(partial(leashed, partial(serve, service, partial(_announce, domain))))
 

@@ -3,7 +3,6 @@
 Run as `python -m actors.demo.message_node`; the demonstration does.
 """
 
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
@@ -11,7 +10,6 @@ from pathlib import Path
 from typing import Final
 
 import click
-import trio
 
 from actors.commands.entry import enter
 from actors.commands.failure import run
@@ -22,6 +20,7 @@ from actors.demo.leash import leashed
 from actors.demo.observing import ObservingTracer
 from actors.kit.ids import IdSource
 from actors.kit.log import configure_log
+from actors.kit.time_of_day import clock_offset, fresh_ids
 from actors.kit.trace import open_trace
 from actors.node.app import Node, open_node
 from actors.node.config import NodeConfig
@@ -40,7 +39,7 @@ NAME: Final = "node"
 def main(*, domain: str, registry: Path, trace: Path) -> int:
     """Serve the domain until SIGTERM."""
     configure_log()
-    ids = IdSource(time.time_ns() // 1000)
+    ids = fresh_ids()
     return run(
         partial(leashed, partial(serve, partial(_open, domain, registry, trace, ids), _ready))
     )
@@ -48,7 +47,7 @@ def main(*, domain: str, registry: Path, trace: Path) -> int:
 
 @asynccontextmanager
 async def _open(domain: str, registry: Path, trace: Path, ids: IdSource) -> AsyncIterator[Node]:
-    offset = time.time_ns() / 1e9 - trio.current_time()
+    offset = clock_offset()
     config = NodeConfig(
         domain=domain, registry=registry, ids=ids, clock_offset=offset, limits=UNLIMITED
     )

@@ -1,0 +1,97 @@
+"""Catalogues that a command asks for stubs of other domains, and whom it believes."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import attrs
+import click
+
+from actors.catalogue.errors import TrustFileError
+from actors.catalogue.places import BadPlaceError, Places, read_places
+from actors.commands.command_error import CommandError
+from actors.commands.exit_code import ExitCode
+from actors.kit.time_of_day import clock_offset
+from actors.runtime.config import RuntimeConfig
+
+if TYPE_CHECKING:
+    from actors.catalogue.access import CatalogueAccess
+    from actors.catalogue.trust_file import Trust
+
+__all__ = ["catalogue_access", "catalogue_option", "timed", "trust_option"]
+
+
+def _check_places(_: click.Context, __: click.Parameter, values: tuple[str, ...]) -> Places | None:
+    try:
+        return read_places(values) if values else None
+    except BadPlaceError as exc:
+        raise click.BadParameter(str(exc)) from exc
+
+
+catalogue_option = click.option(
+    "--catalogue",
+    "places",
+    metavar="[DOMAIN=]WHERE",
+    multiple=True,
+    callback=_check_places,
+    help="Directory or URL where a domain describes how it is reached, such as "
+    "b.example=https://catalogue.b.example; repeatable. Without DOMAIN for all others, "
+    "and {domain} in it stands for the one that is asked for.",
+)
+"""The option `--catalogue` of what fetches stubs."""
+
+trust_option = click.option(
+    "--trust",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="TOML file of whom to believe; what was seen is kept beside it.",
+)
+"""The option `--trust FILE`."""
+
+
+def catalogue_access(
+    places: Places | None, trust: Path | None, name: str
+) -> "CatalogueAccess | None":
+    """Return how catalogues are reached; None: no option says so.
+
+    Args:
+        places: Where they are.
+        trust: The file of whom to believe.
+        name: Of whoever keeps what it has seen; two must not keep it in one place.
+
+    Raises:
+        CommandError: One option is there without the other, or the file is wrong.
+    """
+    if places is None and trust is None:
+        return None
+    if places is None or trust is None:
+        raise CommandError(
+            "--catalogue and --trust go together: where stubs of other domains are described, "
+            "and whom to believe; add the other one",
+            ExitCode.CONFIGURATION,
+        )
+    # Signatures are slow to import, and not needed by who fetches nothing.
+    from actors.catalogue.access import CatalogueAccess  # noqa: PLC0415
+    from actors.catalogue.client import Shelf  # noqa: PLC0415
+    from actors.catalogue.memory import FileMemory  # noqa: PLC0415
+    from actors.catalogue.package_store import FolderStore  # noqa: PLC0415
+
+    kept = trust.with_name(f"{trust.name}.seen") / name
+    shelf = Shelf(FileMemory(kept / "memory.json"), FolderStore(kept / "packages"))
+    return CatalogueAccess(places, _trust(trust), shelf)
+
+
+def timed(config: RuntimeConfig) -> RuntimeConfig:
+    """Tell a runtime the time, for what expires; Trio's clock runs only now."""
+    if config.catalogues is None:
+        return config
+    offset = clock_offset()
+    return attrs.evolve(config, catalogues=attrs.evolve(config.catalogues, clock_offset=offset))
+
+
+def _trust(path: Path) -> "Trust":
+    from actors.catalogue.trust_file import read_trust  # noqa: PLC0415 - as above
+
+    try:
+        return read_trust(path)
+    except TrustFileError as exc:
+        raise CommandError(f"{exc}; correct it", ExitCode.CONFIGURATION) from exc

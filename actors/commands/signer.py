@@ -1,0 +1,43 @@
+"""Private keys that commands sign with."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+import click
+
+from actors.commands.command_error import CommandError
+from actors.commands.exit_code import ExitCode
+from actors.keys.errors import BadKeysError
+from actors.keys.signing import SigningKey, read_key
+from specs.limits_login import JWKS_BYTES
+
+__all__ = ["read_signer"]
+
+_OTHERS: Final = 0o077
+"""Rights that nobody but its owner should have on a private key: whoever reads it is anybody."""
+
+
+def read_signer(path: Path) -> SigningKey:
+    """Read a private key; a person is told if others can read it, too.
+
+    Raises:
+        CommandError: It cannot be read, or is none.
+    """
+    try:
+        with path.open("rb") as file:
+            signer = read_key(file.read(JWKS_BYTES))
+            if os.fstat(file.fileno()).st_mode & _OTHERS:
+                told = "so others can sign as its owner; run chmod 600 on it"
+                click.echo(f"protofly: not only you have rights on {path}, {told}", err=True)
+            return signer
+    except OSError as exc:
+        raise CommandError(
+            f"cannot read the key {path}: {exc.strerror}; make one with `token keys`",
+            ExitCode.CONFIGURATION,
+        ) from exc
+    except BadKeysError as exc:
+        raise CommandError(
+            f"cannot sign with {path}: {exc.reason}; make a key with `token keys`",
+            ExitCode.CONFIGURATION,
+        ) from exc
