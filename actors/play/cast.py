@@ -17,7 +17,7 @@ A ruling `deny` whose reason speaks of a policy is that bus's policy; other deni
 bus must find by itself.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final, final
 
 import attrs
@@ -27,6 +27,7 @@ from actors.play.atlas import Atlas
 from actors.play.denials import denials_of
 from actors.play.homes import homes_of
 from actors.play.links import link_pairs, standing_links
+from actors.play.listed import listed_in
 from actors.play.objects import standing_objects
 from actors.play.opening import has_own_set_up
 from actors.play.roles import Denial, HypertyRole, LinkRole, ObjectRole, Pair, RuntimeRole
@@ -109,7 +110,7 @@ def cast_of(scenario: Scenario) -> Cast:
     objects = standing_objects(scenario, atlas, homes)
     hyperties = (
         *_hyperties(scenario, homes),
-        *_stand_ins(runtimes, homes),
+        *_stand_ins(runtimes, homes, listed_in(scenario)),
     )
     return Cast(
         atlas=atlas,
@@ -140,10 +141,15 @@ def _hyperties(scenario: Scenario, homes: dict[str, str]) -> Iterator[HypertyRol
             yield HypertyRole(url, home, resources=offered, data_schemes=schemes)
 
 
-def _stand_ins(runtimes: Sequence[RuntimeRole], homes: dict[str, str]) -> Iterator[HypertyRole]:
-    """Yield one for each runtime that wants links, or that has no other hyperty."""
+def _stand_ins(
+    runtimes: Sequence[RuntimeRole], homes: dict[str, str], listed: Collection[str]
+) -> Iterator[HypertyRole]:
+    """Yield one for each runtime that wants links, or that has no other hyperty.
+
+    Where the scenario lists who lives in a runtime, nobody else does.
+    """
     for one in runtimes:
-        if one.wants_links or one.url not in homes.values():
+        if (one.wants_links and one.url not in listed) or one.url not in homes.values():
             url = f"hyperty://{one.domain}/{_STAND_IN}-{one.name}"
             yield HypertyRole(url, one.url, is_stand_in=True)
 

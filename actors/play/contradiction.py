@@ -9,7 +9,7 @@ its last:
   last step told of the entity, or a later fault or time that passes;
 - a second final answer to one request, unless the first is lost on its way;
 - a drop of a message that is told and not told to be dropped or denied; a second copy
-  may be dropped;
+  may be dropped, and so may what a creator says of a child where it comes back to it;
 - an answer to a message that is told to be an event;
 - a delivery of a message to somebody whom `deliver_to` does not name; nor may one whom
   it names have got nothing.
@@ -28,6 +28,7 @@ from actors.play.names import Names
 from actors.play.observer import Observer, Seen
 from actors.play.order import Match
 from actors.play.script import FaultStep, Flag, MessageStep, Scenario, StateStep, TimeStep
+from specs.child import parent_of
 from specs.message import instance_id
 from specs.reply_code import FIRST_FINAL, DropReason
 from specs.trace import Kind, Op
@@ -192,8 +193,17 @@ def _drops(played: Played, step: MessageStep, instance: Instance) -> Iterator[Di
     )
     for seen in instance.seen:
         fact = seen.fact
-        if fact.op is Op.DROP and fact.reason != DropReason.DUPLICATE and not is_told:
+        if fact.op is not Op.DROP or is_told:
+            continue
+        if fact.reason != DropReason.DUPLICATE and not _is_echo(instance, seen):
             yield played.difference(step.number, f"it was dropped: {fact.reason}")
+
+
+def _is_echo(instance: Instance, seen: Seen) -> bool:
+    """Say whether it is what a creator said of its child, come back to its runtime (C-85)."""
+    is_of_child = parent_of(seen.fact.to or "") is not None
+    is_home = seen.who == instance.first.who
+    return is_of_child and is_home and seen.fact.reason == DropReason.LOOP
 
 
 def _strays(played: Played, step: MessageStep, instance: Instance) -> Iterator[Difference]:

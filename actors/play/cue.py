@@ -39,6 +39,7 @@ from actors.play.script import (
     TimeStep,
 )
 from specs.address import domain_of, identity_manager, is_backend, session_manager
+from specs.child import parent_of
 from specs.message import Message, MessageType
 
 __all__ = ["Cue", "cue_of"]
@@ -107,11 +108,18 @@ def _by_object(cast: Cast, step: MessageStep) -> Cue | None:
     """An object speaks by its sync manager, except when its content changes."""
     role = cast.object(step.message.from_)
     if role is None or step.message.is_response:
-        return None
+        return _of_children(cast, step)
     if role.reporter is None:
         return Cue.PEER_SENDS
     is_change = step.message.is_event and step.message.type is MessageType.UPDATE
     return Cue.REPORTER_CHANGES if is_change else None
+
+
+def _of_children(cast: Cast, step: MessageStep) -> Cue | None:
+    """Who reports an object answers itself what is said of its children."""
+    is_answer = step.message.is_response and parent_of(step.message.from_) is not None
+    by_hyperty = is_answer and cast.atlas.hyperty(step.hop.first) is not None
+    return Cue.HYPERTY_ANSWERS if by_hyperty else None
 
 
 def _is_forged(cast: Cast, step: MessageStep) -> bool:

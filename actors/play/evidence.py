@@ -57,6 +57,7 @@ class Need:
         link: The P2P link it crossed.
         listener: Who got it; an answer may be called back instead.
         reason: Why it was dropped.
+        is_beside: Whether it may be seen before the one before it: one of several who get it.
     """
 
     ops: frozenset[Op]
@@ -67,6 +68,7 @@ class Need:
     link: str | None = None
     listener: str | None = None
     reason: str | None = None
+    is_beside: bool = False
 
     def holds(self, seen: Seen, names: Names) -> bool:
         """Tell whether this was seen; binds what it needs to bind, so try with a copy."""
@@ -158,6 +160,7 @@ class _Leg:
     link: str | None
     two: Place
     is_last: bool
+    is_beside: bool = False
 
 
 @final
@@ -246,7 +249,7 @@ class _Way:
             by = self._by(leg.one) if leg.ride is Ride.HANDED else None
             yield Need(ops=frozenset({Op.SUBMIT}), who=who, by=by)
         elif leg.is_last and not self._ends_early:
-            yield self._arrived(leg.two)
+            yield attrs.evolve(self._arrived(leg.two), is_beside=leg.is_beside)
 
     def _arrived(self, place: Place) -> Need:
         who, listener = self._places.process(place), self._places.listener(place)
@@ -285,6 +288,6 @@ def _legs(step: MessageStep) -> Iterator[_Leg]:
     ]
     for one, two in pairwise(kept):
         carrier = hop.carriers[two - 1]
-        for place in hop.stations[two]:
-            first = hop.stations[one][0]
-            yield _Leg(first, carrier.ride, carrier.link, place, two == kept[-1])
+        first, is_last = hop.stations[one][0], two == kept[-1]
+        for number, place in enumerate(hop.stations[two]):
+            yield _Leg(first, carrier.ride, carrier.link, place, is_last, is_beside=number > 0)

@@ -6,6 +6,7 @@ from typing import Final
 from actors.play.answered import shown_records
 from actors.play.atlas import Atlas, entity_of, is_hyperty
 from actors.play.hop import Ride
+from actors.play.listed import listed_in
 from actors.play.script import MessageStep, ResolveStep, Scenario, StateStep, Step, TableStep
 from specs.address import (
     RUNTIME_SCHEME,
@@ -29,7 +30,8 @@ def homes_of(scenario: Scenario, atlas: Atlas) -> dict[str, str]:
     made = set(made_by(scenario))
     named = (entity for step in scenario.steps for entity in _met(step, atlas))
     found = (record.url for record in shown_records(scenario) if is_hyperty(record.url))
-    met = dict.fromkeys([*named, *found])
+    listed = (url for urls in listed_in(scenario).values() for url in urls if is_hyperty(url))
+    met = dict.fromkeys([*named, *found, *listed])
     return {
         url: shown.get(url) or _home_by_name(url, atlas.runtimes) for url in met if url not in made
     }
@@ -88,7 +90,7 @@ def made_by(scenario: Scenario) -> Iterator[str]:
 
 
 def _shown_homes(scenario: Scenario, atlas: Atlas) -> Iterator[tuple[str, str]]:
-    """Yield hyperties and their runtimes as tables, records and ways show them; ways last."""
+    """Yield hyperties and their runtimes as tables, records, lists and ways show them."""
     messages = [step for step in scenario.steps if isinstance(step, MessageStep)]
     for step in scenario.steps:
         match step:
@@ -103,6 +105,8 @@ def _shown_homes(scenario: Scenario, atlas: Atlas) -> Iterator[tuple[str, str]]:
         url, home = record.get("url"), record.get("runtime")
         if isinstance(url, str) and isinstance(home, str):
             yield url, home
+    for home, urls in listed_in(scenario).items():
+        yield from ((url, home) for url in urls)
     for one in messages:
         yield from _on_way(one, atlas)
 

@@ -87,13 +87,15 @@ def follow(instance: Instance, needs: Sequence[Need], names: Names, since: int) 
     Binds names; hand in a copy.
     """
     numbers: list[int] = []
-    place = since
+    before = place = since
     for need in needs:
-        found = _first(instance, need, names, place)
+        # Several who get a message get it in any order.
+        before = before if need.is_beside else place
+        found = _first(instance, need, names, before)
         if found is None:
             return Way(None, need)
         numbers.append(found)
-        place = found
+        place = max(place, found) if need.is_beside else found
     if not numbers:
         numbers = [one.number for one in instance.seen if one.number >= since][:1]
     return Way(Match(min(numbers), max(numbers))) if numbers else Way(None)

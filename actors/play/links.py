@@ -10,6 +10,7 @@ from typing import Final
 
 from actors.play.atlas import Atlas, entity_of, is_hyperty
 from actors.play.hop import Place
+from actors.play.listed import listed_in
 from actors.play.roles import LinkRole, Pair, Standing
 from actors.play.script import MessageStep, Scenario, StateStep, Step
 from specs.address import RUNTIME_SCHEME, runtime_of, scheme_of
@@ -94,14 +95,16 @@ def standing_links(scenario: Scenario, pairs: Mapping[str, Pair]) -> tuple[LinkR
     """Return the links that are there, or under way, before the first step.
 
     By the state that a link's first step leaves; a link that carries a message, but of
-    whose connection the scenario shows no step, is live.
+    whose connection the scenario shows no step, is live. It is under way if its registries
+    ask each other what changes: they do as soon as it is live.
     """
     found: dict[Pair, LinkRole] = {}
+    listed = listed_in(scenario).keys()
     shown = [(pair_of_state(step), step) for step in scenario.steps]
     for pair in dict.fromkeys(pairs.values()):
         first = next((step for one, step in shown if one == pair), None)
         old = first.old if isinstance(first, StateStep) else "live"
-        standing = _BEFORE.get(old)
+        standing = _BEFORE.get(old) if listed.isdisjoint(pair) else Standing.UNDER_WAY
         if standing is not None:
             found[pair] = LinkRole(pair, standing)
     return tuple(found.values())

@@ -15,6 +15,7 @@ from typing import Final
 
 from actors.play.atlas import Atlas, entity_of, is_address, is_hyperty
 from actors.play.homes import made_by
+from actors.play.listed import listed_in
 from actors.play.roles import ObjectRole
 from actors.play.script import MessageStep, Scenario, StateStep, Step, TableStep
 from specs.address import host_of, is_backend, is_below, runtime_of, scheme_of
@@ -59,7 +60,8 @@ def standing_objects(
     """Return the objects that are there before the scenario begins."""
     made = set(made_by(scenario))
     named = (entity for step in scenario.steps for entity in _named(step))
-    urls = [url for url in dict.fromkeys(named) if url not in made]
+    listed = (url for urls in listed_in(scenario).values() for url in urls if is_object(url))
+    urls = [url for url in dict.fromkeys([*named, *listed]) if url not in made]
     return tuple(_role(url, scenario, atlas, homes) for url in urls)
 
 
@@ -84,7 +86,8 @@ def _role(url: str, scenario: Scenario, atlas: Atlas, homes: Mapping[str, str]) 
     messages = [one for one in scenario.steps if isinstance(one, MessageStep)]
     data = next(_snapshots(url, messages), {}).get("data")
     observers = dict.fromkeys(_observers(url, scenario, homes))
-    reporter = next(_reporters(url, messages, atlas, homes), None)
+    reporters = [*_reporters(url, messages, atlas, homes), *_neighbours(url, scenario)]
+    reporter = next(iter(reporters), None)
     return ObjectRole(
         url=url,
         schema=_schema(url, messages),
@@ -126,6 +129,12 @@ def _shown_with(url: str, step: MessageStep, atlas: Atlas) -> Iterator[str]:
     is_to_it = is_below(message.to, url) and CHANGES not in message.to
     if is_to_it or (message.type is MessageType.FORWARD and message.from_ == url):
         yield from (one for one in taken_by if one is not None and is_hyperty(one))
+
+
+def _neighbours(url: str, scenario: Scenario) -> list[str]:
+    """Return the hyperties that are listed with an object."""
+    lists = (urls for urls in listed_in(scenario).values() if url in urls)
+    return [one for urls in lists for one in urls if is_hyperty(one)]
 
 
 def _observers(url: str, scenario: Scenario, homes: Mapping[str, str]) -> Iterator[str]:

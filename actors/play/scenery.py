@@ -5,12 +5,15 @@ allocated, because a hyperty is deployed in each. The rest follows from its step
 
 1. An object that is not created in the scenario is created, brought to the version
    before the first that is shown, and what is shown of it; by its reporter, or by a peer.
+   Who is accepted as its observer without the reporter's being asked, is allowed before.
 2. A P2P link whose first step leaves `live`, or that carries a message before any step
    of it, is live: each hyperty of the requester's runtime asks each of the handler's,
-   once before and once over it, so that both sides know who lives where.
+   once before and once over it, so that both sides know who lives where; and each side
+   has been told, and has found to be true, which objects are reported at the other.
 3. Who observes an object before (see `objects`) has subscribed.
-4. A link whose first step leaves `created` or `in-progress` is being set up: a stand-in
-   asks another, and the scenario begins at once.
+4. A link whose first step leaves `created` or `in-progress`, or whose registries ask each
+   other what changes, is being set up: a stand-in asks another, or a hyperty where the
+   scenario lists who lives there, and the scenario begins at once.
 5. A link whose first step leaves `disconnected` has been live and is cut as the scenario
    begins; so is the link of a session whose first step leaves `detached`.
 6. A session at a foreign node whose first step leaves any state is open. An address that
@@ -36,7 +39,7 @@ from actors.play.observer import Seen
 from actors.play.outsider import Outsider
 from actors.play.reuse import set_kept
 from actors.play.roles import HypertyRole, ObjectRole, Pair, Standing
-from actors.play.script import TableStep
+from actors.play.script import MessageStep, Scenario, StateStep, TableStep
 from actors.play.stage_error import StageError
 from actors.play.world import World
 from actors.runtime.profile import Profile
@@ -53,6 +56,7 @@ _PATIENCE: Final = 60.0
 
 _OUTSIDER: Final = "outsider"
 _SUBS: Final = "subs"
+_ACCEPTED: Final = "accepted"
 _PATIENT: Final = "t"
 """What changes in an object of which nothing is shown."""
 
@@ -78,6 +82,7 @@ async def _set_scene(world: World) -> None:
     await set_kept(world)
     for role in world.cast.objects:
         await _make_object(world, role)
+        await _allow(world, role)
     for pair in _links(world, Standing.LIVE, Standing.BROKEN):
         await _make_live(world, pair)
     first = world.scenario.steps[0]
@@ -147,6 +152,27 @@ async def _make_object(world: World, role: ObjectRole) -> None:
         granted(await reporter.ask(MessageType.UPDATE, manager, change))
 
 
+async def _allow(world: World, role: ObjectRole) -> None:
+    """Have a reporter allow the observers that come in without its being asked."""
+    if role.reporter is None:
+        return
+    url = world.names.actual(role.url)
+    manager = f"{world.cast.home(role.reporter)}/sm"
+    for observer in _unasked(world.scenario, role.url):
+        body: JsonObject = {"resource": url, "observer": world.names.actual(observer)}
+        granted(await world.hyperty(role.reporter).ask(MessageType.CREATE, manager, body))
+
+
+def _unasked(scenario: Scenario, url: str) -> list[str]:
+    steps = [step for step in scenario.steps if isinstance(step, MessageStep)]
+    is_asked = any(
+        step.message.type is MessageType.FORWARD and step.message.from_ == url for step in steps
+    )
+    entered = [step for step in scenario.steps if isinstance(step, StateStep)]
+    comes = [step.key for step in entered if (step.old, step.cause) == (None, _ACCEPTED)]
+    return [] if is_asked else [key[-1] for key in comes if key[0] == url]
+
+
 async def _report_outside(world: World, role: ObjectRole) -> None:
     """Have a peer that real actors do not run report an object."""
     domain = host_of(role.url)
@@ -200,6 +226,17 @@ async def _make_live(world: World, pair: Pair) -> None:
     await _until_live(world, pair)
     for asker, other in product(askers, asked):
         await _ask(world, asker, other)
+    for own, remote in (pair, pair[::-1]):
+        for url in _told_of(world, remote):
+            await _until(world, _is_row(own, remote, url))
+
+
+def _told_of(world: World, remote: str) -> list[str]:
+    """Return the objects that a runtime's registry tells over its links, and is believed."""
+    roles = [one for one in world.cast.objects if one.reporter is not None]
+    here = [one for one in roles if world.cast.home(one.reporter or "") == remote]
+    urls = [world.names.actual(one.url) for one in here]
+    return [url for url in urls if host_of(url) == host_of(remote)]
 
 
 async def _ask(world: World, asker: str, asked: str) -> None:
@@ -210,7 +247,8 @@ async def _ask(world: World, asker: str, asked: str) -> None:
 
 async def _set_up(world: World, pair: Pair) -> None:
     requester, handler = pair
-    asker, asked = world.cast.stand_in(requester), world.cast.stand_in(handler)
+    cast = world.cast
+    asker, asked = (cast.stand_in(one) or cast.spokesman(one) for one in (requester, handler))
     await want_link(world, pair, asker or "", asked or "")
 
 
@@ -238,11 +276,12 @@ async def _until_live(world: World, pair: Pair) -> None:
         await _until(world, _is_row(own, remote))
 
 
-def _is_row(own: str, remote: str) -> Callable[[Seen], bool]:
+def _is_row(own: str, remote: str, entity: str = "") -> Callable[[Seen], bool]:
     def is_it(seen: Seen) -> bool:
         fact = seen.fact
         is_about = fact.k is Kind.TABLE and fact.table == "p2p" and fact.key == remote
-        return is_about and seen.who == own and (fact.val or "").startswith("live ")
+        row = fact.val or ""
+        return is_about and seen.who == own and row.startswith("live ") and entity in row
 
     return is_it
 

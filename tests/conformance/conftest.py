@@ -6,7 +6,7 @@ that cannot do what the test is about, by the table in `tests.support.wire_forms
 
 import pytest
 
-from tests.support.node_process import DOMAIN, UNHURRIED, node_process
+from tests.support.node_process import DOMAIN, EVERY_FORM, UNHURRIED, node_process
 from tests.support.wire_forms import forms_for
 from tests.support.wire_guests import Joining
 
@@ -21,7 +21,7 @@ def pytest_generate_tests(metafunc):
 def the_node(tmp_path_factory):
     """The node that all tests share that need no other."""
     log = tmp_path_factory.mktemp("node") / "stderr"
-    with node_process(log, "--domain", DOMAIN, "--allow-legacy", *UNHURRIED) as node:
+    with node_process(log, "--domain", DOMAIN, *EVERY_FORM, *UNHURRIED) as node:
         yield node
         assert node.is_alive
         assert node.stop() == 0

@@ -7,8 +7,9 @@ import trio
 
 from tests.support.node_process import DOMAIN
 from tests.support.wire_forms import WIRE_FORMS, needs
-from tests.support.wire_peer import FORMS, PATIENCE
+from tests.support.wire_peer import PATIENCE
 from tests.support.wire_socket import Left, Refused, open_wire
+from tests.support.wire_speakers import FORMS
 
 
 async def test_whoever_comes_is_told_nothing_it_did_not_ask_for(join):
@@ -126,6 +127,7 @@ async def test_a_malformed_request_that_says_whom_to_tell_gets_400(join, wrong):
     assert await peer.allocate()
 
 
+@needs("frames of WebSocket")
 async def test_a_binary_frame_is_read_like_text_or_counted_and_harms_nobody(join):
     """CON-05."""
     peer = await join()
@@ -139,6 +141,7 @@ async def test_a_binary_frame_is_read_like_text_or_counted_and_harms_nobody(join
     assert await other.allocate()
 
 
+@needs("a link that a large frame ends")
 async def test_a_frame_over_the_limit_is_refused_and_the_link_closed(join):
     """CON-05: 413, then close 1009."""
     peer = await join()
@@ -247,5 +250,5 @@ async def test_the_command_of_another_runtime_disconnects_nobody(guests):
 
 async def test_every_form_is_announced(node):
     """MN-26: what the node serves is what its ready line says."""
-    assert all(node.urls[name] for name in ("url", "legacy_url", "session_url"))
+    assert all(node.urls[name] for name in ("url", "legacy_url", "session_url", "rest_url"))
     assert set(FORMS) == set(WIRE_FORMS)

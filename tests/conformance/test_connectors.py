@@ -2,11 +2,11 @@
 
 import pytest
 
-from tests.support.node_process import DOMAIN, UNHURRIED, node_process
+from tests.support.node_process import DOMAIN, EVERY_FORM, UNHURRIED, node_process
 from tests.support.wire_forms import WIRE_FORMS
 from tests.support.wire_guests import Joining
-from tests.support.wire_peer import FORMS
 from tests.support.wire_socket import Left
+from tests.support.wire_speakers import FORMS
 from tests.support.wire_sync import an_object, change, observe, values
 
 OTHER = "b.ex"
@@ -24,7 +24,7 @@ class Abroad(Joining):
 def far(tmp_path_factory):
     """The node of another domain."""
     log = tmp_path_factory.mktemp("far") / "log"
-    with node_process(log, "--domain", OTHER, "--allow-legacy", *UNHURRIED) as node:
+    with node_process(log, "--domain", OTHER, *EVERY_FORM, *UNHURRIED) as node:
         yield node
         assert node.stop() == 0
 
@@ -35,7 +35,7 @@ def near(tmp_path_factory, far):
     log = tmp_path_factory.mktemp("near") / "log"
     ways = ("--foreign", f"{OTHER}={far.urls['url']}",
             "--foreign", "dead.ex=ws://127.0.0.1:9/link")  # fmt: skip
-    with node_process(log, "--domain", DOMAIN, "--allow-legacy", *ways, *UNHURRIED) as node:
+    with node_process(log, "--domain", DOMAIN, *EVERY_FORM, *ways, *UNHURRIED) as node:
         yield node
         assert node.stop() == 0
 
@@ -144,11 +144,11 @@ async def test_a_connector_that_is_not_there_is_said_to_be_so(join, address, typ
 
 async def test_a_stub_that_dies_takes_only_its_own_way_along(tmp_path, guests):
     """MN-20, SC-15: the other node ends; who asks for it hears 503, others hear nothing of it."""
-    options = ("--domain", "c.ex", "--allow-legacy", *UNHURRIED)
+    options = ("--domain", "c.ex", *EVERY_FORM, *UNHURRIED)
     with node_process(tmp_path / "third", *options) as third:
         ways = ("--foreign", f"c.ex={third.urls['url']}")
         with node_process(
-            tmp_path / "log", "--domain", DOMAIN, "--allow-legacy", *ways, *UNHURRIED
+            tmp_path / "log", "--domain", DOMAIN, *EVERY_FORM, *ways, *UNHURRIED
         ) as node:
             here = Joining(node, "plain")
             async with here.stack:

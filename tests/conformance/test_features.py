@@ -16,7 +16,6 @@ ASKED = (
 
 NOT_ASKED = {
     "MN-22": "several nodes of a domain that share tables: a later step",
-    "CON-06": "a REST variant of the front door: no upstream stub speaks it",
 }
 """Features of second rank, and why no test of this step shows them."""
 

@@ -9,7 +9,7 @@ import pytest
 from actors.commands.token_issue import command as issue
 from actors.commands.token_keys import command as keys
 from tests.support.command import called
-from tests.support.node_process import DOMAIN, UNHURRIED, node_process
+from tests.support.node_process import DOMAIN, EVERY_FORM, UNHURRIED, node_process
 from tests.support.wire_guests import Joining
 from tests.support.wire_socket import Refused, open_wire
 
@@ -54,7 +54,7 @@ def locked(tmp_path_factory, known):
 def mixed(tmp_path_factory, known):
     """With --allow-legacy: a token is looked at where one is shown."""
     log = tmp_path_factory.mktemp("mixed") / "log"
-    options = ("--domain", DOMAIN, "--jwks", str(known.jwks), "--allow-legacy", *UNHURRIED)
+    options = ("--domain", DOMAIN, "--jwks", str(known.jwks), *EVERY_FORM, *UNHURRIED)
     with node_process(log, *options) as node:
         yield node
         assert node.stop() == 0

@@ -10,11 +10,11 @@ import urllib.request
 import pytest
 import trio
 
-from tests.support.node_process import DOMAIN, ROOT, UNHURRIED, node_process
+from tests.support.node_process import DOMAIN, EVERY_FORM, ROOT, UNHURRIED, node_process
 from tests.support.wire_guests import Joining
 from tests.support.wire_socket import Left, Refused, open_wire
 
-OPTIONS = ("--domain", DOMAIN, "--allow-legacy", "--http", "127.0.0.1:0", *UNHURRIED)
+OPTIONS = ("--domain", DOMAIN, *EVERY_FORM, *UNHURRIED)
 
 
 @pytest.fixture(scope="module")

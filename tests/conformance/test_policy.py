@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from tests.support.node_process import DOMAIN, UNHURRIED, node_process
+from tests.support.node_process import DOMAIN, EVERY_FORM, UNHURRIED, node_process
 from tests.support.wire_forms import needs
 from tests.support.wire_guests import Joining
 from tests.support.wire_socket import Left
@@ -33,7 +33,7 @@ def policies(tmp_path_factory):
 @pytest.fixture(scope="module")
 def strict_node(tmp_path_factory, policies):
     log = tmp_path_factory.mktemp("strict") / "log"
-    options = ("--domain", DOMAIN, "--allow-legacy", "--policy", str(policies), *UNHURRIED)
+    options = ("--domain", DOMAIN, *EVERY_FORM, "--policy", str(policies), *UNHURRIED)
     with node_process(log, *options) as node:
         yield node
         assert node.stop() == 0
@@ -168,7 +168,7 @@ def test_a_policy_file_that_is_none_starts_no_node(tmp_path):
 
 async def test_a_node_without_policy_files_may_deny_what_no_policy_permits(tmp_path):
     """POL-15, POL-18: not even a session is opened there."""
-    options = ("--domain", DOMAIN, "--allow-legacy", "--policy-default", "deny", *UNHURRIED)
+    options = ("--domain", DOMAIN, *EVERY_FORM, "--policy-default", "deny", *UNHURRIED)
     with node_process(tmp_path / "log", *options) as node:
         joining = Joining(node, "link")
         async with joining.stack:

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.support.node_process import DOMAIN
-from tests.support.wire_forms import WIRE_FORMS
+from tests.support.wire_forms import OWN_FORMS, WIRE_FORMS
 
 CODES = {100, 183, 200, 202, 400, 401, 403, 404, 408, 409, 410, 413, 500, 502, 503, 504}
 
@@ -90,7 +90,7 @@ async def test_every_refusal_says_why_in_words(join):
     answer = await peer.ask("create", peer.part("ua"), f"{peer.node}/sm", desc="said so")
 
     assert answer["body"]["code"] == 400
-    key = "description" if peer.form == "link" else "desc"
+    key = "description" if peer.form in OWN_FORMS else "desc"
     assert answer["body"][key]
 
 

@@ -53,7 +53,7 @@ async def test_an_open_without_the_token_takes_nobodys_session(join):
     assert await thief.code("read", peer.part("ua"), thief.part("x")) == 401
 
 
-@needs("a token")
+@needs("a token", "a link that its token leaves")
 async def test_opening_with_the_token_replaces_the_link(join):
     """MN-04, MN-21, I-M2: the newest link owns the session, the older one is left."""
     peer = await join()
@@ -189,7 +189,7 @@ async def test_a_close_releases_everything_and_harms_no_other(join):
     assert await other.code("read", hers, other.part("nobody")) == 404
 
 
-@needs("a token")
+@needs("a token", "a link before its session")
 async def test_a_link_has_one_session(join):
     """MN-21: 409 for a second runtime."""
     peer, name = await join(), join.named().name

@@ -72,6 +72,22 @@ async def test_children_are_told_to_their_author_too(join):
     assert values(await bob.rest()) == [2]
 
 
+async def test_a_child_of_a_number_without_end_is_refused_and_the_node_lives(join):
+    """MN-16, I-D10: Python reads no number of 5,000 digits."""
+    alice, bob = await join(), await join()
+    thing = await an_object(alice, "children/resources")
+    await observe(alice, thing, bob, "changes", "children/resources")
+
+    (writer,) = await bob.allocate()
+    endless = f"{bob.spelt(writer)}#{'1' * 5000}"
+    to = f"{thing}/children/resources"
+    assert await bob.code("create", writer, to, resource=endless, value=1) == 403
+    await change(alice, thing, "alive")
+    await alice.rest()
+
+    assert values(await bob.rest()) == ["alive"]
+
+
 async def test_changes_of_one_object_arrive_in_order(join):
     """MN-16, I-M14."""
     alice, bob, carol = [await join() for _ in range(3)]
