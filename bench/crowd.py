@@ -205,12 +205,23 @@ class Peer:
 
     async def send(self, text: bytes, opcode: int = 1) -> None:
         """Send a frame."""
+        await self.write(self.framed(text, opcode))
+
+    @staticmethod
+    def framed(text: bytes, opcode: int = 1) -> bytes:
+        """Return a frame as it is written."""
         size = len(text)
         if size < _TWO_BYTES:
             head = struct.pack("!BB", _LAST | opcode, _MASKED | size)
         else:
             head = struct.pack("!BBH", _LAST | opcode, _MASKED | _TWO_BYTES, size)
-        await self.write(head + _MASK + text)
+        return head + _MASK + text
+
+    def plain_socket(self) -> socket.socket:
+        """Return another handle on the connection, which blocks: for who needs no tasks."""
+        plain = socket.socket(fileno=os.dup(self._socket.fileno()))
+        plain.setblocking(True)  # noqa: FBT003 - the standard library's own way
+        return plain
 
     async def write(self, data: bytes) -> None:
         """Write bytes as they are."""

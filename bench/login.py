@@ -16,16 +16,16 @@ import click
 import trio
 from typing_extensions import override
 
+from actors.keys.key_set import Keys, read_keys
+from actors.keys.signing import SigningKey, make_key
 from actors.kit.log import Level, configure_log
 from actors.kit.tracer import NULL_TRACER
 from actors.node.app import NodeConfig, open_node
 from actors.node.limits import UNLIMITED
 from actors.node.login.by_keys import by_keys, terms_of
 from actors.node.login.key_provider import KeyProvider
-from actors.node.login.key_set import Keys, read_keys
 from actors.node.login.key_source import KeySource
 from actors.node.login.login import Login
-from actors.node.login.signing import SigningKey, make_key
 from specs import address
 from specs.body import SessionControl, SessionParams
 from specs.message import Message, MessageType

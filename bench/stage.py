@@ -18,7 +18,7 @@ from typing_extensions import override
 
 from actors.commands.tracing import open_tracer
 from actors.hyperties import Caller
-from actors.kit.ids import IdSource
+from actors.kit.time_of_day import fresh_ids
 from actors.kit.trace import More, Ruling, Tracer
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
@@ -148,7 +148,7 @@ async def open_stage(kind: Kind, tracing: Tracing, traces: str) -> AsyncIterator
             raise StageError("bob has no hyperty")
         config = RuntimeConfig(
             domain=_DOMAIN, name="alice", node=str(ready["url"]), kinds=(kind,),
-            ids=IdSource(time.time_ns() // 1000),
+            ids=fresh_ids(),
         )  # fmt: skip
         watch, callers = _Watch(inner), {way: Caller() for way in Way}
         async with open_runtime(config, network, watch) as runtime:
