@@ -1,0 +1,146 @@
+"""Each example runs as a process of its own, says what it is to say, and is typed."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.test_data_objects_page import PROGRAMS as PAGE
+from tests.test_embedding_tutorial import PROGRAMS as TUTORIAL
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
+PROGRAMS = sorted(EXAMPLES.rglob("*.py"))
+
+HELLO = """\
+200 Hello, Alice!
+400 a greeting needs a name
+"""
+
+CHAT = """\
+bob is invited to 'the garden'
+bob reads      bob: Hello from the other domain!
+bob reads      alice: Hello Bob!
+alice's room   ['bob: Hello from the other domain!', 'alice: Hello Bob!']
+bob sees that the room is closed
+"""
+
+POLICY = """\
+clerk: 200 here you are: ten coins
+thief: 403 only the till takes money out
+robot: 403 no robots
+"""
+
+STUB = """\
+the server hears  ASK 1 "hello"
+the answer is     200 HELLO
+the server hears  ASK 2 "is it protocol on the fly?"
+the answer is     200 IS IT PROTOCOL ON THE FLY?
+"""
+
+SENSOR = [
+    "display: 19.5 degrees to begin with",
+    "display: 24.0 degrees (version 6)",
+    "alarm: it is too warm!",
+    "display: the sensor is gone",
+]
+
+
+def run(*command):
+    return subprocess.run(  # noqa: S603 - the programs are ours
+        [sys.executable, *map(str, command)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+@pytest.mark.timeout(90)
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [("hello.py", HELLO), ("write_a_policy/shop.py", POLICY), ("write_a_stub/shout.py", STUB)],
+)
+def test_the_program_says(program, said):
+    done = run(EXAMPLES / program)
+    assert (done.stdout, done.stderr, done.returncode) == (said, "", 0)
+
+
+@pytest.mark.timeout(90)
+@pytest.mark.parametrize(
+    ("arguments", "said", "status"),
+    [
+        ((), "usage: python publish.py FOLDER stream://HOST:PORT\n", 1),
+        (("out", "nowhere"), "its endpoint 'nowhere' names no host", 3),
+    ],
+)
+def test_who_publishes_wrongly_is_told(arguments, said, status, tmp_path):
+    if arguments:
+        arguments = (tmp_path / arguments[0], *arguments[1:])
+    done = run(EXAMPLES / "write_a_stub/publish.py", *arguments)
+    assert said in done.stderr
+    assert (len(done.stderr.splitlines()), done.returncode) == (1, status)
+
+
+@pytest.mark.timeout(90)
+def test_the_chat_goes_on_between_two_domains():
+    done = run(EXAMPLES / "chat_two_domains.py")
+    # Whose line comes first on the screen is not fixed, but for each of them it is.
+    assert sorted(done.stdout.splitlines()) == sorted(CHAT.splitlines()), done.stderr
+    bob = [line for line in done.stdout.splitlines() if line.startswith("bob")]
+    assert bob == [line for line in CHAT.splitlines() if line.startswith("bob")]
+    assert (done.stderr, done.returncode) == ("", 0)
+
+
+@pytest.mark.timeout(90)
+def test_the_sensors_observers_see_the_first_and_the_last_value():
+    done = run(EXAMPLES / "sensor_observers.py")
+    lines = done.stdout.splitlines()
+    # On a slow machine some values in between are passed over: that is the bargain.
+    assert set(SENSOR) <= set(lines), done.stderr
+    shown = [int(n) for n in re.findall(r"version (\d+)", done.stdout)]
+    assert shown == sorted(set(shown))
+    assert (done.stderr, done.returncode) == ("", 0)
+
+
+@pytest.mark.timeout(90)
+def test_the_tests_of_a_hyperty_pass():
+    done = run("-m", "pytest", "-q", "-p", "no:cacheprovider", EXAMPLES / "test_your_hyperty")
+    assert "4 passed" in done.stdout, done.stdout
+    assert done.returncode == 0
+
+
+@pytest.mark.timeout(170)
+def test_each_program_is_typed_strictly(tmp_path):
+    """As in a program of somebody else, who has the package and nothing of its settings."""
+    (tmp_path / "mypy.ini").write_text("[mypy]\n")
+    for number, (program, _) in enumerate([*TUTORIAL, *PAGE]):
+        (tmp_path / f"tutorial_{number}.py").write_text(program)
+    programs = [*PROGRAMS, *sorted(tmp_path.glob("*.py"))]
+    command = [
+        *("-m", "mypy", "--strict", "--explicit-package-bases", "--follow-imports=silent"),
+        *("--config-file", tmp_path / "mypy.ini", "--cache-dir", tmp_path / "cache"),
+    ]
+    done = subprocess.run(  # noqa: S603 - the programs are ours
+        [sys.executable, *map(str, [*command, *programs])],
+        env={**os.environ, "MYPYPATH": f"{ROOT}:{EXAMPLES / 'write_a_stub'}"},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=160,
+    )
+    assert (done.stdout, done.returncode) == (
+        f"Success: no issues found in {len(programs)} source files\n",
+        0,
+    )
+
+
+def test_the_list_of_examples_names_each_program():
+    listed = re.findall(r"\[([^\]]+)\]\(\1\)", (EXAMPLES / "README.md").read_text())
+    assert {str(path.relative_to(EXAMPLES)) for path in PROGRAMS} <= set(listed)
+    assert [name for name in listed if not (EXAMPLES / name).exists()] == []

@@ -1,0 +1,29 @@
+"""Every program of the page on data objects runs as it stands there, and prints what it says."""
+
+from pathlib import Path
+
+import pytest
+
+from specs.limits_sync import CHANGES_KEPT, VALUE_BYTES, VALUE_DEPTH, WRITES_WAITING
+from tests.test_embedding_tutorial import PROGRAM, run
+
+PAGE = Path(__file__).parents[1] / "docs" / "data-objects.md"
+TEXT = PAGE.read_text()
+PROGRAMS = PROGRAM.findall(TEXT)
+
+
+@pytest.mark.timeout(90)
+@pytest.mark.parametrize(("program", "said"), PROGRAMS, ids=range(1, len(PROGRAMS) + 1))
+def test_the_program_prints_what_the_page_says(program, said, tmp_path):
+    done = run(tmp_path, "-c", program)
+    assert (done.stdout, done.stderr) == (said, "")
+
+
+def test_every_program_of_the_page_is_run():
+    assert TEXT.count("```python") == len(PROGRAMS) > 0
+
+
+def test_the_page_names_the_limits_that_hold():
+    assert f"{VALUE_BYTES:,} bytes or deeper than {VALUE_DEPTH}" in TEXT
+    assert f"{WRITES_WAITING} writes wait" in TEXT
+    assert f"more than {CHANGES_KEPT} behind" in TEXT
