@@ -6,7 +6,7 @@ take the rows of every machine; a story that is gone or renamed is missed at onc
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib import import_module
 from inspect import iscoroutinefunction
 
@@ -20,6 +20,7 @@ from fsm.steps import TakenStep
 from fsm.trace_line import TraceLine, Verdict, read_record
 from specs.trace import Kind
 from tests.support.census import counted
+from tests.support.told import Told
 from tests.support.trace_files import records, whole
 
 Trace = Sequence[TraceLine]
@@ -51,6 +52,7 @@ STORIES = {
         "test_a_link_made_before_the_restart_still_finds_help_after_a_cut",
     ),
     "tests.actors.runtime.test_node_stub": ("test_a_node_that_refuses_the_session_fails_the_stub",),
+    "tests.fsm.cores.test_transactions": ("test_a_request_is_repeated_so_often_and_then_over",),
     "tests.actors.runtime.test_runtime": ("test_a_domain_without_a_known_node_is_503",),
     "tests.actors.runtime.test_sync_machines": (
         "test_an_observer_that_says_nothing_is_no_refusal",
@@ -58,10 +60,20 @@ STORIES = {
         "test_the_silence_of_the_reporter_is_a_refusal",
         "test_who_leaves_before_the_decision_is_never_admitted",
     ),
+    "tests.actors.runtime.test_delegation": (
+        "test_the_machines_of_a_hand_over_are_traced_by_both_ends",
+    ),
+    "tests.fsm.cores.test_reporter_handed": (
+        "test_another_runtime_goes_on_with_all_that_is_known_of_it",
+    ),
+    "tests.fsm.cores.test_object_delegation": ("test_the_stories_take_every_row_of_both_tables",),
     "tests.actors.runtime.test_sync_manager": (
         "test_an_object_deleted_while_the_reporter_decides_is_not_found",
     ),
     "tests.actors.node.test_sessions": ("test_a_lost_link_detaches_and_keeps_all_tables",),
+    "tests.actors.node.test_allocation": (
+        "test_a_runtime_that_comes_back_claims_what_it_had_and_nobody_else_does",
+    ),
     "tests.actors.node.test_consent": ("test_these_are_all_ways_a_held_path_can_go",),
     "tests.actors.node.test_legacy_plain": (
         "test_the_newest_of_several_connections_has_the_session",
@@ -123,23 +135,32 @@ def _play(story: Callable) -> None:
 
 
 @contextmanager
-def _tracers() -> Iterator[list[MemoryTracer]]:
-    """Every tracer that is made in the body."""
-    made: list[MemoryTracer] = []
-    plain = MemoryTracer.__init__
+def _tracers() -> Iterator[list[MemoryTracer | Told]]:
+    """Every tracer that keeps what it is told and is made in the body."""
+    made: list[MemoryTracer | Told] = []
+    kinds: tuple[type[MemoryTracer | Told], ...] = (MemoryTracer, Told)
+    with ExitStack() as stack:
+        for kind in kinds:
+            stack.enter_context(_counting(kind, made))
+        yield made
+
+
+@contextmanager
+def _counting(kind, made):
+    plain = kind.__init__
 
     def made_one(self):
         plain(self)
         made.append(self)
 
-    MemoryTracer.__init__ = made_one
+    kind.__init__ = made_one
     try:
-        yield made
+        yield
     finally:
-        MemoryTracer.__init__ = plain
+        kind.__init__ = plain
 
 
-def _told(tracer: MemoryTracer, run: str) -> Iterator[tuple[str, Trace]]:
+def _told(tracer: MemoryTracer | Told, run: str) -> Iterator[tuple[str, Trace]]:
     """What a process told of each machine, as a trace that is whole.
 
     Where a story stops in the middle of things, how its entities end is not judged.

@@ -17,11 +17,14 @@ from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty import Hyperty
 from actors.runtime.policy import PERMIT_ALL, Policy
 from actors.runtime.runtime import Runtime
+from actors.runtime.stub import LOOPBACK
+from fsm.cores.link_wishes import WHENEVER_POSSIBLE, LinkWishes
 from fsm.replay import Judgement, judge
 from fsm.trace_line import read_record
 from specs.jsonvalue import Json
 from specs.message import Message, MessageType
 from specs.trace import Fact, Kind, Op
+from tests.support.told import Told
 from tests.support.trace_files import records, whole
 from transports.link import Kind as Carrier
 from transports.memory import MemoryNetwork
@@ -30,6 +33,9 @@ from transports.network import Network
 DOMAIN = "a.example"
 NODE_PLACE = "ws://127.0.0.1:40000"
 """Where the node listens: the first port a network in memory picks."""
+
+P2P_KINDS = (Carrier.WEBSOCKET, Carrier.TCP, Carrier.UNIX)
+"""What candidates are of."""
 
 P2P_PLACES = tuple(f"127.0.0.1:{port}" for port in range(40_001, 40_020))
 """Where candidates listen, in the order they are opened."""
@@ -64,7 +70,7 @@ class Member:
     """
 
     runtime: Runtime
-    tracer: MemoryTracer
+    tracer: Told
     hyperty: Echo
     address: str
 
@@ -88,17 +94,20 @@ class Member:
 
     async def wait_for(self, status: str | None, other: "Member") -> None:
         """Wait, at most a minute of virtual time, until the table says so."""
+
+        async def is_so() -> bool:
+            return await self.status(other) == status
+
         with trio.fail_after(60):
-            while await self.status(other) != status:  # noqa: ASYNC110 - as a person would look
-                await trio.sleep(0.05)
+            await self.tracer.until(is_so)
 
     async def ask(self, other: "Member", value: Json) -> Message:
         return await self.hyperty.request(other.address, value)
 
     async def post(self, other: "Member", value: Json) -> None:
         """Send a request without waiting for its answer."""
-        port, url = self.hyperty._port, self.address
-        number = self.hyperty._ids.next(url)
+        port, url = self.hyperty._seat.port, self.address
+        number = self.hyperty._seat.ids.next(url)
         message = Message(number, MessageType.CREATE, url, other.address, {"value": value})
         await port.post(message)
 
@@ -147,6 +156,8 @@ class Wishes:
 
     kinds: tuple[Carrier, ...] = (Carrier.TCP,)
     policies: Mapping[str, Policy] = attrs.field(factory=dict)
+    links: Mapping[str, LinkWishes] = attrs.field(factory=dict)
+    hosts: Mapping[str, str] = attrs.field(factory=dict)
     object_schemes: frozenset[str] = OBJECT_SCHEMES
     weather: Callable[[MemoryNetwork], None] = lambda network: None
     network: Callable[[], AbstractAsyncContextManager[Network]] = in_memory
@@ -179,10 +190,12 @@ async def _join(
         name=name,
         node=node.url,
         kinds=wishes.kinds,
+        p2p_host=wishes.hosts.get(name, LOOPBACK),
         policy=wishes.policies.get(name, PERMIT_ALL),
+        links=wishes.links.get(name, WHENEVER_POSSIBLE),
         entropy=counted_bytes(number),
     )
-    tracer, hyperty = MemoryTracer(), Echo()
+    tracer, hyperty = Told(), Echo()
     runtime = await stack.enter_async_context(open_runtime(config, network, tracer))
     address = await runtime.deploy(name, lambda: hyperty)
     return Member(runtime, tracer, hyperty, address)
@@ -200,8 +213,12 @@ def counted_bytes(seed: int):
 
 
 def judged(member: Member) -> Judgement:
-    """What the reference judge says of a runtime that has ended."""
-    return judge(read_record(line) for line in records(whole(member.tracer.facts)))
+    """What the reference judge says of the machines of a runtime that has ended.
+
+    It is shown their steps only: nothing else is a matter of machines, and most of a trace.
+    """
+    steps = [fact for fact in member.tracer.facts if fact.k is Kind.STATE]
+    return judge(read_record(line) for line in records(whole(steps)))
 
 
 async def go_live(domain: Domain, one: str = "alice", other: str = "bob") -> None:

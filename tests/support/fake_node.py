@@ -12,7 +12,7 @@ from actors.kit.delivery import Delivery
 from actors.kit.ids import IdSource
 from actors.kit.supervisor import ChildSpec, open_supervisor
 from actors.kit.tracer import MemoryTracer
-from actors.runtime.node_stub import NodeStub
+from actors.runtime import node_stub
 from actors.runtime.stub import StubConfig, StubContext
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
@@ -134,7 +134,9 @@ async def open_node_stub(*refusals: Code) -> AsyncIterator[StubWorld]:
                 context = StubContext(
                     S, port, config, network, world.tracer, IdSource(), bytes, world.counters
                 )
-                world.ref = await supervisor.start_child(ChildSpec(S, lambda: NodeStub(context)))
+                world.ref = await supervisor.start_child(
+                    ChildSpec(S, lambda: node_stub.activate(context))
+                )
                 yield world
             nursery.cancel_scope.cancel()
 

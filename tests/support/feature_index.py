@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-_RANGE = re.compile(r"\b([A-Z]+)-(\d\d)\.\.(?:[A-Z]+-)?(\d\d)\b")
-_ID = re.compile(r"\b(?:[A-Z]+-\d\d|[A-Z]\d{1,2}|I-[A-Z]\d{1,2})\b")
+_RANGE = re.compile(r"\b([A-Z][A-Z0-9]*)-(\d\d)\.\.(?:[A-Z][A-Z0-9]*-)?(\d\d)\b")
+_ID = re.compile(r"\b(?:[A-Z][A-Z0-9]*-\d\d|[A-Z]\d{1,2}|I-[A-Z]\d{1,2})\b")
 
 
 def _tests(folder: str) -> Iterator[tuple[str, str]]:
@@ -32,6 +32,16 @@ def _cited(said: str) -> set[str]:
         for number in range(int(first), int(last) + 1)
     }
     return between | set(_ID.findall(said))
+
+
+@cache
+def named(folder: str) -> dict[str, list[str]]:
+    """Return the tests that name each id: one within a range may be shown by none of it."""
+    index: defaultdict[str, list[str]] = defaultdict(list)
+    for name, said in _tests(folder):
+        for id_ in sorted(set(_ID.findall(_RANGE.sub("", said)))):
+            index[id_].append(name)
+    return dict(index)
 
 
 @cache

@@ -17,9 +17,14 @@ Heard = dict[str, list[Seen]]
 
 @attrs.define
 class Session:
-    """A runtime's session, and what waits for it while it is away."""
+    """A runtime's session, and what waits for it while it is away.
+
+    Attributes:
+        is_known: Whether the runtime has shown that it got the token.
+    """
 
     is_attached: bool = True
+    is_known: bool = False
     waiting: list[Seen] = attrs.field(factory=list)
 
 
@@ -50,10 +55,16 @@ class Model:
 
     def open(self, name: str) -> int:
         """Open without a token; the code is for whoever asks."""
-        if name in self.sessions:
+        there = self.sessions.get(name)
+        if there is not None and (there.is_attached or there.is_known):
             return 409
         self.sessions[name] = Session()
+        self._refuse([] if there is None else there.waiting, 413)
         return 200
+
+    def knows(self, name: str) -> None:
+        """The runtime says something: it has its token."""
+        self.sessions[name].is_known = True
 
     def reopen(self, name: str, which: str) -> int:
         """Come back by a token that is `right` or `wrong`."""
@@ -64,7 +75,7 @@ class Model:
     def back(self, name: str) -> None:
         """What waited is heard, and requests of it are answered."""
         session = self.sessions[name]
-        session.is_attached = True
+        session.is_attached = session.is_known = True
         waiting, session.waiting = session.waiting, []
         self.heard[name] += waiting
         for seen in waiting:
@@ -75,7 +86,9 @@ class Model:
         self.sessions[name].is_attached = False
 
     def expire(self) -> None:
-        """So much time goes by that who is away stays away."""
+        """So much time goes by that who is away stays away; who is there answers pings."""
+        for session in self.sessions.values():
+            session.is_known |= session.is_attached
         for name in [name for name, one in self.sessions.items() if not one.is_attached]:
             self.end(name)
 
@@ -86,9 +99,12 @@ class Model:
         self.active = {pair: None for pair in self.active if pair[1] != name}
         for address in [one for one, owner in self.owners.items() if owner == name]:
             self._bury(address)
+        self._refuse(waiting, 404)
+
+    def _refuse(self, waiting: list[Seen], code: int) -> None:
         for seen in waiting:
             if seen[0] == "request":
-                self._deliver(self._owner(str(seen[1])), ("answer", 404))
+                self._deliver(self._owner(str(seen[1])), ("answer", code))
 
     # ---- addresses
 
@@ -183,6 +199,7 @@ class Model:
         session = None if name is None else self.sessions.get(name)
         if session is None:
             return
+        session.is_known |= session.is_attached and seen[0] == "request"  # it answers
         (self.heard[str(name)] if session.is_attached else session.waiting).append(seen)
 
 

@@ -60,6 +60,10 @@ class Driver:
         own = [f"{one.url}/ua" for one in self.runtimes.values()]
         return self.dice.choice([*own, *self.objects[-12:]])
 
+    async def _say(self, runtime: Runtime, type_: str, from_: str, to: str, **body: object) -> None:
+        self.model.knows(runtime.name)
+        await runtime.say(runtime.link, type_, from_, to, **body)
+
     # ---- sessions
 
     async def _dialled(self, runtime: Runtime) -> Link:
@@ -132,8 +136,8 @@ class Driver:
         runtime = self._present()
         if runtime is None or len(self.model.owners) >= _ENOUGH:
             return
-        await runtime.say(
-            runtime.link, "create", f"{runtime.url}/ua", ALLOCATION,
+        await self._say(
+            runtime, "create", f"{runtime.url}/ua", ALLOCATION,
             scheme="comm", value={"number": 1},
         )  # fmt: skip
         await wait_all_tasks_blocked()
@@ -151,8 +155,8 @@ class Driver:
         code = self.model.free(runtime.name, address)
         self._tell(runtime.name, "frees", address, code)
         self.model.heard[runtime.name].append(("answer", code))
-        await runtime.say(
-            runtime.link, "delete", f"{runtime.url}/ua", ALLOCATION, childrenResources=[address]
+        await self._say(
+            runtime, "delete", f"{runtime.url}/ua", ALLOCATION, childrenResources=[address]
         )
 
     async def subscribe(self) -> None:
@@ -174,7 +178,7 @@ class Driver:
             code = self.model.unsubscribe(runtime.name, resource)
         self._tell(runtime.name, type_, resource, code)
         self.model.heard[runtime.name].append(("answer", code))
-        await runtime.say(runtime.link, type_, f"{runtime.url}/sm", SM, resources=[resource])
+        await self._say(runtime, type_, f"{runtime.url}/sm", SM, resources=[resource])
 
     async def observe(self) -> None:
         """Set a path on an object that is there, and ask its owner."""
@@ -195,8 +199,8 @@ class Driver:
         for other in self.runtimes.values():
             other.tells = code
         self.model.ask(runtime.name, object_, code)
-        await runtime.say(
-            runtime.link, "subscribe", f"{runtime.url}/sm", f"{object_}/subscription",
+        await self._say(
+            runtime, "subscribe", f"{runtime.url}/sm", f"{object_}/subscription",
             source=runtime.url,
         )  # fmt: skip
         await wait_all_tasks_blocked()
@@ -220,7 +224,7 @@ class Driver:
         self.count += 1
         self._tell(runtime.name, "publishes", resource, self.count)
         self.model.publish(runtime.name, object_, resource, self.count)
-        await runtime.say(runtime.link, "update", object_, resource, value=self.count)
+        await self._say(runtime, "update", object_, resource, value=self.count)
 
     async def request(self) -> None:
         runtime = self._present()
@@ -231,7 +235,7 @@ class Driver:
         self.count += 1
         self._tell(runtime.name, "asks", from_, to, self.count)
         self.model.request(runtime.name, from_, to, self.count)
-        await runtime.say(runtime.link, "create", from_, to, value=self.count)
+        await self._say(runtime, "create", from_, to, value=self.count)
 
 
 _ACTS = (

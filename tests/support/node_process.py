@@ -22,6 +22,10 @@ UNHURRIED = (
 """Options for tests that are quicker than any honest peer, and all come from one host."""
 
 
+EVERY_FORM = ("--allow-legacy", "--http", "127.0.0.1:0", "--rest")
+"""Options for nodes that serve every wire form."""
+
+
 @attrs.define
 class NodeProcess:
     """A node that runs.

@@ -21,6 +21,7 @@ from fsm.cores.p2p_negotiation import beginning, is_plea
 from fsm.cores.p2p_negotiation import negotiation_of as read_negotiation
 from fsm.cores.p2p_negotiation import plea as write_plea
 from fsm.cores.p2p_requester import P2PRequesterCore
+from fsm.cores.record_cache import RecordCache
 from fsm.cores.resolve_inputs import StatusSeen
 from fsm.cores.resolve_jobs import ResolveJobs
 from fsm.engine import Step
@@ -62,7 +63,9 @@ class Cores:
     def __init__(self, scene):
         self.scene = scene
         self.now = 0.0
-        self.tables = {x: LinkTable(scene.address(x), ResolveJobs()) for x in scene.runtimes}
+        self.tables = {
+            x: LinkTable(scene.address(x), ResolveJobs(), RecordCache()) for x in scene.runtimes
+        }
         self.handlers = {
             x: P2PHandlerCore(scene.address(x), self.handler_url(x), POLICY) for x in scene.runtimes
         }
@@ -151,7 +154,7 @@ class Cores:
     def shown(self, end, offers, plea):
         number = negotiation_of(offers)
         status = beginning(number) if plea == "0" else write_plea(number, int(plea))
-        peers = (Candidate("tcp", f"at-{number}", "00"),) if has_candidates(offers) else ()
+        peers = (Candidate("tcp", f"11.0.0.1:{number}", "00"),) if has_candidates(offers) else ()
         data = ConnectionData(owner=self.stub(end), status=status, ice_candidates=peers)
         self.feed(end, seen.PeerObjectSeen(data))
 

@@ -15,18 +15,17 @@ from fsm.cores.p2p_dial import DialPolicy
 from fsm.cores.p2p_handler import P2PHandlerCore, PerLink
 from fsm.cores.p2p_negotiation import FIRST
 from fsm.cores.p2p_requester import P2PRequesterCore
+from fsm.cores.record_cache import RecordCache
 from fsm.cores.resolve_inputs import StatusSeen
 from fsm.cores.resolve_jobs import ResolveJobs
 from fsm.engine import Step
 from fsm.machines.p2p_connection import State
-from specs.body_sync import Candidate, ConnectionData
+from specs.body_sync import Candidate
 from specs.limits import PING_PERIOD, PONG_TIMEOUT
 from specs.reply_code import Code
+from tests.support.p2p_objects import End, Objects
 
 POLICY = DialPolicy(("tcp",))
-
-End = tuple[str, str]
-"""A runtime and the address of its end of a link."""
 
 
 @final
@@ -72,7 +71,7 @@ class World:
             name: Side(
                 name,
                 P2PHandlerCore(name, f"{name}/p2phandler/1", POLICY),
-                LinkTable(name, ResolveJobs()),
+                LinkTable(name, ResolveJobs(), RecordCache()),
             )
             for name in (first, second)
         }
@@ -81,15 +80,13 @@ class World:
         self.steps: list[Step] = []
         self.others: list[Step] = []
         self._told: deque[Callable[[], None]] = deque()
-        self.objects: dict[End, str] = {}
-        self.data: dict[str, ConnectionData] = {}
-        self.owner: dict[str, End] = {}
-        self.observer: dict[str, End] = {}
+        self.objects = Objects(self.feed, self._signal)
         self.listening: dict[str, tuple[End, int]] = {}
         self.dead: set[str] = set()
         self.negotiations: dict[End, int] = {}
         self.links: dict[str, tuple[End, End]] = {}
         self._opened = 0
+        self._listened = 0
         self._in_use: set[tuple[End, str]] = set()
         self._deaf: list[tuple[float, End, str]] = []
 
@@ -277,13 +274,13 @@ class World:
     def _do_on_object(self, end: End, effect: do.SideEffect) -> None:
         match effect:
             case do.CreateObject():
-                self._create(end)
+                self.objects.create(end)
             case do.Invite():
                 self._signal(end[0], self._invite, end)
             case do.AnswerInvitation(url, code, why):
-                self._signal(end[0], self._answer, url, int(code), why)
+                self._signal(end[0], self.objects.answer, url, int(code), why)
             case do.Observe(url):
-                self._signal(end[0], self._observe, url, end)
+                self._signal(end[0], self.objects.observe, url, end)
             case do.Listen():
                 self._listen(end)
             case _:
@@ -292,9 +289,9 @@ class World:
     def _do_on_value(self, end: End, effect: do.SideEffect) -> None:
         match effect:
             case do.Offer(candidates):
-                self._update(end, ice_candidates=candidates)
+                self.objects.update(end, ice_candidates=candidates)
             case do.Plead(status):
-                self._update(end, status=status)
+                self.objects.update(end, status=status)
             case do.Renew():
                 self._renew(end, effect)
             case _:
@@ -359,23 +356,18 @@ class World:
 
     # --- the two Connection objects -----------------------------------------------------------
 
-    def _create(self, end: End) -> None:
-        url = f"{end[1]}/object"
-        self.objects[end], self.owner[url] = url, end
-        self.data[url] = ConnectionData(owner=end[1])
-        self.feed(end, seen.ObjectCreated(url))
-
     def _listen(self, end: End) -> None:
         negotiation = self.negotiations.get(end, FIRST)
-        address = f"at-{end[1]}-{negotiation}"
+        self._listened += 1
+        address = f"11.0.0.1:{self._listened}"
         self.listening[address] = end, negotiation
         self.feed(end, seen.CandidatesReady((Candidate("tcp", address, "00"),), negotiation))
 
     def _renew(self, end: End, renew: do.Renew) -> None:
         self.negotiations[end] = renew.negotiation
         self._stop_listening(end)
-        self._update(end, ice_candidates=())
-        self._update(end, status=renew.status)
+        self.objects.update(end, ice_candidates=())
+        self.objects.update(end, status=renew.status)
 
     def _stop_listening(self, end: End) -> None:
         self.listening = {at: by for at, by in self.listening.items() if by[0] != end}
@@ -390,16 +382,14 @@ class World:
             return
         self._stop_listening(end)
         self.dials = deque(entry for entry in self.dials if entry[0] != end)
-        url = self.objects.get(end, "")
-        if url in self.observer:
-            self._signal(end[0], self.feed, self.observer[url], seen.PeerObjectDeleted())
+        self.objects.delete(end)
 
     def _signal(self, source: str, work: Callable[..., None], *args: object) -> None:
         self.signals[self.other(source)].append(lambda: work(*args))
 
     def _invite(self, end: End) -> None:
         name, link = end
-        target, url = self.other(name), self.objects[end]
+        target, url = self.other(name), self.objects.urls[end]
         if link in self.sides[name].requesters:
             core = self.sides[target].handler
             self._do_per_link(target, core.invited(url, link, name, self.now))
@@ -411,18 +401,3 @@ class World:
 
     def _knows(self, end: End) -> bool:
         return self.sides[end[0]].handler.knows(end[1])
-
-    def _answer(self, url: str, code: int, why: str) -> None:
-        self.feed(self.owner[url], seen.InvitationAnswered(code, why))
-
-    def _observe(self, url: str, observer: End) -> None:
-        self.observer[url] = observer
-        owner = self.owner[url]
-        self._signal(owner[0], self.feed, observer, seen.PeerObjectSeen(self.data[url]))
-
-    def _update(self, end: End, **changes: object) -> None:
-        url = self.objects[end]
-        self.data[url] = attrs.evolve(self.data[url], **changes)
-        if url in self.observer:
-            seen_now = seen.PeerObjectSeen(self.data[url])
-            self._signal(end[0], self.feed, self.observer[url], seen_now)

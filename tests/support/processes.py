@@ -6,7 +6,6 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager
 import attrs
 import trio
 
-from actors.kit.tracer import MemoryTracer
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
@@ -15,6 +14,7 @@ from fsm.replay import Judgement, judge
 from fsm.trace_line import read_record
 from specs.trace import Fact, Kind
 from tests.support.domain import DOMAIN, NODE_PLACE, P2P_PLACES, Echo, Member, counted_bytes
+from tests.support.told import Told
 from tests.support.trace_files import records, whole
 from transports.link import Kind as Carrier
 from transports.memory import MemoryNetwork
@@ -29,7 +29,7 @@ class Process:
         last: What was told until it crashed; None: it did not.
     """
 
-    tracer: MemoryTracer = attrs.field(factory=MemoryTracer)
+    tracer: Told = attrs.field(factory=Told)
     scope: trio.CancelScope = attrs.field(factory=trio.CancelScope)
     ended: trio.Event = attrs.field(factory=trio.Event)
     member: Member | None = None

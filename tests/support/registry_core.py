@@ -3,7 +3,8 @@
 from fsm.cores import resolve_effects as do
 from fsm.cores import resolve_inputs as told
 from fsm.cores.effects import RowChanged
-from fsm.cores.intent import Intent, P2pWish
+from fsm.cores.intent import Intent
+from fsm.cores.link_wishes import LinkWishes, P2pWish
 from fsm.cores.resolve import ResolveConfig, ResolveCore, Topology
 from fsm.engine import Step
 from specs.body import Record
@@ -19,21 +20,26 @@ REACH, KNOWN, NODE = Intent.REACH, Intent.KNOWN, Intent.NODE
 
 
 class Registry:
-    """A core with a clock; answers come without the table's rows and the steps.
+    """A core with a clock; answers come without the table's rows, the steps and the news.
 
     Attributes:
         steps: Every step so far.
+        news: What whoever follows links was told so far.
     """
 
     def __init__(self, wish=P2pWish.WHENEVER_POSSIBLE, topology=Topology.TRIANGLE, runtime=RA):
-        self.core = ResolveCore(ResolveConfig(runtime, "a.ex", wish, topology))
+        wishes = wish if isinstance(wish, LinkWishes) else LinkWishes(wish)
+        self.core = ResolveCore(ResolveConfig(runtime, "a.ex", wishes, topology))
         self.now = 0.0
         self.steps = []
+        self.news = []
 
     def feed(self, *inputs):
         effects = [each for happened in inputs for each in self.core.feed(happened, self.now)]
         self.steps += [effect for effect in effects if isinstance(effect, Step)]
-        return [effect for effect in effects if not isinstance(effect, RowChanged | Step)]
+        self.news += [effect for effect in effects if isinstance(effect, do.LinkNews)]
+        aside = RowChanged | Step | do.LinkNews
+        return [effect for effect in effects if not isinstance(effect, aside)]
 
     def ask(self, to=HB, intent=REACH):
         return self.feed(told.Asked(to, intent))

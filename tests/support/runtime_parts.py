@@ -16,6 +16,8 @@ from actors.kit.delivery import Delivery
 from actors.kit.supervisor import ChildSpec, Supervisor, open_supervisor
 from actors.kit.tracer import MemoryTracer
 from actors.runtime.bus_messages import BusMessage, Origin, RegistryJoined
+from actors.runtime.hops import Hops
+from actors.runtime.interceptor import Interceptor
 from actors.runtime.message_bus import MessageBus
 from actors.runtime.policy import PERMIT_ALL, Policy
 from actors.runtime.ports import CorePort
@@ -65,6 +67,9 @@ class BusWorld:
     asked: list[Asked | HeardFrom]
     agent: CorePort
 
+    def hops(self, actor: str) -> Hops:
+        return Hops(self.tracer, actor, self.counters)
+
     def port(self, url: str) -> CorePort:
         return CorePort(url, self.bus)
 
@@ -83,11 +88,15 @@ class BusWorld:
 
 
 @asynccontextmanager
-async def open_bus(policy: Policy = PERMIT_ALL) -> AsyncIterator[BusWorld]:
+async def open_bus(
+    policy: Policy | None = None, interceptors: tuple[Interceptor, ...] = ()
+) -> AsyncIterator[BusWorld]:
     """Run a Message BUS with a registry that is the test itself."""
     tracer, counters = MemoryTracer(), Counters()
     asked: list[Asked | HeardFrom] = []
-    make: Callable[[], MessageBus] = partial(MessageBus, R, policy, tracer, counters)
+    make: Callable[[], MessageBus] = partial(
+        MessageBus, R, policy or PERMIT_ALL, tracer, counters, interceptors
+    )
     async with open_supervisor("test") as supervisor:
         bus = await supervisor.start_child(ChildSpec("bus", make))
         registry = await supervisor.start_child(

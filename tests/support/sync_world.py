@@ -6,10 +6,11 @@ import attrs
 
 from fsm.compositions import sync_terms as terms
 from fsm.cores import data_object_terms as reporter
-from fsm.cores import invitations, object_copy
+from fsm.cores import invitations, object_copy_terms
 from fsm.cores.data_object import ReporterCore
 from fsm.cores.invitations import InvitationsCore
 from fsm.cores.object_copy import ObserverCore
+from fsm.cores.object_repeats import RepeatsCore
 from fsm.engine import Step
 from fsm.product.bounds import Bounds
 from specs.body_sync import Change, ChangeObject, DataObject
@@ -31,8 +32,10 @@ class SyncWorld:
         self._reporter = ReporterCore(CREATED)
         self._invitations = InvitationsCore()
         self._copy = ObserverCore(URL, BOB)
+        self._repeats = RepeatsCore()
         self._states = {"invitation": "[*]", "subscription": "[*]", "copy": "[*]"}
         self._is_telling = False
+        self._question = reporter.Question(0, 0)
         self._budgets = {wish.name: wish.budget for wish in terms.wishes(bounds)}
         self._budgets["losses left"] = bounds.losses
 
@@ -41,14 +44,14 @@ class SyncWorld:
     def wish(self, name: str) -> bool:
         is_there = not self._reporter.is_deleted
         has_copy = self._states["copy"] not in {"[*]", "deleted"}
-        has_versions = self._reporter.snapshot.version < len(terms.VERSIONS) - (name == terms.LOST)
+        has_versions = self._reporter.snapshot.version < len(terms.VERSIONS)
         acts: dict[str, tuple[bool, Callable[[], None]]] = {
             terms.INVITE: (is_there, self._invite),
             terms.OBSERVE: (True, self._observe),
             terms.LEAVE: (has_copy, self._leave),
             terms.DELETE: (is_there, self._delete),
             terms.CHANGE: (is_there and has_versions, lambda: self._change("once")),
-            terms.LOST: (is_there and has_versions, lambda: self._change("lost", "once")),
+            terms.LOST: (is_there and has_versions, lambda: self._change("lost")),
             terms.DOUBLED: (is_there and has_versions, lambda: self._change("twice")),
         }
         can, do = acts[name]
@@ -58,17 +61,30 @@ class SyncWorld:
         do()
         return True
 
-    def decide(self, decision: reporter.ReporterAccepted | reporter.ReporterRefused) -> bool:
+    def delete_unheard(self) -> bool:
+        """The object is deleted, and the farewell is lost."""
+        if self._reporter.is_deleted or not self._budgets[terms.LOST]:
+            return False
+        self._budgets[terms.LOST] -= 1
+        self._delete()
+        if self.channels[terms.CHANGES][-1:] == ["deleted"]:
+            self.channels[terms.CHANGES].pop()
+        return True
+
+    def decide(self, *, yes: bool) -> bool:
         if self._states["subscription"] != "requested" or not self._budgets[terms.DECIDE]:
             return False
         self._budgets[terms.DECIDE] -= 1
-        self._report(decision)
+        if yes:
+            self._report(reporter.ReporterAccepted(BOB, self._question))
+        else:
+            self._report(reporter.ReporterRefused(BOB, "no", self._question))
         return True
 
     def say_nothing(self) -> bool:
         if self._states["subscription"] != "requested":
             return False
-        self._report(reporter.ReporterRefused(BOB, "nobody answered"))
+        self._report(reporter.ReporterRefused(BOB, "nobody answered", self._question))
         return True
 
     def told_all(self) -> bool:
@@ -84,13 +100,33 @@ class SyncWorld:
         self._do(self._invitations.feed(invitations.SilenceEnded(), self.now))
         return True
 
+    def say_again(self) -> bool:
+        """The last change is due again, and the copy does not have it."""
+        has_it = self._copy.version == self._reporter.snapshot.version
+        if not self._is_silent or has_it or self._states["subscription"] != "active":
+            return False
+        self.now = max(self.now, self._repeats.deadline())
+        repeated = self._repeats.due(self.now, lambda _: not self._reporter.is_deleted)
+        if repeated is None:
+            return False
+        self._say(f"changed {repeated.change.version}", terms.CHANGES)
+        return True
+
+    @property
+    def _is_silent(self) -> bool:
+        return self._states["copy"] == "live" and not self.channels[terms.CHANGES]
+
     def copy_time(self) -> bool:
         until = self._copy.deadline()
+        if self._states["copy"] == "live" and not (
+            self._is_silent and self._reporter.is_deleted and not self.channels[terms.ASKS]
+        ):
+            return False
         if until == float("inf") or (self._states["copy"] == "stale" and self.channels[terms.ASKS]):
             return False
         self.now = max(self.now, until)
         was = self._states["copy"]
-        self._observed(object_copy.CopyTimeOver())
+        self._observed(object_copy_terms.CopyTimeOver())
         if was == "syncing":
             self._say("unsubscribe")
         return True
@@ -119,7 +155,7 @@ class SyncWorld:
             **self._states,
             "object": "deleted" if self._reporter.is_deleted else "there",
             "version": str(self._reporter.snapshot.version),
-            "authorised": "yes" if BOB in self._reporter._authorised else "no",
+            "authorised": "yes" if BOB in self._reporter.guests.allowed else "no",
             "have": str(self._copy.version),
             "kept": kept or "nothing",
             **{name: str(count) for name, count in self._budgets.items()},
@@ -131,7 +167,11 @@ class SyncWorld:
     # --- the reporter's end
 
     def _report(self, happened: reporter.ReporterInput) -> None:
-        self._do(self._reporter.feed(happened))
+        effects = self._reporter.feed(happened)
+        for effect in effects:
+            if isinstance(effect, reporter.ReporterAsked):
+                self._question = effect.question
+        self._do(effects)
 
     def _do(self, effects: Iterable[object]) -> None:
         for effect in effects:
@@ -147,7 +187,7 @@ class SyncWorld:
                     self._say("deleted", terms.CHANGES)
                 case invitations.SendInvitation():
                     self._say("invite", terms.INVITES)
-                case object_copy.ReadNeeded():
+                case object_copy_terms.ReadNeeded():
                     self._say("read")
                 case _:
                     pass
@@ -159,6 +199,8 @@ class SyncWorld:
     def _change(self, *how: str) -> None:
         for each in how:
             self._report(reporter.ChangeAsked(ALICE, ChangeObject(URL, "n", 1)))
+            last = Change(self._reporter.snapshot.version, "n", 1)
+            self._repeats.published(self._reporter.snapshot, last, self.now)
             if self._states["copy"] not in {"[*]", "deleted"}:
                 times = {"lost": 0, "once": 1, "twice": 2}[each]
                 message = f"changed {self._reporter.snapshot.version}"
@@ -184,15 +226,15 @@ class SyncWorld:
 
     # --- the observer's end
 
-    def _observed(self, happened: object_copy.ObserverInput) -> None:
+    def _observed(self, happened: object_copy_terms.ObserverInput) -> None:
         self._do(self._copy.feed(happened, self.now))
 
     def _observe(self) -> None:
-        self._observed(object_copy.ObserveBegun())
+        self._observed(object_copy_terms.ObserveBegun())
         self._say("subscribe")
 
     def _leave(self) -> None:
-        self._observed(object_copy.GivenUp("leaves"))
+        self._observed(object_copy_terms.GivenUp("leaves"))
         self._say("unsubscribe")
 
     def _at_observer(self, word: str, version: str) -> None:
@@ -203,15 +245,15 @@ class SyncWorld:
                 pass
             case "granted" | "value":
                 snapshot = attrs.evolve(CREATED, version=int(version))
-                self._observed(object_copy.SnapshotRead(snapshot))
+                self._observed(object_copy_terms.SnapshotRead(snapshot))
             case "changed":
                 change = Change(int(version), "n", 1)
-                self._observed(object_copy.Changed(change))
+                self._observed(object_copy_terms.Changed(change))
             case "deleted":
-                self._observed(object_copy.WithdrawnByReporter())
+                self._observed(object_copy_terms.WithdrawnByReporter())
             case "denied" if self._states["copy"] == "syncing":
-                self._observed(object_copy.GivenUp(word))
-            case "unreadable" if self._states["copy"] == "stale":
-                self._observed(object_copy.GivenUp(word))
+                self._observed(object_copy_terms.GivenUp(word))
+            case "unreadable" if self._states["copy"] in {"live", "stale"}:
+                self._observed(object_copy_terms.GivenUp(word))
             case _:
                 pass

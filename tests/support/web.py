@@ -25,10 +25,11 @@ class Answer:
         return self.body.decode()
 
 
-async def exchange(stream, http, request):
+async def exchange(stream, http, request, body=b""):
     """Send one request and read its answer."""
-    await stream.send_all(http.send(request) + http.send(h11.EndOfMessage()))
-    head, body = None, b""
+    sent = http.send(request) + (http.send(h11.Data(data=body)) if body else b"")
+    await stream.send_all(sent + http.send(h11.EndOfMessage()))
+    head, read = None, b""
     while True:
         event = http.next_event()
         if event is h11.NEED_DATA:
@@ -36,10 +37,10 @@ async def exchange(stream, http, request):
         elif isinstance(event, h11.Response):
             head = event
         elif isinstance(event, h11.Data):
-            body += bytes(event.data)
+            read += bytes(event.data)
         else:
             headers = {name.decode(): value.decode() for name, value in head.headers}
-            return Answer(head.status_code, headers, body)
+            return Answer(head.status_code, headers, read)
 
 
 async def get(url, method="GET", **headers):

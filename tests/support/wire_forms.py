@@ -9,7 +9,10 @@ from typing import Final, TypeVar
 
 F = TypeVar("F", bound=Callable[..., object])
 
-WIRE_FORMS: Final = ("link", "plain", "session")
+WIRE_FORMS: Final = ("link", "plain", "session", "rest")
+
+OWN_FORMS: Final = frozenset({"link", "rest"})
+"""Those in which our own stubs speak: normal form, whatever is heard."""
 
 LACKS: Final[dict[tuple[str, str], str]] = {
     ("a token", "plain"): "test_sessions.test_the_plain_form_has_its_url_and_no_token",
@@ -32,6 +35,12 @@ LACKS: Final[dict[tuple[str, str], str]] = {
         "several messages a frame",
         "session",
     ): "test_connect.test_upstreams_forms_hold_one_message_a_frame",
+    ("frames of WebSocket", "rest"): "test_rest.test_what_is_no_http_is_refused",
+    ("a link that a large frame ends", "rest"): "test_rest.test_a_large_body_is_refused",
+    ("a link that its token leaves", "rest"): (
+        "test_rest.test_a_session_may_go_on_over_another_form"
+    ),
+    ("a link before its session", "rest"): "test_rest.test_each_open_is_a_link_of_its_own",
 }
 """Ability and form: the test of what happens instead."""
 

@@ -4,7 +4,8 @@ from contextlib import AsyncExitStack
 from itertools import count
 
 from tests.support.node_process import DOMAIN, NodeProcess
-from tests.support.wire_peer import FORMS, WirePeer
+from tests.support.wire_peer import WirePeer
+from tests.support.wire_speakers import FORMS
 
 NUMBERS = count(1)
 

@@ -271,3 +271,4 @@ class SessionPeer(WirePeer):
 
 
 FORMS: dict[str, type[WirePeer]] = {one.form: one for one in (LinkPeer, PlainPeer, SessionPeer)}
+"""Those that speak over WebSockets."""

@@ -1,0 +1,112 @@
+"""`python -m tests.simulation`: as many runs as one likes; a run that fails is made small.
+
+    --seeds N [--first M] [--jobs J]   seeds M to M+N-1, in J processes
+    --plan FILE                        one plan, as it was printed
+    --digest                           print the hash of each run's trace; judge nothing
+
+Exit code 1: a rule was broken; the shrunk plan is on stdout, to be put into a file.
+"""
+
+import argparse
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+
+import cattrs
+import structlog
+
+from tests.simulation.generation import plan_of
+from tests.simulation.plan import Plan, read_plan, write_plan
+from tests.simulation.shrinking import shrunk
+from tests.simulation.simulator import Outcome, run
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
+    parser.add_argument("--seeds", type=_count, default=200)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--jobs", type=_count, default=1)
+    parser.add_argument("--plan", type=_plan, metavar="FILE")
+    parser.add_argument("--digest", action="store_true")
+    told = parser.parse_args()
+    structlog.configure(logger_factory=structlog.ReturnLoggerFactory(), processors=[_silence])
+    if told.jobs > 1:
+        return _share(told)
+    plans = map(plan_of, range(told.first, told.first + told.seeds))
+    if told.plan is not None:
+        plans = iter([told.plan])
+    return _digest(plans) if told.digest else _try(plans)
+
+
+def _digest(plans: Iterator[Plan]) -> int:
+    for plan in plans:
+        print(plan.seed, run(plan).evidence.digest())
+    return 0
+
+
+def _count(text: str) -> int:
+    """Read how many; none would pass without having tried anything."""
+    if not text.isdecimal() or int(text) == 0:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of at least 1")
+    return int(text)
+
+
+def _plan(name: str) -> Plan:
+    """Read the plan in a file."""
+    try:
+        return read_plan(Path(name).read_text())
+    except OSError as exc:
+        raise argparse.ArgumentTypeError(
+            f"cannot read {name}: {exc.strerror}; name another file"
+        ) from exc
+    except (ValueError, TypeError, KeyError, cattrs.BaseValidationError) as exc:
+        raise argparse.ArgumentTypeError(
+            f"{name} holds no plan; take what a run that failed has printed"
+        ) from exc
+
+
+def _silence(_logger, _method, _event):
+    raise structlog.DropEvent
+
+
+def _share(told: argparse.Namespace) -> int:
+    """Let processes run a part of the seeds each."""
+    jobs = min(told.jobs, told.seeds)
+    parts = [told.seeds * job // jobs for job in range(jobs + 1)]
+    command = [sys.executable, "-m", "tests.simulation"]
+    running = [
+        subprocess.Popen([*command, f"--first={told.first + start}", f"--seeds={end - start}"])  # noqa: S603 - ourselves
+        for start, end in pairwise(parts)
+    ]
+    return max(job.wait() for job in running)
+
+
+def _try(plans: Iterator[Plan]) -> int:
+    began, runs, broken = time.monotonic(), 0, Counter[str]()
+    for plan in plans:
+        outcome = run(plan)
+        runs += 1
+        broken.update(outcome.broken)
+        if outcome.broken:
+            _report(plan, outcome)
+    took = time.monotonic() - began
+    told = ", ".join(f"{rule} in {count}" for rule, count in sorted(broken.items()))
+    print(f"{runs} runs in {took:.0f} s: {told or 'nothing was broken'}", file=sys.stderr)
+    return 1 if broken else 0
+
+
+def _report(plan: Plan, outcome: Outcome) -> None:
+    first = outcome.breaches[0]
+    print(f"seed {plan.seed}: {first.rule}: {first.what}", file=sys.stderr)
+    small = shrunk(plan, lambda smaller: first.rule in run(smaller).broken)
+    for breach in run(small).breaches:
+        print(f"  {breach.rule}: {breach.what}", file=sys.stderr)
+    print(write_plan(small), flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,201 @@
+"""What was done, and what was seen of it: the evidence that the rules judge."""
+
+from typing import TypeAlias, final
+
+import attrs
+
+__all__ = [
+    "Answered",
+    "Asked",
+    "Changed",
+    "Died",
+    "Executed",
+    "Heard",
+    "Held",
+    "History",
+    "Left",
+    "Observing",
+    "Overheard",
+    "Probed",
+    "Remark",
+]
+
+
+@final
+@attrs.frozen
+class Asked:
+    """A request was made.
+
+    Attributes:
+        at: Trio time, as everywhere here.
+        number: Which request; no number comes twice in a run.
+        by: Whose, with its life: `r0.1`.
+        to: The address asked.
+    """
+
+    at: float
+    number: int
+    by: str
+    to: str
+
+
+@final
+@attrs.frozen
+class Answered:
+    """It was answered, by whomever.
+
+    Attributes:
+        value: The number that the answer says it is to; None: it says none.
+    """
+
+    at: float
+    number: int
+    code: int
+    value: int | None
+
+
+@final
+@attrs.frozen
+class Executed:
+    """A hyperty was given the request.
+
+    Attributes:
+        by: Address of the hyperty.
+    """
+
+    at: float
+    number: int
+    by: str
+
+
+@final
+@attrs.frozen
+class Observing:
+    """Somebody begins to ask to observe an object; `stand` counts how often it did."""
+
+    at: float
+    by: str
+    url: str
+    stand: int
+
+
+@final
+@attrs.frozen
+class Heard:
+    """An observer was told of a change of an object.
+
+    Attributes:
+        path: Of what is other; one that was read has several, each with its own.
+    """
+
+    at: float
+    by: str
+    url: str
+    version: int
+    path: str
+
+
+@final
+@attrs.frozen
+class Overheard:
+    """A change of an object came to a hyperty that has no copy of it."""
+
+    at: float
+    by: str
+    url: str
+    version: int
+
+
+@final
+@attrs.frozen
+class Left:
+    """An observer was told that it does not observe any more."""
+
+    at: float
+    by: str
+    url: str
+
+
+@final
+@attrs.frozen
+class Changed:
+    """A reporter was told that its change is taken: a 200."""
+
+    at: float
+    url: str
+    version: int
+
+
+@final
+@attrs.frozen
+class Held:
+    """At the very end, somebody has an object: as its reporter, or a copy of it.
+
+    Attributes:
+        value: What it holds, as JSON with its keys in order.
+    """
+
+    at: float
+    by: str
+    url: str
+    version: int
+    value: str
+    is_reporter: bool = False
+
+
+@final
+@attrs.frozen
+class Died:
+    """A life ended without a word: what it waited for is nobody's any more."""
+
+    at: float
+    by: str
+
+
+@final
+@attrs.frozen
+class Probed:
+    """After all was well again, one asked another.
+
+    Attributes:
+        code: Of the answer; 0: none came.
+    """
+
+    at: float
+    by: str
+    to: str
+    code: int
+
+
+Remark: TypeAlias = (
+    Asked
+    | Answered
+    | Executed
+    | Observing
+    | Heard
+    | Overheard
+    | Left
+    | Changed
+    | Died
+    | Probed
+    | Held
+)
+"""One line of a history."""
+
+
+@final
+@attrs.define
+class History:
+    """All of a run, in order.
+
+    Attributes:
+        remarks: What was done and seen.
+        left_over: What was still there when everybody had gone: links, listeners.
+    """
+
+    remarks: list[Remark] = attrs.field(factory=list)
+    left_over: list[str] = attrs.field(factory=list)
+
+    def note(self, remark: Remark) -> None:
+        """Add a line."""
+        self.remarks.append(remark)

@@ -1,0 +1,58 @@
+"""The network as a process has it that can die: then nothing leaves it and nothing enters."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import final
+
+import trio
+
+from transports.errors import DialError
+from transports.gate import EVERYBODY, Gate
+from transports.link import PROTOFLY_V1, Kind, Link, Listener
+from transports.network import DEFAULT_DOORS, Doors, Network
+
+__all__ = ["MortalNetwork"]
+
+
+@final
+class MortalNetwork(Network):
+    """Another network, until `is_dead` is set; who sets it cuts the links that are open."""
+
+    def __init__(self, network: Network) -> None:
+        self.is_dead = False
+        self._network = network
+
+    async def dial(self, kind: Kind, address: str, subprotocol: str | None = PROTOFLY_V1) -> Link:
+        if self.is_dead:
+            await trio.lowlevel.checkpoint()
+            raise DialError(address, "this process is dead")
+        link = await self._network.dial(kind, address, subprotocol)
+        await self._bury(link)
+        return link
+
+    async def _bury(self, link: Link) -> None:
+        if self.is_dead:
+            await trio.aclose_forcefully(link)
+            raise DialError(link.name, "this process is dead")
+
+    @asynccontextmanager
+    async def listen(
+        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS, gate: Gate = EVERYBODY
+    ) -> AsyncIterator[Listener]:
+        async with self._network.listen(kind, where, doors, gate) as listener:
+            yield _MortalListener(listener, self)
+
+
+@final
+class _MortalListener(Listener):
+    def __init__(self, listener: Listener, network: MortalNetwork) -> None:
+        super().__init__(listener.address)
+        self._listener = listener
+        self._network = network
+
+    async def accept(self) -> Link:
+        link = await self._listener.accept()
+        while self._network.is_dead:
+            await trio.aclose_forcefully(link)
+            link = await self._listener.accept()
+        return link

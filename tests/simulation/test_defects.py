@@ -1,0 +1,34 @@
+"""The simulation can fail: each defect put into the product is found by the rule that should."""
+
+import pytest
+
+from tests.simulation.defects import DEFECTS, defective
+from tests.simulation.generation import plan_of
+from tests.simulation.shrinking import shrunk
+from tests.simulation.simulator import run
+
+pytestmark = pytest.mark.timeout(120)
+
+
+def run_with(name, plan):
+    with defective(DEFECTS[name].defect):
+        return run(plan)
+
+
+@pytest.mark.parametrize("name", DEFECTS)
+def test_each_defect_is_found(name):
+    rule, seed = DEFECTS[name].rule, DEFECTS[name].seed
+
+    assert rule in run_with(name, plan_of(seed)).broken
+
+
+@pytest.mark.parametrize("name", ["messages overtake", "never dials again"])
+def test_a_run_that_found_a_defect_shrinks_to_what_shows_it(name):
+    rule, seed = DEFECTS[name].rule, DEFECTS[name].seed
+
+    small = shrunk(plan_of(seed), lambda plan: rule in run_with(name, plan).broken)
+
+    assert len(small.acts) <= 5
+    assert len(small.faults) <= 2
+    assert len(small.runtimes) == 2
+    assert rule not in run(small).broken

@@ -1,0 +1,21 @@
+"""A hyperty for a process of its own: it observes what it is told to, and adds children."""
+
+import actors
+
+
+class Guest(actors.Hyperty):
+    """Observes an object on request, and answers each child of others with one of its own."""
+
+    async def on_request(self, message):
+        url = message.body["value"]
+        self.spawn(self.observe_and_answer, url)
+        return url
+
+    async def observe_and_answer(self, url):
+        async with self.observe(url) as copy:
+            mine = await copy.children.create({"hello": len(copy.children)})
+            async for change in copy.children.changes():
+                if change.new is not None and not change.id.startswith(f"{self.url}#"):
+                    await mine.update({"heard": change.new})
+                elif change.new is None:
+                    await mine.delete()

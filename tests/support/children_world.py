@@ -1,0 +1,116 @@
+"""The children of one object at the reporter's end and in copies, with what is under way."""
+
+from collections import deque
+
+from fsm.cores.object_children import ChildSet
+from fsm.cores.object_children_copy import ChildrenCopyCore
+from fsm.cores.object_children_terms import (
+    Act,
+    AllChildren,
+    ChildGone,
+    ChildOp,
+    ChildrenNeeded,
+    ChildrenTimeOver,
+    ChildrenUnread,
+    ChildSaid,
+    ChildShown,
+    SaidAgain,
+    SignHeard,
+)
+from specs.child import RESOURCES, child_name
+
+RARELY = 100
+"""Rounds in which everything must have come to rest."""
+
+
+class ChildrenWorld:
+    """One keeper, and copies that each have a way to and from it and to each other.
+
+    A new child is acknowledged by the keeper; everything else is said once, and may be
+    lost, doubled or overtaken by what others say.
+    """
+
+    def __init__(self, names):
+        self.now = 0.0
+        self.keeper = ChildSet()
+        self.copies = {name: ChildrenCopyCore(name) for name in names}
+        self.shown = {name: {} for name in names}
+        self.reads = []
+        self.ways = {(one, to): deque() for one in names for to in (None, *names) if one != to}
+        self.last_id = 0
+        for name in names:
+            self.feed(name, AllChildren({}))
+
+    def feed(self, name, happened):
+        copy = self.copies[name]
+        for effect in copy.feed(happened, self.now):
+            match effect:
+                case ChildShown(child, value, _):
+                    self.shown[name][child] = value
+                case ChildGone(child):
+                    del self.shown[name][child]
+                case ChildrenNeeded(read):
+                    self.reads.append((name, read))
+                case SaidAgain(act, child, value):
+                    self.say(name, act, child, value)
+
+    def _op(self, name, act, child, value):
+        self.last_id += 1
+        number = self.last_id if child is None else int(child.rpartition("#")[2])
+        return ChildOp(act, child or child_name(name, number), name, number, self.last_id, value)
+
+    def create(self, name, value, *, is_lost=False, is_unheard=False):
+        """A new child: the keeper's word decides; its answer may be lost."""
+        op = self._op(name, Act.CREATE, None, value)
+        self._send(name, op, but_keeper=True)
+        if not is_lost and isinstance(self.keeper.take(op), ChildShown) and not is_unheard:
+            self.feed(name, ChildSaid(op))
+
+    def say(self, name, act, child, value=None):
+        op = self._op(name, act, child, value)
+        self.feed(name, ChildSaid(op))
+        self._send(name, op)
+
+    def _send(self, name, op, *, but_keeper=False):
+        for (one, to), way in self.ways.items():
+            if one == name and not (but_keeper and to is None):
+                way.append(op)
+
+    def deliver(self, one, to, times=1):
+        op = self.ways[one, to].popleft()
+        for _ in range(times):
+            if to is None:
+                self.keeper.take(op)
+            else:
+                self.feed(to, ChildSaid(op))
+
+    def read(self, *, is_lost=False):
+        name, number = self.reads.pop(0)
+        if is_lost:
+            self.feed(name, ChildrenUnread(number))
+        else:
+            self.feed(name, AllChildren({RESOURCES: self.keeper.shown()}))
+
+    def tell_sign(self, to):
+        self.feed(to, SignHeard(self.keeper.sign))
+
+    def wait(self, seconds):
+        self.now += seconds
+        for name in self.copies:
+            self.feed(name, ChildrenTimeOver())
+
+    def rest(self):
+        """Let nothing be lost any more, until nothing happens; return whether it did."""
+        for _ in range(RARELY):
+            for one, to in self.ways:
+                while self.ways[one, to]:
+                    self.deliver(one, to)
+            while self.reads:
+                self.read()
+            signs = [copy.children.sign for copy in self.copies.values()]
+            if not any(self.ways.values()) and signs == [self.keeper.sign] * len(signs):
+                return True
+            for name in self.copies:
+                self.tell_sign(name)
+            self.wait(60.0)
+        return False

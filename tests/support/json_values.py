@@ -1,0 +1,87 @@
+"""Values of data objects, of every shape that is awkward on the wire."""
+
+import json
+
+from hypothesis import strategies as st
+
+from fsm.cores.object_value import same
+from transports.bodies import read_object, write_body
+
+KEYS = st.sampled_from(["a", "b", "c", "0", "1", "", "x.y", ".", "items", "_seat", "__class__"])
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-2, 2)
+    | st.sampled_from([0.5, 1.0, -1.0])
+    | st.sampled_from(["", "a", "long " * 9, "é"])
+)
+VALUES = st.recursive(
+    SCALARS,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(KEYS, inner, max_size=4),
+    max_leaves=12,
+)
+OBJECTS = st.dictionaries(KEYS, VALUES, max_size=4)
+LISTS = st.lists(VALUES, max_size=4)
+
+
+@st.composite
+def edited_pairs(draw):
+    """A value, and what became of it when something in it was changed."""
+    old = draw(OBJECTS)
+    return old, edited(draw, old)
+
+
+def edited(draw, value):
+    """Change a value in one place, or in some."""
+    if isinstance(value, dict) and value and draw(st.booleans()):
+        key = draw(st.sampled_from(list(value)))
+        return {**value, key: edited(draw, value[key])}
+    if isinstance(value, list) and value and draw(st.booleans()):
+        index = draw(st.integers(0, len(value) - 1))
+        return [*value[:index], edited(draw, value[index]), *value[index + 1 :]]
+    if isinstance(value, dict):
+        return draw(
+            st.sampled_from([dict(list(value.items())[1:]), {**value, draw(KEYS): draw(VALUES)}])
+        )
+    if isinstance(value, list):
+        ways = [value[1:], value[:-1], [*value, draw(VALUES)], list(reversed(value)), draw(LISTS)]
+        return draw(st.sampled_from(ways))
+    return draw(VALUES)
+
+
+def over_the_wire(change):
+    """A change as who is told of it reads it."""
+    return read_object(json.loads(json.dumps(write_body(change))), type(change), "change")
+
+
+def least(old, new):
+    """How much is told by the shortest setting of one place that makes a value another."""
+    would_do = [new, *(value for path, value in places(new) if same(put(old, path, value), new))]
+    return min(map(weight, would_do))
+
+
+def weight(value):
+    """Characters that a value takes; none for no value, nor for the brackets of a list."""
+    return 0 if value is None else len(json.dumps(value)) - isinstance(value, list) * 2
+
+
+def places(value, path=()):
+    """Every path in a value that can be named, and what is there; null cannot be set."""
+    inside = value.items() if isinstance(value, dict) else enumerate(value)
+    for key, each in inside:
+        if each is not None and "." not in str(key) and key != "":
+            yield (*path, key), each
+            if isinstance(each, dict | list):
+                yield from places(each, (*path, key))
+
+
+def put(value, path, new):
+    """The value with something else at a path; what it was, if there is no such place."""
+    if not path:
+        return new
+    name, *rest = path
+    if isinstance(value, dict) and isinstance(name, str) and (name in value or not rest):
+        return {**value, name: put(value.get(name), rest, new)}
+    if isinstance(value, list) and isinstance(name, int) and name < len(value):
+        return [*value[:name], put(value[name], rest, new), *value[name + 1 :]]
+    return value

@@ -1,0 +1,64 @@
+"""The two Connection objects of a link, as both runtimes see them, without any I/O."""
+
+from collections.abc import Callable
+from typing import Protocol, TypeAlias, final
+
+import attrs
+
+from fsm.cores import p2p_input as seen
+from specs.body_sync import ConnectionData
+
+End: TypeAlias = tuple[str, str]
+"""A runtime and the address of its end of a link."""
+
+
+class Signal(Protocol):
+    """Queues what a runtime has the other one hear."""
+
+    def __call__(self, source: str, work: Callable[..., None], *args: object) -> None: ...
+
+
+@final
+class Objects:
+    """Who has made which, what is in it, and who observes it.
+
+    Attributes:
+        urls: The object of each end that has made one.
+    """
+
+    def __init__(self, feed: Callable[[End, seen.SideInput], None], signal: Signal) -> None:
+        self.urls: dict[End, str] = {}
+        self._feed, self._signal = feed, signal
+        self._data: dict[str, ConnectionData] = {}
+        self._owner: dict[str, End] = {}
+        self._observer: dict[str, End] = {}
+
+    def create(self, end: End) -> None:
+        url = f"{end[1]}/object"
+        self.urls[end], self._owner[url] = url, end
+        self._data[url] = ConnectionData(owner=end[1])
+        self._feed(end, seen.ObjectCreated(url))
+
+    def answer(self, url: str, code: int, why: str) -> None:
+        """Tell who has invited to it what came of that."""
+        self._feed(self._owner[url], seen.InvitationAnswered(code, why))
+
+    def observe(self, url: str, observer: End) -> None:
+        self._observer[url] = observer
+        source, _ = self._owner[url]
+        self._signal(source, self._feed, observer, seen.PeerObjectSeen(self._data[url]))
+
+    def update(self, end: End, **changes: object) -> None:
+        url = self.urls[end]
+        self._data[url] = attrs.evolve(self._data[url], **changes)
+        self._tell(end, seen.PeerObjectSeen(self._data[url]))
+
+    def delete(self, end: End) -> None:
+        """Tell who observes the object of this end, if there is one, that it is gone."""
+        if end in self.urls:
+            self._tell(end, seen.PeerObjectDeleted())
+
+    def _tell(self, end: End, told: seen.SideInput) -> None:
+        url = self.urls[end]
+        if url in self._observer:
+            self._signal(end[0], self._feed, self._observer[url], told)
