@@ -2,6 +2,7 @@
 
 import ast
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -75,3 +76,10 @@ def test_every_place_of_the_walks_exists(file, name):
 def test_a_name_that_does_not_exist_would_be_found():
     assert "Message.body_of_nobody" not in names_defined(ROOT / "specs" / "message.py")
     assert "Message.is_event" in names_defined(ROOT / "specs" / "message.py")
+
+
+def test_type_checkers_are_told_that_every_package_is_typed():
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        setuptools = tomllib.load(file)["tool"]["setuptools"]
+    assert setuptools["package-data"]["*"] == ["py.typed"]
+    assert [package for package in PACKAGES if not (ROOT / package / "py.typed").exists()] == []

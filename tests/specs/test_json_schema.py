@@ -40,7 +40,7 @@ def is_taken(kind, body) -> bool:
 
 def test_the_files_are_those_that_are_generated():
     """Else run `python -m specs schemas`, and remove what is no more."""
-    assert {path.name: path.read_text() for path in FOLDER.iterdir()} == schema_files()
+    assert {path.name: path.read_text() for path in FOLDER.glob("*.json")} == schema_files()
 
 
 def test_the_command_writes_them_anywhere_and_touches_nothing_else(tmp_path):
@@ -70,7 +70,7 @@ def test_a_schema_is_described_without_citations(name):
 def test_a_field_is_described_where_its_name_does_not_say_all():
     fields = SCHEMAS["change"]["properties"]
     assert fields["version"]["description"] == "Of the object after the change."
-    assert fields["attribute"]["description"] == "Dotted path."
+    assert fields["attribute"]["description"].startswith("Dotted path; absent: ")
     assert "description" not in fields["lastModified"]
     (candidate,) = [SCHEMAS["connection-data"]["$defs"]["Candidate"]["properties"]]
     assert candidate["host"]["description"].endswith("is only dialled on it.")

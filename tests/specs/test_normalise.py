@@ -15,12 +15,14 @@ def test_a_message_in_normal_form_is_taken_as_it_is():
 
 @pytest.mark.parametrize("written", ["subscribe", "SUBSCRIBE", "Subscribe"])
 def test_n1_types_in_any_case(written):
+    """MSG-02, C-01."""
     body = {"resources": [O]}
     assert normalise(raw(type=written, to=f"{MN}/sm", body=body)).type == "subscribe"
 
 
 @pytest.mark.parametrize("written", ["", "publish", "re-open", None, 1, ["read"], "read "])
 def test_n1_other_types_are_refused(written):
+    """MSG-02: an unknown verb is 400."""
     refused(type=written)
 
 
@@ -98,7 +100,7 @@ def test_n6_ends_are_one_address_each(field, value):
 
 @pytest.mark.parametrize("field", ["id", "type", "from", "to", "body"])
 def test_an_envelope_has_five_fields(field):
-    """MSG-01."""
+    """MSG-01. MSG-01."""
     message = raw()
     del message[field]
     with pytest.raises(BadMessageError):

@@ -22,7 +22,8 @@ UPSTREAM = [
 ]
 SCHEMAS = schemas()
 ANSWERS = {name for name, schema in SCHEMAS.items() if "code" in schema["properties"]}
-BODIES = set(SCHEMAS) - ANSWERS - {"message"}
+DESCRIPTORS = {name for name, schema in SCHEMAS.items() if "cguid" in schema["properties"]}
+BODIES = set(SCHEMAS) - ANSWERS - DESCRIPTORS - {"message"}
 
 COUNTERPARTS = {
     "Message.json": {
@@ -40,6 +41,12 @@ COUNTERPARTS = {
     "RegistryDataObject.json": {None: {"register", "record-found"}},
     "RegistryDataObject.HypertyInstance.json": {None: {"register", "record-found"}},
     "RegistryDataObject.HypertyDataObjectInstance.json": {None: {"register", "record-found"}},
+    "RethinkCore.CatalogueDataObject.json": {None: DESCRIPTORS},
+    "RethinkCore.CatalogueDataObject.HypertyDescriptor.json": {None: {"hyperty-descriptor"}},
+    "RethinkCore.CatalogueDataObject.HypertyRuntimeDescriptor.json": {None: {"runtime-descriptor"}},
+    "RethinkCore.CatalogueDataObject.ProtoStubDescriptor.json": {None: {"stub-descriptor"}},
+    "RethinkCore.CatalogueDataObject.DataObjectSchema.json": {None: {"schema-descriptor"}},
+    "RethinkCore.CatalogueDataObject.IdpProxyDescriptor.json": {None: {"idp-proxy-descriptor"}},
 }
 """Which of our schemas stand where an upstream definition stood; the others have none."""
 

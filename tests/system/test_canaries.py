@@ -9,7 +9,7 @@ from tests.support.command import serving
 from tests.support.issuer import Issuer
 from tests.support.node_process import UNHURRIED
 from tests.support.web import get
-from tests.support.wire_peer import FORMS
+from tests.support.wire_speakers import FORMS
 
 pytestmark = pytest.mark.timeout(60)
 
@@ -63,7 +63,7 @@ async def test_what_is_secret_is_told_nowhere(tmp_path, style):
     keys.write_bytes(issuer.jwks())
     login = issuer.token()
     options = (
-        "--domain", "a.ex", "--allow-legacy", "--registry", str(tmp_path / "r.sqlite"),
+        "--domain", "a.ex", "--allow-legacy", "--rest", "--registry", str(tmp_path / "r.sqlite"),
         "--http", "127.0.0.1:0", "--http-token-file", str(reader), "--trace", str(tmp_path / "t"),
         "--jwks", str(keys), "--log", "debug", "--log-style", style, *UNHURRIED,
     )  # fmt: skip

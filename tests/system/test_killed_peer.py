@@ -17,8 +17,10 @@ from actors.kit.ids import IdSource
 from actors.kit.trace import open_trace
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
+from fsm.claims import judge
 from specs.reply_code import Code
 from tests.support.command import PYTHON, ROOT, call, serving
+from tests.support.judged import lines_under
 from transports.link import Kind
 from transports.system import open_system_network
 
@@ -124,3 +126,4 @@ async def test_every_request_is_answered_and_only_bobs_trace_is_incomplete(tmp_p
         assert await node.stop() == 0
     said = await verdicts(trace, tmp_path)
     assert said == {"alice": "conformant", "node.a.example": "conformant", "bob": "incomplete"}
+    assert judge(lines_under(trace)) == ()

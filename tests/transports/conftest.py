@@ -3,6 +3,7 @@ import gc
 import pytest
 from trio.testing import MockClock
 
+from tests.support.chaos_scene import open_scene
 from tests.support.links import PLACES, open_pair, open_place
 
 
@@ -39,3 +40,9 @@ async def pair(place):
 def ends(request, pair):
     """The sending and the receiving end, both ways round."""
     return pair.ends(request.param)
+
+
+@pytest.fixture
+async def scene():
+    async with open_scene() as scene:
+        yield scene

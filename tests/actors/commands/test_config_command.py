@@ -73,6 +73,7 @@ async def test_a_file_in_order_is_said_to_be():
         ("[node]\nallow-legacy = 'perhaps'", "Invalid value for '--allow-legacy'"),
         ("[node]\nlog = 'loud'", "Invalid value for '--log'"),
         ("[node]\nhttp-token-file = '/nowhere'", "add --http"),
+        ("[node]\nrest = true", "--rest serves runtimes over HTTP, but no place"),
         ("[node]\nhttp = '127.0.0.1:0'\nhttp-token-file = '/nowhere'", "cannot read /nowhere"),
         ("[runtime]\nname = 'a/b'", "is no name"),
         ("[node]\nallow-legacy = 3", "allow-legacy has to be true or false"),

@@ -12,7 +12,9 @@ import trio
 
 from actors.commands.exit_code import ExitCode
 from actors.demo.act import ACTS
+from fsm.claims import judge
 from tests.support.command import PYTHON, ROOT, call
+from tests.support.judged import lines_under
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -144,6 +146,7 @@ async def test_the_demonstration_shows_every_step_and_a_conformant_trace(tmp_pat
     assert figures["node"]["requests"] == figures["link"]["requests"] == 20
     assert result["verdict"]["verdict"] == "conformant"
     assert (tmp_path / "report" / "report.html").exists()
+    assert judge(lines_under(tmp_path)) == ()
 
 
 async def test_without_spark_nothing_is_begun_that_could_not_be_judged():

@@ -24,6 +24,7 @@ async def test_a_node_says_it_is_ready_before_anything_else():
             "legacy_url": f"ws://127.0.0.1:{port}/stub/connect",
             "session_url": f"ws://127.0.0.1:{port}/ws",
             "http_url": None,
+            "rest_url": None,
             "pid": node.process.pid,
         }
 

@@ -35,6 +35,15 @@ async def test_the_ready_line_says_where():
         assert (await get(f"{url}/readyz")).json == {"ready": True, "missing": []}
 
 
+async def test_sessions_over_http_are_served_where_they_are_asked_for():
+    async with serving(*NODE, "--http", "127.0.0.1:0") as node:
+        assert node.ready["rest_url"] is None
+        assert (await get(f"{node.ready['http_url']}/rest/session", "POST")).status == 404
+    async with serving(*NODE, "--http", "127.0.0.1:0", "--rest") as node:
+        assert node.ready["rest_url"] == f"{node.ready['http_url']}/rest"
+        assert (await get(f"{node.ready['rest_url']}/messages")).status == 401
+
+
 async def test_who_shows_the_token_of_the_file_reads_metrics(token_file):
     options = ("--http", "127.0.0.1:0", "--http-token-file", token_file)
     async with serving(*NODE, *options) as node:

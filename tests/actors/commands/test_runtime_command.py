@@ -21,6 +21,7 @@ from transports.system import open_system_network
 
 NODE = ("node", "--domain", "a.example", "--allow-legacy")
 ECHO = "echo=actors.hyperties:Echo"
+NEEDS_ARGUMENTS = "tests.support.apart:Named"
 
 
 @pytest.fixture
@@ -105,6 +106,12 @@ async def test_a_hyperty_that_is_not_there_is_told(where):
     assert ended.status == ExitCode.CONFIGURATION
     assert len(ended.err) == 1
     assert "--hyperty" in ended.err[0]
+
+
+async def test_a_hyperty_that_needs_arguments_is_told_before_anything_is_dialled():
+    ended = await call(*runtime("ws://127.0.0.1:1/link", "--hyperty", f"x={NEEDS_ARGUMENTS}"))
+    assert (ended.status, len(ended.err)) == (ExitCode.CONFIGURATION, 1)
+    assert f"{NEEDS_ARGUMENTS} cannot be made without arguments" in ended.err[0]
 
 
 async def test_several_hyperties_may_be_named_in_the_environment():

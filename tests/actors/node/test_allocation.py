@@ -38,6 +38,7 @@ async def test_a_wish_that_makes_no_sense_gets_400(body, autojump_clock):
 
 @pytest.mark.parametrize(("type_", "body"), [("read", {}), ("delete", {}), ("update", {})])
 async def test_allocation_knows_create_and_delete_only(type_, body, autojump_clock):
+    """MSG-10, MSG-13: what it does not know, or cannot read, is 400."""
     async with open_world() as world:
         ra = await world.peer()
 
@@ -76,3 +77,17 @@ async def test_a_freed_address_is_no_longer_subscribed_to(autojump_clock):
         await ra.ask("delete", ALLOC, ALLOCATION, resource=ha)
 
         assert [view.paths for view in await world.node.sessions()] == [(), ()]
+
+
+async def test_a_runtime_that_comes_back_claims_what_it_had_and_nobody_else_does(autojump_clock):
+    """RT-03, SYN-25: its session was over, and its addresses released."""
+    async with open_world() as world:
+        ra, rb = await world.peer(RA), await world.peer(RB)
+        [had] = await ra.allocate("comm")
+        await ra.control("close")
+        claim = {"resources": [had]}
+        assert (await rb.ask("subscribe", f"{RB}/sm", SM, source=RB, **claim)).code == 403
+
+        again = await world.peer(RA)
+        assert (await again.ask("subscribe", f"{RA}/sm", SM, source=RA, **claim)).code == 200
+        assert (await again.ask("read", had, "comm://a.ex/nobodys")).code == 404

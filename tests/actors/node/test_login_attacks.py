@@ -10,9 +10,9 @@ from joserfc.jwe import encrypt_compact
 from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
 from joserfc.jws import JWSRegistry
 
+from actors.keys.key_set import read_keys
 from actors.kit.tally import Tally
 from actors.node.login.errors import BadTokenError
-from actors.node.login.key_set import read_keys
 from actors.node.login.token import read_token, verified
 from specs.limits import MAX_JSON_TEXT
 from specs.limits_login import TOKEN_CHARS

@@ -5,10 +5,11 @@ import json
 import pytest
 import trio
 
+from actors.keys.errors import BadKeysError
+from actors.keys.key_set import read_keys
 from actors.kit.http_client import ServerUrl
 from actors.node.login.by_keys import by_keys, terms_of
-from actors.node.login.errors import BadKeysError, KeysAwayError
-from actors.node.login.key_set import read_keys
+from actors.node.login.errors import KeysAwayError
 from actors.node.login.key_source import KeyFile
 from actors.node.login.key_url import KeyUrl
 from actors.node.login.login import Login

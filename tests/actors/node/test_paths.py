@@ -47,6 +47,7 @@ async def test_updates_leave_in_the_order_they_came(autojump_clock):
 
 
 async def test_after_an_unsubscribe_nothing_more_comes(autojump_clock):
+    """MSG-14."""
     async with open_world() as world:
         ra, rb = await world.peer(RA), await world.peer(RB)
         (obj,) = await ra.allocate("comm")

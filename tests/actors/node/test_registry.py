@@ -112,6 +112,7 @@ async def test_what_makes_no_sense_gets_400(type_, body, autojump_clock):
     ],
 )
 async def test_searches_find_what_fits(resource, criteria, code, autojump_clock):
+    """MSG-11: by a resource and criteria."""
     async with open_world() as world:
         ra, rb = await world.peer(RA), await world.peer(RB)
         url = await registered(rb, guid="user-guid://g1")

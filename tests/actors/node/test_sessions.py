@@ -76,6 +76,7 @@ async def test_who_opens_no_session_in_time_is_shown_out(autojump_clock):
     ],
 )
 async def test_session_control_that_makes_no_sense_is_refused(method, params, code, autojump_clock):
+    """MSG-15: an unknown method is 400."""
     async with open_world() as world:
         stranger = await world.stranger(RA)
 

@@ -103,7 +103,10 @@ async def test_whatever_peers_do_the_trace_of_a_node_keeps_the_claims(
     for fact in world.tracer.facts:
         reader.read(fact)
 
-    assert set(map(tuple, reader.stories.values())) == {("allocated", "released")}  # I-A1
+    # I-A1; a runtime that is back may claim what was released of it.
+    story = ("allocated", "released")
+    for steps in map(tuple, reader.stories.values()):
+        assert steps == story * (len(steps) // 2)
     assert not reader.owners  # I-A7
     for scheme, number, addresses in walk.granted:  # I-A4
         assert len(set(addresses)) == number

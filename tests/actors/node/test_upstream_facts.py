@@ -206,14 +206,7 @@ async def test_5a_nothing_of_a_body_is_lost_or_moved(door, autojump_clock):
 async def test_5b_via_is_one_text_to_who_writes_it_so(door, autojump_clock):
     """By it upstream's stubs know their own messages again."""
     async with met(door) as (_, old, new):
-        children = f"{OBJ}/children/chat"
-        await told(
-            old, "subscribe", SM, {"resources": [OBJ, children], "via": f"{OLD}/protostub/7"}
-        )
-        own = {"value": 1, "via": f"{OLD}/protostub/7"}
-        await old.say(id=2, type="update", from_=f"{OLD}/ua", to=children, body=own)
-        assert (await old.hear())["body"] == own
-
+        await told(old, "subscribe", SM, {"resources": [OBJ], "via": f"{OLD}/protostub/7"})
         await new.post("create", f"{RA}/ua", f"{OLD_INSIDE}/ua", via=[f"{RA}/protostub/1"])
         assert (await old.hear())["body"]["via"] == "runtime://a.ex/ra/protostub/1"
 

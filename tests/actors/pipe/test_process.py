@@ -9,8 +9,9 @@ import pytest
 import trio
 
 from actors.pipe.errors import RoomError
-from actors.pipe.process import open_process_room
+from actors.pipe.process import _log_errors, open_process_room
 from actors.pipe.said import Said, Word, write_said
+from specs.limits_rooms import ROOM_LOG_BURST, ROOM_LOG_RATE
 from transports.errors import LinkError
 
 pytestmark = pytest.mark.timeout(60)
@@ -48,6 +49,30 @@ async def test_a_room_that_is_killed_from_outside_is_told_by_its_pipe():
         with pytest.raises(LinkError), trio.fail_after(10):
             await link.receive()
     assert children() <= before
+
+
+class Complaints(trio.abc.ReceiveStream):
+    """What a process without end says to nobody: as much as anybody reads."""
+
+    def __init__(self):
+        self.read = 0
+
+    async def receive_some(self, max_bytes=None):
+        await trio.lowlevel.checkpoint()
+        self.read += max_bytes
+        return b"x" * (max_bytes - 1) + b"\n"
+
+    async def aclose(self):
+        await trio.lowlevel.checkpoint()
+
+
+async def test_who_says_much_to_nobody_has_to_wait(autojump_clock):
+    """R11: what a room writes to its stderr costs its keeper no more than so much a second."""
+    complaints, seconds = Complaints(), 10
+    with trio.move_on_after(seconds):
+        await _log_errors(complaints, "b.ex", 1)
+    most = ROOM_LOG_BURST + seconds * ROOM_LOG_RATE
+    assert most - 2 <= complaints.read / 4096 <= most + 2
 
 
 async def test_a_room_that_has_stopped_is_killed_all_the_same():

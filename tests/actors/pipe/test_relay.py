@@ -14,6 +14,7 @@ from transports.memory import MemoryNetwork
 from transports.memory_link import Wire
 
 NODE = "ws://127.0.0.1:40000/link"
+PLACES = (NODE, "tcp://127.0.0.1:40002", "stream://127.0.0.1:40003")
 
 
 class Bench:
@@ -24,8 +25,8 @@ class Bench:
         self._room = room
         self._background = background
 
-    def dial(self, number, address=NODE, kind="websocket"):
-        asked = {"kind": kind, "subprotocol": "protofly.v1"}
+    def dial(self, number, address=NODE, kind="websocket", subprotocol="protofly.v1"):
+        asked = {"kind": kind, "subprotocol": subprotocol}
         work = self.relays.dial(Said(Word.DIAL, number, address, asked))
         if work is not None:
             self._background.start_soon(work)
@@ -45,24 +46,59 @@ async def bench(autojump_clock):
         open_background() as background,
     ):
         background.start_soon(outlet.run)
-        one = Bench(Relays(network, NODE, outlet), wire.acceptor, background)
-        one.listener = listener
+        one = Bench(Relays(network, PLACES, outlet), wire.acceptor, background)
+        one.listener, one.network = listener, network
         yield one
 
 
 @pytest.mark.parametrize(
     ("address", "kind"),
-    [("ws://127.0.0.1:40001/link", "websocket"), (NODE, "tcp"), ("/run/secret", "unix")],
+    [
+        ("ws://127.0.0.1:40001/link", "websocket"),
+        (NODE, "tcp"),
+        ("/run/secret", "unix"),
+        ("127.0.0.1:40002", "stream"),
+        ("127.0.0.1:40003", "tcp"),
+        ("127.0.0.1:40004", "tcp"),
+        ("tcp://127.0.0.1:40002", "tcp"),
+    ],
 )
-async def test_only_the_configured_place_is_dialled(bench, address, kind):
+async def test_only_the_configured_places_are_dialled(bench, address, kind):
     assert not bench.dial(1, address, kind)
     said = await bench.hear()
     assert (said.word, said.number) == (Word.GONE, 1)
     assert "may not" in said.text
 
 
+@pytest.mark.parametrize("subprotocol", ["mqtt", "protofly.v2", "protofly.v1, mqtt", "a\r\nb: c"])
+async def test_a_subprotocol_that_no_endpoint_names_is_not_asked_for(bench, subprotocol):
+    """T16: what stands in a handshake is not the sandbox's to choose."""
+    assert not bench.dial(1, subprotocol=subprotocol)
+    said = await bench.hear()
+    assert (said.word, said.number) == (Word.GONE, 1)
+    assert "may not ask for this subprotocol" in said.text
+
+
+@pytest.mark.parametrize("subprotocol", ["protofly.v1", None, ""])
+async def test_the_own_subprotocol_is_asked_for_or_none(bench, subprotocol):
+    assert bench.dial(1, subprotocol=subprotocol)
+
+
 async def test_a_sandbox_has_no_more_links_than_it_needs(bench):
-    assert [bench.dial(number) for number in range(1, ROOM_LINKS + 2)] == [True, True, False]
+    most = ROOM_LINKS * len(PLACES)
+    assert [bench.dial(number) for number in range(1, most + 2)] == [*[True] * most, False]
+
+
+async def test_bytes_that_are_no_frames_go_both_ways_in_order(bench):
+    async with bench.network.listen(Kind.STREAM, "127.0.0.1:40003") as listener:
+        assert bench.dial(1, "127.0.0.1:40003", "stream")
+        assert (await bench.hear()).word is Word.OPEN
+        far = await listener.accept()
+        bench.relays.heard(Said(Word.DATA, 1, rest=b"hello\n"))
+        assert await far.receive() + await far.receive() == b"hello\n"
+        await bench.hear()
+        await far.send(b"welcome\n")
+        assert (await bench.hear()).rest + (await bench.hear()).rest == b"welcome\n"
 
 
 async def test_frames_go_both_ways_and_are_acknowledged(bench):

@@ -8,11 +8,18 @@ from hypothesis import strategies as st
 
 from actors.pipe.assembly import FrameParts
 from actors.pipe.errors import PipeError
-from actors.pipe.plan import RoomPlan, read_plan, write_plan
+from actors.pipe.plan import (
+    NodeStubRoom,
+    PackageRoom,
+    ProgramRoom,
+    RoomPlan,
+    read_plan,
+    write_plan,
+)
 from actors.pipe.said import Said, Word, parts_of, read_said, write_said
 from specs.limits import MAX_FRAME_BYTES
 
-PLAN = RoomPlan("domain://msg-node.a.ex/protostub/b.ex", "domain://msg-node.a.ex", "b.ex", "ws://x")
+PLAN = RoomPlan("domain://msg-node.a.ex/protostub/b.ex", "domain://msg-node.a.ex", "b.ex")
 
 
 @given(st.binary(max_size=200))
@@ -64,15 +71,49 @@ def test_a_frame_that_goes_on_for_ever_is_refused():
         parts.add(part)
 
 
-def test_a_plan_is_read_as_it_was_written_and_shows_no_token():
-    plan = RoomPlan(PLAN.stub, PLAN.runtime, PLAN.domain, PLAN.endpoint, "secret", 7)
+@pytest.mark.parametrize(
+    "contents",
+    [NodeStubRoom(), PackageRoom("chat:activate", {"a": [1]}), ProgramRoom("my.app:Clock")],
+)
+def test_a_plan_is_read_as_it_was_written_and_shows_no_token(contents):
+    places = ("ws://h:1/link", "stream://h:2")
+    plan = RoomPlan(PLAN.url, PLAN.runtime, PLAN.domain, contents, places, "secret", 7)
     assert read_plan(write_plan(plan)) == plan
     assert "secret" not in repr(plan)
 
 
-@pytest.mark.parametrize("missing", ["stub", "runtime", "domain", "endpoint", "ids", "hops"])
+@pytest.mark.parametrize(
+    "missing", ["url", "runtime", "domain", "contents", "endpoints", "ids", "hops"]
+)
 def test_half_a_plan_is_refused(missing):
     told = write_plan(PLAN)
     del told[missing]
     with pytest.raises(PipeError):
         read_plan(told)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"contents": "node-stub"},
+        {"contents": {"is": "wasm"}},
+        {"contents": {"is": "package", "entry": "m:a"}},
+        {"contents": {"is": "package", "options": {}}},
+        {"contents": {"is": "program"}},
+        {"endpoints": ["ws://h:1/", 1]},
+        {"endpoints": "ws://h:1/"},
+    ],
+)
+def test_a_plan_of_something_else_is_refused(wrong):
+    with pytest.raises(PipeError):
+        read_plan(write_plan(PLAN) | wrong)
+
+
+ATOM = st.none() | st.booleans() | st.integers() | st.text(max_size=5)
+ANYTHING = ATOM | st.lists(ATOM, max_size=3) | st.dictionaries(st.just("is"), ATOM, max_size=1)
+
+
+@given(st.sampled_from(sorted(write_plan(PLAN))), ANYTHING)
+def test_any_plan_is_read_or_refused(name, value):
+    with suppress(PipeError):
+        read_plan(write_plan(PLAN) | {name: value})

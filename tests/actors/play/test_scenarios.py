@@ -13,7 +13,6 @@ class Road(StrEnum):
     """What has to come first."""
 
     NODE = "step 3: the message node, whole"
-    RUNTIME = "step 4: the runtime, whole"
     OBJECTS = "step 5: reporters and observers"
     CONTRADICTION = "the file contradicts itself"
 
@@ -34,13 +33,6 @@ class Pending:
 
 PENDING = {
     "SC-16": Pending(Road.CONTRADICTION, 42, "the way of changes; see the test below"),
-    "SC-18": Pending(Road.RUNTIME, 1, "registries do not subscribe each other's /changes"),
-    "SC-29": Pending(Road.OBJECTS, 6, "children resources have no paths"),
-    "SC-30": Pending(Road.OBJECTS, 2, "children resources are not told early"),
-    "SC-32": Pending(Road.OBJECTS, 7, "children resources have no paths"),
-    "SC-34": Pending(Road.OBJECTS, 8, "objects are not registered"),
-    "SC-36": Pending(Road.OBJECTS, 1, "children resources do not reach the reporter"),
-    "SC-37": Pending(Road.OBJECTS, 4, "data objects are not found by a link"),
 }
 
 

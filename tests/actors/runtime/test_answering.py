@@ -10,16 +10,10 @@ from fsm.cores.intent import Intent
 from fsm.cores.resolve_effects import Route
 from specs.limits import REPLY_TIMEOUT
 from specs.reply_code import DropReason
-from tests.support.runtime_parts import R, open_bus
+from tests.support.runtime_parts import R
 from tests.support.wire import A, B, C, answer, ask
 
 S = f"{R}/protostub/1"
-
-
-@pytest.fixture
-async def world():
-    async with open_bus() as world:
-        yield world
 
 
 async def remote_request(world):

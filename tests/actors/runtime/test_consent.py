@@ -107,7 +107,7 @@ async def test_with_a_live_link_the_owner_is_still_asked_by_the_node(autojump_cl
         assert heard(bob) == [2, 3, 4]
         paths = [fact.new for fact in domain.node_tracer.facts if fact.key and url in fact.key
                  and fact.machine == "node_subscription" and "/changes|" in fact.key]  # fmt: skip
-        assert paths == ["held", "active", "held", "removed"]
+        assert paths == ["held", "active", "removed"]
 
 
 async def test_when_the_link_is_lost_the_changes_come_by_the_node(autojump_clock):

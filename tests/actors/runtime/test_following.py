@@ -1,17 +1,8 @@
 """Components that follow an address of another's, and stop to (BUS-02, SYN-06, I-D7)."""
 
-import pytest
-
-from tests.support.runtime_parts import open_bus
 from tests.support.wire import A, B, C, event
 
 CHANGES = f"{A}/changes"
-
-
-@pytest.fixture
-async def world():
-    async with open_bus() as world:
-        yield world
 
 
 async def publish(world):

@@ -12,7 +12,13 @@ from actors.kit.actor import Actor
 from actors.kit.delivery import Delivery
 from actors.kit.ids import IdSource
 from actors.kit.supervisor import ChildSpec
-from actors.runtime.catalogue import BuiltInCatalogue, NotInCatalogueError, StubKind
+from actors.runtime.catalogue import (
+    BuiltInCatalogue,
+    Catalogue,
+    Descriptor,
+    NotInCatalogueError,
+    StubKind,
+)
 from actors.runtime.hops import Hops
 from actors.runtime.loader import Load, Loader, LoaderTools, RegistryIs, Unload
 from actors.runtime.sandboxes import Sandboxes
@@ -69,7 +75,7 @@ class SlowStub(Stub):
 
 
 @asynccontextmanager
-async def open_loader(make=Stub):
+async def open_loader(make=Stub, catalogue=None):
     async with open_bus() as world:
         hops = Hops(world.tracer, "loader", world.counters)
         sandboxes = Sandboxes(
@@ -80,7 +86,8 @@ async def open_loader(make=Stub):
         def context(url, port, config):
             return StubContext(url, port, config, network, world.tracer, ids, bytes)
 
-        catalogue = BuiltInCatalogue({StubKind.NODE: make}, {"a.ex": "ws://node/link"})
+        if catalogue is None:
+            catalogue = BuiltInCatalogue({StubKind.NODE: make}, {"a.ex": "ws://node/link"})
         tools = LoaderTools(hops, ids, context)
         loader = await world.supervisor.start_child(
             ChildSpec("loader", partial(Loader, world.agent, sandboxes, catalogue, tools))
@@ -178,3 +185,23 @@ async def test_the_catalogue_knows_what_ships_and_nothing_else():
     assert (await catalogue.find(HERE)).node_url == "ws://node/link"
     with pytest.raises(NotInCatalogueError):
         await catalogue.find(f"{HERE}x")
+
+
+async def test_of_descriptor_and_deployer_the_last_word_is_the_deployers(autojump_clock):
+    """STB-13."""
+    seen = []
+
+    class Told(Stub):
+        async def on_start(self):
+            seen.append(self._context.config)
+
+    class One(Catalogue):
+        async def find(self, address):
+            await trio.lowlevel.checkpoint()
+            return Descriptor(address, StubKind.NODE, Told, "ws://b/link", {"a": 1, "b": 1})
+
+    async with open_loader(catalogue=One()) as (world, loader, _):
+        config = StubConfig(R, "a.ex", node_url="ws://mine/link", options={"b": 2})
+        await loader.tell(Load(S, HERE, config))
+        await world.settle()
+    assert (seen[0].node_url, seen[0].options) == ("ws://mine/link", {"a": 1, "b": 2})

@@ -61,6 +61,7 @@ def an_issuer():
 
 
 async def test_a_runtime_logs_in_when_it_needs_the_node(autojump_clock):
+    """STB-18."""
     purse = Purse(an_issuer())
     async with opened(login_by(purse.issuer), purse) as runtime:
         assert purse.taken == 0

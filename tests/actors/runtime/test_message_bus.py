@@ -1,42 +1,28 @@
-"""The Message BUS (BUS-01..14, I-B1..I-B12, I-T1..I-T8)."""
+"""The Message BUS: who hears what, and who may speak (BUS-01..14, I-B1..I-B12, I-T1..I-T8)."""
+
+from functools import partial
 
 import pytest
 import trio
 from typing_extensions import override
 
+from actors.kit.ids import IdSource
+from actors.kit.supervisor import ChildSpec
 from actors.runtime.bus_messages import Origin
 from actors.runtime.policy import Policy
-from fsm.cores.intent import Intent
-from fsm.cores.resolve_effects import NoRoute, Route, RoutesChanged
-from fsm.cores.resolve_inputs import Asked, HeardFrom
+from fsm.cores.routing import ANY, Router, RoutingCore
+from specs.errors import SpecError
 from specs.limits import REPLY_TIMEOUT
-from specs.message import Message, MessageType, reply_to
 from specs.reply_code import Code, DropReason
 from specs.trace import Op
-from tests.support.runtime_parts import R, open_bus
+from tests.support.runtime_parts import Listener, R, open_bus
 from tests.support.wire import A, B, C, answer, ask, event
 
 S, PQ = f"{R}/protostub/1", f"{R}/p2prequester/1"
 
 
-def route(to=C, url=S, intent=Intent.REACH):
-    return Route(to, intent, url, float("inf"), "test")
-
-
-@pytest.fixture
-async def world():
-    async with open_bus() as world:
-        yield world
-
-
-async def with_route(world):
-    """Alice here, a node stub that leads to Carol."""
-    alice, stub = await world.component(A), await world.component(S, Origin.NODE_STUB)
-    await world.bus.tell(route())
-    return alice, stub
-
-
 async def test_a_request_and_its_answer_cross_the_bus(world):
+    """BUS-01, MSG-04."""
     alice, bob = await world.component(A), await world.component(B)
     await world.port(A).post(ask(1))
     await world.settle()
@@ -47,6 +33,7 @@ async def test_a_request_and_its_answer_cross_the_bus(world):
 
 
 async def test_who_awaits_an_answer_in_place_gets_it_there_only(world):
+    """BUS-07, I-B4."""
     alice, _ = await world.component(A), await world.component(B)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_answer_when_asked, world)
@@ -63,6 +50,7 @@ async def _answer_when_asked(world):
 
 
 async def test_all_listeners_of_an_address_get_a_copy(world):
+    """BUS-03, I-B2."""
     changes = f"{A}/changes"
     alice, bob = await world.component(A), await world.component(B)
     for component in (A, B):
@@ -73,6 +61,7 @@ async def test_all_listeners_of_an_address_get_a_copy(world):
 
 
 async def test_nothing_is_delivered_after_a_listener_went(world):
+    """BUS-02, I-B1."""
     await world.component(A)
     bob = await world.component(B)
     await world.agent.expel(B)
@@ -82,6 +71,7 @@ async def test_nothing_is_delivered_after_a_listener_went(world):
 
 
 async def test_own_runtime_without_listener_is_answered_404(world):
+    """BUS-14, REG-14, SC-02: and nothing is looked up for it."""
     await world.component(A)
     final = await world.port(A).request(ask(1, to=f"{R}/nobody"))
     assert (final.code, final.from_, final.to) == (404, f"{R}/nobody", A)
@@ -89,6 +79,7 @@ async def test_own_runtime_without_listener_is_answered_404(world):
 
 
 async def test_an_event_to_nobody_is_counted(world):
+    """BUS-14, I-B12: nobody is answered."""
     await world.component(A)
     await world.port(A).post(event(1, to=f"{R}/changes"))
     await world.settle()
@@ -112,6 +103,38 @@ async def test_an_answer_nobody_asked_for_is_dropped(world):
     await world.settle()
     assert alice == []
     assert world.counters.drops == {DropReason.UNMATCHED: 1}
+
+
+@pytest.mark.parametrize("to", [f"{R}/a/b", f"{R}/ab", f"{R}/", "*", f"{R}/*"])
+async def test_listeners_are_found_by_the_very_address_only(to, world):
+    """BUS-01, I-B1, I-B5: no prefix, no wildcard."""
+    await world.component(A)
+    heard = await world.component(f"{R}/a")
+    await world.port(A).post(ask(1, to=to))
+    await world.settle()
+    assert heard == []
+
+
+async def test_the_message_bus_has_no_listener_for_everything(world):
+    """BUS-04, I-B5: that is the MiniBUS's of a stub; here it would send back what came from it."""
+    listener = await world.supervisor.start_child(ChildSpec("all", partial(Listener, [])))
+    with pytest.raises(SpecError):
+        RoutingCore(Router.MESSAGE_BUS).add(ANY, listener, "test")
+
+
+async def test_an_answer_to_nobody_is_not_answered(world):
+    """BUS-14: by no 404; it is counted."""
+    alice = await world.component(A)
+    await world.port(A).post(answer(ask(1, from_=B, to=A)))
+    await world.settle()
+    assert alice == []
+    assert world.counters.drops == {DropReason.UNMATCHED: 1}
+
+
+async def test_ids_of_one_sender_rise(world):
+    """MSG-03: whoever it speaks to."""
+    ids = IdSource()
+    assert [ids.next(A), ids.next(A), ids.next(B), ids.next(A)] == [1, 2, 1, 3]
 
 
 # ---- admission
@@ -173,6 +196,7 @@ async def test_the_same_message_by_two_paths_is_delivered_once(world):
 
 
 async def test_another_request_with_the_same_id_is_malformed(world):
+    """MSG-03, MSG-07, I-T8."""
     alice, bob = await world.component(A), await world.component(B)
     await world.port(A).post(ask(1, value=1))
     await world.port(A).post(ask(1, value=2))
@@ -202,177 +226,3 @@ async def test_the_policy_refuses_before_anything_is_resolved(autojump_clock):
         assert world.asked == []
         decisions = [fact.decision for fact in world.tracer.facts if fact.decision]
         assert decisions == ["deny"]
-
-
-# ---- outward
-
-
-async def test_who_waits_for_a_route_goes_in_order(world):
-    await world.component(A)
-    stub = await world.component(S, Origin.NODE_STUB)
-    for number in (1, 2, 3):
-        await world.port(A).post(ask(number, to=C))
-    await world.settle()
-    assert world.asked == [Asked(C, Intent.REACH)]
-    await world.bus.tell(route())
-    await world.settle()
-    assert [(d.message.id, d.route) for d in stub] == [(1, S), (2, S), (3, S)]
-
-
-async def test_a_known_route_is_not_asked_again_until_routes_change(world):
-    await with_route(world)
-    await world.port(A).post(ask(1, to=C))
-    await world.settle()
-    assert world.asked == []
-    await world.bus.tell(RoutesChanged())
-    await world.port(A).post(ask(2, to=C))
-    await world.settle()
-    assert world.asked == [Asked(C, Intent.REACH)]
-
-
-async def test_requests_and_events_to_one_target_keep_their_order_while_it_is_asked(world):
-    await world.component(A)
-    stub = await world.component(S, Origin.NODE_STUB)
-    await world.port(A).post(ask(1, to=f"{C}/changes"))
-    await world.port(A).post(event(2, to=f"{C}/changes"))
-    await world.settle()
-    await world.bus.tell(route(f"{C}/changes"))
-    await world.settle()
-    await world.bus.tell(route(f"{C}/changes", intent=Intent.KNOWN))
-    await world.settle()
-    assert [d.message.id for d in stub] == [1, 2]
-
-
-async def test_no_route_refuses_every_waiting_request_once(world):
-    alice = await world.component(A)
-    for number in (1, 2):
-        await world.port(A).post(ask(number, to=C))
-    await world.settle()
-    await world.bus.tell(NoRoute(C, Intent.REACH, Code.UNAVAILABLE, "no stub"))
-    await world.settle()
-    assert [(m.id, m.code) for m in world.heard_by(alice)] == [(1, 503), (2, 503)]
-
-
-async def test_what_waited_too_long_for_a_route_is_not_sent_any_more(world, autojump_clock):
-    await world.component(A)
-    stub = await world.component(S, Origin.NODE_STUB)
-    assert (await world.port(A).request(ask(1, to=C))).code == Code.TIMEOUT
-    await world.bus.tell(route())
-    await world.settle()
-    assert stub == []
-
-
-async def test_a_stub_that_is_gone_is_503(world):
-    await with_route(world)
-    await world.agent.expel(S)
-    assert (await world.port(A).request(ask(1, to=C))).code == Code.UNAVAILABLE
-
-
-async def test_an_answer_from_outside_comes_home(world):
-    alice, _ = await with_route(world)
-    await world.port(A).post(ask(1, to=C))
-    await world.port(S).post(answer(ask(1, to=C)))
-    await world.settle()
-    assert world.heard_by(alice) == [answer(ask(1, to=C))]
-
-
-async def test_a_remote_requester_is_answered_by_its_route(world):
-    await world.component(B)
-    stub = await world.component(S, Origin.NODE_STUB)
-    await world.port(S).post(ask(1, from_=C))
-    await world.port(B).post(answer(ask(1, from_=C)))
-    await world.settle()
-    await world.bus.tell(route(intent=Intent.KNOWN))
-    await world.settle()
-    assert world.heard_by(stub) == [answer(ask(1, from_=C))]
-
-
-async def test_a_remote_requester_gets_404_for_nobody_and_is_never_relayed(world):
-    stub = await world.component(S, Origin.NODE_STUB)
-    await world.port(S).post(ask(1, from_=C, to="hyperty://d.ex/x"))
-    await world.settle()
-    assert world.asked == []
-    assert [m.code for m in world.heard_by(stub)] == [Code.NOT_FOUND]
-
-
-async def test_a_stub_asking_for_itself_is_answered_here(world):
-    requester, _ = await world.component(PQ, Origin.P2P_STUB), await world.component(B)
-    await world.port(PQ).post(ask(1, from_=PQ))
-    await world.port(B).post(answer(ask(1, from_=PQ)))
-    await world.settle()
-    assert world.heard_by(requester) == [answer(ask(1, from_=PQ))]
-
-
-# ---- links
-
-
-async def test_the_first_word_over_a_link_is_told_to_the_registry(world):
-    await world.component(B)
-    await world.component(PQ, Origin.P2P_STUB)
-    for number in (1, 2):
-        await world.port(PQ).post(ask(number, from_=C))
-    await world.settle()
-    assert world.asked == [HeardFrom(C, PQ)]
-
-
-async def test_the_memory_of_who_was_heard_over_links_is_bounded(world):
-    await world.component(A)
-    await world.component(PQ, Origin.P2P_STUB)
-    for id_, number in enumerate([0, *range(4097), 0], start=1):
-        await world.port(PQ).post(ask(id_, from_=f"{C}{number}", to=A))
-        await world.settle()
-    told = [each.address for each in world.asked if isinstance(each, HeardFrom)]
-    assert len(set(told)) == 4097
-    assert told[4097:] == told[:1]
-
-
-async def test_what_is_handed_back_is_routed_again_before_what_is_younger(world):
-    _, stub = await with_route(world)
-    link = await world.component(PQ, Origin.P2P_STUB)
-    await world.bus.tell(route(url=PQ))
-    for number in (1, 2):
-        await world.port(A).post(ask(number, to=C))
-    await world.settle()
-    await world.port(PQ).hand_back(world.heard_by(link))
-    await world.port(A).post(ask(3, to=C))
-    await world.settle()
-    await world.bus.tell(route())
-    await world.settle()
-    assert [m.id for m in world.heard_by(stub)] == [1, 2, 3]
-
-
-async def test_what_is_handed_back_after_its_408_goes_nowhere(world, autojump_clock):
-    _, stub = await with_route(world)
-    assert (await world.port(A).request(ask(1, to=C))).code == Code.TIMEOUT
-    await world.port(S).hand_back([ask(1, to=C)])
-    await world.settle()
-    assert len(stub) == 1
-
-
-async def test_a_switch_of_paths_waits_for_the_answers_of_the_old_one(world):
-    await with_route(world)
-    link = await world.component(PQ, Origin.P2P_STUB)
-    await world.port(A).post(ask(1, to=C))
-    await world.settle()
-    await world.bus.tell(RoutesChanged())
-    await world.bus.tell(route(url=PQ))
-    await world.port(A).post(ask(2, to=C))
-    await world.settle()
-    assert link == []
-    await world.port(S).post(reply_to(ask(1, to=C), Code.OK))
-    await world.settle()
-    assert [m.id for m in world.heard_by(link)] == [2]
-    ops = [fact.op for fact in world.tracer.facts if fact.mid == f"{A}#2"]
-    assert ops[-3:] == [Op.QUEUE, Op.FLUSH, Op.DELIVER]
-
-
-async def test_answers_to_a_shared_address_may_come_from_many(world):
-    core = await world.component(A)
-    await world.component(S, Origin.NODE_STUB)
-    gone = Message(1, MessageType.DELETE, A, f"{A}/changes")
-    await world.bus.tell(route(gone.to))
-    await world.port(A).post(gone)
-    await world.settle()
-    await world.port(S).post(answer(gone))
-    await world.settle()
-    assert world.heard_by(core) == [answer(gone)]

@@ -16,8 +16,9 @@ from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
+from fsm.cores.seen import SeenWindow
 from fsm.cores.stub_client import StubClientCore
-from fsm.cores.transactions import SeenWindow, TransactionsCore
+from fsm.cores.transactions import TransactionsCore
 from fsm.machines.stub_connection import Trigger
 from fsm.replay import judge
 from fsm.trace_line import Claim, Verdict, read_record
@@ -155,6 +156,6 @@ class Slow(Misstep):
 
 async def twice(caller, to):
     """Send the same request two times."""
-    request = Message(caller._ids.next(caller.url), MessageType.CREATE, caller.url, to, {})
+    request = Message(caller._seat.ids.next(caller.url), MessageType.CREATE, caller.url, to, {})
     for _ in range(2):
-        await caller._port.post(request)
+        await caller._seat.port.post(request)

@@ -7,7 +7,6 @@ import pytest
 import trio
 
 from actors.kit.ids import IdSource
-from actors.kit.tracer import MemoryTracer
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.node.login.login import Login
@@ -17,6 +16,7 @@ from actors.runtime.credentials import NO_CREDENTIALS, Credentials
 from fsm.trace_line import Verdict
 from specs.trace import Kind
 from tests.support.domain import Echo, Member, counted_bytes, judged
+from tests.support.told import Told
 from transports.link import Kind as Carrier
 from transports.memory import MemoryNetwork
 
@@ -34,11 +34,11 @@ class Place:
     network: MemoryNetwork = attrs.field(factory=MemoryNetwork)
     nursery: trio.Nursery | None = None
     node: trio.CancelScope = attrs.field(factory=trio.CancelScope)
-    tracer: MemoryTracer = attrs.field(factory=MemoryTracer)
+    tracer: Told = attrs.field(factory=Told)
     members: list[Member] = attrs.field(factory=list)
 
     async def start_node(self) -> None:
-        self.node, self.tracer = trio.CancelScope(), MemoryTracer()
+        self.node, self.tracer = trio.CancelScope(), Told()
         await self.nursery.start(self._run_node)
 
     async def _run_node(self, task_status) -> None:
@@ -55,7 +55,7 @@ class Place:
         await self.start_node()
 
     async def join(self, stack: AsyncExitStack, name: str, kinds: tuple[Carrier, ...]) -> None:
-        tracer, hyperty = MemoryTracer(), Echo()
+        tracer, hyperty = Told(), Echo()
         entropy = counted_bytes(1 + len(self.members))
         config = RuntimeConfig(
             domain="a.ex", name=name, node=NODE, kinds=kinds, entropy=entropy,

@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import attrs
 import pytest
@@ -10,7 +11,7 @@ import trio
 from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
 from actors.kit.tracer import MemoryTracer
-from actors.runtime.candidates import host_fingerprint, open_candidates
+from actors.runtime.candidates import machine_secret, open_candidates
 from actors.runtime.p2p_end import LinkEnd
 from actors.runtime.p2p_handshake import ProvenLink, dial_candidate, welcome
 from actors.runtime.p2p_link import LinkUse, P2PLink
@@ -22,7 +23,7 @@ from fsm.cores.object_value import changed
 from fsm.cores.p2p_dial import DialPolicy
 from fsm.cores.p2p_effect import Dial
 from fsm.cores.p2p_input import Loss
-from specs.body_sync import ChangeObject
+from specs.body_sync import Candidate, ChangeObject
 from specs.limits import PING_PERIOD, PONG_TIMEOUT
 from specs.message import Message, MessageType
 from specs.trace import Op
@@ -34,7 +35,10 @@ from transports.link import Kind
 from transports.memory import MemoryNetwork
 
 PQ, PC = "hyperty-runtime://a.ex/ra/p2prequester/1", "hyperty-runtime://b.ex/rb/p2phandler/1/conn/1"
+OBJECT = "connection://a.ex/c1"
 KINDS = (Kind.UNIX, Kind.WEBSOCKET, Kind.TCP)
+RB = "hyperty-runtime://b.ex/rb"
+POLICY = DialPolicy(tuple(kind.value for kind in KINDS), b"this machine")
 
 
 def entropy():
@@ -78,11 +82,15 @@ def end(proven: ProvenLink, stub: str) -> End:
     return End(P2PLink(proven, LinkUse(stub, stub, port, tracer)), port, tracer)
 
 
+def opened_for(remote, *kinds, host=LOOPBACK, policy=POLICY):
+    return open_candidates(MemoryNetwork(), offering(*kinds, host=host), policy, remote, entropy())
+
+
 @asynccontextmanager
 async def offered_pair(kind: Kind) -> AsyncIterator[Pair]:
     network, random = MemoryNetwork(), entropy()
     keys, proven = LinkKeys(), []
-    async with open_candidates(network, offering(kind), "host", random) as (offered,):
+    async with open_candidates(network, offering(kind), POLICY, RB, random) as (offered,):
         keys.offer(offered.candidate.address, bytes.fromhex(offered.candidate.secret))
 
         async def accept():
@@ -115,29 +123,29 @@ async def test_both_ends_of_a_link_call_it_the_same(kind, autojump_clock):
         assert pair.dialler.link.name == pair.listener.link.name
 
 
-async def test_each_candidate_has_a_secret_of_its_own_and_only_unix_tells_its_host(autojump_clock):
-    async with open_candidates(MemoryNetwork(), offering(*KINDS), "host", entropy()) as offered:
+async def test_each_candidate_has_a_secret_of_its_own_and_a_proof_of_its_machine(autojump_clock):
+    async with opened_for(RB, *KINDS) as offered:
         candidates = [each.candidate for each in offered]
     assert [candidate.kind for candidate in candidates] == list(KINDS)
     assert len({candidate.secret for candidate in candidates}) == len(KINDS)
-    assert [candidate.host for candidate in candidates] == ["host", None, None]
+    assert len({candidate.host for candidate in candidates} - {None}) == len(KINDS)
 
 
 async def test_candidates_are_where_the_configuration_says(autojump_clock):
-    config = offering(Kind.TCP, Kind.WEBSOCKET, host="192.0.2.7")
-    async with open_candidates(MemoryNetwork(), config, None, entropy()) as offered:
+    async with opened_for(RB, Kind.TCP, Kind.WEBSOCKET, host="11.0.0.7") as offered:
         places = [each.candidate.address for each in offered]
-    assert all(place.removeprefix("ws://").startswith("192.0.2.7:") for place in places)
+    assert all(place.removeprefix("ws://").startswith("11.0.0.7:") for place in places)
 
 
-def test_one_machine_has_one_fingerprint_that_does_not_tell_its_boot_id():
-    assert host_fingerprint() == host_fingerprint()
-    assert len(host_fingerprint()) == 16
+def test_all_processes_of_a_machine_have_one_secret_that_does_not_tell_its_boot_id():
+    boot_id = Path("/proc/sys/kernel/random/boot_id").read_bytes().strip()
+    assert machine_secret() == machine_secret()
+    assert boot_id not in machine_secret()
 
 
 async def test_a_stranger_gets_nothing_and_the_listener_lives_on(autojump_clock):
     network, random, keys = MemoryNetwork(), entropy(), LinkKeys()
-    async with open_candidates(network, offering(Kind.TCP), None, random) as (offered,):
+    async with open_candidates(network, offering(Kind.TCP), POLICY, RB, random) as (offered,):
         keys.offer(offered.candidate.address, bytes.fromhex(offered.candidate.secret))
 
         async def accept_all():
@@ -163,7 +171,7 @@ async def test_a_stranger_gets_nothing_and_the_listener_lives_on(autojump_clock)
 
 async def test_who_says_nothing_is_hung_up(autojump_clock):
     network, random, keys = MemoryNetwork(), entropy(), LinkKeys()
-    async with open_candidates(network, offering(Kind.TCP), None, random) as (offered,):
+    async with open_candidates(network, offering(Kind.TCP), POLICY, RB, random) as (offered,):
         await network.dial(Kind.TCP, offered.candidate.address)
         assert await welcome(await offered.listener.accept(), keys, "", random) is None
 
@@ -171,7 +179,7 @@ async def test_who_says_nothing_is_hung_up(autojump_clock):
 @pytest.mark.parametrize("secret", ["00" * 16, "not hex"])
 async def test_a_wrong_secret_opens_nothing(secret, autojump_clock):
     network, random, keys = MemoryNetwork(), entropy(), LinkKeys()
-    async with open_candidates(network, offering(Kind.TCP), None, random) as (offered,):
+    async with open_candidates(network, offering(Kind.TCP), POLICY, RB, random) as (offered,):
         keys.offer(offered.candidate.address, bytes.fromhex(offered.candidate.secret))
 
         async def accept():
@@ -296,12 +304,32 @@ def test_an_end_that_begins_anew_knows_no_secret_any_more():
     assert held.keys.to_accept("anywhere") == ()
 
 
+def signalling_of(url):
+    told = (
+        KeepingPort(url),
+        offering(Kind.TCP),
+        MemoryNetwork(),
+        MemoryTracer(),
+        IdSource(),
+        bytes,
+    )
+    return Signalling(StubContext(url, *told, Counters()))
+
+
+def test_candidates_are_added_to_those_that_are_there():
+    """P2P-12: whoever sees one change sees what it adds, and keeps the others."""
+    value, signalling = {"iceCandidates": []}, signalling_of(PQ)
+    for name in ("1", "2"):
+        added = (Candidate("tcp", f"127.0.0.1:{name}", "00"),)
+        value = changed(value, read_body(signalling.offer(OBJECT, added), ChangeObject))
+    assert [one["address"][-1] for one in value["iceCandidates"]] == ["1", "2"]
+
+
 async def test_an_object_never_shows_old_candidates_under_a_new_status(autojump_clock):
-    told = (KeepingPort(PQ), offering(Kind.TCP), MemoryNetwork(), MemoryTracer(), IdSource(), bytes)
-    signalling = Signalling(StubContext(PQ, *told, Counters()))
+    signalling = signalling_of(PQ)
     value = {"status": "unreachable-1", "owner": PQ, "iceCandidates": [{"address": "old"}]}
     seen = []
-    for written in signalling.offer_anew("connection://a.ex/c1", "negotiation-2"):
+    for written in signalling.offer_anew(OBJECT, "negotiation-2"):
         value = changed(value, read_body(written, ChangeObject))
         seen.append((value["status"], value["iceCandidates"]))
     assert seen == [("unreachable-1", []), ("negotiation-2", [])]
@@ -315,10 +343,9 @@ async def test_a_link_that_its_stub_does_not_take_any_more_is_closed(autojump_cl
     async def never_taken(_):
         await trio.sleep_forever()
 
-    policy = DialPolicy(("tcp",))
-    held = LinkEnd(PQ, "hyperty-runtime://b.ex/rb", PC)
-    work = LinkWork(StubContext(PQ, *told, Counters()), policy, held, never_taken)
-    async with open_candidates(network, offering(Kind.TCP), "host", random) as (offered,):
+    held = LinkEnd(PQ, RB, PC)
+    work = LinkWork(StubContext(PQ, *told, Counters()), POLICY, held, never_taken)
+    async with open_candidates(network, offering(Kind.TCP), POLICY, RB, random) as (offered,):
         keys.offer(offered.candidate.address, bytes.fromhex(offered.candidate.secret))
         async with trio.open_nursery() as nursery:
             nursery.start_soon(work.run)

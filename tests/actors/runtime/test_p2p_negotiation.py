@@ -7,7 +7,7 @@ from trio.testing import MockClock
 from fsm.trace_line import Verdict
 from specs.limits import PING_PERIOD
 from specs.trace import Kind, Op
-from tests.support.domain import Wishes, go_live, judged, open_domain
+from tests.support.domain import P2P_KINDS, Wishes, go_live, judged, open_domain
 from tests.support.moving_network import moving_in_memory, moving_on_sockets
 from transports.link import Kind as Carrier
 
@@ -80,7 +80,7 @@ def assert_conformant(domain):
         assert judged(member).verdict is Verdict.CONFORMANT
 
 
-@pytest.mark.parametrize("carrier", list(Carrier))
+@pytest.mark.parametrize("carrier", P2P_KINDS)
 async def test_traffic_goes_by_the_node_until_the_new_offer_is_answered(carrier, autojump_clock):
     wishes = Wishes(kinds=(carrier,), network=moving_in_memory)
     async with open_domain("alice", "bob", wishes=wishes) as domain:
@@ -90,7 +90,7 @@ async def test_traffic_goes_by_the_node_until_the_new_offer_is_answered(carrier,
 
 
 @pytest.mark.timeout(90)
-@pytest.mark.parametrize("carrier", list(Carrier))
+@pytest.mark.parametrize("carrier", P2P_KINDS)
 async def test_so_it_is_over_real_sockets(carrier, hasty_clock):
     wishes = Wishes(kinds=(carrier,), network=moving_on_sockets)
     async with open_domain("alice", "bob", wishes=wishes) as domain:

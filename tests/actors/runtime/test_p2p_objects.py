@@ -91,6 +91,7 @@ READ = MessageType.READ
 
 
 async def test_a_change_that_comes_before_the_snapshot_is_applied_after_it(autojump_clock):
+    """P2P-12."""
     async with observing() as stub:
         await stub.change(2)
         assert stub.applied() == []

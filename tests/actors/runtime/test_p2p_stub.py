@@ -14,7 +14,9 @@ from actors.runtime import p2p_handler, p2p_requester
 from actors.runtime.stub import StubConfig, StubContext
 from fsm.cores.link_proof import LinkKeys
 from specs.errors import SpecError
+from specs.limits_links import HANDLED_OF_DOMAIN, INVITATION_BURST, INVITATION_RATE
 from specs.message import Message, MessageType
+from specs.reply_code import Code
 from specs.trace import Op
 from tests.support.p2p_bus import KeepingPort
 from transports.link import Kind
@@ -112,6 +114,7 @@ def codes(messages):
     ],
 )
 def test_a_requester_must_know_whom_to_link_to(config):
+    """RES-08."""
     with pytest.raises(SpecError):
         p2p_requester.activate(context(PQ, config))
 
@@ -220,6 +223,7 @@ def invitation(runtime=RA, source=PQ):
 
 
 async def test_a_handler_tells_its_registry_before_it_asks_it(autojump_clock):
+    """P2P-09."""
     async with handler() as stub:
         posted = await stub.tell(CREATE, f"{C1}/subscription", PH, **invitation())
         assert [(m.type, m.to) for m in posted] == [
@@ -269,12 +273,43 @@ async def test_a_handler_refuses_who_is_not_who_he_says(asked, autojump_clock):
 
 
 async def test_the_same_requester_again_gets_a_new_link_and_the_old_one_is_closed(autojump_clock):
+    """P2P-19, I-P8."""
     async with handler() as stub:
         await stub.tell(CREATE, f"{C1}/subscription", PH, **invitation())
         posted = await stub.tell(CREATE, "connection://a.ex/c9/subscription", PH, **invitation())
         told = [(m.body["value"], m.body["link"][-1]) for m in posted if m.is_event]
         assert told == [("failed", "1"), ("created", "2")]
         assert codes(posted) == [409]
+
+
+async def invited_by(stub, runtime):
+    """Invite a handler in the name of a runtime; return how that is answered at once."""
+    posted = await stub.tell(
+        CREATE, f"{C1}/subscription", PH, **invitation(runtime, f"{runtime}/p2prequester/1")
+    )
+    return codes(posted)[-1:]
+
+
+async def test_who_asks_for_links_too_often_is_refused_and_others_are_not(autojump_clock):
+    """T11, L4: what is refused leaves nothing behind."""
+    async with handler() as stub:
+        answers = [await invited_by(stub, RA) for _ in range(INVITATION_BURST + 5)]
+        assert answers[INVITATION_BURST:] == [[Code.UNAVAILABLE]] * 5
+        assert [Code.UNAVAILABLE] not in answers[:INVITATION_BURST]
+        assert await invited_by(stub, "hyperty-runtime://a.ex/other") == []
+        await trio.sleep(1 / INVITATION_RATE)
+        assert await invited_by(stub, RA) != [Code.UNAVAILABLE]
+        links = {m.body["link"] for m in stub.port.posted if m.is_event and "link" in m.body}
+        assert len(links) == INVITATION_BURST + 2
+
+
+async def test_one_domain_does_not_take_all_links_there_are(autojump_clock):
+    """T11."""
+    async with handler() as stub:
+        many = [f"hyperty-runtime://c.ex/r{number}" for number in range(HANDLED_OF_DOMAIN)]
+        assert {tuple(await invited_by(stub, one)) for one in many} == {()}
+        assert await invited_by(stub, "hyperty-runtime://c.ex/one-more") == [Code.UNAVAILABLE]
+        assert await invited_by(stub, "hyperty-runtime://d.ex/other") == []
 
 
 @pytest.mark.parametrize(

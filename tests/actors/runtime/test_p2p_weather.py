@@ -62,7 +62,7 @@ async def test_a_set_up_that_takes_too_long_fails_at_both_ends(autojump_clock):
 
 
 async def test_a_refused_object_ends_the_set_up_and_the_node_carries_on(autojump_clock):
-    """SC-23: created -> failed."""
+    """P2P-08, P2P-14, SC-23: created -> failed."""
     wishes = Wishes(object_schemes=frozenset({"comm"}))
     async with open_domain("alice", "bob", wishes=wishes) as domain:
         await fails_and_carries_on(domain)
@@ -79,6 +79,7 @@ class NoLinks(Policy):
 
 
 async def test_a_refused_invitation_ends_the_set_up_and_the_node_carries_on(autojump_clock):
+    """P2P-08, P2P-14."""
     async with open_domain("alice", "bob", wishes=Wishes(policies={"bob": NoLinks()})) as domain:
         await fails_and_carries_on(domain)
         assert domain["bob"].steps() == []

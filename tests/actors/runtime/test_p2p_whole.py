@@ -8,16 +8,17 @@ import trio.testing
 from fsm.trace_line import Verdict
 from specs.message import MessageType
 from specs.trace import Kind, Op
-from tests.support.domain import P2P_PLACES, Wishes, go_live, judged, open_domain
+from tests.support.domain import P2P_KINDS, P2P_PLACES, Wishes, go_live, judged, open_domain
 from transports.link import Kind as Carrier
 
 SET_UP = ["created", "in-progress", "live"]
 
 
-@pytest.mark.parametrize("carrier", list(Carrier))
+@pytest.mark.parametrize("carrier", P2P_KINDS)
 async def test_the_first_request_goes_by_the_node_and_a_link_is_set_up_beside_it(
     carrier, autojump_clock
 ):
+    """RES-11, P2P-13."""
     async with open_domain("alice", "bob", wishes=Wishes(kinds=(carrier,))) as domain:
         alice, bob = domain["alice"], domain["bob"]
         answer = await alice.ask(bob, "hello")
@@ -42,7 +43,7 @@ async def test_status_events_follow_the_steps_one_by_one(autojump_clock):
 
 
 async def test_the_handler_side_is_registered_in_order(autojump_clock):
-    """Mint PC, listener at the bus, M-05, listener at the MiniBUS, then live (I-P17)."""
+    """P2P-17: Mint PC, listener at the bus, M-05, listener at the MiniBUS, then live (I-P17)."""
     async with open_domain("alice", "bob") as domain:
         await go_live(domain)
         handler = f"{domain['bob'].runtime.url}/p2phandler/1"
@@ -58,6 +59,7 @@ async def test_the_handler_side_is_registered_in_order(autojump_clock):
 
 
 async def test_traffic_takes_the_live_link_both_ways_stamped_by_both_ends(autojump_clock):
+    """RES-02, P2P-20."""
     async with open_domain("alice", "bob") as domain:
         await go_live(domain)
         alice, bob = domain["alice"], domain["bob"]
@@ -110,6 +112,7 @@ async def test_who_wants_no_p2p_sets_no_link_up(autojump_clock):
 
 
 async def test_signalling_never_takes_the_link(autojump_clock):
+    """P2P-29, I-P13."""
     async with open_domain("alice", "bob") as domain:
         await go_live(domain)
         carried = [
@@ -212,6 +215,7 @@ async def test_the_handlers_row_goes_when_the_requester_gives_up(autojump_clock)
 
 
 async def test_both_asking_at_once_get_one_link_the_smaller_runtime_asked_for(autojump_clock):
+    """P2P-27, I-P20."""
     async with open_domain("alice", "bob") as domain:
         alice, bob = domain["alice"], domain["bob"]
         async with trio.open_nursery() as nursery:
@@ -234,6 +238,7 @@ async def test_both_asking_at_once_get_one_link_the_smaller_runtime_asked_for(au
 async def test_one_handler_serves_two_requesters_and_one_cut_is_no_matter_of_the_other(
     autojump_clock,
 ):
+    """P2P-19, SC-27."""
     async with open_domain("alice", "bob", "carol") as domain:
         await go_live(domain, "alice", "bob")
         await go_live(domain, "carol", "bob")

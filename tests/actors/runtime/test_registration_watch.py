@@ -235,3 +235,21 @@ async def test_after_a_restart_of_the_node_its_records_are_followed_still(autoju
         await trio.sleep(1)
         assert watcher.told == [(f"{other.address}/registration", AWAY)]
     assert {judged(member).verdict for member in place.members} == {Verdict.CONFORMANT}
+
+
+async def test_what_a_runtime_says_of_its_own_record_does_not_come_back_to_it(autojump_clock):
+    """REG-16: its registry says it once, and makes nothing of hearing of it."""
+    async with open_domain("alice", wishes=Wishes(kinds=())) as domain:
+        alice, watcher = domain["alice"], Watcher()
+        await alice.runtime.deploy("watcher", lambda: watcher)
+        registry = f"{alice.runtime.url}/registry"
+        assert (await watcher.follow(registry, alice.address)).code == Code.OK
+        await alice.runtime.undeploy(alice.address)
+        await trio.sleep(60)
+        said = [
+            fact
+            for fact in alice.facts(Op.SUBMIT)
+            if (fact.type, fact.from_, fact.to) == ("update", registry, REGISTRY)
+        ]
+        assert len(said) == 1
+        assert watcher.told == [(f"{alice.address}/registration", AWAY)]

@@ -8,7 +8,8 @@ from actors.kit.ids import IdSource
 from actors.kit.supervisor import ChildSpec
 from actors.runtime.hops import Hops
 from actors.runtime.registry import Registry, RegistryParts
-from fsm.cores.intent import Intent, P2pWish
+from fsm.cores.intent import Intent
+from fsm.cores.link_wishes import WHENEVER_POSSIBLE
 from fsm.cores.resolve import ResolveConfig
 from fsm.cores.resolve_inputs import Asked, Deployed
 from specs.trace import Op
@@ -32,7 +33,7 @@ async def started(world, loaded):
         hops=Hops(world.tracer, "registry", world.counters),
         paths_lost=nothing_to_renew,
     )
-    config = ResolveConfig(R, "a.ex", P2pWish.WHENEVER_POSSIBLE)
+    config = ResolveConfig(R, "a.ex", WHENEVER_POSSIBLE)
     spec = ChildSpec("own registry", partial(Registry, config, parts))
     return await world.supervisor.start_child(spec)
 

@@ -14,7 +14,8 @@ from actors.node.config import NodeConfig
 from actors.runtime.allocation import AllocationError
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.hyperty import CONCURRENT, Hyperty, Refused
+from actors.runtime.hyperty import Hyperty, Refused
+from actors.runtime.hyperty_host import CONCURRENT
 from actors.runtime.runtime import Runtime
 from fsm.replay import judge
 from fsm.trace_line import Verdict, read_record
@@ -186,7 +187,7 @@ async def test_a_slow_request_does_not_hold_up_others_and_all_begin_in_order(aut
 
 async def test_requests_of_one_sender_begin_in_order(autojump_clock):
     async with open_pair() as (_, caller, server, there):
-        port, ids = caller._port, caller._ids
+        port, ids = caller._seat.port, caller._seat.ids
         for _ in range(CONCURRENT * 2):
             number = ids.next(caller.url)
             await port.post(Message(number, MessageType.CREATE, caller.url, there, {"value": 1}))
@@ -202,7 +203,7 @@ async def test_hyperties_take_events(autojump_clock):
         await ra.deploy("caller", lambda: caller)
         await ra._parts.agent.follow(f"{caller.url}/changes", there)
         event = Message(99, MessageType.UPDATE, caller.url, f"{caller.url}/changes")
-        await caller._port.post(event)
+        await caller._seat.port.post(event)
         await trio.testing.wait_all_tasks_blocked()
         assert server.events == [event]
 

@@ -10,6 +10,7 @@ from tests.support.parties import SCHEMA, SILENT, Party, parties, slow
 
 
 async def test_an_invited_observer_gets_the_object_and_then_its_changes_in_order(autojump_clock):
+    """SYN-13: as they were published."""
     async with parties() as (alice, bob):
         url = await alice.create(t=0)
         assert (await alice.invite(url, bob)).code == 200
@@ -30,6 +31,7 @@ async def test_an_invitation_tells_who_answered(autojump_clock):
 
 
 async def test_an_uninvited_observer_is_decided_on_by_the_reporter(autojump_clock):
+    """SYN-11."""
     async with parties() as (alice, bob):
         url = await alice.create(t=7)
         answer = await bob.observe(url)
@@ -37,6 +39,7 @@ async def test_an_uninvited_observer_is_decided_on_by_the_reporter(autojump_cloc
 
 
 async def test_a_refused_observer_is_told_and_hears_nothing(autojump_clock):
+    """SYN-11, U-25."""
     async with parties() as (alice, bob):
         url = await alice.create()
         alice.member.hyperty.on_request = refuse_all
@@ -105,6 +108,7 @@ async def test_who_left_hears_nothing_more(autojump_clock):
 
 
 async def test_observers_read_and_strangers_do_not(autojump_clock):
+    """SYN-18, SYN-19."""
     async with parties() as (alice, bob):
         url = await alice.create(t=1)
         assert (await bob.ask(MessageType.READ, url)).code == 401

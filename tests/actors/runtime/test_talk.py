@@ -140,13 +140,20 @@ async def test_who_no_longer_wants_a_registration_that_is_under_way_gets_none(au
         registry = domain_registry("a.ex")
         heard = await world.component(registry)
         ref = await lone_registrar(world)
-        nursery.start_soon(ref.ask, partial(RegisterWanted, RECORD))
+        nursery.start_soon(refused, ref, Code.GONE)
         await world.settle()
         await ref.ask(partial(UnregisterWanted, A))
         await world.port(registry).post(reply_to(heard[0].message, Code.OK))
         await world.settle()
         assert [each.message.body.get("value") for each in heard][1:] == ["disconnected"]
-        nursery.cancel_scope.cancel()
+        await world.port(registry).post(reply_to(heard[1].message, Code.OK))
+
+
+async def refused(ref, code):
+    """Ask for a registration, and be told that there is none."""
+    with pytest.raises(RegistrationError) as caught:
+        await ref.ask(partial(RegisterWanted, RECORD))
+    assert caught.value.code == code
 
 
 async def test_a_refused_registration_says_why(autojump_clock):

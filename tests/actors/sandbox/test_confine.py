@@ -1,5 +1,6 @@
 """A process that has given up everything really has (S17, T16)."""
 
+import os
 import socket
 import subprocess
 import sys
@@ -8,14 +9,16 @@ from pathlib import Path
 import orjson
 import pytest
 
+from specs.limits_rooms import ROOM_NICE
+
 ROOT = Path(__file__).parents[3]
 
 TRY = """
-import json, os, signal, socket, sys
+import json, os, signal, socket, subprocess, sys, threading
 sys.path.insert(0, sys.argv[1])
 import actors.sandbox.room
 from actors.sandbox.confine import confine
-told = confine(os.getppid())
+told = confine(os.getppid()).told
 
 def outcome(work):
     try:
@@ -46,8 +49,12 @@ results = {
     "signal": outcome(lambda: os.kill(os.getppid(), 0)),
     "environ": outcome(lambda: open(f"/proc/{os.getppid()}/environ").read()),
     "execute": outcome(lambda: os.execv("/bin/true", ["true"])),
+    "start": outcome(lambda: subprocess.run(["/bin/true"])),
     "hoard": outcome(hoard),
     "descriptors": outcome(open_many),
+    "fork": outcome(os.fork),
+    "thread": outcome(threading.Thread(target=int).start),
+    "priority": os.getpriority(os.PRIO_PROCESS, 0),
     "import": outcome(lambda: __import__("wave")),
 }
 print(json.dumps({"told": told, "results": results}))
@@ -91,6 +98,20 @@ def test_nothing_of_others_is_reached(tried, what):
 
 def test_nothing_is_dialled(tried):
     assert tried["results"]["dial"] != "done"
+
+
+@pytest.mark.parametrize(
+    ("what", "error"),
+    [("fork", "PermissionError"), ("start", "PermissionError"), ("thread", "RuntimeError")],
+)
+def test_no_other_process_is_started(tried, what, error):
+    if "processes" not in tried["told"].partition(";")[0]:
+        pytest.skip("this kernel has no filter for system calls")
+    assert tried["results"][what] == error
+
+
+def test_others_go_first(tried):
+    assert tried["results"]["priority"] == os.nice(0) + ROOM_NICE
 
 
 def test_what_was_given_up_is_told(tried):

@@ -50,6 +50,7 @@ def urls(answer):
 
 
 async def test_what_is_registered_is_read_as_it_was_written(world):
+    """PFY-13."""
     ra, rb = await world.peer(RA), await world.peer(RB)
     url = await registered(rb, guid=GUID, p2pHandler=f"{RB}/p2phandler/1")
 

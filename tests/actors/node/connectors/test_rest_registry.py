@@ -103,6 +103,7 @@ async def test_nothing_is_sent_for_whoever_does_not_own_the_address():
 
 
 async def test_a_data_object_and_a_hyperty_go_where_upstream_keeps_them():
+    """PFY-13."""
     async with open_rest() as (world, fake):
         rb = await world.peer(RB)
         hyperty = await registered(rb)

@@ -1,5 +1,6 @@
 """Messages between two domains whose runtimes know only their own node (MN-19, MN-20, I-M10)."""
 
+import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
@@ -9,6 +10,8 @@ from specs.reply_code import DropReason
 from tests.support.abroad import PLACES, STUB_B, B, Wishes, open_two
 from tests.support.abroad_rooms import deaf_room, no_room, room_that_says
 from transports.link import Kind
+
+pytestmark = pytest.mark.timeout(120)
 
 NOWHERE = "hyperty://c.ex/somebody"
 UP = ["created", "in-progress", "live"]

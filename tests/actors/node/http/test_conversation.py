@@ -16,8 +16,15 @@ from actors.node.errors import HttpPlaceError, OpenMetricsError
 from actors.node.http.config import HttpConfig
 from actors.node.http.service import open_http, site_of
 from actors.node.standing import Part, Standing
-from specs.limits import HTTP_CONNECTIONS, HTTP_HEAD_BYTES, HTTP_REQUEST_TIMEOUT, HTTP_REQUESTS
+from specs.limits import (
+    HTTP_CONNECTIONS,
+    HTTP_HEAD_BYTES,
+    HTTP_PER_HOST,
+    HTTP_REQUEST_TIMEOUT,
+    HTTP_REQUESTS,
+)
 from tests.support.web import exchange, get
+from transports.system import open_system_network
 
 GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
@@ -28,13 +35,14 @@ async def served(config=None):
     standing = Standing()
     standing.ready(Part.NODE)
     monitor = Monitor()
-    async with open_http(config, site_of(config, Counters(), standing, {}), monitor) as url:
+    site = site_of(config, Counters(), standing, {})
+    async with open_system_network() as network, open_http(network, config, site, monitor) as url:
         yield url
 
 
-async def connect(url):
+async def connect(url, host=None):
     place = urlsplit(url)
-    return await trio.open_tcp_stream(place.hostname, place.port)
+    return await trio.open_tcp_stream(place.hostname, place.port, local_address=host)
 
 
 async def said(url, raw):
@@ -120,15 +128,35 @@ async def test_who_dawdles_is_hung_up(autojump_clock):
 
 async def test_more_connections_than_allowed_are_hung_up_and_others_live():
     async with served() as url, trio.open_nursery() as nursery:
-        streams = [await connect(url) for _ in range(HTTP_CONNECTIONS)]
+        hosts = [f"127.0.0.{1 + n % 8}" for n in range(HTTP_CONNECTIONS)]
+        streams = [await connect(url, host) for host in hosts]
         assert b" 200 " in await _answer(streams[-1])
-        async with await connect(url) as one_more:
+        async with await connect(url, "127.0.0.9") as one_more:
             assert await _end(one_more)
         for stream in streams[1:]:
             await stream.aclose()
         assert b" 200 " in await _answer(streams[0])
         await streams[0].aclose()
         nursery.cancel_scope.cancel()
+
+
+async def test_one_host_has_no_more_than_its_share_and_others_are_served():
+    """L6: who opens connections and says nothing keeps nobody else out."""
+    async with served() as url:
+        silent = [await connect(url) for _ in range(HTTP_PER_HOST)]
+        async with await connect(url) as one_more:
+            assert await _end(one_more)
+        async with await connect(url, "127.0.0.2") as other:
+            assert b" 200 " in await _answer(other)
+        await silent[0].aclose()
+        with trio.fail_after(HTTP_REQUEST_TIMEOUT / 2):
+            while True:
+                async with await connect(url) as again:
+                    await again.send_all(GET)
+                    if not await _end(again):
+                        break
+        for stream in silent:
+            await stream.aclose()
 
 
 async def _answer(stream):

@@ -1,0 +1,185 @@
+"""What every catalogue gives, wherever it is: one contract (CAT-09, S15)."""
+
+import os
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+
+from actors.catalogue.errors import NotServedError, SourceAwayError
+from actors.catalogue.source import DOMAIN_KEYS, MemorySource, package_path
+from actors.catalogue.source_directory import DirectorySource
+from actors.catalogue.source_http import HttpSource
+from actors.kit.egress import PUBLIC
+from actors.kit.http_client import ServerUrl
+from actors.kit.tracer import MemoryTracer
+from actors.node.app import open_node
+from actors.node.config import NodeConfig
+from actors.node.http.config import HttpConfig, ShownCatalogue
+from specs.limits_catalogue import DESCRIPTOR_BYTES, FETCH_TIMEOUT, PACKAGE_BYTES
+from tests.support.catalogues import STUB_B
+from tests.support.http_server import Said, open_http_server
+from transports.system import open_system_network
+
+FILES = {
+    DOMAIN_KEYS: b'{"keys": []}',
+    STUB_B.path: b"a.b.c",
+    package_path("ab" * 32): bytes(1_500_000),
+}
+
+
+def lay(directory):
+    for path, content in FILES.items():
+        file = directory / path
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(content)
+    (directory / "secret").write_bytes(b"secret")
+    return directory
+
+
+@asynccontextmanager
+async def in_memory(_):
+    yield MemorySource("memory", FILES)
+
+
+@asynccontextmanager
+async def in_directory(directory):
+    yield DirectorySource(lay(directory))
+
+
+@asynccontextmanager
+async def at_node(directory):
+    shown = ShownCatalogue("b.ex", lay(directory))
+    config = NodeConfig(domain="b.ex", http=HttpConfig("127.0.0.1:0", catalogue=shown))
+    async with open_system_network() as network, open_node(config, network, MemoryTracer()) as node:
+        source = HttpSource(ServerUrl.read(node.http_url))
+        yield source
+        await source.aclose()
+
+
+@pytest.fixture(params=[in_memory, in_directory, at_node], ids=["memory", "directory", "node"])
+def opened(request, tmp_path):
+    return lambda: request.param(tmp_path)
+
+
+@pytest.mark.parametrize("path", FILES)
+async def test_what_stands_there_is_given_byte_for_byte(opened, path):
+    async with opened() as source:
+        assert await source.read(path, PACKAGE_BYTES) == FILES[path]
+
+
+async def test_what_is_as_large_as_it_may_be_is_given(opened):
+    async with opened() as source:
+        assert await source.read(STUB_B.path, 5) == FILES[STUB_B.path]
+
+
+async def test_what_is_larger_is_not(opened):
+    async with opened() as source:
+        with pytest.raises(SourceAwayError, match="larger than 4 bytes"):
+            await source.read(STUB_B.path, 4)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ".well-known/protocolstub/other", ".well-known/hyperty/default", "secret", "../secret",
+        ".well-known/../secret", ".well-known/protocolstub/../../secret", "/etc/passwd", "",
+        ".well-known", ".well-known/protocolstub", ".well-known/protocolstub/.hidden",
+        ".well-known/protocolstub/de\0fault", ".well-known//protocolstub/default",
+        ".well-known/protocolstub/default/", ".well-known/protocolstub/" + "x" * 300,
+    ],
+)  # fmt: skip
+async def test_where_nothing_stands_nothing_is_given(opened, path):
+    async with opened() as source:
+        with pytest.raises((NotServedError, SourceAwayError)):
+            await source.read(path, DESCRIPTOR_BYTES)
+
+
+async def test_it_is_read_again_each_time_and_by_many_at_once(opened):
+    async with opened() as source, trio.open_nursery() as nursery:
+        for _ in range(20):
+            nursery.start_soon(source.read, STUB_B.path, DESCRIPTOR_BYTES)
+
+
+# ---- directories
+
+
+def test_a_directory_that_is_not_there_has_nothing(tmp_path):
+    with pytest.raises(NotServedError):
+        trio.run(DirectorySource(tmp_path / "gone").read, STUB_B.path, 10)
+
+
+async def test_a_link_that_leads_out_of_the_catalogue_is_not_followed(tmp_path):
+    source = DirectorySource(lay(tmp_path))
+    (tmp_path / ".well-known/protocolstub/evil").symlink_to(tmp_path / "secret")
+    (tmp_path / ".well-known/hyperty").symlink_to("/etc")
+    for path in (".well-known/protocolstub/evil", ".well-known/hyperty/passwd"):
+        with pytest.raises(NotServedError):
+            await source.read(path, 10_000)
+
+
+async def test_what_is_no_file_is_not_waited_for(tmp_path):
+    source = DirectorySource(lay(tmp_path))
+    os.mkfifo(tmp_path / ".well-known/protocolstub/pipe")
+    with pytest.raises(NotServedError):
+        await source.read(".well-known/protocolstub/pipe", 10)
+
+
+# ---- servers
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (Said(500), "it answers with status 500"),
+        (Said(204), "it answers with status 204"),
+        (Said(302, headers=(("location", "http://127.0.0.1:1/"),)), "redirect"),
+        (Said(raw=b"x" * 100), "larger than 10 bytes"),
+    ],
+    ids=["error", "empty", "redirect", "large"],
+)
+async def test_what_a_server_says_that_is_no_answer(said, why):
+    async def handler(_):
+        return said
+
+    async with open_http_server(handler) as server:
+        source = HttpSource(ServerUrl.read(server.url))
+        with pytest.raises(SourceAwayError, match=why):
+            await source.read(STUB_B.path, 10)
+        await source.aclose()
+    assert [call.segments for call in server.calls] == [tuple(STUB_B.path.split("/"))]
+
+
+async def test_a_server_that_says_nothing_is_not_waited_for(autojump_clock):
+    async def handler(_):
+        await trio.sleep_forever()
+
+    async with open_http_server(handler) as server:
+        source, began = HttpSource(ServerUrl.read(server.url)), trio.current_time()
+        with pytest.raises(SourceAwayError, match="no answer within 2 s"):
+            await source.read(STUB_B.path, 10)
+        assert trio.current_time() - began <= FETCH_TIMEOUT + 1
+        await source.aclose()
+
+
+async def test_a_private_server_is_not_dialled_for_somebody_else():
+    """S15: not even asked; the name is judged by what it stands for when it is dialled."""
+
+    async def handler(_):
+        return Said()
+
+    async with open_http_server(handler) as server:
+        for host in ("127.0.0.1", "localhost"):
+            where = ServerUrl.read(f"http://{host}:{server.port}")
+            source = HttpSource(where, PUBLIC)
+            with pytest.raises(SourceAwayError, match="it is in a private network"):
+                await source.read(STUB_B.path, 10)
+            await source.aclose()
+        assert server.connections == 0
+
+
+async def test_a_name_that_nobody_knows_is_away():
+    source = HttpSource(ServerUrl.read("http://nobody.invalid"), PUBLIC)
+    with pytest.raises(SourceAwayError, match=r"nobody\.invalid:80 cannot be read"):
+        await source.read(STUB_B.path, 10)
+    await source.aclose()

@@ -1,0 +1,143 @@
+"""Who is trusted, as an operator writes it (T12, T13): every mistake is one sentence."""
+
+import pytest
+
+from actors.catalogue.errors import TrustFileError
+from actors.catalogue.places import BadPlaceError, Places, read_places
+from actors.catalogue.trust_file import KeyTrust, read_trust
+from actors.keys.signing import make_key
+from fsm.cores.descriptor_terms import Reach
+from tests.support.catalogues import key_set
+
+
+@pytest.fixture
+def write(tmp_path):
+    (tmp_path / "b.json").write_bytes(key_set(make_key("EdDSA", "b")))
+    (tmp_path / "acme.json").write_bytes(key_set(make_key("EdDSA", "acme")))
+    (tmp_path / "bad.json").write_text("{}")
+
+    def written(text):
+        path = tmp_path / "trust.toml"
+        path.write_text(text)
+        return path
+
+    return written
+
+
+WHOLE = """
+[domains."b.example"]
+keys = "b.json"
+publishers = ["acme"]
+reach = "anywhere"
+
+[domains."C.example"]
+keys = "first-use"
+
+[domains."*"]
+keys = "published"
+
+[publishers.acme]
+keys = "acme.json"
+"""
+
+
+def test_a_whole_file_is_read(write):
+    trust = read_trust(write(WHOLE))
+    said = trust.of("b.example")
+    assert (list(said.keys), said.terms.publishers, said.terms.reach) == (
+        ["b"], frozenset({"acme"}), Reach.ANYWHERE,
+    )  # fmt: skip
+    assert list(trust.publishers["acme"]) == ["acme"]
+
+
+def test_by_default_no_code_and_no_private_place_is_trusted(write):
+    said = read_trust(write(WHOLE)).of("c.example")
+    assert (said.keys, said.terms.publishers, said.terms.reach) == (
+        KeyTrust.FIRST_USE, frozenset(), Reach.PUBLIC,
+    )  # fmt: skip
+
+
+def test_a_star_stands_for_the_others(write):
+    assert read_trust(write(WHOLE)).of("d.example").keys is KeyTrust.PUBLISHED
+
+
+def test_without_a_star_the_others_are_not_trusted(write):
+    assert read_trust(write('[domains."b.example"]\nkeys = "b.json"')).of("d.example") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[", "it is no TOML"),
+        ("domain = 1", "the file says 'domain', which has no meaning"),
+        ("domains = 1", "'domains' is no table"),
+        ("[domains]\nx = 1", "is no table"),
+        ('[domains."b.ex"]', "keys is missing"),
+        ('[domains."b.ex"]\nkeys = 1', "keys is missing, or no text"),
+        ('[domains."b.ex"]\nkeys = "gone.json"', "gone.json cannot be read"),
+        ('[domains."b.ex"]\nkeys = "bad.json"', "bad.json is no set of keys"),
+        ('[domains."b.ex"]\nkey = "b.json"', "says 'key', which has no meaning"),
+        ('[domains."b ex"]\nkeys = "b.json"', "'b ex' is no domain"),
+        ('[domains."b.ex"]\nkeys = "b.json"\nreach = "all"', "reach is one of public, anywhere"),
+        ('[domains."b.ex"]\nkeys = "b.json"\npublishers = "x"', "publishers is no list"),
+        ('[domains."b.ex"]\nkeys = "b.json"\npublishers = ["x"]', "allows 'x', which"),
+        ('[domains."b.ex"]\nkeys = ["b.json"]', "keys is missing, or no text"),
+        ('[domains."b.ex"]\nkeys = {a = 1}', "keys is missing, or no text"),
+        (
+            '[domains."b.ex"]\nkeys = "b.json"\n[domains."B.ex"]\nkeys = "first-use"',
+            "domain 'b.ex' stands there twice",
+        ),
+        ('[publishers.x]\nkeys = "first-use"', "first-use cannot be read"),
+    ],
+)
+def test_a_mistake_is_said(write, text, said):
+    with pytest.raises(TrustFileError) as caught:
+        read_trust(write(text))
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value).partition("TOML")[0]
+
+
+def test_a_file_that_is_not_there_is_said(tmp_path):
+    with pytest.raises(TrustFileError, match="No such file"):
+        read_trust(tmp_path / "gone.toml")
+
+
+# ---- where catalogues are
+
+
+async def name_of(places: Places, domain):
+    async with places.open(domain) as source:
+        return None if source is None else (source.name, source.proves_domain)
+
+
+@pytest.mark.parametrize(
+    ("text", "domain", "name"),
+    [
+        ("b.ex=/srv/cat", "b.ex", ("/srv/cat", True)),
+        ("/srv/a=b/cat", "b.ex", ("/srv/a=b/cat", True)),
+        ("cat", "b.ex", ("cat", True)),
+        ("B.ex=https://catalogue.b.ex", "b.ex", ("https://catalogue.b.ex:443", True)),
+        ("b.ex=http://127.0.0.1:81/x/", "b.ex", ("http://127.0.0.1:81/x", False)),
+        ("https://catalogue.{domain}", "c.ex", ("https://catalogue.c.ex:443", True)),
+        ("/srv/{domain}", "c.ex", ("/srv/c.ex", True)),
+        ("b.ex=/srv/cat", "c.ex", None),
+    ],
+)
+async def test_a_place_is_found_for_a_domain(text, domain, name):
+    assert await name_of(read_places([text]), domain) == name
+
+
+async def test_a_domain_that_is_named_comes_before_all_others():
+    places = read_places(["/srv/{domain}", "b.ex=/srv/own"])
+    assert await name_of(places, "b.ex") == ("/srv/own", True)
+    assert await name_of(places, "c.ex") == ("/srv/c.ex", True)
+
+
+@pytest.mark.parametrize(
+    "texts",
+    [[""], ["b.ex="], ["b ex=/srv"], ["ftp://x"], ["http://"], ["http://u@h"], ["http://h?q"],
+     ["a", "b"], ["b.ex=a", "b.ex=b"]],
+)  # fmt: skip
+def test_what_is_no_place_is_said(texts):
+    with pytest.raises(BadPlaceError):
+        read_places(texts)

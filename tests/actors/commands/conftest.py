@@ -1,0 +1,10 @@
+"""Whoever types the commands."""
+
+import pytest
+
+from tests.support.stub_desk import Desk
+
+
+@pytest.fixture
+def desk(tmp_path):
+    return Desk(tmp_path)

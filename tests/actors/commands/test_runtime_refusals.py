@@ -1,0 +1,54 @@
+"""What `runtime` cannot do as it was told: one sentence, and the exit status of a wrong setting."""
+
+import pytest
+
+from actors.commands.exit_code import ExitCode
+from tests.support.command import call, serving
+
+NODE = ("node", "--domain", "a.example", "--allow-legacy")
+
+
+async def refused(url, *more):
+    """Start a runtime that cannot run; return the sentence."""
+    named = ("--domain", "a.example", "--name", "ra", "--node", url)
+    ended = await call("runtime", *named, *more)
+    assert (ended.status, ended.out) == (ExitCode.CONFIGURATION, [])
+    [sentence] = ended.err
+    return sentence
+
+
+@pytest.mark.parametrize(
+    ("where", "why"),
+    [
+        ("tests.support.broken:Unmade", "KeyError: 'no such setting'"),
+        ("tests.support.broken:Unstarted", "ZeroDivisionError: nothing to divide by"),
+        ("tests.support.broken_module:Any", "ValueError: this module is broken"),
+    ],
+)
+async def test_a_hyperty_that_crashes_before_it_runs_is_named_with_its_error(where, why):
+    async with serving(*NODE) as node:
+        told = await refused(node.url, "--hyperty", f"x={where}", "--p2p", "none")
+    assert f"{where} could not be started: {why}; " in told
+
+
+async def test_where_a_hyperty_crashed_is_in_the_log():
+    more = ("--hyperty", "x=tests.support.broken_module:Any", "--log", "info")
+    named = ("--domain", "a.example", "--name", "ra", "--node", "ws://127.0.0.1:1/link")
+    ended = await call("runtime", *named, *more)
+    assert "broken_module.py" in ended.err[0]
+    assert ended.status == ExitCode.CONFIGURATION
+
+
+@pytest.mark.parametrize("host", ["no.such.host.invalid", "", "192.0.2.1"])
+async def test_a_host_where_no_link_can_be_listened_for_is_refused(host):
+    told = await refused("ws://127.0.0.1:1/link", "--p2p-host", host)
+    assert f"cannot be listened for on {host!r}" in told
+    assert "--p2p-host" in told
+
+
+@pytest.mark.parametrize("kinds", ["none", "unix"])
+async def test_a_host_that_is_not_needed_is_not_looked_at(kinds):
+    named = ("--domain", "a.example", "--name", "ra", "--node", "ws://127.0.0.1:1/link")
+    host = ("--p2p-host", "no.such.host.invalid", "--p2p", kinds)
+    ended = await call("runtime", *named, *host)
+    assert ended.status == ExitCode.CANNOT_CONNECT

@@ -1,0 +1,52 @@
+"""Hyperties that a program runs in processes of their own."""
+
+import pytest
+
+import actors
+from actors.hyperties import Caller, Echo
+from actors.runtime.room_hyperty import NoCodeError
+from tests.support.apart import Reader, Thermometer
+
+
+@pytest.mark.timeout(60)
+async def test_a_hyperty_in_a_process_of_its_own_answers_until_its_block_is_left():
+    async with (
+        actors.open_node("a.example") as node,
+        actors.open_runtime("a.example", "ra", node=node.url) as runtime,
+    ):
+        caller = await runtime.deploy(Caller)
+        async with await runtime.deploy_apart(Echo) as echo:
+            answer = await caller.request(echo.url, "over there")
+            assert (answer.code, answer.body["value"]) == (200, "over there")
+        assert (await caller.request(echo.url, "over there")).code == 404
+
+
+@pytest.mark.timeout(60)
+async def test_a_hyperty_in_a_process_of_its_own_reports_and_observes():
+    async with (
+        actors.open_node("a.example") as node,
+        actors.open_runtime("a.example", "ra", node=node.url) as runtime,
+        await runtime.deploy(Caller) as caller,
+        await runtime.deploy_apart(Thermometer) as thermometer,
+        await runtime.deploy_apart(Reader) as reader,
+    ):
+        url = (await caller.request(thermometer.url)).body["value"]
+        async with caller.observe(url) as copy:
+            assert copy.value["celsius"] == 21
+            await caller.request(thermometer.url)
+            await copy.wait_for(lambda value: value["celsius"] == 22)
+            assert (await caller.request(reader.url, url)).body["value"] == 22
+            await thermometer.undeploy()
+            assert await copy.later_than(copy.version) is None
+
+
+async def test_a_class_no_other_process_can_import_is_refused():
+    class Here(actors.Hyperty):
+        pass
+
+    async with (
+        actors.open_node("a.example") as node,
+        actors.open_runtime("a.example", "ra", node=node.url) as runtime,
+    ):
+        with pytest.raises(NoCodeError, match="put the class into a module"):
+            await runtime.deploy_apart(Here)

@@ -1,0 +1,78 @@
+"""What waits to be written to a pipe is bounded, whoever does not read it (R11)."""
+
+import pytest
+import trio
+import trio.testing
+
+from actors.pipe.outlet import Outlet
+from actors.pipe.said import Said, Word, read_said
+from specs.limits import FRAME_MESSAGES, MAX_MESSAGE_BYTES, OUTBOX_MESSAGES
+from specs.limits_rooms import ROOM_UNREAD, ROOM_UNREAD_BYTES
+from transports.background import open_background
+from transports.link import Kind, Upgrade
+from transports.memory_link import Wire
+
+
+@pytest.fixture
+async def pipe(autojump_clock):
+    """An outlet that is written, and the other end of its pipe."""
+    wire = Wire(Kind.UNIX, "pipe", 1, Upgrade())
+    outlet = Outlet(wire.dialler)
+    async with open_background() as background:
+        background.start_soon(outlet.run)
+        yield outlet, wire.acceptor
+
+
+@pytest.mark.parametrize(
+    ("said", "most"),
+    [
+        (Said(Word.TOOK, 1), ROOM_UNREAD),
+        (Said(Word.HAND, rest=bytes(MAX_MESSAGE_BYTES)), ROOM_UNREAD_BYTES // MAX_MESSAGE_BYTES),
+    ],
+    ids=["words", "bytes"],
+)
+async def test_who_leaves_too_much_unread_is_told_nothing_any_more(pipe, said, most):
+    outlet, _ = pipe
+    for _ in range(most - 1):
+        outlet.put(said)
+    assert not outlet.is_overrun
+    for _ in range(2 + FRAME_MESSAGES):
+        outlet.put(said)
+    assert outlet.is_overrun
+    assert outlet.is_closed
+    assert not outlet.offer(said)
+    with trio.fail_after(1):
+        await outlet.send(said)
+        await outlet.flushed()
+
+
+async def test_who_waits_for_room_waits_no_longer_than_anybody_writes(pipe):
+    outlet, _ = pipe
+    while outlet.offer(Said(Word.TOOK, 1)):
+        pass
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(outlet.send, Said(Word.TOOK, 2))
+        await trio.testing.wait_all_tasks_blocked()
+        for _ in range(ROOM_UNREAD):
+            outlet.put(Said(Word.TOOK, 3))
+        with trio.fail_after(1):
+            while nursery.child_tasks:
+                await trio.lowlevel.checkpoint()
+
+
+async def test_who_reads_is_told_everything_in_order_however_much_it_is(pipe):
+    outlet, far = pipe
+    count = 2 * ROOM_UNREAD
+    heard = []
+
+    async def read():
+        while len(heard) < count:
+            heard.append(read_said(await far.receive()).number)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(read)
+        for number in range(1, count + 1):
+            await outlet.send(Said(Word.TOOK, number))
+    assert heard == list(range(1, count + 1))
+    assert not outlet.is_overrun
+    assert count > OUTBOX_MESSAGES

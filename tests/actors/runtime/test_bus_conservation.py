@@ -1,0 +1,149 @@
+"""Nothing that is put into a runtime's bus vanishes (I-T9, OBS-06): any messages, in any order."""
+
+from collections import Counter
+
+import trio
+import trio.testing
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actors.runtime.bus_messages import Origin
+from actors.runtime.handing import Handing
+from actors.runtime.interceptor import Interceptor, Objection
+from fsm.cores.intent import Intent
+from fsm.cores.resolve_effects import NoRoute
+from specs.limits import REPLY_TIMEOUT
+from specs.message import instance_id
+from specs.reply_code import Code, DropReason
+from specs.trace import Kind, Op
+from tests.support.deaf import deaf
+from tests.support.runtime_parts import R, open_bus
+from tests.support.wire import A, B, C, answer, ask, event
+
+S, FULL = f"{R}/protostub/1", f"{R}/deaf"
+CHANGES = f"{A}/changes"
+NO_WAY = NoRoute(C, Intent.REACH, Code.UNAVAILABLE, "there is no way")
+
+SAYINGS = {
+    "ask-full": (A, lambda n: ask(n, to=FULL)),
+    "ask-nobody": (A, lambda n: ask(n, to=f"{R}/nobody")),
+    "ask-away": (A, lambda n: ask(n, to=C)),
+    "ask-vetoed": (A, lambda n: ask(n, vetoed=True)),
+    "answer-nobody": (B, lambda n: answer(ask(n))),
+    "event": (A, event),
+    "event-nobody": (A, lambda n: event(n, to=f"{R}/changes")),
+    "event-full": (A, lambda n: event(n, to=f"{FULL}/changes")),
+    "forged-source": (A, lambda n: ask(n, from_=C)),
+    "forged-status": (A, lambda n: event(n, to=f"{B}/status")),
+    "loop": (S, lambda n: ask(n, from_=C, via=[S, S])),
+    "from-away": (S, lambda n: ask(n, from_=C, to=B)),
+}
+"""Who says what, by the number of the message."""
+
+ACTIONS = (*SAYINGS, "ask", "answer", "again", "late", "no-way", "leave")
+
+
+class Veto(Interceptor):
+    def intercept(self, message, by):
+        return Objection("vetoed") if message.body.get("vetoed") else message
+
+
+class Play:
+    """Does things to a bus, and knows what it has sent."""
+
+    def __init__(self, world):
+        self.world = world
+        self.number = 0
+        self.sent = []
+        self.open = []
+
+    async def post(self, message, by):
+        self.sent.append((message, by))
+        await self.world.port(by).post(message)
+
+    async def do(self, action):
+        self.number += 1
+        if action in SAYINGS:
+            by, say = SAYINGS[action]
+            await self.post(say(self.number), by)
+            return
+        match action:
+            case "ask":
+                self.open.append(ask(self.number))
+                await self.post(self.open[-1], A)
+            case "answer" if self.open:
+                await self.post(answer(self.open.pop()), B)
+            case "again" if self.sent:
+                await self.post(*self.sent[-1])
+            case "late":
+                await trio.sleep(REPLY_TIMEOUT + 1)
+            case "no-way":
+                await self.world.bus.tell(NO_WAY)
+            case "leave":
+                await self.world.agent.expel(B)
+
+
+async def play(actions):
+    """Play a story; return what was sent, and the bus as it is when all is over."""
+    async with open_bus(interceptors=(Veto(),)) as world:
+        alice, _ = await world.component(A), await world.component(B)
+        await world.component(S, Origin.NODE_STUB)
+        await deaf(world, FULL)
+        await world.agent.follow(CHANGES, A)
+        await world.agent.follow(f"{FULL}/changes", FULL)
+        story = Play(world)
+        for action in actions:
+            await story.do(action)
+            await world.settle()
+        await trio.sleep(REPLY_TIMEOUT + 1)
+        for intent in (Intent.REACH, Intent.KNOWN):
+            await world.bus.tell(NoRoute(C, intent, Code.UNAVAILABLE, "there is no way"))
+        await world.settle()
+        await world.supervisor.stop_child(FULL)
+        return story, world, world.heard_by(alice)
+
+
+def run(actions):
+    clock = trio.testing.MockClock(autojump_threshold=0)
+    return trio.run(play, actions, clock=clock)
+
+
+def vanished(story, world):
+    """Return what was sent and neither delivered, answered by the bus, nor dropped."""
+    facts = [fact for fact in world.tracer.facts if fact.k is Kind.MSG]
+    drops = Counter(fact.mid for fact in facts if fact.op is Op.DROP)
+    ended = {fact.mid for fact in facts if fact.op in {Op.DELIVER, Op.CALLBACK}}
+    ended |= {fact.ref for fact in facts if fact.op is Op.SYNTH}
+    lost = []
+    for mid, times in Counter(instance_id(message) for message, _ in story.sent).items():
+        if times - drops[mid] > (mid in ended):
+            lost.append((mid, times, drops[mid]))
+    return lost
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(st.sampled_from(ACTIONS), max_size=40))
+def test_what_is_submitted_is_delivered_or_answered_or_dropped_with_one_reason(actions):
+    """I-T9, OBS-06: and the ledger counts exactly what the trace says."""
+    story, world, heard = run(actions)
+    assert vanished(story, world) == []
+    traced = Counter(fact.reason for fact in world.tracer.facts if fact.op is Op.DROP)
+    assert dict(world.counters.drops) == dict(traced)
+    finals = Counter(message.id for message in heard if message.is_final)
+    asked = {m.id for m, by in story.sent if by == A and m.is_request and m.from_ == A}
+    assert asked <= set(finals)
+
+
+def test_the_stories_know_every_way_a_message_can_end_here():
+    """OBS-06: what cannot be read, and sessions, are matters of stubs."""
+    story, world, _ = run(["ask", "again", "late", "answer", *["event-full"] * 4, *ACTIONS])
+    elsewhere = {DropReason.MALFORMED, DropReason.SESSION_GONE, DropReason.UNSUBSCRIBED}
+    assert set(DropReason) - set(world.counters.drops) - elsewhere == {DropReason.CRASHED}
+    assert vanished(story, world) == []
+
+
+def test_what_vanishes_is_noticed(monkeypatch):
+    """I-T9: a bus that swallows events does not pass."""
+    monkeypatch.setattr(Handing, "give", lambda *_: True)
+    story, world, _ = run(["event"])
+    assert len(vanished(story, world)) == 1

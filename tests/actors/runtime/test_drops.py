@@ -1,0 +1,146 @@
+"""The drop ledger of a runtime (OBS-06): each message not delivered has one reason."""
+
+import attrs
+import pytest
+import trio
+from structlog.testing import capture_logs
+
+from actors.kit.counters import Counters
+from actors.kit.delivery import Delivery
+from actors.kit.log import Level, configure_log
+from actors.kit.tracer import NULL_TRACER
+from actors.runtime.bus_messages import Lost, Submitted
+from actors.runtime.dead_mail import DeadMail
+from actors.runtime.hops import Hops
+from actors.runtime.mini_bus import MiniBus
+from specs.limits_bus import DROPS_KEPT
+from specs.message import MessageType
+from specs.reply_code import DropReason
+from tests.support.deaf import deaf
+from tests.support.domain import DOMAIN, open_domain
+from tests.support.runtime_parts import open_bus
+from tests.support.wire import A, B, answer, ask, event
+
+
+@pytest.fixture
+def talkative():
+    """A log that speaks of what is no trouble, too."""
+    configure_log(Level.INFO)
+    yield
+    configure_log()
+
+
+async def test_a_drop_is_told_with_its_ends_its_reason_and_where_but_not_what_it_said():
+    """OBS-06."""
+    async with open_bus() as world:
+        await world.component(B)
+        await world.port(B).post(answer(ask(7)))
+        await world.settle()
+        ledger = world.counters.ledger()
+    (drop,) = ledger.last
+    assert (drop.reason, drop.where) == (DropReason.UNMATCHED, "bus")
+    assert (drop.id, drop.type, drop.from_, drop.to) == (7, MessageType.RESPONSE, B, A)
+    assert "body" not in {field.name for field in attrs.fields(type(drop))}
+    assert (ledger.total, dict(ledger.counts)) == (1, {DropReason.UNMATCHED: 1})
+
+
+def test_all_are_counted_and_the_last_are_kept():
+    """OBS-06: the ledger does not grow."""
+    counters = Counters()
+    for number in range(1, DROPS_KEPT + 11):
+        counters.drop(DropReason.LOOP, ask(number), "bus")
+    ledger = counters.ledger()
+    assert ledger.total == DROPS_KEPT + 10
+    assert [drop.id for drop in ledger.last] == list(range(11, DROPS_KEPT + 11))
+
+
+def test_what_is_no_message_is_counted_only():
+    """OBS-06."""
+    counters = Counters()
+    counters.drop(DropReason.MALFORMED)
+    assert (counters.ledger().total, counters.ledger().last) == (1, ())
+
+
+def test_a_ledger_stays_as_it_was_when_it_was_asked_for():
+    """OBS-06."""
+    counters = Counters()
+    before = counters.ledger()
+    counters.drop(DropReason.LOOP, ask(1), "bus")
+    assert (before.total, before.last) == (0, ())
+
+
+async def test_a_copy_that_one_of_several_has_no_room_for_is_a_drop(autojump_clock):
+    """BUS-03, OBS-06: the others get theirs."""
+    changes = f"{A}/changes"
+    async with open_bus() as world:
+        alice = await world.component(A)
+        await deaf(world, B)
+        for follower in (A, B):
+            await world.agent.follow(changes, follower)
+        for number in range(1, 5):
+            await world.port(A).post(event(number, to=changes))
+            await world.settle()
+        assert [message.id for message in world.heard_by(alice)] == [1, 2, 3, 4]
+        ledger = world.counters.ledger()
+        assert [(drop.id, drop.reason) for drop in ledger.last] == [
+            (3, DropReason.OVERFLOW), (4, DropReason.OVERFLOW),
+        ]  # fmt: skip
+        await world.supervisor.stop_child(B)
+
+
+async def test_an_event_that_a_sandbox_cannot_even_report_lost_is_counted():
+    """OBS-06: the bus has no room for the report."""
+    counters = Counters()
+    lost = []
+    bus = MiniBus(lambda one: bool(lost.append(one)), Hops(NULL_TRACER, "minibus", counters))
+    bus._routing.add(B, _Full(), "test")
+    for message in (event(1, to=f"{B}/changes"), ask(2)):
+        await bus.handle(Delivery(message, B))
+    assert [one.code for one in lost] == [413, 413]
+    assert [drop.id for drop in counters.ledger().last] == [1]
+
+
+class _Full:
+    name = "full"
+
+    def try_tell(self, message):
+        return False
+
+
+async def test_mail_for_the_dead_that_nobody_can_answer_any_more_is_a_drop():
+    """OBS-06: when the bus is gone, too."""
+    counters, mail = Counters(), DeadMail()
+    async with open_bus() as world:
+        mail.attach(world.bus, counters)
+    delivery = Delivery(event(1), A)
+    mail.lost("bob", delivery)
+    mail.lost("bus", Submitted(event(2), A))
+    mail.lost("bus", Lost(Delivery(event(3), A), 413, "full"))
+    assert [(drop.id, drop.where) for drop in counters.ledger().last] == [
+        (1, "bob"), (2, "bus"), (3, "bus"),
+    ]  # fmt: skip
+
+
+async def test_a_runtime_and_a_node_show_their_drops(autojump_clock):
+    """OBS-06: an event to nobody ends where it is known that nobody is there."""
+    async with open_domain("ra") as domain:
+        one = domain["ra"]
+        port = one.hyperty._seat.port
+        ends = f"{one.runtime.url}/changes", f"hyperty://{DOMAIN}/nobody/changes"
+        for number, to in enumerate(ends, start=10**6):
+            await port.post(event(number, one.address, to))
+        await trio.sleep(1)
+        here, there = one.runtime.drops().last[-1], domain.node.drops().last[-1]
+    assert (here.to, here.reason, here.where) == (ends[0], DropReason.NO_TARGET, "bus")
+    assert (there.to, there.reason) == (ends[1], DropReason.NO_TARGET)
+
+
+async def test_a_runtime_says_at_its_end_what_it_did_not_deliver(autojump_clock, talkative):
+    """OBS-06: to its operator, by reasons."""
+    with capture_logs() as log:
+        async with open_domain("ra") as domain:
+            one = domain["ra"]
+            lost = event(10**6, one.address, f"{one.runtime.url}/changes")
+            await one.hyperty._seat.port.post(lost)
+    (line,) = [line for line in log if line["event"] == "messages not delivered"]
+    assert (line["runtime"], line["no-target"]) == ("ra", line["total"])

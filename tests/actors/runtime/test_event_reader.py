@@ -1,0 +1,32 @@
+"""Server-sent events as they come, cut anywhere (CON-06)."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.runtime.rest_events import EventReader
+from actors.runtime.rest_http import RestError
+from specs.limits import MAX_FRAME_BYTES
+
+STREAM = (
+    b'retry: 100\n\nid: 1\ndata: {"a":1}\n\n: silence\n\nid: 2\ndata: {"b":2}\n\nid: 3\ndata: x'
+)
+
+
+@given(st.lists(st.integers(0, len(STREAM)), max_size=8).map(sorted))
+def test_it_does_not_matter_where_it_is_cut(cuts):
+    reader, events = EventReader(), []
+    for start, end in zip([0, *cuts], [*cuts, len(STREAM)], strict=True):
+        events += reader.take(STREAM[start:end])
+    assert events == [b'{"a":1}', b'{"b":2}']
+    assert reader.last == 2
+
+
+def test_an_event_without_an_end_is_not_kept_for_ever():
+    reader = EventReader()
+    with pytest.raises(RestError):
+        reader.take(b"data: " + b"x" * MAX_FRAME_BYTES)
+
+
+def test_odd_fields_are_let_be():
+    assert EventReader().take(b"event: x\nid: y\n\ndata:z\n\n") == [b"z"]

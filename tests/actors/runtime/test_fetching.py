@@ -1,0 +1,245 @@
+"""A runtime reaches a domain by nothing but what that domain publishes (PFY-01, PFY-03, CAT-03)."""
+
+from contextlib import asynccontextmanager
+
+import attrs
+import pytest
+import trio
+
+from actors.catalogue.access import CatalogueAccess
+from actors.catalogue.client import Shelf
+from actors.catalogue.memory import FileMemory
+from actors.catalogue.package_store import NoStore
+from actors.catalogue.places import Places
+from actors.catalogue.trust_file import Trust
+from actors.hyperties import Caller
+from actors.kit.counters import Counters
+from actors.kit.ids import IdSource
+from actors.kit.tally import Tally
+from actors.kit.tracer import MemoryTracer
+from actors.node.app import open_node
+from actors.node.config import NodeConfig
+from actors.runtime.app import open_runtime
+from actors.runtime.catalogue import BuiltInCatalogue, NotInCatalogueError, StubKind
+from actors.runtime.config import RuntimeConfig
+from actors.runtime.credentials import NO_CREDENTIALS, GivenToken
+from actors.runtime.fetching import fetching
+from actors.runtime.guarded_network import GuardedNetwork
+from actors.runtime.stub import StubConfig, StubContext
+from actors.runtime.stub_makers import Evidence, StubMakers
+from fsm.cores.descriptor_terms import Reach
+from specs.limits import RETRY_COOL_DOWN
+from specs.reply_code import Code
+from specs.trace import Kind, Op
+from tests.support.catalogues import STUB_B, B, Publishing, Wall
+from tests.support.domain import Echo, counted_bytes
+from transports.memory import MemoryNetwork
+
+A = "a.ex"
+NODE_B = "ws://127.0.0.1:40001/link"
+
+
+@attrs.frozen
+class World:
+    """Nodes of two domains, and a hyperty at the second."""
+
+    network: MemoryNetwork
+    node: str
+    echo: str
+
+    @asynccontextmanager
+    async def visitor(self, access):
+        """Run a runtime of the first domain, which knows nothing of the second."""
+        config = RuntimeConfig(
+            domain=A, name="ra", node=self.node, catalogues=access, entropy=counted_bytes(2)
+        )
+        caller, tracer = Caller(), MemoryTracer()
+        async with open_runtime(config, self.network, tracer) as runtime:
+            await runtime.deploy("caller", lambda: caller)
+            yield Visitor(self, caller, tracer, runtime)
+
+
+@attrs.frozen
+class Visitor:
+    world: World
+    caller: Caller
+    tracer: MemoryTracer
+    runtime: object
+
+    async def ask(self):
+        return await self.caller.request(self.world.echo, "hello")
+
+    def judged(self):
+        return [
+            (fact.op, fact.reason or fact.result)
+            for fact in self.tracer.facts
+            if fact.k is Kind.DESCRIPTOR
+        ]
+
+
+@asynccontextmanager
+async def open_world():
+    network = MemoryNetwork()
+    node_a = NodeConfig(domain=A, entropy=counted_bytes(0))
+    node_b = NodeConfig(domain=B, entropy=counted_bytes(1))
+    async with (
+        open_node(node_a, network, MemoryTracer()) as a,
+        open_node(node_b, network, MemoryTracer()) as b,
+        open_runtime(RuntimeConfig(domain=B, name="rb", node=b.url), network, MemoryTracer()) as rb,
+    ):
+        yield World(network, a.url, await rb.deploy("echo", Echo))
+
+
+@pytest.fixture
+def publishing():
+    made = Publishing()
+    made.offers(endpoint=NODE_B)
+    return made
+
+
+def access(publishing, path=None, reach=Reach.ANYWHERE):
+    offset = Wall(publishing).offset
+    trust = publishing.trust(reach)
+    if path is None:
+        return CatalogueAccess(publishing.places, trust, clock_offset=offset)
+    shelf = Shelf(FileMemory(path), NoStore())
+    return CatalogueAccess(publishing.places, trust, shelf, clock_offset=offset)
+
+
+async def test_a_domain_is_reached_by_its_descriptor_alone(publishing, autojump_clock):
+    """PFY-01, PFY-08: who calls loads the stub of who is called, and asks at its node."""
+    async with open_world() as world, world.visitor(access(publishing)) as visitor:
+        answer = await visitor.ask()
+
+    assert (answer.code, answer.body["value"]) == (Code.OK, "hello")
+    assert visitor.judged() == [(Op.ADMIT, "profile")]
+    assert [fact.stub for fact in visitor.tracer.facts if fact.op is Op.XMIT]
+
+
+async def test_without_a_catalogue_the_same_domain_is_not_reached(autojump_clock):
+    async with open_world() as world, world.visitor(None) as visitor:
+        answer = await visitor.ask()
+
+    assert answer.code == Code.UNAVAILABLE
+
+
+async def test_who_asks_for_a_refused_domain_is_told_why(publishing, autojump_clock):
+    """STB-14, SC-06: 503 with the sentence; it is in trace and counters, too."""
+    publishing.serves_raw("{}")
+    async with open_world() as world, world.visitor(access(publishing)) as visitor:
+        answer = await visitor.ask()
+        counted = visitor.runtime.counters.tallies[Tally.DESCRIPTORS]
+
+    assert answer.code == Code.UNAVAILABLE
+    assert "the protocolstub 'default' of b.ex is refused: it is not signed" in str(answer.body)
+    assert visitor.judged() == [(Op.REFUSED, "unsigned")]
+    assert [(str(label[0]), count) for label, count in counted.items()] == [("unsigned", 1)]
+
+
+async def test_a_descriptor_that_has_been_mended_is_taken(publishing, autojump_clock):
+    publishing.serves_raw("{}")
+    async with open_world() as world, world.visitor(access(publishing)) as visitor:
+        first = await visitor.ask()
+        publishing.offers(endpoint=NODE_B)
+        await trio.sleep(RETRY_COOL_DOWN + 1)
+        second = await visitor.ask()
+
+    assert (first.code, second.code) == (Code.UNAVAILABLE, Code.OK)
+
+
+async def test_a_rollback_is_refused_after_a_restart(publishing, tmp_path):
+    """S16: what was seen outlives the process; a crash cannot open the way back."""
+    memory = tmp_path / "memory.json"
+    publishing.offers(endpoint=NODE_B, counter=7)
+    async with open_world() as world:
+        async with world.visitor(access(publishing, memory)) as visitor:
+            assert (await visitor.ask()).code == Code.OK
+        publishing.offers(endpoint=NODE_B, counter=6)
+        async with world.visitor(access(publishing, memory)) as again:
+            answer = await again.ask()
+
+    assert answer.code == Code.UNAVAILABLE
+    assert "its counter 6 is less than 7" in str(answer.body)
+    assert again.judged() == [(Op.REFUSED, "rolled-back")]
+
+
+async def test_a_private_place_is_not_dialled(publishing, autojump_clock):
+    """S15: a descriptor cannot send a runtime into its own network."""
+    asked = access(publishing, reach=Reach.PUBLIC)
+    async with open_world() as world, world.visitor(asked) as visitor:
+        answer = await visitor.ask()
+
+    assert answer.code == Code.UNAVAILABLE
+    assert visitor.judged() == [(Op.REFUSED, "private-place")]
+
+
+# ---- what a fetched stub is given
+
+
+def context_of():
+    told = StubConfig(f"hyperty-runtime://{A}/ra", B, credentials=GivenToken("secret"))
+    return StubContext("stub", None, told, MemoryNetwork(), MemoryTracer(), IdSource(), bytes)
+
+
+async def given(publishing, reach):
+    """Return what the stub that a descriptor leads to is given."""
+    seen = []
+    offset = Wall(publishing).offset
+    asked = CatalogueAccess(publishing.places, publishing.trust(reach), clock_offset=offset)
+    evidence = Evidence(MemoryTracer(), Counters())
+    makers = StubMakers({"websocket": seen.append})
+    catalogue = fetching(BuiltInCatalogue({}, {}), asked, makers, evidence)
+    descriptor = await catalogue.find(STUB_B.address)
+    descriptor.activate(context_of())
+    return descriptor, seen[0]
+
+
+async def test_a_fetched_stub_logs_in_nowhere(publishing, autojump_clock):
+    """What the runtime shows at home would be of use to another domain."""
+    _, context = await given(publishing, Reach.ANYWHERE)
+    assert context.config.credentials is NO_CREDENTIALS
+    assert isinstance(context.network, MemoryNetwork)
+
+
+async def test_a_fetched_stub_dials_public_places_only(autojump_clock):
+    """S15: also if a name that looked public stands for something else when it is dialled."""
+    made = Publishing()
+    made.offers()
+    _, context = await given(made, Reach.PUBLIC)
+    assert isinstance(context.network, GuardedNetwork)
+
+
+async def test_options_of_the_profile_come_before_the_configuration(autojump_clock):
+    """STB-13: of both the later wins."""
+    made = Publishing()
+    profile = {"stub": "websocket", "endpoint": NODE_B, "options": {"a": 1, "b": 1}}
+    made.serves(made.draft(profile=profile, configuration={"b": 2, "c": 2}))
+    descriptor, _ = await given(made, Reach.ANYWHERE)
+    assert descriptor.options == {"a": 1, "b": 2, "c": 2}
+
+
+@pytest.mark.parametrize("name", ["P2PRequester", "P2PHandler"])
+async def test_stubs_of_links_ship_and_are_never_fetched(publishing, name, autojump_clock):
+    """CAT-10: they stand in the catalogue as ordinary objects; here they are built in."""
+    own = BuiltInCatalogue({StubKind(name): print}, {})
+    nowhere = CatalogueAccess(Places(), Trust({}))
+    makers, evidence = StubMakers({}), Evidence(MemoryTracer(), Counters())
+    found = await fetching(own, nowhere, makers, evidence).find(
+        f"hyperty-catalogue://b.ex/.well-known/protostub/{name}"
+    )
+    assert found.activate is print
+
+
+async def test_what_is_configured_is_not_fetched(publishing, autojump_clock):
+    own = BuiltInCatalogue({StubKind.NODE: print}, {B: "ws://configured/link"})
+    nowhere = CatalogueAccess(Places(), Trust({}))
+    makers, evidence = StubMakers({}), Evidence(MemoryTracer(), Counters())
+    found = await fetching(own, nowhere, makers, evidence).find(STUB_B.address)
+    assert found.node_url == "ws://configured/link"
+
+
+async def test_what_is_no_place_in_a_catalogue_is_not_looked_for(publishing, autojump_clock):
+    makers, evidence = StubMakers({}), Evidence(MemoryTracer(), Counters())
+    catalogue = fetching(BuiltInCatalogue({}, {}), access(publishing), makers, evidence)
+    with pytest.raises(NotInCatalogueError):
+        await catalogue.find("http://b.ex/stub")

@@ -1,0 +1,285 @@
+"""A value that is written like any value of Python (SYN-13, SYN-14, SYN-15)."""
+
+import copy
+from collections import deque
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from actors.runtime.live_parts import Place, Whole
+from actors.runtime.live_value import LiveList, LiveObject, plain_copy
+from actors.runtime.object_error import ObjectError, SchemaError
+from fsm.cores.object_change import smallest_change
+from fsm.cores.object_value import changed, same
+from tests.support.json_values import KEYS, OBJECTS, VALUES, least, over_the_wire, weight
+
+URL = "comm://a.ex/1"
+
+
+class Heard(Whole):
+    """A value whose changes somebody follows."""
+
+    def __init__(self, data):
+        self.url = URL
+        self.value = self.follower = data
+        self.changes = deque()
+        self.top = Place(self)
+        self.live = LiveObject(self.top)
+
+    @property
+    def now(self):
+        return self.value
+
+    def become(self, new):
+        change = smallest_change(URL, self.value, new)
+        if change is not None:
+            # No smaller setting of one place would have done.
+            assert weight(change.value) <= least(self.value, new)
+            self.value = changed(self.value, change)
+            self.follower = changed(self.follower, over_the_wire(change))
+            self.changes.append((change.attribute, change.operation, change.value))
+
+
+def live(data):
+    heard = Heard(data)
+    return heard, heard.live
+
+
+# ---- every write there is, against plain Python
+
+
+def containers(value, path=()):
+    yield path
+    for key, each in value.items() if isinstance(value, dict) else enumerate(value):
+        if isinstance(each, dict | list):
+            yield from containers(each, (*path, key))
+
+
+def reached(value, path):
+    for key in path:
+        value = value[key]
+    return value
+
+
+def write_object(draw, part):
+    """Choose a write of an object; return what does it, live or plain."""
+    key = draw(KEYS)
+    if key in part and draw(st.booleans()):
+        return lambda it: it.__delitem__(key)
+    value = draw(VALUES)
+    return lambda it: it.__setitem__(key, plain_copy(value))
+
+
+def write_list(draw, part):
+    value, values = draw(VALUES), draw(st.lists(VALUES, max_size=3))
+    number, other = draw(st.integers(-3, 3)), draw(st.integers(-3, 3))
+    ways = [
+        lambda it: it.append(plain_copy(value)),
+        lambda it: it.extend(plain_copy(values)),
+        lambda it: it.insert(number, plain_copy(value)),
+        lambda it: it.reverse(),
+        lambda it: it.clear(),
+        lambda it: it.__setitem__(slice(number, other), plain_copy(values)),
+        lambda it: it.__delitem__(slice(number, other)),
+        lambda it: it.__iadd__(plain_copy(values)),
+        lambda it: it.sort(key=repr),
+    ]
+    if part:
+        index = number % len(part)
+        ways += [
+            lambda it: it.__setitem__(index, plain_copy(value)),
+            lambda it: it.__delitem__(index),
+            lambda it: it.pop(index),
+            lambda it: it.insert(0, copy.deepcopy(it[index])),
+        ]
+    return draw(st.sampled_from(ways))
+
+
+@settings(deadline=None)
+@given(OBJECTS, st.data())
+def test_after_any_writes_it_is_what_plain_python_would_be_and_so_is_a_follower(first, data):
+    heard, value = live(first)
+    model = copy.deepcopy(first)
+    held = [value]
+    for _ in range(data.draw(st.integers(1, 8))):
+        path = data.draw(st.sampled_from(list(containers(model))))
+        plain = reached(model, path)
+        write = (write_object if isinstance(plain, dict) else write_list)(data.draw, plain)
+        write(plain)
+        held.append(reached(value, path))
+        write(held[-1])
+        assert same(heard.value, model)
+        assert same(heard.follower, model)
+    assert value == model
+    assert {type(each) for each in held} <= {LiveObject, LiveList}
+
+
+# ---- what each write is
+
+
+@pytest.mark.parametrize(
+    ("write", "change"),
+    [
+        ('data.title = "y"', ("title", None, "y")),
+        ('data["a"]["b"] = 1', ("a.b", None, 1)),
+        ("data.items.append(4)", ("items", "add", [4])),
+        ("data.items.extend([4, 5])", ("items", "add", [4, 5])),
+        ("data.items += [4]", ("items", "add", [4])),
+        ("data.items.remove(2)", ("items", "remove", [2])),
+        ("del data.items[0]", ("items", "remove", [1])),
+        ("data.items.pop()", ("items", "remove", [3])),
+        ("data.items.insert(0, 0)", ("items", None, [0, 1, 2, 3])),
+        ("data.items[1] = 9", ("items.1", None, 9)),
+        ("data.rows[0].done = True", ("rows.0.done", None, True)),
+        ("data.rows.pop(1)", ("rows.1", None, None)),
+        ("del data.title", ("title", None, None)),
+        ("data.n += 1", ("n", None, 2)),
+        ("data.a = {'b': 5, 'c': 0}", ("a.b", None, 5)),
+        ("data.a.keys = 1", ("a.keys", None, 1)),
+        ("data.title = None", (None, None, ...)),
+    ],
+)
+def test_one_write_is_one_change(write, change):
+    first = {
+        "title": "x",
+        "n": 1,
+        "a": {"b": 0, "c": 0},
+        "items": [1, 2, 3],
+        "rows": [{"done": False, "why": "w" * 99}, {"why": "v" * 99}],
+    }
+    heard, value = live(first)
+    exec(write, {"data": value})  # noqa: S102 - ours
+    path, operation, new = change
+    assert list(heard.changes) == [(path, operation, heard.value if new is ... else new)]
+
+
+@pytest.mark.parametrize(
+    "write",
+    [
+        "data.n = 1",
+        "data.items += []",
+        "data.items.reverse()",
+        "data.items = data.items",
+        "data.a = data.a",
+        "data.items.sort()",
+        "data.items.clear() if not data.items else None",
+    ],
+)
+def test_a_write_that_changes_nothing_is_none(write):
+    heard, value = live({"n": 1.0, "items": [1], "a": {}})
+    exec(write, {"data": value})  # noqa: S102 - ours
+    assert not heard.changes
+
+
+# ---- reading
+
+
+def test_it_reads_like_json():
+    _, data = live({"items": [{"done": False}, 2], "a": {"b": None}, "": 1, "x.y": 2})
+    assert data.items[0].done is False
+    assert data["items"][-1] == 2
+    assert data.items[:1] == [{"done": False}]
+    assert (list(data), len(data), "a" in data, 5 in data) == (
+        ["items", "a", "", "x.y"],
+        4,
+        True,
+        False,
+    )
+    assert data.a == {"b": None}
+    assert data.a != {"b": False}
+    assert data.items == [{"done": False}, 2]
+    assert {"done": False} in data.items
+    assert data.items.index(2) == 1
+    assert data.items.count({"done": False}) == 1
+    assert repr(data.a) == "{'b': None}"
+    assert "items" in dir(data)
+    assert copy.deepcopy(data.items) == [{"done": False}, 2]
+    assert type(copy.copy(data.a)) is dict
+
+
+def test_what_is_not_there_is_missing_as_ever():
+    _, data = live({"a": {}, "items": [1]})
+    with pytest.raises(AttributeError, match=r"the value has no a\.b"):
+        data.a.b  # noqa: B018
+    with pytest.raises(KeyError):
+        data["b"]
+    with pytest.raises(AttributeError):
+        del data.b
+    with pytest.raises(KeyError):
+        del data.a["b"]
+    with pytest.raises(IndexError):
+        data.items[1]
+    with pytest.raises(IndexError):
+        data.items[1] = 0
+    with pytest.raises(ValueError, match="2 is not in the list"):
+        data.items.remove(2)
+    with pytest.raises(TypeError):
+        hash(data)
+
+
+def test_attributes_may_have_any_name_but_pythons_own():
+    heard, data = live({})
+    for name in ("items", "keys", "get", "update", "_seat", "place", "self"):
+        setattr(data, name, 1)
+        assert getattr(data, name) == 1
+    with pytest.raises(AttributeError, match="write data"):
+        data.__class__ = 1
+    data["__class__"] = 1
+    assert heard.value["__class__"] == 1
+    assert isinstance(data, LiveObject)
+
+
+@pytest.mark.parametrize(
+    ("write", "path"),
+    [
+        ("data.a = {1}", "a"),
+        ("data.rows[0].x = float('nan')", "rows.0.x"),
+        ("data.rows.append({'y': [b'']})", "rows.1.y.0"),
+        ("data.rows[0] = object()", "rows.0"),
+        ("data[1] = 2", ""),
+    ],
+)
+def test_what_is_no_json_is_named_and_nothing_changes(write, path):
+    heard, value = live({"rows": [{}]})
+    with pytest.raises(SchemaError) as refused:
+        exec(write, {"data": value})  # noqa: S102 - ours
+    assert (refused.value.path, heard.value, len(heard.changes)) == (path, {"rows": [{}]}, 0)
+
+
+# ---- parts that are held while the value changes around them
+
+
+def test_an_element_keeps_being_itself_wherever_it_goes():
+    heard, data = live({"rows": [{"id": 1}, {"id": 2}, {"id": 3}]})
+    rows, second = data.rows, data.rows[1]
+    rows.insert(0, {"id": 0})
+    second.seen = True
+    rows.reverse()
+    second.moved = True
+    del rows[0]
+    rows.sort(key=lambda row: row.id)
+    assert second == {"id": 2, "seen": True, "moved": True}
+    assert heard.value["rows"] == [{"id": 0}, {"id": 1}, second]
+
+
+def test_what_was_replaced_or_removed_is_a_part_no_more():
+    heard, data = live({"a": {"b": {}}, "rows": [{"id": 1}, {"id": 2}]})
+    old, inner, first = data.a, data.a.b, data.rows[0]
+    data.a = {"c": 1}
+    data.rows.pop(0)
+    for part in (old, inner, first):
+        with pytest.raises(ObjectError, match="replaced or removed") as gone:
+            part.x = 1
+        assert gone.value.code == 410
+    assert heard.value == {"a": {"c": 1}, "rows": [{"id": 2}]}
+
+
+def test_what_is_put_elsewhere_is_a_copy():
+    heard, data = live({"a": {"n": 1}})
+    data.b = data.a
+    data.b.n = 2
+    mine = {"n": 3}
+    data.c = mine
+    mine["n"] = 4
+    assert heard.value == {"a": {"n": 1}, "b": {"n": 2}, "c": {"n": 3}}

@@ -1,0 +1,234 @@
+"""The file of a runtime's store: what was acknowledged is there, whatever ended the process."""
+
+import contextlib
+import sqlite3
+import stat
+import subprocess
+import sys
+
+import pytest
+import trio
+
+from actors.kit.supervisor import ChildSpec, Strategy, open_supervisor
+from actors.runtime.object_file import ObjectFile
+from actors.runtime.object_store import Commit, Later, ObjectStore
+from actors.runtime.store_error import StoreFileError
+from fsm.cores.object_rest import Rest
+from fsm.cores.object_rest_terms import (
+    ChildrenKept,
+    CopyForgotten,
+    CopyKept,
+    GuestKept,
+    HomeForgotten,
+    HomeKept,
+    ObjectForgotten,
+    ObjectKept,
+    ObserverForgotten,
+    ObserverKept,
+    SessionKept,
+)
+from specs.body_sync import DataObject
+
+URL, ALICE, BOB = "comm://a.ex/o", "hyperty://a.ex/alice", "hyperty://b.ex/bob"
+R = "hyperty-runtime://a.ex/ra"
+THING = DataObject(ALICE, R, {"n": [1, {"m": None}]}, URL, 7, "todo", "s", ("chat",))
+ALL = [
+    SessionKept("a.ex", "t"),
+    HomeKept(ALICE, "d"),
+    ObjectKept(THING, is_public=True),
+    ObserverKept(URL, BOB, f"{R}/sm"),
+    ObserverKept(URL, ALICE, f"{R}/sm"),
+    GuestKept(URL, BOB, may=True),
+    GuestKept(URL, ALICE, may=False),
+    ChildrenKept(URL, {"a#1": {"v": 1}}),
+    CopyKept("comm://a.ex/2", ALICE, 3, {"x": 1}),
+]
+NONE = [
+    HomeForgotten(ALICE),
+    ObjectForgotten(URL),
+    CopyForgotten("comm://a.ex/2", ALICE),
+]
+
+WRITER = """
+import sys, trio
+from pathlib import Path
+from actors.runtime.object_file import ObjectFile
+from fsm.cores.object_rest_terms import ObjectKept
+from specs.body_sync import DataObject
+
+async def write():
+    file = ObjectFile(Path(sys.argv[1]))
+    file.load()
+    for n in range(1, 10**6):
+        await file.commit([ObjectKept(DataObject("a://b/c", "d://e/f", {"n": n}, "g://h/i", n))])
+        print(n, flush=True)
+
+trio.run(write)
+"""
+
+
+def stored(path):
+    with contextlib.closing(ObjectFile(path)) as file:
+        return file.load()
+
+
+async def write(path, *changes):
+    with contextlib.closing(ObjectFile(path)) as file:
+        file.load()
+        await file.commit(changes)
+
+
+async def test_all_comes_back_as_it_was(tmp_path):
+    path = tmp_path / "s.sqlite"
+    assert stored(path) == Rest()
+    await write(path, *ALL)
+    wanted = Rest()
+    wanted.follow(ALL)
+    assert stored(path) == wanted
+    changed = [
+        ObserverForgotten(URL, BOB),
+        GuestKept(URL, ALICE, may=None),
+        ChildrenKept(URL, None),
+    ]
+    await write(path, *changed)
+    wanted.follow(changed)
+    assert stored(path) == wanted
+
+
+async def test_deleted_objects_leave_the_file_and_what_belongs_to_them_too(tmp_path):
+    path = tmp_path / "s.sqlite"
+    await write(path, *ALL, *NONE, *ALL[3:8])
+    assert stored(path) == Rest(sessions={"a.ex": "t"})
+    with contextlib.closing(sqlite3.connect(path)) as there:
+        tables = ("object", "observer", "guest", "child", "copy", "home")
+        counts = [there.execute(f"SELECT count(*) FROM {one}").fetchone() for one in tables]  # noqa: S608
+    assert counts == [(0,)] * len(tables)
+
+
+async def test_the_file_does_not_grow_with_what_was_but_with_what_is(tmp_path):
+    path, big = tmp_path / "s.sqlite", {"text": "x" * 5000}
+    sizes = []
+    for _ in range(2):
+        for n in range(100):
+            url = f"comm://a.ex/{n}"
+            await write(path, ObjectKept(DataObject(ALICE, R, big, url)))
+            await write(path, ObjectForgotten(url))
+        sizes.append(path.stat().st_size)
+    assert sizes[1] <= sizes[0] < 200_000
+
+
+def test_the_file_is_for_its_owner_only(tmp_path):
+    """It holds the token of a session."""
+    stored(tmp_path / "s.sqlite")
+    assert stat.S_IMODE((tmp_path / "s.sqlite").stat().st_mode) == 0o600
+
+
+def test_what_a_killed_process_acknowledged_is_there(tmp_path):
+    path = tmp_path / "s.sqlite"
+    with subprocess.Popen(  # noqa: S603 - our own command
+        [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True
+    ) as writer:
+        for _ in range(20):
+            acknowledged = int(writer.stdout.readline())
+        writer.kill()
+        acknowledged = int((writer.stdout.read().split() or [acknowledged])[-1])
+    found = stored(path).objects["g://h/i"].snapshot
+    assert found.version in {acknowledged, acknowledged + 1}
+    assert found.data == {"n": found.version}
+
+
+@pytest.mark.parametrize(
+    ("sql", "why"),
+    [
+        ("CREATE TABLE mine (x)", "another program"),
+        ("CREATE TABLE object (x)", "another program"),
+        ("PRAGMA user_version = 2", "a newer version of the runtime"),
+        (
+            "CREATE TABLE object (x); PRAGMA user_version = 1",
+            "no column|has 1 columns|no such column",
+        ),
+    ],
+)
+def test_a_file_that_is_none_of_ours_is_refused_and_left_as_it_is(sql, why, tmp_path):
+    path = tmp_path / "s.sqlite"
+    with contextlib.closing(sqlite3.connect(path)) as there:
+        there.executescript(sql)
+    before = path.read_bytes()
+    with pytest.raises(StoreFileError, match=why):
+        stored(path)
+    assert why.startswith("no col") or path.read_bytes() == before
+
+
+def test_a_file_of_a_registry_is_refused(tmp_path):
+    from actors.node.record_file import SqliteRecords
+
+    with contextlib.closing(SqliteRecords(tmp_path / "r.sqlite")) as records:
+        records.load()
+    with pytest.raises(StoreFileError, match="another program"):
+        stored(tmp_path / "r.sqlite")
+
+
+def test_what_is_no_database_is_refused(tmp_path):
+    (tmp_path / "s.sqlite").write_text("hello " * 1000)
+    with pytest.raises(StoreFileError, match=r"cannot use the store .*: file is not a database"):
+        stored(tmp_path / "s.sqlite")
+
+
+def test_two_cannot_have_it_at_a_time(tmp_path):
+    path = tmp_path / "s.sqlite"
+    with contextlib.closing(ObjectFile(path)) as file:
+        file.load()
+        with pytest.raises(StoreFileError, match="another runtime has it open"):
+            stored(path)
+    assert stored(path) == Rest()
+
+
+async def test_a_file_that_breaks_is_written_anew_when_it_can_be(tmp_path):
+    path, moved = tmp_path / "s.sqlite", tmp_path / "moved.sqlite"
+    with contextlib.closing(ObjectFile(path)) as file:
+        file.load()
+        await file.commit(ALL)
+        path.rename(moved)
+        path.mkdir()
+        for _ in range(2):
+            with pytest.raises(StoreFileError):
+                await file.commit([CopyForgotten("comm://a.ex/2", ALICE)])
+        path.rmdir()
+        await file.commit([HomeForgotten(ALICE)])
+    wanted = Rest()
+    wanted.follow([*ALL, HomeForgotten(ALICE)])
+    assert stored(path) == wanted
+
+
+class Counted(ObjectFile):
+    """Counts its commits."""
+
+    commits = 0
+
+    async def commit(self, changes):
+        type(self).commits += 1
+        await super().commit(changes)
+
+
+async def test_what_comes_together_is_written_together_and_copies_wait_a_little(tmp_path):
+    Counted.commits = 0
+    file = Counted(tmp_path / "s.sqlite")
+    file.load()
+    async with open_supervisor("store", Strategy.ONE_FOR_ALL) as core:
+        store = await core.start_child(ChildSpec("store", lambda: ObjectStore(file)))
+
+        async def keep(version):
+            thing = DataObject(ALICE, R, {}, URL, version)
+            change = (ObjectKept(thing),)
+            assert await store.ask(lambda done: Commit(change, done)) is None
+
+        async with trio.open_nursery() as nursery:
+            for version in range(1, 101):
+                nursery.start_soon(keep, version)
+        assert Counted.commits < 20
+        for version in range(1, 101):
+            await store.tell(Later(CopyKept(URL, BOB, version, {})))
+        core_commits = Counted.commits
+    assert Counted.commits <= core_commits + 1
+    file.close()
+    assert stored(tmp_path / "s.sqlite").copies[URL, BOB].version == 100

@@ -1,0 +1,59 @@
+"""The copy of a hostile reporter's object ends, and nothing waits for it (SYN-17, I-D5)."""
+
+import attrs
+import trio
+
+from actors.kit.ids import IdSource
+from actors.kit.tracer import NULL_TRACER
+from actors.runtime.observation import open_observation
+from actors.runtime.seat import Seat
+from specs.body_sync import Observe
+from specs.message import Message, MessageType, reply_to
+
+URL, RUNTIME = "comm://a.ex/o", "hyperty-runtime://b.ex/rb"
+VALUE = {"url": URL, "version": 1, "data": {}, "reporter": "hyperty://a.ex/ha"}
+
+
+@attrs.define
+class Port:
+    """Says yes to everything, and keeps what was said."""
+
+    url: str = "hyperty://b.ex/hb"
+    said: list = attrs.field(factory=list)
+
+    async def post(self, message, by=None):
+        await trio.lowlevel.checkpoint()
+        self.said.append(message.type)
+
+    async def request(self, message):
+        await self.post(message)
+        return reply_to(message, 200, {"value": VALUE})
+
+
+def change(number, **body):
+    sender, to = f"{URL}/subscription", f"{URL}/changes"
+    return Message(number, MessageType.UPDATE, sender, to, body)
+
+
+async def test_whoever_sends_a_bad_change_and_goes_on_stops_no_mailbox(autojump_clock):
+    """A hyperty's mailbox waits for no copy that is gone, and its end is told at once."""
+    port = Port()
+    seat = Seat(RUNTIME, port, IdSource(), NULL_TRACER)
+    async with open_observation(seat, Observe(URL)) as copy:
+        await seat.hears(change(1, version="none"))
+        with trio.fail_after(1):
+            for number in range(2, 102):
+                assert await seat.hears(change(number, version=number, attribute="t", value=1))
+        assert copy.is_gone
+        await trio.sleep(1)
+        assert port.said == [MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE]
+
+
+async def test_the_own_sync_manager_may_say_that_the_hyperty_is_expelled(autojump_clock):
+    """M-45: a reporter's end that was asked once more has said no."""
+    seat = Seat(RUNTIME, Port(), IdSource(), NULL_TRACER)
+    async with open_observation(seat, Observe(URL)) as copy:
+        out = Message(1, MessageType.UNSUBSCRIBE, seat.manager, seat.url, {"resource": URL})
+        await seat.expelled(out)
+        await trio.sleep(1)
+        assert copy.is_gone

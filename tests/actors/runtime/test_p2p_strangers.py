@@ -1,0 +1,251 @@
+"""Whoever else comes to a candidate: strangers, thieves of secrets, crowds (T10, T11).
+
+Each is tried on every kind of link, in memory and over real sockets.
+"""
+
+from contextlib import asynccontextmanager
+from itertools import count
+
+import attrs
+import pytest
+import trio
+from trio.testing import MockClock
+
+from actors.kit.counters import Counters
+from actors.kit.ids import IdSource
+from actors.kit.tracer import MemoryTracer
+from actors.runtime.p2p_end import Happened, LinkEnd, LinkProven
+from actors.runtime.p2p_handshake import dial_candidate
+from actors.runtime.p2p_work import LinkWork
+from actors.runtime.stub import StubConfig, StubContext
+from fsm.cores.link_proof import LinkKeys
+from fsm.cores.p2p_dial import DialPolicy
+from fsm.cores.p2p_effect import Listen
+from specs.body_sync import Candidate
+from specs.limits import HANDSHAKE_TIMEOUT
+from specs.limits_links import PENDING_PROOFS
+from tests.support.domain import P2P_KINDS
+from tests.support.growing import Growing
+from tests.support.p2p_bus import KeepingPort
+from transports.errors import DialError, LinkError
+from transports.link import Kind
+from transports.memory import MemoryNetwork
+from transports.system import open_system_network
+
+PQ, PC = "hyperty-runtime://a.ex/ra/p2prequester/1", "hyperty-runtime://b.ex/rb/p2phandler/1/conn/1"
+RB = "hyperty-runtime://b.ex/rb"
+MACHINE = b"one machine"
+
+
+@asynccontextmanager
+async def in_memory():
+    yield MemoryNetwork()
+
+
+NETWORKS = {"memory": in_memory, "sockets": open_system_network}
+
+
+@pytest.fixture(params=list(NETWORKS))
+def network_of(request):
+    return NETWORKS[request.param]
+
+
+@pytest.fixture
+def clock(network_of):
+    """In memory time jumps; over sockets it hurries: what has to be sat out is."""
+    return MockClock(autojump_threshold=0) if network_of is in_memory else MockClock(rate=10)
+
+
+@pytest.fixture(params=P2P_KINDS, ids=lambda kind: kind.value)
+def kind(request):
+    return request.param
+
+
+def entropy():
+    numbers = count(1)
+    return lambda size: next(numbers).to_bytes(size, "big")
+
+
+@attrs.define
+class Door:
+    """An end that listens, and what it was told."""
+
+    network: object
+    kind: Kind
+    candidate: Candidate
+    keys: LinkKeys
+    proven: Growing
+    random: object = attrs.field(factory=entropy)
+    pipes: list = attrs.field(factory=list)
+
+    async def knock(self):
+        pipe = await self.network.dial(self.kind, self.candidate.address)
+        self.pipes.append(pipe)
+        return pipe
+
+    async def enter(self, keys=None, candidate=None):
+        """Dial as the peer does."""
+        held, there = keys or LinkKeys(), candidate or self.candidate
+        self.pipes.append((await dial_candidate(self.network, there, held, self.random)).pipe)
+
+    async def has_let_in(self, number):
+        """Wait until so many have proven themselves; whether there are no more."""
+        with trio.fail_after(HANDSHAKE_TIMEOUT):
+            await self.proven.until(lambda proven: len(proven) >= number)
+        return [type(each) for each in self.proven] == [LinkProven] * number
+
+
+@asynccontextmanager
+async def open_door(network_of, kind):
+    async with network_of() as network, trio.open_nursery() as nursery:
+        told, held = Growing(), LinkEnd(PQ, RB, PC)
+        ready = trio.Event()
+
+        async def tell(what):
+            told.append(what)
+            if isinstance(what, Happened):
+                ready.set()
+
+        config = StubConfig("hyperty-runtime://a.ex/ra", "a.ex", kinds=(kind,))
+        parts = (KeepingPort(PQ), config, network, MemoryTracer(), IdSource(), entropy())
+        work = LinkWork(
+            StubContext(PQ, *parts, Counters()), DialPolicy((kind.value,), MACHINE), held, tell
+        )
+        nursery.start_soon(work.run)
+        work.do(Listen())
+        await ready.wait()
+        (candidate,) = told.pop().what.candidates
+        door = Door(network, kind, candidate, held.keys, told)
+        try:
+            yield door
+        finally:
+            for pipe in (*door.pipes, *(each.link.pipe for each in told)):
+                await trio.aclose_forcefully(pipe)
+            nursery.cancel_scope.cancel()
+
+
+async def is_hung_up(pipe):
+    """Wait for the end of a link; whether not one byte came before it."""
+    frames = []
+    with trio.fail_after(HANDSHAKE_TIMEOUT + 2):
+        try:
+            while True:
+                frames.append(await pipe.receive())
+        except LinkError:
+            return not frames
+
+
+STRANGE = [
+    b"hello?",
+    b"{}",
+    b'{"p2p":"ping"}',
+    b'{"p2p":"hello","nonce":"00","tag":"00"}',
+    b'{"id":1,"type":"read","from":"hyperty://x.ex/1","to":"hyperty://y.ex/2"}',
+]
+
+
+@pytest.mark.parametrize("said", [None, *STRANGE], ids=range(len(STRANGE) + 1))
+async def test_a_stranger_is_told_nothing_and_hung_up_in_time(network_of, kind, said, clock):
+    async with open_door(network_of, kind) as door:
+        pipe = await door.knock()
+        began = trio.current_time()
+        if said is not None:
+            await pipe.send(said)
+        assert await is_hung_up(pipe)
+        assert trio.current_time() - began <= HANDSHAKE_TIMEOUT + 1
+        await door.enter()
+        assert await door.has_let_in(1)
+
+
+async def test_a_secret_serves_once(network_of, kind, clock):
+    """Who read it at the node, and comes after the peer, gets nothing."""
+    async with open_door(network_of, kind) as door:
+        await door.enter()
+        with pytest.raises(DialError):
+            await door.enter()
+        assert await door.has_let_in(1)
+
+
+async def test_the_secret_of_another_pair_opens_nothing(network_of, kind, clock):
+    async with open_door(network_of, kind) as door, open_door(network_of, kind) as other:
+        stolen = attrs.evolve(door.candidate, secret="ab" * 16)
+        with pytest.raises(DialError):
+            await door.enter(candidate=stolen)
+        keys = LinkKeys()
+        await other.enter(keys)
+        with pytest.raises(DialError):
+            await door.enter(keys)
+        assert door.proven == []
+
+
+@attrs.define
+class Tape:
+    """A network that records what its diallers write."""
+
+    network: object
+    frames: list = attrs.field(factory=list)
+
+    async def dial(self, kind, address):
+        pipe = await self.network.dial(kind, address)
+        send = pipe.send
+
+        async def record(frame):
+            self.frames.append(frame)
+            await send(frame)
+
+        return _Recorded(pipe, record)
+
+
+@attrs.define
+class _Recorded:
+    pipe: object
+    send: object
+
+    async def receive(self):
+        return await self.pipe.receive()
+
+    async def aclose(self, *why):
+        await self.pipe.aclose(*why)
+
+
+async def test_a_recorded_handshake_opens_nothing(network_of, kind, clock):
+    async with open_door(network_of, kind) as door:
+        tape = Tape(door.network)
+        opened = await dial_candidate(tape, door.candidate, LinkKeys(), door.random)
+        door.pipes.append(opened.pipe)
+        assert len(tape.frames) == 2
+        for frames in (tape.frames, tape.frames[1:]):
+            pipe = await door.knock()
+            with trio.move_on_after(1):
+                for frame in frames:
+                    await pipe.send(frame)
+            assert await is_hung_up(pipe)
+        assert await door.has_let_in(1)
+
+
+async def test_a_crowd_that_says_nothing_keeps_nobody_out(network_of, kind, clock):
+    """At most so many are listened to at once; whoever is there the longest goes first."""
+    async with open_door(network_of, kind) as door:
+        crowd = [await door.knock() for _ in range(3 * PENDING_PROOFS)]
+        began = trio.current_time()
+        await door.enter()
+        assert trio.current_time() - began < HANDSHAKE_TIMEOUT
+        assert await door.has_let_in(1)
+        assert all([await is_hung_up(pipe) for pipe in crowd])
+
+
+async def test_who_has_done_with_its_candidates_listens_no_longer(network_of, kind, clock):
+    async with open_door(network_of, kind) as door:
+        await door.enter()
+        assert await door.has_let_in(1)
+        network, address = door.network, door.candidate.address
+        if kind is Kind.UNIX:
+            assert network_of is in_memory or trio.Path(address).parent.name.startswith("protofly-")
+    if network_of is in_memory:
+        with pytest.raises(DialError):
+            await network.dial(kind, address)
+        return
+    assert not await trio.Path(address).exists()
+    async with network_of() as another:
+        with pytest.raises(DialError):
+            await another.dial(kind, address)

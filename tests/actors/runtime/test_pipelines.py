@@ -1,0 +1,230 @@
+"""An application's own stages in the pipelines of a runtime's bus."""
+
+import pytest
+from typing_extensions import override
+
+from actors.runtime.bus_messages import Origin
+from actors.runtime.config import RuntimeConfig
+from actors.runtime.interceptor import Interceptor, Objection, StagePlaceError
+from actors.runtime.policy import Policy
+from specs.message import Message, MessageType
+from specs.reply_code import Code, DropReason
+from specs.routing import RUNTIME_CHECKS, Check, Direction, Power
+from specs.trace import Op
+from tests.support.runtime_parts import UA, R, open_bus
+from tests.support.wire import A, B, C, answer, ask, event
+
+S = f"{R}/protostub/1"
+
+
+class Stage(Interceptor):
+    """Does what it is told, and keeps what it saw."""
+
+    def __init__(self, say, place=Check.AFTER_POLICY, directions=frozenset(Direction)):
+        self.name, self.place, self.directions = "a stage", place, directions
+        self.saw = []
+        self._say = say
+
+    @override
+    def intercept(self, message, by):
+        self.saw.append(message)
+        return self._say(message)
+
+
+def passing(message):
+    return message
+
+
+def marking(message):
+    return Message(
+        message.id, message.type, message.from_, message.to, {**message.body, "seen": True}
+    )
+
+
+def objecting(message):
+    return Objection("not today")
+
+
+def busy(message):
+    return Objection("come back later", Code.UNAVAILABLE)
+
+
+def crashing(message):
+    raise ValueError(message.id)
+
+
+def redirecting(message):
+    return Message(message.id, message.type, message.from_, C, message.body)
+
+
+def impersonating(message):
+    return Message(message.id, message.type, C, message.to, message.body)
+
+
+class Never(Policy):
+    @override
+    def refusal(self, message, by):
+        return "never"
+
+
+async def asked(stage, policy=None, **body):
+    """Alice asks Bob through a bus with a stage; return the answer, and all around it."""
+    async with open_bus(policy, (stage,)) as world:
+        await world.component(A)
+        bob = await world.component(B)
+        await world.port(A).post(ask(1, **body))
+        await world.settle()
+        return world, world.heard_by(bob)
+
+
+async def test_a_stage_may_change_what_a_message_says():
+    """BUS-11: the receiver gets what the stage made of it."""
+    _, heard = await asked(Stage(marking), value=1)
+    assert heard == [ask(1, value=1, seen=True)]
+
+
+@pytest.mark.parametrize(
+    ("say", "code", "reason"),
+    [
+        (objecting, Code.FORBIDDEN, DropReason.DENIED),
+        (busy, Code.UNAVAILABLE, DropReason.DENIED),
+        (crashing, Code.INTERNAL, DropReason.CRASHED),
+        (redirecting, Code.INTERNAL, DropReason.CRASHED),
+        (impersonating, Code.INTERNAL, DropReason.CRASHED),
+    ],
+)
+async def test_a_request_that_a_stage_keeps_is_answered_and_the_bus_goes_on(say, code, reason):
+    """BUS-11: a stage that fails, or changes who speaks to whom, is never only logged (U-11)."""
+    async with open_bus(interceptors=(Stage(say),)) as world:
+        await world.component(A)
+        bob = await world.component(B)
+        assert (await world.port(A).request(ask(1))).code == code
+        assert (await world.port(A).request(ask(2))).code == code
+        assert bob == []
+        assert world.counters.drops == {reason: 2}
+
+
+async def test_an_event_that_a_stage_keeps_is_counted():
+    """BUS-11, OBS-06."""
+    async with open_bus(interceptors=(Stage(objecting),)) as world:
+        await world.component(A)
+        await world.port(A).post(event(1))
+        await world.settle()
+        assert world.counters.drops == {DropReason.DENIED: 1}
+
+
+@pytest.mark.parametrize(("say", "code"), [(objecting, Code.FORBIDDEN), (crashing, Code.INTERNAL)])
+async def test_who_asked_is_told_that_a_stage_kept_the_answer(say, code):
+    """BUS-11, I-T3: nobody waits for an answer that a stage has kept."""
+    stage = Stage(lambda message: say(message) if message.is_response else message)
+    async with open_bus(interceptors=(stage,)) as world:
+        alice, _ = await world.component(A), await world.component(B)
+        await world.port(A).post(ask(1))
+        await world.port(B).post(answer(ask(1)))
+        await world.settle()
+        assert [message.code for message in world.heard_by(alice)] == [code]
+
+
+async def test_an_answer_that_nobody_asked_for_is_only_dropped_when_a_stage_keeps_it():
+    """BUS-11, MSG-04."""
+    async with open_bus(interceptors=(Stage(objecting),)) as world:
+        alice, _ = await world.component(A), await world.component(B)
+        await world.port(B).post(answer(ask(1)))
+        await world.settle()
+        assert alice == []
+        assert world.counters.drops == {DropReason.DENIED: 1}
+
+
+@pytest.mark.parametrize(
+    ("place", "sees"), [(Check.BEFORE_POLICY, 1), (Check.AFTER_POLICY, 0)], ids=str
+)
+async def test_a_stage_has_its_place_before_or_after_policy(place, sees):
+    """BUS-11, I-B8: what policy refuses is seen by the stages before it only."""
+    stage = Stage(passing, place)
+    await asked(stage, Never())
+    assert len(stage.saw) == sees
+
+
+async def test_policy_judges_what_the_stages_before_it_made_of_a_message():
+    """BUS-11."""
+
+    class OnlyMarked(Policy):
+        @override
+        def refusal(self, message, by):
+            return None if message.body.get("seen") else "not seen"
+
+    _, heard = await asked(Stage(marking, Check.BEFORE_POLICY), OnlyMarked())
+    assert len(heard) == 1
+
+
+async def test_stages_of_one_place_run_in_their_order():
+    """BUS-11: the second sees what the first has made."""
+    second = Stage(passing)
+    async with open_bus(interceptors=(Stage(marking), second)) as world:
+        await world.component(A)
+        await world.component(B)
+        await world.port(A).post(ask(1))
+        await world.settle()
+    assert second.saw == [ask(1, seen=True)]
+
+
+@pytest.mark.parametrize("direction", Direction)
+async def test_a_stage_of_one_direction_sees_what_goes_that_way(direction):
+    """BUS-11, POL-17: what a stub brings is incoming, what a hyperty says outgoing."""
+    stage = Stage(passing, directions=frozenset({direction}))
+    async with open_bus(interceptors=(stage,)) as world:
+        await world.component(A)
+        await world.component(B)
+        await world.component(S, Origin.NODE_STUB)
+        await world.port(A).post(ask(1))
+        await world.port(S).post(ask(2, from_=C))
+        await world.settle()
+    ids = {Direction.OUTGOING: [1], Direction.INCOMING: [2]}
+    assert [message.id for message in stage.saw] == ids[direction]
+
+
+async def test_what_the_runtimes_parts_say_to_each_other_is_no_matter_of_a_stage():
+    """BUS-13: nor is the status of its own stubs; but what a stub asks of a part is."""
+    stage = Stage(objecting)
+    part = f"{R}/registry"
+    async with open_bus(interceptors=(stage,)) as world:
+        heard = await world.component(part)
+        await world.component(UA)
+        await world.component(S, Origin.NODE_STUB)
+        await world.port(UA).post(ask(1, from_=UA, to=part))
+        await world.port(S).post(Message(2, MessageType.UPDATE, S, f"{S}/status"))
+        await world.port(S).post(ask(3, from_=S, to=part))
+        await world.settle()
+        assert [message.id for message in world.heard_by(heard)] == [1]
+    assert [message.id for message in stage.saw] == [3]
+
+
+async def test_a_message_that_comes_again_is_dropped_behind_all_stages():
+    """MSG-07, C-22: the trace says that it was let in, and where it ended."""
+    stage = Stage(passing)
+    async with open_bus(interceptors=(stage,)) as world:
+        await world.component(A)
+        await world.component(B)
+        for _ in range(2):
+            await world.port(A).post(ask(1))
+        await world.settle()
+        ends = [fact.reason for fact in world.tracer.facts if fact.op is Op.DROP]
+        assert (len(stage.saw), ends) == (2, [DropReason.DUPLICATE])
+
+
+def test_only_an_applications_own_stages_may_change_a_message():
+    """BUS-11."""
+    changing = {row.check for row in RUNTIME_CHECKS if Power.CHANGE in row.may}
+    assert changing == {Check.BEFORE_POLICY, Check.AFTER_POLICY}
+
+
+@pytest.mark.parametrize("place", Check)
+def test_a_stage_stands_where_the_table_lets_it_change_messages_or_nowhere(place):
+    """BUS-11, C-22: nothing of the application's comes between the checks."""
+    stages = (Stage(passing, place),)
+    if place in {Check.BEFORE_POLICY, Check.AFTER_POLICY}:
+        told = RuntimeConfig(domain="a.ex", name="ra", node="ws://n", interceptors=stages)
+        assert told.interceptors == stages
+        return
+    with pytest.raises(StagePlaceError, match="give its place as before-policy or after-policy"):
+        RuntimeConfig(domain="a.ex", name="ra", node="ws://n", interceptors=stages)

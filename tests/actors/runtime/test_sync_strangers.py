@@ -1,0 +1,63 @@
+"""A sync manager serves the components of its own runtime, and nobody else (SYN-01, M-32..M-52)."""
+
+import pytest
+
+from actors.runtime.sync_place import scheme_for
+from specs.errors import BadMessageError
+from specs.message import MessageType
+from tests.support.parties import SCHEMA, parties
+
+HA, STUB = "hyperty://a.example/ha", "hyperty-runtime://a.example/ra/p2phandler/1"
+NEW = {"reporter": HA, "data": {}}
+ASKED = {
+    "create": (MessageType.CREATE, {"schema": SCHEMA, "value": NEW}),
+    "store": (MessageType.CREATE, {"schema": SCHEMA, "value": NEW, "store": True}),
+    "resume": (MessageType.CREATE, {"resume": True, "store": True, "schema": SCHEMA}),
+    "invite": (MessageType.CREATE, {"authorise": [HA], "schema": SCHEMA, "value": {}}),
+    "allow": (MessageType.CREATE, {"observer": HA}),
+    "delegate": (MessageType.CREATE, {"delegate": HA}),
+    "take": (MessageType.CREATE, {"part": 1, "parts": 1, "number": 1}),
+    "change": (MessageType.UPDATE, {"attribute": "t", "value": 1}),
+    "delete": (MessageType.DELETE, {}),
+    "observe": (MessageType.SUBSCRIBE, {}),
+    "leave": (MessageType.UNSUBSCRIBE, {}),
+    "expel": (MessageType.UNSUBSCRIBE, {"observer": HA}),
+    "a schema": (MessageType.READ, {}),
+}
+
+
+@pytest.mark.parametrize("asked", ASKED.values(), ids=list(ASKED))
+async def test_whoever_lives_elsewhere_is_refused(asked, autojump_clock):
+    async with parties() as (alice, bob):
+        url = await alice.create(t=0)
+        type_, body = asked
+        answer = await bob.ask(type_, alice.manager, **{"resource": url, **body})
+        assert answer.code == 403
+        assert answer.body["description"].startswith("a sync manager serves the components")
+        assert (await alice.change(url, "t", 1)).body["version"] == 2
+
+
+async def test_without_a_resource_it_is_refused_too(autojump_clock):
+    async with parties() as (alice, bob):
+        for type_ in (MessageType.SUBSCRIBE, MessageType.CREATE):
+            answer = await bob.ask(type_, alice.manager, resume=True, store=True, schema=SCHEMA)
+            assert answer.code == 403
+
+
+@pytest.mark.parametrize(
+    "name", ["hyperty", "Hyperty-Runtime", "runtime", "user", "domain", "domain-idp", "global"]
+)
+async def test_no_object_gets_an_address_of_something_else(name, autojump_clock):
+    """C-48."""
+    async with parties() as (alice, _):
+        schema = f"hyperty-catalogue://catalogue.a.example/.well-known/dataschema/{name}"
+        value = {"reporter": alice.url, "data": {}}
+        answer = await alice.ask(MessageType.CREATE, schema=schema, value=value)
+        assert answer.code == 400
+
+
+def test_only_a_part_of_a_runtime_describes_a_link():
+    assert scheme_for("connection", STUB) == "connection"
+    assert scheme_for("Communication", HA) == "comm"
+    with pytest.raises(BadMessageError, match="connection"):
+        scheme_for("connection", HA)

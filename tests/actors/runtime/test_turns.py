@@ -1,0 +1,113 @@
+"""No hyperty crowds out the others at the bus, or at a receiver (R11)."""
+
+from functools import partial
+
+import pytest
+import trio
+
+from actors.kit.supervisor import ChildSpec
+from actors.runtime.mini_bus import MiniBus
+from actors.runtime.ports import HypertyPort
+from specs.limits import REPLY_TIMEOUT
+from specs.limits_bus import OPEN_REQUESTS, SUBMIT_RATE, SUBMITTED
+from specs.message import Message, MessageType
+from specs.reply_code import Code
+from tests.support.wire import A, B, C, answer, ask, event
+
+
+async def hyperty_port(world, url):
+    make = partial(MiniBus, lambda lost: True, world.hops("minibus"))
+    mini_bus = await world.supervisor.start_child(ChildSpec(f"minibus:{url}", make))
+    return HypertyPort(url, world.bus, mini_bus)
+
+
+async def flood(port, from_, to, count=10**6):
+    for number in range(1, count + 1):
+        await port.post(event(number, from_, to))
+
+
+async def test_one_that_floods_has_only_so_many_messages_before_those_of_others(world):
+    """R11: they do not fill the mailbox of the bus, and do not keep the others from running."""
+    changes = f"{A}/changes"
+    alice = await world.component(A)
+    await world.agent.follow(changes, A)
+    port = await hyperty_port(world, A)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(flood, port, A, changes, 3 * SUBMITTED)
+        await trio.lowlevel.checkpoint()
+        await trio.lowlevel.checkpoint()
+        assert len(alice) <= SUBMITTED
+        await world.settle()
+    assert len(alice) == 3 * SUBMITTED
+
+
+async def test_one_that_floods_keeps_to_a_rate_while_another_submits(world, autojump_clock):
+    """R11."""
+    changes = f"{A}/changes"
+    alice = await world.component(A)
+    await world.agent.follow(changes, A)
+    await world.component(B)
+    port, other = await hyperty_port(world, A), await hyperty_port(world, B)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(flood, port, A, changes)
+        for number in range(1, 101):
+            await other.post(event(number, B, f"{B}/changes"))
+            await trio.sleep(0.01)
+        nursery.cancel_scope.cancel()
+    assert SUBMIT_RATE / 2 <= len(alice) <= 1.5 * SUBMIT_RATE
+
+
+async def test_who_gives_up_a_request_has_its_place_back(world, autojump_clock):
+    """R11: the place is not lost, whether the bus has seen the request or not."""
+    await world.component(A)
+    await world.component(B)
+    port = await hyperty_port(world, A)
+    for number in range(1, 4 * SUBMITTED):
+        with trio.move_on_after(0):
+            await port.request(ask(2 * number))
+        with trio.move_on_after(0.001):
+            await port.request(ask(2 * number + 1))
+    with trio.fail_after(1):
+        await port.post(ask(10**6))
+
+
+async def test_answers_wait_for_no_turn(world):
+    """R11: they are owed, and no more can come than was asked for."""
+    alice = await world.component(A)
+    await world.component(B)
+    port = await hyperty_port(world, B)
+    for number in range(1, 3 * SUBMITTED):
+        await world.port(A).post(ask(number))
+        await port.post(answer(ask(number)))
+    await world.settle()
+    assert len(alice) == 3 * SUBMITTED - 1
+
+
+async def test_a_sender_has_only_so_much_open_at_one_receiver(world):
+    """R11: it is refused what is more, and others are not."""
+    alice, carol = await world.component(A), await world.component(C)
+    bob = await world.component(B)
+    for number in range(1, OPEN_REQUESTS + 3):
+        await world.port(A).post(ask(number))
+    await world.settle()
+    await world.port(C).post(ask(1, from_=C))
+    await world.settle()
+    refused = [(message.id, message.code) for message in world.heard_by(alice)]
+    assert refused == [(OPEN_REQUESTS + n, Code.TOO_LARGE) for n in (1, 2)]
+    assert (len(bob), carol) == (OPEN_REQUESTS + 1, [])
+
+
+@pytest.mark.parametrize("end", ["answered", "silent"])
+async def test_what_is_open_no_longer_is_not_counted(end, world, autojump_clock):
+    """R11."""
+    await world.component(A)
+    await world.component(B)
+    for number in range(1, OPEN_REQUESTS + 1):
+        await world.port(A).post(ask(number))
+        if end == "answered":
+            await world.port(B).post(answer(ask(number)))
+    await trio.sleep(REPLY_TIMEOUT + 1)
+    last = Message(OPEN_REQUESTS + 1, MessageType.READ, A, B)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(world.port(B).post, answer(last))
+        assert (await world.port(A).request(last)).code in {Code.OK, Code.TIMEOUT}

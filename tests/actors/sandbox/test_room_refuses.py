@@ -1,0 +1,56 @@
+"""A room runs code that nobody here has read only where it is really kept in (S17, T13, T16)."""
+
+import pytest
+import trio
+
+from actors.pipe.plan import NodeStubRoom, PackageRoom, RoomPlan, write_plan
+from actors.pipe.said import Said, Word, parts_of, read_said, write_said
+from actors.sandbox.room import run_room
+from tests.support.packages import code_of
+from transports.link import Kind, Upgrade
+from transports.memory_link import Wire
+
+RAN = "raise SystemExit('this must never run')\n"
+QUIET = (
+    "from actors.kit.actor import Actor\n"
+    "def activate(context): return Quiet()\n"
+    "class Quiet(Actor):\n"
+    "    async def handle(self, message): pass\n"
+)
+
+
+async def first_word(contents, archive, lacking):
+    """Open a room that could not give up everything; return what it says of itself."""
+    wire = Wire(Kind.UNIX, "room", 1, Upgrade())
+    plan = RoomPlan("runtime://a.ex/r/s", "runtime://a.ex/r", "chat.ex", contents)
+    with trio.fail_after(10):
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(run_room, wire.acceptor, lacking)
+            await wire.dialler.send(write_said(Said(Word.PLAN, told=write_plan(plan))))
+            if archive:
+                for part in parts_of(0, archive, Word.CODE):
+                    await wire.dialler.send(write_said(part))
+            while (said := read_said(await wire.dialler.receive())).word is not Word.READY:
+                pass
+            nursery.cancel_scope.cancel()
+    return said.text
+
+
+@pytest.mark.parametrize(
+    "lacking", ["files", "processes", "limits", "privileges", "user, namespaces"]
+)
+async def test_a_package_is_not_run_where_it_would_not_be_kept_in(lacking):
+    code = code_of(RAN)
+    text = await first_word(PackageRoom(code.entry_point), code.archive, lacking.split(", "))
+    assert text.endswith(f"this machine cannot keep code in: {lacking} not confined")
+
+
+async def test_a_package_is_run_where_only_what_is_not_needed_is_lacking():
+    """Namespaces are not to be had in many containers; sockets are refused by the filter."""
+    code = code_of(QUIET)
+    lacking = ["namespaces", "priority"]
+    assert await first_word(PackageRoom(code.entry_point), code.archive, lacking) == ""
+
+
+async def test_the_own_stub_is_run_wherever_it_is():
+    assert await first_word(NodeStubRoom(), b"", ["files", "processes"]) == ""

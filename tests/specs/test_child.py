@@ -1,0 +1,55 @@
+"""Names of children that anybody may send (SYN-24, I-D10, C-11): never an error."""
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fsm.cores.object_children import children_in
+from specs.body_object import CHILD
+from specs.child import child_name, misnamed, named
+from specs.message import Message, MessageType
+
+HB = "hyperty://b.ex/hb"
+TO = "comm://a.ex/o/children/resources"
+TOO_LONG = f"{HB}#" + "1" * 5000
+"""Python refuses to read a number of so many digits."""
+
+DIGITS = st.integers(1, 9).map(str)
+LENGTHS = st.sampled_from([1, 15, 16, 17, 4300, 4301, 60_000])
+NUMBERS = st.builds(lambda digit, length: digit * length, DIGITS, LENGTHS) | st.text(max_size=20)
+CREATORS = st.just(HB) | st.text(max_size=20)
+NAMES = st.builds("{}#{}".format, CREATORS, NUMBERS) | st.text(max_size=40)
+ANYTHING = NAMES | st.none() | st.integers() | st.lists(NAMES, max_size=2)
+TOLD = st.just({"value": 1, "version": 2}) | ANYTHING
+
+
+@given(NAMES)
+def test_any_text_is_a_name_or_none(name):
+    found = named(name)
+    assert found is None or child_name(*found) == name
+
+
+@given(st.sampled_from(MessageType), ANYTHING)
+def test_whatever_is_sent_is_for_one_of_the_senders_own_or_refused(type_, name):
+    why = misnamed(Message(1, type_, HB, TO, {"resource": name}))
+    assert why or named(name)[0] == HB
+
+
+@given(st.dictionaries(NAMES, TOLD, max_size=5))
+def test_whatever_an_object_shows_is_read_as_children_or_left_out(shown):
+    for name, kept in children_in(shown).items():
+        assert named(name)[0] == kept.creator
+
+
+@pytest.mark.parametrize("number", ["1" * 16, "1" * 17, "1" * 5000, "01", "0", "", "٣", "²"])
+def test_the_schema_of_the_name_takes_the_same_numbers(number):
+    name = f"{HB}#{number}"
+    assert (named(name) is not None) == (re.match(CHILD.pattern, name) is not None)
+
+
+def test_a_number_that_python_does_not_read_names_no_child():
+    assert named(TOO_LONG) is None
+    assert misnamed(Message(1, MessageType.CREATE, HB, TO, {"resource": TOO_LONG})) is not None
+    assert children_in({TOO_LONG: {"value": 1}}) == {}

@@ -1,0 +1,69 @@
+"""The bench of data objects weighs what crosses a link, and judges its rates (SYN-16, S12)."""
+
+import subprocess
+import sys
+
+import orjson
+import pytest
+from click.testing import CliRunner
+
+from bench import data_objects
+from bench.crowd import CrowdError
+from bench.data_objects import FLOOR, REACH, Rates
+from bench.fan_out import FanOut, measure_fan_out
+from bench.object_sizes import ENTRIES, weigh
+from bench.run import BENCHES
+
+SMALL = ("--changes=20", "--observers=20", "--rounds=2")
+
+
+@pytest.mark.timeout(120)
+def test_the_bench_of_data_objects_runs_small():
+    command = [sys.executable, "-m", "bench.data_objects", "--json", *SMALL]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
+
+    told = orjson.loads(done.stdout)
+    assert told["bench"] in BENCHES
+    assert told["alone_per_second"] > 0
+    assert told["observed_per_second"] > 0
+    assert told["requests_per_second"] > 0
+    assert told["fan_out_ms"] > 0
+    assert told["change_bytes"] < told["whole_bytes"] / 10
+
+
+@pytest.mark.parametrize(
+    ("observed", "fan_out", "code"),
+    [(FLOOR, REACH, 0), (FLOOR * 0.9, REACH, 1), (FLOOR, REACH * 1.1, 1)],
+    ids=["both reached", "observers get too little", "the last one waits too long"],
+)
+def test_both_numbers_are_judged(monkeypatch, observed, fan_out, code):
+    async def rates(*_):
+        return [Rates(alone=5000.0, observed=observed * 1000.0, requests=1000.0)]
+
+    async def taken(*_):
+        return [FanOut(node=fan_out, raw=1.0)]
+
+    monkeypatch.setattr(data_objects, "measure_rates", rates)
+    monkeypatch.setattr(data_objects, "measure_fan_out", taken)
+    monkeypatch.setattr(data_objects, "configure_log", lambda: None)
+    monkeypatch.setattr(data_objects, "raise_file_limit", lambda: None)
+
+    assert CliRunner().invoke(data_objects.main, ["--json"]).exit_code == code
+
+
+async def test_what_is_weighed_is_what_the_observer_got():
+    weighed = await weigh()
+
+    change, whole = orjson.loads(weighed.change), orjson.loads(weighed.whole)
+    assert change["to"] == f"{change['from']}/changes"
+    assert change["body"]["attribute"] == "items.42.done"
+    assert change["body"]["version"] == 2
+    assert len(whole["body"]["value"]["data"]["items"]) == ENTRIES
+    assert whole["from"] == f"{change['from']}/subscription"
+
+
+async def test_who_gets_no_consent_is_not_in_the_fan_out():
+    with pytest.RaisesGroup(
+        pytest.RaisesExc(CrowdError, match="may not observe"), flatten_subgroups=True
+    ):
+        await measure_fan_out(1, 1, public=False)

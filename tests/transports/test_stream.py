@@ -1,0 +1,165 @@
+"""Raw byte streams: all bytes, in order, cut anywhere; no word at the end (T16, PFY-01)."""
+
+import socket
+
+import pytest
+import trio
+
+from specs.limits import MAX_FRAME_BYTES, READ_BYTES
+from tests.support.links import drain, open_pair, open_place
+from transports.endpoint import Endpoint, read_endpoint
+from transports.errors import (
+    DialError,
+    Farewell,
+    FrameTooLargeError,
+    LinkBrokenError,
+    LinkClosedError,
+)
+from transports.link import FRAMED, Kind
+from transports.system import open_system_network
+
+
+@pytest.fixture(params=["memory-stream", "system-stream"])
+async def pair(request, tmp_path):
+    async with open_place(request.param, tmp_path) as place, open_pair(place) as pair:
+        yield pair
+
+
+@pytest.fixture(params=["dialler", "acceptor"])
+def ends(request, pair):
+    return pair.ends(request.param)
+
+
+@pytest.fixture
+async def plain():
+    """A link that was dialled, and the plain socket at its other end."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        place = f"127.0.0.1:{server.getsockname()[1]}"
+        async with open_system_network() as network:
+            link = await network.dial(Kind.STREAM, place)
+            accepted, _ = server.accept()
+            with accepted:
+                yield link, accepted
+                accepted.close()
+                await link.aclose()
+
+
+async def test_bytes_come_in_order_and_whole_in_pieces_of_any_size(ends):
+    sender, receiver = ends
+    sent = [bytes([number]) * (1 + 1000 * number) for number in range(100)]
+    came = []
+    async with trio.open_nursery() as nursery:
+
+        async def receive():
+            came.extend(await drain(receiver))
+
+        nursery.start_soon(receive)
+        await sender.send_many(sent)
+        await sender.send(b"last")
+        await sender.aclose()
+    assert b"".join(came) == b"".join([*sent, b"last"])
+    assert all(0 < len(piece) <= READ_BYTES for piece in came)
+
+
+async def test_a_piece_is_not_what_was_sent_together(pair):
+    await pair.dialler.send(b"hello\n")
+    with trio.fail_after(5):
+        came = await pair.acceptor.receive()
+        while len(came) < 6:
+            came += await pair.acceptor.receive()
+    assert came == b"hello\n"
+
+
+async def test_hanging_up_is_the_only_farewell(ends):
+    leaver, other = ends
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(leaver.aclose, Farewell.SLOW_CONSUMER)
+        with pytest.raises(LinkBrokenError) as caught:
+            await other.receive()
+        await other.aclose()
+    assert caught.value.farewell is Farewell.DONE
+
+
+async def test_nothing_can_be_done_with_a_link_that_was_closed(ends):
+    link, _ = ends
+    await trio.aclose_forcefully(link)
+    with pytest.raises(LinkClosedError):
+        await link.send(b"late")
+    with pytest.raises(LinkClosedError):
+        await link.receive()
+
+
+async def test_a_sender_waits_while_nobody_reads(ends):
+    sender, _ = ends
+    with trio.move_on_after(0.2) as patience:
+        while True:
+            await sender.send(b"x" * MAX_FRAME_BYTES)
+    assert patience.cancelled_caught
+
+
+async def test_more_than_a_frame_at_once_is_refused(ends):
+    sender, _ = ends
+    with pytest.raises(FrameTooLargeError):
+        await sender.send(b"x" * (MAX_FRAME_BYTES + 1))
+
+
+async def test_a_stranger_gets_the_bytes_and_nothing_else(plain):
+    link, stranger = plain
+    await link.send_many([b"GET / HTTP/1.0\r\n", b"\r\n"])
+    assert stranger.recv(100) == b"GET / HTTP/1.0\r\n\r\n"
+    stranger.sendall(b"\xff\x00 no text")
+    assert await link.receive() == b"\xff\x00 no text"
+
+
+async def test_what_came_before_a_half_close_is_read_before_its_end(plain):
+    link, stranger = plain
+    stranger.sendall(b"last words")
+    stranger.shutdown(socket.SHUT_WR)
+    assert await link.receive() == b"last words"
+    with pytest.raises(LinkBrokenError) as caught:
+        await link.receive()
+    assert caught.value.farewell is Farewell.DONE
+    assert stranger.recv(1) == b""
+
+
+async def test_a_reset_is_no_farewell(plain):
+    link, stranger = plain
+    stranger.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\0\0\0\0\0\0\0")
+    stranger.close()
+    with pytest.raises(LinkBrokenError) as caught:
+        await link.receive()
+    assert caught.value.farewell is None
+
+
+@pytest.mark.parametrize("family", ["memory-stream", "system-stream"])
+async def test_where_nobody_listens_nothing_is_dialled(family, tmp_path):
+    async with open_place(family, tmp_path) as place:
+        async with place.network.listen(place.kind, place.where) as listener:
+            pass
+        with pytest.raises(DialError):
+            await place.network.dial(place.kind, listener.address)
+
+
+def test_a_stream_is_no_kind_of_framed_link():
+    assert set(Kind) - set(FRAMED) == {Kind.STREAM}
+
+
+@pytest.mark.parametrize(
+    ("text", "endpoint"),
+    [
+        ("ws://h:1/link?a=b", Endpoint(Kind.WEBSOCKET, "ws://h:1/link?a=b")),
+        ("tcp://h:1", Endpoint(Kind.TCP, "h:1")),
+        ("stream://[::1]:25", Endpoint(Kind.STREAM, "[::1]:25")),
+    ],
+)
+def test_an_endpoint_says_how_it_is_dialled(text, endpoint):
+    assert read_endpoint(text) == endpoint
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "h:1", "unix:///run/x", "wss://h:1/", "tcp://h", "stream://h:x", "tcp://:1", "ws://"],
+)
+def test_what_is_no_endpoint_is_refused(text):
+    with pytest.raises(ValueError, match="it "):
+        read_endpoint(text)
