@@ -84,9 +84,7 @@ class _Code:
     "--days",
     metavar="N",
     type=Quantity(min=0, max=DESCRIPTOR_LIFE / 86_400, min_open=True),
-    default=_DAYS,
-    show_default=True,
-    help="How long it is good.",
+    help=f"How long it is good [default: {_DAYS:.0f}].",
 )
 @click.option(
     "--machine",
@@ -111,7 +109,7 @@ def command(  # noqa: PLR0913 - one for each option
     out: Path,
     entry: tuple[CatalogueType, str],
     counter: int | None,
-    days: float,
+    days: float | None,
     machine: str | None,
     package: Path | None,
     entry_point: str | None,
@@ -120,11 +118,12 @@ def command(  # noqa: PLR0913 - one for each option
 ) -> None:
     """Sign the descriptor in the JSON file DRAFT.
 
-    Counter, expiry and the names of its place are filled in where DRAFT does not say them.
+    Counter, expiry and the names of its place are filled in where DRAFT does not say them;
+    an option says more than DRAFT does.
     A package is written beside the descriptor, with .zip as its ending.
     """
     place, said = Entry(domain, *entry), read_json(draft, DESCRIPTOR_BYTES, "DRAFT")
-    told = _filled_in(counter, days, machine)
+    told = _told(said, counter, days, machine)
     code = _Code(package, entry_point, publisher, publisher_key).said()
     with explained_errors():
         promise, archive = ({}, b"") if code is None else _promised(place, code)
@@ -139,10 +138,17 @@ def command(  # noqa: PLR0913 - one for each option
     say("stub-signed", address=place.address, **told, files=[str(path) for path in files])
 
 
-def _filled_in(counter: int | None, days: float, machine: str | None) -> JsonObject:
-    """Return what a draft need not say."""
+def _told(
+    said: JsonObject, counter: int | None, days: float | None, machine: str | None
+) -> JsonObject:
+    """Return what options say, or else the draft, or else nobody."""
     now = int(time.time_ns() // 1_000_000_000)
-    told: JsonObject = {"counter": counter or now, "expires": now + seconds(days)}
+    told: JsonObject = {
+        "counter": counter or said.get("counter", now),
+        "expires": said.get("expires", now + seconds(_DAYS)),
+    }
+    if days is not None:
+        told["expires"] = now + seconds(days)
     return told if machine is None else {**told, "machine": fingerprint(MACHINES[machine])}
 
 

@@ -25,6 +25,7 @@ class Desk:
         self.folder = folder
         self.catalogue = folder / "catalogue"
         self.write("draft.json", DRAFT)
+        self.write("old.json", {**DRAFT, "counter": 5, "expires": 1_700_000_000})
         self.write("code.json", {"endpoints": ["stream://chat.b.example:5000"]})
         self.key = self.made("b1")
 

@@ -68,7 +68,7 @@ def test_a_package_is_checked_as_well(desk):
     [
         (lambda desk: desk.write("d.jws", "{}"), "it is not signed"),
         (lambda desk: desk.sign(key=desk.made("thief", "o")), "the key 'thief' is not trusted"),
-        (lambda desk: desk.sign("--days", "0.000001"), "it expired"),
+        (lambda desk: desk.sign(draft="old.json"), "it expired"),
     ],
     ids=["unsigned", "stranger", "expired"],
 )

@@ -58,6 +58,17 @@ def test_the_same_again_is_a_greater_counter_without_a_word(desk):
     assert first["counter"] == 5 < second["counter"]
 
 
+def test_what_a_draft_says_of_counter_and_expiry_holds_unless_an_option_does(desk):
+    def told(*more):
+        said = json.loads(desk.sign(*more, draft="old.json").out[0])
+        return said["counter"], said["expires"]
+
+    assert told() == (5, 1_700_000_000)
+    counter, expires = told("--counter", "6", "--days", "1")
+    assert counter == 6
+    assert expires > 1_700_000_000
+
+
 def test_a_package_is_packed_and_promised(desk):
     done = desk.package()
     told = json.loads(done.out[0])
@@ -94,6 +105,7 @@ def test_wrong_usage_is_said(desk, more, said):
     ("draft", "said"),
     [
         ("{", "is no JSON"),
+        ({**DRAFT, "expires": "soon"}, "expires"),
         ("[]", "holds no JSON object"),
         ({"profile": {"stub": "websocket"}}, "profile.endpoint is missing"),
         (
