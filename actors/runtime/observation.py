@@ -36,7 +36,7 @@ from specs.body_sync import Change, ObjectName, Observe, Snapshot
 from specs.errors import BadMessageError
 from specs.jsonvalue import JsonObject
 from specs.limits import GOODBYE_TIMEOUT, READ_PAUSE
-from specs.limits_sync import REPEAT_LAST
+from specs.limits_sync import GONE_READS, REPEAT_LAST
 from specs.message import Message, MessageType, reason_in
 from specs.reply_code import LAST_SUCCESS, Code
 from specs.trace import Fact, Kind, Op
@@ -199,13 +199,17 @@ class _Observation:
     async def _granted(self, body: JsonObject, url: str, pause: float | None) -> Message:
         """Ask to observe; with a pause, as often as the answer says nothing for good.
 
-        Whoever has what was stored can wait for a reporter that is not back yet.
+        Whoever has what was stored can wait for a reporter that is not back yet. A node that
+        has forgotten all knows no such object until then: as of a read, that is no end at once.
         """
+        not_found = 0
         while True:
             try:
                 return await self._seat.ask_manager(MessageType.SUBSCRIBE, body, url)
             except ObjectError as refusal:
-                if pause is None or refusal.code not in _FOR_NOW:
+                not_found = not_found + 1 if refusal.code == Code.NOT_FOUND else 0
+                is_for_now = 0 < not_found < GONE_READS or refusal.code in _FOR_NOW
+                if pause is None or not is_for_now:
                     raise
                 await trio.sleep(pause)
                 pause = min(2 * pause, REPEAT_LAST)

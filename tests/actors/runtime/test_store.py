@@ -224,6 +224,32 @@ async def test_an_observer_has_what_was_stored_until_the_reporter_is_back(tmp_pa
                     await copy.wait_for(lambda value: value["n"] == 3)
 
 
+async def test_after_an_outage_of_all_an_observer_may_be_the_first_that_is_back(
+    tmp_path, autojump_clock
+):
+    """The node has forgotten the object, which says nothing about whether it is gone."""
+    async with world(tmp_path) as there:
+        node = await there.node()
+        ra, rb = await there.runtime("ra"), await there.runtime("rb")
+        async with (
+            ra.hyperty.report("comm", {"n": 0}, name="todo", store=True) as thing,
+            rb.hyperty.observe(thing.url, store=True),
+        ):
+            for life in (ra, rb, node):
+                await life.stop()
+        await there.node()
+        rb = await there.runtime("rb")
+        async with rb.hyperty.observe(thing.url, store=True) as copy:
+            await trio.sleep(5)
+            assert copy.is_stale
+            ra = await there.runtime("ra")
+            async with ra.hyperty.report("comm", {}, name="todo", store=True) as again:
+                await again.set("n", 1)
+                with trio.fail_after(30):
+                    await copy.wait_for(lambda value: value["n"] == 1)
+                assert not copy.is_stale
+
+
 async def test_an_object_that_was_deleted_meanwhile_ends_the_copy(tmp_path, autojump_clock):
     async with world(tmp_path) as there:
         await there.node()
@@ -236,7 +262,7 @@ async def test_an_object_that_was_deleted_meanwhile_ends_the_copy(tmp_path, auto
         rb = await there.runtime("rb")
         async with rb.hyperty.observe(thing.url, store=True) as copy:
             assert copy.version == 1
-            await trio.sleep(1)
+            await trio.sleep(20)
             assert copy.is_gone
         await trio.sleep(1)
         with pytest.raises(actors.ObjectError) as refused:

@@ -43,6 +43,11 @@ class Party:
             time.sleep(0.01)
         return self.said[-1]
 
+    def first(self):
+        """Wait for the first thing it says."""
+        self.until(lambda told: True)
+        return self.said[0]
+
     def kill(self):
         """Kill it, and return the last version it has said."""
         self.process.kill()
@@ -76,7 +81,7 @@ def test_nothing_acknowledged_is_lost_and_nobody_saw_more_than_is_stored(tmp_pat
     with node_process(tmp_path / "node.log", *place) as node:
         url = node.ready["url"]
         reporter = parties("report", url, reports)
-        thing = reporter.until(lambda told: True)["url"]
+        thing = reporter.first()["url"]
         observer = parties("observe", url, copies, thing)
         observer.until(after(3))
         for more in (0, 1, 40):
@@ -109,7 +114,7 @@ def test_a_node_that_is_killed_is_told_all_again(tmp_path, parties):
         url = node.ready["url"]
         where = url.removeprefix("ws://").partition("/")[0]
         reporter = parties("report", url, reports)
-        thing = reporter.until(lambda told: True)["url"]
+        thing = reporter.first()["url"]
         observer = parties("observe", url, copies, thing)
         seen = observer.until(after(3))["version"]
         node.process.kill()
