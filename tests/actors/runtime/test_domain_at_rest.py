@@ -8,6 +8,7 @@ import trio
 from fsm.catalogue import MACHINES
 from fsm.trace_line import Verdict
 from specs.limits import SESSION_IDLE
+from tests.actors.runtime.test_delegation import Heir
 from tests.support.domain import NODE_PLACE
 from tests.support.parties import Party
 from tests.support.processes import open_processes
@@ -16,7 +17,7 @@ from transports.link import Kind as Carrier
 
 @asynccontextmanager
 async def at_work():
-    """A link between two runtimes, and an object of each that the other observes."""
+    """Two runtimes with a link: each observes an object of the other, and one is handed over."""
     async with open_processes("alice", "bob") as processes:
         alice, bob = processes["alice"].member, processes["bob"].member
         await bob.ask(alice, "first")
@@ -27,6 +28,11 @@ async def at_work():
             await one.invite(url, other)
             await other.observe(url)
             await one.change(url, "t", 1)
+        heir = Heir()
+        to = await bob.runtime.deploy("heir", lambda: heir)
+        async with alice.hyperty.report("ctxt", {"t": 0}) as thing:
+            await thing.delegate(to)
+            await heir.has()
         yield processes
 
 
