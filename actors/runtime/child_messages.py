@@ -1,15 +1,15 @@
 """What is said of children, read from messages and written into them (M-48..M-50)."""
 
-from fsm.cores.object_children_terms import Act, ChildOp, op_in
+from fsm.cores.object_children_terms import Act, ChildOp, ChildSaid, SignHeard, op_in
 from fsm.cores.object_json import NotJsonError, as_json
-from specs.body_object import Child, ChildName
+from specs.body_object import Child, ChildName, ChildrenSign
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from transports.bodies import read_body, write_body
 
-__all__ = ["VERBS", "as_child_value", "child_body", "read_op"]
+__all__ = ["VERBS", "as_child_value", "child_body", "read_op", "read_said"]
 
 VERBS = {
     Act.CREATE: MessageType.CREATE,
@@ -33,6 +33,17 @@ def read_op(message: Message) -> ChildOp:
     if op is None:
         raise BadMessageError("not the child reporter: only its creator writes", Code.FORBIDDEN)
     return op
+
+
+def read_said(message: Message, url: str) -> ChildSaid | SignHeard:
+    """Read what is said where the children of an object are told of: by it, or by a creator.
+
+    Raises:
+        BadMessageError: It is neither a sign nor anything done to an own child.
+    """
+    if message.from_ == url:
+        return SignHeard(read_body(message, ChildrenSign))
+    return ChildSaid(read_op(message))
 
 
 def as_child_value(value: object) -> Json:

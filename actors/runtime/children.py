@@ -1,7 +1,8 @@
 """The children of a data object as a hyperty has them in hand (SYN-24)."""
 
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import assert_never, final
 
 import trio
@@ -10,7 +11,7 @@ from typing_extensions import override
 from actors.kit.errors import ActorStoppedError
 from actors.runtime.child import Child, checked_child
 from actors.runtime.child_changes import ChildChanges
-from actors.runtime.child_messages import VERBS, child_body, read_op
+from actors.runtime.child_messages import VERBS, child_body, read_said
 from actors.runtime.object_error import ObjectError
 from actors.runtime.seat import ChildrenHeard, Seat
 from fsm.cores.object_children import Kept
@@ -21,6 +22,7 @@ from fsm.cores.object_children_terms import (
     ChildGone,
     ChildOp,
     ChildRefused,
+    ChildrenDoubted,
     ChildrenEffect,
     ChildrenInput,
     ChildrenNeeded,
@@ -29,9 +31,7 @@ from fsm.cores.object_children_terms import (
     ChildSaid,
     ChildShown,
     SaidAgain,
-    SignHeard,
 )
-from specs.body_object import ChildrenSign
 from specs.child import child_name, children_addresses
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json
@@ -39,7 +39,6 @@ from specs.limits_sync import CHILD_ATTEMPTS
 from specs.message import Message, MessageType, reason_in, reply_to
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.background import open_background
-from transports.bodies import read_body
 
 __all__ = ["Children"]
 
@@ -53,12 +52,19 @@ class Children(Mapping[str, Child], ChildrenHeard):
     found out, and mended, within some seconds.
     """
 
+    @classmethod
+    def of(cls, seat: Seat, url: str) -> "Children":
+        """Return those of an object; who reports it and observes it, too, has them once."""
+        there = seat.children.get(url)
+        return there if isinstance(there, Children) else cls(seat, url)
+
     def __init__(self, seat: Seat, url: str) -> None:
         self._seat = seat
         self._url = url
         self._core = ChildrenCopyCore(seat.url)
         self._turn = trio.Lock()
-        self._nursery: trio.Nursery | None = None
+        self._open: list[trio.Nursery] = []
+        self._is_begun = False
         self._is_over = False
         self._news = trio.lowlevel.ParkingLot()
         self._timer = trio.Event()
@@ -136,10 +142,9 @@ class Children(Mapping[str, Child], ChildrenHeard):
     async def _say(self, act: Act, name: str, value: Json) -> None:
         """Tell all who observe; nobody answers."""
         op = self._op(act, name, self._seat.ids.next(self._seat.url), value)
-        message = self._message(op)
         self.feed(ChildSaid(op))
         try:
-            await self._seat.port.post(message)
+            await self._seat.port.post(self._message(op))
         except ActorStoppedError as exc:
             raise _gone(self._url) from exc
 
@@ -175,13 +180,11 @@ class Children(Mapping[str, Child], ChildrenHeard):
             # What the hyperty has said itself comes back to it.
             return None
         try:
-            if message.from_ == self._url:
-                self.feed(SignHeard(read_body(message, ChildrenSign)))
-                return None
-            self.feed(ChildSaid(read_op(message)))
+            self.feed(read_said(message, self._url))
         except BadMessageError:
             return None
-        if message.is_request and self._url in self._seat.reported:
+        is_new = message.is_request and message.from_ != self._url
+        if is_new and self._url in self._seat.reported:
             # Its sync manager keeps it already: it came from there.
             return reply_to(message, Code.OK, {"source": self._seat.url})
         return None
@@ -193,39 +196,40 @@ class Children(Mapping[str, Child], ChildrenHeard):
             shown: Them, or something else if it has none.
             is_by_link: Whether the node has still to hear that the hyperty may observe.
         """
-        self.feed(AllChildren(shown if isinstance(shown, dict) else None))
-        if is_by_link and self._nursery is not None:
+        if self._is_begun:
+            # It is older than what was heard since, which is not all: so it is read.
+            self.feed(ChildrenDoubted())
+        else:
+            self._is_begun = True
+            self.feed(AllChildren(shown if isinstance(shown, dict) else None))
+        if is_by_link and self._open:
             self._known = trio.Event()
-            self._nursery.start_soon(self._make_known, self._known)
+            self._begin(partial(self._make_known, self._known))
 
     def feed(self, happened: ChildrenInput) -> None:
         """Have something happen to the copy."""
         for effect in self._core.feed(happened, trio.current_time()):
             self._perform(effect)
         self._timer.set()
+        self._timer = trio.Event()
 
     def _perform(self, effect: ChildrenEffect) -> None:
         match effect:
             case ChildShown() | ChildGone():
                 self._news.unpark_all()
-            case ChildrenNeeded() | SaidAgain():
-                self._work(effect)
+            case ChildrenNeeded(read):
+                self._begin(partial(self._read, read))
+            case SaidAgain():
+                self._begin(partial(self._say_again, effect))
             case ChildRefused():
                 # One more than fits here; the reporter's end has refused it, too.
                 pass
             case _:
                 assert_never(effect)
 
-    def _work(self, effect: ChildrenNeeded | SaidAgain) -> None:
-        if self._nursery is None:
-            return
-        match effect:
-            case ChildrenNeeded(read):
-                self._nursery.start_soon(self._read, read)
-            case SaidAgain():
-                self._nursery.start_soon(self._say_again, effect)
-            case _:
-                assert_never(effect)
+    def _begin(self, job: Callable[[], Awaitable[None]]) -> None:
+        if self._open:
+            self._open[-1].start_soon(job)
 
     async def _make_known(self, known: trio.Event) -> None:
         """Let the node hear that the hyperty may observe; nothing is said before."""
@@ -254,25 +258,28 @@ class Children(Mapping[str, Child], ChildrenHeard):
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """Find out, while the context is open, what was lost, and have it mended."""
-        try:
-            async with open_background() as nursery:
-                self._nursery = nursery
-                nursery.start_soon(self._run)
+        """While the context is open find out what was lost; of several the last one ends it."""
+        async with open_background() as nursery:
+            # Another context may have been left since this was made.
+            self._is_over, self._seat.children[self._url] = False, self
+            self._open.append(nursery)
+            nursery.start_soon(self._run)
+            try:
                 yield
-        finally:
-            self._nursery = None
-            self._seat.children.pop(self._url, None)
-            self.end()
+            finally:
+                self.end()
+                self._open.remove(nursery)
+                if not self._open:
+                    self._seat.children.pop(self._url, None)
 
     def end(self) -> None:
         """Say that nothing will come any more: they died with their object, or it was left."""
-        self._is_over = True
-        self._news.unpark_all()
+        if len(self._open) <= 1:
+            self._is_over = True
+            self._news.unpark_all()
 
     async def _run(self) -> None:
         while True:
-            self._timer = trio.Event()
             with trio.move_on_at(self._core.deadline()):
                 await self._timer.wait()
                 continue

@@ -84,7 +84,7 @@ async def open_observation(seat: Seat, wish: Observe) -> AsyncIterator[ObservedO
     if wish.store:
         check_room(seat, url)
     seat.watch(url, news)
-    copy = ObservedObject(url, Children(seat, url))
+    copy = ObservedObject(url, Children.of(seat, url))
     try:
         async with copy.children.open(), open_background() as nursery:
             observation = _Observation(seat, copy, news, nursery)

@@ -50,7 +50,7 @@ class ReportedObject(Attended):
         self.schema: Final = told.schema
         self.name: Final = told.value.name
         self._writes = writes
-        self._children = Children(seat, url)
+        self._children = Children.of(seat, url)
 
     @property
     def children(self) -> Children:

@@ -5,8 +5,9 @@ which answers a new child; whatever the reporter itself creates is answered here
 that was acknowledged is kept, and is in every snapshot from then on.
 """
 
+from collections.abc import Callable
 from functools import partial
-from typing import assert_never, final
+from typing import TypeAlias, assert_never, final
 
 import attrs
 import trio
@@ -31,7 +32,10 @@ from specs.reply_code import Code, DropReason
 from specs.trace import Op
 from transports.bodies import write_body
 
-__all__ = ["ReportedChildren"]
+__all__ = ["Observes", "ReportedChildren"]
+
+Observes: TypeAlias = Callable[[str, str], bool]
+"""Says whether a component observes an object."""
 
 _STRANGER = ChildRefused(Code.FORBIDDEN, "only who observes an object, or reports it, writes")
 _HELD = ChildRefused(Code.UNAVAILABLE, "another is about to report the object; say it again")
@@ -40,9 +44,14 @@ _GONE = ChildRefused(Code.NOT_FOUND, "no such object")
 
 @final
 class ReportedChildren:
-    """The children of every object reported here."""
+    """The children of every object reported here.
+
+    Attributes:
+        observes: Who that has to do with an object reported here observes it, too.
+    """
 
     def __init__(self, context: SyncContext) -> None:
+        self.observes: Observes = lambda _url, _who: False
         self._context = context
         self._sets: dict[str, ChildSet] = {}
         self._used: set[str] = set()
@@ -63,21 +72,34 @@ class ReportedChildren:
 
     async def passed_on(self, thing: DataObject) -> None:
         """Let the reporter, and no longer the one before it, answer for new children."""
-        before = self._answering.get(thing.url)
+        await self._answers_no_more(thing.url)
         self._answering[thing.url] = thing.reporter
         for address in children_addresses(thing.url):
-            if before is not None:
-                await self._context.bus.take_back(address, before)
             await self._context.bus.lend(address, thing.reporter)
+            # It is told by this keeper, of what counts only, whether it observes or not.
+            await self._context.bus.unfollow(address, thing.reporter)
+
+    async def _answers_no_more(self, url: str) -> None:
+        """Let who reports no more hear of children as all who observe do, if it does."""
+        before = self._answering.pop(url, None)
+        if before is None:
+            return
+        for address in children_addresses(url):
+            await self._context.bus.take_back(address, before)
+            if self.observes(url, before):
+                await self._context.bus.follow(address, before)
+
+    def answering(self, url: str) -> str | None:
+        """Return who reports an object here; None: nobody does."""
+        return self._answering.get(url)
 
     async def close(self, gone: DataObject, listener: ActorRef[Delivery]) -> None:
         """Forget the children: they die with their object; repeated is fine."""
         self._sets.pop(gone.url, None)
         self._used.discard(gone.url)
         self._signs.forget(gone.url)
-        answering = self._answering.pop(gone.url, gone.reporter)
+        await self._answers_no_more(gone.url)
         for address in children_addresses(gone.url):
-            await self._context.bus.take_back(address, answering)
             await self._context.bus.remove_listener(address, listener)
 
     def with_children(self, snapshot: DataObject) -> DataObject:

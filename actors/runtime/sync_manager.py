@@ -37,6 +37,7 @@ from actors.runtime.sync_news import (
 from actors.runtime.sync_observer import ObservedObjects
 from actors.runtime.sync_place import SUBSCRIPTION
 from actors.runtime.sync_reporter import ReportedObjects
+from actors.runtime.sync_store import say_stored
 from actors.runtime.sync_terms import (
     ComponentLeft,
     ObjectsClosed,
@@ -62,7 +63,8 @@ class SyncManager(Actor[SyncMessage]):
     def __init__(self, context: SyncContext) -> None:
         self._context = context
         self._reported = ReportedObjects(context, self.spawn, self._tell)
-        self._observed = ObservedObjects(context, self.spawn, self._tell)
+        self._observed = ObservedObjects(context, self.spawn, self._tell, self._reported.answering)
+        self._reported.meet(self._observed.observes)
         self._moves = Delegations(context, self.spawn, self._tell, self._reported.hands)
         self._closing: list[Reply[None]] = []
         self._leaving: list[ComponentLeft] = []
@@ -270,7 +272,7 @@ class SyncManager(Actor[SyncMessage]):
         """Observe for a component, or again for an object that is back (M-36, M-52)."""
         resource = message.body.get("resource")
         if resource is None:
-            await self._observed.resume(message)
+            await say_stored(self._context, message)
         elif message.from_ == f"{resource}/{SUBSCRIPTION}":
             await self._observed.back(message)
         else:

@@ -3,8 +3,6 @@
 from functools import partial
 from typing import TYPE_CHECKING, final
 
-import trio
-
 from actors.kit.actor import ActorRef
 from actors.kit.delivery import Delivery
 from actors.runtime.sync_news import (
@@ -18,14 +16,12 @@ from actors.runtime.sync_news import (
     WayMoved,
 )
 from actors.runtime.sync_owners import AskedOwners, Observed
-from actors.runtime.sync_paths import ObserverPaths
+from actors.runtime.sync_paths import ObserverPaths, Reporter
 from actors.runtime.sync_place import CHANGES, SUBSCRIPTION
 from actors.runtime.sync_terms import Spawn, SyncContext, code_in_use
-from specs.body_object import Resume
 from specs.body_observers import ObserverName
 from specs.body_sync import ObjectName, Observe
 from specs.child import child_resources, children_addresses
-from specs.limits_sync import HAND_OVER_PAUSE, LEAVE_TRIES
 from specs.message import Message, refuse
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import read_body
@@ -40,13 +36,14 @@ __all__ = ["ObservedObjects"]
 class ObservedObjects:
     """The observers' end of every object observed here; one path serves all observers."""
 
-    def __init__(self, context: SyncContext, spawn: Spawn, tell: Tell) -> None:
+    def __init__(self, context: SyncContext, spawn: Spawn, tell: Tell, reporter: Reporter) -> None:
         self._context = context
         self._spawn = spawn
         self._tell = tell
         self._objects: dict[str, Observed] = {}
         self._owners = AskedOwners(context, self._objects, tell)
-        self._paths = ObserverPaths(context, spawn, tell, self._renew)
+        self._reporter = reporter
+        self._paths = ObserverPaths(context, spawn, tell, self._renew, reporter)
         self._listener: ActorRef[Delivery]
 
     def start(self, listener: ActorRef[Delivery]) -> None:
@@ -65,6 +62,12 @@ class ObservedObjects:
         for there in self._objects.values():
             found |= there.leaving.union(there.observers, (one.from_ for one in there.waiting))
         return found
+
+    def observes(self, url: str, component: str) -> bool:
+        """Say whether a component observes an object, and has been let in."""
+        there = self._objects.get(url)
+        asked = None if there is None else there.observers.get(component)
+        return there is not None and asked is not None and (component, asked) not in there.asking
 
     def observed(self, address: str) -> str | None:
         """Return the observed object whose changes go to an address."""
@@ -96,8 +99,12 @@ class ObservedObjects:
         self._spawn(partial(self._open if is_first else self._join, request, url))
 
     async def _follow(self, url: str, observer: str) -> None:
-        """Have an observer hear of an object; a gap shows by what is said next."""
-        for address in (f"{url}/{CHANGES}", *children_addresses(url)):
+        """Have an observer hear of an object; a gap shows by what is said next.
+
+        Of its children its reporter is told anyway, before all others.
+        """
+        children = () if self._reporter(url) == observer else children_addresses(url)
+        for address in (f"{url}/{CHANGES}", *children):
             await self._context.bus.follow(address, observer)
 
     async def _open(self, request: Message, url: str) -> None:
@@ -143,14 +150,6 @@ class ObservedObjects:
         if observers:
             self._spawn(partial(self._renew, url))
 
-    async def resume(self, request: Message) -> None:
-        """Say whether an observer had anything before a restart (M-52)."""
-        read_body(request, Resume)
-        if any(observer == request.from_ for _, observer in self._context.gate.rest.copies):
-            await self._context.answer(request, Code.OK)
-        else:
-            await self._context.refuse(request, Code.NOT_FOUND, "nothing is stored of it")
-
     async def _renew(self, url: str) -> None:
         """Set a path again, and ask its owner again: the node has forgotten both."""
         await self._paths.set_path(url)
@@ -166,9 +165,8 @@ class ObservedObjects:
         if answer.code <= LAST_SUCCESS:
             value = answer.body.get("value")
             by_link: JsonObject = {} if done.way.link is None else {"p2p": True}
-            if there is not None and not done.way.is_first and request.from_ in there.observers:
-                # Others are told already: it hears nothing before it is let in, too (I-D9).
-                await self._follow(url, request.from_)
+            if there is not None:
+                await self._let_in(url, there, request.from_)
             await self._context.answer(request, Code.OK, value=value, **by_link)
             return
         asked = None if there is None else there.observers.get(request.from_)
@@ -185,6 +183,14 @@ class ObservedObjects:
         why = answer.body.get("description")
         told = {"description": why} if isinstance(why, str) else {}
         await self._context.answer(request, code_in_use(answer.code), **told)
+
+    async def _let_in(self, url: str, there: Observed, observer: str) -> None:
+        """Have an observer hear of an object, and nobody who is not let in yet (I-D9)."""
+        for other, number in there.asking:
+            if there.observers.get(other) == number:
+                await self._unfollow(url, other)
+        if observer in there.observers:
+            await self._follow(url, observer)
 
     # --- end ----------------------------------------------------------------------------
 
@@ -215,21 +221,14 @@ class ObservedObjects:
         """Deliver no change to an observer any more; its neighbours observe on (I-D7)."""
         del self._objects[url].observers[observer]
         self._paths.left(url, observer)
+        await self._unfollow(url, observer)
+
+    async def _unfollow(self, url: str, observer: str) -> None:
         for address in (f"{url}/{CHANGES}", *children_addresses(url)):
             await self._context.bus.unfollow(address, observer)
 
     async def _leave(self, url: str, observer: str, request: Message | None) -> None:
-        """Leave; an object that is being handed over is told again when that may be done."""
-        answer = await self._paths.leave(url, observer)
-        for _ in range(LEAVE_TRIES - 1):
-            if answer.code != Code.UNAVAILABLE:
-                break
-            await trio.sleep(HAND_OVER_PAUSE)
-            there = self._objects.get(url)
-            if there is None or observer in there.observers:
-                # It observes again: that must not be taken back.
-                break
-            answer = await self._paths.leave(url, observer)
+        await self._owners.leave(url, observer, self._paths.leave)
         await self._tell(ObserverLeft(url, observer, request))
 
     async def left(self, done: ObserverLeft) -> None:
@@ -278,15 +277,13 @@ class ObservedObjects:
             await self._context.refuse(event, Code.FORBIDDEN, "only its reporter deletes an object")
             return
         await self._context.answer(event, Code.OK, source=self._context.runtime)
-        self._objects[url].observers.clear()
+        for observer in tuple(self._objects[url].observers):
+            await self._take_off(url, observer)
         self._paths.deleted(url)
         await self._close_if_left(url, None)
 
     async def _close_path(self, url: str, request: Message | None) -> None:
-        changes = f"{url}/{CHANGES}"
-        await self._context.bus.remove_listener(changes, self._listener)
-        for address in (changes, *children_addresses(url)):
-            await self._context.bus.unfollow_all(address)
+        await self._context.bus.remove_listener(f"{url}/{CHANGES}", self._listener)
         await self._paths.close(url)
         await self._tell(PathClosed(url))
         if request is not None:

@@ -1,7 +1,7 @@
 """What the owners of observed objects are asked once more (M-38, M-42, STB-09)."""
 
-from collections.abc import Mapping
-from typing import Final, final
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Final, TypeAlias, final
 
 import attrs
 import trio
@@ -12,11 +12,15 @@ from actors.runtime.sync_terms import SyncContext
 from specs.body_sync import ObjectName, Subscription
 from specs.jsonvalue import Json, JsonObject
 from specs.limits import READ_PAUSE, RECONNECT_TRIES
+from specs.limits_sync import HAND_OVER_PAUSE, LEAVE_TRIES
 from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import write_body
 
 __all__ = ["AskedOwners", "Observed"]
+
+Leave: TypeAlias = Callable[[str, str], Awaitable[Message]]
+"""Tells an object's owner that an observer leaves, and returns what he says."""
 
 _LATER: Final = frozenset({Code.NOT_FOUND, Code.TIMEOUT, Code.INTERNAL, Code.UNAVAILABLE})
 """Answers after which an owner is asked again: he may not be back yet."""
@@ -89,6 +93,19 @@ class AskedOwners:
         """Tell an observer that it does not observe any more (M-45)."""
         body = write_body(ObjectName(url))
         await self._context.bus.post(self._context.request(MessageType.UNSUBSCRIBE, observer, body))
+
+    async def leave(self, url: str, observer: str, ask: Leave) -> None:
+        """Have an observer leave; while the object is being handed over, ask again later."""
+        answer = await ask(url, observer)
+        for _ in range(LEAVE_TRIES - 1):
+            if answer.code != Code.UNAVAILABLE:
+                break
+            await trio.sleep(HAND_OVER_PAUSE)
+            there = self._objects.get(url)
+            if there is None or observer in there.observers:
+                # It observes again: that must not be taken back.
+                break
+            answer = await ask(url, observer)
 
     async def take_back(self, url: str, observer: str) -> None:
         """Say that an observer does not want what it asked for; no answer is waited for."""

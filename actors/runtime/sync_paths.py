@@ -29,6 +29,9 @@ __all__ = ["ObserverPaths", "Opened", "Renew"]
 Renew: TypeAlias = Callable[[str], Awaitable[None]]
 """Sets the path of an object at its node, and asks its reporter for all observers again."""
 
+Reporter: TypeAlias = Callable[[str], str | None]
+"""Says who reports an object here; None: nobody does."""
+
 Opened: TypeAlias = tuple[Message, str | None, str | None]
 """The answer to the first observer; the link it was let in by, and the one it was not."""
 
@@ -48,10 +51,14 @@ class ObserverPaths:
         spawn: Runs a task of it.
         tell: Tells it.
         renew: Sets a path.
+        reporter: Who reports an object here: then the path of its children is for that, too.
     """
 
-    def __init__(self, context: SyncContext, spawn: Spawn, tell: Tell, renew: Renew) -> None:
+    def __init__(
+        self, context: SyncContext, spawn: Spawn, tell: Tell, renew: Renew, reporter: Reporter
+    ) -> None:
         self._context = context
+        self._reporter = reporter
         self._spawn = spawn
         self._tell = tell
         self._renew = renew
@@ -150,7 +157,8 @@ class ObserverPaths:
 
     async def close(self, url: str) -> None:
         """Have the node forget it all (M-44); a path that was never set costs nothing."""
-        children = children_addresses(url) if url in self._with_children else ()
+        is_told = url in self._with_children and self._reporter(url) is None
+        children = children_addresses(url) if is_told else ()
         changes: tuple[str, ...] = (f"{url}/{CHANGES}",) if url in self._paths else ()
         self._paths.discard(url)
         self._with_children.discard(url)

@@ -9,6 +9,7 @@ from typing import Final, final
 from actors.kit.actor import ActorRef
 from actors.kit.delivery import Delivery
 from actors.runtime.sync_admissions import Admissions
+from actors.runtime.sync_children import Observes
 from actors.runtime.sync_cores import ReportedCores
 from actors.runtime.sync_guests import OBSERVERS
 from actors.runtime.sync_hands import ObjectHands
@@ -41,6 +42,14 @@ class ReportedObjects:
         self.admissions: Final = Admissions(parts, cores)
         self.revival: Final = Revival(parts, cores)
         self.hands: Final = ObjectHands(parts, cores)
+
+    def meet(self, observes: Observes) -> None:
+        """Let the reporter's end know who observes here: one that reports may do that, too."""
+        self._parts.children.observes = observes
+
+    def answering(self, url: str) -> str | None:
+        """Return who reports an object here; None: nobody does."""
+        return self._parts.children.answering(url)
 
     def start(self, listener: ActorRef[Delivery]) -> None:
         """Let all objects' addresses lead to `listener`."""

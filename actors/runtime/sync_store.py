@@ -16,7 +16,7 @@ from specs.message import Message, refuse
 from specs.reply_code import Code
 from transports.bodies import read_body, write_body
 
-__all__ = ["NO_STORE", "Revived", "StoredReports"]
+__all__ = ["NO_STORE", "Revived", "StoredReports", "say_stored"]
 
 NO_STORE: Final = "this runtime stores nothing: open it with a store"
 _BROKEN: Final = "the store cannot be written now; nothing was changed"
@@ -146,3 +146,12 @@ class StoredReports:
             self._resting.difference_update(one.url for one in found)
             shown = [write_body(whole(one)) for one in found]
             await self._context.answer(request, Code.OK, value=[*shown])
+
+
+async def say_stored(context: SyncContext, request: Message) -> None:
+    """Say whether an observer had anything before a restart (M-52)."""
+    read_body(request, Resume)
+    if any(observer == request.from_ for _, observer in context.gate.rest.copies):
+        await context.answer(request, Code.OK)
+    else:
+        await context.refuse(request, Code.NOT_FOUND, _NOTHING)

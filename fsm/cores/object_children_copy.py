@@ -21,6 +21,7 @@ from fsm.cores.object_children_terms import (
     Act,
     AllChildren,
     ChildOp,
+    ChildrenDoubted,
     ChildrenEffect,
     ChildrenInput,
     ChildrenNeeded,
@@ -91,6 +92,9 @@ class ChildrenCopyCore:
                 return self._read(shown, now)
             case ChildrenUnread(read):
                 self._fail(read, now)
+                return []
+            case ChildrenDoubted():
+                self._due = min(self._due, now)
                 return []
             case ChildrenTimeOver():
                 return self._time_over(now)

@@ -20,6 +20,7 @@ __all__ = [
     "ChildSaid",
     "ChildShown",
     "ChildrenAsked",
+    "ChildrenDoubted",
     "ChildrenEffect",
     "ChildrenInput",
     "ChildrenNeeded",
@@ -139,11 +140,19 @@ class ChildrenAsked:
 
 @final
 @attrs.frozen(slots=True)
+class ChildrenDoubted:
+    """Some may have been missed, and no sign will tell: the object is to be read."""
+
+
+@final
+@attrs.frozen(slots=True)
 class ChildrenTimeOver:
     """The deadline is over."""
 
 
-ChildrenInput: TypeAlias = ChildSaid | SignHeard | AllChildren | ChildrenUnread | ChildrenTimeOver
+ChildrenInput: TypeAlias = (
+    ChildSaid | SignHeard | AllChildren | ChildrenUnread | ChildrenDoubted | ChildrenTimeOver
+)
 
 
 # --- what is to be done -----------------------------------------------------------------

@@ -53,7 +53,7 @@ class Lone:
         context = SyncContext(
             RUNTIME, "b.ex", self.bus, None, None, IdSource(), NULL_TRACER, NoLinks()
         )
-        self.observed = ObservedObjects(context, self.jobs.append, self.tell)
+        self.observed = ObservedObjects(context, self.jobs.append, self.tell, lambda _url: None)
         self.observed.start(None)
 
     async def tell(self, news):

@@ -32,7 +32,7 @@ def paths_of(bus):
         node_for=lambda _url: "domain://b.ex",
         request=lambda kind, to, body: Message(1, kind, RUNTIME, to, body),
     )
-    return ObserverPaths(context, None, None, None)
+    return ObserverPaths(context, None, None, None, lambda _url: None)
 
 
 async def test_a_deletion_that_comes_while_the_path_is_closed_is_forgotten_with_it():
