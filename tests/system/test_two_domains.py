@@ -157,7 +157,8 @@ async def test_a_sandbox_that_is_killed_takes_nobody_with_it():
             await is_under_way.wait()
             os.kill(sandbox, signal.SIGKILL)
         assert beside == [200] * TIMES
-        assert set(across) <= {200, 503}
+        # What waits for another sandbox is bounded: one too many is 413.
+        assert set(across) <= {200, 413, 503}
         assert len(across) == 20 * TIMES
         assert await cast.relayed(0, 1) == [200]
         (another,) = cast.sandboxes(0)

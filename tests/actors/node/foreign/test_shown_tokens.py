@@ -7,7 +7,7 @@ import trio
 
 from actors.node.login.login import Admission
 from fsm.cores.node_rights import Observation
-from specs.limits import SESSION_IDLE
+from specs.limits import RECONNECT_BASE, SESSION_IDLE
 from tests.actors.node.foreign.test_onward import MN_A, change, come, set_path
 from tests.support.abroad import PLACES, B, Wishes, open_two
 from tests.support.issuer import Issuer, login_by
@@ -102,6 +102,8 @@ async def test_a_session_that_was_forgotten_is_opened_anew_and_its_paths_are_set
                 nursery.start_soon(stay, one, SESSION_IDLE + 60)
         assert MN_A not in {view.runtime for view in await world.b.node.sessions()}
         world.network.allow(PLACES[B])
+        # Right after an attempt that failed nobody is made to wait for the next.
+        await trio.sleep(RECONNECT_BASE)
         assert (await world.a.ask(world.b)).code == 200
         await trio.sleep(1)
         await change(reporter, url, 3)
