@@ -77,6 +77,7 @@ class Resume:
     Attributes:
         identity: Whose objects; absent: the sender's.
         schema: Only objects of this schema, and of this name.
+        resource: The object that was handed over to the sender, to be stored from now on; ours.
     """
 
     resume: Literal[True] = True
@@ -85,6 +86,7 @@ class Resume:
     p2p: bool | None = None
     store: bool | None = None
     name: str | None = None
+    resource: Address | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)

@@ -64,8 +64,7 @@ class Children(Mapping[str, Child], ChildrenHeard):
         self._core = ChildrenCopyCore(seat.url)
         self._turn = trio.Lock()
         self._open: list[trio.Nursery] = []
-        self._is_begun = False
-        self._is_over = False
+        self._is_begun = self._is_over = False
         self._news = trio.lowlevel.ParkingLot()
         self._timer = trio.Event()
         self._known = trio.Event()
@@ -222,8 +221,7 @@ class Children(Mapping[str, Child], ChildrenHeard):
             case SaidAgain():
                 self._begin(partial(self._say_again, effect))
             case ChildRefused():
-                # One more than fits here; the reporter's end has refused it, too.
-                pass
+                pass  # One more than fits here; the reporter's end has refused it, too.
             case _:
                 assert_never(effect)
 
@@ -269,8 +267,12 @@ class Children(Mapping[str, Child], ChildrenHeard):
             finally:
                 self.end()
                 self._open.remove(nursery)
-                if not self._open:
-                    self._seat.children.pop(self._url, None)
+                self.forget()
+
+    def forget(self) -> None:
+        """Hear of none any more, unless it is open."""
+        if not self._open:
+            self._seat.children.pop(self._url, None)
 
     def end(self) -> None:
         """Say that nothing will come any more: they died with their object, or it was left."""

@@ -9,10 +9,11 @@ from actors.runtime.children import Children
 from actors.runtime.live_value import LiveObject, plain_copy
 from actors.runtime.object_error import SchemaError
 from actors.runtime.seat import Seat
+from actors.runtime.taking_up import delete
 from actors.runtime.writes import Writes
 from fsm.cores.object_value import has_way
 from specs.body_object import Delegate
-from specs.body_sync import ChangeObject, CreateObject, InviteObservers, ObjectName
+from specs.body_sync import ChangeObject, CreateObject, InviteObservers
 from specs.jsonvalue import Json, JsonObject
 from specs.message import MessageType
 from specs.reply_code import Code
@@ -171,5 +172,4 @@ class ReportedObject(Attended):
 
         Called on leaving, unless it is stored.
         """
-        body = write_body(ObjectName(self.url))
-        await self._seat.ask_manager(MessageType.DELETE, body, self.url)
+        await delete(self._seat, self.url)

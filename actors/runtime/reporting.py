@@ -89,6 +89,7 @@ async def open_report(seat: Seat, wanted: NewReport) -> AsyncIterator[ReportedOb
             # With the hyperty its objects are deleted anyway.
             with suppress(ObjectError), trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
                 await (let_rest(seat, thing.url) if wanted.store else thing.delete())
+            thing.children.forget()
             seat.reported.discard(thing.url)
             seat.audiences.drop(thing.url)
 

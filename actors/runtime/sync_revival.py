@@ -8,7 +8,11 @@ from actors.runtime.sync_cores import ReportedCores
 from actors.runtime.sync_news import StillObserved
 from actors.runtime.sync_parts import ReporterParts
 from fsm.cores.data_object_terms import UnsubscribeAsked
+from specs.body_object import Resume
+from specs.errors import BadMessageError
 from specs.message import Message
+from specs.reply_code import Code
+from transports.bodies import read_body
 
 __all__ = ["Revival"]
 
@@ -38,6 +42,13 @@ class Revival:
                 await self._cores.feed(told.url, UnsubscribeAsked(observer, told.manager))
 
     async def resume(self, request: Message) -> None:
-        """Give a reporter what it had (M-51)."""
-        whole = self._parts.children.with_children
-        await self._parts.stored.resume(request, self._cores.all, whole)
+        """Give a reporter what it had, or store what it was handed (M-51, SYN-26)."""
+        wish, whole = read_body(request, Resume), self._parts.children.with_children
+        if wish.resource is None:
+            await self._parts.stored.resume(request, wish, self._cores.all, whole)
+            return
+        reported = self._cores.find(wish.resource)
+        if reported is None or reported.snapshot.reporter != request.from_:
+            raise BadMessageError("its sender does not report it", Code.NOT_FOUND)
+        shown = whole(reported.snapshot).children_objects
+        await self._parts.stored.adopt(request, reported, shown or {})

@@ -12,6 +12,8 @@ from fsm.cores.object_rest import asked_for, begun, kept
 from fsm.cores.object_rest_terms import ObjectForgotten
 from specs.body_object import Resume
 from specs.body_sync import DataObject
+from specs.errors import BadMessageError
+from specs.jsonvalue import JsonObject
 from specs.message import Message, refuse
 from specs.reply_code import Code
 from transports.bodies import read_body, write_body
@@ -131,13 +133,26 @@ class StoredReports:
         await self._context.refuse(request, Code.UNAVAILABLE, _AWAY)
         return True
 
+    async def adopt(self, request: Message, reported: ReporterCore, shown: JsonObject) -> None:
+        """Store an object that was handed over to its reporter, and its children, too.
+
+        Raises:
+            BadMessageError: Nothing is stored here.
+        """
+        if not self._context.gate.stores:
+            raise BadMessageError(NO_STORE)
+        url = reported.snapshot.url
+        if url not in self._seen:
+            self.begin(reported)
+            self._context.gate.keep_children(url, shown)
+        await self._context.answer(request, Code.OK)
+
     async def resume(
-        self, request: Message, cores: Mapping[str, ReporterCore], whole: _Whole
+        self, request: Message, wish: Resume, cores: Mapping[str, ReporterCore], whole: _Whole
     ) -> None:
         """Give a reporter what it had, children included (M-51)."""
-        body = read_body(request, Resume)
         there = [cores[url].snapshot for url in self._seen]
-        found = asked_for(there, request.from_, body.schema, body.name)
+        found = asked_for(there, request.from_, wish.schema, wish.name)
         if not found:
             await self._context.refuse(request, Code.NOT_FOUND, _NOTHING)
         elif any(one.url not in self._resting for one in found):

@@ -7,17 +7,19 @@ from typing import Final
 import attrs
 import trio
 
+from actors.runtime.children import Children
 from actors.runtime.object_error import ObjectError
 from actors.runtime.reported_object import ReportedObject
 from actors.runtime.seat import Seat
+from actors.runtime.taking_up import delete, have_stored, let_rest
 from actors.runtime.value_check import schema_for
 from actors.runtime.writes import Writes, published
-from specs.body_sync import CreateObject, NewObject, ObjectName, Snapshot
+from specs.body_sync import CreateObject, NewObject, Snapshot
 from specs.errors import BadMessageError
 from specs.limits import GOODBYE_TIMEOUT, READ_PAUSE
 from specs.message import MessageType
 from specs.reply_code import LAST_SUCCESS, Code
-from transports.bodies import read_body, write_body
+from transports.bodies import read_body
 
 __all__ = ["open_taken_over"]
 
@@ -29,15 +31,18 @@ _PATIENCE: Final = 60.0
 
 
 @asynccontextmanager
-async def open_taken_over(seat: Seat, url: str) -> AsyncIterator[ReportedObject]:
+async def open_taken_over(seat: Seat, url: str, *, store: bool) -> AsyncIterator[ReportedObject]:
     """Report an object that is handed over to this hyperty, while the context is open.
 
-    Waits until the role is here. On leaving the object is deleted.
+    Waits until the role is here. On leaving the object is deleted; a stored one rests.
 
     Raises:
-        ObjectError: 408 it did not come.
+        ObjectError: 408 it did not come; 400 it cannot be stored: it can be taken without.
     """
-    snapshot = await _await_role(seat, url)
+    async with _expected(seat, url):
+        snapshot = await _await_role(seat, url)
+        if store:
+            await have_stored(seat, url)
     seat.reported.add(url)
     try:
         # Nobody else reports it: whatever happens from here on, it is not left behind.
@@ -52,10 +57,21 @@ async def open_taken_over(seat: Seat, url: str) -> AsyncIterator[ReportedObject]
     finally:
         # With the hyperty its objects are deleted anyway.
         with suppress(ObjectError), trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
-            await seat.ask_manager(MessageType.DELETE, write_body(ObjectName(url)), url)
+            await (let_rest(seat, url) if store else delete(seat, url))
         seat.reported.discard(url)
         seat.delegated.pop(url, None)
         seat.audiences.drop(url)
+
+
+@asynccontextmanager
+async def _expected(seat: Seat, url: str) -> AsyncIterator[None]:
+    """Hear of an object's children from the first moment on, if it comes here."""
+    children = Children.of(seat, url)
+    try:
+        yield
+    except BaseException:
+        children.forget()
+        raise
 
 
 async def _await_role(seat: Seat, url: str) -> Snapshot:

@@ -3,12 +3,12 @@
 from actors.runtime.object_error import ObjectError
 from actors.runtime.seat import Seat
 from specs.body_object import Resume
-from specs.body_sync import CreateObject, EndReport, Snapshot
+from specs.body_sync import CreateObject, EndReport, ObjectName, Snapshot
 from specs.message import MessageType
 from specs.reply_code import Code
 from transports.bodies import read_object, write_body
 
-__all__ = ["let_rest", "taken_up"]
+__all__ = ["delete", "have_stored", "let_rest", "taken_up"]
 
 
 async def taken_up(seat: Seat, told: CreateObject) -> Snapshot | None:
@@ -29,6 +29,25 @@ async def taken_up(seat: Seat, told: CreateObject) -> Snapshot | None:
     if not isinstance(first, dict):
         raise ObjectError(told.schema, Code.INTERNAL, "it came back without a value")
     return read_object(first, Snapshot, "value")
+
+
+async def have_stored(seat: Seat, url: str) -> None:
+    """Have an object stored that was handed over to this hyperty; all of it is on disk then.
+
+    Raises:
+        ObjectError: 400 this runtime stores nothing, 404 it was not handed over.
+    """
+    body = write_body(Resume(store=True, resource=url))
+    await seat.ask_manager(MessageType.CREATE, body, url)
+
+
+async def delete(seat: Seat, url: str) -> None:
+    """Delete an object, a stored one, too.
+
+    Raises:
+        ObjectError: It is deleted already, or the hyperty undeployed.
+    """
+    await seat.ask_manager(MessageType.DELETE, write_body(ObjectName(url)), url)
 
 
 async def let_rest(seat: Seat, url: str) -> None:

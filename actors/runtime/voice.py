@@ -158,19 +158,26 @@ class Voice:
         return open_report(self._seat, wanted)
 
     @final
-    def taken_over(self, url: str) -> AbstractAsyncContextManager[ReportedObject]:
+    def taken_over(
+        self, url: str, *, store: bool = False
+    ) -> AbstractAsyncContextManager[ReportedObject]:
         """Report an object that its reporter hands over to this hyperty.
 
         Waits, on entering, until the hand-over is done, which `on_delegated` agreed to. It
-        is then an object like one of `report`, with its observers: on leaving it is deleted.
+        is then an object like one of `report`, with its observers: on leaving it is deleted,
+        or, if it is stored, waits for its reporter.
 
         Args:
             url: The object's address.
+            store: Whether it outlives this runtime's process; it need not have been stored
+                by the runtime before. Later `report(store=True)`, with its schema and name,
+                goes on with it.
 
         Raises:
-            ObjectError: On entering: 408 it was not handed over within a minute.
+            ObjectError: On entering: 408 it was not handed over within a minute; 400 this
+                runtime stores nothing, and it can be taken without.
         """
-        return open_taken_over(self._seat, url)
+        return open_taken_over(self._seat, url, store=store)
 
     @final
     def observe(

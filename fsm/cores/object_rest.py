@@ -143,11 +143,13 @@ class Rest:
 
 
 def begun(reported: ReporterCore) -> list[Keep]:
-    """Return what is to be written of an object from now on stored."""
-    guests: list[Keep] = [
-        GuestKept(reported.snapshot.url, who, may=True) for who in reported.guests.allowed
-    ]
-    return [ObjectKept(reported.snapshot, reported.guests.is_public), *guests]
+    """Return what is to be written of an object from now on stored, but for its children."""
+    handed = reported.handed()
+    url = handed.thing.url
+    allowed: list[Keep] = [GuestKept(url, who, may=True) for who in handed.authorised]
+    expelled: list[Keep] = [GuestKept(url, who, may=False) for who in handed.expelled]
+    watchers = [ObserverKept(url, one.observer, one.manager) for one in handed.watchers]
+    return [ObjectKept(handed.thing, handed.public), *allowed, *expelled, *watchers]
 
 
 def kept(
