@@ -105,6 +105,8 @@ def order_of_listeners(node: NodeTrace) -> Iterator[Finding]:
         known = listeners.of(record.actor, record.to or "")
         if len(known) < len(("one", "another")) or record.listener not in known:
             continue
+        if not listeners.is_in_order(record.actor, record.to or ""):
+            continue
         mid, before = record.mid or "", last.get(record.actor, ("", -1))
         after = before[1] if before[0] == mid else -1
         place = _place(known, record.listener or "", after)

@@ -19,6 +19,7 @@ class Listeners:
 
     def __init__(self) -> None:
         self._tables: dict[str, dict[str, list[str]]] = {}
+        self._unclear: dict[tuple[str, str], set[str]] = {}
 
     def take(self, record: TraceLine) -> bool:
         """Take a record; say whether it was a change of these tables."""
@@ -30,8 +31,21 @@ class Listeners:
         if record.op == Op.ADD:
             row.append(listener)
         elif listener in row:
-            row.remove(listener)
+            self._remove(record, row, listener)
         return True
+
+    def _remove(self, record: TraceLine, row: list[str], listener: str) -> None:
+        """Remove one of a name: which, a record does not tell if there are others."""
+        row.remove(listener)
+        unclear = self._unclear.setdefault((record.actor, record.key or ""), set())
+        if listener in row:
+            unclear.add(listener)
+        else:
+            unclear.discard(listener)
+
+    def is_in_order(self, router: str, address: str) -> bool:
+        """Whether it is known in which order those came who listen to an address."""
+        return not self._unclear.get((router, address))
 
     def knows(self, router: str) -> bool:
         """Whether a router tells of its table; one in another process does not."""

@@ -28,6 +28,7 @@ __all__ = [
 ]
 
 _BY_ANY_WAY: Final = frozenset({"reach", "known"})
+_BY_A_LINK: Final = "direct"
 _DEPLOYING: Final = "deploying"
 
 
@@ -72,10 +73,15 @@ def preference(node: NodeTrace) -> Iterator[Finding]:
 
 
 def set_up_goes_on(node: NodeTrace) -> Iterator[Finding]:
-    """While a link is not live, messages go by the node that is there (I-R4)."""
+    """While a link is not live, messages go by the node that is there (I-R4).
+
+    But for those whose sender wants the link or nothing, and goes by the node itself else.
+    """
     links, stubs = Rows("p2p"), Rows("stubs")
     for record in node.records:
         if links.take(record) or stubs.take(record) or not _is_done(record) or record.result:
+            continue
+        if record.kind == _BY_A_LINK:
             continue
         to = record.to or ""
         is_near = stubs.words(domain_of(to))[1:] == [LIVE]

@@ -24,6 +24,7 @@ registry start HC
 registry done HC SA
 bus drop read 1 HA>HC reason=no-target
 """
+_ONLY_DIRECT = _WAITING.replace("done HC SA", "done HC kind=direct")
 _CRASHED = "loader step stub_deployment SA deploying load-failed deployment-failed\n"
 _FLIGHT = f"""
 registry add stubs a.ex SA deploying
@@ -37,6 +38,7 @@ RESOLUTION = (
     case("I-R2", _REACHED, ("registry upd p2p RB live PQ HC\n", ""), before=RUNTIME),
     case("I-R3", _REACHED, ("done HC PQ", "done HC SA kind=reach"), before=RUNTIME),
     case("I-R4", _WAITING, ("done HC SA", "done HC"), before=RUNTIME),
+    case("I-R4", _ONLY_DIRECT, ("done HC kind=direct", "done HC kind=reach"), before=RUNTIME),
     case(
         "I-R5",
         "registry add stubs b.ex SB live\n" + _WAITING,

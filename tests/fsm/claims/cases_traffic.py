@@ -110,6 +110,8 @@ bus deliver read 1 HA>HB listener=minibus:HC
 _FIRST, _SECOND = (f"bus deliver read 1 HA>HB listener=minibus:{one}\n" for one in ("HB", "HC"))
 _TWICE = ("HB", "HC", "HB")
 _THREE = [f"bus deliver update 1 HA>HC/changes listener=minibus:{one}\n" for one in _TWICE]
+_ONE_OF_TWO = "bus del listeners HC/changes minibus:HB\n"
+_THE_OTHER = _ONE_OF_TWO + "bus add listeners HC/changes minibus:HB\n"
 _OUTWARD = """
 bus add listeners SA minibus:SA
 bus take read 1 HA>HC
@@ -142,6 +144,12 @@ BUSES = (
         "I-B3",
         "bus take update 1 HA>HC/changes\n" + "".join(_THREE),
         ("".join(_THREE[:2]), "".join(_THREE[1::-1])),
+        before=RUNTIME + "".join(f"bus add listeners HC/changes minibus:{one}\n" for one in _TWICE),
+    ),
+    case(
+        "I-B3",
+        _ONE_OF_TWO + "bus take update 1 HA>HC/changes\n" + "".join(_THREE[:2]),
+        (_ONE_OF_TWO, _ONE_OF_TWO + _THE_OTHER),
         before=RUNTIME + "".join(f"bus add listeners HC/changes minibus:{one}\n" for one in _TWICE),
     ),
     case("I-B4", ASKED + ANSWERED, (ANSWERED, ANSWERED + _TO_A_LISTENER), before=RUNTIME),
