@@ -256,7 +256,9 @@ class LinkObjects:
             self._waiting.pop(end, None)
 
     def _trace_applied(self, end: LinkEnd, version: int) -> None:
-        fact = Fact(k=Kind.OBJ, op=Op.APPLY, key=end.peer_object, version=version, by=end.name)
+        fact = Fact(
+            k=Kind.OBJ, op=Op.APPLY, key=end.peer_object, version=version, by=self._signalling.url
+        )
         self._tracer.record(end.name, fact)
 
 
