@@ -150,15 +150,16 @@ async def test_a_sandbox_that_is_killed_takes_nobody_with_it():
                     is_under_way.set()
 
             async def ask_across():
-                across.extend(await cast.relayed(0, 1, 20 * TIMES))
+                # In parts, so that never more wait, or are open, than may be.
+                for _ in range(4):
+                    across.extend(await cast.relayed(0, 1, 5 * TIMES))
 
             nursery.start_soon(ask_beside)
             nursery.start_soon(ask_across)
             await is_under_way.wait()
             os.kill(sandbox, signal.SIGKILL)
         assert beside == [200] * TIMES
-        # What waits for another sandbox is bounded: one too many is 413.
-        assert set(across) <= {200, 413, 503}
+        assert set(across) <= {200, 503}
         assert len(across) == 20 * TIMES
         assert await cast.relayed(0, 1) == [200]
         (another,) = cast.sandboxes(0)

@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 import threading
-import time
 from contextlib import ExitStack
 
 import pytest
@@ -26,22 +25,33 @@ class Party:
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT, text=True
         )
         self.said = []
+        self._is_over = False
+        self._news = threading.Condition()
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
 
     def _read(self):
         for line in self.process.stdout:
             if line.endswith("\n"):
-                self.said.append(json.loads(line))
+                self._note([json.loads(line)])
+        self._is_over = True
+        self._note([])
+
+    def _note(self, said):
+        with self._news:
+            self.said += said
+            self._news.notify_all()
 
     def until(self, holds):
         """Wait until the last thing said is so."""
-        until = time.monotonic() + PATIENCE
-        while not (self.said and holds(self.said[-1])):
-            assert time.monotonic() < until, (self.said[-3:], self.process.poll())
-            assert self.process.poll() is None, self.process.stderr.read()[-2000:]
-            time.sleep(0.01)
-        return self.said[-1]
+
+        def is_so():
+            return bool(self.said) and holds(self.said[-1])
+
+        with self._news:
+            self._news.wait_for(lambda: is_so() or self._is_over, PATIENCE)
+            assert is_so(), (self.said[-3:], self._is_over and self.process.stderr.read()[-2000:])
+            return self.said[-1]
 
     def first(self):
         """Wait for the first thing it says."""
