@@ -1,7 +1,7 @@
 """A data object whose reporter another hyperty was, taken over (SYN-26)."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import ExitStack, asynccontextmanager, suppress
 from typing import Final
 
 import attrs
@@ -66,12 +66,10 @@ async def open_taken_over(seat: Seat, url: str, *, store: bool) -> AsyncIterator
 @asynccontextmanager
 async def _expected(seat: Seat, url: str) -> AsyncIterator[None]:
     """Hear of an object's children from the first moment on, if it comes here."""
-    children = Children.of(seat, url)
-    try:
+    with ExitStack() as undo:
+        undo.callback(Children.of(seat, url).forget)
         yield
-    except BaseException:
-        children.forget()
-        raise
+        undo.pop_all()
 
 
 async def _await_role(seat: Seat, url: str) -> Snapshot:

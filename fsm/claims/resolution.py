@@ -10,6 +10,7 @@ from typing import Final
 from fsm.claims.finding import Finding
 from fsm.claims.rows import Rows
 from fsm.claims.told import LINK_MACHINE, LIVE, SLACK, NodeTrace, is_answer, is_p2p_end, split
+from fsm.cores.intent import Intent
 from fsm.cores.subscription_terms import entity_of
 from fsm.trace_line import TraceLine
 from specs.address import domain_of, is_backend
@@ -27,8 +28,8 @@ __all__ = [
     "termination",
 ]
 
-_BY_ANY_WAY: Final = frozenset({"reach", "known"})
-_BY_A_LINK: Final = "direct"
+_BY_ANY_WAY: Final = frozenset({Intent.REACH.value, Intent.KNOWN.value})
+_BY_A_LINK: Final = Intent.DIRECT.value
 _DEPLOYING: Final = "deploying"
 
 

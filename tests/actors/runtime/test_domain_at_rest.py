@@ -6,8 +6,11 @@ import pytest
 import trio
 
 from fsm.catalogue import MACHINES
+from fsm.cores.intent import is_p2p_part
+from fsm.machines.observer_copy import OBSERVER_COPY
 from fsm.trace_line import Verdict
 from specs.limits import SESSION_IDLE
+from specs.trace import Op
 from tests.actors.runtime.test_delegation import Heir
 from tests.support.domain import NODE_PLACE
 from tests.support.parties import Party
@@ -64,6 +67,17 @@ async def test_whoever_goes_first_all_entities_of_all_machines_end_at_rest(order
     assert verdicts(processes) == all_but()
     machines = {name for process in processes.by_name.values() for name in process.machines}
     assert machines == MACHINES.keys()
+
+
+async def test_what_a_copy_applies_is_told_by_the_name_of_the_copy(autojump_clock):
+    """Else no judge of I-D3, I-D5, I-D7 and I-D12 sees that they belong together."""
+    async with at_work() as processes:
+        for name in ("alice", "bob"):
+            facts = processes[name].tracer.facts
+            copies = {fact.key for fact in facts if fact.machine == OBSERVER_COPY.name}
+            applied = {f"{fact.key}|{fact.by}" for fact in facts if fact.op is Op.APPLY}
+            assert any(is_p2p_part(one.rpartition("|")[2]) for one in applied)
+            assert applied <= copies
 
 
 @pytest.mark.parametrize("crashed", ["alice", "bob"])

@@ -12,6 +12,7 @@ from fsm.cores.object_children_terms import (
     Act,
     AllChildren,
     ChildOp,
+    ChildrenDoubted,
     ChildrenNeeded,
     ChildrenTimeOver,
     ChildrenUnread,
@@ -51,6 +52,17 @@ def test_a_copy_that_has_what_the_sign_says_reads_nothing():
     one = op(Act.CREATE, 1, 1)
     core.feed(ChildSaid(one), 0.0)
     core.feed(SignHeard(shows(one)[1]), 1.0)
+    assert core.deadline() == math.inf
+
+
+def test_a_copy_that_is_doubted_reads_at_once_and_keeps_what_comes_meanwhile():
+    core, first, second = begun(), op(Act.CREATE, 1, 1), op(Act.CREATE, 2, 2)
+    core.feed(ChildrenDoubted(), 3.0)
+    assert core.deadline() == 3.0
+    assert core.feed(ChildrenTimeOver(), 3.0) == [ChildrenNeeded(1)]
+    core.feed(ChildSaid(second), 3.5)
+    core.feed(AllChildren(shows(first)[0]), 4.0)
+    assert {*core.children} == {first.name, second.name}
     assert core.deadline() == math.inf
 
 
