@@ -1,7 +1,7 @@
 """A data object whose reporter another hyperty was, taken over (SYN-26)."""
 
 from collections.abc import AsyncIterator
-from contextlib import ExitStack, asynccontextmanager, suppress
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 import attrs
@@ -39,19 +39,30 @@ async def open_taken_over(seat: Seat, url: str, *, store: bool) -> AsyncIterator
     Raises:
         ObjectError: 408 it did not come; 400 it cannot be stored: it can be taken without.
     """
-    async with _expected(seat, url):
+    # It hears of the object's children from the first moment on.
+    children = Children.of(seat, url)
+    try:
         snapshot = await _await_role(seat, url)
         if store:
             await have_stored(seat, url)
+        async with _reported(seat, snapshot, store=store) as thing:
+            yield thing
+    finally:
+        children.forget()
+
+
+@asynccontextmanager
+async def _reported(seat: Seat, had: Snapshot, *, store: bool) -> AsyncIterator[ReportedObject]:
+    """Report what is here now; nobody else does: whatever happens, it is not left behind."""
+    url = had.url
     seat.reported.add(url)
     try:
-        # Nobody else reports it: whatever happens from here on, it is not left behind.
-        schema = await schema_for(seat, snapshot.schema or "", None)
-        told = NewObject(seat.url, snapshot.data, name=snapshot.name)
-        writes = Writes(seat, url, snapshot.data, snapshot.version, schema)
-        thing = ReportedObject(seat, url, CreateObject(told, snapshot.schema or url), writes)
+        schema = await schema_for(seat, had.schema or "", None)
+        told = NewObject(seat.url, had.data, name=had.name)
+        writes = Writes(seat, url, had.data, had.version, schema)
+        thing = ReportedObject(seat, url, CreateObject(told, had.schema or url), writes)
         await seat.read_observers(url, seat.audiences.take(url))
-        thing.children.begin(snapshot.children_objects)
+        thing.children.begin(had.children_objects)
         async with published(writes), thing.children.open():
             yield thing
     finally:
@@ -61,15 +72,6 @@ async def open_taken_over(seat: Seat, url: str, *, store: bool) -> AsyncIterator
         seat.reported.discard(url)
         seat.delegated.pop(url, None)
         seat.audiences.drop(url)
-
-
-@asynccontextmanager
-async def _expected(seat: Seat, url: str) -> AsyncIterator[None]:
-    """Hear of an object's children from the first moment on, if it comes here."""
-    with ExitStack() as undo:
-        undo.callback(Children.of(seat, url).forget)
-        yield
-        undo.pop_all()
 
 
 async def _await_role(seat: Seat, url: str) -> Snapshot:
