@@ -100,6 +100,18 @@ async def test_a_node_that_stops_answering_is_noticed(autojump_clock):
         assert "disconnected" in world.statuses()
 
 
+async def test_a_node_that_sends_messages_is_not_asked_whether_it_is_there(autojump_clock):
+    """R8: whatever comes is a sign of life."""
+    async with open_node_stub() as world:
+        await world.command("connect")
+        await world.settle()
+        for number in range(40):
+            await trio.sleep(PING_PERIOD - 5)
+            await world.node.send(event(number, from_=C, to=f"{C}/changes"))
+        assert world.node.controls == ["open"]
+        assert world.statuses() == ["created", "in-progress", "live"]
+
+
 async def test_pings_of_the_node_are_answered(autojump_clock):
     async with open_node_stub() as world:
         await world.command("connect")

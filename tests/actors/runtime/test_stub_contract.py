@@ -254,6 +254,17 @@ async def test_a_silent_node_is_found_in_time(autojump_clock, form):
 
 
 @ALL
+async def test_an_idle_session_lives_for_ten_minutes_at_both_ends(autojump_clock, form):
+    """R8."""
+    async with open_stub(form) as stub:
+        await stub.live()
+        await trio.sleep(600)
+        assert stub.statuses() == ["created", "in-progress", "live"]
+        steps = [new for key, _, new in stub.world.steps("session") if R in key]
+        assert steps == ["open"]
+
+
+@ALL
 async def test_over_real_sockets(form):
     """STB-01..09 once, on the system's network."""
     with trio.fail_after(20):

@@ -22,6 +22,15 @@ def test_an_answer_buys_another_period():
     assert heart.look(21.0, 41.0) is Beat.PING
 
 
+def test_a_peer_that_answers_each_question_is_never_given_up():
+    heart, heard = Heartbeat(), 0.0
+    for _ in range(30):
+        asked = heart.deadline(heard)
+        assert heart.look(heard, asked) is Beat.PING
+        heard = asked + PONG_TIMEOUT
+    assert heard > 600.0
+
+
 def test_an_answer_at_the_moment_of_the_question_counts():
     heart = Heartbeat()
     heart.look(0.0, PING_PERIOD)

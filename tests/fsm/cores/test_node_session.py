@@ -190,6 +190,16 @@ def test_nobody_is_cut_for_the_nodes_own_delay():
     assert kinds(core.feed(Tick(), late + 3.0)) == [LinkCut, Step]
 
 
+def test_an_idle_session_whose_pings_are_answered_stays():
+    """R8."""
+    core = opened()
+    for number in range(1, 31):
+        assert core.deadline() == number * PING_PERIOD
+        assert kinds(core.feed(Tick(), number * PING_PERIOD)) == [PingDue]
+        core.heard(number * PING_PERIOD)
+    assert core.state == "open"
+
+
 def test_any_sign_of_life_answers_a_ping():
     core = opened()
     core.feed(Tick(), PING_PERIOD)

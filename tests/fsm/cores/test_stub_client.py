@@ -220,6 +220,19 @@ def test_silence_is_pinged_and_an_answer_is_life():
     assert stub.core.deadline() == stub.now + PING_PERIOD
 
 
+@pytest.mark.parametrize(
+    "sign", [ev.Heard(), ev.SessionAnswered(SessionMethod.PING, 200)], ids=["a frame", "the answer"]
+)
+def test_an_idle_session_whose_pings_are_answered_stays(sign):
+    """R8: the ping that was answered is over, so the next deadline is another ping."""
+    stub = live()
+    for _ in range(30):
+        assert stub.wait() == [ev.Ask(SessionMethod.PING)]
+        assert stub.feed(sign) == []
+    assert stub.now == 30 * PING_PERIOD == 600.0
+    assert stub.core.state is State.LIVE
+
+
 def test_an_unanswered_ping_is_a_lost_link():
     stub = live()
     stub.wait()
