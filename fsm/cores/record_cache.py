@@ -6,12 +6,12 @@ from typing import Final, final
 import attrs
 
 from specs.body import Record
-from specs.limits import NEGATIVE_CACHE, REGISTRATION_EXPIRES, REPLY_TIMEOUT
+from specs.limits import NEGATIVE_CACHE, REPLY_TIMEOUT
 
 __all__ = ["RecordCache"]
 
 _CAPACITY: Final = 4096
-"""Records remembered; the one not asked for the longest goes first."""
+"""Records remembered; the one that was told the longest ago goes first."""
 
 
 @attrs.frozen(slots=True)
@@ -49,7 +49,7 @@ class RecordCache:
         there = self._entries.get(entity)
         if there is not None and there.is_told and now < there.until:
             return
-        life = NEGATIVE_CACHE if record is None else min(record.expires, REGISTRATION_EXPIRES)
+        life = NEGATIVE_CACHE if record is None else record.expires
         self._keep(entity, _Entry(record, now + life))
 
     def away(self, entity: str, now: float) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from specs.limits import MAX_ALLOCATION
+from specs.limits import MAX_ALLOCATION, SESSION_IDLE
 from tests.support.node_peer import ALLOCATION, RA, RB, SM, open_world
 
 ALLOC = f"{RA}/address-allocation"
@@ -91,3 +91,49 @@ async def test_a_runtime_that_comes_back_claims_what_it_had_and_nobody_else_does
         again = await world.peer(RA)
         assert (await again.ask("subscribe", f"{RA}/sm", SM, source=RA, **claim)).code == 200
         assert (await again.ask("read", had, "comm://a.ex/nobodys")).code == 404
+
+
+def offered(peer, operation, thing, heir):
+    """Ask for one step of the first hand-over of an object."""
+    params = {"resource": thing, "operation": operation, "number": 1}
+    delegate = {} if operation == "withdraw" else {"delegate": heir}
+    sender = f"{peer.runtime}/address-allocation"
+    return peer.ask("update", sender, ALLOCATION, **params, **delegate)
+
+
+@pytest.mark.parametrize("ending", ["closed", "expired"])
+async def test_an_offer_ends_with_the_session_it_was_made_to(ending, autojump_clock):
+    """SYN-26, I-D1: a later session of that runtime was offered nothing."""
+    async with open_world() as world:
+        ra, rb = await world.peer(RA), await world.peer(RB)
+        [thing], [heir] = await ra.allocate("comm"), await rb.allocate()
+        assert (await offered(ra, "offer", thing, heir)).code == 200
+        if ending == "closed":
+            await rb.control("close")
+        await rb.link.aclose()
+        await ra.silence(SESSION_IDLE + 1)
+
+        again = await world.peer(RB)
+        assert (await offered(again, "take", thing, heir)).code == 403
+        assert (await offered(ra, "withdraw", thing, heir)).code == 200
+        owners = {view.runtime: view.addresses for view in await world.node.sessions()}
+        assert owners == {RA: (thing,), RB: ()}
+
+
+@pytest.mark.parametrize("ending", ["freed", "closed"])
+async def test_the_offers_of_an_address_end_with_its_owner(ending, autojump_clock):
+    """SYN-26: the numbers of its next life are its own."""
+    async with open_world() as world:
+        ra, rb = await world.peer(RA), await world.peer(RB)
+        [thing], [heir] = await ra.allocate("comm"), await rb.allocate()
+        for operation in ("offer", "withdraw"):
+            assert (await offered(ra, operation, thing, heir)).code == 200
+        assert (await offered(ra, "offer", thing, heir)).code == 409
+        if ending == "freed":
+            await ra.ask("delete", ALLOC, ALLOCATION, resource=thing)
+        else:
+            await ra.control("close")
+            ra = await world.peer(RA)
+        claim = await ra.ask("subscribe", f"{RA}/sm", SM, source=RA, resources=[thing])
+        assert claim.code == 200
+        assert (await offered(ra, "offer", thing, heir)).code == 200

@@ -1,6 +1,7 @@
 """Ways out of the Message BUS: routes, links, and what waits for them (BUS-01..14, I-B1..I-B12)."""
 
 import pytest
+import trio
 
 from actors.runtime.bus_messages import Origin
 from fsm.cores.intent import Intent, intent_of
@@ -170,6 +171,29 @@ async def test_what_is_handed_back_after_its_408_goes_nowhere(world, autojump_cl
     await world.port(S).hand_back([ask(1, to=C)])
     await world.settle()
     assert len(stub) == 1
+
+
+@pytest.mark.parametrize("is_lost", [False, True], ids=["there is no link", "the link goes first"])
+async def test_what_goes_by_a_live_link_or_not_at_all_is_refused_without_one(world, is_lost):
+    """P2P-30: the way by the node, which is known, is none for it."""
+    _, stub = await with_route(world)
+    link, answers = await world.component(PQ, Origin.P2P_STUB), []
+
+    async def ask_directly():
+        answers.append(await world.port(A).request_direct(ask(1, to=C)))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ask_directly)
+        await world.settle()
+        assert world.asked == [Asked(C, Intent.DIRECT)]
+        if is_lost:
+            await world.bus.tell(route(url=PQ, intent=Intent.DIRECT))
+            await world.settle()
+            await world.port(PQ).hand_back(world.heard_by(link))
+        else:
+            await world.bus.tell(NoRoute(C, Intent.DIRECT, Code.UNAVAILABLE, "no live link"))
+    assert [one.code for one in answers] == [Code.UNAVAILABLE]
+    assert (stub, len(link)) == ([], is_lost)
 
 
 async def test_a_switch_of_paths_waits_for_the_answers_of_the_old_one(world):

@@ -33,6 +33,12 @@ def test_so_many_targets_are_waited_for(cache):
     assert told == [*[Asking.ASK] * STUB_QUEUE, Asking.FULL]
 
 
+def test_a_route_is_taken_until_its_time_is_over(cache):
+    cache.told(Route("hyperty://a.ex/1", REACH, "s", 5.0, "test"))
+    assert cache.find("hyperty://a.ex/1", REACH, 4.9) == "s"
+    assert cache.find("hyperty://a.ex/1", REACH, 5.0) is None
+
+
 def test_the_oldest_route_is_forgotten_when_there_are_too_many(cache):
     for number in range(4097):
         cache.told(route(number))

@@ -227,6 +227,50 @@ async def test_what_nobody_takes_is_told(autojump_clock):
         await ref.ask(partial(ListenerRemoved, C, component, "loader"))
 
 
+async def listening(world, ref, *names):
+    """Let some listen for everything in one sandbox; return what each hears, and who they are."""
+    heard = {name: [] for name in names}
+    refs = {}
+    for name, mine in heard.items():
+        spec = ChildSpec(name, partial(Listener, mine))
+        refs[name] = await world.supervisor.start_child(spec)
+        await ref.ask(partial(ListenerAdded, B, refs[name], "loader"))
+    return heard, refs
+
+
+async def test_all_who_listen_in_a_sandbox_get_their_copy():
+    """BUS-04, I-B2: also who comes later, and who stays when another goes."""
+    async with open_bus() as world:
+        ref = await mini_bus(world, [])
+        heard, refs = await listening(world, ref, "one", "two", "three")
+        await ref.tell(Delivery(ask(1), B))
+        await ref.ask(partial(ListenerRemoved, B, refs["one"], "loader"))
+        await ref.tell(Delivery(ask(2), B))
+        await world.settle()
+        ids = {name: [each.message.id for each in mine] for name, mine in heard.items()}
+    assert ids == {"one": [1], "two": [1, 2], "three": [1, 2]}
+
+
+async def test_who_takes_nothing_keeps_nothing_from_the_others_of_its_sandbox():
+    class Stuck(Listener):
+        async def handle(self, message):
+            await trio.sleep_forever()
+
+    async with open_bus() as world:
+        lost: list = []
+        ref = await mini_bus(world, lost)
+        stuck = ChildSpec("stuck", partial(Stuck, []), mailbox=1)
+        component = await world.supervisor.start_child(stuck)
+        await ref.ask(partial(ListenerAdded, B, component, "loader"))
+        heard, _ = await listening(world, ref, "two")
+        for number in range(1, 5):
+            await ref.tell(Delivery(ask(number), B))
+            await world.settle()
+        assert [each.message.id for each in heard["two"]] == [1, 2, 3, 4]
+        assert lost == []
+        await world.supervisor.stop_child("stuck")
+
+
 async def test_what_a_full_mailbox_does_not_take_is_told(autojump_clock):
     class Stuck(Listener):
         async def handle(self, message):

@@ -354,6 +354,17 @@ def test_a_record_that_comes_in_time_leaves_no_deadline():
     assert registry.core.deadline() == math.inf
 
 
+def test_a_record_that_has_expired_is_read_again():
+    """RES-03."""
+    registry = with_node()
+    registry.ask()
+    registry.feed(told.RecordRead(HB, Record(HB, RB, expires=60.0)))
+    registry.now = 59.0
+    assert do.ReadRecord(HB) not in registry.ask()
+    registry.now = 60.0
+    assert do.ReadRecord(HB) in registry.ask()
+
+
 def test_searches_that_have_ended_are_forgotten():
     registry = with_node(wish=P2pWish.WHENEVER_POSSIBLE)
     for number in range(100):

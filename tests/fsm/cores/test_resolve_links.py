@@ -6,6 +6,7 @@ import pytest
 
 from fsm.cores import resolve_effects as do
 from fsm.cores import resolve_inputs as told
+from fsm.cores.intent import Intent
 from fsm.cores.link_wishes import P2pWish
 from specs.body import Record
 from specs.limits import (
@@ -14,6 +15,7 @@ from specs.limits import (
     RECONNECT_TRIES,
     RETRY_COOL_DOWN,
 )
+from specs.reply_code import Code
 from tests.support.registry_core import (
     CRQ,
     HB,
@@ -185,6 +187,19 @@ def test_a_link_that_was_never_live_is_only_told_to_be_gone():
     registry = requesting()
     registry.status(PQ, "failed")
     assert registry.news == [do.LinkGone(RB)]
+
+
+def test_what_goes_by_a_live_link_or_not_at_all_never_goes_by_the_node():
+    """P2P-30: nor is a link set up for it."""
+    registry = with_node()
+    [none] = registry.ask(HB, Intent.DIRECT)
+    assert none == do.NoRoute(HB, Intent.DIRECT, Code.UNAVAILABLE, "no live link leads there")
+
+    registry = linked()
+    assert registry.route(HB, Intent.DIRECT) == PQ
+    registry.status(PQ, "disconnected")
+    assert registry.route(HB) == S1
+    assert registry.ask(HB, Intent.DIRECT) == [none]
 
 
 def test_after_the_last_try_everything_of_the_link_goes():

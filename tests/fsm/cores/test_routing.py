@@ -77,6 +77,15 @@ def test_a_mini_bus_gives_the_rest_to_the_catch_all():
     assert table.find_routed("elsewhere", "b") == (X,)
 
 
+@pytest.mark.parametrize("address", ["route", "to", ANY])
+def test_by_whatever_it_is_found_all_who_listen_there_are(address):
+    """I-B2."""
+    table = core()
+    for ear in (Y, X):
+        table.add(address, ear, "w")
+    assert table.find_routed("route", "to") == (Y, X)
+
+
 def test_the_route_comes_before_the_target():
     table = core()
     table.add("handler/conn/1", X, "handler")
