@@ -180,6 +180,20 @@ async def test_consent_goes_with_the_session_that_was_granted_it(autojump_clock)
         assert not await hears(ra, again, obj)
 
 
+async def test_a_yes_to_a_session_that_is_over_is_none_for_the_next(autojump_clock):
+    async with watched() as (world, ra, rb, obj):
+        await rb.post("subscribe", MANAGER, f"{obj}/subscription", source=HB)
+        asked = await ra.hear()
+        await rb.control("close")
+        again = await world.peer(RB)
+        await again.ask("subscribe", MANAGER, SM, resources=[f"{obj}/changes"])
+        await ra.post_answer(asked, 200, value={"version": 1})
+        await again.silence()
+        again.heard.clear()
+
+        assert not await hears(ra, again, obj)
+
+
 async def test_a_lost_link_takes_no_consent_along(autojump_clock):
     """I-M3: what comes meanwhile waits."""
     async with watched() as (world, ra, rb, obj):

@@ -77,6 +77,15 @@ async def test_a_request_that_goes_nowhere_is_answered(way, autojump_clock):
             assert not world.node.counters.drops
 
 
+async def test_a_runtime_whose_session_is_over_is_reached_by_nobody(autojump_clock):
+    """I-A7, MN-25."""
+    async with somebody() as (world, ra):
+        rb = await world.peer(RB)
+        await rb.control("close")
+
+        assert (await ra.ask("read", UA, f"{RB}/ua")).code == 404
+
+
 @pytest.mark.parametrize("kind", ["event", "answer"])
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 async def test_what_is_no_request_is_counted_once_with_its_reason(way, kind, autojump_clock):

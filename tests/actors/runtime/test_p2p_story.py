@@ -1,6 +1,7 @@
 """What a runtime sets up for links and takes down after them, as its node sees it (P2P-01..06)."""
 
 import orjson
+import pytest
 
 from specs.address import domain_registry
 from specs.body_sync import ObjectName
@@ -119,6 +120,32 @@ async def test_all_that_was_set_up_at_the_node_is_taken_down_objects_before_path
     objects = [at for at, (_, key) in enumerate(gone) if key.startswith("connection://")]
     for path in (stub, alice.runtime.handler):
         assert gone.index(("subs", path)) > max(objects)
+
+
+@pytest.mark.parametrize("leaving", ["alice", "bob"], ids=["requester", "handler"])
+async def test_who_leaves_takes_all_down_itself_before_its_session_ends(leaving, autojump_clock):
+    """P2P-03, P2P-06, P2P-28: nothing is left for the end of the session to clear away."""
+    staying = {"alice": "bob", "bob": "alice"}[leaving]
+    async with open_domain(staying) as domain:
+        async with domain.visitor(leaving) as visitor:
+            members = {leaving: visitor, staying: domain[staying]}
+            await go_live_with(members["alice"], members["bob"])
+        facts = domain.node_tracer.facts
+        [end] = [
+            at for at, fact in enumerate(facts)
+            if fact.machine == "session" and fact.new == "closed"
+            and visitor.runtime.url in (fact.key or "")
+        ]  # fmt: skip
+        of_visitor = [
+            fact.key for fact in facts[end:]
+            if fact.k is Kind.TABLE and fact.op is Op.DEL and fact.table in {"subs", "alloc"}
+        ]  # fmt: skip
+        paths = [key for table, key in rows(domain, Op.DEL) if table == "subs"]
+    assert of_visitor == []
+    assert visitor.runtime.handler in paths
+    assert [key for key in paths if "/p2prequester/" in key] == [
+        f"{members['alice'].runtime.url}/p2prequester/1"
+    ]
 
 
 async def go_live_with(one, other):

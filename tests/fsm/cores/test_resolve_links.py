@@ -226,6 +226,15 @@ def test_a_failed_link_is_removed_with_its_records_and_cools_down():
     assert do.SetPath(f"{RA}/p2prequester/2") in registry.ask()
 
 
+def test_a_path_that_is_set_for_a_link_that_is_gone_is_removed():
+    """P2P-06."""
+    registry = with_node()
+    assert do.ReadRecord(HB) in registry.ask()
+    assert do.SetPath(PQ) in registry.feed(told.RecordRead(HB, RECORD))
+    registry.feed(told.Closing())
+    assert registry.feed(told.PathSet(PQ)) == [do.RemovePath(PQ)]
+
+
 def test_a_crashed_requester_is_removed():
     """P2P-06."""
     registry = linked()
