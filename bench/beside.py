@@ -2,14 +2,16 @@
 
 import os
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from statistics import median
 from typing import Final
 
 import attrs
 import trio
 
-__all__ = ["REACH", "Pair", "p99", "worst_of"]
+from bench.verdict import Verdict
+
+__all__ = ["REACH", "Pair", "judged", "p99", "taken"]
 
 REACH: Final = 2.0
 """p99 of the others beside the hostile one, in p99s without it (RELIABILITY R11)."""
@@ -30,7 +32,7 @@ class Pair:
 
     quiet: float
     loud: float
-    harms: int
+    harms: int = 0
 
 
 async def p99(ask: Callable[[], Awaitable[object]]) -> float:
@@ -44,16 +46,33 @@ async def p99(ask: Callable[[], Awaitable[object]]) -> float:
     return sorted(taken)[int(len(taken) * 0.99)] * 1e3
 
 
-def worst_of(rounds: int, hows: tuple[str, ...], measure: Callable[[str], Pair]) -> float:
-    """Measure each kind of harm by turns; print and return the worst median of ratios."""
+def taken(
+    rounds: int, hows: Sequence[str], measure: Callable[[str], Pair]
+) -> dict[str, list[Pair]]:
+    """Measure each kind of harm by turns."""
     pairs: dict[str, list[Pair]] = {how: [] for how in hows}
     for _ in range(rounds):
         for how in hows:
             pairs[how].append(measure(how))
-    ratios = {how: median(one.loud / one.quiet for one in pairs[how]) for how in hows}
-    for how in hows:
-        told = ", ".join(f"{one.quiet:.1f}/{one.loud:.1f} ms" for one in pairs[how])
-        harms = [one.harms for one in pairs[how]]
-        print(f"{how}: {ratios[how]:.2f} times the p99 of others ({told}; harms {harms})")
-    print(f"load {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors", flush=True)
-    return max(ratios.values())
+    return pairs
+
+
+def judged(bench: str, pairs: Mapping[str, Sequence[Pair]], unit: str = "ms") -> Verdict:
+    """Judge each kind of harm by the median of its ratios; the worst one is shown."""
+    ratios = {how: median(one.loud / one.quiet for one in pairs[how]) for how in pairs}
+    worst = max(ratios, key=ratios.__getitem__)
+    return Verdict(
+        bench=bench,
+        what=f"{unit} p99 of two others, beside one that misbehaves ({worst}) / without it",
+        ours=median(one.loud for one in pairs[worst]),
+        peer=median(one.quiet for one in pairs[worst]),
+        ratio=ratios[worst],
+        reach=REACH,
+        missed=tuple(f"{how}: {ratio:.2f}x" for how, ratio in ratios.items() if ratio > REACH),
+        figures={
+            "ratios": {how: round(ratio, 2) for how, ratio in ratios.items()},
+            "rounds": {how: [attrs.asdict(one) for one in pairs[how]] for how in pairs},
+            "load": round(os.getloadavg()[0], 1),
+            "processors": os.cpu_count(),
+        },
+    )

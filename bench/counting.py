@@ -1,17 +1,16 @@
 """What counting costs a message that a node routes, and what a scrape of the counts costs."""
 
 import math
-import sys
 import timeit
 from typing import Final
 
 import click
-import orjson
 import trio
 
 from actors.kit.counters import Counters
 from actors.kit.tally import Form, Gauge, Timing
 from actors.node.http.metrics import MetricsPage
+from bench.verdict import Verdict
 
 __all__ = ["REACH", "measure"]
 
@@ -77,12 +76,18 @@ def measure() -> dict[str, float]:
 def main(*, as_json: bool) -> None:
     """Measure what counting costs; exit with 1 if that is too much."""
     figures = measure()
-    if as_json:
-        click.echo(orjson.dumps({"bench": "counting", "reach": REACH, **figures}))
-    else:
-        click.echo(f"counting costs a message {figures['message_us']:.2f} us")
-        click.echo(f"a scrape of /metrics takes {figures['scrape_ms']:.1f} ms")
-    sys.exit(figures["ratio"] > REACH)
+    ratio = figures.pop("ratio")
+    Verdict(
+        bench="counting",
+        what="us of counting for one message / us that a node may take for it",
+        ours=figures.pop("message_us"),
+        peer=BUDGET,
+        ratio=ratio,
+        reach=REACH,
+        missed=() if ratio <= REACH else ("counting costs too much",),
+        not_measured=("what a node really takes for a message",),
+        figures=figures,
+    ).tell(as_json=as_json)
 
 
 if __name__ == "__main__":

@@ -1,15 +1,13 @@
 """A hyperty in a process of its own that misbehaves: what two others notice (RELIABILITY R11).
 
-    python -m bench.hostile_hyperty [ROUNDS]
-
 A runtime in which two hyperties go on asking each other. In each round first beside a third
 in a sandbox process that is quiet, then while that one crashes again and again, hangs,
 floods, or spins; when the runtime has given it up, there is another at once.
 """
 
-import sys
 from functools import partial
 
+import click
 import trio
 
 from actors.hyperties import Caller, Echo
@@ -22,7 +20,7 @@ from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.room_hyperty import HypertyCode
 from actors.runtime.runtime import Runtime
-from bench.beside import REACH, Pair, p99, worst_of
+from bench.beside import Pair, judged, p99, taken
 from specs.reply_code import Code
 from tests.support.command import ROOT
 from tests.support.rough import Rough
@@ -95,11 +93,16 @@ async def _round(how: str) -> Pair:
                 return await _measure(runtime, how)
 
 
-def main(rounds: int) -> int:
-    """Print the ratios; return 1 if one of them is over what may be."""
+@click.command("bench.hostile_hyperty")
+@click.option("--rounds", default=3, show_default=True, help="Rounds the medians are over.")
+@click.option("--how", "hows", type=click.Choice(_HOW), multiple=True, help="All if not given.")
+@click.option("--json", "as_json", is_flag=True, help="One object instead of sentences.")
+def main(rounds: int, hows: tuple[str, ...], *, as_json: bool) -> None:
+    """Measure what others notice of it; exit with 1 if that is too much."""
     configure_log(Level.ERROR)
-    return int(worst_of(rounds, _HOW, partial(trio.run, _round)) > REACH)
+    pairs = taken(rounds, hows or _HOW, partial(trio.run, _round))
+    judged("hostile_hyperty", pairs).tell(as_json=as_json)
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 3))
+    main()

@@ -1,7 +1,5 @@
 """A foreign stub that floods, spins or crashes: what the others of its node notice (R11, S17).
 
-    python -m bench.hostile_room [ROUNDS]
-
 A node with a real sandbox process, confined as all are, in which something else runs than a
 stub of ours, and two peers that go on asking each other over sockets. In each round first
 without it, then from when it surely misbehaves.
@@ -16,6 +14,7 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import final
 
+import click
 import orjson
 import trio
 
@@ -27,7 +26,7 @@ from actors.node.foreign.plan import Endpoint, ForeignPlan
 from actors.node.limits import UNLIMITED
 from actors.pipe.said import Said, Word, write_said
 from actors.sandbox.confine import confine
-from bench.beside import REACH, Pair, p99, worst_of
+from bench.beside import Pair, judged, p99, taken
 from tests.support.node_peer import Peer
 from transports.background import open_background
 from transports.errors import LinkError
@@ -143,10 +142,15 @@ async def _round(how: str) -> Pair:
         return await _measure(how)
 
 
-def main(rounds: int) -> int:
-    """Print the ratios; return 1 if one of them is over what may be."""
+@click.command("bench.hostile_room")
+@click.option("--rounds", default=3, show_default=True, help="Rounds the medians are over.")
+@click.option("--how", "hows", type=click.Choice(_HOW), multiple=True, help="All if not given.")
+@click.option("--json", "as_json", is_flag=True, help="One object instead of sentences.")
+def main(rounds: int, hows: tuple[str, ...], *, as_json: bool) -> None:
+    """Measure what others notice of it; exit with 1 if that is too much."""
     configure_log(Level.ERROR)
-    return int(worst_of(rounds, _HOW, partial(trio.run, _round)) > REACH)
+    pairs = taken(rounds, hows or _HOW, partial(trio.run, _round))
+    judged("hostile_room", pairs).tell(as_json=as_json)
 
 
 if __name__ == "__main__":
@@ -154,4 +158,4 @@ if __name__ == "__main__":
         confine(int(sys.argv[2]))
         trio.run(_misbehave, sys.argv[1])
     else:
-        sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 3))
+        main()

@@ -26,6 +26,7 @@ from bench.crowd import (
     quiet_node,
     raise_file_limit,
 )
+from bench.verdict import Verdict
 
 __all__ = ["REACH", "Figures", "measure"]
 
@@ -186,19 +187,25 @@ async def measure(idle: int, active: int, seconds: float) -> Figures:
 @click.option("--full", is_flag=True, help="10,000 idle and 1,000 active sessions.")
 @click.option("--json", "as_json", is_flag=True, help="One object instead of sentences.")
 def main(idle: int, active: int, seconds: float, *, full: bool, as_json: bool) -> None:
-    """Measure very many sessions on one node; exit 1 if one of them failed."""
+    """Measure very many sessions on one node; exit 1 if one failed, or takes too much memory."""
     raise_file_limit()
     gc.disable()  # a second in which nobody reads would be measured as the node's
     sizes = (10_000, 1000) if full else (idle, active)
     figures = trio.run(partial(measure, *sizes, seconds))
     ratio = figures.kib_per_session / REACH
-    if as_json:
-        told = {"schema": "protofly.bench/1", "bench": "load", "reach": 1.0}
-        print(orjson.dumps({**told, "ratio": round(ratio, 3), **attrs.asdict(figures)}).decode())
-    else:
-        for name, value in attrs.asdict(figures).items():
-            print(f"{name:<16} {value:10.2f}")
-    sys.exit(0 if ratio <= 1.0 and not figures.errors else 1)
+    too_large = () if ratio <= 1.0 else (f"an idle session takes more than {REACH:.0f} KiB",)
+    failed = (f"{figures.errors} errors",) if figures.errors else ()
+    Verdict(
+        bench="load",
+        what="KiB of the node for an idle session of upstream's plain form / KiB it may take",
+        ours=figures.kib_per_session,
+        peer=REACH,
+        ratio=ratio,
+        reach=1.0,
+        missed=(*too_large, *failed),
+        not_measured=(*(() if full else ("10,000 sessions: --full",)), "upstream's node"),
+        figures=attrs.asdict(figures),
+    ).tell(as_json=as_json)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
 """What one login costs the processor of a node, by algorithm.
 
-    python -m bench.login [--json]
-
 In one process, over links in memory: a session opened by a token against one that is
 opened by nobody; and of this, how long the token itself is read, verified and judged.
 The seconds are of the processor; both ends of the link are in them.
@@ -26,6 +24,7 @@ from actors.node.login.by_keys import by_keys, terms_of
 from actors.node.login.key_provider import KeyProvider
 from actors.node.login.key_source import KeySource
 from actors.node.login.login import Login
+from bench.verdict import Verdict
 from specs import address
 from specs.body import SessionControl, SessionParams
 from specs.message import Message, MessageType
@@ -39,6 +38,7 @@ __all__ = ["main"]
 
 _DOMAIN: Final = "a.example"
 _ROUNDS: Final = 300
+_ALGORITHMS: Final = ("EdDSA", "ES256")
 
 
 @final
@@ -62,26 +62,30 @@ class _Given(KeySource):
 
 
 @click.command()
-@click.option("--json", "wants_json", is_flag=True, help="One JSON object per line.")
-def main(*, wants_json: bool) -> None:
+@click.option("--json", "as_json", is_flag=True, help="One object instead of sentences.")
+def main(*, as_json: bool) -> None:
     """Measure logins by EdDSA and ES256."""
     configure_log(Level.ERROR)
-    for algorithm in ("EdDSA", "ES256"):
-        key = make_key(algorithm)
-        figures = {
-            "token_us": trio.run(_tokens, key),
-            "open_with_login_us": trio.run(_opens, key),
-            "open_without_us": trio.run(_opens, None),
-        }
-        _tell(algorithm, figures, wants_json=wants_json)
+    without = trio.run(_opens, None)
+    by_algorithm = {algorithm: _taken(make_key(algorithm)) for algorithm in _ALGORITHMS}
+    ours = by_algorithm[_ALGORITHMS[0]]["open_us"]
+    Verdict(
+        bench="login",
+        what=f"us of CPU to open a session by a token of {_ALGORITHMS[0]} / without one",
+        ours=ours,
+        peer=without,
+        ratio=ours / without,
+        reach=None,
+        not_measured=("keys that are fetched from an issuer", "TLS"),
+        figures={"algorithms": by_algorithm},
+    ).tell(as_json=as_json)
 
 
-def _tell(algorithm: str, figures: dict[str, float], *, wants_json: bool) -> None:
-    if wants_json:
-        print(json.dumps({"schema": "protofly.bench-login/1", "alg": algorithm, **figures}))
-        return
-    told = ", ".join(f"{name} {value:.0f}" for name, value in figures.items())
-    print(f"{algorithm}: {told}")
+def _taken(key: SigningKey) -> dict[str, float]:
+    return {
+        "token_us": round(trio.run(_tokens, key), 1),
+        "open_us": round(trio.run(_opens, key), 1),
+    }
 
 
 def _token(key: SigningKey) -> str:

@@ -1,16 +1,13 @@
 """A hyperty that misbehaves: what two others of its runtime notice, who ask each other (R11)."""
 
-import sys
 import time
 from collections.abc import Awaitable, Callable
 from enum import StrEnum
 from functools import partial
-from statistics import median
 from typing import Final, final
 
 import attrs
 import click
-import orjson
 import trio
 from typing_extensions import override
 
@@ -21,14 +18,12 @@ from actors.kit.log import Level, configure_log
 from actors.runtime.hyperty import Hyperty
 from actors.runtime.mini_bus import MiniBusPort
 from actors.runtime.runtime import Runtime
+from bench.beside import Pair, judged
 from bench.local import open_local
 from specs.jsonvalue import Json
 from specs.message import Message, MessageType
 
-__all__ = ["REACH", "measure"]
-
-REACH: Final = 2.0
-"""p99 of the two with the third, in p99s without (RELIABILITY R11)."""
+__all__ = ["measure"]
 
 _PAUSE: Final = 0.001
 """Seconds between two requests of the two: they are no flood themselves."""
@@ -140,9 +135,9 @@ _NOISES: Final[dict[Noise, Callable[[Stage], Awaitable[tuple[str, ...]]]]] = {
 }
 
 
-async def measure(noise: Noise, requests: int, rounds: int) -> list[tuple[float, float]]:
-    """Return the p99s without and with the third, in milliseconds, of each round."""
-    found: list[tuple[float, float]] = []
+async def measure(noise: Noise, requests: int, rounds: int) -> list[Pair]:
+    """Measure without and with the third, by turns."""
+    found: list[Pair] = []
     async with open_local() as runtime:
         caller = Caller()
         await runtime.deploy("caller", lambda: caller)
@@ -155,7 +150,7 @@ async def measure(noise: Noise, requests: int, rounds: int) -> list[tuple[float,
             loud = await _p99(stage, requests)
             for guest in reversed(guests):
                 await runtime.undeploy(guest)
-            found.append((quiet, loud))
+            found.append(Pair(quiet, loud))
     return found
 
 
@@ -167,20 +162,9 @@ async def measure(noise: Noise, requests: int, rounds: int) -> list[tuple[float,
 def main(requests: int, rounds: int, noises: tuple[str, ...], *, as_json: bool) -> None:
     """Measure what a hyperty that misbehaves costs others; exit with 1 if it is too much."""
     configure_log(Level.ERROR)
-    ratios: dict[str, float] = {}
-    for noise in map(Noise, noises or Noise):
-        found = trio.run(measure, noise, requests, rounds)
-        ratios[noise] = median(loud / quiet for quiet, loud in found)
-        if not as_json:
-            quiet, loud = (median(column) for column in zip(*found, strict=True))
-            click.echo(
-                f"{noise:<12} p99 {quiet:6.2f} ms, with it {loud:6.2f} ms, {ratios[noise]:.2f}x"
-            )
-    worst = max(ratios.values())
-    if as_json:
-        told = {"bench": "noisy_neighbour", "reach": REACH, "ratio": round(worst, 2)}
-        click.echo(orjson.dumps({**told, "ratios": ratios}))
-    sys.exit(worst > REACH)
+    wanted = tuple(map(Noise, noises or Noise))
+    pairs = {str(one): trio.run(measure, one, requests, rounds) for one in wanted}
+    judged("noisy_neighbour", pairs, "ms of CPU").tell(as_json=as_json)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ Three processes for each stage: a node, Bob, and Alice, who is this one. All fig
 of a kind of link are taken by turns, so that a busy machine hits all of them.
 """
 
-import sys
 import time
 from collections.abc import Sequence
 from statistics import median
@@ -13,20 +12,21 @@ from typing import Final, final
 
 import attrs
 import click
-import orjson
 import trio
 
 from actors.kit.log import configure_log
 from bench.stage import Stage, Tracing, Way, open_stage
-from transports.link import Kind
+from bench.verdict import Verdict
+from transports.link import FRAMED, Kind
 
 __all__ = ["REACH", "TRACING_REACH", "Taken", "measure"]
 
 REACH: Final = 0.5
-"""p50 by the link in p50s by the node that unix and tcp must stay under (DESIGN section 11)."""
+"""What unix and tcp must stay under, p50 and CPU by the link in those by the node (DESIGN section
+11)."""
 
 TRACING_REACH: Final = 0.85
-"""Throughput with hop tracing, in throughput without, that is wanted; shown, not judged."""
+"""Throughput with hop tracing in that without, as the CPU allows both (DESIGN section 11)."""
 
 _JUDGED: Final = (Kind.UNIX, Kind.TCP)
 _IN_FLIGHT: Final = 32
@@ -135,37 +135,50 @@ def _figures(rounds: Sequence[dict[tuple[Tracing, Way], Taken]]) -> Figures:
 @click.command()
 @click.option("--requests", default=640, show_default=True, help="Requests in a round.")
 @click.option("--rounds", default=5, show_default=True, help="Rounds the median is over.")
-@click.option("--kind", "kinds", type=click.Choice([*map(str, Kind)]), multiple=True)
+@click.option("--kind", "kinds", type=click.Choice([*map(str, FRAMED)]), multiple=True)
 @click.option("--json", "as_json", is_flag=True, help="One object instead of a table.")
 def main(requests: int, rounds: int, kinds: tuple[str, ...], *, as_json: bool) -> None:
     """Measure requests by a link against requests by the node."""
     configure_log()
-    wanted = tuple(map(Kind, kinds)) or tuple(Kind)
+    wanted = tuple(map(Kind, kinds)) or FRAMED
     figures = {kind: trio.run(measure, kind, requests, rounds) for kind in wanted}
-    judged = [figures[kind].latency for kind in _JUDGED if kind in figures]
-    ratio = max(judged or (one.latency for one in figures.values()))
-    if as_json:
-        told = {"schema": "protofly.bench/1", "bench": "paths", "reach": REACH}
-        told |= {"ratio": round(ratio, 3), "tracing_reach": TRACING_REACH}
-        by_kind = {str(kind): attrs.asdict(one) for kind, one in figures.items()}
-        print(orjson.dumps({**told, "kinds": by_kind}, option=orjson.OPT_NON_STR_KEYS).decode())
-    else:
-        for kind, one in figures.items():
-            _show(kind, one)
-        print(f"p50 by the link in p50s by the node: {ratio:.2f} (reach {REACH:.2f})")
-    sys.exit(0 if ratio <= REACH else 1)
+    _judged(figures).tell(as_json=as_json)
 
 
-def _show(kind: Kind, figures: Figures) -> None:
-    for tracing, ways in figures.ways.items():
-        for way, one in ways.items():
-            print(
-                f"{kind:<10} {way} tracing {tracing:<4}p50 {one.p50:6.0f} us  p99 {one.p99:6.0f} us"
-                f"  {one.per_second:6,.0f}/s  {one.cpu:5.0f} us CPU"
-            )
-    by_way = ", ".join(f"{one:.2f}x by the {way}" for way, one in figures.tracing.items())
-    print(f"{kind:<10} link/node: p50 {figures.latency:.2f}x, CPU {figures.cpu:.2f}x")
-    print(f"{kind:<10} traced/not: {by_way} (reach {TRACING_REACH:.2f}x)")
+def _judged(figures: dict[Kind, Figures]) -> Verdict:
+    """Judge p50 and CPU of the kinds that have a number; the worst of them is shown."""
+    judged = {kind: one for kind, one in figures.items() if kind in _JUDGED} or figures
+    ratios = {(kind, "latency"): one.latency for kind, one in judged.items()}
+    ratios |= {(kind, "cpu"): one.cpu for kind, one in judged.items()}
+    kind, what = max(ratios, key=ratios.__getitem__)
+    column, unit = ("p50", "us p50") if what == "latency" else ("cpu", "us of CPU")
+    ways = figures[kind].ways[Tracing.OFF]
+    missed = [
+        f"{kind} {what}: {ratio:.2f}x, reach {REACH:.2f}x"
+        for (kind, what), ratio in ratios.items()
+        if ratio > REACH
+    ]
+    missed += [
+        f"{kind} traced, by the {way}: {ratio:.2f}x, reach {TRACING_REACH:.2f}x"
+        for kind, one in judged.items()
+        for way, ratio in one.tracing.items()
+        if ratio < TRACING_REACH
+    ]
+    unmeasured = [str(kind) for kind in _JUDGED if kind not in figures]
+    return Verdict(
+        bench="paths",
+        what=f"{unit} of a request by a link of {kind} / by the node",
+        ours=getattr(ways[Way.LINK], column),
+        peer=getattr(ways[Way.NODE], column),
+        ratio=ratios[kind, what],
+        reach=REACH,
+        missed=tuple(missed),
+        not_measured=(*unmeasured, "webrtc", "links between two machines"),
+        figures={
+            "tracing_reach": TRACING_REACH,
+            "kinds": {str(kind): attrs.asdict(one) for kind, one in figures.items()},
+        },
+    )
 
 
 if __name__ == "__main__":

@@ -1,19 +1,18 @@
-"""What it costs to judge one message, against routing one message that nobody judges."""
+"""What it costs to judge one message, against reading and writing the text of one message."""
 
-import sys
 import time
 from statistics import median
 from typing import Final, final
 
 import attrs
 import click
-import orjson
 
 from actors.node.policing.config import PolicyConfig
 from actors.node.policing.engine import PolicyEngine
 from actors.node.policing.store import PolicyStore
 from actors.node.policing.tasks import Tasks
 from actors.node.policy import PERMIT_ALL, Asker, Policy
+from bench.verdict import Verdict
 from fsm.policy.reading import read_set
 from fsm.policy.request import Place
 from specs.identity import Identity
@@ -128,19 +127,23 @@ def _text(messages: int) -> float:
 @click.option("--rounds", default=5, show_default=True, help="Rounds; the median counts.")
 @click.option("--json", "as_json", is_flag=True, help="One object instead of sentences.")
 def main(messages: int, rounds: int, *, as_json: bool) -> None:
-    """Print what a judgement costs; exit 1 if ten rules cost more than a message's text."""
+    """Measure a judgement; exit 1 if ten rules cost more than twice a message's text."""
     costs = measure(messages, rounds)
     ratio = costs.judged[10] / costs.text
-    if as_json:
-        judged = {str(number): round(one, 2) for number, one in costs.judged.items()}
-        told = {"bench": "policy", "ratio": round(ratio, 2), "reach": REACH, "judged_us": judged}
-        print(orjson.dumps({**told, "text_us": round(costs.text, 2)}).decode())
-    else:
-        print(f"text of one message, read and written: {costs.text:.2f} us")
-        print(f"no policies: {costs.nothing:.2f} us")
-        for number, cost in costs.judged.items():
-            print(f"{number:>4} rules: {cost:.2f} us")
-    sys.exit(0 if ratio <= REACH else 1)
+    Verdict(
+        bench="policy",
+        what="us of CPU for a judgement by ten rules / for the text of a message, read and written",
+        ours=costs.judged[10],
+        peer=costs.text,
+        ratio=ratio,
+        reach=REACH,
+        missed=() if ratio <= REACH else ("ten rules cost too much",),
+        not_measured=("routing a message", "rules that ask for attributes of other domains"),
+        figures={
+            "no_policies_us": round(costs.nothing, 3),
+            "judged_us": {number: round(one, 2) for number, one in costs.judged.items()},
+        },
+    ).tell(as_json=as_json)
 
 
 if __name__ == "__main__":

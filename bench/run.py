@@ -1,4 +1,4 @@
-"""Run every benchmark that is listed: what they reach as one table, then plain figures."""
+"""Run every benchmark: what it compares, and whether it reaches its number."""
 
 import subprocess
 import sys
@@ -9,61 +9,96 @@ from typing import Final
 import click
 import orjson
 
-__all__ = ["BENCHES", "FIGURES"]
+from bench.verdict import SCHEMA
 
-BENCHES: Final = (
-    "tell", "local", "noisy_neighbour", "counting", "paths", "policy", "load", "slowloris",
-    "slow_reader", "slow_crowd", "data_objects",
-)  # fmt: skip
-"""Modules of this folder. Each takes `--json`, prints one object with `bench`, `ratio` and
-`reach`, and exits 0 if it reaches its number (more may be better, or less)."""
+__all__ = ["BENCHES", "SMALL"]
 
-FIGURES: Final = ("login", "two_domains", "product")
-"""Modules of this folder that print figures, and say by their status if one is wrong."""
-
-_SHORT: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+BENCHES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
+        "tell": (),
+        "local": (),
+        "noisy_neighbour": (),
+        "counting": (),
+        "paths": (),
+        "policy": (),
         "load": ("--seconds", "10"),
         "slowloris": ("--seconds", "8"),
         "slow_reader": ("--seconds", "14", "--rounds", "1"),
         "slow_crowd": ("--seconds", "14"),
+        "data_objects": (),
+        "login": (),
+        "two_domains": (),
+        "product": (),
+        "hostile_hyperty": ("--rounds", "1"),
+        "hostile_room": ("--rounds", "1"),
     }
 )
-"""How those are run here that take minutes at their usual sizes."""
+"""Modules of this folder, with the options they are run with here: some take minutes at their
+usual sizes. Each takes `--json`, prints one `bench.verdict.Verdict`, and exits with 0 if it
+reaches its numbers, if there are any, with 1 if not."""
+
+SMALL: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "tell": ("--messages", "2000", "--rounds", "1"),
+        "local": ("--requests", "256", "--rounds", "1"),
+        "noisy_neighbour": ("--requests", "50", "--rounds", "1", "--noise", "flooding"),
+        "counting": (),
+        "paths": ("--requests", "32", "--rounds", "1", "--kind", "unix"),
+        "policy": ("--messages", "200", "--rounds", "1"),
+        "load": ("--idle", "40", "--active", "10", "--seconds", "1"),
+        "slowloris": ("--attackers", "40", "--seconds", "1"),
+        "slow_reader": ("--peers", "4", "--rate", "200", "--seconds", "14", "--rounds", "1"),
+        "slow_crowd": ("--size", "20", "--seconds", "14"),
+        "data_objects": ("--changes", "20", "--observers", "20", "--rounds", "2"),
+        "login": (),
+        "two_domains": ("--requests", "20"),
+        "product": ("session",),
+        "hostile_hyperty": ("--rounds", "1", "--how", "spin"),
+        "hostile_room": ("--rounds", "1", "--how", "spin"),
+    }
+)
+"""Options that make each as small as it can be: it shows that it runs, its figures mean little."""
 
 
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="One object per benchmark and line.")
-@click.argument("names", nargs=-1, type=click.Choice([*BENCHES, *FIGURES]))
-def main(names: tuple[str, ...], *, as_json: bool) -> None:
-    """Run the benchmarks NAMES, or all; exit 1 if one does not reach its number.
-
-    With --json those that only print figures are left out.
-    """
-    wanted = names or (*BENCHES, *FIGURES)
+@click.option("--small", "is_small", is_flag=True, help="Smallest sizes: do they all run?")
+@click.argument("names", nargs=-1, type=click.Choice(list(BENCHES)))
+def main(names: tuple[str, ...], *, as_json: bool, is_small: bool) -> None:
+    """Run the benchmarks NAMES, or all; exit 1 if one fails, or does not reach its number."""
+    sizes = SMALL if is_small else BENCHES
     is_reached = True
-    for name in (one for one in wanted if one in BENCHES):
-        line, code = _run(name, "--json", *_SHORT.get(name, ()))
+    for name in names or BENCHES:
+        line, code = _run(name, *sizes[name])
         is_reached = is_reached and code == 0
-        print(line if as_json else _row(line, code))
-    for name in (one for one in wanted if one in FIGURES and not as_json):
-        told, code = _run(name)
-        is_reached = is_reached and code == 0
-        print(f"\n{name}\n{told}")
+        click.echo(line if as_json else _row(line))
     sys.exit(0 if is_reached else 1)
 
 
 def _run(name: str, *options: str) -> tuple[str, int]:
     """Run one in a process of its own: none warms up or slows down another."""
-    command = [sys.executable, "-m", f"bench.{name}", *options]
+    command = [sys.executable, "-m", f"bench.{name}", "--json", *options]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=False)  # noqa: S603  our own module
-    return done.stdout.strip(), done.returncode
+    line = done.stdout.strip()
+    return line or _failed(name, done.returncode), done.returncode
 
 
-def _row(line: str, code: int) -> str:
+def _failed(name: str, code: int) -> str:
+    """Return the line of a benchmark that printed none; its error is on stderr."""
+    why = f"it ended with {code} and no figures"
+    none = dict.fromkeys(("ours", "peer", "ratio", "reach"))
+    return orjson.dumps(
+        {"schema": SCHEMA, "bench": name, **none, "met": False, "missed": [why]}
+    ).decode()
+
+
+def _row(line: str) -> str:
     told = orjson.loads(line)
-    verdict = "reached" if code == 0 else "MISSED"
-    return f"{told['bench']:<12} {told['ratio']:>8.2f}x  reach {told['reach']:>5.2f}x  {verdict}"
+    ratio = "" if told["ratio"] is None else f"{told['ratio']:.2f}x"
+    reach = "" if told["reach"] is None else f"reach {told['reach']:.2f}x"
+    verdict = "reached" if told["met"] else "MISSED"
+    row = f"{told['bench']:<15} {ratio:>9}  {reach:<12} {verdict:<8}{told.get('what', '')}"
+    return "\n".join([row, *(f"{'':<16}missed: {one}" for one in told["missed"])])
 
 
 if __name__ == "__main__":

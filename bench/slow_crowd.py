@@ -5,7 +5,6 @@ process; they are sent more than the node lets wait altogether.
 """
 
 import gc
-import sys
 from collections.abc import Iterator
 from itertools import cycle
 from statistics import median
@@ -18,6 +17,7 @@ import trio
 
 from bench.crowd import UNLIMITED, Crowded, Peer, quiet_node, raise_file_limit
 from bench.slow_reader import Round, Taken, read_on
+from bench.verdict import Verdict
 
 __all__ = ["MEMORY_REACH", "REACH", "measure"]
 
@@ -105,20 +105,22 @@ def main(size: int, seconds: float, rounds: int, *, as_json: bool) -> None:
     pairs = trio.run(measure, size, seconds, rounds)
     ratio = median(one.silent.p99_second / one.reading.p99_second for one in pairs)
     grown = max(one.silent.grown for one in pairs)
-    if as_json:
-        told = {"schema": "protofly.bench/1", "bench": "slow_crowd", "reach": REACH}
-        told |= {"ratio": round(ratio, 3), "grown_mib": grown, "grown_reach": MEMORY_REACH}
-        print(orjson.dumps({**told, "rounds": [attrs.asdict(one) for one in pairs]}).decode())
-    else:
-        for pair in pairs:
-            for name, one in (("reading", pair.reading), ("silent", pair.silent)):
-                print(f"{name:<8} p50 {one.p50:7.2f} ms  p99 of a second {one.p99_second:7.2f} ms  "
-                      f"node {one.cpu:.0f} % of a core, waited {one.waited:.0f} %, "
-                      f"+{one.grown:.0f} MiB")  # fmt: skip
-            print(f"         {pair.left} links and queues given up")
-        print(f"p99 of a second silent/reading: {ratio:.2f} (reach {REACH:.2f}); "
-              f"node +{grown:.0f} MiB (reach {MEMORY_REACH:.0f})")  # fmt: skip
-    sys.exit(0 if ratio <= REACH and grown <= MEMORY_REACH else 1)
+    slow = () if ratio <= REACH else ("the others wait too long",)
+    large = () if grown <= MEMORY_REACH else (f"the node grew by {grown:.0f} MiB",)
+    Verdict(
+        bench="slow_crowd",
+        what="ms p99 of the others in a second, the crowd not reading / reading",
+        ours=median(one.silent.p99_second for one in pairs),
+        peer=median(one.reading.p99_second for one in pairs),
+        ratio=ratio,
+        reach=REACH,
+        missed=(*slow, *large),
+        figures={
+            "grown_mib": grown,
+            "grown_reach": MEMORY_REACH,
+            "rounds": [attrs.asdict(one) for one in pairs],
+        },
+    ).tell(as_json=as_json)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@ latency of the others, the memory of the node, and when and how the one is left.
 """
 
 import gc
-import sys
 import time
 from collections import defaultdict
 from collections.abc import Sequence
@@ -28,6 +27,7 @@ from bench.crowd import (
     quiet_node,
     raise_file_limit,
 )
+from bench.verdict import Verdict
 from specs.limits import FRAME_MESSAGES
 
 __all__ = ["MEMORY_REACH", "REACH", "Round", "Taken", "measure", "read_on"]
@@ -202,23 +202,23 @@ def main(peers: int, rate: int, seconds: float, rounds: int, *, as_json: bool) -
     ratio = median(with_.p99_second / without.p99_second for without, with_ in taken)
     grown = median(with_.grown for _, with_ in taken)
     is_left = all(one.left_after is not None and str(_LEFT_BY) == one.left_by for _, one in taken)
-    if as_json:
-        told = {"schema": "protofly.bench/1", "bench": "slow_reader", "reach": REACH}
-        told |= {"ratio": round(ratio, 3), "grown_mib": grown, "grown_reach": MEMORY_REACH}
-        rows = [{"without": attrs.asdict(a), "with": attrs.asdict(b)} for a, b in taken]
-        print(orjson.dumps({**told, "rounds": rows}).decode())
-    else:
-        for without, with_ in taken:
-            for name, one in (("without", without), ("with", with_)):
-                print(f"{name:<8} p50 {one.p50:6.2f} ms  p99 {one.p99:6.2f} ms  "
-                      f"of a second {one.p99_second:6.2f} ms  "
-                      f"node {one.cpu:.0f} % of a core, waited {one.waited:.0f} %")  # fmt: skip
-            print(f"         "
-                  f"node +{with_.grown:.1f} MiB  left after {with_.left_after or -1:.1f} s "
-                  f"by {with_.left_by}")  # fmt: skip
-        print(f"p99 of a second with/without: {ratio:.2f} (reach {REACH:.2f}); "
-              f"node +{grown:.1f} MiB (reach {MEMORY_REACH:.1f})")  # fmt: skip
-    sys.exit(0 if ratio <= REACH and grown <= MEMORY_REACH and is_left else 1)
+    slow = () if ratio <= REACH else ("the others wait too long",)
+    large = () if grown <= MEMORY_REACH else (f"the node grew by {grown:.1f} MiB",)
+    kept = () if is_left else ("the one that does not read was not left in time",)
+    Verdict(
+        bench="slow_reader",
+        what="ms p99 of the others in a second, with the one that does not read / without",
+        ours=median(with_.p99_second for _, with_ in taken),
+        peer=median(without.p99_second for without, _ in taken),
+        ratio=ratio,
+        reach=REACH,
+        missed=(*slow, *large, *kept),
+        figures={
+            "grown_mib": grown,
+            "grown_reach": MEMORY_REACH,
+            "rounds": [{"without": attrs.asdict(a), "with": attrs.asdict(b)} for a, b in taken],
+        },
+    ).tell(as_json=as_json)
 
 
 if __name__ == "__main__":

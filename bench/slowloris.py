@@ -4,7 +4,6 @@ The attackers come from twenty addresses of this machine, as many from each as t
 lets wait, and come again whenever they are dropped. The limits are the usual ones.
 """
 
-import sys
 import time
 from functools import partial
 from statistics import median
@@ -12,10 +11,10 @@ from typing import Final, final
 
 import attrs
 import click
-import orjson
 import trio
 
 from bench.crowd import Crowded, CrowdError, Peer, percentile, quiet_node, raise_file_limit
+from bench.verdict import Verdict
 
 __all__ = ["REACH", "Figures", "measure"]
 
@@ -130,13 +129,18 @@ def main(attackers: int, seconds: float, *, as_json: bool) -> None:
     raise_file_limit()
     figures = trio.run(partial(measure, attackers, seconds))
     ratio = figures.p99 / REACH
-    if as_json:
-        told = {"schema": "protofly.bench/1", "bench": "slowloris", "reach": 1.0}
-        print(orjson.dumps({**told, "ratio": round(ratio, 3), **attrs.asdict(figures)}).decode())
-    else:
-        for name, value in attrs.asdict(figures).items():
-            print(f"{name:<16} {value:10.2f}")
-    sys.exit(0 if ratio <= 1.0 and not figures.failed else 1)
+    too_slow = () if ratio <= 1.0 else (f"p99 of a handshake is over {REACH:.0f} ms",)
+    failed = (f"{figures.failed} honest handshakes failed",) if figures.failed else ()
+    Verdict(
+        bench="slowloris",
+        what="ms an honest handshake takes during the attack (p99) / ms it may take",
+        ours=figures.p99,
+        peer=REACH,
+        ratio=ratio,
+        reach=1.0,
+        missed=(*too_slow, *failed),
+        figures=attrs.asdict(figures),
+    ).tell(as_json=as_json)
 
 
 if __name__ == "__main__":

@@ -1,18 +1,17 @@
 """In-process `tell` of a typed message against a raw Trio memory channel."""
 
-import sys
 import time
 from statistics import median
 from typing import Final, final
 
 import attrs
 import click
-import orjson
 import trio
 from typing_extensions import override
 
 from actors.kit.actor import Actor, ActorRef, Reply
 from actors.kit.supervisor import ChildSpec, open_supervisor
+from bench.verdict import Verdict
 
 __all__ = ["REACH", "Rates", "measure"]
 
@@ -131,15 +130,16 @@ def main(messages: int, rounds: int, *, as_json: bool) -> None:
     rates = trio.run(measure, messages, rounds)
     ratio = median(rate.tell / rate.raw for rate in rates)
     raw, tell, ask = (median(column) for column in zip(*map(attrs.astuple, rates), strict=True))
-    if as_json:
-        told = {"schema": "protofly.bench/1", "bench": "tell", "reach": REACH}
-        told |= {"ratio": round(ratio, 2), "per_second": {"raw": raw, "tell": tell, "ask": ask}}
-        print(orjson.dumps(told).decode())
-    else:
-        print(f"raw channel {raw:12,.0f}/s   1.0x")
-        print(f"tell        {tell:12,.0f}/s {ratio:5.1f}x (reach {REACH:.0f}x)")
-        print(f"ask         {ask:12,.0f}/s {ask / raw:5.1f}x")
-    sys.exit(0 if ratio >= REACH else 1)
+    Verdict(
+        bench="tell",
+        what="tells per second of CPU / sends of a raw memory channel",
+        ours=tell,
+        peer=raw,
+        ratio=ratio,
+        reach=REACH,
+        missed=() if ratio >= REACH else ("tells are too few for sends",),
+        figures={"ask_per_second": round(ask)},
+    ).tell(as_json=as_json)
 
 
 if __name__ == "__main__":

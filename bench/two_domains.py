@@ -1,22 +1,23 @@
 """Between two domains: the first answer through a cold sandbox, warm latency by both topologies.
 
-    python -m bench.two_domains [REQUESTS]
-
 Four processes of our commands and this one, which asks; medians of requests one at a time.
 """
 
 import statistics
-import sys
 import time
 from pathlib import Path
+from typing import Final
 
+import click
 import trio
 
 from actors.hyperties import Caller
+from bench.verdict import Verdict
 from specs.reply_code import Code
 from tests.system.test_two_domains import two_domains
 
-_KIB = 1024
+_KIB: Final = 1024
+_TOPOLOGIES: Final = ("triangle", "trapezoid")
 
 
 async def _asked(caller: Caller, to: str, count: int) -> list[float]:
@@ -35,17 +36,35 @@ def _resident(pid: int) -> int:
     return int(line.split()[1]) // _KIB
 
 
-async def _measure(count: int) -> None:
-    for topology in ("triangle", "trapezoid"):
-        async with two_domains(topology, asks=topology) as cast:
-            to = cast.relay(1)
-            cold, *warm = await _asked(cast.caller, to, count + 1)
-            cuts = statistics.quantiles(warm, n=100)
-            told = f"{topology}: first {cold * 1e3:.0f} ms, p50 {cuts[49] * 1e3:.2f} ms"
-            print(f"{told}, p99 {cuts[98] * 1e3:.2f} ms")
-            for pid in cast.sandboxes(0):
-                print(f"sandbox: {_resident(pid)} MiB resident")
+async def _measure(topology: str, count: int) -> dict[str, float]:
+    async with two_domains(topology, asks=topology) as cast:
+        cold, *warm = await _asked(cast.caller, cast.relay(1), count + 1)
+        cuts = statistics.quantiles(warm, n=100)
+        return {
+            "first_ms": round(cold * 1e3, 1),
+            "p50_ms": round(cuts[49] * 1e3, 3),
+            "p99_ms": round(cuts[98] * 1e3, 3),
+            "sandboxes_mib": sum(map(_resident, cast.sandboxes(0))),
+        }
+
+
+@click.command("bench.two_domains")
+@click.option("--requests", default=1000, show_default=True, help="Requests by each topology.")
+@click.option("--json", "as_json", is_flag=True, help="One object instead of sentences.")
+def main(requests: int, *, as_json: bool) -> None:
+    """Measure requests between two domains."""
+    triangle, trapezoid = (trio.run(_measure, one, requests) for one in _TOPOLOGIES)
+    Verdict(
+        bench="two_domains",
+        what="ms of a request between domains (p50), by both nodes / by the other domain's node",
+        ours=trapezoid["p50_ms"],
+        peer=triangle["p50_ms"],
+        ratio=trapezoid["p50_ms"] / triangle["p50_ms"],
+        reach=None,
+        not_measured=("several requests at a time", "direct links"),
+        figures={"triangle": triangle, "trapezoid": trapezoid},
+    ).tell(as_json=as_json)
 
 
 if __name__ == "__main__":
-    trio.run(_measure, int(sys.argv[1]) if len(sys.argv) > 1 else 1000)
+    main()

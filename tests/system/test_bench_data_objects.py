@@ -9,21 +9,19 @@ from click.testing import CliRunner
 
 from bench import data_objects
 from bench.crowd import CrowdError
-from bench.data_objects import FLOOR, REACH, Rates
+from bench.data_objects import FLOOR, REACH, WANTED, Rates
 from bench.fan_out import FanOut, measure_fan_out
 from bench.object_sizes import ENTRIES, weigh
-from bench.run import BENCHES
-
-SMALL = ("--changes=20", "--observers=20", "--rounds=2")
+from bench.run import SMALL
 
 
 @pytest.mark.timeout(120)
 def test_the_bench_of_data_objects_runs_small():
-    command = [sys.executable, "-m", "bench.data_objects", "--json", *SMALL]
+    command = [sys.executable, "-m", "bench.data_objects", "--json", *SMALL["data_objects"]]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
 
     told = orjson.loads(done.stdout)
-    assert told["bench"] in BENCHES
+    assert (told["bench"], told["met"]) == ("data_objects", not done.returncode)
     assert told["alone_per_second"] > 0
     assert told["observed_per_second"] > 0
     assert told["requests_per_second"] > 0
@@ -32,23 +30,35 @@ def test_the_bench_of_data_objects_runs_small():
 
 
 @pytest.mark.parametrize(
-    ("observed", "fan_out", "code"),
-    [(FLOOR, REACH, 0), (FLOOR * 0.9, REACH, 1), (FLOOR, REACH * 1.1, 1)],
-    ids=["both reached", "observers get too little", "the last one waits too long"],
-)
-def test_both_numbers_are_judged(monkeypatch, observed, fan_out, code):
+    ("observed", "fan_out", "options", "missed"),
+    [
+        (FLOOR, (REACH, 1.0), (), []),
+        (FLOOR * 0.9, (REACH, 1.0), (), ["an observer gets"]),
+        (FLOOR, (REACH * 1.1, 1.0), (), ["x of what it takes by hand"]),
+        (FLOOR, (WANTED * 1.1, WANTED), (), ["ms of 15 ms"]),
+        (FLOOR, (WANTED * 1.1, WANTED), ("--observers=999",), []),
+    ],
+    ids=[
+        "all reached", "observers get too little", "the last one waits too long beside others",
+        "the last of a thousand waits too long", "fewer are not judged by that",
+    ],
+)  # fmt: skip
+def test_all_numbers_are_judged(monkeypatch, observed, fan_out, options, missed):
     async def rates(*_):
         return [Rates(alone=5000.0, observed=observed * 1000.0, requests=1000.0)]
 
     async def taken(*_):
-        return [FanOut(node=fan_out, raw=1.0)]
+        return [FanOut(*fan_out)]
 
     monkeypatch.setattr(data_objects, "measure_rates", rates)
     monkeypatch.setattr(data_objects, "measure_fan_out", taken)
     monkeypatch.setattr(data_objects, "configure_log", lambda: None)
     monkeypatch.setattr(data_objects, "raise_file_limit", lambda: None)
 
-    assert CliRunner().invoke(data_objects.main, ["--json"]).exit_code == code
+    done = CliRunner().invoke(data_objects.main, ["--json", *options])
+    told = orjson.loads(done.stdout)
+    assert done.exit_code == len(missed)
+    assert all(part in one for part, one in zip(missed, told["missed"], strict=True))
 
 
 async def test_what_is_weighed_is_what_the_observer_got():
