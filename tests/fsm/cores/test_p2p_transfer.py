@@ -154,6 +154,17 @@ def test_any_sign_of_life_calms_the_watch(sign):
     assert core.end is None
 
 
+@pytest.mark.parametrize("is_message", [True, False], ids=["a message", "no message"])
+def test_any_line_calms_the_watch(is_message):
+    core = P2PTransferCore(0.0)
+    core.time_passed(PING_PERIOD)
+    if is_message:
+        core.received(message(1), PING_PERIOD + 1)
+    else:
+        core.skipped(PING_PERIOD + 1)
+    assert core.deadline() == PING_PERIOD + 1 + PING_PERIOD
+
+
 def test_pings_are_answered_but_not_one_by_one():
     core = P2PTransferCore(0.0)
     core.heard(Ping(), 1.0)
