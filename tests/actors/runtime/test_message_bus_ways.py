@@ -7,6 +7,7 @@ from actors.runtime.bus_messages import Origin
 from fsm.cores.intent import Intent, intent_of
 from fsm.cores.resolve_effects import NoRoute, Route, RoutesChanged
 from fsm.cores.resolve_inputs import Asked, HeardFrom
+from specs.limits import REPLY_TIMEOUT, SWITCH_TIMEOUT
 from specs.message import Message, MessageType, reply_to
 from specs.reply_code import Code
 from specs.trace import Op
@@ -163,6 +164,43 @@ async def test_what_is_handed_back_is_routed_again_before_what_is_younger(world)
     await world.bus.tell(route())
     await world.settle()
     assert [m.id for m in world.heard_by(stub)] == [1, 2, 3]
+
+
+async def handed_back(world):
+    """Two requests that a link gave back and that have no route yet, and a younger event."""
+    await world.component(A)
+    stub = await world.component(S, Origin.NODE_STUB)
+    link = await world.component(PQ, Origin.P2P_STUB)
+    to = f"{C}/changes"
+    await world.bus.tell(route(to, PQ))
+    await world.bus.tell(route(to, intent=Intent.KNOWN))
+    requests = [Message(number, MessageType.READ, A, to) for number in (1, 2)]
+    for message in (*requests, event(3, to=to)):
+        await world.port(A).post(message)
+    await world.settle()
+    await world.port(PQ).hand_back(world.heard_by(link))
+    return stub, to
+
+
+async def test_nothing_younger_passes_what_was_handed_back_and_has_no_route_yet(
+    world, autojump_clock
+):
+    """I-B7: however long the registry takes."""
+    stub, to = await handed_back(world)
+    await trio.sleep(10 * SWITCH_TIMEOUT)
+    assert stub == []
+    await world.bus.tell(route(to))
+    await world.settle()
+    assert [m.id for m in world.heard_by(stub)] == [1, 2, 3]
+
+
+async def test_what_was_handed_back_holds_nothing_up_after_its_408(world, autojump_clock):
+    stub, to = await handed_back(world)
+    await trio.sleep(REPLY_TIMEOUT + 1)
+    assert [m.id for m in world.heard_by(stub)] == [3]
+    await world.bus.tell(route(to))
+    await world.settle()
+    assert len(stub) == 1
 
 
 async def test_what_is_handed_back_after_its_408_goes_nowhere(world, autojump_clock):
