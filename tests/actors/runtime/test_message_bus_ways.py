@@ -234,6 +234,16 @@ async def test_what_goes_by_a_live_link_or_not_at_all_is_refused_without_one(wor
     assert (stub, len(link)) == ([], is_lost)
 
 
+async def test_what_is_handed_back_after_its_408_holds_up_nobody(world, autojump_clock):
+    _, stub = await with_route(world)
+    assert (await world.port(A).request(ask(1, to=C))).code == Code.TIMEOUT
+    await world.port(S).hand_back([ask(1, to=C)])
+    await world.port(A).post(ask(2, to=C))
+    await world.bus.tell(route())
+    await world.settle()
+    assert [m.id for m in world.heard_by(stub)] == [1, 2]
+
+
 async def test_a_switch_of_paths_waits_for_the_answers_of_the_old_one(world):
     await with_route(world)
     link = await world.component(PQ, Origin.P2P_STUB)
