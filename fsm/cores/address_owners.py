@@ -12,6 +12,7 @@ from typing import Final, final
 import attrs
 
 from fsm.cores.alarms import Alarms
+from fsm.cores.record_cache import RecordCache
 from fsm.cores.resolve_effects import Effect, OwnerDoubted, OwnerKnown, ReadOwner
 from fsm.cores.resolve_inputs import OwnerRead
 from specs.body import Record
@@ -55,9 +56,14 @@ class _Question:
 
 @final
 class AddressOwners:
-    """The owners that were asked for, of one runtime."""
+    """The owners that were asked for, of one runtime.
 
-    def __init__(self) -> None:
+    Args:
+        records: What was read of remote entities for other reasons.
+    """
+
+    def __init__(self, records: RecordCache) -> None:
+        self._records: Final = records
         self._known: Final[OrderedDict[str, _Owner]] = OrderedDict()
         self._asked: Final[dict[str, _Question]] = {}
         self._alarms: Final = Alarms[str]()
@@ -67,6 +73,9 @@ class AddressOwners:
         known = self._known.get(entity)
         if known is not None and now < (known.until if known.runtime == remote else known.fresh):
             return [OwnerKnown(entity, known.runtime)]
+        record = self._records.find(entity, now)
+        if record is not None and record.runtime == remote:
+            return self._keep(entity, remote, now, self._records.good_until(entity))
         if entity in self._asked:
             return []
         self._asked[entity] = _Question()
@@ -91,17 +100,17 @@ class AddressOwners:
         del self._asked[entity]
         if not read.is_answered:
             return []
-        owner = None if record is None else record.runtime
-        return [*self._keep(entity, owner, record, now), OwnerKnown(entity, owner)]
-
-    def noticed(self, entity: str, record: Record | None, now: float) -> list[Effect]:
-        """Take a record that was read for something else: its owner may be another by now."""
         if record is None:
-            return []
+            return self._keep(entity, None, now, now + NEGATIVE_CACHE)
+        life = min(record.expires, REGISTRATION_EXPIRES)
+        return self._keep(entity, record.runtime, now, now + life)
+
+    def noticed(self, entity: str, record: Record | None) -> list[Effect]:
+        """Take a record that was read for something else: its owner may be another by now."""
         known = self._known.get(entity)
-        is_other = known is not None and known.runtime not in {None, record.runtime}
-        kept = self._keep(entity, record.runtime, record, now)
-        return [OwnerDoubted(entity), *kept] if is_other else kept
+        if record is None or known is None or known.runtime == record.runtime:
+            return []
+        return self.changed(entity)
 
     def changed(self, entity: str) -> list[Effect]:
         """Take it that a record has changed, or may have: its owner is to be read anew."""
@@ -128,16 +137,12 @@ class AddressOwners:
                 self._alarms.set(entity, known.until)
         return effects
 
-    def _keep(
-        self, entity: str, owner: str | None, record: Record | None, now: float
-    ) -> list[Effect]:
-        life = NEGATIVE_CACHE
-        if record is not None:
-            life = min(record.expires, REGISTRATION_EXPIRES)
-        self._known[entity] = _Owner(owner, now + NEGATIVE_CACHE, now + life)
+    def _keep(self, entity: str, owner: str | None, now: float, until: float) -> list[Effect]:
+        self._known[entity] = _Owner(owner, now + NEGATIVE_CACHE, until)
         self._known.move_to_end(entity)
-        self._alarms.set(entity, now + life)
+        self._alarms.set(entity, until)
+        told = OwnerKnown(entity, owner)
         if len(self._known) <= OWNERS_KEPT:
-            return []
+            return [told]
         oldest, _ = self._known.popitem(last=False)
-        return [OwnerDoubted(oldest)]
+        return [OwnerDoubted(oldest), told]

@@ -72,7 +72,7 @@ class ResolveCore:
         self._links = LinkTable(config.runtime, self._jobs, self._records)
         self._search = LinkSearch(config, self._jobs, self._records, self._links)
         self._waiters = LinkWaiters()
-        self._owners = AddressOwners()
+        self._owners = AddressOwners(self._records)
         self._local: set[str] = set()
 
     def links(self) -> tuple[LinkEntry, ...]:
@@ -180,7 +180,7 @@ class ResolveCore:
     def _read(self, happened: RecordRead | RecordTold | WitnessCalled, now: float) -> list[Effect]:
         match happened:
             case RecordRead(entity, record):
-                noticed = self._owners.noticed(entity, record, now)
+                noticed = self._owners.noticed(entity, record)
                 return [*noticed, *self._search.told(entity, record, now)]
             case RecordTold(entity, status):
                 doubted = self._owners.changed(entity)
