@@ -309,8 +309,8 @@ async def test_no_link_to_a_third_is_set_up_or_ended_at_a_peers_word(role, wishe
         assert await it.bob.status(it.alice) == "live"
 
 
-async def test_who_has_moved_speaks_from_its_new_runtime(wishes, ends, clock):
-    """I-B10, REG-13: what was read is no proof for ever."""
+async def test_who_comes_to_live_with_the_peer_is_heard_once_it_is_registered(wishes, ends, clock):
+    """I-B10: the proof is read when it first speaks."""
     async with attack(wishes, ends, "requester") as it:
         second = await it.mallory.runtime.deploy("second", type(it.bob.hyperty))
         assert it.send(MessageType.CREATE, second, it.bob.address, {"value": "mine"})
