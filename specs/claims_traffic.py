@@ -45,7 +45,8 @@ CLAIMS: Final = (
     Claim("I-B9", "denied is dead", Reach.BOTH,
           "a denied message goes nowhere, and a denied request is answered 401 or 403"),
     Claim("I-B10", "source authenticity", Reach.SAFETY,
-          "who submits a message owns the address it is from, or is a stub"),
+          "who submits a message owns the address it is from, or is a node's stub; a peer sends"
+          " over a link from what a registry says is its runtime's"),
     Claim("I-B11", "sandbox isolation", Reach.SAFETY,
           "sandboxes reach each other only through the bus"),
     Claim("I-B12", "undeliverable answered", Reach.LIVENESS,
@@ -75,7 +76,7 @@ CLAIMS: Final = (
     Claim("I-R7", "termination", Reach.LIVENESS,
           "every resolution ends within T_resp"),
     Claim("I-R8", "provenance", Reach.SAFETY,
-          "a binding to a link comes from a snapshot, an update, a record, or traffic on it"),
+          "a binding to a link comes from a record; a snapshot or update only has it read"),
     Claim("I-R9", "fallback keeps message", Reach.BOTH,
           "a message whose link failed goes by the node exactly once"),
     Claim("I-R10", "registry domain", Reach.SAFETY,

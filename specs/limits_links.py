@@ -33,6 +33,23 @@ INVITATION_BURST: Final = 10
 PENDING_PROOFS: Final = 8
 """Dialled P2P links that may prove themselves at once; for one more the oldest goes (ours, T11)."""
 
+FORGERIES: Final = 10
+"""Messages from addresses that are not a peer's, within `SOFT_ERROR_PERIOD`, at which its link is
+closed (ours, S1, as S14)."""
+
+PROOF_TIMEOUT: Final = 5.0
+"""Seconds a message of a link waits for the owner of its sender to be read: a third of what its
+request may take (ours, I-B10)."""
+
+HELD_MESSAGES: Final = 1000
+"""Messages of one link that wait for that: as many as may be on their way (ours, I-B10)."""
+
+HELD_IN_ALL: Final = 4000
+"""Messages of all links of a runtime that wait for that (ours, I-B10)."""
+
+OWNERS_KEPT: Final = 8192
+"""Addresses whose owner is remembered; then the oldest is read anew (ours, I-B10)."""
+
 ACK_DELAY: Final = 0.01
 """Seconds an acknowledgement on a P2P link waits for a message to go with it (ours).
 

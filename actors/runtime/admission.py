@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias, final
 
-from actors.runtime.bus_messages import Origin
+from actors.runtime.bus_messages import Origin, Submitted
 from actors.runtime.hops import Hops
 from actors.runtime.policy import Policy
 from actors.runtime.refusal import Refusal
 from fsm.cores.effects import RowChanged
 from fsm.cores.intent import taken_off
+from fsm.cores.link_senders import LinkSenders, Standing
 from specs.address import (
     RUNTIME_SCHEME,
     domain_of,
@@ -43,7 +44,11 @@ _CHANGES: Final = "changes"
 
 @final
 class Admission:
-    """The grants of one runtime, and the checks that need them."""
+    """The grants of one runtime, and the checks that need them.
+
+    Attributes:
+        senders: What the peers of links may send from.
+    """
 
     def __init__(
         self,
@@ -52,6 +57,7 @@ class Admission:
         hops: Hops,
         listens: _Listens = lambda _component, _address: False,
     ) -> None:
+        self.senders: LinkSenders[Submitted] = LinkSenders()
         self._policy = policy
         self._listens = listens
         self._hops = hops
@@ -103,6 +109,21 @@ class Admission:
         """Say whether somebody here may speak from exactly this address."""
         return any(address in granted for granted in self._granted.values())
 
+    def is_by_peer(self, message: Message, by: str) -> bool:
+        """Say whether a peer has sent this over a link: its stub has stamped it last.
+
+        What a P2P stub says for itself is not stamped.
+        """
+        return self.origin(by) is Origin.P2P_STUB and message.via[-1:] == (by,)
+
+    def standing(self, message: Message, link: str) -> Standing:
+        """Return what is known of the sender of a message that came over a link."""
+        if self._is_shared_answer(message, link):
+            return Standing.PROVEN
+        if self._is_local(message.from_):
+            return Standing.FOREIGN
+        return self.senders.standing(link, message.from_)
+
     def direction(self, message: Message, origin: Origin) -> Direction:
         """Return which pipeline a message takes: that of who is here, or who is not."""
         # A stub that speaks for itself is part of this runtime.
@@ -130,7 +151,11 @@ class Admission:
 
         def check(message: Message, by: str) -> Refusal | None:
             # Looked at last: nearly every message needs no exemption.
-            if self._owns(message.from_, by) or self.is_exempt(message, by, row.exempt):
+            if self.is_by_peer(message, by):
+                is_theirs = self.standing(message, by) is Standing.PROVEN
+            else:
+                is_theirs = self._owns(message, by) or self.is_exempt(message, by, row.exempt)
+            if is_theirs:
                 return None
             return Refusal(row.drop, f"{message.from_} is not an address of {by}", row.refusal)
 
@@ -216,7 +241,8 @@ class Admission:
             case _:
                 return True
 
-    def _owns(self, from_: str, by: str) -> bool:
+    def _owns(self, message: Message, by: str) -> bool:
+        from_ = message.from_
         if from_ in self._granted.get(by, ()):
             return True
         owner = self._owner(by)
@@ -225,11 +251,20 @@ class Admission:
         granted = self._granted[owner]
         if any(is_below(from_, address) for address in granted):
             return True
-        return self._origins[owner] is not Origin.LOCAL and not self._is_local(from_)
+        origin = self._origins[owner]
+        # A P2P stub refuses what it cannot send in the name of the receiver.
+        is_stub = origin is Origin.NODE_STUB or (origin is Origin.P2P_STUB and message.is_response)
+        return is_stub and not self._is_local(from_)
 
     def _is_shared_answer(self, message: Message, by: str) -> bool:
-        """Say whether it answers from an address that many listen to (C-81)."""
+        """Say whether it answers from an address that many listen to (C-81).
+
+        A peer answers for its own runtime only, and says so.
+        """
         if not message.is_response or self.origin(by) in {None, Origin.LOCAL}:
+            return False
+        is_by_peer = self.is_by_peer(message, by)
+        if is_by_peer and message.body.get("source") != self.senders.remote(by):
             return False
         return last_segment(message.from_) == _CHANGES or parent_of(message.from_) is not None
 

@@ -9,14 +9,15 @@ from actors.kit.actor import ActorRef, Reply
 from actors.kit.delivery import Delivery
 from actors.runtime.turns import Place
 from fsm.cores.intent import Intent
-from fsm.cores.resolve_effects import NoRoute, Route, RoutesChanged
-from fsm.cores.resolve_inputs import Asked, HeardFrom
+from fsm.cores.resolve_effects import NoRoute, Route, RoutesChanged, SenderNews
+from fsm.cores.resolve_inputs import Asked, LinkForged, OwnerAsked
 from fsm.cores.transactions import ASKED_ONCE, Terms
 from specs.message import Message
 from specs.reply_code import Code
 
 __all__ = [
     "BusMessage",
+    "BusQuestion",
     "Expelled",
     "Followed",
     "FollowingMessage",
@@ -231,9 +232,12 @@ class Lost:
 class RegistryJoined:
     """From now on this registry knows the ways out."""
 
-    registry: ActorRef[Asked | HeardFrom]
+    registry: ActorRef["BusQuestion"]
     done: Reply[None]
 
+
+BusQuestion: TypeAlias = Asked | OwnerAsked | LinkForged
+"""What a Message BUS tells the registry."""
 
 FollowingMessage: TypeAlias = Followed | Unfollowed | Expelled
 """What speaks of a listener by the component it listens to."""
@@ -254,6 +258,7 @@ BusMessage: TypeAlias = (
     | Route
     | NoRoute
     | RoutesChanged
+    | SenderNews
     | RegistryJoined
     | RoutingMessage
 )

@@ -19,6 +19,7 @@ from actors.runtime.outward import Outward
 from actors.runtime.pipelines import Pipelines
 from actors.runtime.policy import Policy
 from actors.runtime.refusal import Refusal
+from actors.runtime.sender_proofs import SenderProofs
 from actors.runtime.waiter import Waiter
 from fsm.cores.intent import Intent, intent_of
 from fsm.cores.pair_path import Forward
@@ -40,6 +41,7 @@ class Forwarding:
         routing: Who listens to what.
         admission: Who may send as what.
         outward: The ways out.
+        proofs: Who may send over links.
     """
 
     def __init__(
@@ -55,23 +57,30 @@ class Forwarding:
         self._answers = Answers(self._handing, hops)
         self.routing = self._handing.routing
         self.admission = Admission(runtime, policy, hops, self._handing.listens)
-        self.outward = Outward(runtime, self._handing, hops, self.refuse)
+        self.outward = Outward(self._handing, hops, self.refuse)
+        self.proofs = SenderProofs(self.admission, self.outward, hops, self._admit, self._deny)
         self._pipelines = Pipelines(self.admission, self._repeated, interceptors)
 
     # ---- in
 
     def submit(self, submitted: Submitted, now: float) -> None:
         """Take a message from a component."""
+        is_by_peer = self.admission.is_by_peer(submitted.message, submitted.by)
+        if not (is_by_peer and self.proofs.waits(submitted, now)):
+            self._admit(submitted, now)
+
+    def _admit(self, submitted: Submitted, now: float) -> None:
         by = submitted.by
         origin = self.admission.origin(by) or Origin.LOCAL
         direction = self.admission.direction(submitted.message, origin)
         passed = self._pipelines.passed(submitted.message, by, direction)
         if isinstance(passed, Refusal):
             self._deny(submitted, passed, now)
+            is_unknown = passed.reason is DropReason.UNKNOWN_SOURCE
+            if is_unknown and self.admission.is_by_peer(submitted.message, by):
+                self.proofs.forged(by, now)
             return
         self._hops.submitted(passed, by)
-        if origin is Origin.P2P_STUB:
-            self.outward.heard(passed.from_, by)
         if passed.is_response:
             self._answer(passed, now)
             return
@@ -244,7 +253,8 @@ class Forwarding:
 
     def deadline(self) -> float:
         """Return when `tick` is due."""
-        return min(self._answers.deadline(), self.outward.deadline())
+        waits = min(self._answers.deadline(), self.proofs.deadline())
+        return min(waits, self.outward.deadline())
 
     def tick(self, now: float) -> None:
         """Answer 408 for those who waited too long, release what was held (MSG-06)."""
@@ -260,6 +270,7 @@ class Forwarding:
                 response = refuse(ended.request, Code.TIMEOUT, "Request Timeout")
                 self._hops.synthesised(response, ended.request)
                 self._give(response, ended.waiter, now)
+        self.proofs.tick(now)
         self.outward.tick(now)
 
     def leave(self) -> None:

@@ -39,7 +39,15 @@ from actors.runtime.interceptor import NO_INTERCEPTORS, Interceptor
 from actors.runtime.link_listener import LinkListener
 from actors.runtime.policy import Policy
 from actors.runtime.turns import Turns
-from fsm.cores.resolve_effects import NoRoute, Route, RoutesChanged
+from fsm.cores.resolve_effects import (
+    NoRoute,
+    OwnerDoubted,
+    OwnerKnown,
+    PeerGone,
+    PeerKnown,
+    Route,
+    RoutesChanged,
+)
 
 __all__ = ["MessageBus"]
 
@@ -69,12 +77,10 @@ class MessageBus(Actor[BusMessage]):
                 self._submit(message)
             case HandedBack() | HandedOn():
                 self._hand(message)
-            case Route():
-                self._forwarding.routed(message, trio.current_time())
-            case NoRoute():
-                self._forwarding.no_route(message, trio.current_time())
-            case RoutesChanged():
-                self._forwarding.outward.routes.forget()
+            case Route() | NoRoute() | RoutesChanged():
+                self._route(message)
+            case PeerKnown() | PeerGone() | OwnerKnown() | OwnerDoubted():
+                self._forwarding.proofs.told(message, trio.current_time())
             case Lost(delivery, code, why):
                 self._forwarding.refuse(delivery.message, code, why, trio.current_time())
             case RegistryJoined(registry, done):
@@ -82,6 +88,17 @@ class MessageBus(Actor[BusMessage]):
                 done.send(None)
             case _:
                 self._write(message)
+
+    def _route(self, message: Route | NoRoute | RoutesChanged) -> None:
+        match message:
+            case Route():
+                self._forwarding.routed(message, trio.current_time())
+            case NoRoute():
+                self._forwarding.no_route(message, trio.current_time())
+            case RoutesChanged():
+                self._forwarding.outward.routes.forget()
+            case _:
+                assert_never(message)
 
     def _hand(self, message: HandedBack | HandedOn) -> None:
         now = trio.current_time()

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, TypeAlias, final
+from typing import TYPE_CHECKING, TypeAlias, final
 
 from actors.runtime.handing import Handing
 from actors.runtime.hops import Hops
@@ -12,22 +12,19 @@ from fsm.cores.branch import BranchCore
 from fsm.cores.intent import Intent
 from fsm.cores.pair_path import Forward, PairPathCore
 from fsm.cores.resolve_effects import NoRoute
-from fsm.cores.resolve_inputs import Asked, HeardFrom
-from specs.address import is_below
+from fsm.cores.resolve_inputs import Asked
 from specs.message import Message
 from specs.reply_code import Code, DropReason
 from specs.trace import Op
 
 if TYPE_CHECKING:
     from actors.kit.actor import ActorRef
+    from actors.runtime.bus_messages import BusQuestion
 
 __all__ = ["Outward", "Refuse"]
 
 Refuse: TypeAlias = Callable[[Message, Code, str, float], None]
 """Ends a message that goes nowhere."""
-
-_HEARD_LIMIT: Final = 4_096
-"""Pairs of sender and link the registry is not told of again; beyond, it is told anew (ours)."""
 
 
 @final
@@ -39,25 +36,14 @@ class Outward:
         registry: Knows the ways out; None before it has joined.
     """
 
-    def __init__(self, runtime: str, handing: Handing, hops: Hops, refuse: Refuse) -> None:
+    def __init__(self, handing: Handing, hops: Hops, refuse: Refuse) -> None:
         self.routes = RouteCache()
-        self.registry: ActorRef[Asked | HeardFrom] | None = None
-        self._runtime = runtime
+        self.registry: ActorRef[BusQuestion] | None = None
         self._handing = handing
         self._hops = hops
         self._refuse = refuse
         self._paths = PairPathCore()
-        self._heard: set[tuple[str, str]] = set()
         self._waiting: dict[LinkListener, None] = {}
-
-    def heard(self, from_: str, link: str) -> None:
-        """Tell the registry of the first word of somebody over a link."""
-        if (from_, link) in self._heard or is_below(from_, self._runtime):
-            return
-        if len(self._heard) >= _HEARD_LIMIT:
-            self._heard.clear()
-        if self.registry is not None and self.registry.try_tell(HeardFrom(from_, link)):
-            self._heard.add((from_, link))
 
     def go(self, message: Message, intent: Intent, now: float) -> None:
         """Send a message by the route to its target; it waits until the registry knows one."""

@@ -23,11 +23,12 @@ from actors.runtime.p2p_signalling import Signalling
 from actors.runtime.p2p_work import LinkWork
 from actors.runtime.stub import StubContext
 from fsm.cores import p2p_effect as do
+from fsm.cores.intent import is_p2p_part
 from fsm.cores.p2p_dial import DialPolicy
 from fsm.cores.p2p_input import DisconnectAsked, LinkOpened, SideInput
 from fsm.engine import Step
 from specs.errors import BadMessageError
-from specs.message import Message, refuse, reply_to
+from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code, DropReason
 from specs.trace import Fact, Kind, Op
 from transports.errors import Farewell
@@ -86,9 +87,18 @@ class P2PStub(Actor[P2PMessage]):
                 await self.answer(message, Code.OK)
             await self._told(watcher, self.objects.changed(watcher, message))
         elif is_own:
-            await (self._answered(message) if message.is_response else self.take_own(message))
+            await self._taken(delivery)
         else:
             await self._send(delivery)
+
+    async def _taken(self, delivery: Delivery) -> None:
+        message, objection = delivery.message, _objection(delivery)
+        if message.is_response:
+            await self._answered(message)
+        elif objection is not None:
+            await self.answer(message, Code.FORBIDDEN, objection)
+        else:
+            await self.take_own(message)
 
     async def _answered(self, answer: Message) -> None:
         asked = self._asked.pop(answer.id, None) if answer.is_final else None
@@ -298,3 +308,17 @@ class P2PStub(Actor[P2PMessage]):
 
     def _trace_drop(self, message: Message, reason: DropReason) -> None:
         self.context.tracer.message(self.context.url, Op.DROP, message, reason=reason.value)
+
+
+def _objection(delivery: Delivery) -> str | None:
+    """Say why a stub does not take a request from elsewhere.
+
+    Another runtime invites, by the node, which has checked for whom it speaks (P2P-29).
+    """
+    message = delivery.message
+    if not delivery.is_foreign or not message.is_request:
+        return None
+    if message.type in {MessageType.EXECUTE, MessageType.SUBSCRIBE}:
+        return "a stub is told what to do by its own runtime only"
+    is_by_link = is_p2p_part(message.via[-1]) if message.via else False
+    return "an invitation comes by the node, and by no link" if is_by_link else None

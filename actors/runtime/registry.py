@@ -191,15 +191,21 @@ class Registry(Actor[RegistryMessage]):
 
     async def _perform(self, effect: do.Effect) -> None:
         match effect:
-            case do.Route() | do.NoRoute() | do.RoutesChanged():
+            case do.Route() | do.NoRoute():
                 self._trace_done(effect)
+                await self._parts.bus.tell(effect)
+            case (
+                do.RoutesChanged()
+                | do.PeerKnown()
+                | do.PeerGone()
+                | do.OwnerKnown()
+                | do.OwnerDoubted()
+            ):
                 await self._parts.bus.tell(effect)
             case Step() | RowChanged():
                 self._keep(effect)
-            case do.Deploy(url, plan):
-                await self._deploy(url, plan)
-            case do.Undeploy(url):
-                await self._parts.loader.tell(Unload(url))
+            case do.Deploy() | do.Undeploy():
+                await self._load(effect)
             case do.PathsLost(domain):
                 await self._renew_paths(domain)
             case do.LinkUp() | do.LinkDown() | do.LinkGone():
@@ -216,6 +222,7 @@ class Registry(Actor[RegistryMessage]):
     def _talk_about(
         self,
         effect: do.ReadRecord
+        | do.ReadOwner
         | do.SetPath
         | do.RemovePath
         | do.RegisterLink
@@ -225,8 +232,10 @@ class Registry(Actor[RegistryMessage]):
     ) -> None:
         talk = self._talk
         match effect:
-            case do.ReadRecord(entity):
-                self.spawn(self._tell, talk.read_record(entity))
+            case do.ReadRecord(entity) | do.ReadOwner(entity):
+                is_owner = isinstance(effect, do.ReadOwner)
+                read = talk.read_owner if is_owner else talk.read_record
+                self.spawn(self._tell, read(entity))
             case do.SetPath(url):
                 self.spawn(self._tell, talk.set_path(url))
             case do.RegisterLink(link, handler):
@@ -260,6 +269,15 @@ class Registry(Actor[RegistryMessage]):
     async def _tell(self, answer: Awaitable[RegistryMessage]) -> None:
         await self.me.tell(await answer)
 
+    async def _load(self, effect: do.Deploy | do.Undeploy) -> None:
+        match effect:
+            case do.Deploy(url, plan):
+                await self._deploy(url, plan)
+            case do.Undeploy(url):
+                await self._parts.loader.tell(Unload(url))
+            case _:
+                assert_never(effect)
+
     async def _deploy(self, url: str, plan: do.NodePlan | do.RequesterPlan) -> None:
         match plan:
             case do.NodePlan(domain):
@@ -280,9 +298,7 @@ class Registry(Actor[RegistryMessage]):
         for unknown in await self._watch.node_forgot(domain):
             await self._feed(unknown)
 
-    def _trace_done(self, effect: do.Route | do.NoRoute | do.RoutesChanged) -> None:
-        if isinstance(effect, do.RoutesChanged):
-            return
+    def _trace_done(self, effect: do.Route | do.NoRoute) -> None:
         result = effect.url if isinstance(effect, do.Route) else None
         done = Fact(k=Kind.RESOLVE, op=Op.DONE, to=effect.to, result=result, why=effect.why)
         self._parts.hops.fact(attrs.evolve(done, kind=effect.intent.value))

@@ -8,14 +8,14 @@ import trio
 from actors.kit.ids import IdSource
 from actors.runtime.ports import CorePort
 from fsm.cores.changes_terms import changes_of, registry_of
-from fsm.cores.resolve_inputs import LinkRegistered, PathSet, RecordRead
+from fsm.cores.resolve_inputs import LinkRegistered, OwnerRead, PathSet, RecordRead
 from specs.address import domain_of, domain_registry, subscription_manager
 from specs.body import Command, Path, ReadRecord, Record
 from specs.errors import BadMessageError
-from specs.jsonvalue import JsonObject
+from specs.jsonvalue import Json, JsonObject
 from specs.limits import READ_PAUSE, RECONNECT_TRIES
 from specs.message import Message, MessageType
-from specs.reply_code import LAST_SUCCESS
+from specs.reply_code import LAST_SUCCESS, Code
 from specs.word import RecordStatus
 from transports.bodies import read_body, write_body
 
@@ -35,7 +35,19 @@ class RegistryTalk:
         """Read an entity's record at the registry of its domain (M-25, I-R10)."""
         to = domain_registry(domain_of(entity))
         answer = await self._ask(MessageType.READ, to, write_body(ReadRecord(entity)))
-        return RecordRead(entity, _record(answer))
+        record = _record(answer, answer.body.get("value")) if answer.code <= LAST_SUCCESS else None
+        is_live = record is not None and record.status == RecordStatus.LIVE
+        return RecordRead(entity, record if is_live else None)
+
+    async def read_owner(self, entity: str) -> OwnerRead:
+        """Read whose an entity is: its record says so while it is away, too (M-25, I-R10)."""
+        to = domain_registry(domain_of(entity))
+        answer = await self._ask(MessageType.READ, to, write_body(ReadRecord(entity)))
+        value = answer.body.get("value")
+        found = _record(answer, value[0] if isinstance(value, list) and value else value)
+        record = found if found is not None and found.url == entity else None
+        is_answered = found is not None or answer.code in {Code.OK, Code.NOT_FOUND}
+        return OwnerRead(entity, record, is_answered)
 
     async def set_path(self, url: str) -> PathSet:
         """Have the own node deliver a stub's address here (M-03)."""
@@ -105,15 +117,13 @@ class RegistryTalk:
         return await self._port.request(Message(self._ids.next(sender), kind, sender, to, body))
 
 
-def _record(answer: Message) -> Record | None:
-    value = answer.body.get("value")
-    if answer.code > LAST_SUCCESS or not isinstance(value, dict):
+def _record(answer: Message, value: Json) -> Record | None:
+    if not isinstance(value, dict):
         return None
     try:
-        record = read_body(attrs.evolve(answer, body=value), Record)
+        return read_body(attrs.evolve(answer, body=value), Record)
     except BadMessageError:
         return None
-    return record if record.status == RecordStatus.LIVE else None
 
 
 def _refusal(answer: Message) -> str | None:

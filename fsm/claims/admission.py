@@ -6,7 +6,8 @@ from typing import Final, final
 from fsm.claims.finding import Finding
 from fsm.claims.told import BUS, SLACK, NodeTrace, expects_answer, is_answer
 from fsm.trace_line import TraceLine
-from specs.address import is_below, status_of
+from specs.address import is_below, last_segment, runtime_of, status_of
+from specs.child import parent_of
 from specs.trace import Kind, Op
 
 __all__ = [
@@ -21,6 +22,8 @@ _OUT: Final = frozenset({Op.DELIVER, Op.XMIT, Op.PUBLISH})
 _ENDS: Final = frozenset({Op.SYNTH, Op.DROP})
 _PERMIT: Final = "permit"
 _LOCAL: Final = "local"
+_P2P: Final = "p2p-stub"
+_CHANGES: Final = "changes"
 
 
 def authorise_first(node: NodeTrace) -> Iterator[Finding]:
@@ -112,18 +115,22 @@ def source_authenticity(node: NodeTrace) -> Iterator[Finding]:
 class _Owners:
     """Who may send as what, as the bus tells: a row is an address, whose, and who that is.
 
-    What a stub brings is of somebody who is not here; answers may come from addresses
-    that several listen to (C-81).
+    What a node stub brings is of somebody who is not here. What a peer sends over a link is
+    from its runtime, or from what a registry says is that runtime's: a row for each. Answers
+    may come from addresses that several listen to (C-81).
     """
 
     def __init__(self, home: str | None) -> None:
         self._home = home or ""
         self._granted: dict[str, set[str]] = {}
         self._stubs: set[str] = set()
+        self._links: set[str] = set()
 
     def take(self, record: TraceLine) -> None:
         owner, address = record.val or "", record.key or ""
-        if record.writer != _LOCAL:
+        if record.writer == _P2P:
+            self._links.add(owner)
+        elif record.writer != _LOCAL:
             self._stubs.add(owner)
         granted = self._granted.setdefault(owner, set())
         (granted.discard if record.op == Op.DEL else granted.add)(address)
@@ -135,9 +142,21 @@ class _Owners:
             # What the bus itself repeats is said to be submitted by its sender.
             granted = [one for several in self._granted.values() for one in several]
             return not granted or (by == from_ and any(is_below(by, one) for one in granted))
+        if owner in self._links:
+            return self._may_by_link(record, self._granted[owner])
         if any(is_below(from_, one) for one in self._granted[owner]):
             return True
         return owner in self._stubs and (is_answer(record) or not is_below(from_, self._home))
+
+    def _may_by_link(self, record: TraceLine, granted: set[str]) -> bool:
+        """Say so of a P2P stub: it stamps what its peer has sent, and nothing else."""
+        from_ = record.from_ or ""
+        is_here = is_below(from_, self._home)
+        is_theirs = from_ in granted or runtime_of(from_) in granted
+        if (record.via or "").rpartition("|")[2] == record.by:
+            is_shared = last_segment(from_) == _CHANGES or parent_of(from_) is not None
+            return (is_theirs and not is_here) or (is_answer(record) and is_shared)
+        return is_here or is_theirs or is_answer(record)
 
     def _owner(self, by: str) -> str | None:
         while by not in self._granted and "/" in by:

@@ -1,9 +1,9 @@
 """Which entity lives in which remote runtime (I-R8): what the links lead to.
 
-An entity is bound by what its record says, by the other registry's list where a record
-bears it out (`link_claims`), or by having been heard over the link. Only a record moves one
-that is known to live elsewhere: else a peer could draw another's messages to itself by using
-its name once. Only a record binds one of another domain than its runtime's: nobody answers
+An entity is bound by what its record says, or by the other registry's list where a record
+bears it out (`link_claims`). What was received over a link binds nothing: else a peer could
+draw another's messages to itself by using its name once. Only a record moves an entity that
+is known to live elsewhere, or binds one of another domain than its runtime's: nobody answers
 for the entities of others.
 """
 
@@ -53,10 +53,6 @@ class LinkEntities:
             return self._changed(entry)
         is_elsewhere = self._remote_of.get(entity, remote) != remote
         return self.unbind(entity) if is_elsewhere else []
-
-    def heard(self, entity: str, entry: LinkEntry) -> list[Effect]:
-        """Note that an entity was heard over a link."""
-        return self.listed((entity,), entry)
 
     def listed(self, entities: Iterable[str], entry: LinkEntry) -> list[Effect]:
         """Note what lives at the other end, where that may be believed."""

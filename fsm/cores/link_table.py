@@ -20,6 +20,8 @@ from fsm.cores.resolve_effects import (
     Disconnect,
     Effect,
     LinkDown,
+    PeerGone,
+    PeerKnown,
     RegisterLink,
     RemovePath,
     RequesterPlan,
@@ -39,6 +41,7 @@ from specs.limits import (
     RECONNECT_TRIES,
     RETRY_COOL_DOWN,
     SESSION_IDLE,
+    SOFT_ERROR_PERIOD,
 )
 from specs.trace import Op
 
@@ -79,11 +82,6 @@ class LinkTable:
         entry = self._entries.get(self.entities.remote_of(entity))
         return entry.url if entry is not None and entry.is_live else None
 
-    def bind_heard(self, entity: str, link: str) -> list[Effect]:
-        """Note that an entity was heard over a link."""
-        found = self.entry_by(link)
-        return [] if found is None else self.entities.heard(entity, found)
-
     def witness(self, link: str, entity: str, now: float) -> list[Effect]:
         """Have the record read of whom another runtime speaks for, unless that is known."""
         entry = self.entry_by(link)
@@ -112,7 +110,7 @@ class LinkTable:
         url = f"{self._runtime}/p2prequester/{self._minted}"
         entry = LinkEntry(plan.remote, Role.REQUESTER, url, url, self._life(plan.remote), plan)
         self._entries[plan.remote] = entry
-        return [*entry.begun(), SetPath(url)]
+        return [PeerKnown(url, plan.remote), *entry.begun(), SetPath(url)]
 
     def _life(self, remote: str) -> Entity:
         return Entity(p2p_entry.P2P_ENTRY, f"{self._runtime}|{remote}")
@@ -144,6 +142,15 @@ class LinkTable:
         """Take a stub's word that a link of it has ended for good (I-P19)."""
         entry = self.entry_by(link)
         return [] if entry is None or entry.stub != stub else self._remove(entry, now)
+
+    def forged(self, link: str, now: float) -> list[Effect]:
+        """End a link over which its peer sends in the name of others, for a while."""
+        entry = self.entry_by(link)
+        if entry is None:
+            return []
+        effects = [Disconnect(entry.stub, entry.remote), *self._remove(entry, now)]
+        self._cooling[entry.remote] = now + SOFT_ERROR_PERIOD
+        return effects
 
     # ---- status events
 
@@ -180,11 +187,14 @@ class LinkTable:
             effects = [step, *self._replaced(rival)]
             entry.entities = rival.entities
         self._entries[remote] = entry
-        return [*effects, *entry.begun()]
+        return [PeerKnown(link, remote), *effects, *entry.begun()]
 
     @staticmethod
     def _replaced(entry: LinkEntry) -> list[Effect]:
-        """Let a new link take the place of an entry, which leaves it its entities."""
+        """Let a new link take the place of an entry, which leaves it its entities.
+
+        What still comes by the old link is taken until its stub says that it has ended.
+        """
         effects: list[Effect] = [entry.changed(Op.DEL), LinkDown(entry.remote), RoutesChanged()]
         if entry.role is Role.HANDLER:
             return [*effects, UnregisterLink(entry.link)]
@@ -193,8 +203,8 @@ class LinkTable:
     @staticmethod
     def _stray_ended(stub: str, link: str) -> list[Effect]:
         if stub != link:
-            return [UnregisterLink(link)]
-        return [Undeploy(stub), RemovePath(stub)]
+            return [PeerGone(link), UnregisterLink(link)]
+        return [PeerGone(link), Undeploy(stub), RemovePath(stub)]
 
     def _moved(self, entry: LinkEntry, value: State, now: float) -> list[Effect]:
         match value:
@@ -278,7 +288,7 @@ class LinkTable:
         self.entities.forget(entry)
         self.claims.forget(entry.remote)
         none = self._settle(entry, resolve_job.Trigger.NONE)
-        effects: list[Effect] = [*entry.ended(), *none, RoutesChanged()]
+        effects: list[Effect] = [*entry.ended(), PeerGone(entry.link), *none, RoutesChanged()]
         if entry.role is Role.HANDLER:
             return [*effects, UnregisterLink(entry.link)]
         return [*effects, Undeploy(entry.stub), RemovePath(entry.stub)]

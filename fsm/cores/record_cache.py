@@ -1,5 +1,6 @@
 """What the registry remembers of records read elsewhere (RES-03, REG-13)."""
 
+import math
 from collections import OrderedDict
 from typing import Final, final
 
@@ -43,6 +44,11 @@ class RecordCache:
         """Return the record, if one is remembered."""
         entry = self._entries.get(entity)
         return entry.record if entry is not None and now < entry.until else None
+
+    def good_until(self, entity: str) -> float:
+        """Return until when what is remembered of an entity counts."""
+        entry = self._entries.get(entity)
+        return -math.inf if entry is None else entry.until
 
     def put(self, entity: str, record: Record | None, now: float) -> None:
         """Remember an answer, unless something newer was told a moment ago."""

@@ -9,6 +9,7 @@ by a link or not at all (`link_wishes`).
 
 from typing import assert_never, final
 
+from fsm.cores.address_owners import AddressOwners
 from fsm.cores.intent import Intent
 from fsm.cores.link_entry import LinkEntry
 from fsm.cores.link_search import LinkSearch
@@ -25,14 +26,16 @@ from fsm.cores.resolve_inputs import (
     Deployed,
     DeployFailed,
     HandlerReady,
-    HeardFrom,
     Input,
+    LinkForged,
     LinkOver,
     LinkRegistered,
     Listed,
     LocalAdded,
     LocalRemoved,
     NotAsked,
+    OwnerAsked,
+    OwnerRead,
     PathSet,
     RecordRead,
     RecordTold,
@@ -47,6 +50,7 @@ from fsm.machines.p2p_connection import State
 from specs.address import domain_of, is_backend, is_below, runtime_of
 from specs.limits import NEGATIVE_CACHE
 from specs.reply_code import Code
+from specs.word import RecordStatus
 
 __all__ = ["ResolveConfig", "ResolveCore", "Topology"]
 
@@ -68,6 +72,7 @@ class ResolveCore:
         self._links = LinkTable(config.runtime, self._jobs, self._records)
         self._search = LinkSearch(config, self._jobs, self._records, self._links)
         self._waiters = LinkWaiters()
+        self._owners = AddressOwners(self._records)
         self._local: set[str] = set()
 
     def links(self) -> tuple[LinkEntry, ...]:
@@ -122,7 +127,8 @@ class ResolveCore:
 
     def deadline(self) -> float:
         """Return when `TimePassed` is due."""
-        return min(self._links.deadline(), self._jobs.deadline(), self._waiters.deadline())
+        searches = min(self._jobs.deadline(), self._waiters.deadline())
+        return min(self._links.deadline(), searches, self._owners.deadline())
 
     def feed(self, happened: Input, now: float) -> list[Effect]:
         """Take what happened and return what is to be done, in order."""
@@ -136,7 +142,7 @@ class ResolveCore:
                 return self._status(happened, now)
             case RecordRead() | RecordTold() | WitnessCalled():
                 return self._read(happened, now)
-            case HeardFrom() | Listed() | LinkOver():
+            case Listed() | LinkOver() | LinkForged() | OwnerAsked() | OwnerRead():
                 return self._learnt(happened, now)
             case HandlerReady() | LocalAdded() | LocalRemoved() | Closing() | Stopped():
                 return self._own(happened)
@@ -147,12 +153,25 @@ class ResolveCore:
             case _:
                 assert_never(happened)
 
-    def _learnt(self, happened: HeardFrom | Listed | LinkOver, now: float) -> list[Effect]:
+    def _owner_read(self, read: OwnerRead, now: float) -> list[Effect]:
+        # The way back is known before what waited for that goes on.
+        bound: list[Effect] = []
+        if read.record is not None and read.record.status == RecordStatus.LIVE:
+            bound = self._links.entities.bind(read.entity, read.record.runtime)
+        return [*bound, *self._owners.read(read, now)]
+
+    def _learnt(
+        self, happened: Listed | LinkOver | LinkForged | OwnerAsked | OwnerRead, now: float
+    ) -> list[Effect]:
         match happened:
+            case OwnerAsked(entity, remote):
+                return self._owners.asked(entity, remote, now)
+            case OwnerRead():
+                return self._owner_read(happened, now)
             case LinkOver(stub, link):
                 return self._links.over(stub, link, now)
-            case HeardFrom(address, link):
-                return self._links.bind_heard(runtime_of(address), link)
+            case LinkForged(link):
+                return self._links.forged(link, now)
             case Listed():
                 return self._links.told(happened, now)
             case _:
@@ -161,9 +180,11 @@ class ResolveCore:
     def _read(self, happened: RecordRead | RecordTold | WitnessCalled, now: float) -> list[Effect]:
         match happened:
             case RecordRead(entity, record):
-                return self._search.told(entity, record, now)
+                noticed = self._owners.noticed(entity, record)
+                return [*noticed, *self._search.told(entity, record, now)]
             case RecordTold(entity, status):
-                return self._search.changed(entity, status, now)
+                doubted = self._owners.changed(entity)
+                return [*doubted, *self._search.changed(entity, status, now)]
             case WitnessCalled(link, entity):
                 return self._links.witness(link, entity, now)
             case _:
@@ -264,7 +285,7 @@ class ResolveCore:
         return self._stubs.ask(self.node_of(to), (to, intent), now, now + NEGATIVE_CACHE)
 
     def _passed(self, now: float) -> list[Effect]:
-        return [*self._search.late(now), *self._links.tick(now)]
+        return [*self._search.late(now), *self._links.tick(now), *self._owners.tick(now)]
 
     def _status(self, seen: StatusSeen, now: float) -> list[Effect]:
         if seen.resource is None:

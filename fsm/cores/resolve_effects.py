@@ -20,13 +20,19 @@ __all__ = [
     "LinkUp",
     "NoRoute",
     "NodePlan",
+    "OwnerDoubted",
+    "OwnerKnown",
     "PathsLost",
+    "PeerGone",
+    "PeerKnown",
+    "ReadOwner",
     "ReadRecord",
     "RegisterLink",
     "RemovePath",
     "RequesterPlan",
     "Route",
     "RoutesChanged",
+    "SenderNews",
     "SetPath",
     "Undeploy",
     "UnregisterLink",
@@ -199,6 +205,51 @@ class LinkGone:
     remote: str
 
 
+@final
+@attrs.frozen(slots=True)
+class PeerKnown:
+    """A link leads to this runtime, which may speak over it from now on (I-B10)."""
+
+    link: str
+    remote: str
+
+
+@final
+@attrs.frozen(slots=True)
+class PeerGone:
+    """Nobody speaks over a link any more."""
+
+    link: str
+
+
+@final
+@attrs.frozen(slots=True)
+class ReadOwner:
+    """Read whose an entity is, at the registry of its domain (M-25); answer `OwnerRead`."""
+
+    entity: str
+
+
+@final
+@attrs.frozen(slots=True)
+class OwnerKnown:
+    """The answer to `OwnerAsked`; an owner of None: no registry names one."""
+
+    entity: str
+    owner: str | None
+
+
+@final
+@attrs.frozen(slots=True)
+class OwnerDoubted:
+    """Whose an entity is may have changed: what was told of it counts no longer."""
+
+    entity: str
+
+
+SenderNews: TypeAlias = PeerKnown | PeerGone | OwnerKnown | OwnerDoubted
+"""What the Message BUS is told of who may send over which link."""
+
 LinkNews: TypeAlias = LinkUp | LinkDown | LinkGone
 """What whoever follows links is told."""
 
@@ -210,6 +261,7 @@ Effect: TypeAlias = (
     | Deploy
     | Undeploy
     | ReadRecord
+    | ReadOwner
     | SetPath
     | RemovePath
     | RegisterLink
@@ -219,4 +271,5 @@ Effect: TypeAlias = (
     | PathsLost
     | RowChanged
     | LinkNews
+    | SenderNews
 )

@@ -14,14 +14,16 @@ __all__ = [
     "DeployFailed",
     "Deployed",
     "HandlerReady",
-    "HeardFrom",
     "Input",
+    "LinkForged",
     "LinkOver",
     "LinkRegistered",
     "Listed",
     "LocalAdded",
     "LocalRemoved",
     "NotAsked",
+    "OwnerAsked",
+    "OwnerRead",
     "PathSet",
     "RecordRead",
     "RecordTold",
@@ -138,10 +140,33 @@ class LinkOver:
 
 @final
 @attrs.frozen(slots=True)
-class HeardFrom:
-    """An entity was heard over a P2P link for the first time (I-R8)."""
+class OwnerAsked:
+    """A peer at `remote` sends from an entity: whose is it (I-B10)?"""
 
-    address: str
+    entity: str
+    remote: str
+
+
+@final
+@attrs.frozen(slots=True)
+class OwnerRead:
+    """The answer to `ReadOwner`.
+
+    Attributes:
+        record: Live or away; None: there is none, or nobody answered.
+        is_answered: Whether a registry has answered.
+    """
+
+    entity: str
+    record: Record | None
+    is_answered: bool = True
+
+
+@final
+@attrs.frozen(slots=True)
+class LinkForged:
+    """A peer sends too much from addresses that are not its own (S1)."""
+
     link: str
 
 
@@ -216,7 +241,9 @@ NotAsked: TypeAlias = (
     | PathSet
     | LinkRegistered
     | LinkOver
-    | HeardFrom
+    | LinkForged
+    | OwnerAsked
+    | OwnerRead
     | Listed
     | HandlerReady
     | LocalAdded

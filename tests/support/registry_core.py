@@ -16,6 +16,7 @@ PQ, PH, PHB = f"{RA}/p2prequester/1", f"{RA}/p2phandler/1", f"{RB}/p2phandler/1"
 PC = f"{PH}/conn/1"
 CRQ = "hyperty-catalogue://catalogue.b.ex/.well-known/protocolstub/P2PRequester"
 RECORD = Record(HB, RB, p2p_handler=PHB, p2p_requester=CRQ)
+PEER_NEWS = do.PeerKnown | do.PeerGone
 REACH, KNOWN, NODE = Intent.REACH, Intent.KNOWN, Intent.NODE
 
 
@@ -25,6 +26,7 @@ class Registry:
     Attributes:
         steps: Every step so far.
         news: What whoever follows links was told so far.
+        peers: Which links lead where, as the bus was told so far.
     """
 
     def __init__(self, wish=P2pWish.WHENEVER_POSSIBLE, topology=Topology.TRIANGLE, runtime=RA):
@@ -33,12 +35,14 @@ class Registry:
         self.now = 0.0
         self.steps = []
         self.news = []
+        self.peers = []
 
     def feed(self, *inputs):
         effects = [each for happened in inputs for each in self.core.feed(happened, self.now)]
         self.steps += [effect for effect in effects if isinstance(effect, Step)]
         self.news += [effect for effect in effects if isinstance(effect, do.LinkNews)]
-        aside = RowChanged | Step | do.LinkNews
+        self.peers += [effect for effect in effects if isinstance(effect, PEER_NEWS)]
+        aside = RowChanged | Step | do.LinkNews | PEER_NEWS
         return [effect for effect in effects if not isinstance(effect, aside)]
 
     def ask(self, to=HB, intent=REACH):

@@ -15,13 +15,12 @@ from actors.kit.counters import Counters
 from actors.kit.delivery import Delivery
 from actors.kit.supervisor import ChildSpec, Supervisor, open_supervisor
 from actors.kit.tracer import MemoryTracer
-from actors.runtime.bus_messages import BusMessage, Origin, RegistryJoined
+from actors.runtime.bus_messages import BusMessage, BusQuestion, Origin, RegistryJoined
 from actors.runtime.hops import Hops
 from actors.runtime.interceptor import Interceptor
 from actors.runtime.message_bus import MessageBus
 from actors.runtime.policy import PERMIT_ALL, Policy
 from actors.runtime.ports import CorePort
-from fsm.cores.resolve_inputs import Asked, HeardFrom
 from specs.message import Message
 
 R = "hyperty-runtime://a.ex/ra"
@@ -40,14 +39,14 @@ class Listener(Actor[Delivery]):
 
 
 @final
-class ScriptedRegistry(Actor[Asked | HeardFrom]):
+class ScriptedRegistry(Actor[BusQuestion]):
     """Keeps what it is asked; the test answers."""
 
-    def __init__(self, asked: list[Asked | HeardFrom]) -> None:
+    def __init__(self, asked: list[BusQuestion]) -> None:
         self._asked = asked
 
     @override
-    async def handle(self, message: Asked | HeardFrom) -> None:
+    async def handle(self, message: BusQuestion) -> None:
         self._asked.append(message)
 
 
@@ -64,7 +63,7 @@ class BusWorld:
     supervisor: Supervisor
     tracer: MemoryTracer
     counters: Counters
-    asked: list[Asked | HeardFrom]
+    asked: list[BusQuestion]
     agent: CorePort
 
     def hops(self, actor: str) -> Hops:
@@ -93,7 +92,7 @@ async def open_bus(
 ) -> AsyncIterator[BusWorld]:
     """Run a Message BUS with a registry that is the test itself."""
     tracer, counters = MemoryTracer(), Counters()
-    asked: list[Asked | HeardFrom] = []
+    asked: list[BusQuestion] = []
     make: Callable[[], MessageBus] = partial(
         MessageBus, R, policy or PERMIT_ALL, tracer, counters, interceptors
     )

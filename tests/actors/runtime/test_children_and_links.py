@@ -60,4 +60,4 @@ async def test_nothing_of_a_child_is_taken_from_a_link(autojump_clock):
         await trio.sleep(1)
         assert len(two.obj.children) == 0
         drops = two.alice.runtime.counters.ledger().counts
-        assert drops[DropReason.DENIED] + drops.get(DropReason.UNKNOWN_SOURCE, 0) == 2
+        assert drops[DropReason.UNKNOWN_SOURCE] == 2

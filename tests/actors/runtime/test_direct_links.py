@@ -240,7 +240,7 @@ async def test_changes_are_not_taken_from_a_peer_that_was_not_asked(autojump_clo
         await two.follows(2)
         assert two.copy.value == {"n": 1}
         dropped = [one for one in two.bob.facts(Op.DROP) if one.to == two.changes]
-        assert [one.reason for one in dropped] == ["forged-status"]
+        assert [one.reason for one in dropped] == ["unknown-source"]
 
 
 async def test_changes_come_by_the_link_while_the_node_is_away(autojump_clock):

@@ -33,7 +33,7 @@ async def answers(two, carol, forged):
     """Say it to alice; return with which codes she answers the one whose name was borrowed."""
     await two.say_as(carol, two.alice, forged)
     await trio.sleep(5)
-    said = [one for one in two.alice.facts(Op.SUBMIT) if one.id == forged.id]
+    said = [one for one in two.alice.facts(Op.SYNTH) if one.id == forged.id]
     return [one.code for one in said if one.to == forged.from_]
 
 
@@ -87,7 +87,7 @@ async def test_who_was_not_asked_tells_no_observer_to_go(what, p2p, autojump_clo
         await two.say_as(carol, two.bob, Message(999, kind, from_, to, body))
         await still_follows(two)
         dropped = [one for one in two.bob.facts(Op.DROP) if (one.to, one.from_) == (to, from_)]
-        assert [one.reason for one in dropped] == ["forged-status"]
+        assert [one.reason for one in dropped] == ["unknown-source"]
 
 
 @pytest.mark.parametrize("p2p", [True, False])

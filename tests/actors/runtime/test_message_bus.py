@@ -10,6 +10,7 @@ from actors.kit.ids import IdSource
 from actors.kit.supervisor import ChildSpec
 from actors.runtime.bus_messages import Origin
 from actors.runtime.policy import Policy
+from fsm.cores.resolve_effects import OwnerKnown, PeerKnown
 from fsm.cores.routing import ANY, Router, RoutingCore
 from specs.errors import SpecError
 from specs.limits import REPLY_TIMEOUT
@@ -19,6 +20,7 @@ from tests.support.runtime_parts import Listener, R, open_bus
 from tests.support.wire import A, B, C, answer, ask, event
 
 S, PQ = f"{R}/protostub/1", f"{R}/p2prequester/1"
+RC = "hyperty-runtime://b.ex/rc"
 
 
 async def test_a_request_and_its_answer_cross_the_bus(world):
@@ -188,6 +190,12 @@ async def test_the_same_message_by_two_paths_is_delivered_once(world):
     bob = await world.component(B)
     await world.component(S, Origin.NODE_STUB)
     await world.component(PQ, Origin.P2P_STUB)
+    await world.bus.tell(PeerKnown(PQ, RC))
+    await world.port(PQ).post(ask(9, from_=C, via=[PQ]))
+    await world.settle()
+    await world.bus.tell(OwnerKnown(C, RC))
+    await world.settle()
+    bob.clear()
     for stub in (S, PQ):
         await world.port(stub).post(ask(1, from_=C, via=[stub]))
     await world.settle()

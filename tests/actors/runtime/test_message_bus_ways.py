@@ -5,16 +5,26 @@ import trio
 
 from actors.runtime.bus_messages import Origin
 from fsm.cores.intent import Intent, intent_of
-from fsm.cores.resolve_effects import NoRoute, Route, RoutesChanged
-from fsm.cores.resolve_inputs import Asked, HeardFrom
+from fsm.cores.resolve_effects import (
+    NoRoute,
+    OwnerDoubted,
+    OwnerKnown,
+    PeerGone,
+    PeerKnown,
+    Route,
+    RoutesChanged,
+)
+from fsm.cores.resolve_inputs import Asked, LinkForged, OwnerAsked
 from specs.limits import REPLY_TIMEOUT, SWITCH_TIMEOUT
-from specs.message import Message, MessageType, reply_to
-from specs.reply_code import Code
+from specs.limits_links import FORGERIES, HELD_MESSAGES, PROOF_TIMEOUT
+from specs.message import Message, MessageType, reply_to, stamped
+from specs.reply_code import Code, DropReason
 from specs.trace import Op
 from tests.support.runtime_parts import R
 from tests.support.wire import A, B, C, answer, ask, event
 
 S, PQ = f"{R}/protostub/1", f"{R}/p2prequester/1"
+RC = "hyperty-runtime://b.ex/rc"
 
 
 def route(to=C, url=S, intent=Intent.REACH):
@@ -131,24 +141,159 @@ async def test_a_stub_asking_for_itself_is_answered_here(world):
 # ---- links
 
 
-async def test_the_first_word_over_a_link_is_told_to_the_registry(world):
-    await world.component(B)
-    await world.component(PQ, Origin.P2P_STUB)
+async def with_link(world, remote=RC):
+    """A P2P stub, and a link of it that leads to a runtime."""
+    link = await world.component(PQ, Origin.P2P_STUB)
+    await world.bus.tell(PeerKnown(PQ, remote))
+    return link
+
+
+async def test_what_an_unproven_sender_says_waits_in_order_until_its_owner_is_read(world):
+    """I-B10: the registry is asked once; others of the same link do not wait."""
+    bob = await world.component(B)
+    await with_link(world)
     for number in (1, 2):
-        await world.port(PQ).post(ask(number, from_=C))
+        await world.port(PQ).post(ask(number, from_=C, via=[PQ]))
+    await world.port(PQ).post(ask(3, from_=f"{RC}/sm", via=[PQ]))
     await world.settle()
-    assert world.asked == [HeardFrom(C, PQ)]
+    assert world.asked == [OwnerAsked(C, RC)]
+    assert [m.id for m in world.heard_by(bob)] == [3]
+    await world.bus.tell(OwnerKnown(C, RC))
+    await world.port(PQ).post(ask(4, from_=f"{C}/part", via=[PQ]))
+    await world.settle()
+    assert [m.id for m in world.heard_by(bob)] == [3, 1, 2, 4]
+    assert len(world.asked) == 1
 
 
-async def test_the_memory_of_who_was_heard_over_links_is_bounded(world):
-    await world.component(A)
-    await world.component(PQ, Origin.P2P_STUB)
-    for id_, number in enumerate([0, *range(4097), 0], start=1):
-        await world.port(PQ).post(ask(id_, from_=f"{C}{number}", to=A))
+async def test_whose_owner_is_another_runtime_is_refused_and_asked_for_again(world):
+    """I-B10, S1: by the link it came by, and counted."""
+    bob, link = await world.component(B), await with_link(world)
+    await world.port(PQ).post(ask(1, from_=C, via=[PQ]))
+    await world.settle()
+    await world.bus.tell(OwnerKnown(C, f"{RC}2"))
+    await world.settle()
+    assert [(m.id, m.code) for m in world.heard_by(link)] == [(1, Code.UNAUTHENTICATED)]
+    assert world.counters.drops == {DropReason.UNKNOWN_SOURCE: 1}
+    await world.port(PQ).post(ask(2, from_=C, via=[PQ]))
+    await world.settle()
+    assert (bob, len(world.asked)) == ([], 2)
+
+
+async def test_who_was_proven_is_asked_for_again_once_its_record_is_in_doubt(world):
+    """I-B10, REG-13."""
+    bob = await world.component(B)
+    await with_link(world)
+    await world.port(PQ).post(ask(1, from_=C, via=[PQ]))
+    await world.settle()
+    for news in (OwnerKnown(C, RC), OwnerDoubted(C)):
+        await world.bus.tell(news)
+    await world.port(PQ).post(ask(2, from_=C, via=[PQ]))
+    await world.settle()
+    assert ([m.id for m in world.heard_by(bob)], len(world.asked)) == ([1], 2)
+    await world.bus.tell(OwnerKnown(C, None))
+    await world.settle()
+    assert world.counters.drops == {DropReason.UNKNOWN_SOURCE: 1}
+
+
+async def test_what_waits_for_an_owner_that_nobody_can_name_is_refused_in_time(
+    world, autojump_clock
+):
+    """I-B10: and it is not held against the peer."""
+    bob, link = await world.component(B), await with_link(world)
+    for number in range(1, FORGERIES + 2):
+        await world.port(PQ).post(ask(number, from_=C, via=[PQ]))
+    await trio.sleep(PROOF_TIMEOUT + 1)
+    assert {m.code for m in world.heard_by(link)} == {Code.UNAUTHENTICATED}
+    assert (bob, len(link)) == ([], FORGERIES + 1)
+    assert not [one for one in world.asked if isinstance(one, LinkForged)]
+
+
+async def test_what_waits_is_decided_though_its_link_is_gone(world):
+    """I-P22: its sender was told that it arrived."""
+    bob = await world.component(B)
+    await with_link(world)
+    await world.port(PQ).post(ask(1, from_=C, via=[PQ]))
+    await world.bus.tell(PeerGone(PQ))
+    await world.port(PQ).post(ask(2, from_=f"{C}2", via=[PQ]))
+    await world.settle()
+    await world.bus.tell(OwnerKnown(C, RC))
+    await world.port(PQ).post(ask(3, from_=C, via=[PQ]))
+    await world.settle()
+    assert [m.id for m in world.heard_by(bob)] == [1]
+
+
+async def test_what_waits_is_bounded(world):
+    """I-B10: what is more is refused, and proven senders go on."""
+    bob, link = await world.component(B), await with_link(world)
+    for number in range(HELD_MESSAGES + 1):
+        await world.port(PQ).post(ask(number + 1, from_=C, via=[PQ]))
         await world.settle()
-    told = [each.address for each in world.asked if isinstance(each, HeardFrom)]
-    assert len(set(told)) == 4097
-    assert told[4097:] == told[:1]
+    assert [m.code for m in world.heard_by(link)] == [Code.TOO_LARGE]
+    await world.port(PQ).post(ask(1, from_=f"{RC}/sm", via=[PQ]))
+    await world.settle()
+    assert len(bob) == 1
+
+
+FOREIGN = (
+    f"{R}/registry",
+    PQ,
+    A,
+    f"{RC}2/sm",
+    "hyperty-runtime://b.ex",
+    "domain://msg-node.a.ex/sm",
+    "domain://registry.b.ex",
+    "global://registry",
+)
+
+
+async def test_what_cannot_be_a_peers_is_refused_at_once_and_ends_the_link(world):
+    """S1, I-B10: own addresses, another runtime's, and those of services."""
+    await world.component(A)
+    bob, link = await world.component(B), await with_link(world)
+    for number, from_ in enumerate((*FOREIGN, A), start=1):
+        await world.port(PQ).post(ask(number, from_=from_, via=[PQ]))
+    await world.settle()
+    assert (bob, world.asked) == ([], [])
+    assert [m.code for m in world.heard_by(link)] == [Code.UNAUTHENTICATED] * (FORGERIES - 1)
+    await world.port(PQ).post(stamped(event(10, from_=A, to=f"{A}/changes"), PQ))
+    await world.settle()
+    assert world.asked == [LinkForged(PQ)]
+    assert world.counters.drops == {DropReason.UNKNOWN_SOURCE: FORGERIES}
+
+
+async def test_an_answer_is_taken_from_the_runtime_of_who_was_asked(world):
+    """I-T1, I-B10: whoever guesses its number."""
+    alice = await world.component(A)
+    await with_link(world)
+    other = f"{R}/p2prequester/2"
+    await world.component(other, Origin.P2P_STUB)
+    await world.bus.tell(PeerKnown(other, f"{RC}2"))
+    await world.bus.tell(route(url=PQ))
+    asked = ask(1, to=C)
+    await world.port(A).post(asked)
+    await world.port(other).post(stamped(answer(asked, Code.ACCEPTED), other))
+    await world.port(PQ).post(stamped(answer(asked), PQ))
+    await world.settle()
+    await world.bus.tell(OwnerKnown(C, RC))
+    await world.settle()
+    assert [m.code for m in world.heard_by(alice)] == [Code.OK]
+    assert world.counters.drops == {DropReason.UNKNOWN_SOURCE: 1}
+
+
+async def test_a_peer_answers_for_its_own_runtime_where_many_are_asked(world):
+    """C-81, I-B10: not for another, nor for all."""
+    core = await world.component(A)
+    await with_link(world)
+    gone = Message(1, MessageType.DELETE, A, f"{A}/changes")
+    await world.bus.tell(route(gone.to, PQ))
+    await world.port(A).post(gone)
+    await world.settle()
+    for source in (f"{RC}2", None, RC):
+        said = reply_to(gone, Code.OK, {"source": source} if source else None)
+        await world.port(PQ).post(stamped(said, PQ))
+    await world.settle()
+    assert [m.body.get("source") for m in world.heard_by(core)] == [RC]
+    assert world.counters.drops == {DropReason.UNKNOWN_SOURCE: 2}
 
 
 async def test_what_is_handed_back_is_routed_again_before_what_is_younger(world):

@@ -190,7 +190,7 @@ async def test_a_peer_cannot_speak_in_a_registrys_name(autojump_clock):
         await alice._parts.agent.admit(peer, Origin.P2P_STUB, alice._parts.registry)
         await post(alice, peer, told(bob.address, via=[peer]))
         assert watcher.told == []
-        assert alice.counters.drops == {DropReason.FORGED_STATUS: 1}
+        assert alice.counters.drops == {DropReason.UNKNOWN_SOURCE: 1}
 
 
 async def test_the_node_of_another_domain_is_not_believed(autojump_clock):

@@ -135,6 +135,22 @@ bus synth 403 1 HB>HA
 bus callback 403 1 HB>HA
 """
 
+
+def _sent(number: int, from_: str) -> str:
+    """A peer sends to HB over the link PQ."""
+    message = f"update {number} {from_}>HB"
+    return f"""bus take {message} by=PQ via=PQ
+bus deliver {message} listener=minibus:HB
+minibus:HB deliver {message} listener=HB
+"""
+
+
+_BY_LINK = f"""
+bus add components HC PQ writer=p2p-stub
+{_sent(1, "HC")}{_sent(2, "RB/registry")}bus take update 3 PQ>PQ/status by=PQ
+bus drop update 3 PQ>PQ/status reason=no-target
+"""
+
 BUSES = (
     case("I-B1", ASKED, ("bus take", "bus del listeners HB minibus:HB\nbus take"), before=RUNTIME),
     case("I-B1", ASKED, ("listener=HB", "listener=HC"), before=RUNTIME),
@@ -196,6 +212,26 @@ BUSES = (
         ("bus take", _FORGED),
         before=RUNTIME
         + "bus add components HA HA writer=local\nbus add components HC HC writer=local\n",
+    ),
+    *(
+        case(
+            "I-B10",
+            _BY_LINK,
+            change,
+            before=RUNTIME
+            + "bus add components PQ PQ writer=p2p-stub\n"
+            + "bus add components RB PQ writer=p2p-stub\n",
+        )
+        for change in (
+            ("bus add components HC PQ writer=p2p-stub\n", ""),
+            (
+                "\nbus take update 1",
+                "\nbus del components HC PQ writer=p2p-stub\nbus take update 1",
+            ),
+            (_sent(2, "RB/registry"), _sent(2, "RC/registry")),
+            (_sent(2, "RB/registry"), _sent(2, "PQ")),
+            (_sent(2, "RB/registry"), _sent(2, "MN/sm")),
+        )
     ),
     case(
         "I-B11",

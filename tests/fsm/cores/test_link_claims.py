@@ -13,12 +13,12 @@ from tests.support.registry_core import CRQ, HB, HC, KNOWN, PQ, RA, RB, RC, S1, 
 OTHER = "hyperty://b.ex/other"
 
 
-@pytest.mark.parametrize("said", ["listed", "heard"])
+@pytest.mark.parametrize("said", ["listed", "sent"])
 def test_a_peer_draws_no_message_for_another_domain_to_its_link(said):
     """I-R8, T18: what lives in a domain is nobody else's to say, before any record was read."""
     registry = linked()
     link = registry.route(HB)
-    claims = {"listed": told.Listed(RB, (HC,), ()), "heard": told.HeardFrom(HC, link)}
+    claims = {"listed": told.Listed(RB, (HC,), ()), "sent": told.OwnerAsked(HC, RB)}
     registry.feed(claims[said])
     assert link != S1
     assert registry.route(HC) != link
@@ -64,10 +64,10 @@ def test_what_a_remembered_record_bears_out_counts_at_once():
     assert registry.route(OTHER) == PQ
 
 
-def test_who_was_heard_over_a_link_and_lives_elsewhere_by_its_record_is_not_bound_to_it():
+def test_who_has_moved_elsewhere_by_its_record_is_bound_to_the_link_no_longer():
     """I-R8: also if no link leads to where it lives."""
     registry = linked()
-    registry.feed(told.HeardFrom(OTHER, PQ))
+    registry.feed(told.OwnerRead(OTHER, Record(OTHER, RB)))
     assert registry.route(OTHER) == PQ
     registry.feed(told.RecordRead(OTHER, Record(OTHER, f"{RB}2")))
     assert registry.route(OTHER, KNOWN) == S1

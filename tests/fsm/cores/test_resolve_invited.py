@@ -31,21 +31,23 @@ from tests.support.registry_core import (
 def test_the_entry_is_live_only_after_both_listeners_are_there():
     """P2P-17, I-P17."""
     registry = handling()
-    registry.feed(told.HeardFrom("hyperty://b.ex/hb/x", PC))
+    registry.feed(told.OwnerRead(HB, RECORD))
     assert registry.status(PH, "live", PC) == [do.RegisterLink(PC, PH)]
     assert registry.route() == S1
     assert registry.feed(told.LinkRegistered(PC)) == [do.RoutesChanged()]
     assert registry.route() == PC
 
 
-def test_what_is_heard_over_a_link_lives_behind_it():
+def test_who_is_proven_to_send_over_a_link_lives_behind_it():
     registry, other = handling(), "hyperty://b.ex/other"
     registry.status(PH, "live", PC)
     registry.feed(told.LinkRegistered(PC))
     assert registry.route(other, KNOWN) == S1
-    assert registry.feed(told.HeardFrom(other, PC)) == [do.RoutesChanged()]
+    asked, read = told.OwnerAsked(other, RB), told.OwnerRead(other, Record(other, RB))
+    assert registry.feed(asked) == [do.ReadOwner(other)]
+    assert registry.feed(read) == [do.RoutesChanged(), do.OwnerKnown(other, RB)]
     assert registry.route(other, KNOWN) == PC
-    assert registry.feed(told.HeardFrom(other, PC)) == []
+    assert registry.feed(asked) == [do.OwnerKnown(other, RB)]
 
 
 def test_refused_listeners_end_the_link():

@@ -184,12 +184,12 @@ def joins_a_link_that_is_live():
     return registry, f"link|{HB2}"
 
 
-def heard_while_the_record_is_read():
+def proven_while_the_record_is_read():
     registry = handling()
     registry.status(PH, "live", PC)
     registry.feed(told.LinkRegistered(PC))
     registry.ask()
-    registry.feed(told.HeardFrom(HB, PC))
+    registry.feed(told.OwnerAsked(HB, RB), told.OwnerRead(HB, RECORD))
     registry.ask()
     registry.feed(told.RecordRead(HB, None))
     return registry, LINK
@@ -283,7 +283,7 @@ STORIES = [
     (joins_a_set_up,                  "lookup query attached bound"),
     (joins_a_set_up_that_fails,       "lookup query attached failed"),
     (joins_a_link_that_is_live,       "lookup query attached bound"),
-    (heard_while_the_record_is_read,  "lookup query attached bound"),
+    (proven_while_the_record_is_read, "lookup query attached bound"),
     (taken_over_by_an_invitation,     "lookup query wait bound"),
     (link_lost_then_asked_for,        f"lookup query wait bound | {AT_ONCE}"),
     (link_lost_then_given_up,         "lookup query wait bound | lookup attached failed"),

@@ -252,7 +252,8 @@ def test_events_of_a_stub_that_is_gone_only_end_it():
 def test_a_link_is_bound_to_so_many_entities_and_the_node_carries_the_rest():
     registry = linked()
     for number in range(5000):
-        registry.feed(told.HeardFrom(f"hyperty://b.ex/{number}", PQ))
+        url = f"hyperty://b.ex/{number}"
+        registry.feed(told.OwnerRead(url, Record(url, RB)))
     assert len(registry.core.links()[0].entities) == 4096
     assert registry.route("hyperty://b.ex/1") == PQ
     assert registry.route("hyperty://b.ex/4999") == S1
@@ -263,5 +264,5 @@ def test_a_peer_cannot_take_over_who_is_known_to_live_elsewhere():
     registry.status(PH, "created", PC, remote=RC)
     registry.status(PH, "live", PC, remote=RC)
     registry.feed(told.LinkRegistered(PC))
-    registry.feed(told.HeardFrom(HB, PC))
+    registry.feed(told.OwnerAsked(HB, RC), told.OwnerRead(HB, RECORD))
     assert registry.route(HB) == PQ

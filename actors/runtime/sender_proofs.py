@@ -1,0 +1,109 @@
+"""Has what peers send over links wait until its sender is proven (I-B10, S1)."""
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias, assert_never, final
+
+from actors.runtime.admission import Admission
+from actors.runtime.bus_messages import Submitted
+from actors.runtime.hops import Hops
+from actors.runtime.outward import Outward
+from actors.runtime.refusal import Refusal
+from fsm.cores.link_senders import Decided, Holding, Standing
+from fsm.cores.resolve_effects import OwnerDoubted, OwnerKnown, PeerGone, PeerKnown, SenderNews
+from fsm.cores.resolve_inputs import LinkForged, OwnerAsked
+from specs.address import runtime_of
+from specs.reply_code import Code, DropReason
+
+__all__ = ["SenderProofs"]
+
+_Pass: TypeAlias = Callable[[Submitted, float], None]
+_Refuse: TypeAlias = Callable[[Submitted, Refusal, float], None]
+
+_UNPROVEN = Refusal(
+    DropReason.UNKNOWN_SOURCE,
+    "whose the sender's address is cannot be found out now; send it by the node",
+    Code.UNAUTHENTICATED,
+)
+_FULL = Refusal(
+    DropReason.OVERFLOW, "too many messages of links wait for their senders", Code.TOO_LARGE
+)
+
+
+@final
+class SenderProofs:
+    """Hosts `LinkSenders` for a Message BUS; part of its task.
+
+    Args:
+        admission: Knows what is proven.
+        outward: Leads to the registry, which reads whose an address is.
+        passes: Takes a message whose sender is decided on.
+        refuses: Refuses one that is not to be decided on any more.
+    """
+
+    def __init__(
+        self, admission: Admission, outward: Outward, hops: Hops, passes: _Pass, refuses: _Refuse
+    ) -> None:
+        self._admission = admission
+        self._senders = admission.senders
+        self._outward = outward
+        self._hops = hops
+        self._passes = passes
+        self._refuses = refuses
+
+    def waits(self, submitted: Submitted, now: float) -> bool:
+        """Say whether a message has to wait for the proof of its sender, and keep it then."""
+        message, link = submitted.message, submitted.by
+        if self._admission.standing(message, link) is not Standing.UNKNOWN:
+            return False
+        match self._senders.hold(link, message.from_, submitted, now):
+            case Holding.ASK:
+                self._ask(link, runtime_of(message.from_), now)
+            case Holding.FULL:
+                self._refuses(submitted, _FULL, now)
+            case Holding.WAIT:
+                pass
+        return True
+
+    def _ask(self, link: str, entity: str, now: float) -> None:
+        registry, remote = self._outward.registry, self._senders.remote(link) or ""
+        if registry is None or not registry.try_tell(OwnerAsked(entity, remote)):
+            for one in self._senders.dropped(link, entity):
+                self._refuses(one, _UNPROVEN, now)
+
+    def forged(self, link: str, now: float) -> None:
+        """Note a message in the name of others; too many end the link."""
+        registry = self._outward.registry
+        if self._senders.forged(link, now) and registry is not None:
+            # One that finds no room is said again with the next such message.
+            registry.try_tell(LinkForged(link))
+
+    def told(self, news: SenderNews, now: float) -> None:
+        """Take what the registry says of links, and of whose an address is."""
+        match news:
+            case PeerKnown(link, remote):
+                self._hops.rows(self._senders.opened(link, remote))
+            case PeerGone(link):
+                self._hops.rows(self._senders.closed(link))
+            case OwnerDoubted(entity):
+                self._hops.rows(self._senders.doubted(entity))
+            case OwnerKnown(entity, owner):
+                rows, decided = self._senders.owned(entity, owner)
+                self._hops.rows(rows)
+                self._go_on(decided, now)
+            case _:
+                assert_never(news)
+
+    def _go_on(self, decided: Sequence[Decided[Submitted]], now: float) -> None:
+        for one in decided:
+            self._passes(one.item, now)
+        self._hops.rows(self._senders.swept())
+
+    def deadline(self) -> float:
+        """Return when `tick` is due."""
+        return self._senders.deadline()
+
+    def tick(self, now: float) -> None:
+        """Refuse what has waited too long for its proof."""
+        for one in self._senders.late(now):
+            self._refuses(one.item, _UNPROVEN, now)
+        self._hops.rows(self._senders.swept())

@@ -1,0 +1,139 @@
+"""Who may send over which link, and what waits for the proof of that (I-B10, S1)."""
+
+import math
+from collections import defaultdict
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fsm.cores.link_senders import Holding, LinkSenders, Standing
+from specs.limits import SOFT_ERROR_PERIOD
+from specs.limits_links import FORGERIES, HELD_IN_ALL, HELD_MESSAGES, PROOF_TIMEOUT
+from specs.trace import Op
+
+RB, RC = "hyperty-runtime://b.ex/rb", "hyperty-runtime://b.ex/rc"
+HB, HC = "hyperty://b.ex/hb", "hyperty://c.ex/hc"
+LINKS = {"PQ": RB, "PC": RC, "PD": RB}
+
+
+def linked():
+    senders = LinkSenders()
+    for link, remote in LINKS.items():
+        senders.opened(link, remote)
+    return senders
+
+
+def test_a_peer_speaks_for_its_own_runtime_and_for_no_other():
+    senders = linked()
+    for address, standing in {
+        RB: Standing.PROVEN,
+        f"{RB}/registry": Standing.PROVEN,
+        f"{RB}2": Standing.FOREIGN,
+        f"{RB}2/sm": Standing.FOREIGN,
+        RC: Standing.FOREIGN,
+        "hyperty-runtime://b.ex": Standing.FOREIGN,
+        "domain://registry.b.ex": Standing.FOREIGN,
+        "domain-idp://b.ex": Standing.FOREIGN,
+        "global://registry": Standing.FOREIGN,
+        HB: Standing.UNKNOWN,
+        f"comm://b.ex/{RB}": Standing.UNKNOWN,
+    }.items():
+        assert senders.standing("PQ", address) is standing
+    assert senders.standing("no link", RB) is Standing.FOREIGN
+
+
+def test_a_proof_is_a_row_and_holds_for_the_link_that_asked():
+    senders = linked()
+    assert senders.hold("PQ", f"{HB}/part", 1, 0.0) is Holding.ASK
+    assert senders.hold("PQ", HB, 2, 0.0) is Holding.WAIT
+    rows, decided = senders.owned(HB, RB)
+    assert [(row.op, row.key, row.val) for row in rows] == [(Op.ADD, HB, "PQ")]
+    assert [(one.item, one.is_proven) for one in decided] == [(1, True), (2, True)]
+    assert senders.standing("PQ", HB) is senders.standing("PQ", f"{HB}/x") is Standing.PROVEN
+    assert senders.standing("PD", HB) is Standing.UNKNOWN
+    assert [(row.op, row.key) for row in senders.owned(HB, RC)[0]] == [(Op.DEL, HB)]
+    assert senders.standing("PQ", HB) is Standing.UNKNOWN
+
+
+def test_forgeries_are_counted_by_link_and_over_a_minute():
+    senders = linked()
+    early = [senders.forged("PQ", 0.0) for _ in range(FORGERIES - 1)]
+    assert not any([*early, senders.forged("PC", 1.0), senders.forged("PQ", SOFT_ERROR_PERIOD)])
+    late = [senders.forged("PQ", SOFT_ERROR_PERIOD) for _ in range(FORGERIES - 1)]
+    assert late == [False] * (FORGERIES - 2) + [True]
+    senders.closed("PQ")
+    assert not senders.forged("PQ", SOFT_ERROR_PERIOD)
+
+
+def test_what_waits_is_bounded_for_each_link_and_for_all():
+    senders = LinkSenders()
+    links = [f"link {number}" for number in range(HELD_IN_ALL // HELD_MESSAGES + 1)]
+    for link in links:
+        senders.opened(link, RB)
+        taken = [senders.hold(link, HB, 0, 0.0) for _ in range(HELD_MESSAGES + 1)]
+        assert taken[-1] is Holding.FULL
+    assert taken == [Holding.FULL] * (HELD_MESSAGES + 1)
+    assert len(senders.late(PROOF_TIMEOUT)) == HELD_IN_ALL
+
+
+_STEPS = st.one_of(
+    st.tuples(st.just("send"), st.sampled_from(sorted(LINKS)), st.sampled_from([HB, HC])),
+    st.tuples(st.just("owned"), st.sampled_from([HB, HC]), st.sampled_from([RB, RC, None])),
+    st.tuples(st.just("doubted"), st.sampled_from([HB, HC]), st.none()),
+    st.tuples(st.just("closed"), st.sampled_from(sorted(LINKS)), st.none()),
+    st.tuples(st.just("time"), st.floats(0.1, 3.0), st.none()),
+)
+
+
+class Model:
+    """What was sent and not yet decided, beside the core."""
+
+    def __init__(self):
+        self.senders, self.now, self.number = linked(), 0.0, 0
+        self.waiting = defaultdict(list)
+        self.said = {}
+
+    def send(self, link, from_):
+        self.number += 1
+        standing = self.senders.standing(link, from_)
+        if standing is Standing.PROVEN:
+            assert self.said[from_] == LINKS[link]
+            assert not self.waiting[link, from_]
+        elif standing is Standing.UNKNOWN:
+            item = (link, from_, self.number)
+            self.senders.hold(link, from_, item, self.now)
+            self.waiting[link, from_].append(item)
+
+    def owned(self, entity, owner):
+        self.said[entity] = owner
+        self.decide(self.senders.owned(entity, owner)[1], owner)
+        self.senders.swept()
+        assert not any(queue for (_, from_), queue in self.waiting.items() if from_ == entity)
+
+    def doubted(self, entity, _):
+        self.senders.doubted(entity)
+        self.said.pop(entity, None)
+
+    def closed(self, link, _):
+        self.senders.closed(link)
+
+    def time(self, seconds, _):
+        self.now += seconds
+        self.decide(self.senders.late(self.now), None)
+        assert self.senders.deadline() > self.now
+
+    def decide(self, decided, owner):
+        for one in decided:
+            link, from_, _ = one.item
+            assert self.waiting[link, from_].pop(0) == one.item
+            assert one.is_proven == (owner is not None and LINKS[link] == owner)
+
+
+@given(st.lists(_STEPS, max_size=60))
+def test_each_message_is_decided_once_in_the_order_of_its_sender_and_only_by_a_registry(steps):
+    """I-B10: whatever comes in between."""
+    model = Model()
+    for what, first, second in steps:
+        getattr(model, what)(first, second)
+    model.decide(model.senders.late(math.inf), None)
+    assert not any(model.waiting.values())
