@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, TypeAlias, final
 
+import attrs
 import trio
 
 from actors.runtime.link_watches import LinkWatches
@@ -34,6 +35,8 @@ Reporter: TypeAlias = Callable[[str], str | None]
 
 Opened: TypeAlias = tuple[Message, str | None, str | None]
 """The answer to the first observer; the link it was let in by, and the one it was not."""
+
+_LEFT: Final = "the observer left before it was subscribed"
 
 _UNHEARD: Final = frozenset({Code.TIMEOUT, Code.UNAVAILABLE, Code.BAD_BACKEND, Code.INTERNAL})
 """Answers that come instead of the one who was asked."""
@@ -96,6 +99,9 @@ class ObserverPaths:
                 return answer, link, None
             await self._hear_by(url, None)
         answer = await self.set_path(url)
+        if way is None or not way.is_wanted_by(observer):
+            # Its farewell has gone already: what is asked now would never be taken back.
+            answer = attrs.evolve(answer, body={"code": Code.GONE, "description": _LEFT})
         if answer.code <= LAST_SUCCESS:
             answer = await self._ask_by_node(MessageType.SUBSCRIBE, url, observer)
         return answer, None, link

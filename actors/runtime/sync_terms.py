@@ -146,18 +146,36 @@ class SyncContext:
 
     async def _say(self, about: Message, message: Message) -> None:
         if self.gate.holds(about, message):
-            self.gate.hold(partial(self.bus.post, message))
+            self.gate.hold(partial(self._post_held, message))
         else:
             await self.bus.post(message)
+
+    async def _post_held(self, message: Message) -> None:
+        await self.bus.post(self._renumbered(message))
+
+    def _renumbered(self, message: Message) -> Message:
+        """Return a message that waited for the disk with a newer id; an answer keeps its own.
+
+        Its sender may have sent others meanwhile, that had not to wait (I-T7).
+        """
+        if message.is_response:
+            return message
+        self.ids.go_on(message.from_, message.id)
+        return attrs.evolve(message, id=self.ids.next(message.from_))
 
     async def publish(
         self, message: Message, runtimes: frozenset[str], direct: frozenset[str] = frozenset()
     ) -> None:
         """Say something to all who observe an object; likewise."""
         if self.gate.holds(message):
-            self.gate.hold(partial(self.bus.publish, message, runtimes, direct))
+            self.gate.hold(partial(self._publish_held, message, runtimes, direct))
         else:
             await self.bus.publish(message, runtimes, direct)
+
+    async def _publish_held(
+        self, message: Message, runtimes: frozenset[str], direct: frozenset[str]
+    ) -> None:
+        await self.bus.publish(self._renumbered(message), runtimes, direct)
 
     def step(self, step: Step) -> None:
         """Trace that an entity moved."""
