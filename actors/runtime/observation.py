@@ -233,11 +233,11 @@ class _Observation:
         if answer.code == Code.UNAUTHENTICATED:
             # Its subscription may be over, and nobody could say so: another is asked for.
             answer = await self._resume()
-        if answer.code <= LAST_SUCCESS:
+        if answer.code <= LAST_SUCCESS and isinstance(answer.body.get("value"), dict):
             await self._tell(_snapshot(answer))
             return
         why = reason_in(answer)
-        if answer.code in _FOR_NOW:
+        if answer.code in _FOR_NOW or answer.code <= LAST_SUCCESS:
             await self._tell(ReadFailed(read, why))
         elif answer.code == Code.NOT_FOUND:
             await self._tell(NotFound(read, why))

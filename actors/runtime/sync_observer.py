@@ -179,7 +179,10 @@ class ObservedObjects:
         there = self._objects.get(url)
         link: str | None = None
         if there is not None and request.from_ in there.observers:
-            answer, link = await self._paths.join(url, request.from_)
+            # Whoever goes on is no new one: what was expelled does not come back so.
+            is_known = read_body(request, Observe).resume and there.version
+            version = there.version if is_known else None
+            answer, link = await self._paths.join(url, request.from_, version)
             await self._let_hear_of_children(url, link)
         else:
             answer = refuse(request, Code.GONE, "the observer left before it was subscribed")

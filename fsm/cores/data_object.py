@@ -158,6 +158,10 @@ class ReporterCore:
             return [Denied(observer, manager, Code.UNAVAILABLE, _HELD)]
         if self._observers.manager_of(observer) is not None:
             return self._observers.again(asked, self._object)
+        if asked.version is None:
+            self._guests.asks_anew(observer)
+        elif not self._guests.may_renew(observer):
+            return [Denied(observer, manager, Code.FORBIDDEN, _EXPELLED)]
         welcome = self._guests.welcome(observer)
         if not self._observers.has_room(welcome):
             return [Denied(observer, manager, Code.UNAVAILABLE, _CROWD)]

@@ -8,12 +8,14 @@ from hypothesis import strategies as st
 from fsm.cores.data_object import ReporterCore
 from fsm.cores.data_object_terms import (
     AllowAsked,
+    ExpelAsked,
     Expired,
     Granted,
     Held,
     LeaseOver,
     Released,
     Renewed,
+    ReporterAsked,
     SubscribeAsked,
 )
 from fsm.cores.delegation_terms import Watcher
@@ -72,6 +74,14 @@ def test_who_has_not_renewed_observes_no_more_and_may_ask_again():
     assert core.observers == ()
     again = core.feed(SubscribeAsked(HB, SM, LIFE, version=1))
     assert (again[-1].snapshot.version, again[-1].is_renewal) == (1, False)
+
+
+def test_who_was_expelled_does_not_go_on_and_may_ask_like_a_new_one():
+    core = observed()
+    core.feed(ExpelAsked(HA, HB))
+    (denied,) = core.feed(SubscribeAsked(HB, SM, LIFE, version=1))
+    assert denied.code == 403
+    assert isinstance(core.feed(ASKED)[-1], ReporterAsked)
 
 
 def test_who_knows_no_lease_has_none():
