@@ -28,6 +28,8 @@ from specs.body_answer import (
     SessionOpened,
     SessionResumed,
     Sourced,
+    SubscriptionGranted,
+    SubscriptionRenewed,
     TokenGiven,
     TurnGiven,
     ValueGiven,
@@ -112,6 +114,7 @@ BODIES: Final[tuple[type[attrs.AttrsInstance], ...]] = (
     # answers
     Provisional, Refusal, Done, Sourced, Listed, SessionOpened, SessionResumed, AddressesGiven,
     RecordFound, RecordsFound, RecordsAway, ObjectCreated, ChildrenTold, ObjectShown,
+    SubscriptionGranted, SubscriptionRenewed,
     ObjectsResumed, ValueGiven, TokenGiven, TurnGiven,
 )  # fmt: skip
 """All classes of bodies and of their parts."""
@@ -196,6 +199,8 @@ __all__ = [
     "Sourced",
     "Status",
     "Subscription",
+    "SubscriptionGranted",
+    "SubscriptionRenewed",
     "TokenGiven",
     "TurnGiven",
     "TurnServer",

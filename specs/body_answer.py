@@ -13,7 +13,7 @@ from specs.body_allocation import Allocated
 from specs.body_connector import TurnServer
 from specs.body_registry import FoundRecord
 from specs.body_session import SessionGranted
-from specs.body_sync import Snapshot
+from specs.body_sync import Lease, Snapshot
 from specs.field import Address, Filled, Names, checked, wire
 from specs.jsonvalue import Json
 from specs.reply_code import FIRST_CODE, FIRST_FINAL, LAST_CODE, LAST_SUCCESS, Code
@@ -159,9 +159,40 @@ class ChildrenTold:
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class ObjectShown:
-    """The newest object, version included (M-36, M-38, M-41)."""
+    """The newest object, version included (M-36, M-41)."""
 
     value: Snapshot
+    code: Yes = OK
+    description: str | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class SubscriptionGranted:
+    """The newest object; the observer hears of it from now on (M-38).
+
+    Attributes:
+        lease: How long; absent: until it leaves or is expelled, or the object goes.
+    """
+
+    value: Snapshot
+    lease: Lease | None = None
+    code: Yes = OK
+    description: str | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class SubscriptionRenewed:
+    """The observer goes on hearing of the object (M-38).
+
+    Attributes:
+        value: The newest object; absent: it has the version that the observer has.
+        lease: As of `SubscriptionGranted`, from now on.
+        renewed: Absent: the subscription was over, and it is a new one.
+    """
+
+    value: Snapshot | None = None
+    lease: Lease | None = None
+    renewed: bool | None = None
     code: Yes = OK
     description: str | None = None
 

@@ -4,7 +4,7 @@ from typing import Annotated, Final
 
 import attrs
 
-from specs.body_sync import DataObject
+from specs.body_sync import DataObject, Lease
 from specs.field import Address, Addresses, checked, wire
 from specs.limits import MAX_ID
 from specs.limits_sync import HAND_OVER_PART, HAND_OVER_PARTS
@@ -18,10 +18,16 @@ _PART: Final = HAND_OVER_PART
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class Watching:
-    """One observer of an object, and the sync manager that asked for it."""
+    """One observer of an object, and the sync manager that asked for it.
+
+    Attributes:
+        lease: How long its subscription lasts from now on, unless it is renewed; absent:
+            without end.
+    """
 
     observer: Address
     manager: Address
+    lease: Lease | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)

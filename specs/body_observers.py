@@ -34,11 +34,14 @@ class CutPath:
         resources: The objects.
         observer: Who was shut out.
         runtime: Where it lives, if that is known; absent: where the node thinks.
+        expired: Its subscription was not renewed: the paths of its runtime are removed, too,
+            unless another there observes, or asks to.
     """
 
     resources: Addresses
     observer: Address
     runtime: Address | None = None
+    expired: bool | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)

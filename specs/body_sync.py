@@ -21,6 +21,9 @@ from specs.word import (
 Version: TypeAlias = Annotated[int, Whole(1, MAX_ID)]
 """A version of a data object; rises by one with each change (SYN-16)."""
 
+Lease: TypeAlias = Annotated[int, Whole(1, MAX_ID)]
+"""Seconds for which a subscription is granted; it ends then unless it is renewed (ours)."""
+
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class ConnectionDescription:
@@ -209,10 +212,19 @@ class ObjectAnew:
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class Subscription:
-    """Subscribe or unsubscribe an observer at the reporter (M-38, M-43)."""
+    """Subscribe or unsubscribe an observer at the reporter (M-38, M-43).
+
+    Attributes:
+        renews: Whether the sync manager that asks renews what it is granted: then it is
+            granted for a time, which the answer says. Without it, without end (ours).
+        version: Of the copy that the observer has: its subscription is renewed, and the
+            object comes with the answer only if it is another (ours).
+    """
 
     source: Address
     children_resources: Names | None = attrs.field(default=None, metadata=wire("childrenResources"))
+    renews: bool | None = None
+    version: Version | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)

@@ -55,6 +55,8 @@ from specs.body import (
     Sourced,
     Status,
     Subscription,
+    SubscriptionGranted,
+    SubscriptionRenewed,
     TokenGiven,
     TurnGiven,
     UpdateRecord,
@@ -78,6 +80,8 @@ _FOUND: Final = Answers(RecordsFound, late=RecordsAway)
 _CREATED: Final = Answers(ObjectCreated)
 _OBSERVED: Final = Answers(ObjectShown, wait=ChildrenTold)
 _SHOWN: Final = Answers(ObjectShown)
+_GRANTED: Final = Answers(SubscriptionGranted)
+_RENEWED: Final = Answers(SubscriptionRenewed)
 _OBJECTS: Final = Answers(ObjectsResumed)
 _VALUE: Final = Answers(ValueGiven)
 _TOKEN: Final = Answers(TokenGiven)
@@ -130,7 +134,8 @@ KINDS: Final = (
     Kind("M-36", _SUB, "H",                    "R/sm",                  "resource",                          Observe,         _OBSERVED, "observe an object", "C-51"),
     Kind("M-36", _UPD, "R/sm",                 "H",                     "resource value:{}",                 ObjectAnew,      _DONE,     "show an observer the object again"),
     Kind("M-37", _SUB, "R/sm",                 "MN/sm",                 "resources:O/changes",               Path,            _DONE,     "set the path of an observer", "C-49"),
-    Kind("M-38", _SUB, "R/sm",                 "O/subscription",        "source",                            Subscription,    _SHOWN,    "subscribe an observer"),
+    Kind("M-38", _SUB, "R/sm",                 "O/subscription",        "source !version",                   Subscription,    _GRANTED,  "subscribe an observer"),
+    Kind("M-38", _SUB, "R/sm",                 "O/subscription",        "source version",                    Subscription,    _RENEWED,  "renew the subscription of an observer"),
     Kind("M-39", _FWD, "O",                    "H",                     "message:{}",                        Forward,         _DONE,     "ask the reporter about an observer"),
     Kind("M-40", _UPD, "O",                    "O/changes",             "version",                           Change,          None,      "publish a change", "C-35, C-77"),
     Kind("M-41", _REA, "H",                    "O",                     "",                                  Nothing,         _SHOWN,    "read an object"),

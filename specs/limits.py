@@ -17,6 +17,10 @@ DEPLOY_TIMEOUT: Final = 10.0
 SESSION_IDLE: Final = 600.0
 """Seconds a detached session is kept (`T_gc`; ours, MN-08)."""
 
+LEASE: Final = 600
+"""Seconds for which a subscription of a data object is granted, unless it is renewed (ours, SYN-20:
+`T_gc`, so that an observer whose session can still come back is not forgotten before)."""
+
 SWITCH_TIMEOUT: Final = 0.25
 """Seconds a pair's queue is held while its path is switched (`T_switch`; ours)."""
 

@@ -148,3 +148,7 @@ for thousands of them come in time)."""
 BACK_TRIES: Final = 5
 """How often the observers of an object that is back are told so, if they do not answer (ours,
 SYN-25)."""
+
+LEASE_SLACK: Final = 5.0
+"""Seconds that the end of a lease may be noticed late by a process that was awake all the time
+(ours: far more than a busy one takes for what waits in a mailbox)."""

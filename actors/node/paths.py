@@ -60,7 +60,10 @@ class PathDesk(Desk):
         runtime = cut.runtime or rights.owner_of(cut.observer)
         if runtime is not None:
             for entity in entities:
-                self._tables.follow(Withdrawn(entity, runtime, cut.observer))
+                if cut.expired:
+                    self._tables.lapse(entity, runtime, cut.observer)
+                else:
+                    self._tables.follow(Withdrawn(entity, runtime, cut.observer))
         return None
 
     def _subscribe(self, resources: tuple[str, ...], by: str) -> Refused | None:

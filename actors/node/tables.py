@@ -113,6 +113,12 @@ class Tables:
         if verdict is not None:
             self.follow(verdict)
 
+    def lapse(self, entity: str, runtime: str, observer: str) -> None:
+        """Take it that an observer has not renewed its lease; others there may be asking."""
+        is_asking = self._consents.is_asking(entity, runtime)
+        over = subscriptions.Withdrawn if is_asking else subscriptions.Lapsed
+        self.follow(over(entity, runtime, observer))
+
     def came(self, runtime: str, form: PeerForm) -> None:
         """Let a runtime that has a session have all that is below its address."""
         self._forms[runtime] = form

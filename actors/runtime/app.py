@@ -292,5 +292,7 @@ async def _sync_manager(
         schemas=DataSchemas(helpers.catalogue),
         gate=plan.shelf.gate(),
         counters=plan.counters,
+        lease=config.lease,
+        entropy=config.entropy,
     )
     return await core.start_child(ChildSpec("sync-manager", partial(SyncManager, context)))

@@ -18,6 +18,7 @@ from actors.runtime.stub import LOOPBACK
 from fsm.cores.link_wishes import WHENEVER_POSSIBLE, LinkWishes
 from fsm.cores.resolve import Topology
 from specs.address import runtime
+from specs.limits import LEASE
 from specs.routing import APPLICATION_STAGES
 from transports.link import Kind
 
@@ -52,6 +53,8 @@ class RuntimeConfig:
         credentials: What it logs in with where a node asks for it.
         store: The file in which data objects are stored that outlive the process; None:
             nothing does.
+        lease: Seconds for which others may observe what is reported here, unless they renew
+            that: those who are gone without a word are forgotten then.
         policy: Who may send what.
         interceptors: Stages of its own in the pipelines of the bus, in their order (BUS-11).
         entropy: Source of random bytes for secrets, nonces and jitter.
@@ -75,6 +78,7 @@ class RuntimeConfig:
     user: str | None = None
     credentials: Credentials = NO_CREDENTIALS
     store: Path | None = None
+    lease: int = LEASE
     policy: Policy = PERMIT_ALL
     interceptors: tuple[Interceptor, ...] = attrs.field(default=NO_INTERCEPTORS)
     entropy: Callable[[int], bytes] = secrets.token_bytes

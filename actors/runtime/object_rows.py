@@ -26,8 +26,10 @@ from transports.bodies import read_object, write_body
 
 __all__ = ["TABLES", "VERSION", "clear", "prepare", "read", "whole", "write"]
 
-VERSION: Final = 1
-"""Of the form in which all this is kept."""
+VERSION: Final = 2
+"""Of the form in which all this is kept; 1 knew no leases."""
+
+_WITHOUT_LEASES: Final = 1
 
 TABLES: Final = frozenset({"object", "observer", "guest", "child", "copy", "home", "session"})
 
@@ -36,7 +38,7 @@ _SCHEMA: Final = """
         url TEXT PRIMARY KEY, is_public INTEGER NOT NULL, value BLOB NOT NULL
     ) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS observer (
-        url TEXT NOT NULL, observer TEXT NOT NULL, manager TEXT NOT NULL,
+        url TEXT NOT NULL, observer TEXT NOT NULL, manager TEXT NOT NULL, lease INTEGER,
         PRIMARY KEY (url, observer)
     ) WITHOUT ROWID;
     CREATE TABLE IF NOT EXISTS guest (
@@ -53,16 +55,19 @@ _SCHEMA: Final = """
 """
 _OF_OBJECT: Final = ("object", "observer", "guest", "child")
 
-_Column: TypeAlias = str | int | bytes
+_Column: TypeAlias = str | int | bytes | None
 _Statement: TypeAlias = tuple[str, tuple[_Column, ...]]
 
 
 def prepare(connection: sqlite3.Connection) -> None:
-    """Make the tables, in an open transaction."""
+    """Make the tables, in an open transaction; those of an older form become ours."""
+    (written,) = connection.execute("PRAGMA user_version").fetchone()
     # The version first: tables without one would be another program's.
     connection.execute(f"PRAGMA user_version = {VERSION}")
     for statement in _SCHEMA.split(";"):
         connection.execute(statement)
+    if written == _WITHOUT_LEASES:
+        connection.execute("ALTER TABLE observer ADD COLUMN lease INTEGER")
 
 
 def clear(connection: sqlite3.Connection) -> None:
@@ -102,9 +107,9 @@ def _around(change: ObserverKept | ObserverForgotten | GuestKept | ChildrenKept)
     # A row of an object that is not stored is none of ours to keep.
     there = "WHERE EXISTS (SELECT 1 FROM object WHERE url = ?1)"
     match change:
-        case ObserverKept(url, observer, manager):
-            values = (url, observer, manager)
-            return f"INSERT OR REPLACE INTO observer SELECT ?1, ?2, ?3 {there}", values
+        case ObserverKept(url, observer, manager, lease):
+            values = (url, observer, manager, lease)
+            return f"INSERT OR REPLACE INTO observer SELECT ?1, ?2, ?3, ?4 {there}", values
         case ObserverForgotten(url, observer):
             return "DELETE FROM observer WHERE url = ? AND observer = ?", (url, observer)
         case GuestKept(url, guest, None):
@@ -150,7 +155,7 @@ def _kept(connection: sqlite3.Connection) -> Iterator[Keep]:
     for is_public, value in connection.execute("SELECT is_public, value FROM object ORDER BY url"):
         snapshot = read_object(orjson.loads(value), DataObject, "object")
         yield ObjectKept(snapshot, bool(is_public))
-    for row in connection.execute("SELECT url, observer, manager FROM observer"):
+    for row in connection.execute("SELECT url, observer, manager, lease FROM observer"):
         yield ObserverKept(*row)
     for url, guest, may in connection.execute("SELECT url, guest, may FROM guest"):
         yield GuestKept(url, guest, bool(may))
@@ -168,8 +173,8 @@ def whole(rest: Rest) -> Iterator[Keep]:
     """Return all of it as changes of a file in which there is nothing."""
     for url, there in rest.objects.items():
         yield ObjectKept(there.snapshot, there.is_public)
-        for observer, manager in there.observers.items():
-            yield ObserverKept(url, observer, manager)
+        for one in there.observers.values():
+            yield ObserverKept(url, one.observer, one.manager, one.lease)
         for guest, may in there.guests.items():
             yield GuestKept(url, guest, may)
         if there.children is not None:

@@ -117,6 +117,7 @@ class _Observation:
         self._core = ObserverCore(copy.url, seat.url)
         self._refusal: ObjectError | None = None
         self._stored: StoredCopy | None = None
+        self._wish = Observe(copy.url)
 
     async def run(
         self,
@@ -126,7 +127,7 @@ class _Observation:
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
         """Observe until the object is gone; started when there is a value or a refusal."""
-        is_started = False
+        is_started, self._wish = False, wish
         try:
             if wish.store:
                 self._stored = StoredCopy(self._seat, wish.resource)
@@ -229,17 +230,25 @@ class _Observation:
         if answer.code == Code.UNAUTHENTICATED:
             # It may have gone by a link, which proves nothing; the node knows who asks.
             answer = await self._seat.ask(self._copy.url, MessageType.READ, {"p2p": False})
-        if answer.code <= LAST_SUCCESS:
+        if answer.code == Code.UNAUTHENTICATED:
+            # Its subscription may be over, and nobody could say so: another is asked for.
+            answer = await self._resume()
+        if answer.code <= LAST_SUCCESS and isinstance(answer.body.get("value"), dict):
             await self._tell(_snapshot(answer))
             return
         why = reason_in(answer)
-        if answer.code in _FOR_NOW:
+        if answer.code in _FOR_NOW or answer.code <= LAST_SUCCESS:
             await self._tell(ReadFailed(read, why))
         elif answer.code == Code.NOT_FOUND:
             await self._tell(NotFound(read, why))
         else:
             self._refusal = ObjectError(self._copy.url, answer.code, why)
             await self._tell(GivenUp(why))
+
+    async def _resume(self) -> Message:
+        """Subscribe again; return what the sync manager says."""
+        body = write_body(attrs.evolve(self._wish, resume=True))
+        return await self._seat.ask(self._seat.manager, MessageType.SUBSCRIBE, body)
 
     # --- the copy -------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from actors.runtime.sync_terms import observer_of
 from fsm.cores import data_object_terms as core
 from fsm.cores.data_object import ReporterCore
 from specs.body_observers import ObserverName
-from specs.body_sync import InviteObservers
+from specs.body_sync import InviteObservers, Subscription
 from specs.child import parent_of
 from specs.message import Message, MessageType
 from specs.reply_code import Code
@@ -128,7 +128,9 @@ class Admissions:
         if await self._parts.stored.is_kept_out(request, observer, reported):
             return
         if self._parts.pending.add(url, observer, request):
-            asked = core.SubscribeAsked(observer, request.from_)
+            body = read_body(request, Subscription)
+            lease = self._context.lease if body.renews else None
+            asked = core.SubscribeAsked(observer, request.from_, lease, body.version)
             await self._cores.perform(url, request, reported.feed(asked))
         else:
             why = "its requests wait for the reporter already"

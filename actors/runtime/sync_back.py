@@ -46,7 +46,7 @@ class ObjectsBack:
         if refusal is not None:
             _log.warning("stored object is not registered", url=url, why=refusal.why)
         await self._context.registry.tell(LocalLive(url))
-        managers = frozenset(back.observers.values()) - {self._context.bus.url}
+        managers = back.managers - {self._context.bus.url}
         async with trio.open_nursery() as nursery:
             for manager in sorted(managers):
                 nursery.start_soon(self._call, url, manager)

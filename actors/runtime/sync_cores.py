@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import assert_never, final
 
+import trio
+
 from actors.runtime.sync_news import ObjectRemoved
 from actors.runtime.sync_parts import ReporterParts
 from fsm.cores import data_object_terms as core
@@ -76,6 +78,22 @@ class ReportedCores:
         elif not await self._parts.stored.refused(request, url):
             await self.perform(url, request, reported.feed(happened))
 
+    async def lease_over(self, url: str, observer: str) -> None:
+        """Let go of an observer that has not renewed; not while the object is handed over."""
+        reported = self._cores[url]
+        if reported.is_held:
+            self._note_lease(url, observer)
+        else:
+            await self.feed(url, core.LeaseOver(observer))
+
+    def _note_lease(self, url: str, observer: str) -> None:
+        """Begin the lease of an observer, or end it with the observer."""
+        leases, life = self._parts.leases, self._cores[url].lease_of(observer)
+        if life is None:
+            leases.end(url, observer)
+        else:
+            leases.begin(url, observer, life, trio.current_time())
+
     async def delete(self, url: str, reported: ReporterCore) -> None:
         """Delete an object for its reporter, unasked."""
         deleting = core.DeleteAsked(reported.snapshot.reporter)
@@ -105,15 +123,20 @@ class ReportedCores:
         parts = self._parts
         match effect:
             case RowChanged():
+                self._note_lease(url, effect.val)
                 self._context.row(effect)
                 if not self._cores[url].is_deleted:
                     await parts.audiences.changed(url, effect)
             case core.ReporterAsked():
                 parts.pending.ask(self._cores[url].snapshot, effect)
             case core.Granted() | core.Denied():
+                self._note_lease(url, effect.observer)
                 parts.publications.decided(url, effect)
                 await parts.pending.answer(url, parts.children.whole(effect))
-            case core.CutOff():
+            case core.Renewed():
+                self._note_lease(url, effect.observer)
+                await parts.pending.answer(url, effect)
+            case core.CutOff() | core.Expired():
                 await parts.audiences.cut_off(url, effect)
             case _:
                 assert_never(effect)

@@ -7,12 +7,12 @@ from actors.kit.delivery import Delivery
 from actors.runtime.sync_place import CHANGES, SUBSCRIPTION
 from actors.runtime.sync_terms import SyncContext
 from fsm.cores.data_object import ReporterCore
-from fsm.cores.data_object_terms import CutOff
+from fsm.cores.data_object_terms import CutOff, Expired
 from fsm.cores.effects import RowChanged
 from fsm.cores.object_guests import PUBLIC, Guests
 from specs.address import RUNTIME_SCHEME, runtime_of, scheme_of, subscription_manager
 from specs.body_observers import CutPath, ObserverList, ObserverName, ObserversChange
-from specs.body_sync import CreateObject, DataObject
+from specs.body_sync import CreateObject, DataObject, ObjectName
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from specs.trace import Op
@@ -85,21 +85,22 @@ class Audiences:
             listed = ObserverList(self._versions.get(url, 0), reported.observers)
             await self._context.answer(request, Code.OK, value=write_body(listed))
 
-    async def cut_off(self, url: str, cut: CutOff) -> None:
+    async def cut_off(self, url: str, cut: CutOff | Expired) -> None:
         """Have an observer hear nothing more, whatever it does itself (SYN-21).
 
         The node stops first what goes to its runtime, if nobody else observes there; then
-        the sync manager there is told, which serves the others on.
+        the sync manager there is told, which serves the others on. One whose lease is over
+        may be there all the same: it is told to subscribe again (M-52).
         """
+        is_over = isinstance(cut, Expired)
         runtime = runtime_of(cut.manager) if cut.manager else None
         if runtime != self._context.runtime:
-            path = CutPath((f"{url}/{CHANGES}",), cut.observer, runtime)
+            path = CutPath((f"{url}/{CHANGES}",), cut.observer, runtime, is_over or None)
             to = subscription_manager(self._context.domain)
             told = self._context.request(MessageType.UNSUBSCRIBE, to, write_body(path))
             await self._context.bus.post(told)
         if cut.manager:
-            name = write_body(ObserverName(url, cut.observer))
+            name = write_body(ObjectName(url) if is_over else ObserverName(url, cut.observer))
+            kind = MessageType.SUBSCRIBE if is_over else MessageType.UNSUBSCRIBE
             sender = f"{url}/{SUBSCRIPTION}"
-            await self._context.bus.post(
-                self._context.request(MessageType.UNSUBSCRIBE, cut.manager, name, sender)
-            )
+            await self._context.bus.post(self._context.request(kind, cut.manager, name, sender))

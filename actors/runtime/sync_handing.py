@@ -96,7 +96,7 @@ def parts_of(handed: HandedOver, number: int, last_id: int) -> Iterator[HandOver
         last_id: Of the object's messages before these.
     """
     url, most = handed.thing.url, HAND_OVER_PART
-    watching = [Watching(one.observer, one.manager) for one in handed.watchers]
+    watching = [Watching(one.observer, one.manager, one.lease) for one in handed.watchers]
     allowed, expelled = handed.authorised, handed.expelled
     parts = 1 + max(-(-len(each) // most) for each in (watching, allowed, expelled))
     public, last = handed.public or None, last_id + parts

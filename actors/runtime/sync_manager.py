@@ -17,6 +17,7 @@ from actors.runtime.sync_delegation import Delegations
 from actors.runtime.sync_news import (
     Decided,
     DelegationNews,
+    LeaseAnswered,
     LinkIs,
     MoveNews,
     ObjectReady,
@@ -84,7 +85,14 @@ class SyncManager(Actor[SyncMessage]):
         match message:
             case Delivery():
                 await self._delivered(message.message, is_foreign=message.is_foreign)
-            case ObserveDone() | ObserverLeft() | RefusedAgain() | PathClosed() | WayMoved():
+            case (
+                ObserveDone()
+                | ObserverLeft()
+                | RefusedAgain()
+                | LeaseAnswered()
+                | PathClosed()
+                | WayMoved()
+            ):
                 await self._news_of_observed(message)
             case PathsForgotten(domain):
                 self._reported.lives.renew_paths(domain)
@@ -132,6 +140,8 @@ class SyncManager(Actor[SyncMessage]):
                 await self._observed.left(news)
             case RefusedAgain():
                 await self._observed.refused_again(news)
+            case LeaseAnswered():
+                await self._observed.lease_answered(news)
             case PathClosed(url):
                 await self._observed.closed(url)
             case WayMoved():
@@ -172,11 +182,13 @@ class SyncManager(Actor[SyncMessage]):
 
     @override
     def deadline(self) -> float:
-        return min(self._reported.deadline(), self._context.gate.deadline())
+        observed, written = self._observed.deadline(), self._context.gate.deadline()
+        return min(self._reported.deadline(), observed, written)
 
     @override
     async def timed_out(self) -> None:
         await self._reported.time_over()
+        self._observed.time_over()
         await self._context.gate.settle()
 
     @override
@@ -218,6 +230,8 @@ class SyncManager(Actor[SyncMessage]):
             await self._reported.admissions.asked(reported, message)
         elif observed is not None and message.type is MessageType.DELETE:
             await self._observed.deleted(observed, message)
+        elif observed is not None and message.type is MessageType.UPDATE:
+            self._observed.changed(observed, message)
         elif message.is_request and self._moves.is_moving(message.to):
             await self._moves.put_off(message)
         elif message.is_request:

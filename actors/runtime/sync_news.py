@@ -13,6 +13,7 @@ from specs.message import Message
 __all__ = [
     "Decided",
     "DelegationNews",
+    "LeaseAnswered",
     "LinkIs",
     "MoveNews",
     "ObjectReady",
@@ -162,6 +163,24 @@ class RefusedAgain:
 
 @final
 @attrs.frozen(slots=True)
+class LeaseAnswered:
+    """The reporter's end was asked to let an observer go on observing.
+
+    Attributes:
+        number: Of the request by which it observes.
+        answer: What it said.
+        link: By which it was asked; None: by the node.
+    """
+
+    url: str
+    observer: str
+    number: int
+    answer: Message
+    link: str | None
+
+
+@final
+@attrs.frozen(slots=True)
 class StillObserved:
     """A sync manager has said who observes there an object that is back."""
 
@@ -243,7 +262,9 @@ ReporterNews: TypeAlias = (
 )
 """What tasks tell of objects that are reported here."""
 
-ObserverNews: TypeAlias = ObserveDone | ObserverLeft | RefusedAgain | PathClosed | WayMoved
+ObserverNews: TypeAlias = (
+    ObserveDone | ObserverLeft | RefusedAgain | LeaseAnswered | PathClosed | WayMoved
+)
 """What tasks tell of objects that are observed here."""
 
 MoveNews: TypeAlias = DelegationNews | TakeOverNews

@@ -1,11 +1,15 @@
 """The objects that components of this runtime observe (M-36..M-38, M-42..M-44, M-47)."""
 
+import math
 from functools import partial
-from typing import TYPE_CHECKING, final
+from typing import final
+
+import trio
 
 from actors.kit.actor import ActorRef
 from actors.kit.delivery import Delivery
 from actors.runtime.sync_news import (
+    LeaseAnswered,
     LinkIs,
     ObserveDone,
     ObserverLeft,
@@ -19,15 +23,14 @@ from actors.runtime.sync_owners import AskedOwners, Observed
 from actors.runtime.sync_paths import ObserverPaths, Reporter
 from actors.runtime.sync_place import CHANGES, SUBSCRIPTION
 from actors.runtime.sync_terms import Spawn, SyncContext, code_in_use
+from fsm.cores.leases import RenewalsCore
 from specs.body_observers import ObserverName
 from specs.body_sync import ObjectName, Observe
 from specs.child import child_resources, children_addresses
+from specs.jsonvalue import JsonObject
 from specs.message import Message, refuse
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import read_body
-
-if TYPE_CHECKING:
-    from specs.jsonvalue import JsonObject
 
 __all__ = ["ObservedObjects"]
 
@@ -44,6 +47,7 @@ class ObservedObjects:
         self._owners = AskedOwners(context, self._objects, tell)
         self._reporter = reporter
         self._paths = ObserverPaths(context, spawn, tell, self._renew, reporter)
+        self._renewals = RenewalsCore()
         self._listener: ActorRef[Delivery]
 
     def start(self, listener: ActorRef[Delivery]) -> None:
@@ -73,6 +77,65 @@ class ObservedObjects:
         """Return the observed object whose changes go to an address."""
         url = address.removesuffix(f"/{CHANGES}")
         return url if url != address and url in self._objects else None
+
+    # --- time ---------------------------------------------------------------------------
+
+    def deadline(self) -> float:
+        """Return when `time_over` is due."""
+        return self._renewals.deadline()
+
+    def time_over(self) -> None:
+        """Renew what is due: each subscription is a lease."""
+        for url, observer in self._renewals.due(trio.current_time()):
+            self._spawn(partial(self._renew_lease, url, observer))
+
+    async def _renew_lease(self, url: str, observer: str) -> None:
+        """Ask for an observer to go on; one that has left meanwhile is not asked for."""
+        there = self._objects.get(url)
+        number = None if there is None else there.observers.get(observer)
+        if there is not None and number is not None:
+            answer, link = await self._paths.join(url, observer, there.version or None)
+            await self._tell(LeaseAnswered(url, observer, number, answer, link))
+
+    async def lease_answered(self, news: LeaseAnswered) -> None:
+        """Take it how a renewal ended; it is made again if it is not decided.
+
+        Where the lease was over already, the node has removed the path, and others here may
+        have lost theirs: all of them subscribe again.
+        """
+        url, observer, answer = news.url, news.observer, news.answer
+        there = self._objects.get(url)
+        if there is None or there.observers.get(observer) != news.number:
+            return
+        if answer.code == Code.FORBIDDEN:
+            await self.refused_again(RefusedAgain(url, observer, news.number))
+        elif answer.code > LAST_SUCCESS:
+            self._renewals.unanswered(url, observer, self._context.now())
+        else:
+            self._paths.answered(url, Way(news.link))
+            self._granted(url, observer, answer)
+            if answer.body.get("renewed") is not True and self._paths.is_by_node(url):
+                self._renew_once(url)
+            if "value" in answer.body:
+                await self._owners.show(url, observer, answer.body["value"])
+
+    def _granted(self, url: str, observer: str, answer: Message) -> None:
+        """Note for how long an observer is let in, and with what."""
+        value, lease = answer.body.get("value"), answer.body.get("lease")
+        life = float(lease) if isinstance(lease, int) and lease > 0 else math.inf
+        self._renewals.granted(url, observer, life, self._context.now())
+        if isinstance(value, dict):
+            self._came(url, value)
+
+    def _came(self, url: str, told: JsonObject) -> None:
+        version = told.get("version")
+        if isinstance(version, int):
+            self._objects[url].version = max(version, self._objects[url].version)
+
+    def changed(self, url: str, event: Message) -> None:
+        """Note that a change of an object has come here; its observers get it themselves."""
+        if event.from_ == url:
+            self._came(url, event.body)
 
     # --- begin --------------------------------------------------------------------------
 
@@ -116,7 +179,10 @@ class ObservedObjects:
         there = self._objects.get(url)
         link: str | None = None
         if there is not None and request.from_ in there.observers:
-            answer, link = await self._paths.join(url, request.from_)
+            # Whoever goes on is no new one: what was expelled does not come back so.
+            is_known = read_body(request, Observe).resume and there.version
+            version = there.version if is_known else None
+            answer, link = await self._paths.join(url, request.from_, version)
             await self._let_hear_of_children(url, link)
         else:
             answer = refuse(request, Code.GONE, "the observer left before it was subscribed")
@@ -148,7 +214,20 @@ class ObservedObjects:
         observers = [] if there is None or there.is_closing else [*there.observers]
         await self._context.answer(request, Code.OK, value=[*observers])
         if observers:
-            self._spawn(partial(self._renew, url))
+            self._renew_once(url)
+
+    def _renew_once(self, url: str) -> None:
+        """Set a path again, and ask its owner again, unless that is being done."""
+        there = self._objects[url]
+        if not there.is_renewed:
+            there.is_renewed = True
+            self._spawn(partial(self._renew_for, url, there))
+
+    async def _renew_for(self, url: str, there: Observed) -> None:
+        try:
+            await self._renew(url)
+        finally:
+            there.is_renewed = False
 
     async def _renew(self, url: str) -> None:
         """Set a path again, and ask its owner again: the node has forgotten both."""
@@ -162,14 +241,16 @@ class ObservedObjects:
         if there is not None:
             there.asking.discard((request.from_, request.id))
         self._paths.answered(url, done.way)
+        asked = None if there is None else there.observers.get(request.from_)
         if answer.code <= LAST_SUCCESS:
             value = answer.body.get("value")
             by_link: JsonObject = {} if done.way.link is None else {"p2p": True}
             if there is not None:
                 await self._let_in(url, there, request.from_)
+            if asked == request.id:
+                self._granted(url, request.from_, answer)
             await self._context.answer(request, Code.OK, value=value, **by_link)
             return
-        asked = None if there is None else there.observers.get(request.from_)
         if answer.code == Code.TIMEOUT and asked in {None, request.id}:
             # The reporter's yes may be on its way: it must not stay. Of an observer that has
             # asked again it is the other request's.
@@ -220,6 +301,7 @@ class ObservedObjects:
     async def _take_off(self, url: str, observer: str) -> None:
         """Deliver no change to an observer any more; its neighbours observe on (I-D7)."""
         del self._objects[url].observers[observer]
+        self._renewals.ended(url, observer)
         self._paths.left(url, observer)
         await self._unfollow(url, observer)
 

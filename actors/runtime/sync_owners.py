@@ -17,7 +17,7 @@ from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import write_body
 
-__all__ = ["AskedOwners", "Observed"]
+__all__ = ["AskedOwners", "Observed", "of_observer"]
 
 Leave: TypeAlias = Callable[[str, str], Awaitable[Message]]
 """Tells an object's owner that an observer leaves, and returns what he says."""
@@ -36,12 +36,16 @@ class Observed:
         asking: The ids of those requests that the reporter's end has not answered.
         leaving: Who does not any more, while the reporter's end is being told.
         is_closing: Its path is being removed; who comes meanwhile waits for that.
+        version: The newest that came here; 0: none.
+        is_renewed: Its path is being set again, and its reporter's end asked for all.
     """
 
     observers: dict[str, int] = attrs.field(factory=dict)
     asking: set[tuple[str, int]] = attrs.field(factory=set)
     leaving: set[str] = attrs.field(factory=set)
     is_closing: bool = False
+    version: int = 0
+    is_renewed: bool = False
     waiting: list[Message] = attrs.field(factory=list)
 
 
@@ -79,12 +83,12 @@ class AskedOwners:
             if answer.code in _LATER:
                 return False
             if answer.code <= LAST_SUCCESS:
-                await self._show(url, observer, answer.body.get("value"))
+                await self.show(url, observer, answer.body.get("value"))
             elif answer.code == Code.FORBIDDEN:
                 await self._tell(RefusedAgain(url, observer, number))
         return True
 
-    async def _show(self, url: str, observer: str, value: Json) -> None:
+    async def show(self, url: str, observer: str, value: Json) -> None:
         """Show an observer what the object is now: it may have missed what was said."""
         body: JsonObject = {"resource": url, "value": value}
         await self._context.bus.post(self._context.request(MessageType.UPDATE, observer, body))
@@ -113,5 +117,13 @@ class AskedOwners:
         await self._context.bus.post(leaving)
 
     def _of_observer(self, kind: MessageType, url: str, observer: str) -> Message:
-        body = write_body(Subscription(observer))
-        return self._context.request(kind, f"{url}/{SUBSCRIPTION}", body)
+        return of_observer(self._context, kind, url, Subscription(observer))
+
+
+def of_observer(
+    context: SyncContext, kind: MessageType, url: str, subscription: Subscription
+) -> Message:
+    """Write a request for an observer; what it is granted is renewed from here."""
+    renews = True if kind is MessageType.SUBSCRIBE else None
+    body = write_body(attrs.evolve(subscription, renews=renews))
+    return context.request(kind, f"{url}/{SUBSCRIPTION}", body)

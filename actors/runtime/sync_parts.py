@@ -16,6 +16,7 @@ from actors.runtime.sync_publications import Publications
 from actors.runtime.sync_store import StoredReports
 from actors.runtime.sync_terms import Spawn, SyncContext
 from actors.runtime.told_by_link import ToldByLink
+from fsm.cores.leases import LeasesCore
 
 __all__ = ["ReporterParts", "reporter_parts"]
 
@@ -39,6 +40,7 @@ class ReporterParts:
         pending: Who is to be decided on.
         invitations: Who was invited.
         stored: Which of them are stored, and which rest.
+        leases: How long their observers may observe.
     """
 
     context: SyncContext
@@ -54,6 +56,7 @@ class ReporterParts:
     pending: PendingSubscriptions
     invitations: Invitations
     stored: StoredReports
+    leases: LeasesCore
 
 
 def reporter_parts(context: SyncContext, spawn: Spawn, tell: Tell) -> ReporterParts:
@@ -75,4 +78,5 @@ def reporter_parts(context: SyncContext, spawn: Spawn, tell: Tell) -> ReporterPa
         pending=PendingSubscriptions(context, spawn, tell),
         invitations=Invitations(context),
         stored=StoredReports(context),
+        leases=LeasesCore(),
     )

@@ -7,11 +7,13 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, TypeAlias, final
 
+import attrs
 import trio
 
 from actors.runtime.link_watches import LinkWatches
 from actors.runtime.sync_news import LinkIs, Tell, Way, WayMoved
-from actors.runtime.sync_place import CHANGES, SUBSCRIPTION
+from actors.runtime.sync_owners import of_observer
+from actors.runtime.sync_place import CHANGES
 from actors.runtime.sync_terms import Spawn, SyncContext
 from fsm.cores.intent import is_p2p_part
 from fsm.cores.observer_way import MoveTo, Moving, ObserverWay
@@ -34,6 +36,8 @@ Reporter: TypeAlias = Callable[[str], str | None]
 
 Opened: TypeAlias = tuple[Message, str | None, str | None]
 """The answer to the first observer; the link it was let in by, and the one it was not."""
+
+_LEFT: Final = "the observer left before it was subscribed"
 
 _UNHEARD: Final = frozenset({Code.TIMEOUT, Code.UNAVAILABLE, Code.BAD_BACKEND, Code.INTERNAL})
 """Answers that come instead of the one who was asked."""
@@ -96,6 +100,9 @@ class ObserverPaths:
                 return answer, link, None
             await self._hear_by(url, None)
         answer = await self.set_path(url)
+        if way is None or not way.is_wanted_by(observer):
+            # Its farewell has gone already: what is asked now would never be taken back.
+            answer = attrs.evolve(answer, body={"code": Code.GONE, "description": _LEFT})
         if answer.code <= LAST_SUCCESS:
             answer = await self._ask_by_node(MessageType.SUBSCRIBE, url, observer)
         return answer, None, link
@@ -112,15 +119,28 @@ class ObserverPaths:
         if not is_p2p_part(url):
             self._watches.watch(url, by.link or by.barred, is_wanted=way.wants_link)
 
-    async def join(self, url: str, observer: str) -> tuple[Message, str | None]:
-        """Ask for one more observer, by the way in use; return the answer, and the way."""
-        way = self._ways.get(url)
+    async def join(
+        self, url: str, observer: str, version: int | None = None
+    ) -> tuple[Message, str | None]:
+        """Ask for one more observer, by the way in use; return the answer, and the way.
+
+        Args:
+            url: The object.
+            observer: Who observes it.
+            version: Of what came here, if it observes already, and goes on.
+        """
+        way, bus = self._ways.get(url), self._context.bus
+        asks = Subscription(observer, version=version)
         if way is not None and way.used is not None:
             used = way.used
-            answer = await self._ask_by_link(MessageType.SUBSCRIBE, url, observer)
-            if answer.code <= LAST_SUCCESS or answer.code == Code.FORBIDDEN:
+            answer = await bus.request_direct(self._subscribe(url, asks))
+            is_decided = answer.code <= LAST_SUCCESS or answer.code == Code.FORBIDDEN
+            if is_decided or not way.is_wanted_by(observer):
                 return answer, used
-        return await self._ask_by_node(MessageType.SUBSCRIBE, url, observer), None
+        return await bus.request(self._subscribe(url, asks)), None
+
+    def _subscribe(self, url: str, asks: Subscription) -> Message:
+        return of_observer(self._context, MessageType.SUBSCRIBE, url, asks)
 
     async def leave(self, url: str, observer: str) -> Message:
         """Tell the reporter's end that an observer leaves, by the way in use; say what it says."""
@@ -137,8 +157,7 @@ class ObserverPaths:
         return await self._context.bus.request_direct(self._of_observer(kind, url, observer))
 
     def _of_observer(self, kind: MessageType, url: str, observer: str) -> Message:
-        body = write_body(Subscription(observer))
-        return self._context.request(kind, f"{url}/{SUBSCRIPTION}", body)
+        return of_observer(self._context, kind, url, Subscription(observer))
 
     # --- the path at a node -------------------------------------------------------------------
 

@@ -55,13 +55,23 @@ class PendingSubscriptions:
             decision = decision_in(asked, await bus.request(request))
         await self._tell(Decided(of.url, decision))
 
-    async def answer(self, url: str, effect: core.Granted | core.Denied) -> None:
+    async def answer(self, url: str, effect: core.Granted | core.Renewed | core.Denied) -> None:
         """Answer all that an observer asked."""
         for request in self._waiting.pop((url, effect.observer), ()):
             match effect:
                 case core.Granted():
-                    await self._context.answer(request, Code.OK, value=write_body(effect.snapshot))
+                    value, told = write_body(effect.snapshot), _lease(effect.lease)
+                    if effect.is_renewal and "version" in request.body:
+                        told |= {"renewed": True}
+                    await self._context.answer(request, Code.OK, value=value, **told)
+                case core.Renewed():
+                    told = {"renewed": True, **_lease(effect.lease)}
+                    await self._context.answer(request, Code.OK, **told)
                 case core.Denied():
                     await self._context.refuse(request, effect.code, effect.why)
                 case _:
                     assert_never(effect)
+
+
+def _lease(lease: int | None) -> JsonObject:
+    return {} if lease is None else {"lease": lease}

@@ -6,6 +6,8 @@ how they come back from the store, and how they change hands. All of it goes by 
 
 from typing import Final, final
 
+import trio
+
 from actors.kit.actor import ActorRef
 from actors.kit.delivery import Delivery
 from actors.runtime.sync_admissions import Admissions
@@ -79,13 +81,16 @@ class ReportedObjects:
         """Return when `time_over` is due."""
         parts = self._parts
         invited, published = parts.invitations.deadline(), parts.publications.deadline()
-        return min(invited, published, parts.children.deadline())
+        leased = parts.leases.deadline()
+        return min(invited, published, parts.children.deadline(), leased)
 
     async def time_over(self) -> None:
         """Do what is due."""
         parts, is_observed = self._parts, self._cores.is_observed
         await parts.invitations.silence_ended()
         await parts.children.time_over(is_observed)
+        for url, observer in parts.leases.due(trio.current_time()):
+            await self._cores.lease_over(url, observer)
         repeated = parts.publications.due(is_observed)
         if repeated is not None:
             reported = self._cores.all[repeated.url]

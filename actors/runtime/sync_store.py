@@ -37,13 +37,13 @@ class Revived:
 
     Attributes:
         shown: The object, with its children.
-        observers: Who observes it, each with its sync manager.
+        managers: The sync managers of those who observe it.
         effects: What its core says of them.
     """
 
     shown: DataObject
     reported: ReporterCore
-    observers: Mapping[str, str]
+    managers: frozenset[str]
     effects: list[core.ReporterEffect]
 
 
@@ -64,7 +64,8 @@ class StoredReports:
             self._context.gate.stored.add(url)
             self._resting.add(url)
             shown = attrs.evolve(there.snapshot, children_objects=there.children)
-            yield Revived(shown, reported, dict(there.observers), effects)
+            managers = frozenset(one.manager for one in there.observers.values())
+            yield Revived(shown, reported, managers, effects)
 
     # --- what is written ------------------------------------------------------------------
 

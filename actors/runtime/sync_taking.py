@@ -98,7 +98,9 @@ class TakeOvers:
         if reported is not None or self.is_taking(part.resource):
             raise BadMessageError(_ANOTHER, Code.CONFLICT)
         coming = self._begun(part, key)
-        coming.watchers += tuple(terms.Watcher(one.observer, one.manager) for one in part.observers)
+        coming.watchers += tuple(
+            terms.Watcher(one.observer, one.manager, one.lease) for one in part.observers
+        )
         coming.allowed += part.allowed
         coming.expelled += part.expelled
         if part.part < part.parts:

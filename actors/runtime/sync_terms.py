@@ -1,11 +1,13 @@
 """What the sync manager is given, and what its own tasks tell it."""
 
+import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final, TypeAlias, final
 
 import attrs
+import trio
 
 from actors.kit.actor import ActorRef, Reply
 from actors.kit.counters import Counters
@@ -28,6 +30,7 @@ from specs.body_registry import Record
 from specs.body_sync import DataObject, Subscription
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
+from specs.limits import LEASE
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code, DropReason
 from specs.trace import Fact, Kind, Op
@@ -93,6 +96,8 @@ class SyncContext:
         counters: Where messages that end here are counted.
         schemas: What values must obey.
         gate: Where what is said of stored objects waits until it is on disk.
+        lease: Seconds for which observers may observe, unless they renew that.
+        entropy: Source of random bytes for jitter.
     """
 
     runtime: str
@@ -107,6 +112,12 @@ class SyncContext:
     counters: Counters = attrs.field(factory=Counters, eq=False)
     schemas: DataSchemas = attrs.field(factory=DataSchemas, eq=False)
     gate: StoreGate = attrs.field(factory=StoreGate, eq=False)
+    lease: int = LEASE
+    entropy: Callable[[int], bytes] = secrets.token_bytes
+
+    def now(self) -> tuple[float, float]:
+        """Return the time, and a number between 0 and 1 that nobody foresees."""
+        return trio.current_time(), self.entropy(1)[0] / 255
 
     def node_for(self, url: str) -> str:
         """Return the domain at whose node the path to an object is set (C-49).
@@ -146,18 +157,36 @@ class SyncContext:
 
     async def _say(self, about: Message, message: Message) -> None:
         if self.gate.holds(about, message):
-            self.gate.hold(partial(self.bus.post, message))
+            self.gate.hold(partial(self._post_held, message))
         else:
             await self.bus.post(message)
+
+    async def _post_held(self, message: Message) -> None:
+        await self.bus.post(self._renumbered(message))
+
+    def _renumbered(self, message: Message) -> Message:
+        """Return a message that waited for the disk with a newer id; an answer keeps its own.
+
+        Its sender may have sent others meanwhile, that had not to wait (I-T7).
+        """
+        if message.is_response:
+            return message
+        self.ids.go_on(message.from_, message.id)
+        return attrs.evolve(message, id=self.ids.next(message.from_))
 
     async def publish(
         self, message: Message, runtimes: frozenset[str], direct: frozenset[str] = frozenset()
     ) -> None:
         """Say something to all who observe an object; likewise."""
         if self.gate.holds(message):
-            self.gate.hold(partial(self.bus.publish, message, runtimes, direct))
+            self.gate.hold(partial(self._publish_held, message, runtimes, direct))
         else:
             await self.bus.publish(message, runtimes, direct)
+
+    async def _publish_held(
+        self, message: Message, runtimes: frozenset[str], direct: frozenset[str]
+    ) -> None:
+        await self.bus.publish(self._renumbered(message), runtimes, direct)
 
     def step(self, step: Step) -> None:
         """Trace that an entity moved."""

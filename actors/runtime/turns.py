@@ -33,15 +33,22 @@ class Place(ABC):
 
 @final
 class Places(Place):
-    """The places of one component, each as good as another."""
+    """The places of one component, each as good as another.
 
-    __slots__ = ("_room",)
+    Places are given in the order in which they are asked for: a message has its id by then,
+    and the ids of one sender rise (I-T7).
+    """
+
+    __slots__ = ("_line", "_room")
 
     def __init__(self) -> None:
         self._room = trio.Semaphore(SUBMITTED)
+        self._line = trio.StrictFIFOLock()
 
     def enter_nowait(self) -> bool:
-        """Take a place if there is one; tell whether there was."""
+        """Take a place if there is one that nobody waits for; tell whether there was."""
+        if self._line.locked():
+            return False
         try:
             self._room.acquire_nowait()
         except trio.WouldBlock:
@@ -51,7 +58,9 @@ class Places(Place):
     async def enter(self) -> None:
         """Wait for a place. Not a checkpoint while there is one."""
         if not self.enter_nowait():
-            await self._room.acquire()
+            # One at a time: of two that are woken at once either may run first.
+            async with self._line:
+                await self._room.acquire()
 
     @override
     def take(self) -> None:

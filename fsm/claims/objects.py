@@ -9,7 +9,7 @@ from typing import Final
 from fsm.claims.finding import Finding
 from fsm.claims.told import NodeTrace, is_p2p_end
 from fsm.trace_line import TraceLine
-from specs.trace import Kind, Op
+from specs.trace import ABSENT, Kind, Op
 
 __all__ = ["monotone", "once", "single_writer", "snapshot_first", "unsubscribed_stops", "versions"]
 
@@ -74,10 +74,14 @@ def once(node: NodeTrace) -> Iterator[Finding]:
 
 
 def _applied(node: NodeTrace) -> Iterator[tuple[TraceLine, int | None]]:
-    """Yield each application, and the version before; None: the object was read since."""
+    """Yield each application, and the version before; None: the object was read since.
+
+    A copy that begins anew may begin with what was stored of one before it.
+    """
     last: dict[tuple[str | None, str | None], int] = {}
     for record in node.records:
-        if record.is_step and record.machine == _COPY and record.cause == _SNAPSHOT:
+        is_copy = record.is_step and record.machine == _COPY
+        if is_copy and (record.cause == _SNAPSHOT or record.old == ABSENT):
             address, _, observer = (record.key or "").partition("|")
             last.pop((address, observer), None)
         elif record.k == Kind.OBJ and record.op == Op.APPLY:

@@ -8,6 +8,8 @@ under way any more, the copy has the version of the object, or there is no copy.
 
 Left out, and why that is no loss:
 
+* Renewals of a copy that is there, and leases that are over in spite of it: such a copy
+  subscribes again, which are the steps of its beginning.
 * Values: versions say all; three changes are enough for a gap, and one more that comes
   while the object is read.
 * Repeats that change nothing, and reads of quiet copies that find nothing new.
@@ -21,7 +23,7 @@ Left out, and why that is no loss:
 
 A last change that is lost is said again, and a lost farewell of the reporter is found by
 the read of a copy that hears nothing (I-D4). A lost farewell of the observer leaves it a
-subscriber whom nobody serves, until the object goes: that is an end of its own.
+subscriber until its lease is over, which nobody renews.
 """
 
 from collections.abc import Mapping
@@ -51,7 +53,7 @@ def compose(tables: Mapping[str, Table], bounds: Bounds) -> Composition:
         wishes=wishes(bounds),
         rules=(*reporter_rules(), *observer_rules()),
         never=NEVER,
-        ends=ends(bounds),
+        ends=ends(),
         bounds=attrs.evolve(bounds, duplicates=0),
     )
 

@@ -99,7 +99,7 @@ def _subscriptions() -> Iterator[Rule]:
         act({"object": "deleted"}, _DENIED),
         unknown,
         *_granted({}, invited),
-        *_granted({**_THERE, **_ACTIVE}),
+        *_granted({**_THERE, **_ACTIVE}, act({}, move("subscription", Trigger.RENEW))),
         ignore({**_THERE, **_REQUESTED}, "the reporter is being asked already"),
     )
     yield from rules(got(ASKS, "subscribe"), acts, "SYN-11, SYN-12")
@@ -115,6 +115,8 @@ def _subscriptions() -> Iterator[Rule]:
         ignore({"subscription": "not requested|active"}, "it is no observer"),
     )
     yield from rules(got(ASKS, "unsubscribe"), left, "SYN-20")
+    gone = act({**_ACTIVE, "copy": "[*]|deleted"}, move("subscription", Trigger.EXPIRE))
+    yield from rules(after("subscription", Trigger.EXPIRE), (gone,), "SYN-20")
 
 
 def _reads() -> Iterator[Rule]:

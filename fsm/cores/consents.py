@@ -93,6 +93,10 @@ class ConsentCore:
             case _:
                 return None
 
+    def is_asking(self, entity: str, runtime: str) -> bool:
+        """Say whether a runtime waits for the consent of an object's owner."""
+        return any(self._asked[key].entity == entity for key in self._of.get(runtime, ()))
+
     def gone(self, runtime: str) -> None:
         """Forget what was asked over a session that is over."""
         for key in self._of.pop(runtime, ()):
@@ -140,8 +144,7 @@ class ConsentCore:
         """Say whether a refusal is the last word: others of the runtime may still be asking."""
         if asked.type is MessageType.READ and answer.code not in _NO:
             return False
-        others = (self._asked[key] for key in self._of.get(asked.runtime, ()))
-        return all(other.entity != asked.entity for other in others)
+        return not self.is_asking(asked.entity, asked.runtime)
 
     def _left(self, message: Message, by: str) -> Verdict | None:
         entity = _object_in(message.to)

@@ -5,7 +5,7 @@ lets nobody but the reporter write (I-D1). Connection objects of P2P links are
 ordinary objects of this machinery.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import Final, assert_never, final
 
 import attrs
@@ -19,8 +19,10 @@ from fsm.cores.data_object_terms import (
     Deleted,
     Denied,
     ExpelAsked,
+    Expired,
     HandedTo,
     Held,
+    LeaseOver,
     Obeyed,
     ObserversTold,
     Published,
@@ -106,6 +108,10 @@ class ReporterCore:
         """Whether nothing of it may change: it is being handed over (SYN-26)."""
         return self._held
 
+    def lease_of(self, observer: str) -> int | None:
+        """Return for how long somebody observes, unless it renews that; None: it lasts."""
+        return self._observers.lease_of(observer)
+
     def may_read(self, reader: str) -> bool:
         """Say whether the object is shown to `reader` (SYN-18)."""
         is_welcome = self._observers.is_active(reader) or bool(self._guests.welcome(reader))
@@ -116,9 +122,8 @@ class ReporterCore:
         match happened:
             case Authorised() | AllowAsked() | ExpelAsked():
                 return self._allowance(happened)
-            case SubscribeAsked() | UnsubscribeAsked():
-                does = self._subscribe if isinstance(happened, SubscribeAsked) else self._leave
-                return does(happened.observer, happened.manager)
+            case SubscribeAsked() | UnsubscribeAsked() | LeaseOver():
+                return self._come_or_go(happened)
             case ReporterAccepted() | ReporterRefused():
                 return self._decided(happened)
             case ChangeAsked(by, change):
@@ -132,17 +137,35 @@ class ReporterCore:
 
     # --- observers ------------------------------------------------------------------------
 
-    def _subscribe(self, observer: str, manager: str) -> list[ReporterEffect]:
+    def _come_or_go(
+        self, happened: SubscribeAsked | UnsubscribeAsked | LeaseOver
+    ) -> list[ReporterEffect]:
+        match happened:
+            case SubscribeAsked():
+                return self._subscribe(happened)
+            case UnsubscribeAsked(observer, manager):
+                return self._leave(observer, manager)
+            case LeaseOver(observer):
+                return self._expire(observer)
+            case _:
+                assert_never(happened)
+
+    def _subscribe(self, asked: SubscribeAsked) -> list[ReporterEffect]:
+        observer, manager = asked.observer, asked.manager
         if self._deleted:
             return [Denied(observer, manager, Code.NOT_FOUND, _DELETED)]
         if self._held:
             return [Denied(observer, manager, Code.UNAVAILABLE, _HELD)]
         if self._observers.manager_of(observer) is not None:
-            return self._observers.again(observer, manager, self._object)
+            return self._observers.again(asked, self._object)
+        if asked.version is None:
+            self._guests.asks_anew(observer)
+        elif not self._guests.may_renew(observer):
+            return [Denied(observer, manager, Code.FORBIDDEN, _EXPELLED)]
         welcome = self._guests.welcome(observer)
         if not self._observers.has_room(welcome):
             return [Denied(observer, manager, Code.UNAVAILABLE, _CROWD)]
-        begun, question = self._observers.begin(observer, manager, self._object.version)
+        begun, question = self._observers.begin(asked, self._object.version)
         return [begun, *self._accept(observer, welcome)] if welcome else [begun, question]
 
     def _decided(self, decision: ReporterAccepted | ReporterRefused) -> list[ReporterEffect]:
@@ -167,8 +190,16 @@ class ReporterCore:
             return self._observers.refuse(observer, Trigger.UNSUBSCRIBE, Code.GONE, _LEFT)
         return [*self._observers.remove(observer, Trigger.UNSUBSCRIBE), *self._vacated()]
 
-    def recall(self, observers: Mapping[str, str]) -> list[ReporterEffect]:
-        """Have observers again that it had before a restart, each with its sync manager."""
+    def _expire(self, observer: str) -> list[ReporterEffect]:
+        """Let go of one that has not renewed its subscription, and may ask again."""
+        manager = self._observers.manager_of(observer)
+        if manager is None or self.lease_of(observer) is None or self._held:
+            return []
+        gone = self._observers.remove(observer, Trigger.EXPIRE)
+        return [*gone, Expired(observer, manager), *self._vacated()]
+
+    def recall(self, observers: Iterable[Watcher]) -> list[ReporterEffect]:
+        """Have observers again that it had before a restart."""
         return self._observers.recall(observers)
 
     # --- allowances -----------------------------------------------------------------------

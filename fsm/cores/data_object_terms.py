@@ -18,9 +18,11 @@ __all__ = [
     "Deleted",
     "Denied",
     "ExpelAsked",
+    "Expired",
     "Granted",
     "HandedTo",
     "Held",
+    "LeaseOver",
     "Obeyed",
     "ObserverEffect",
     "ObserversTold",
@@ -28,6 +30,7 @@ __all__ = [
     "Question",
     "Refused",
     "Released",
+    "Renewed",
     "ReporterAccepted",
     "ReporterAsked",
     "ReporterEffect",
@@ -91,10 +94,14 @@ class SubscribeAsked:
     Attributes:
         observer: The true observer.
         manager: The sync manager that asks for it.
+        lease: Seconds for which it is granted; None: it is never renewed, and lasts.
+        version: Of the copy that the observer has, if this renews its subscription.
     """
 
     observer: str
     manager: str
+    lease: int | None = None
+    version: int | None = None
 
 
 @final
@@ -127,6 +134,14 @@ class UnsubscribeAsked:
 
     observer: str
     manager: str
+
+
+@final
+@attrs.frozen(slots=True)
+class LeaseOver:
+    """A subscription was not renewed in time; its observer may be gone."""
+
+    observer: str
 
 
 @final
@@ -188,6 +203,7 @@ ReporterInput: TypeAlias = (
     | ReporterAccepted
     | ReporterRefused
     | UnsubscribeAsked
+    | LeaseOver
     | ChangeAsked
     | DeleteAsked
     | RuntimeTold
@@ -204,11 +220,27 @@ ReporterInput: TypeAlias = (
 @final
 @attrs.frozen(slots=True)
 class Granted:
-    """Answer the subscription with the newest object; the observer is added already."""
+    """Answer the subscription with the newest object; the observer is added already.
+
+    Attributes:
+        lease: Seconds for which it is; None: it lasts.
+        is_renewal: Whether it observed before.
+    """
 
     observer: str
     manager: str
     snapshot: DataObject
+    lease: int | None = None
+    is_renewal: bool = False
+
+
+@final
+@attrs.frozen(slots=True)
+class Renewed:
+    """Answer the renewal of a subscription whose observer has the newest object."""
+
+    observer: str
+    lease: int | None
 
 
 @final
@@ -259,6 +291,19 @@ class CutOff:
 
 @final
 @attrs.frozen(slots=True)
+class Expired:
+    """Have an observer whose lease is over hear nothing more; it may subscribe again.
+
+    Attributes:
+        manager: The sync manager that brought it.
+    """
+
+    observer: str
+    manager: str
+
+
+@final
+@attrs.frozen(slots=True)
 class Published:
     """Publish a change (M-40); its version is set."""
 
@@ -291,7 +336,9 @@ class Refused:
     why: str
 
 
-ObserverEffect: TypeAlias = RowChanged | Granted | Denied | ReporterAsked | CutOff
+ObserverEffect: TypeAlias = (
+    RowChanged | Granted | Renewed | Denied | ReporterAsked | CutOff | Expired
+)
 """What is to be done about one observer."""
 
 ReporterEffect: TypeAlias = Step | ObserverEffect | Obeyed | Published | Deleted | Vacated | Refused

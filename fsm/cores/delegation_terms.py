@@ -35,10 +35,15 @@ __all__ = [
 @final
 @attrs.frozen(slots=True)
 class Watcher:
-    """An observer, and the sync manager that asked for it."""
+    """An observer, and the sync manager that asked for it.
+
+    Attributes:
+        lease: Seconds for which its subscription is granted; None: it lasts.
+    """
 
     observer: str
     manager: str
+    lease: int | None = None
 
 
 @final

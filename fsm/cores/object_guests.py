@@ -34,6 +34,7 @@ class Guests:
         self._allowed = dict.fromkeys(allowed[:MAX_GUESTS])
         self._is_public = is_public
         self._expelled = dict.fromkeys(expelled[:MAX_GUESTS])
+        self._shut_out: dict[str, None] = {}
         self._news: dict[str, None] = {}
 
     def __len__(self) -> int:
@@ -76,6 +77,7 @@ class Guests:
         if observer not in self._allowed and len(self) >= MAX_GUESTS:
             return False
         self._news[observer] = None
+        self._shut_out.pop(observer, None)
         self._allowed[observer] = None
         self._expelled.pop(observer, None)
         return True
@@ -83,11 +85,27 @@ class Guests:
     def expel(self, observer: str) -> None:
         """Withdraw what an observer was allowed.
 
-        Of too many that a public object has expelled the first are forgotten.
+        Of too many that were expelled the first are forgotten.
         """
         self._allowed.pop(observer, None)
         self._news[observer] = None
+        _note(self._shut_out, observer)
         if self._is_public:
-            self._expelled[observer] = None
-            if len(self._expelled) > MAX_GUESTS:
-                del self._expelled[next(iter(self._expelled))]
+            _note(self._expelled, observer)
+
+    def may_renew(self, observer: str) -> bool:
+        """Say whether one that observes no more may go on, without asking like a new one.
+
+        Whoever was expelled may not: it may not know of that yet.
+        """
+        return observer not in self._shut_out
+
+    def asks_anew(self, observer: str) -> None:
+        """Take it that an observer asks like a new one: it knows what has become of it."""
+        self._shut_out.pop(observer, None)
+
+
+def _note(expelled: dict[str, None], observer: str) -> None:
+    expelled[observer] = None
+    if len(expelled) > MAX_GUESTS:
+        del expelled[next(iter(expelled))]

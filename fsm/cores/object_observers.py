@@ -4,7 +4,7 @@ One entity of the machine `object_subscription` per observer. One that was refus
 is forgotten: when it asks again, a new story begins under the same key.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable
 from typing import Final, final
 
 import attrs
@@ -13,8 +13,10 @@ from fsm.cores.data_object_terms import (
     Denied,
     Granted,
     Question,
+    Renewed,
     ReporterAsked,
     ReporterEffect,
+    SubscribeAsked,
 )
 from fsm.cores.delegation_terms import Watcher
 from fsm.cores.effects import RowChanged
@@ -38,11 +40,13 @@ class _Subscription:
 
     Attributes:
         manager: The sync manager that asked for it last.
+        lease: Seconds for which it is granted; None: it lasts.
         question: What the reporter is asked; None: it need not be.
     """
 
     entity: Entity
     manager: str
+    lease: int | None = None
     question: Question | None = None
 
     @property
@@ -76,7 +80,7 @@ class ObjectObservers:
     def watchers(self) -> tuple[Watcher, ...]:
         """Who observes, each with its sync manager."""
         active = {who: each for who, each in self._all.items() if each.is_active}
-        return tuple(Watcher(who, each.manager) for who, each in active.items())
+        return tuple(Watcher(who, each.manager, each.lease) for who, each in active.items())
 
     @property
     def active(self) -> tuple[str, ...]:
@@ -113,6 +117,10 @@ class ObjectObservers:
         subscription = self._all.get(observer)
         return None if subscription is None else subscription.manager
 
+    def lease_of(self, observer: str) -> int | None:
+        """Return for how long somebody observes, unless it renews that; None: it lasts."""
+        return self._all[observer].lease if self.is_active(observer) else None
+
     def has_room(self, welcome: str) -> bool:
         """Say whether there is room for one more observer, and for one more question.
 
@@ -124,24 +132,35 @@ class ObjectObservers:
 
     # --- one of them ----------------------------------------------------------------------
 
-    def begin(self, observer: str, manager: str, version: int) -> tuple[Step, ReporterAsked]:
+    def begin(self, asked: SubscribeAsked, version: int) -> tuple[Step, ReporterAsked]:
         """Let somebody wait to be decided on; return the question, should it be needed.
 
         Args:
-            observer: Who asks.
-            manager: Its sync manager.
+            asked: Who asks, and by whom.
             version: Of the object.
         """
-        entity = self._enter(observer, manager)
+        observer = asked.observer
+        entity = self._enter(Watcher(observer, asked.manager, asked.lease))
         self._undecided += 1
         self._asked += 1
         question = self._all[observer].question = Question(version, self._asked)
         return entity.step(Trigger.REQUEST), ReporterAsked(observer, entity.patience, question)
 
-    def again(self, observer: str, manager: str, now: DataObject) -> list[ReporterEffect]:
-        """Take a retry: whoever is active gets the object again, others wait on."""
-        self._all[observer].manager = manager
-        return [Granted(observer, manager, now)] if self.is_active(observer) else []
+    def again(self, asked: SubscribeAsked, now: DataObject) -> list[ReporterEffect]:
+        """Take a retry, or a renewal: whoever is active gets the object again, others wait on.
+
+        An object is not shown to who has it, and nothing is new.
+        """
+        observer, lease = asked.observer, asked.lease
+        there = self._all[observer]
+        is_as_before = (there.manager, there.lease) == (asked.manager, lease)
+        there.manager, there.lease = asked.manager, lease
+        if not there.is_active:
+            return []
+        steps = [] if lease is None else [there.entity.step(Trigger.RENEW)]
+        if is_as_before and asked.version == now.version:
+            return [*steps, Renewed(observer, lease)]
+        return [*steps, Granted(observer, asked.manager, now, lease, is_renewal=True)]
 
     def accept(self, observer: str, why: str, now: DataObject) -> list[ReporterEffect]:
         """Let in one who waits, before it is given the object (I-D6); of others nothing."""
@@ -152,7 +171,7 @@ class ObjectObservers:
         return [
             self._row(Op.ADD, observer),
             subscription.entity.step(Trigger.ACCEPT, why),
-            Granted(observer, subscription.manager, now),
+            Granted(observer, subscription.manager, now, subscription.lease),
         ]
 
     def refuse(self, observer: str, trigger: Trigger, code: Code, why: str) -> list[ReporterEffect]:
@@ -179,16 +198,16 @@ class ObjectObservers:
         gone = [who for who in self.active if self._all[who].runtime in runtimes]
         return [one for who in gone for one in self.remove(who, trigger)]
 
-    def recall(self, managers: Mapping[str, str]) -> list[ReporterEffect]:
-        """Have observers again that there were before a restart, each with its sync manager.
+    def recall(self, watchers: Iterable[Watcher]) -> list[ReporterEffect]:
+        """Have observers again that there were before a restart.
 
         Each is a new story of its subscription, for whoever looks at this process only.
         """
         effects: list[ReporterEffect] = []
-        for observer, manager in managers.items():
-            entity = self._enter(observer, manager)
+        for one in watchers:
+            entity = self._enter(one)
             begun = entity.step(Trigger.REQUEST, _RECALLED)
-            row = self._row(Op.ADD, observer)
+            row = self._row(Op.ADD, one.observer)
             effects += [begun, row, entity.step(Trigger.ACCEPT, _RECALLED)]
         return effects
 
@@ -196,13 +215,13 @@ class ObjectObservers:
         """Go on with the observers that another runtime has handed over."""
         effects: list[ReporterEffect] = []
         for one in watchers:
-            entity = self._enter(one.observer, one.manager)
+            entity = self._enter(one)
             effects += [self._row(Op.ADD, one.observer), entity.step(Trigger.TAKE_OVER)]
         return effects
 
-    def _enter(self, observer: str, manager: str) -> Entity:
-        entity = Entity(OBJECT_SUBSCRIPTION, f"{self._url}|{observer}")
-        self._all[observer] = _Subscription(entity, manager)
+    def _enter(self, one: Watcher) -> Entity:
+        entity = Entity(OBJECT_SUBSCRIPTION, f"{self._url}|{one.observer}")
+        self._all[one.observer] = _Subscription(entity, one.manager, one.lease)
         return entity
 
     def _row(self, op: Op, observer: str) -> RowChanged:

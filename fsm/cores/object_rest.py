@@ -13,6 +13,7 @@ import attrs
 
 from fsm.cores import data_object_terms as core
 from fsm.cores.data_object import ReporterCore
+from fsm.cores.delegation_terms import Watcher
 from fsm.cores.effects import RowChanged
 from fsm.cores.object_guests import Guests
 from fsm.cores.object_rest_terms import (
@@ -45,14 +46,14 @@ class ObjectAtRest:
     """One object that is stored.
 
     Attributes:
-        observers: Who observes, each with its sync manager.
+        observers: Who observes.
         guests: Of whom the reporter has said whether they may.
         children: As `ChildrenKept`.
     """
 
     snapshot: DataObject
     is_public: bool = False
-    observers: dict[str, str] = attrs.field(factory=dict)
+    observers: dict[str, Watcher] = attrs.field(factory=dict)
     guests: dict[str, bool] = attrs.field(factory=dict)
     children: JsonObject | None = None
 
@@ -63,7 +64,7 @@ class ObjectAtRest:
         for who in [who for who, may in self.guests.items() if not may]:
             guests.expel(who)
         alive = ReporterCore(self.snapshot, guests)
-        return alive, alive.recall(self.observers)
+        return alive, alive.recall(self.observers.values())
 
 
 @final
@@ -118,8 +119,8 @@ class Rest:
         if there is None:
             return
         match change:
-            case ObserverKept(_, observer, manager):
-                there.observers[observer] = manager
+            case ObserverKept(_, observer, manager, lease):
+                there.observers[observer] = Watcher(observer, manager, lease)
             case ObserverForgotten(_, observer):
                 there.observers.pop(observer, None)
             case GuestKept(_, guest, may):
@@ -148,7 +149,7 @@ def begun(reported: ReporterCore) -> list[Keep]:
     url = handed.thing.url
     allowed: list[Keep] = [GuestKept(url, who, may=True) for who in handed.authorised]
     expelled: list[Keep] = [GuestKept(url, who, may=False) for who in handed.expelled]
-    watchers = [ObserverKept(url, one.observer, one.manager) for one in handed.watchers]
+    watchers = [ObserverKept(url, one.observer, one.manager, one.lease) for one in handed.watchers]
     return [ObjectKept(handed.thing, handed.public), *allowed, *expelled, *watchers]
 
 
@@ -171,8 +172,8 @@ def kept(
         changes.append(ObjectKept(after.snapshot, guests.is_public))
     for effect in effects:
         match effect:
-            case core.Granted(observer, manager):
-                changes.append(ObserverKept(url, observer, manager))
+            case core.Granted(observer, manager, _, lease):
+                changes.append(ObserverKept(url, observer, manager, lease))
             case RowChanged(Op.DEL, "observers", _, observer):
                 changes.append(ObserverForgotten(url, observer))
             case _:

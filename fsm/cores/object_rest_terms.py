@@ -47,11 +47,16 @@ class ObjectForgotten:
 @final
 @attrs.frozen(slots=True)
 class ObserverKept:
-    """Somebody observes an object, by this sync manager."""
+    """Somebody observes an object, by this sync manager.
+
+    Attributes:
+        lease: Seconds for which its subscription is granted; None: it lasts.
+    """
 
     url: str
     observer: str
     manager: str
+    lease: int | None = None
 
 
 @final

@@ -74,6 +74,10 @@ class ObserverWay:
         """Return an observer, in whose name the way may be changed for all."""
         return next(iter(self._wishes), None)
 
+    def is_wanted_by(self, observer: str) -> bool:
+        """Say whether somebody wants to hear of the object, and has not left."""
+        return observer in self._wishes
+
     def wished(self, observer: str, *, p2p: bool | None) -> list[MoveTo]:
         """Note what an observer wants: a link, none, or whatever there is."""
         self._wishes[observer] = p2p

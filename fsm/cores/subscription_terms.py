@@ -16,6 +16,7 @@ __all__ = [
     "Effect",
     "Ending",
     "Input",
+    "Lapsed",
     "Moved",
     "Opened",
     "RuntimeGone",
@@ -88,6 +89,16 @@ class Withdrawn:
 
 @final
 @attrs.frozen(slots=True)
+class Lapsed:
+    """The lease of an observer in `runtime` is over: nobody may be there any more."""
+
+    entity: str
+    runtime: str
+    observer: str
+
+
+@final
+@attrs.frozen(slots=True)
 class Opened:
     """An object belongs to somebody now who is never asked for consent."""
 
@@ -127,7 +138,7 @@ class AddressGone:
     address: str
 
 
-Consent: TypeAlias = Consented | Declined | Withdrawn | Opened
+Consent: TypeAlias = Consented | Declined | Withdrawn | Lapsed | Opened
 Ending: TypeAlias = Unsubscribe | RuntimeGone | AddressGone
 
 Input: TypeAlias = Subscribe | Consent | Moved | Ending

@@ -26,6 +26,7 @@ from fsm.cores.subscription_terms import (
     Effect,
     Ending,
     Input,
+    Lapsed,
     Moved,
     Opened,
     RuntimeGone,
@@ -117,7 +118,9 @@ class SubscriptionCore:
             case Consented(entity, runtime, observer):
                 yield from self._admit(entity, runtime, observer)
             case Declined(entity, runtime, observer):
-                yield from self._refuse(entity, runtime, observer)
+                yield from self._refuse(entity, runtime, observer, Trigger.REFUSE)
+            case Lapsed(entity, runtime, observer):
+                yield from self._refuse(entity, runtime, observer, Trigger.EXPIRE)
             case Withdrawn(entity, runtime, observer):
                 yield from self._withdraw(entity, runtime, observer)
             case Opened(entity):
@@ -197,11 +200,13 @@ class SubscriptionCore:
                 known = self._paths.active(resource)[runtime]
                 self._paths.agree(resource, runtime, joined(known, observer))
 
-    def _refuse(self, entity: str, runtime: str, observer: str) -> Iterator[Effect]:
+    def _refuse(
+        self, entity: str, runtime: str, observer: str, trigger: Trigger
+    ) -> Iterator[Effect]:
         yield from self._withdraw(entity, runtime, observer)
         paths = self._paths.on(runtime, entity)
         held = [(resource, runtime) for resource, state in paths if state is State.HELD]
-        yield from self._remove(held, Trigger.REFUSE)
+        yield from self._remove(held, trigger)
 
     def _withdraw(self, entity: str, runtime: str, observer: str) -> Iterator[Effect]:
         for resource, state in self._paths.on(runtime, entity):

@@ -7,6 +7,7 @@ unsubscribes, when its session is over, or when the address is released.
 The drawing knows no consent. Where the address is a part of somebody else's object, the path
 is set before its owner was asked (SC-30): it is held, and nothing is delivered, until the
 owner says yes. A no removes it; who leaves, or is expelled (M-43, M-45), is held again (S3).
+The path of whose lease is over is held again, too, and then removed: perhaps nobody is there.
 """
 
 from enum import StrEnum, unique
@@ -38,6 +39,7 @@ class Trigger(StrEnum):
     CONSENT = "consent"
     WITHDRAW = "withdraw"
     REFUSE = "refuse"
+    EXPIRE = "expire"
 
 
 _ACTIVE: Final = "3.3 MN subscription: subscribe"
@@ -49,6 +51,7 @@ _HELD: Final = "ours: the path is set before the owner is asked"
 _AGREED: Final = "ours: the owner says yes, or is one who is never asked"
 _LEFT: Final = "ours: nobody of the runtime observes any more"
 _REFUSED: Final = "ours: the owner says no"
+_EXPIRED: Final = "ours: the owner says that the last observer there has not renewed its lease"
 
 _EXTRA: Final = Origin.EXTENSION
 
@@ -62,6 +65,7 @@ _ROWS: Final = (
     Transition(State.HELD,   Trigger.CONSENT,          State.ACTIVE,  _AGREED,  origin=_EXTRA),
     Transition(State.ACTIVE, Trigger.WITHDRAW,         State.HELD,    _LEFT,    origin=_EXTRA),
     Transition(State.HELD,   Trigger.REFUSE,           State.REMOVED, _REFUSED, origin=_EXTRA),
+    Transition(State.HELD,   Trigger.EXPIRE,           State.REMOVED, _EXPIRED, origin=_EXTRA),
     Transition(State.HELD,   Trigger.UNSUBSCRIBE,      State.REMOVED, _REMOVED, origin=_EXTRA),
     Transition(State.HELD,   Trigger.SESSION_OVER,     State.REMOVED, _SESSION, origin=_EXTRA),
     Transition(State.HELD,   Trigger.ADDRESS_RELEASED, State.REMOVED, _ADDRESS, origin=_EXTRA),

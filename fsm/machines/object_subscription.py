@@ -5,6 +5,10 @@ sync manager of the reporter keeps it. An observer that was invited is accepted 
 of any other the reporter is asked, and its silence is a refusal. An object that goes
 ends it: who was active is told first (SC-34).
 
+What an observer says at its end may be lost, and it may end without a word. So a grant is a
+lease: it lasts some seconds, from its beginning or its last renewal on. An observer of
+upstream knows of no lease, and is granted none: its subscription lasts until it leaves.
+
 A runtime's registry keeps one per registry that follows what lives there, over a direct
 link (P2P-23..26, M-08..M-10, SC-18, I-C1, I-C5): its list is one more object, itself the
 reporter; what must be decided is whether the link becomes live, and with the link it ends.
@@ -39,6 +43,8 @@ class Trigger(StrEnum):
     OBJECT_DELETED = "object-deleted"
     HAND_OVER = "hand-over"
     TAKE_OVER = "take-over"
+    RENEW = "renew"
+    EXPIRE = "expire"
 
 
 _REQUEST: Final = "3.3 data-object subscription: request"
@@ -50,6 +56,9 @@ _GONE: Final = "page 08, nothing after delete: an object that is no more admits 
 _LEFT: Final = "page 04: who leaves before the decision is not admitted"
 _GIVEN: Final = "another runtime reports the object, and goes on with its observers"
 _TAKEN: Final = "this runtime goes on with the observers of the object it reports now"
+
+_RENEWED: Final = "ours: its sync manager renews the lease that it was granted"
+_EXPIRED: Final = "ours: a lease that is not renewed is over, whatever was lost on the way"
 
 _OURS: Final = Origin.EXTENSION
 
@@ -64,6 +73,8 @@ _ROWS: Final = (
     Transition(State.ACTIVE,    Trigger.OBJECT_DELETED, State.REMOVED,   _DELETED),
     Transition(State.ACTIVE,    Trigger.HAND_OVER,      State.REMOVED,   _GIVEN, origin=_OURS),
     Transition(None,            Trigger.TAKE_OVER,      State.ACTIVE,    _TAKEN, origin=_OURS),
+    Transition(State.ACTIVE,    Trigger.RENEW,          State.ACTIVE,    _RENEWED, origin=_OURS),
+    Transition(State.ACTIVE,    Trigger.EXPIRE,         State.REMOVED,   _EXPIRED, origin=_OURS),
 )
 # fmt: on
 
@@ -77,7 +88,7 @@ OBJECT_SUBSCRIPTION: Final = Table(
     may_end=frozenset({State.REFUSED, State.REMOVED}),
     deadlines=(
         Deadline(State.REQUESTED, "REPLY_TIMEOUT", Trigger.REFUSE, "the reporter must decide"),
-        Deadline(State.ACTIVE, None, None, "it lasts until the observer leaves or the object goes"),
+        Deadline(State.ACTIVE, "LEASE", Trigger.EXPIRE, "a lease must be renewed, if it is one"),
     ),
     meanings={
         State.REQUESTED: "The reporter is being asked.",

@@ -61,7 +61,7 @@ EXTENSIONS = {
         ("held", "removed"),
     },
     "p2p_entry": {("placeholder", "placeholder"), ("bound", "bound")},
-    "object_subscription": {("[*]", "active")},
+    "object_subscription": {("[*]", "active"), ("active", "active")},
     "observer_copy": {
         ("syncing", "syncing"),
         ("syncing", "stale"),
@@ -212,6 +212,7 @@ TIMERS = {
     ("registration",        "live"):         ("disconnect",       limits.REGISTRATION_EXPIRES),
     ("registration",        "disconnected"): ("bury",             limits.REGISTRATION_GRAVE),
     ("object_subscription", "requested"):    ("refuse",           limits.REPLY_TIMEOUT),
+    ("object_subscription", "active"):       ("expire",           limits.LEASE),
     ("invitation",          "sent"):         ("silence",          limits.REPLY_TIMEOUT),
     ("observer_copy",       "syncing"):      ("given-up",         limits.REPLY_TIMEOUT),
     ("observer_copy",       "stale"):        ("read-failed",      limits.REPLY_TIMEOUT),

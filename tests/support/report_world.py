@@ -8,6 +8,7 @@ import actors
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.policy import PERMIT_ALL
 from actors.testing.recorder import Recorder
+from specs.limits import LEASE
 from transports.link import Kind
 from transports.memory import MemoryNetwork
 
@@ -63,10 +64,10 @@ def text(frame):
 
 
 @asynccontextmanager
-async def world(policy=PERMIT_ALL):
+async def world(policy=PERMIT_ALL, lease=LEASE):
     """Two runtimes in one domain; when they have left, all that was recorded is conformant.
 
-    The policy is that of the runtime that reports.
+    The policy and the leases are those of the runtime that reports.
     """
     network, recorder = MemoryNetwork(), Recorder()
     with (
@@ -77,7 +78,7 @@ async def world(policy=PERMIT_ALL):
         async with (
             actors.open_node("a.ex", network=network, trace=first) as node,
             actors.open_runtime(
-                RuntimeConfig(domain="a.ex", name="ra", node=node.url, policy=policy),
+                RuntimeConfig(domain="a.ex", name="ra", node=node.url, policy=policy, lease=lease),
                 network=network,
                 trace=second,
             ) as here,

@@ -14,6 +14,7 @@ from fsm.cores.object_repeats import RepeatsCore
 from fsm.engine import Step
 from fsm.product.bounds import Bounds
 from specs.body_sync import Change, ChangeObject, DataObject
+from specs.limits import LEASE
 
 URL, ALICE, BOB, MANAGER = "comm://a.ex/o", "hyperty://a.ex/ha", "hyperty://b.ex/hb", "rb/sm"
 RUNTIME = "hyperty-runtime://a.ex/ra"
@@ -147,6 +148,14 @@ class SyncWorld:
         (self._at_reporter if channel == terms.ASKS else self._at_observer)(word, version)
         return True
 
+    def lease_over(self) -> bool:
+        """Nobody renews what the observer was granted."""
+        is_gone = self._states["copy"] in {"[*]", "deleted"}
+        if not is_gone or self._states["subscription"] != "active":
+            return False
+        self._report(reporter.LeaseOver(BOB))
+        return True
+
     # --- the shadow
 
     def told(self) -> dict[str, str]:
@@ -213,7 +222,7 @@ class SyncWorld:
     def _at_reporter(self, word: str, version: str) -> None:
         match word:
             case "subscribe":
-                self._report(reporter.SubscribeAsked(BOB, MANAGER))
+                self._report(reporter.SubscribeAsked(BOB, MANAGER, LEASE))
             case "unsubscribe":
                 self._report(reporter.UnsubscribeAsked(BOB, MANAGER))
             case "read" if self._reporter.may_read(BOB) and not self._reporter.is_deleted:

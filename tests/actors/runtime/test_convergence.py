@@ -62,7 +62,7 @@ async def test_a_last_change_that_is_lost_comes_again(autojump_clock):
 
 
 async def test_a_quiet_copy_reads_what_it_never_heard_of(autojump_clock):
-    async with world() as w:
+    async with world(lease=10 * round(QUIET)) as w:
         sensor, there = await w.here.deploy(Open), await w.there.deploy(Closed)
         async with sensor.report("ctxt", {"t": 0}) as thing, there.observe(thing.url) as copy:
             w.lose_at_observer(is_change)

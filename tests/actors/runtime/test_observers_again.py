@@ -52,3 +52,19 @@ async def test_who_is_not_let_in_again_is_told_and_hears_nothing_more():
     assert ("unfollow", f"{URL}/changes", BOB) in lone.bus.done
     told = [(m.type, m.to, m.body) for m in lone.bus.said if m.to == BOB]
     assert told == [(MessageType.UNSUBSCRIBE, BOB, {"resource": URL})]
+
+
+async def test_nobody_is_asked_for_who_left_while_the_path_was_set():
+    lone = Lone()
+    request = await lone.wish(1)
+
+    def decide(message):
+        if not lone.said_of(MessageType.SUBSCRIBE):
+            lone.observed._paths.left(URL, BOB)
+        return 200
+
+    lone.bus.decide = decide
+    await lone.run()
+    assert lone.said_of(MessageType.SUBSCRIBE) == []
+    (done,) = lone.news
+    assert (done.request, done.answer.code) == (request, 410)

@@ -111,6 +111,11 @@ _READ = "HB step observer_copy O1|HB syncing snapshot live\n"
 _LOST = "HB step observer_copy O1|HB live changed stale\n"
 _READ_ANEW = "HB step observer_copy O1|HB stale snapshot live\n"
 _GIVEN_UP = "HB step observer_copy O1|HB live given-up deleted\n"
+_RECALLED = (
+    "HB step observer_copy O1|HB syncing recalled stale\n"
+    "HB apply O1 by=HB version=2\n"
+    "HB step observer_copy O1|HB stale given-up deleted\n"
+)
 _APPLIED = "HB apply O1 by=HB version=2\nHB apply O1 by=HB version=3\n"
 _OBSERVER = _OBSERVED + _READ + _APPLIED + _GIVEN_UP
 _WRITTEN = "sm write O1 by=HA version=1\nsm write O1 by=HA version=2\n"
@@ -133,4 +138,7 @@ OBJECTS = (
     case("I-D5", _OBSERVER, (_READ + _APPLIED, _APPLIED + _READ)),
     case("I-D7", _OBSERVER, (_APPLIED + _GIVEN_UP, _GIVEN_UP + _APPLIED)),
     case("I-D12", _OBSERVER, ("version=3", "version=2")),
+    case(  # a copy that begins anew may begin with what was stored of an older one
+        "I-D12", _OBSERVER + _OBSERVED + _RECALLED, (_GIVEN_UP + _OBSERVED, "")
+    ),
 )

@@ -42,6 +42,7 @@ def test_the_cores_and_their_tables_converge():
         ("observer_copy", "stale"),
         ("invitation", "sent"),
         ("object_subscription", "requested"),
+        ("object_subscription", "active"),  # a farewell that is lost leaves no subscription
     ],
 )
 def test_a_timer_that_is_missing_is_found(machine, state):
@@ -102,6 +103,7 @@ MOVES = {
     "all told": lambda world: world.told_all(),
     "silence": lambda world: world.silence(),
     "the copy's time": lambda world: world.copy_time(),
+    "the lease": lambda world: world.lease_over(),
     "said again": lambda world: world.say_again(),
     **{
         one.name: lambda w, name=one.name: w.wish(name)

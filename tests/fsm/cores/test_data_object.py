@@ -11,6 +11,7 @@ from fsm.cores.data_object_terms import (
     Deleted,
     Denied,
     Granted,
+    LeaseOver,
     ObserversTold,
     Published,
     Question,
@@ -28,7 +29,7 @@ from fsm.cores.object_value import changed
 from fsm.engine import Step
 from fsm.machines.object_subscription import OBJECT_SUBSCRIPTION, Trigger
 from specs.body_sync import Change, ChangeObject, DataObject
-from specs.limits import REPLY_TIMEOUT
+from specs.limits import LEASE, REPLY_TIMEOUT
 from specs.reply_code import Code
 from specs.trace import Op
 
@@ -125,6 +126,12 @@ STORIES = {
     "refused": (ASKED, ReporterRefused(HB, "no", FIRST)),
     "leaves before the decision": (ASKED, LEFT),
     "the object goes before the decision": (ASKED, DeleteAsked(HA)),
+    "renews, and then does not": (
+        Authorised(HB),
+        SubscribeAsked(HB, SM, LEASE),
+        SubscribeAsked(HB, SM, LEASE, 1),
+        LeaseOver(HB),
+    ),
 }
 
 
@@ -200,7 +207,7 @@ def test_who_asks_again_while_it_observes_gets_the_object_again_and_does_not_mov
     core = reporter(t=0)
     told(core, Authorised(HB), ASKED)
     write(core, set_to("t", 1))
-    assert core.feed(ASKED) == [Granted(HB, SM, core.snapshot)]
+    assert core.feed(ASKED) == [Granted(HB, SM, core.snapshot, is_renewal=True)]
 
 
 def test_a_decision_nobody_asked_for_changes_nothing():

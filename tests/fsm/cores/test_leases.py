@@ -1,0 +1,187 @@
+"""Subscriptions that last a time: both ends' clocks, and the reporter's core (SYN-20)."""
+
+import math
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fsm.cores.data_object import ReporterCore
+from fsm.cores.data_object_terms import (
+    AllowAsked,
+    ExpelAsked,
+    Expired,
+    Granted,
+    Held,
+    LeaseOver,
+    Released,
+    Renewed,
+    ReporterAsked,
+    SubscribeAsked,
+)
+from fsm.cores.delegation_terms import Watcher
+from fsm.cores.leases import LeasesCore, RenewalsCore
+from fsm.engine import Step
+from specs.body_sync import DataObject
+from specs.limits_sync import LEASE_SLACK
+
+HA, HB, SM = "hyperty://a.ex/ha", "hyperty://b.ex/hb", "hyperty-runtime://b.ex/rb/sm"
+URL = "comm://a.ex/o"
+LIFE = 60
+ASKED = SubscribeAsked(HB, SM, LIFE)
+
+
+def observed(asked=ASKED):
+    core = ReporterCore(DataObject(HA, "hyperty-runtime://a.ex/ra", {}, URL))
+    core.feed(AllowAsked(HA, HB))
+    core.feed(asked)
+    return core
+
+
+def causes(effects):
+    return [one.cause for one in effects if isinstance(one, Step)]
+
+
+# --- the reporter's core
+
+
+def test_a_grant_says_how_long_it_lasts():
+    core = ReporterCore(DataObject(HA, "hyperty-runtime://a.ex/ra", {}, URL))
+    core.feed(AllowAsked(HA, HB))
+    granted = core.feed(ASKED)[-1]
+    assert (granted.lease, granted.is_renewal, core.lease_of(HB)) == (LIFE, False, LIFE)
+    assert core.handed().watchers == (Watcher(HB, SM, LIFE),)
+
+
+def test_a_renewal_shows_the_object_only_to_who_has_another_version():
+    core = observed()
+    step, renewed = core.feed(SubscribeAsked(HB, SM, LIFE, version=1))
+    assert (step.cause, renewed) == ("renew", Renewed(HB, LIFE))
+    step, granted = core.feed(SubscribeAsked(HB, SM, LIFE, version=2))
+    assert (step.cause, granted.snapshot.version, granted.is_renewal) == ("renew", 1, True)
+
+
+def test_a_renewal_by_another_sync_manager_or_for_another_time_is_shown_the_object():
+    """So that a store has it, too."""
+    for asked in (SubscribeAsked(HB, SM, 30, 1), SubscribeAsked(HB, f"{SM}2", LIFE, 1)):
+        assert isinstance(observed().feed(asked)[-1], Granted)
+
+
+def test_who_has_not_renewed_observes_no_more_and_may_ask_again():
+    core = observed()
+    over = core.feed(LeaseOver(HB))
+    assert causes(over) == ["expire"]
+    assert Expired(HB, SM) in over
+    assert core.observers == ()
+    again = core.feed(SubscribeAsked(HB, SM, LIFE, version=1))
+    assert (again[-1].snapshot.version, again[-1].is_renewal) == (1, False)
+
+
+def test_who_was_expelled_does_not_go_on_and_may_ask_like_a_new_one():
+    core = observed()
+    core.feed(ExpelAsked(HA, HB))
+    (denied,) = core.feed(SubscribeAsked(HB, SM, LIFE, version=1))
+    assert denied.code == 403
+    assert isinstance(core.feed(ASKED)[-1], ReporterAsked)
+
+
+def test_who_knows_no_lease_has_none():
+    core = observed(SubscribeAsked(HB, SM))
+    assert (core.lease_of(HB), core.feed(LeaseOver(HB))) == (None, [])
+    assert core.observers == (HB,)
+    assert causes(core.feed(SubscribeAsked(HB, SM))) == []
+
+
+def test_nothing_is_over_while_an_object_is_handed_over():
+    core = observed()
+    core.feed(Held())
+    assert core.feed(LeaseOver(HB)) == []
+    core.feed(Released())
+    assert causes(core.feed(LeaseOver(HB))) == ["expire"]
+
+
+def test_what_is_taken_over_or_recalled_keeps_its_lease():
+    for begin in ("take", "recall"):
+        core = ReporterCore(DataObject(HA, "hyperty-runtime://a.ex/ra", {}, URL))
+        told = [Watcher(HB, SM, LIFE)]
+        _ = core.take(tuple(told), HA) if begin == "take" else core.recall(told)
+        assert core.lease_of(HB) == LIFE
+
+
+# --- the reporter's clock
+
+
+def test_a_lease_is_over_after_its_life_unless_it_begins_anew():
+    leases = LeasesCore()
+    leases.begin(URL, HB, LIFE, 0)
+    leases.begin(URL, HB, LIFE, 30)
+    assert leases.due(60) == []
+    assert leases.due(leases.deadline()) == [(URL, HB)]
+    assert (len(leases), leases.deadline()) == (0, math.inf)
+
+
+def test_a_lease_that_ended_is_not_over_later():
+    leases = LeasesCore()
+    leases.begin(URL, HB, LIFE, 0)
+    leases.end(URL, HB)
+    leases.end(URL, HB)
+    assert (leases.deadline(), leases.due(LIFE)) == (math.inf, [])
+
+
+def test_after_a_leap_of_the_clock_there_is_time_for_one_renewal():
+    leases = LeasesCore()
+    leases.begin(URL, HB, LIFE, 0)
+    woken = 10_000.0
+    assert leases.due(woken) == []
+    assert leases.deadline() == woken + LIFE / 3
+    assert leases.due(woken + LIFE / 3) == [(URL, HB)]
+
+
+def test_a_little_late_is_no_leap():
+    leases = LeasesCore()
+    leases.begin(URL, HB, LIFE, 0)
+    assert leases.due(LIFE + LEASE_SLACK) == [(URL, HB)]
+
+
+# --- the observer's clock
+
+
+@given(chance=st.floats(0, 1), life=st.integers(1, 10_000))
+def test_a_renewal_is_due_at_about_a_third_of_the_life(chance, life):
+    renewals = RenewalsCore()
+    renewals.granted(URL, HB, life, (0, chance))
+    assert life / 4 <= renewals.deadline() <= life / 3
+    assert renewals.due(renewals.deadline()) == [(URL, HB)]
+    assert renewals.deadline() == math.inf
+
+
+@given(chances=st.lists(st.floats(0, 1), min_size=1, max_size=8), life=st.integers(1, 10_000))
+def test_one_that_is_not_answered_is_made_again_before_the_lease_is_over(chances, life):
+    renewals = RenewalsCore()
+    now = 0.0
+    renewals.granted(URL, HB, life, (now, 0))
+    for chance in chances:
+        before, now = now, renewals.deadline()
+        assert before < now
+        assert renewals.due(now) == [(URL, HB)]
+        renewals.unanswered(URL, HB, (now, chance))
+        assert renewals.deadline() - now <= life / 12 + 1e-6
+    assert len(chances) > 7 or now < life
+
+
+def test_nobody_renews_what_lasts_or_has_ended():
+    renewals = RenewalsCore()
+    renewals.granted(URL, HB, LIFE, (0, 0))
+    renewals.granted(URL, HB, math.inf, (1, 0))
+    assert (len(renewals), renewals.deadline()) == (0, math.inf)
+    renewals.granted(URL, HB, LIFE, (0, 0))
+    renewals.ended(URL, HB)
+    renewals.unanswered(URL, HB, (1, 0))
+    assert (len(renewals), renewals.deadline()) == (0, math.inf)
+
+
+def test_a_renewal_that_was_answered_is_due_by_its_last_answer():
+    renewals = RenewalsCore()
+    renewals.granted(URL, HB, LIFE, (0, 0))
+    renewals.granted(URL, HB, LIFE, (15, 0))
+    assert renewals.due(20) == []
+    assert renewals.deadline() == 35
