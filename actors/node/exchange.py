@@ -210,9 +210,7 @@ class Exchange:
         core = session.core
         unsent: list[Parcel] = []
         verdict: Granted | Refused | None = None
-        waited = core.weight
         effects = core.feed(happened, trio.current_time())
-        self.budget.count(core.weight - waited)
         for effect in effects:
             match effect:
                 case Granted():

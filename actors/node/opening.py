@@ -102,7 +102,8 @@ class Opening:
             self._exchange.feed(session, NodeLeaves())
         story = self._stories[wish.runtime] = self._stories.get(wish.runtime, 0) + 1
         key = f"{self._exchange.tables.addresses.node}|{wish.runtime}"
-        core = NodeSessionCore(key if story == 1 else f"{key}|{story}", wish.runtime)
+        key = key if story == 1 else f"{key}|{story}"
+        core = NodeSessionCore(key, wish.runtime, self._exchange.budget)
         session = Session(core, wish.message.from_, asker)
         self._exchange.sessions[wish.runtime] = session
         return session

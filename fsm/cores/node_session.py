@@ -15,6 +15,7 @@ is cut, and the token opens nothing before a new login (MN-05).
 import hashlib
 import hmac
 import math
+from collections.abc import Sequence
 from typing import Final, assert_never, final
 
 from fsm.cores.node_session_terms import (
@@ -41,7 +42,7 @@ from fsm.cores.node_session_terms import (
     Tick,
     Wait,
 )
-from fsm.cores.outbox_budget import weight
+from fsm.cores.outbox_budget import OutboxBudget
 from fsm.engine import Entity
 from fsm.machines.session import SESSION, State, Trigger
 from specs.limits import (
@@ -63,22 +64,28 @@ _OVER: Final = "the credentials of the session are over; log in again"
 class NodeSessionCore:
     """The session of one runtime.
 
+    Args:
+        key: Of its entity.
+        runtime: Whose session it is.
+        budget: Where what waits for the runtime counts; None: nowhere else.
+
     Attributes:
         link: Number of the link that has the session; None while detached.
         runtime: Whose session it is.
     """
 
     __slots__ = (
-        "_bytes", "_credentials", "_digest", "_entity", "_is_taken_up", "_liveness", "_pinged",
-        "_queue", "_since", "link", "runtime",
+        "_budget", "_bytes", "_credentials", "_digest", "_entity", "_is_taken_up", "_liveness",
+        "_pinged", "_queue", "_since", "link", "runtime",
     )  # fmt: skip
 
-    def __init__(self, key: str, runtime: str) -> None:
+    def __init__(self, key: str, runtime: str, budget: OutboxBudget | None = None) -> None:
         self.runtime = runtime
         self.link: int | None = None
         self._entity = Entity(SESSION, key)
         self._digest = b""
         self._credentials: Credentials | None = None
+        self._budget = budget or OutboxBudget(math.inf)
         self._queue: list[Parcel] = []
         self._bytes = 0
         self._since = 0.0
@@ -101,9 +108,9 @@ class NodeSessionCore:
         return self._credentials is not None and now >= self._credentials.until
 
     @property
-    def weight(self) -> int:
-        """How many bytes of memory that takes which waits for the runtime to come back."""
-        return weight(len(self._queue), self._bytes)
+    def waiting(self) -> Sequence[Parcel]:
+        """What waits for the runtime to come back, in order."""
+        return self._queue
 
     def heard(self, now: float) -> None:
         """Note that the link that has the session showed a sign of life."""
@@ -217,10 +224,7 @@ class NodeSessionCore:
         self.link = asked.link
         self._liveness = asked.liveness
         self._alive(now)
-        waiting = tuple(self._queue)
-        self._queue.clear()
-        self._bytes = 0
-        return Granted(asked.link, token, waiting)
+        return Granted(asked.link, token, self._emptied())
 
     def _lose(self, link: int, why: str, now: float) -> list[Effect]:
         if link != self.link:
@@ -240,15 +244,22 @@ class NodeSessionCore:
             return Overflowed(parcel.message)
         self._queue.append(parcel)
         self._bytes += size
+        self._budget.hold(parcel)
         return Queued(parcel.message)
+
+    def _emptied(self) -> tuple[Parcel, ...]:
+        """Let go of what waits, and return it."""
+        waiting = tuple(self._queue)
+        self._queue.clear()
+        self._bytes = 0
+        for parcel in waiting:
+            self._budget.release(parcel)
+        return waiting
 
     def _queued(self, happened: Wait | Shed) -> list[Effect]:
         if isinstance(happened, Wait):
             return [self._keep(happened.parcel)]
-        undelivered = [Overflowed(parcel.message) for parcel in self._queue]
-        self._queue.clear()
-        self._bytes = 0
-        return [*undelivered]
+        return [Overflowed(parcel.message) for parcel in self._emptied()]
 
     def _tick(self, now: float) -> list[Effect]:
         if now < self.deadline():
@@ -280,9 +291,7 @@ class NodeSessionCore:
 
     def _end(self, trigger: Trigger, why: str) -> list[Effect]:
         step = self._entity.step(trigger, why)
-        undelivered = tuple(parcel.message for parcel in self._queue)
-        self._queue.clear()
-        self._bytes = 0
+        undelivered = tuple(parcel.message for parcel in self._emptied())
         self.link = None
         return [step, Ended(why, undelivered)]
 
