@@ -134,6 +134,8 @@ async def measure(size: Size, *options: str) -> Burst:
                 reading.start_soon(_write, publisher, _updates(thing, size))
         burst = _taken(node, readers, base, began)
         staying.cancel_scope.cancel()
+        for peer in (publisher, sender, *silent, *(one.peer for one in readers)):
+            peer.close()
         return burst
 
 

@@ -47,8 +47,7 @@ class Dispatch:
                 if is_published:
                     self._witness.publish(message, len(runtimes))
                 parcel = Parcel(message, encode(message), {} if len(runtimes) > 1 else None)
-                for runtime in runtimes:
-                    self._exchange.hand_on(runtime, parcel)
+                self._exchange.hand_out_to(runtimes, parcel)
             case ToComponent(address):
                 self._consult(message, address, by)
             case Nobody(why):

@@ -1,5 +1,6 @@
 """The sessions of a node and how messages reach them: host of the session core."""
 
+from collections.abc import Iterable
 from typing import assert_never, final
 
 import structlog
@@ -149,10 +150,19 @@ class Exchange:
 
     def send(self, runtime: str, message: Message) -> None:
         """Give a message to the session of a runtime."""
-        self.hand_on(runtime, Parcel(message, encode(message)))
+        self.hand_out_to((runtime,), Parcel(message, encode(message)))
 
-    def hand_on(self, runtime: str, parcel: Parcel) -> None:
-        """Give a parcel to the session of a runtime; it may be one for many."""
+    def hand_out_to(self, runtimes: Iterable[str], parcel: Parcel) -> None:
+        """Give one parcel to the sessions of runtimes.
+
+        Whether too much waits is looked at when all have it: each answers for its part of it.
+        """
+        for runtime in runtimes:
+            self._hand_on(runtime, parcel)
+        if self.budget.is_exceeded:
+            self._overload.check()
+
+    def _hand_on(self, runtime: str, parcel: Parcel) -> None:
         session, message = self.sessions.get(runtime), parcel.message
         if (why := self.border.objection(runtime, message)) is not None:
             self.undeliverable(message, Code.FORBIDDEN, why, DropReason.UNKNOWN_SOURCE)
@@ -170,8 +180,6 @@ class Exchange:
             self.witness.xmit(message, port.name)
         else:
             self._overload.overrun(session, port, parcel)
-        if self.budget.is_exceeded:
-            self._overload.check()
 
     def _send_abroad(self, peer: str, parcel: Parcel) -> None:
         """Give a message to the stub that leads to a node of another domain (MN-19)."""
