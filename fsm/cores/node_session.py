@@ -5,7 +5,9 @@ detached it keeps what is sent to the runtime, in order and within bounds, and w
 knows the token gets all of it. A newer link with the token takes over at once; frames
 of the older one are told apart by the number of the link and no longer count.
 Only a hash of the token is kept. A session that was claimed has none, and goes to
-whoever claims it next; one that has a token is never claimed away.
+whoever claims it next; one that has a token is never claimed away. A session that was
+opened as upstream's stubs do, where nobody logs in, keeps its token: its runtime, which
+forgets it, is told it again when it opens anew while the session is detached (C-84).
 
 A session that somebody logged in for is theirs: the same user of the same issuer gets it
 by a new login, and with it a new token (C-84). When the credentials are over the link
@@ -76,7 +78,7 @@ class NodeSessionCore:
 
     __slots__ = (
         "_budget", "_bytes", "_credentials", "_digest", "_entity", "_is_taken_up", "_liveness",
-        "_pinged", "_queue", "_since", "link", "runtime",
+        "_pinged", "_queue", "_since", "_told_anew", "link", "runtime",
     )  # fmt: skip
 
     def __init__(self, key: str, runtime: str, budget: OutboxBudget | None = None) -> None:
@@ -84,6 +86,7 @@ class NodeSessionCore:
         self.link: int | None = None
         self._entity = Entity(SESSION, key)
         self._digest = b""
+        self._told_anew = ""
         self._credentials: Credentials | None = None
         self._budget = budget or OutboxBudget(math.inf)
         self._queue: list[Parcel] = []
@@ -155,14 +158,19 @@ class NodeSessionCore:
         if isinstance(asked, ReopenAsked):
             return self._take_over(asked, Code.UNAUTHENTICATED, now)
         if self._entity.state is not None:
-            if self._is_owner(asked.credentials):
-                return self._renew(asked, now)
-            if self._is_nobodys():
-                return [*self._queued(Shed()), *self._renew(asked, now)]
-            return self._take_over(asked, Code.CONFLICT, now)
+            return self._open_again(asked, now)
         self._own(asked)
         step = self._entity.step(Trigger.OPENED, f"open runtimeURL={self.runtime}")
         return [step, self._attach(asked, asked.fresh, now)]
+
+    def _open_again(self, asked: OpenAsked, now: float) -> list[Effect]:
+        if self._is_owner(asked.credentials):
+            return self._renew(asked, now)
+        if asked.is_unproved and self._told_anew and self.link is None:
+            return self._resume(asked, self._told_anew, now)
+        if self._is_nobodys():
+            return [*self._queued(Shed()), *self._renew(asked, now)]
+        return self._take_over(asked, Code.CONFLICT, now)
 
     def _take_over(self, asked: OpenAsked | ReopenAsked, refusal: Code, now: float) -> list[Effect]:
         token = asked.token
@@ -198,6 +206,7 @@ class NodeSessionCore:
 
     def _own(self, asked: OpenAsked) -> None:
         self._digest = _digest(asked.fresh)
+        self._told_anew = asked.fresh if asked.is_unproved else ""
         self._credentials = asked.credentials
         self._is_taken_up = False
 

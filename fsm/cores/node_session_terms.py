@@ -92,6 +92,9 @@ class OpenAsked:
         fresh: The token to be given if the session is new, or taken over by a login;
             random, made by the host.
         credentials: What a login has shown; None: nobody logged in.
+        is_unproved: Whether it comes as upstream's stubs do, which prove nothing, to a node
+            where nobody logs in: while detached, a session that was opened so is given to
+            whoever opens so.
     """
 
     link: int
@@ -99,6 +102,7 @@ class OpenAsked:
     fresh: str
     liveness: Liveness = Liveness.PINGED
     credentials: Credentials | None = None
+    is_unproved: bool = False
 
 
 @final
