@@ -265,7 +265,8 @@ class Exchange:
             port.door.recall(session.dialect)
             session.dialect = None
         self.runtimes[granted.link] = session.core.runtime
-        self.witness.session(port.name, self.tables.addresses.node, session.core.runtime)
+        node, form = self.tables.addresses.node, port.door.form
+        self.witness.session(port.name, node, session.core.runtime, form)
         port.granted(session.core.runtime)
 
     def _cut(self, session: Session, number: int, end: LinkEnd) -> list[Parcel]:
