@@ -151,12 +151,13 @@ async def test_an_open_gets_it_as_often_as_its_link_is_cut(guests):
 
     thief = await guests.stranger("session", peer.name)
     assert (await thief.open())["body"]["code"] == 409
-    assert await peer.code("read", address, other.part("nobody")) == 404
+    assert await peer.code("read", address, f"hyperty://{DOMAIN}/nobody") == 404
 
 
 async def test_an_open_gets_no_session_of_our_form(guests):
     """I-M2, C-84, S2: who has a token keeps it."""
     peer, other = await guests("link"), await guests("link")
+    await peer.allocate()
     await left(peer, seen_by=other)
     thief = await guests.stranger("session", peer.name)
 

@@ -195,6 +195,7 @@ async def test_where_logins_exist_nobody_gets_a_detached_session_for_its_name(mi
     guests = Joining(mixed, "session")
     async with guests.stack:
         peer = await guests()
+        await peer.allocate()
         await peer.vanish()
         thief = await guests.stranger(name=peer.name)
 
