@@ -153,10 +153,7 @@ class Exchange:
         self.hand_out_to((runtime,), Parcel(message, encode(message)))
 
     def hand_out_to(self, runtimes: Iterable[str], parcel: Parcel) -> None:
-        """Give one parcel to the sessions of runtimes.
-
-        Whether too much waits is looked at when all have it: each answers for its part of it.
-        """
+        """Give one parcel to the sessions of runtimes; too much waits only when all have it."""
         for runtime in runtimes:
             self._hand_on(runtime, parcel)
         if self.budget.is_exceeded:
@@ -172,9 +169,7 @@ class Exchange:
             return
         if session is None:
             self.witness.drop(message, DropReason.SESSION_GONE)
-            return
-        port = session.port
-        if port is None:
+        elif (port := session.port) is None:
             self.feed(session, Wait(parcel))
         elif port.put(parcel):
             self.witness.xmit(message, port.name)
@@ -265,8 +260,7 @@ class Exchange:
             port.door.recall(session.dialect)
             session.dialect = None
         self.runtimes[granted.link] = session.core.runtime
-        node, form = self.tables.addresses.node, port.door.form
-        self.witness.session(port.name, node, session.core.runtime, form)
+        self.witness.session(port, self.tables.addresses.node, session.core.runtime)
         port.granted(session.core.runtime)
 
     def _cut(self, session: Session, number: int, end: LinkEnd) -> list[Parcel]:

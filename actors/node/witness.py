@@ -8,8 +8,8 @@ import attrs
 from actors.kit.counters import Counters
 from actors.kit.trace import Tracer, message_fact
 from actors.node.policy import Decision, Ruling
+from actors.node.port import Port
 from fsm.cores.effects import RowChanged
-from fsm.cores.peer_form import PeerForm
 from fsm.engine import Step
 from specs.message import Message
 from specs.reply_code import Code, DropReason
@@ -55,9 +55,10 @@ class Witness:
         """A link came or went."""
         self._tracer.record(self._actor, Fact(k=Kind.LINK, op=op, link=name, a=node, kind="mn"))
 
-    def session(self, link: str, node: str, runtime: str, form: PeerForm) -> None:
-        """A link has the session of a runtime from now on, which speaks in this form."""
-        fact = Fact(k=Kind.SESSION, link=link, a=node, b=runtime, kind=form.value)
+    def session(self, port: Port, node: str, runtime: str) -> None:
+        """A link has the session of a runtime from now on."""
+        form = port.door.form.value
+        fact = Fact(k=Kind.SESSION, link=port.name, a=node, b=runtime, kind=form)
         self._tracer.record(self._actor, fact)
 
     def authz(self, message: Message, ruling: Ruling) -> None:

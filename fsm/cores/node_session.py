@@ -47,13 +47,7 @@ from fsm.cores.node_session_terms import (
 from fsm.cores.outbox_budget import OutboxBudget
 from fsm.engine import Entity
 from fsm.machines.session import SESSION, State, Trigger
-from specs.limits import (
-    LATE,
-    OUTBOX_BYTES,
-    PING_PERIOD,
-    PONG_TIMEOUT,
-    SESSION_QUEUE,
-)
+from specs.limits import LATE, OUTBOX_BYTES, PING_PERIOD, PONG_TIMEOUT, SESSION_QUEUE
 from specs.reply_code import Code
 
 __all__ = ["NodeSessionCore"]
@@ -64,12 +58,7 @@ _OVER: Final = "the credentials of the session are over; log in again"
 
 @final
 class NodeSessionCore:
-    """The session of one runtime.
-
-    Args:
-        key: Of its entity.
-        runtime: Whose session it is.
-        budget: Where what waits for the runtime counts; None: nowhere else.
+    """The session of one runtime; what waits for it counts in a budget, if one is given.
 
     Attributes:
         link: Number of the link that has the session; None while detached.

@@ -38,6 +38,7 @@ from fsm.cores.registration_terms import (
     StatusChanged,
     Tick,
     Touch,
+    shown,
 )
 from fsm.engine import Entity, Step
 from fsm.machines.registration import REGISTRATION, State, Trigger
@@ -284,17 +285,12 @@ _WAYS_TO_LIVE: Final = {State.LIVE: Trigger.SET_LIVE, State.LASTING: Trigger.SET
 
 
 def _row(url: str, runtime: str, status: State, now: float, value: JsonObject) -> Row:
-    return Row(url, runtime, status, now, {**value, "status": _shown(status).value})
-
-
-def _shown(status: State) -> State:
-    """Return the status as others see it: what a record outlives is its registry's affair."""
-    return State.LIVE if status is State.LASTING else status
+    return Row(url, runtime, status, now, {**value, "status": shown(status).value})
 
 
 def _told(held: Row | None, row: Row) -> list[StatusChanged]:
     """Tell what has changed for those who see it."""
-    before, after = None if held is None else _shown(held.status), _shown(row.status)
+    before, after = None if held is None else shown(held.status), shown(row.status)
     return [StatusChanged(row.url, after)] if row.status in _TOLD and before != after else []
 
 

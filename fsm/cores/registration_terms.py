@@ -26,12 +26,16 @@ __all__ = [
     "StatusChanged",
     "Tick",
     "Touch",
+    "shown",
 ]
 
 KEPT: Final = "kept from before the node started"
 """Why a record is told of anew that another process has made."""
 
-_LIVE: Final = frozenset({State.LIVE, State.LASTING})
+
+def shown(status: State) -> State:
+    """Return a status as others see it: what a record outlives is its registry's affair."""
+    return State.LIVE if status is State.LASTING else status
 
 
 @final
@@ -56,7 +60,7 @@ class Row:
     @property
     def is_live(self) -> bool:
         """Whether what it names can be reached, whatever the record outlives."""
-        return self.status in _LIVE
+        return shown(self.status) is State.LIVE
 
     @property
     def due(self) -> float:
