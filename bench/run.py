@@ -13,7 +13,7 @@ __all__ = ["BENCHES", "FIGURES"]
 
 BENCHES: Final = (
     "tell", "local", "noisy_neighbour", "counting", "paths", "policy", "load", "slowloris",
-    "slow_reader", "slow_crowd", "data_objects",
+    "slow_reader", "slow_crowd", "burst", "data_objects",
 )  # fmt: skip
 """Modules of this folder. Each takes `--json`, prints one object with `bench`, `ratio` and
 `reach`, and exits 0 if it reaches its number (more may be better, or less)."""
