@@ -268,3 +268,24 @@ def test_whoever_speaks_our_form_again_takes_the_record_along_when_it_leaves():
 
     assert told(core.feed(Touch(HB, "r1", {}), 1.0)) == []
     assert told(core.feed(Leave("r1", "session over"), 2.0)) == ["disconnected"]
+
+
+def test_these_are_all_ways_to_a_record_that_lasts():
+    """DESIGN section 5: from each state by the next sign of life in upstream's form."""
+    core = RegistrationCore()
+    created(core, status="created")
+    status = {"status": "live"}
+    steps = [
+        one.new
+        for asked in (
+            Touch(HB, "r1", status, is_lasting=True),
+            Touch(HB, "r1", status),
+            Touch(HB, "r1", {}, is_lasting=True),
+            Touch(HB, "r1", {"status": "disconnected"}, is_lasting=True),
+            Touch(HB, "r1", {}, is_lasting=True),
+        )
+        for one in core.feed(asked, 0.0)
+        if isinstance(one, Step)
+    ]
+
+    assert steps == ["lasting", "live", "lasting", "disconnected", "lasting"]
