@@ -75,7 +75,7 @@ CLAIMS: Final = (
     Claim("I-A6", "owner only frees", Reach.SAFETY,
           "only its owner frees an address, or the end of the owner's session"),
     Claim("I-A7", "session end", Reach.LIVENESS,
-          "with a session all its addresses are released soon"),
+          "with a session its addresses are released soon; no record outlasts it but upstream's"),
 )
 """One row per claim."""
 # fmt: on

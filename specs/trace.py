@@ -83,7 +83,8 @@ class Fact:
         obligations: What was done along with a decision, joined by commas (I-K3).
         a: Who tells of a link or session: a node, or the runtime at this end.
         b: Who is at the other end: a runtime.
-        kind: Of a link `mn` or `p2p`; of a way that is looked for, what may be done for it.
+        kind: Of a link `mn` or `p2p`; of a session, in whose form its runtime speaks; of a way
+            that is looked for, what may be done for it.
     """
 
     k: Kind

@@ -121,6 +121,7 @@ class SocketLink(Link):
             if self._end is not None:
                 raise LinkBrokenError(self.name, *self._end)
             self._outbox.extend(self._wrapped(frames))
+            del frames  # who reads slowly does not keep them twice
             await self._flush()
 
     def _check_open(self) -> None:

@@ -84,12 +84,14 @@ class Asked:
         by: The runtime whose session it came over.
         owner: Who owns the address the message is about, if anybody.
         is_moved: Whether it has it from somebody else.
+        is_upstream: Whether that runtime speaks upstream's form.
     """
 
     message: Message
     by: str
     owner: str | None
     is_moved: bool = False
+    is_upstream: bool = False
 
 
 @final

@@ -150,11 +150,11 @@ class Connection(Actor[Nudge]):
             while parcels := outbox.take():
                 writing.deadline = trio.current_time() + self._bounds.limits.write_timeout
                 try:
-                    await self._link.send_many(tuple(self._door.write(parcels)))
+                    await self._link.send_many(outbox.framing(self._door.write(parcels)))
                 except LinkError as exc:
                     self._leave(LinkEnd.BROKEN, str(exc))
                     return
-                outbox.written(parcels)
+                outbox.written()
                 self._traffic.sent += len(parcels)
         if writing.cancelled_caught and trio.current_time() >= writing.deadline:
             _log.warning("slow consumer", runtime=self._port.runtime, link=self._link.name)

@@ -62,7 +62,8 @@ class Control:
     def __init__(self, parts: ControlParts) -> None:
         self._exchange = parts.exchange
         self._gate = parts.gate
-        self._opening = Opening(parts.exchange, parts.gate, parts.entropy)
+        has_login = parts.login is not None
+        self._opening = Opening(parts.exchange, parts.gate, parts.entropy, has_login=has_login)
         self._login = parts.login
         self._logins = (
             None if parts.login is None else Logins(parts.exchange, parts.login, parts.clock)

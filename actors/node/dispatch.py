@@ -9,6 +9,7 @@ from actors.node.desk import Desk
 from actors.node.exchange import Exchange
 from fsm.cores.node_routing import Nobody, ToComponent, ToRuntimes
 from fsm.cores.node_session_terms import Parcel
+from fsm.cores.peer_form import PeerForm
 from specs.address import canonical
 from specs.errors import BadMessageError, BadUrlError
 from specs.message import Message, refuse
@@ -47,8 +48,7 @@ class Dispatch:
                 if is_published:
                     self._witness.publish(message, len(runtimes))
                 parcel = Parcel(message, encode(message), {} if len(runtimes) > 1 else None)
-                for runtime in runtimes:
-                    self._exchange.hand_on(runtime, parcel)
+                self._exchange.hand_out_to(runtimes, parcel)
             case ToComponent(address):
                 self._consult(message, address, by)
             case Nobody(why):
@@ -89,7 +89,8 @@ class Dispatch:
         subject = _subject(message)
         owner = None if subject is None else self._routing.owner_of(subject)
         is_moved = subject is not None and self._exchange.tables.offers.is_moved(subject)
-        asked = Asked(message, by, owner, is_moved)
+        is_upstream = self._exchange.tables.form_of(by) is PeerForm.UPSTREAM
+        asked = Asked(message, by, owner, is_moved, is_upstream)
         if component is None or not component.try_tell(asked):
             answer = refuse(message, Code.UNAVAILABLE, f"{address} cannot be asked now")
             self._exchange.send(by, answer)

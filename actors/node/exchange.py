@@ -1,5 +1,6 @@
 """The sessions of a node and how messages reach them: host of the session core."""
 
+from collections.abc import Iterable
 from typing import assert_never, final
 
 import structlog
@@ -149,10 +150,16 @@ class Exchange:
 
     def send(self, runtime: str, message: Message) -> None:
         """Give a message to the session of a runtime."""
-        self.hand_on(runtime, Parcel(message, encode(message)))
+        self.hand_out_to((runtime,), Parcel(message, encode(message)))
 
-    def hand_on(self, runtime: str, parcel: Parcel) -> None:
-        """Give a parcel to the session of a runtime; it may be one for many."""
+    def hand_out_to(self, runtimes: Iterable[str], parcel: Parcel) -> None:
+        """Give one parcel to the sessions of runtimes; too much waits only when all have it."""
+        for runtime in runtimes:
+            self._hand_on(runtime, parcel)
+        if self.budget.is_exceeded:
+            self._overload.check()
+
+    def _hand_on(self, runtime: str, parcel: Parcel) -> None:
         session, message = self.sessions.get(runtime), parcel.message
         if (why := self.border.objection(runtime, message)) is not None:
             self.undeliverable(message, Code.FORBIDDEN, why, DropReason.UNKNOWN_SOURCE)
@@ -162,16 +169,12 @@ class Exchange:
             return
         if session is None:
             self.witness.drop(message, DropReason.SESSION_GONE)
-            return
-        port = session.port
-        if port is None:
+        elif (port := session.port) is None:
             self.feed(session, Wait(parcel))
         elif port.put(parcel):
             self.witness.xmit(message, port.name)
         else:
             self._overload.overrun(session, port, parcel)
-        if self.budget.is_exceeded:
-            self._overload.check()
 
     def _send_abroad(self, peer: str, parcel: Parcel) -> None:
         """Give a message to the stub that leads to a node of another domain (MN-19)."""
@@ -210,9 +213,7 @@ class Exchange:
         core = session.core
         unsent: list[Parcel] = []
         verdict: Granted | Refused | None = None
-        waited = core.weight
         effects = core.feed(happened, trio.current_time())
-        self.budget.count(core.weight - waited)
         for effect in effects:
             match effect:
                 case Granted():
@@ -259,7 +260,7 @@ class Exchange:
             port.door.recall(session.dialect)
             session.dialect = None
         self.runtimes[granted.link] = session.core.runtime
-        self.witness.session(port.name, self.tables.addresses.node, session.core.runtime)
+        self.witness.session(port, self.tables.addresses.node, session.core.runtime)
         port.granted(session.core.runtime)
 
     def _cut(self, session: Session, number: int, end: LinkEnd) -> list[Parcel]:

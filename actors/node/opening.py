@@ -19,6 +19,7 @@ from fsm.cores.node_session_terms import (
     Refused,
     ReopenAsked,
 )
+from fsm.cores.peer_form import PeerForm
 from specs.address import is_node
 from specs.body import SessionGranted
 from specs.identity import Identity
@@ -39,12 +40,16 @@ class Opening:
         exchange: The sessions.
         gate: Where policy is asked.
         entropy: Source of tokens.
+        has_login: Whether anybody can log in here.
     """
 
-    def __init__(self, exchange: Exchange, gate: Gate, entropy: Callable[[int], bytes]) -> None:
+    def __init__(
+        self, exchange: Exchange, gate: Gate, entropy: Callable[[int], bytes], *, has_login: bool
+    ) -> None:
         self._exchange = exchange
         self._gate = gate
         self._entropy = entropy
+        self._has_login = has_login
         self._stories: dict[str, int] = {}
 
     def logged_in(self, wish: Wish, identity: Identity, credentials: Credentials) -> None:
@@ -82,9 +87,9 @@ class Opening:
         session = self._session(wish, asker)
         fresh = self._entropy(_TOKEN_BYTES).hex()
         link, liveness = wish.port.number, wish.port.liveness
-        granted = self._ask(
-            wish, session, OpenAsked(link, wish.token, fresh, liveness, credentials)
-        )
+        is_unproved = wish.port.door.form is PeerForm.UPSTREAM and not self._has_login
+        asked = OpenAsked(link, wish.token, fresh, liveness, credentials, is_unproved)
+        granted = self._ask(wish, session, asked)
         if granted and credentials is not None:
             session.asker = asker
 
@@ -102,7 +107,8 @@ class Opening:
             self._exchange.feed(session, NodeLeaves())
         story = self._stories[wish.runtime] = self._stories.get(wish.runtime, 0) + 1
         key = f"{self._exchange.tables.addresses.node}|{wish.runtime}"
-        core = NodeSessionCore(key if story == 1 else f"{key}|{story}", wish.runtime)
+        key = key if story == 1 else f"{key}|{story}"
+        core = NodeSessionCore(key, wish.runtime, self._exchange.budget)
         session = Session(core, wish.message.from_, asker)
         self._exchange.sessions[wish.runtime] = session
         return session

@@ -1,14 +1,15 @@
 """What waits to be written to one link: bounded by count and by bytes (RELIABILITY L2)."""
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 from typing import Final, final
 
 import trio
 
 from actors.node.limits import NodeLimits
 from fsm.cores.node_session_terms import Parcel
-from fsm.cores.outbox_budget import OutboxBudget, weight
+from fsm.cores.outbox_budget import OutboxBudget
 from specs.limits import FRAME_MESSAGES, WRITE_BYTES
 from transports.link import Link
 
@@ -20,17 +21,16 @@ class Outbox:
     """The queue between the bus, which never waits, and the task that writes a link.
 
     What it holds counts in the budget of the node, also what is being written: until
-    the peer has taken it in, it takes room here.
+    the peer has taken it in, it takes room here, and the frames it is written in too.
 
     Attributes:
-        held: Bytes of memory that what it holds takes, what is being written included.
         is_idle: Whether the writer has to be told of what is put next.
         is_leaving: Whether the writer has been told to leave.
     """
 
     __slots__ = (
-        "_budget", "_bytes", "_is_closed", "_limits", "_link", "_old", "_parcels", "_taken",
-        "_writing", "held", "is_idle", "is_leaving",
+        "_budget", "_bytes", "_framed", "_is_closed", "_limits", "_link", "_old", "_parcels",
+        "_taken", "_writing", "is_idle", "is_leaving",
     )  # fmt: skip
 
     def __init__(self, limits: NodeLimits, link: Link) -> None:
@@ -41,26 +41,34 @@ class Outbox:
         self._bytes = 0
         self._old: deque[Parcel] | None = None
         self._budget: OutboxBudget | None = None
+        self._framed = 0
         self._is_closed = False
         self._writing = trio.CancelScope()
-        self.held = 0
         self.is_idle = True
         self.is_leaving = False
 
     def __len__(self) -> int:
         return len(self._parcels or ()) + len(self._old or ())
 
+    def __iter__(self) -> Iterator[Parcel]:
+        """What it holds, in order; what is being written comes first."""
+        return chain(self._taken, self._old or (), self._parcels or ())
+
+    @property
+    def framed(self) -> int:
+        """Bytes of the frames that are being written."""
+        return self._framed
+
     def count_in(self, budget: OutboxBudget) -> None:
-        """Count what it holds in a budget from now on."""
+        """Count what it holds in a budget from now on; nothing is put before."""
         self._budget = budget
-        budget.count(self.held)
 
     def refill(self, parcels: Iterable[Parcel]) -> None:
         """Take in what waited for the session: it goes out first, and was bounded there."""
         old = self._old = self._old or deque()
         for parcel in parcels:
             old.append(parcel)
-            self._hold(weight(1, len(parcel.line)))
+            self._hold(parcel)
 
     def put(self, parcel: Parcel) -> bool:
         """Take in a parcel; False: there is no room, or nobody writes any more."""
@@ -77,7 +85,7 @@ class Outbox:
             return False
         parcels.append(parcel)
         self._bytes = waiting
-        self._hold(weight(1, size))
+        self._hold(parcel)
         return True
 
     def take(self) -> list[Parcel]:
@@ -87,21 +95,34 @@ class Outbox:
         return taken
 
     def _next(self) -> list[Parcel]:
+        is_tight = self._budget is not None and self._budget.is_tight
+        room = 1 if is_tight else WRITE_BYTES
         if self._old:
-            taken, _ = _first(self._old)
+            taken, _ = _first(self._old, room)
             return taken
         self._old = None
         if not self._parcels:
             self._parcels = None
             return []
-        taken, size = _first(self._parcels)
+        taken, size = _first(self._parcels, room)
         self._bytes -= size
         return taken
 
-    def written(self, parcels: Iterable[Parcel]) -> None:
+    def framing(self, frames: Iterable[bytes]) -> tuple[bytes, ...]:
+        """Make the frames in which what was taken is written; they count until it has left."""
+        made = tuple(frames)
+        if self._budget is not None and not self._is_closed:
+            self._framed = sum(map(len, made))
+            self._budget.count(self._framed)
+            for parcel in self._taken:
+                if parcel.spelt:
+                    self._budget.reweigh(parcel)
+        return made
+
+    def written(self) -> None:
         """Note that what was taken has left."""
-        self._taken = ()
-        self._hold(-sum(weight(1, len(parcel.line)) for parcel in parcels))
+        taken, self._taken = self._taken, ()
+        self._let_go(taken)
 
     def writing(self) -> trio.CancelScope:
         """Return the scope to write in, until the queue is closed."""
@@ -123,27 +144,33 @@ class Outbox:
         self._writing.cancel()
         unread = self._taken[len(self._taken) - self._link.unread() :]
         rest = [*unread, *(self._old or ()), *(self._parcels or ())]
+        held = list(self)
         self._taken = ()
         self._old = self._parcels = None
         self._bytes = 0
-        self._hold(-self.held)
+        self._let_go(held)
         return rest
 
-    def _hold(self, size: int) -> None:
-        if size < 0 and self._is_closed and not self.held:
-            return  # the write at hand ended after everything was given up
-        self.held += size
+    def _hold(self, parcel: Parcel) -> None:
         if self._budget is not None:
-            self._budget.count(size)
+            self._budget.hold(parcel)
+
+    def _let_go(self, parcels: Iterable[Parcel]) -> None:
+        """Count parcels no longer, nor the frames of what was being written."""
+        if self._budget is not None:
+            self._budget.count(-self._framed)
+            for parcel in parcels:
+                self._budget.release(parcel)
+        self._framed = 0
 
 
-def _first(parcels: deque[Parcel]) -> tuple[list[Parcel], int]:
+def _first(parcels: deque[Parcel], room: int) -> tuple[list[Parcel], int]:
     """Take at most a frame's worth of parcels, and at least one if there is one."""
     taken: list[Parcel] = []
     size = 0
     while parcels and len(taken) < FRAME_MESSAGES:
         size += len(parcels[0].line)
-        if taken and size > WRITE_BYTES:
+        if taken and size > room:
             return taken, size - len(parcels[0].line)
         taken.append(parcels.popleft())
     return taken, size

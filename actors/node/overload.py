@@ -1,5 +1,6 @@
 """What becomes of messages that a peer does not take in (RELIABILITY L1, L2)."""
 
+from itertools import chain
 from typing import TYPE_CHECKING, Final, final
 
 import structlog
@@ -12,7 +13,7 @@ from specs.reply_code import Code, DropReason
 from transports.errors import Farewell
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from actors.node.exchange import Exchange
 
@@ -77,11 +78,23 @@ class Overload:
                 break
         self._is_shedding = False
 
-    def _holders(self) -> "Iterator[tuple[int, Port | Session]]":
-        for port in self._exchange.ports.values():
-            yield port.held, port
-        for session in self._exchange.sessions.values():
-            yield session.core.weight, session
+    def _holders(self) -> "Iterator[tuple[float, Port | Session]]":
+        """Yield what each answers for; those that share messages stand together.
+
+        What is shared is freed only when all who share it have given way: of those who hold
+        as much, one group after the other goes, not a part of each.
+        """
+        holders: list[tuple[Iterable[Parcel], int, Port | Session]] = [
+            *((port.held, port.framed, port) for port in self._exchange.ports.values()),
+            *((one.core.waiting, 0, one) for one in self._exchange.sessions.values()),
+        ]
+        groups: dict[int, list[tuple[float, Port | Session]]] = {}
+        for held, framed, holder in holders:
+            first = next(iter(held), None)
+            if first is not None:
+                share = framed + self._exchange.budget.share(held)
+                groups.setdefault(id(first), []).append((share, holder))
+        return chain.from_iterable(groups.values())
 
     def _shed(self, holder: Port | Session) -> None:
         if isinstance(holder, Session):

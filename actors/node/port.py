@@ -84,9 +84,14 @@ class Port:
         return self.door.liveness
 
     @property
-    def held(self) -> int:
-        """Bytes of memory that what waits to be written takes."""
-        return self._outbox.held
+    def held(self) -> Iterable[Parcel]:
+        """What waits to be written, in order, what is being written included."""
+        return self._outbox
+
+    @property
+    def framed(self) -> int:
+        """Bytes of the frames that are being written."""
+        return self._outbox.framed
 
     @property
     def waiting(self) -> int:

@@ -27,7 +27,7 @@ def registry_input(asked: Asked) -> Create | Touch | Read | Find:
             return _create(asked)
         case MessageType.UPDATE:
             update = read_body(message, UpdateRecord)
-            return Touch(_url(update.resource), asked.by, _fields(update))
+            return Touch(_url(update.resource), asked.by, _fields(update), asked.is_upstream)
         case MessageType.READ:
             read = read_body(message, ReadRecord)
             search = search_of(read.resource, read.criteria)
@@ -42,7 +42,7 @@ def _create(asked: Asked) -> Create:
     if not isinstance(value, dict):
         raise BadMessageError("value is no record")
     kept: JsonObject = {**value, "url": record.url, "runtime": record.runtime}
-    return Create(record.url, asked.by, asked.owner, kept, asked.is_moved)
+    return Create(record.url, asked.by, asked.owner, kept, asked.is_moved, asked.is_upstream)
 
 
 def _fields(update: UpdateRecord) -> JsonObject:

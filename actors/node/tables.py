@@ -99,7 +99,7 @@ class Tables:
         self.rights = NodeRights(
             addresses.domain,
             self.allocation,
-            self._forms.get,
+            self.form_of,
             rules.observation,
             rules.abroad,
         )
@@ -123,6 +123,10 @@ class Tables:
         """Let a runtime that has a session have all that is below its address."""
         self._forms[runtime] = form
         self.own(allocation.RuntimeCame(runtime))
+
+    def form_of(self, runtime: str) -> PeerForm | None:
+        """Return in whose form a runtime speaks; None: it has no session."""
+        return self._forms.get(runtime)
 
     def own(self, happened: allocation.Input) -> allocation.Allocated | Refused | None:
         """Change who owns what; what is freed is no longer subscribed to (MN-12)."""

@@ -8,6 +8,7 @@ import attrs
 from actors.kit.counters import Counters
 from actors.kit.trace import Tracer, message_fact
 from actors.node.policy import Decision, Ruling
+from actors.node.port import Port
 from fsm.cores.effects import RowChanged
 from fsm.engine import Step
 from specs.message import Message
@@ -54,9 +55,11 @@ class Witness:
         """A link came or went."""
         self._tracer.record(self._actor, Fact(k=Kind.LINK, op=op, link=name, a=node, kind="mn"))
 
-    def session(self, link: str, node: str, runtime: str) -> None:
+    def session(self, port: Port, node: str, runtime: str) -> None:
         """A link has the session of a runtime from now on."""
-        self._tracer.record(self._actor, Fact(k=Kind.SESSION, link=link, a=node, b=runtime))
+        form = port.door.form.value
+        fact = Fact(k=Kind.SESSION, link=port.name, a=node, b=runtime, kind=form)
+        self._tracer.record(self._actor, fact)
 
     def authz(self, message: Message, ruling: Ruling) -> None:
         """The policy engine ruled."""

@@ -1,14 +1,18 @@
 """Judges of the addresses of a node's domain (I-A1..I-A7), and of tables at the end (I-X2)."""
 
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final
 
 from fsm.claims.finding import Finding
 from fsm.claims.sessions import runtime_of_session
-from fsm.claims.told import SLACK, NodeTrace, is_answer
+from fsm.claims.told import SLACK, NodeTrace, is_answer, split
+from fsm.cores.peer_form import PeerForm
+from fsm.cores.registration_terms import KEPT
 from fsm.cores.subscription_terms import entity_of
+from fsm.machines.registration import REGISTRATION, State
 from fsm.trace_line import TraceLine
-from specs.address import RUNTIME_SCHEME, domain_of, is_backend, is_below, scheme_of
+from specs.address import RUNTIME_SCHEME, domain_of, is_backend, is_below, runtime_of, scheme_of
 from specs.trace import ABSENT, Kind, Op
 
 __all__ = ["clean_at_rest", "fresh", "owner", "session_end", "used_while_allocated"]
@@ -62,7 +66,16 @@ def _domain(node: NodeTrace) -> str | None:
 
 
 def session_end(node: NodeTrace) -> Iterator[Finding]:
-    """With a session all it owned is released, soon (I-A7); what never is, is left over."""
+    """With a session all it owned is released, soon (I-A7); what never is, is left over.
+
+    A record that outlives it was registered in upstream's form; any other is left live, which
+    is no place to end in (`fsm.machines.registration`).
+    """
+    yield from _late_releases(node)
+    yield from _false_lasting(node)
+
+
+def _late_releases(node: NodeTrace) -> Iterator[Finding]:
     ended: dict[str | None, float] = {}
     for record in node.records:
         if record.is_step and record.machine == "session":
@@ -76,6 +89,31 @@ def session_end(node: NodeTrace) -> Iterator[Finding]:
 
 def _is_release(record: TraceLine) -> bool:
     return record.table == _ALLOC and record.op == Op.DEL
+
+
+def _begins_to_last(record: TraceLine) -> bool:
+    is_registered = record.is_step and record.machine == REGISTRATION.name
+    return is_registered and record.new == State.LASTING and record.why != KEPT
+
+
+def _false_lasting(node: NodeTrace) -> Iterator[Finding]:
+    """Yield each record that lasts although nobody who had its address speaks upstream's form.
+
+    Of a record that was kept from before the node started it is not told who registered it.
+    """
+    upstream: set[str | None] = set()
+    owners: defaultdict[str | None, set[str | None]] = defaultdict(set)
+    for record in node.records:
+        if record.k == Kind.SESSION and record.kind == PeerForm.UPSTREAM.value:
+            upstream.add(record.b)
+        elif record.k == Kind.TABLE and record.table == _ALLOC and record.op != Op.DEL:
+            owners[record.key].add(record.val)
+        elif _begins_to_last(record):
+            url, *_ = split(record.key)
+            own = {runtime_of(url)} if scheme_of(url) == RUNTIME_SCHEME else set()
+            known = owners[url] or own
+            if known and not known & upstream:
+                yield node.finding("I-A7", record, "upstream's form of whoever registers it")
 
 
 def clean_at_rest(node: NodeTrace) -> Iterator[Finding]:

@@ -5,7 +5,9 @@ detached it keeps what is sent to the runtime, in order and within bounds, and w
 knows the token gets all of it. A newer link with the token takes over at once; frames
 of the older one are told apart by the number of the link and no longer count.
 Only a hash of the token is kept. A session that was claimed has none, and goes to
-whoever claims it next; one that has a token is never claimed away.
+whoever claims it next; one that has a token is never claimed away. A session that was
+opened as upstream's stubs do, where nobody logs in, keeps its token: its runtime, which
+forgets it, is told it again when it opens anew while the session is detached (C-84).
 
 A session that somebody logged in for is theirs: the same user of the same issuer gets it
 by a new login, and with it a new token (C-84). When the credentials are over the link
@@ -15,6 +17,7 @@ is cut, and the token opens nothing before a new login (MN-05).
 import hashlib
 import hmac
 import math
+from collections.abc import Sequence
 from typing import Final, assert_never, final
 
 from fsm.cores.node_session_terms import (
@@ -41,16 +44,10 @@ from fsm.cores.node_session_terms import (
     Tick,
     Wait,
 )
-from fsm.cores.outbox_budget import weight
+from fsm.cores.outbox_budget import OutboxBudget
 from fsm.engine import Entity
 from fsm.machines.session import SESSION, State, Trigger
-from specs.limits import (
-    LATE,
-    OUTBOX_BYTES,
-    PING_PERIOD,
-    PONG_TIMEOUT,
-    SESSION_QUEUE,
-)
+from specs.limits import LATE, OUTBOX_BYTES, PING_PERIOD, PONG_TIMEOUT, SESSION_QUEUE
 from specs.reply_code import Code
 
 __all__ = ["NodeSessionCore"]
@@ -61,7 +58,7 @@ _OVER: Final = "the credentials of the session are over; log in again"
 
 @final
 class NodeSessionCore:
-    """The session of one runtime.
+    """The session of one runtime; what waits for it counts in a budget, if one is given.
 
     Attributes:
         link: Number of the link that has the session; None while detached.
@@ -69,16 +66,18 @@ class NodeSessionCore:
     """
 
     __slots__ = (
-        "_bytes", "_credentials", "_digest", "_entity", "_is_taken_up", "_liveness", "_pinged",
-        "_queue", "_since", "link", "runtime",
+        "_budget", "_bytes", "_credentials", "_digest", "_entity", "_is_taken_up", "_liveness",
+        "_pinged", "_queue", "_since", "_told_anew", "link", "runtime",
     )  # fmt: skip
 
-    def __init__(self, key: str, runtime: str) -> None:
+    def __init__(self, key: str, runtime: str, budget: OutboxBudget | None = None) -> None:
         self.runtime = runtime
         self.link: int | None = None
         self._entity = Entity(SESSION, key)
         self._digest = b""
+        self._told_anew = ""
         self._credentials: Credentials | None = None
+        self._budget = budget or OutboxBudget(math.inf)
         self._queue: list[Parcel] = []
         self._bytes = 0
         self._since = 0.0
@@ -101,9 +100,9 @@ class NodeSessionCore:
         return self._credentials is not None and now >= self._credentials.until
 
     @property
-    def weight(self) -> int:
-        """How many bytes of memory that takes which waits for the runtime to come back."""
-        return weight(len(self._queue), self._bytes)
+    def waiting(self) -> Sequence[Parcel]:
+        """What waits for the runtime to come back, in order."""
+        return self._queue
 
     def heard(self, now: float) -> None:
         """Note that the link that has the session showed a sign of life."""
@@ -148,14 +147,19 @@ class NodeSessionCore:
         if isinstance(asked, ReopenAsked):
             return self._take_over(asked, Code.UNAUTHENTICATED, now)
         if self._entity.state is not None:
-            if self._is_owner(asked.credentials):
-                return self._renew(asked, now)
-            if self._is_nobodys():
-                return [*self._queued(Shed()), *self._renew(asked, now)]
-            return self._take_over(asked, Code.CONFLICT, now)
+            return self._open_again(asked, now)
         self._own(asked)
         step = self._entity.step(Trigger.OPENED, f"open runtimeURL={self.runtime}")
         return [step, self._attach(asked, asked.fresh, now)]
+
+    def _open_again(self, asked: OpenAsked, now: float) -> list[Effect]:
+        if self._is_owner(asked.credentials):
+            return self._renew(asked, now)
+        if asked.is_unproved and self._told_anew and self.link is None:
+            return self._resume(asked, self._told_anew, now)
+        if self._is_nobodys():
+            return [*self._queued(Shed()), *self._renew(asked, now)]
+        return self._take_over(asked, Code.CONFLICT, now)
 
     def _take_over(self, asked: OpenAsked | ReopenAsked, refusal: Code, now: float) -> list[Effect]:
         token = asked.token
@@ -191,6 +195,7 @@ class NodeSessionCore:
 
     def _own(self, asked: OpenAsked) -> None:
         self._digest = _digest(asked.fresh)
+        self._told_anew = asked.fresh if asked.is_unproved else ""
         self._credentials = asked.credentials
         self._is_taken_up = False
 
@@ -217,10 +222,7 @@ class NodeSessionCore:
         self.link = asked.link
         self._liveness = asked.liveness
         self._alive(now)
-        waiting = tuple(self._queue)
-        self._queue.clear()
-        self._bytes = 0
-        return Granted(asked.link, token, waiting)
+        return Granted(asked.link, token, self._emptied())
 
     def _lose(self, link: int, why: str, now: float) -> list[Effect]:
         if link != self.link:
@@ -240,15 +242,22 @@ class NodeSessionCore:
             return Overflowed(parcel.message)
         self._queue.append(parcel)
         self._bytes += size
+        self._budget.hold(parcel)
         return Queued(parcel.message)
+
+    def _emptied(self) -> tuple[Parcel, ...]:
+        """Let go of what waits, and return it."""
+        waiting = tuple(self._queue)
+        self._queue.clear()
+        self._bytes = 0
+        for parcel in waiting:
+            self._budget.release(parcel)
+        return waiting
 
     def _queued(self, happened: Wait | Shed) -> list[Effect]:
         if isinstance(happened, Wait):
             return [self._keep(happened.parcel)]
-        undelivered = [Overflowed(parcel.message) for parcel in self._queue]
-        self._queue.clear()
-        self._bytes = 0
-        return [*undelivered]
+        return [Overflowed(parcel.message) for parcel in self._emptied()]
 
     def _tick(self, now: float) -> list[Effect]:
         if now < self.deadline():
@@ -280,9 +289,7 @@ class NodeSessionCore:
 
     def _end(self, trigger: Trigger, why: str) -> list[Effect]:
         step = self._entity.step(trigger, why)
-        undelivered = tuple(parcel.message for parcel in self._queue)
-        self._queue.clear()
-        self._bytes = 0
+        undelivered = tuple(parcel.message for parcel in self._emptied())
         self.link = None
         return [step, Ended(why, undelivered)]
 

@@ -46,19 +46,23 @@ class Liveness(Enum):
 
 
 @final
-@attrs.frozen(slots=True)
+@attrs.define(slots=True)
 class Parcel:
-    """A message on its way to the runtime, and how it is written.
+    """A message on its way to runtimes, and how it is written.
 
     Attributes:
         line: The message as one line of the wire, in normal form.
         spelt: What was made of it for peers that spell otherwise, for others that spell
-            alike; None: it is for one peer only. Each was counted as `line` at its peer.
+            alike; None: it is for one peer only.
+        holders: In how many queues it waits; of the budget that counts it.
+        weight: Bytes of memory that the budget counts for it while it waits; likewise.
     """
 
     message: Message
     line: bytes
     spelt: dict[Dialect, bytes] | None = attrs.field(default=None, eq=False, repr=False)
+    holders: int = attrs.field(default=0, init=False, eq=False, repr=False)
+    weight: int = attrs.field(default=0, init=False, eq=False, repr=False)
 
 
 @final
@@ -88,6 +92,9 @@ class OpenAsked:
         fresh: The token to be given if the session is new, or taken over by a login;
             random, made by the host.
         credentials: What a login has shown; None: nobody logged in.
+        is_unproved: Whether it comes as upstream's stubs do, which prove nothing, to a node
+            where nobody logs in: while detached, a session that was opened so is given to
+            whoever opens so.
     """
 
     link: int
@@ -95,6 +102,7 @@ class OpenAsked:
     fresh: str
     liveness: Liveness = Liveness.PINGED
     credentials: Credentials | None = None
+    is_unproved: bool = False
 
 
 @final

@@ -15,4 +15,4 @@ class PeerForm(Enum):
     """
 
     OWN = "protofly.v1"
-    UPSTREAM = "upstream's"
+    UPSTREAM = "upstream"

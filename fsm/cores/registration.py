@@ -24,6 +24,7 @@ from fsm.cores.registration_rules import (
     wanted_state,
 )
 from fsm.cores.registration_terms import (
+    KEPT,
     Answered,
     Create,
     Effect,
@@ -37,6 +38,7 @@ from fsm.cores.registration_terms import (
     StatusChanged,
     Tick,
     Touch,
+    shown,
 )
 from fsm.engine import Entity, Step
 from fsm.machines.registration import REGISTRATION, State, Trigger
@@ -46,9 +48,8 @@ from specs.reply_code import Code
 
 __all__ = ["RegistrationCore"]
 
-_KEPT: Final = "kept from before the node started"
 _MANY: Final = f"a runtime has at most {MAX_RECORDS} records"
-_TOLD: Final = frozenset({State.LIVE, State.DISCONNECTED})
+_TOLD: Final = frozenset({State.LIVE, State.LASTING, State.DISCONNECTED})
 
 
 @final
@@ -144,15 +145,16 @@ class RegistrationCore:
         if refusal is not None:
             return [refusal]
         held = self._rows.get(asked.url)
-        wanted = State.CREATED if asked.value.get("status") == State.CREATED else State.LIVE
+        live = State.LASTING if asked.is_lasting else State.LIVE
+        wanted = State.CREATED if asked.value.get("status") == State.CREATED else live
         if held is not None:
             held = attrs.evolve(held, runtime=asked.by)
+            wanted = live if held.status is not State.CREATED else wanted
             return [*self._change(held, wanted, asked.value, now), OK]
-        trigger = Trigger.CREATE if wanted is State.CREATED else Trigger.CREATE_LIVE
-        row = Row(asked.url, asked.by, wanted, now, {**asked.value, "status": wanted.value})
+        row = _row(asked.url, asked.by, wanted, now, asked.value)
         self._put(row)
-        step = self._new_entity(asked.url).step(trigger, "create")
-        return [step, Keep(row), *_told(asked.url, wanted), OK]
+        step = self._new_entity(asked.url).step(_WAY[wanted][0], "create")
+        return [step, Keep(row), *_told(None, row), OK]
 
     def _create_refusal(self, asked: Create) -> Answered | None:
         held = self._rows.get(asked.url)
@@ -174,19 +176,18 @@ class RegistrationCore:
         wanted = wanted_state(held.status, asked.fields)
         if wanted is None:
             return [NO_SUCH_STATUS]
+        if wanted in _WAYS_TO_LIVE:
+            wanted = State.LASTING if asked.is_lasting else State.LIVE
         return [*self._change(held, wanted, value, now), OK]
 
     def _change(self, held: Row, wanted: State, value: JsonObject, now: float) -> list[Effect]:
-        if wanted is State.CREATED and held.status is not State.CREATED:
-            wanted = State.LIVE
-        row = Row(held.url, held.runtime, wanted, now, {**value, "status": wanted.value})
+        row = _row(held.url, held.runtime, wanted, now, value)
         self._put(row)
         if wanted is held.status:
             return [Keep(row)]
-        trigger = Trigger.SET_LIVE if wanted is State.LIVE else Trigger.DISCONNECT
-        why = "update" if wanted is State.LIVE else "unregister"
-        steps = self._step(held, trigger, why)
-        return [*steps, Keep(row), *_told(held.url, wanted)]
+        trigger = _WAYS_TO_LIVE.get(wanted, Trigger.DISCONNECT)
+        steps = self._step(held, trigger, "update" if row.is_live else "unregister")
+        return [*steps, Keep(row), *_told(held, row)]
 
     def _read(self, asked: Read | Find, now: float) -> Answered:
         if isinstance(asked, Read):
@@ -215,11 +216,10 @@ class RegistrationCore:
         return effects
 
     def _disconnect(self, held: Row, why: str, now: float) -> list[Effect]:
-        value = {**held.value, "status": State.DISCONNECTED.value}
-        row = Row(held.url, held.runtime, State.DISCONNECTED, now, value)
+        row = _row(held.url, held.runtime, State.DISCONNECTED, now, held.value)
         self._put(row)
         steps = self._step(held, Trigger.DISCONNECT, why)
-        return [*steps, Keep(row), StatusChanged(row.url, row.status)]
+        return [*steps, Keep(row), *_told(held, row)]
 
     def _tick(self, now: float) -> list[Effect]:
         effects: list[Effect] = []
@@ -229,7 +229,7 @@ class RegistrationCore:
                 continue
             if held.due > now:
                 self._alarms.set(url, held.due)
-            elif held.status is State.LIVE:
+            elif held.is_live:
                 effects += self._disconnect(held, "expired", now)
             else:
                 effects += self._bury(held, "nobody came back")
@@ -269,22 +269,31 @@ class RegistrationCore:
         told: list[Step] = []
         if entity is None:
             entity = self._new_entity(held.url)
-            told = [entity.step(one, _KEPT) for one in _WAY[held.status]]
+            told = [entity.step(one, KEPT) for one in _WAY[held.status]]
         return [*told, entity.step(trigger, why)]
 
 
 _WAY: Final = {
     State.CREATED: (Trigger.CREATE,),
     State.LIVE: (Trigger.CREATE_LIVE,),
+    State.LASTING: (Trigger.CREATE_LASTING,),
     State.DISCONNECTED: (Trigger.CREATE_LIVE, Trigger.DISCONNECT),
 }
 """The shortest way to each state a kept row can be in."""
 
+_WAYS_TO_LIVE: Final = {State.LIVE: Trigger.SET_LIVE, State.LASTING: Trigger.SET_LASTING}
 
-def _told(url: str, status: State) -> list[StatusChanged]:
-    return [StatusChanged(url, status)] if status in _TOLD else []
+
+def _row(url: str, runtime: str, status: State, now: float, value: JsonObject) -> Row:
+    return Row(url, runtime, status, now, {**value, "status": shown(status).value})
+
+
+def _told(held: Row | None, row: Row) -> list[StatusChanged]:
+    """Tell what has changed for those who see it."""
+    before, after = None if held is None else shown(held.status), shown(row.status)
+    return [StatusChanged(row.url, after)] if row.status in _TOLD and before != after else []
 
 
 def _is_live(row: Row, now: float) -> bool:
     """Say whether a record counts as live; its time may be over and nobody have noted it."""
-    return row.status is State.LIVE and now < row.due
+    return row.is_live and now < row.due

@@ -1,7 +1,7 @@
 """What the registry core is told and what it tells; and a record as it is kept."""
 
 import math
-from typing import TypeAlias, final
+from typing import Final, TypeAlias, final
 
 import attrs
 
@@ -12,6 +12,7 @@ from specs.jsonvalue import Json, JsonObject
 from specs.reply_code import Code
 
 __all__ = [
+    "KEPT",
     "Answered",
     "Create",
     "Effect",
@@ -25,7 +26,16 @@ __all__ = [
     "StatusChanged",
     "Tick",
     "Touch",
+    "shown",
 ]
+
+KEPT: Final = "kept from before the node started"
+"""Why a record is told of anew that another process has made."""
+
+
+def shown(status: State) -> State:
+    """Return a status as others see it: what a record outlives is its registry's affair."""
+    return State.LIVE if status is State.LASTING else status
 
 
 @final
@@ -48,10 +58,15 @@ class Row:
     value: JsonObject
 
     @property
+    def is_live(self) -> bool:
+        """Whether what it names can be reached, whatever the record outlives."""
+        return shown(self.status) is State.LIVE
+
+    @property
     def due(self) -> float:
         """When the record's status changes by itself."""
         patience = REGISTRATION.patience(self.status)
-        if self.status is State.LIVE:
+        if self.is_live:
             patience = min(patience, _wish(self.value))
         return self.touched + patience
 
@@ -65,6 +80,7 @@ class Create:
         by: The runtime whose session asks.
         owner: The runtime the address belongs to, as the node knows it.
         is_moved: Whether that runtime has it from another, whose the record may still be.
+        is_lasting: Whether the record outlives the session: the runtime speaks upstream's form.
     """
 
     url: str
@@ -72,6 +88,7 @@ class Create:
     owner: str | None
     value: JsonObject
     is_moved: bool = False
+    is_lasting: bool = False
 
 
 @final
@@ -81,11 +98,13 @@ class Touch:
 
     Attributes:
         fields: What to set; nothing: only a sign of life.
+        is_lasting: As of `Create`.
     """
 
     url: str
     by: str
     fields: JsonObject
+    is_lasting: bool = False
 
 
 @final
@@ -107,7 +126,7 @@ class Find:
 @final
 @attrs.frozen(slots=True)
 class Leave:
-    """The session of a runtime is over: nothing of it can be reached."""
+    """The session of a runtime is over: nothing of it can be reached; what lasts is kept."""
 
     runtime: str
     why: str

@@ -2,7 +2,10 @@
 
 One entity per registered URL: key is the URL (REG-07..REG-09, M-21..M-24, SC-12, I-G1, I-G4). A
 record usually arrives already live, without having been `created` first (SC-11): that way in is
-an extension. Without keep-alive it becomes `disconnected` when it expires, and `dead`, for
+an extension. With its runtime's session a live record becomes `disconnected`; one that was
+registered in upstream's form is `lasting` instead: it is as live to all who ask, and stays so,
+as upstream's registry is a server of its own that hears of no session (DESIGN section 5).
+Which of both it is, the runtime's last registration or update says. Without keep-alive either becomes `disconnected` when it expires, and `dead`, for
 good, when nobody has come back to it for long. One that never was live dies at once when its
 time is over or its runtime leaves: there is nobody to come back to. `created` and `dead` are
 never seen outside the registry (C-57).
@@ -22,6 +25,7 @@ class State(StrEnum):
 
     CREATED = "created"
     LIVE = "live"
+    LASTING = "lasting"
     DISCONNECTED = "disconnected"
     DEAD = "dead"
 
@@ -32,7 +36,9 @@ class Trigger(StrEnum):
 
     CREATE = "create"
     CREATE_LIVE = "create-live"
+    CREATE_LASTING = "create-lasting"
     SET_LIVE = "set-live"
+    SET_LASTING = "set-lasting"
     DISCONNECT = "disconnect"
     BURY = "bury"
 
@@ -43,6 +49,8 @@ _LIVE: Final = "3.3 registration: update to live"
 _GONE: Final = "3.3 registration: unregistered or expired"
 _DEAD: Final = "3.3 registration: nobody came back"
 _NEVER: Final = "ours: it never was live, and its runtime has left or is silent"
+_LASTS: Final = "DESIGN section 5, registrations at the end of a session: upstream's form"
+_OURS: Final = "DESIGN section 5, registrations at the end of a session: our form again"
 _KEPT: Final = "counted from the last keep-alive; a record may ask for less"
 
 # ruff: noqa: E501 - a row of the table is one line
@@ -50,10 +58,16 @@ _KEPT: Final = "counted from the last keep-alive; a record may ask for less"
 _ROWS: Final = (
     Transition(None,               Trigger.CREATE,      State.CREATED,      _CREATE),
     Transition(None,               Trigger.CREATE_LIVE, State.LIVE,         _ARRIVES, origin=Origin.EXTENSION),
+    Transition(None,               Trigger.CREATE_LASTING, State.LASTING,   _LASTS,   origin=Origin.EXTENSION),
     Transition(State.CREATED,      Trigger.SET_LIVE,    State.LIVE,         _LIVE),
+    Transition(State.CREATED,      Trigger.SET_LASTING, State.LASTING,      _LASTS,   origin=Origin.EXTENSION),
     Transition(State.CREATED,      Trigger.BURY,        State.DEAD,         _NEVER,   origin=Origin.EXTENSION),
+    Transition(State.LIVE,         Trigger.SET_LASTING, State.LASTING,      _LASTS,   origin=Origin.EXTENSION),
     Transition(State.LIVE,         Trigger.DISCONNECT,  State.DISCONNECTED, _GONE),
+    Transition(State.LASTING,      Trigger.SET_LIVE,    State.LIVE,         _OURS,    origin=Origin.EXTENSION),
+    Transition(State.LASTING,      Trigger.DISCONNECT,  State.DISCONNECTED, _GONE,    origin=Origin.EXTENSION),
     Transition(State.DISCONNECTED, Trigger.SET_LIVE,    State.LIVE,         _LIVE),
+    Transition(State.DISCONNECTED, Trigger.SET_LASTING, State.LASTING,      _LASTS,   origin=Origin.EXTENSION),
     Transition(State.DISCONNECTED, Trigger.BURY,        State.DEAD,         _DEAD),
 )
 # fmt: on
@@ -65,21 +79,23 @@ REGISTRATION: Final = Table(
     states=State,
     triggers=Trigger,
     rows=_ROWS,
-    may_end=frozenset({State.DISCONNECTED, State.DEAD}),
-    # A run usually ends before the grave is due.
-    extension_ends=frozenset({State.DISCONNECTED}),
+    may_end=frozenset({State.LASTING, State.DISCONNECTED, State.DEAD}),
+    # A run usually ends before the grave is due, and before what lasts has expired.
+    extension_ends=frozenset({State.LASTING, State.DISCONNECTED}),
     deadlines=(
         Deadline(State.CREATED, "REGISTRATION_EXPIRES", Trigger.BURY, "it must become live"),
         Deadline(State.LIVE, "REGISTRATION_EXPIRES", Trigger.DISCONNECT, _KEPT),
+        Deadline(State.LASTING, "REGISTRATION_EXPIRES", Trigger.DISCONNECT, _KEPT),
         Deadline(State.DISCONNECTED, "REGISTRATION_GRAVE", Trigger.BURY, "may come back"),
     ),
     meanings={
         State.CREATED: "The record exists; nobody is told of it yet.",
         State.LIVE: "What it names can be reached, and its record be found.",
+        State.LASTING: "As live; and its record outlives the session of its runtime.",
         State.DISCONNECTED: "What it names is away and may come back.",
         State.DEAD: "What it names is gone for good.",
     },
     drawn_in="protocol page 03, section 3.3",
-    claims=("I-G1", "I-G3", "I-G4", "I-G5", "I-G6"),
+    claims=("I-A7", "I-G1", "I-G3", "I-G4", "I-G5", "I-G6"),
 )
 """A record of the domain registry."""

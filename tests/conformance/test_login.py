@@ -190,6 +190,20 @@ async def test_what_the_session_form_shows_is_no_login(mixed, known):
         assert (await (await others.stranger()).open(token=token))["body"]["code"] == 200
 
 
+async def test_where_logins_exist_nobody_gets_a_detached_session_for_its_name(mixed):
+    """MN-04, MN-06, C-84, S2: the token is asked for, as of any other form."""
+    guests = Joining(mixed, "session")
+    async with guests.stack:
+        peer = await guests()
+        await peer.allocate()
+        await peer.vanish()
+        thief = await guests.stranger(name=peer.name)
+
+        assert (await thief.open())["body"]["code"] == 409
+        again = await guests.back(peer)
+        assert (await again.reopen(peer.token))["body"]["code"] == 200
+
+
 async def test_no_token_stands_in_the_log(locked, known):
     """S11."""
     log = locked.log.read_text()

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.support.node_process import DOMAIN
+from tests.support.wire_forms import needs
 from tests.support.wire_sync import values
 
 REGISTRY = f"domain://registry.{DOMAIN}"
@@ -167,6 +168,7 @@ async def test_whoever_watches_a_record_is_told_its_changes(join):
     assert values(heard) == ["disconnected", "live"]
 
 
+@needs("records that end with the session")
 async def test_a_session_that_ends_takes_its_records_along(join):
     """CON-02, CON-08, MN-07: disconnected, and who watches is told."""
     alice, bob = await join(), await join()

@@ -91,9 +91,11 @@ STORIES = {
     "tests.fsm.cores.test_p2p_entries": ("test_these_are_all_ways_an_entry_can_go",),
     "tests.fsm.cores.test_p2p_controllers": ("test_these_are_all_ways_a_controller_can_go",),
     "tests.fsm.cores.test_resolve_jobs": ("test_these_are_all_ways_a_search_can_go",),
+    "tests.actors.node.test_legacy_session": ("test_what_it_registered_outlives_its_session",),
     "tests.fsm.cores.test_registration": (
         "test_a_record_may_come_before_it_is_live_and_is_unseen_till_then",
         "test_records_that_never_were_live_die_untold_with_their_runtime",
+        "test_these_are_all_ways_to_a_record_that_lasts",
     ),
 }
 

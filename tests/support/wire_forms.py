@@ -28,6 +28,14 @@ LACKS: Final[dict[tuple[str, str], str]] = {
         "session",
     ): "test_sessions.test_upstreams_forms_are_alive_as_long_as_their_link",
     (
+        "records that end with the session",
+        "plain",
+    ): "test_lasting_records.test_what_upstreams_forms_registered_outlives_the_session",
+    (
+        "records that end with the session",
+        "session",
+    ): "test_lasting_records.test_what_upstreams_forms_registered_outlives_the_session",
+    (
         "several messages a frame",
         "plain",
     ): "test_connect.test_upstreams_forms_hold_one_message_a_frame",

@@ -80,7 +80,7 @@ class RestRegistry(Service):
         self._client = HttpClient(server)
         self._ids = ids
         self._watch = StatusWatch(WATCHED_RECORDS)
-        self._live: dict[str, dict[str, None]] = {}
+        self._live: dict[str, dict[str, bool]] = {}
         self._debts = Collector("records to be disconnected", self._disconnect)
         self._say: Say | None = None
 
@@ -98,8 +98,9 @@ class RestRegistry(Service):
 
     @override
     def left(self, runtime: str) -> None:
-        for url in self._live.pop(runtime, {}):
-            self._debts.owe(url)
+        for url, is_lasting in self._live.pop(runtime, {}).items():
+            if not is_lasting:
+                self._debts.owe(url)
 
     @override
     async def run(self, say: Say) -> None:
@@ -129,7 +130,7 @@ class RestRegistry(Service):
             refusal = _MANY
         if refusal is not None:
             return _replied(refusal)
-        return await self._change(asked.by, asked.url, call)
+        return await self._change(asked, call)
 
     async def _touch(self, asked: Touch) -> Replied:
         held = await self._held(asked.url)
@@ -143,13 +144,17 @@ class RestRegistry(Service):
             return _replied(refusal)
         if asked.fields and wanted is not None:
             asked = attrs.evolve(asked, fields={**asked.fields, "status": wanted.value})
-        return await self._change(asked.by, asked.url, touch_call(asked))
+        return await self._change(asked, touch_call(asked))
 
-    async def _change(self, by: str, url: str, call: RestCall) -> Replied:
-        """Have the server change a record; whatever comes of it, it ends with the session."""
+    async def _change(self, asked: Create | Touch, call: RestCall) -> Replied:
+        """Have the server change a record; whatever comes of it, it ends with the session.
+
+        But what was registered in upstream's form lasts.
+        """
+        url = asked.url
         self._debts.forgive(url)
-        live = self._live.setdefault(by, {})
-        live[url] = None
+        live = self._live.setdefault(asked.by, {})
+        live[url] = asked.is_lasting
         answer = await self._ask(call)
         code = code_of(answer)
         if code is not Code.OK:

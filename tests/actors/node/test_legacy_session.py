@@ -12,7 +12,7 @@ from tests.support.legacy_peer import (
     session_peer,
     session_stranger,
 )
-from tests.support.node_peer import ALLOCATION, MN, RA, open_world
+from tests.support.node_peer import ALLOCATION, DR, MN, RA, open_world
 from transports.errors import Farewell, LinkBrokenError
 
 
@@ -227,3 +227,25 @@ async def test_our_form_of_session_control_closes_it_too(autojump_clock):
 
         with pytest.raises(LinkBrokenError):
             await old.hear()
+
+
+async def test_what_it_registered_outlives_its_session(autojump_clock):
+    """MN-07, I-A7: as upstream's registry, which hears of no session."""
+    async with old_world() as world:
+        old, ra = await session_peer(world), await world.peer(RA)
+        url = await old.allocate()
+        record = {
+            "url": url, "runtime": OLD, "status": "live", "expires": 1200, "resources": ["chat"],
+            "dataSchemes": [], "descriptor": "hyperty-catalogue://a.ex/.well-known/hyperty/Chat",
+        }  # fmt: skip
+        registered = await old.ask(
+            id=9, type="create", from_=f"{OLD}/registry", to=DR, body={"value": record}
+        )
+        assert registered["body"]["code"] == 200
+        await old.say(id=10, type="close", from_=old.session_url, to="mn:/session")
+        with pytest.raises(LinkBrokenError):
+            await old.read_on()
+
+        answer = await ra.ask("read", f"{RA}/registry", DR, resource=url)
+        assert (answer.code, answer.body["value"]["status"]) == (200, "live")
+    assert world.steps("registration") == [(url, "[*]", "lasting")]

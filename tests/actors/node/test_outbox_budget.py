@@ -11,7 +11,7 @@ from fsm.cores.meter import Rate
 from fsm.cores.outbox_budget import weight
 from specs.link_end import LinkEnd
 from specs.reply_code import DropReason
-from tests.support.node_peer import RA, RB, RX, open_world
+from tests.support.node_peer import RA, RB, RX, SM, open_world
 from transports.errors import Farewell, LinkBrokenError
 from transports.memory_link import FRAMES_IN_FLIGHT
 
@@ -133,3 +133,67 @@ async def test_nothing_waits_any_more_when_everybody_is_gone(autojump_clock):
         await trio.sleep(1)
 
         assert waiting(world) == 0
+
+
+async def audience(world, ra, count, things=1):
+    """RA publishes objects; so many others subscribe to them by turns, and nobody reads on."""
+    published, peers = await ra.allocate("comm", things), []
+    for number in range(count):
+        peer = await world.peer(f"hyperty-runtime://a.ex/s{number}")
+        path = f"{published[number % things]}/changes"
+        answer = await peer.ask("subscribe", f"{peer.runtime}/sm", SM, resources=[path])
+        assert answer.code == 200
+        peers.append(peer)
+    for thing in published:
+        for number in range(FRAMES_IN_FLIGHT + 1):
+            await publish(ra, thing, 1, value=number)
+    return published, peers
+
+
+async def publish(ra, thing, count, value=KILOBYTE):
+    for _ in range(count):
+        await ra.post("update", thing, f"{thing}/changes", value=value)
+    await trio.sleep(0.001)
+
+
+async def test_an_update_for_many_counts_once(autojump_clock):
+    """L2: 30 updates wait for each of 20 subscribers, 600 in all; the budget has room for 98."""
+    async with open_world(limits=LIMITS) as world:
+        ra = await world.peer(RA)
+        (thing,), _ = await audience(world, ra, 20)
+
+        await publish(ra, thing, 30)
+
+        assert world.ended() == {}
+        assert weight(30, 30 * 1020) < waiting(world) < BUDGET
+
+
+async def test_of_those_who_share_one_group_gives_way_and_not_a_part_of_each(autojump_clock):
+    """L2: only the last one who lets go of a message frees it."""
+    async with open_world(limits=LIMITS) as world:
+        ra = await world.peer(RA)
+        things, peers = await audience(world, ra, 12, things=2)
+        while not world.ended():
+            for thing in things:
+                await publish(ra, thing, 1)
+
+        states = await world.states()
+        groups = [{states[peer.runtime] for peer in peers[first::2]} for first in range(2)]
+        assert groups == [{"detached"}, {"open"}]
+
+
+async def test_one_of_many_that_does_not_read_is_the_one_who_gives_way(autojump_clock):
+    """L2, L1: what all others have read counts for the one who has not."""
+    async with open_world(limits=LIMITS) as world:
+        ra = await world.peer(RA)
+        (thing,), peers = await audience(world, ra, 5)
+        async with trio.open_nursery() as nursery:
+            for peer in peers[1:]:
+                nursery.start_soon(peer.read_on)
+            for _ in range(110):
+                await publish(ra, thing, 1)
+            nursery.cancel_scope.cancel()
+
+        states = await world.states()
+        assert [states[peer.runtime] for peer in peers] == ["detached"] + ["open"] * 4
+        assert world.ended() == {LinkEnd.SHED: 1}

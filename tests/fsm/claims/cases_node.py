@@ -44,6 +44,10 @@ SESSIONS = (
     ),
 )
 
+_REGISTERED = (
+    _IN.replace("b=RA", "b=RA kind=upstream")
+    + "dr step registration HA [*] create-lasting lasting\n"
+)
 _ENDED = _IN + _CLOSED + _RELEASED + "t 100\n"
 
 ADDRESSES = (
@@ -52,6 +56,7 @@ ADDRESSES = (
     case("I-A3", _ASKED, ("admit read 1 HA>HB by=RA", "admit read 1 HA>HB by=RB")),
     case("I-A7", _ENDED, (_RELEASED + "t 100\n", "t 100\n" + _RELEASED)),
     case("I-A7", _ENDED + "cut\n", (_RELEASED + "t 100\n", "t 100\n" + _RELEASED)),
+    case("I-A7", _REGISTERED + _OUT, ("kind=upstream", "kind=protofly.v1")),
     case("I-X2", "bus add subs O1 RA\nbus del subs O1 RA\n", ("bus del subs O1 RA\n", "")),
 )
 

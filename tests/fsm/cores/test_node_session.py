@@ -9,6 +9,7 @@ from fsm.cores.node_session import NodeSessionCore
 from fsm.cores.node_session_terms import (
     ClaimAsked,
     CloseAsked,
+    Credentials,
     Ended,
     Granted,
     LinkCut,
@@ -108,6 +109,53 @@ def test_a_session_whose_token_came_to_nobody_is_opened_anew():
     assert (step.old, step.new, granted.waiting) == ("detached", "open", ())
     assert core.knows("f" * 64)
     assert not core.knows(TOKEN)
+
+
+def unproved(link, token="", fresh="f" * 64):
+    return OpenAsked(link, token or None, fresh, Liveness.BY_LINK, is_unproved=True)
+
+
+def test_upstreams_open_gets_the_detached_session_its_token_and_what_waited():
+    """C-84, MN-04, MN-06: where nobody logs in, as upstream's nodes do it."""
+    core = NodeSessionCore("k", R)
+    core.feed(unproved(1, fresh=TOKEN), 0.0)
+    core.feed(LinkLost(1, "lost"), 0.0)
+    waiting = parcel()
+    core.feed(Wait(waiting), 0.0)
+
+    step, granted = core.feed(unproved(2), 1.0)
+
+    assert (step.old, step.new) == ("detached", "open")
+    assert granted == Granted(2, TOKEN, (waiting,))
+    assert core.knows(TOKEN)
+    assert not core.knows("f" * 64)
+
+
+def test_upstreams_open_takes_no_session_from_a_link():
+    """I-M2, C-84."""
+    core = NodeSessionCore("k", R)
+    core.feed(unproved(1, fresh=TOKEN), 0.0)
+
+    assert [one.code for one in core.feed(unproved(2), 1.0)] == [409]
+
+
+def test_upstreams_open_gets_no_session_that_was_opened_otherwise():
+    """I-M2, S2: ours has proof of whom it belongs to, and so has who logged in."""
+    assert [one.code for one in detached().feed(unproved(2), 1.0)] == [409]
+    core = NodeSessionCore("k", R)
+    core.feed(OpenAsked(1, None, TOKEN, credentials=Credentials("u", "i", 99.0)), 0.0)
+    core.feed(LinkLost(1, "lost"), 0.0)
+    assert [one.code for one in core.feed(unproved(2), 1.0)] == [409]
+
+
+def test_an_open_of_ours_gets_no_session_of_upstreams_form():
+    """C-84: our stubs keep their token."""
+    core = NodeSessionCore("k", R)
+    core.feed(unproved(1, fresh=TOKEN), 0.0)
+    core.heard(0.0)
+    core.feed(LinkLost(1, "lost"), 0.0)
+
+    assert [one.code for one in core.feed(OpenAsked(2, None, "f"), 1.0)] == [409]
 
 
 def test_a_session_whose_open_is_still_linked_is_nobody_elses():

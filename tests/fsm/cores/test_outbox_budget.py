@@ -1,11 +1,25 @@
 """Who gives way when a node holds too much (RELIABILITY L2)."""
 
 import math
+from collections import Counter
 
+import attrs
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.cores.outbox_budget import OutboxBudget
+from fsm.cores.node_session_terms import Parcel
+from fsm.cores.outbox_budget import OutboxBudget, weight
+from specs.dialect import PLAIN
+from specs.message import Message, MessageType
+
+MESSAGE = Message(1, MessageType.UPDATE, "comm://a.ex/1", "comm://a.ex/1/changes")
+ROOM_PER_QUEUE = 64
+"""Bytes that one more queue of a shared message may cost at most."""
+
+
+def parcel(size):
+    return Parcel(MESSAGE, b"x" * size, {})
 
 
 def shed(limit, sizes):
@@ -50,3 +64,84 @@ def test_who_stays_holds_no_more_than_who_had_to_go(limit, sizes):
     kept = [size for who, size in enumerate(sizes) if who not in gone]
     assert not budget.is_exceeded
     assert not gone or max(kept, default=0) <= min(sizes[who] for who in gone)
+
+
+def test_a_message_for_many_queues_counts_once():
+    """RELIABILITY L2: what is counted is memory that there is."""
+    budget, update = OutboxBudget(math.inf), parcel(10_000)
+    for _ in range(1000):
+        budget.hold(update)
+
+    once = weight(1, 10_000)
+    assert once < budget.used <= once + 1000 * ROOM_PER_QUEUE
+
+
+def test_it_counts_until_the_last_queue_has_let_it_go():
+    budget, update = OutboxBudget(math.inf), parcel(10_000)
+    for _ in range(3):
+        budget.hold(update)
+    budget.release(update)
+    budget.release(update)
+    assert budget.used > weight(1, 10_000)
+
+    budget.release(update)
+
+    assert budget.used == 0
+
+
+def test_a_spelling_counts_once_as_well():
+    """N3: a message is written once for all who spell alike, and then it is there twice."""
+    budget, update = OutboxBudget(math.inf), parcel(10_000)
+    budget.hold(update)
+    budget.hold(update)
+    before = budget.used
+    update.spelt[attrs.evolve(PLAIN, string_ids=True)] = b"y" * 11_000
+
+    budget.reweigh(update)
+    budget.reweigh(update)
+    assert budget.used == before + 11_000
+
+    budget.release(update)
+    budget.release(update)
+    assert budget.used == 0
+
+
+def test_half_of_the_budget_makes_frames_small():
+    budget = OutboxBudget(100)
+    budget.count(50)
+    assert not budget.is_tight
+
+    budget.count(1)
+
+    assert budget.is_tight
+
+
+ACTS = st.lists(
+    st.tuples(st.sampled_from(["hold", "release", "spell"]), st.integers(0, 4)), max_size=60
+)
+
+
+@given(ACTS, st.lists(st.integers(0, 5000), min_size=5, max_size=5))
+def test_what_is_counted_is_what_is_held_and_the_shares_make_the_whole(acts, sizes):
+    """RELIABILITY L2: at any time, whoever holds what together with whom."""
+    budget, parcels = OutboxBudget(math.inf), [parcel(size) for size in sizes]
+    queues = Counter()
+    for act, which in acts:
+        if act == "hold":
+            budget.hold(parcels[which])
+            queues[which] += 1
+        elif act == "release" and queues[which]:
+            budget.release(parcels[which])
+            queues[which] -= 1
+        elif act == "spell":
+            spelling = attrs.evolve(PLAIN, text_key=f"text {len(parcels[which].spelt)}")
+            parcels[which].spelt[spelling] = b"z" * 100
+            if queues[which]:
+                budget.reweigh(parcels[which])
+
+    held = [which for which, count in queues.items() if count]
+    spelt = sum(100 * len(parcels[which].spelt) for which in held)
+    text = sum(weight(1, sizes[which]) for which in held) + spelt
+    assert 0 <= budget.used - text <= ROOM_PER_QUEUE * queues.total()
+    shares = [budget.share([parcels[which]]) for which in queues.elements()]
+    assert sum(shares) == pytest.approx(budget.used)

@@ -59,27 +59,30 @@ class Registry(RuleBasedStateMachine):
                     self.told[url] = status
         return effects
 
-    def live(self, url, owner):
-        self.model[url] = (owner, "live", self.now + REGISTRATION_EXPIRES)
+    def live(self, url, owner, lasts):
+        status = "lasting" if lasts else "live"
+        self.model[url] = (owner, status, self.now + REGISTRATION_EXPIRES)
 
     def away(self, url):
         owner, status, _ = self.model[url]
-        if status == "live":
+        if status != "disconnected":
             self.model[url] = (owner, "disconnected", self.now + REGISTRATION_GRAVE)
 
-    @rule(url=URLS, by=RUNTIMES)
-    def create(self, url, by):
+    @rule(url=URLS, by=RUNTIMES, lasts=st.booleans())
+    def create(self, url, by, lasts):
         allowed = self.model.get(url, (by,))[0] == by
-        assert code(created_by(self, url, by)) == (200 if allowed else 403)
+        value = {"url": url, "runtime": by}
+        asked = Create(url, by, by, value, is_lasting=lasts)
+        assert code(self.feed(asked)) == (200 if allowed else 403)
         if allowed:
-            self.live(url, by)
+            self.live(url, by, lasts)
 
-    @rule(url=URLS, by=RUNTIMES)
-    def keep_alive(self, url, by):
+    @rule(url=URLS, by=RUNTIMES, lasts=st.booleans())
+    def keep_alive(self, url, by, lasts):
         expected = 404 if url not in self.model else 200 if self.model[url][0] == by else 403
-        assert code(self.feed(Touch(url, by, {}))) == expected
+        assert code(self.feed(Touch(url, by, {}, lasts))) == expected
         if expected == 200:
-            self.live(url, by)
+            self.live(url, by, lasts)
 
     @rule(url=URLS, by=RUNTIMES)
     def unregister(self, url, by):
@@ -88,13 +91,14 @@ class Registry(RuleBasedStateMachine):
         if expected == 200:
             owner, status, _ = self.model[url]
             self.model[url] = (owner, "disconnected", self.now + REGISTRATION_GRAVE)
-            assert status in {"live", "disconnected"}
+            assert status in {"live", "lasting", "disconnected"}
 
     @rule(runtime=RUNTIMES)
     def leave(self, runtime):
         self.feed(Leave(runtime, "session over"))
-        for url in [url for url, (owner, *_) in self.model.items() if owner == runtime]:
-            self.away(url)
+        for url, (owner, status, _) in list(self.model.items()):
+            if owner == runtime and status == "live":
+                self.away(url)
 
     @rule(seconds=st.sampled_from([1.0, 1800.0, REGISTRATION_EXPIRES, REGISTRATION_GRAVE]))
     def time_passes(self, seconds):
@@ -103,7 +107,7 @@ class Registry(RuleBasedStateMachine):
             self.now = max(self.now, self.core.deadline())
             self.feed(Tick())
             for url in [u for u, (_, _, due) in self.model.items() if due <= self.now]:
-                if self.model[url][1] == "live":
+                if self.model[url][1] != "disconnected":
                     self.away(url)
                 else:
                     del self.model[url]
@@ -114,8 +118,11 @@ class Registry(RuleBasedStateMachine):
     def reads_tell_the_status(self):
         for url in ("hyperty://a.ex/1", "hyperty://a.ex/2"):
             status = self.model.get(url, (None, None))[1]
-            expected = {"live": 200, "disconnected": 408, None: 404}[status]
+            expected = {"live": 200, "lasting": 200, "disconnected": 408, None: 404}[status]
             assert code(self.core.feed(Read(url), self.now)) == expected
+            row = self.core.row(url)
+            assert row is None or row.value["status"] == self.told[url]
+            assert self.told.get(url) in {None, "live", "disconnected"}
 
     @invariant()
     def the_disk_holds_what_is_true(self):
@@ -129,10 +136,6 @@ class Registry(RuleBasedStateMachine):
         assert len(again) == len(self.core)
         for url in self.disk:
             assert again.row(url) == self.core.row(url)
-
-
-def created_by(machine, url, by):
-    return machine.feed(Create(url, by, by, {"url": url, "runtime": by}))
 
 
 TestRegistry = Registry.TestCase
@@ -222,3 +225,67 @@ def test_what_a_read_asks_for_is_told_by_its_form():
         By.GUID, "user-guid://g", scheme="comm"
     )
     assert search_of("/comm/odd/x", None) is None
+
+
+def lasting(core, now=0.0, **more):
+    value = {"url": HB, "runtime": "r1", **more}
+    return core.feed(Create(HB, "r1", "r1", value, is_lasting=True), now)
+
+
+def told(effects):
+    return [one.status for one in effects if isinstance(one, StatusChanged)]
+
+
+def test_what_was_registered_in_upstreams_form_outlives_the_session():
+    """MN-07: as upstream's registry, which hears of no session."""
+    core = RegistrationCore()
+    effects = lasting(core)
+
+    assert core.feed(Leave("r1", "session over"), 1.0) == []
+    assert [one.new for one in effects if isinstance(one, Step)] == ["lasting"]
+    (answer,) = core.feed(Read(HB), 2.0)
+    assert (answer.code, answer.value["status"]) == (200, "live")
+
+
+def test_what_lasts_expires_and_is_unregistered_as_any():
+    """I-G4, M-23."""
+    core = RegistrationCore()
+    lasting(core, expires=60)
+    core.feed(Leave("r1", "session over"), 1.0)
+    assert core.deadline() == 60.0
+    assert told(core.feed(Tick(), 60.0)) == ["disconnected"]
+
+    assert told(lasting(core, now=61.0)) == ["live"]
+    unregistered = Touch(HB, "r1", {"status": "disconnected"}, is_lasting=True)
+    assert told(core.feed(unregistered, 62.0)) == ["disconnected"]
+    assert code(core.feed(Read(HB), 63.0)) == 408
+
+
+def test_whoever_speaks_our_form_again_takes_the_record_along_when_it_leaves():
+    """The last registration or update counts; to others nothing has changed (I-G5)."""
+    core = RegistrationCore()
+    lasting(core)
+
+    assert told(core.feed(Touch(HB, "r1", {}), 1.0)) == []
+    assert told(core.feed(Leave("r1", "session over"), 2.0)) == ["disconnected"]
+
+
+def test_these_are_all_ways_to_a_record_that_lasts():
+    """DESIGN section 5: from each state by the next sign of life in upstream's form."""
+    core = RegistrationCore()
+    created(core, status="created")
+    status = {"status": "live"}
+    steps = [
+        one.new
+        for asked in (
+            Touch(HB, "r1", status, is_lasting=True),
+            Touch(HB, "r1", status),
+            Touch(HB, "r1", {}, is_lasting=True),
+            Touch(HB, "r1", {"status": "disconnected"}, is_lasting=True),
+            Touch(HB, "r1", {}, is_lasting=True),
+        )
+        for one in core.feed(asked, 0.0)
+        if isinstance(one, Step)
+    ]
+
+    assert steps == ["lasting", "live", "lasting", "disconnected", "lasting"]

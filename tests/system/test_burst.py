@@ -1,0 +1,60 @@
+"""A burst of updates costs no honest subscriber its link (RELIABILITY L2, L3, MN-16).
+
+A node process and real sockets; the subscribers are sockets that answer signs of life.
+"""
+
+import pytest
+
+from bench.burst import REACH, Size, measure
+from bench.crowd import raise_file_limit
+from specs.limits import OUTBOX_BUDGET
+
+MIB = 2**20
+FEW = Size(subscribers=150, updates=20)
+SILENT = Size(subscribers=20, updates=20, silent=200, letters=20)
+ON_ITS_WAY = 32
+"""MiB of what is in no queue of a link: read and not yet routed, and what Python keeps."""
+
+
+@pytest.fixture(autouse=True)
+def many_sockets():
+    raise_file_limit()
+
+
+@pytest.mark.timeout(300)
+async def test_nobody_who_reads_is_lost_in_a_burst():
+    """L2: charged to each link, 3,000 updates of 10 kB would be four times this budget."""
+    burst = await measure(FEW, "--outbox-budget", str(24 * MIB))
+
+    assert (burst.links_lost, burst.deliveries_lost, burst.left) == (0, 0, 0)
+
+
+@pytest.mark.timeout(300)
+async def test_who_does_not_read_is_given_up_and_readers_are_unharmed():
+    """L2, L3: 200 peers that do not read are sent messages of their own, 40 MB of text."""
+    burst = await measure(SILENT, "--outbox-budget", str(32 * MIB))
+
+    assert (burst.links_lost, burst.deliveries_lost) == (0, 0)
+    assert burst.left > 0
+    assert burst.grown_mib < 32 + ON_ITS_WAY
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+async def test_a_thousand_subscribers_get_a_hundred_updates():
+    """L2, P1: with the limits as they are."""
+    burst = await measure(Size())
+
+    assert (burst.links_lost, burst.deliveries_lost, burst.left) == (0, 0, 0)
+    assert burst.grown_mib < REACH
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+async def test_the_budget_bounds_what_two_hundred_silent_peers_cost():
+    """L2, L3: 200 MB of text to peers that do not read, beside a hundred that do."""
+    burst = await measure(Size(subscribers=100, silent=200))
+
+    assert (burst.links_lost, burst.deliveries_lost) == (0, 0)
+    assert burst.left > 0
+    assert burst.grown_mib < OUTBOX_BUDGET / MIB + ON_ITS_WAY
