@@ -1,18 +1,18 @@
 """`python -m fsm judge`: what traces say of machines, messages, tables and links."""
 
-import gzip
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, final
 
-import attrs
 import click
 
 from fsm.claims import Finding
 from fsm.claims.catalogue import CLAIMS_JUDGED
 from fsm.commands_shared import counted, json_option, print_json
+from fsm.missing import Missing
 from fsm.replay import Violation
-from fsm.trace_line import BadTraceLineError, TraceLine, Verdict, read_line
+from fsm.trace_files import Reading, TraceFileError, read_traces
+from fsm.trace_line import Verdict
 from fsm.verdict import RunJudgement, judge_run
 from specs.claims import CLAIMS
 from specs.jsonvalue import JsonObject
@@ -30,67 +30,71 @@ class _NoTraceError(click.ClickException):
     exit_code = _NO_TRACE
 
 
-@final
-@attrs.define
-class _Reading:
-    """What was read: records, and how many lines were none."""
-
-    records: list[TraceLine] = attrs.field(factory=list)
-    quarantined: int = 0
-
-
 @click.command(name="judge", short_help="Judge TRACE...: machines, messages, tables and links.")
 @click.argument(
     "traces", nargs=-1, required=True, metavar="TRACE...", type=click.Path(path_type=Path)
 )
+@click.option(
+    "--untraced",
+    metavar="NAME",
+    multiple=True,
+    help="An address or a domain of which no trace is expected; may be given several times.",
+)
 @json_option
 @click.pass_context
-def judge_traces(ctx: click.Context, traces: tuple[Path, ...], *, wants_json: bool) -> None:
-    """Judge the traces at TRACE...: run directories, node directories or files.
+def judge_traces(
+    ctx: click.Context, traces: tuple[Path, ...], *, untraced: tuple[str, ...], wants_json: bool
+) -> None:
+    """Judge the traces at TRACE...: directories of runs, runs, nodes of a run, or files.
 
-    Name all that belong together: much is seen only from both ends. Exits with 0 if they
-    are conformant, with 1 if they are not or do not tell all, with 3 if there is no trace.
+    Name all that belong together: much is seen only from both ends, and a participant
+    without a trace makes the verdict incomplete. Exits with 0 if the traces are
+    conformant, with 1 if they are not or do not tell all, with 3 if there is no trace.
     """
-    reading = _Reading()
-    for file in [file for trace in traces for file in _files(trace)]:
-        _read(file, reading)
-    judged = judge_run(reading.records, reading.quarantined)
+    try:
+        reading = read_traces(traces)
+    except TraceFileError as exc:
+        raise _NoTraceError(str(exc)) from exc
+    judged = judge_run(reading.records, len(reading.bad), untraced)
+    flaws = list(_flaws(judged, reading))
+    verdict = judged.verdict
+    if flaws and verdict is Verdict.CONFORMANT:
+        verdict = Verdict.INCOMPLETE
     if wants_json:
-        print_json(*_as_json(judged, reading))
+        print_json(*_as_json(judged, reading, flaws, verdict))
     else:
-        for line in _as_text(judged, reading):
+        for line in _as_text(judged, reading, flaws, verdict):
             click.echo(line)
-    ctx.exit(0 if judged.verdict is Verdict.CONFORMANT else 1)
+    ctx.exit(0 if verdict is Verdict.CONFORMANT else 1)
 
 
-def _files(trace: Path) -> list[Path]:
-    if trace.is_file():
-        return [trace]
-    if not trace.is_dir():
-        raise _NoTraceError(f"no trace at {trace}: there is nothing; name what --trace wrote to")
-    files = sorted(trace.rglob("part-*.jsonl")) + sorted(trace.rglob("part-*.jsonl.gz"))
-    if not files:
-        raise _NoTraceError(f"no trace at {trace}: there is no part-*.jsonl under it")
-    return files
+def _flaws(judged: RunJudgement, reading: Reading) -> Iterator[JsonObject]:
+    """Yield what the traces do not tell, each with its place."""
+    for one in judged.missing:
+        yield _flaw(one, reading)
+    for bad in reading.bad:
+        reason = f"the line cannot be read: {bad.reason}"
+        yield {"file": str(bad.file), "line": bad.line, "reason": reason}
+    for (run, node), file in reading.silent.items():
+        yield {"run": run, "node": node, "file": str(file), "reason": "no record is in this trace"}
 
 
-def _read(file: Path, into: _Reading) -> None:
-    try:
-        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as lines:
-            for line in lines:
-                _take(line, into)
-    except (OSError, EOFError) as exc:
-        raise _NoTraceError(f"cannot read {file}: {exc}; copy it anew or leave it out") from exc
+def _flaw(one: Missing, reading: Reading) -> JsonObject:
+    told: JsonObject = {"run": one.run, "node": one.node, "ln": one.ln, "reason": one.reason}
+    place = reading.place(one.run, one.node, one.ln)
+    return told if place is None else told | {"file": str(place[0]), "line": place[1]}
 
 
-def _take(line: bytes, into: _Reading) -> None:
-    try:
-        into.records.append(read_line(line))
-    except BadTraceLineError:
-        into.quarantined += 1
+def _flaw_line(flaw: JsonObject) -> str:
+    """Say what is missing, on one line: where, of which process, what."""
+    where = ":".join(str(flaw[name]) for name in ("file", "line") if name in flaw)
+    whose = f"trace of {flaw['node']}: " if flaw.get("node") else ""
+    return f"incomplete: {where}: {whose}{flaw['reason']}"
 
 
-def _as_text(judged: RunJudgement, reading: _Reading) -> Iterator[str]:
+def _as_text(
+    judged: RunJudgement, reading: Reading, flaws: list[JsonObject], verdict: Verdict
+) -> Iterator[str]:
     for claim, first in _firsts(judged.findings).items():
         times = counted(judged.by_claim[claim], "time")
         yield f"broken {times}: {CLAIMS[claim].text}"
@@ -101,18 +105,15 @@ def _as_text(judged: RunJudgement, reading: _Reading) -> Iterator[str]:
         yield f"machine {machine} broken {times}: {broken.claim.replace('_', ' ')}"
         where, key = broken.entity.node, broken.entity.key
         yield f"  first at {where}, record {broken.ln}: {key}: expected {broken.expected}"
-    for node in judged.machines.nodes:
-        flaws = ", ".join(sorted(flaw.value.replace("_", " ") for flaw in node.flaws))
-        if flaws:
-            yield f"{node.node} does not tell all: {flaws}"
-    if reading.quarantined:
-        yield f"{counted(reading.quarantined, 'line')} cannot be read"
+    yield from map(_flaw_line, flaws)
     told = counted(len(reading.records), "record")
     judges = counted(len(CLAIMS_JUDGED), "claim")
-    yield f"{judged.verdict.value}: {told}, {judges} judged, {len(judged.by_claim)} broken"
+    yield f"{verdict.value}: {told}, {judges} judged, {len(judged.by_claim)} broken"
 
 
-def _as_json(judged: RunJudgement, reading: _Reading) -> Iterator[JsonObject]:
+def _as_json(
+    judged: RunJudgement, reading: Reading, flaws: list[JsonObject], verdict: Verdict
+) -> Iterator[JsonObject]:
     for first in _firsts(judged.findings).values():
         claim = CLAIMS[first.claim]
         yield {
@@ -126,23 +127,22 @@ def _as_json(judged: RunJudgement, reading: _Reading) -> Iterator[JsonObject]:
             "about": first.about,
             "expected": first.expected,
         }
+    for flaw in flaws:
+        yield {"schema": "protofly.flaw/1", **flaw}
     yield {
         "schema": "protofly.judgement/1",
-        "verdict": judged.verdict.value,
+        "verdict": verdict.value,
         "records": len(reading.records),
-        "quarantined": reading.quarantined,
+        "quarantined": len(reading.bad),
         "claims": len(CLAIMS_JUDGED),
         "findings": len(judged.findings),
         "steps_broken": len(judged.machines.violations),
-        "flaws": _flaws(judged),
-    }
-
-
-def _flaws(judged: RunJudgement) -> JsonObject:
-    return {
-        node.node: [flaw.value for flaw in sorted(node.flaws)]
-        for node in judged.machines.nodes
-        if node.flaws
+        "flaws": {
+            node.node: [flaw.value for flaw in sorted(node.flaws)]
+            for node in judged.machines.nodes
+            if node.flaws
+        },
+        "missing": len(flaws),
     }
 
 

@@ -1,13 +1,19 @@
-"""One verdict of a whole run: its machines (`fsm.replay`) and its messages (`fsm.claims`)."""
+"""One verdict of all runs together.
+
+Machines are judged by `fsm.replay`, messages by `fsm.claims`; what the traces do not
+tell, `fsm.missing` finds.
+"""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import final
 
 import attrs
 
 from fsm import claims, replay
 from fsm.claims import Finding
+from fsm.claims.told import read_trace
+from fsm.missing import Missing, missing
 from fsm.trace_line import TraceLine, Verdict
 
 __all__ = ["RunJudgement", "judge_run"]
@@ -20,14 +26,16 @@ class RunJudgement:
 
     Attributes:
         verdict: `violations` if a machine or a claim is broken; else `incomplete` if the
-            trace does not tell all; else `conformant`.
+            traces do not tell all; else `conformant`.
         machines: What is judged of the machines, and which traces have flaws.
         findings: Which claims are broken, by what.
+        missing: What the traces do not tell.
     """
 
     verdict: Verdict
     machines: replay.Judgement
     findings: tuple[Finding, ...]
+    missing: tuple[Missing, ...] = ()
 
     @property
     def by_claim(self) -> Mapping[str, int]:
@@ -35,14 +43,20 @@ class RunJudgement:
         return Counter(finding.claim for finding in self.findings)
 
 
-def judge_run(records: Iterable[TraceLine], quarantined: int = 0) -> RunJudgement:
-    """Judge the traces of all processes of a run.
+def judge_run(
+    records: Iterable[TraceLine], quarantined: int = 0, untraced: Collection[str] = ()
+) -> RunJudgement:
+    """Judge the traces of all processes that took part, of all their runs.
 
     Args:
         records: In any order.
         quarantined: How many lines could not be read.
+        untraced: Addresses or domains of participants that are known to keep no trace.
     """
     told = list(records)
     machines, findings = replay.judge(told, quarantined), claims.judge(told)
+    lacking = missing(read_trace(told), untraced)
     verdict = Verdict.VIOLATIONS if findings else machines.verdict
-    return RunJudgement(verdict, machines, findings)
+    if lacking and verdict is Verdict.CONFORMANT:
+        verdict = Verdict.INCOMPLETE
+    return RunJudgement(verdict, machines, findings, lacking)

@@ -52,10 +52,12 @@ def validate(
     master: str | None,
     allow_quarantine: bool,
 ) -> None:
-    """Judge the traces at TRACE...: run directories, node directories or files.
+    """Judge the traces at TRACE...: directories of runs, runs, nodes of a run, or files.
 
-    Exits with 0 if they are conformant, with 1 if they are not or do not tell all, with
-    3 if there is no trace.
+    Only the steps of machines are judged; which claims are not checked is said with the
+    verdict, and `python -m fsm judge` checks them. Exits with 0 if the steps are
+    conformant, with 1 if they are not or the traces do not tell all, with 3 if there is
+    no trace.
     """
     try:
         _check_there(traces)

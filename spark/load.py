@@ -1,12 +1,13 @@
 """Traces in: every line becomes a record or goes to quarantine, none is lost.
 
-A trace is whatever Spark reads: a run's directory, one node's directory, one file; on a
-disk or behind a URL. The rules of a good line are those of `fsm.trace_line`.
+A trace is whatever Spark reads: a directory of runs, the folder of one run or of one node
+in it, one file; on a disk or behind a URL. The rules of a good line are those of
+`fsm.trace_line`.
 """
 
-import re
 from collections.abc import Sequence
 from typing import Final
+from urllib.parse import unquote
 
 import attrs
 from pyspark.errors import AnalysisException
@@ -16,7 +17,7 @@ from pyspark.sql.types import StringType, StructField, StructType
 
 from spark.errors import TraceMissingError
 from spark.schemas import ENTITY, QUARANTINE, REQUIRED, TRACE
-from specs.trace import Kind, Op
+from specs.trace import Kind, Op, writer_of
 
 __all__ = ["Source", "parse", "quarantine", "read_lines", "records"]
 
@@ -30,8 +31,6 @@ _NO_TEXT: Final = rf'"({_TEXTS})"\s*:\s*[^"n\s]'
 """A text field followed by something else than text or null. Within a JSON string the
 quotes are escaped, so that this matches only where a field stands."""
 
-_NODE: Final = re.compile(r"/node=([^/]+)/[^/]*$")
-
 
 @attrs.frozen
 class Source:
@@ -39,34 +38,40 @@ class Source:
 
     Attributes:
         lines: A row per line: text, file, and where it stood.
-        nodes: Names of the nodes that have a file, an empty one too.
+        nodes: Runs and nodes whose folder has a file, an empty one too; the run may be
+            empty.
     """
 
     lines: DataFrame
-    nodes: frozenset[str]
+    nodes: frozenset[tuple[str, str]]
 
 
 def read_lines(session: SparkSession, paths: Sequence[str]) -> Source:
-    """Find the files of all `paths`.
+    """Find the files of all `paths`; one that several of them lead to is read once.
 
     Raises:
         TraceMissingError: There is nothing at a path, or no trace.
     """
     found: DataFrame | None = None
-    nodes: set[str] = set()
+    files: set[str] = set()
     for path in paths:
         text = _read_text(session, path)
-        nodes |= {match[1] for file in text.inputFiles() if (match := _NODE.search(file))}
         lines = text.select(
             F.col("value").alias("text"),
             F.col("_metadata.file_path").alias("file"),
             F.col("_metadata.file_block_start").alias("block"),
             F.monotonically_increasing_id().alias("position"),
         )
+        now = set(text.inputFiles())
+        if again := files & now:
+            lines = lines.where(~F.col("file").isin(*again))
+        files |= now
         found = lines if found is None else found.unionByName(lines)
     if found is None:
         raise TraceMissingError("nowhere", "no path was named")
-    return Source(found, frozenset(nodes))
+    # Spark tells paths as parts of URLs.
+    writers = {writer_of(unquote(file)) for file in files}
+    return Source(found, frozenset(writer for writer in writers if writer is not None))
 
 
 def _read_text(session: SparkSession, path: str) -> DataFrame:

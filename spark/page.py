@@ -6,7 +6,19 @@ from importlib.resources import files
 
 from fsm.trace_line import Claim, Verdict
 from spark.findings import BadLine, Broken, Findings, MachineUse, NodeFindings, Told
-from spark.words import CLAIM, VERDICT, count, duration, machine_line, node_line, row_name
+from spark.words import (
+    BY_JUDGE,
+    BY_NOBODY,
+    CLAIM,
+    NOT_CHECKED,
+    VERDICT,
+    count,
+    duration,
+    machine_line,
+    node_line,
+    row_name,
+)
+from specs import claim
 
 __all__ = ["page"]
 
@@ -23,7 +35,8 @@ def page(findings: Findings, drawings: Mapping[str, str]) -> str:
     unused = [machine for machine in findings.machines if machine not in used]
     parts = [
         _head(findings),
-        _section("Claims", _claims(findings)),
+        _section("Claims that were checked", _claims(findings)),
+        _section("Claims that were not checked", *_not_checked()),
         _section("First violation of each claim", *map(_broken, findings.first)),
         _section("Nodes", _nodes(findings.nodes)),
         _section("Lines that cannot be read", *_bad_lines(findings)),
@@ -49,6 +62,8 @@ def _head(findings: Findings) -> str:
     return (
         f'<header class="card {findings.verdict}">\n<p class="muted">Protofly trace report</p>\n'
         f'<h1 class="word">{findings.verdict}</h1>\n<p>{VERDICT[findings.verdict]}</p>\n'
+        f'<p class="muted">Checked: {len(CLAIM)} claims on the steps of machines; '
+        f"{NOT_CHECKED}.</p>\n"
         f'<div class="figures">{shown}</div>\n</header>\n'
     )
 
@@ -97,6 +112,19 @@ def _claims(findings: Findings) -> str:
         )
         rows.append(_row(_code(name), _cell(CLAIM[Claim(name)]), state, _number(f"{broken:,}")))
     return _table(["claim", "what it says", "", "#violations"], rows)
+
+
+def _not_checked() -> list[str]:
+    return [
+        _listed("On messages, tables and links; <code>python -m fsm judge</code> checks", BY_JUDGE),
+        _listed("No trace can decide", BY_NOBODY),
+    ]
+
+
+def _listed(title: str, claims: Sequence[claim.Claim]) -> str:
+    rows = (_row(_code(one.name), _cell(one.text)) for one in claims)
+    summary = f"<summary>{title} these {len(claims)}</summary>"
+    return f"<details>\n{summary}\n{_table(['claim', 'what it says'], rows)}</details>\n"
 
 
 def _broken(broken: Broken) -> str:

@@ -66,7 +66,7 @@ def validate(
 
     Args:
         session: A running Spark.
-        paths: Run directories, node directories or files; whatever Spark reads.
+        paths: Directories of runs, runs, nodes of a run or files; whatever Spark reads.
         allowed: Whether lines that are no records make the verdict incomplete.
         report: Directory for `violations.parquet` and `quarantine`; None: not wanted.
 
@@ -99,7 +99,7 @@ def _write(judged: _Judged, report: Path) -> None:
     bad.write.mode("overwrite").json(str(report / "quarantine"))
 
 
-def _findings(judged: _Judged, named: Iterable[str], allowed: Quarantine) -> Findings:
+def _findings(judged: _Judged, named: Iterable[tuple[str, str]], allowed: Quarantine) -> Findings:
     by = ("claim", "run", "node", "machine")
     counts = judged.violations.groupBy(*by).agg(F.count("*").alias("times")).collect()
     quarantined = judged.bad_lines.count()
@@ -131,7 +131,7 @@ def _sum(counts: Iterable[SparkRow], *names: str) -> Counter[tuple[str, ...]]:
 def _nodes(
     rows: Iterable[SparkRow],
     violations: Mapping[tuple[str, ...], int],
-    named: Iterable[str],
+    named: Iterable[tuple[str, str]],
     allowed: Quarantine,
 ) -> list[NodeFindings]:
     found = [
@@ -148,17 +148,17 @@ def _nodes(
         )
         for row in rows
     ]
-    told = {node.node for node in found}
-    found += [_silent(name) for name in named if name not in told]
+    told = {(run, node.node) for node in found for run in (node.run, "")}
+    found += [_silent(*writer) for writer in named if writer not in told]
     judged = [attrs.evolve(node, verdict=judge_node(node, allowed)) for node in found]
     return sorted(judged, key=lambda node: (node.node, node.run))
 
 
-def _silent(name: str) -> NodeFindings:
+def _silent(run: str, name: str) -> NodeFindings:
     """A node that has a file but not one record."""
     flaws = frozenset({Flaw.NO_START, Flaw.NO_END})
     nothing = {"records": 0, "missing": 0, "doubled": 0, "quarantined": 0, "violations": 0}
-    return NodeFindings(run="", node=name, verdict=Verdict.INCOMPLETE, flaws=flaws, **nothing)
+    return NodeFindings(run=run, node=name, verdict=Verdict.INCOMPLETE, flaws=flaws, **nothing)
 
 
 def _machines(stories: DataFrame, violations: Mapping[tuple[str, ...], int]) -> list[MachineUse]:

@@ -11,7 +11,7 @@ from fsm.catalogue import MACHINES
 from fsm.draw import svg
 from spark.findings import Broken, Findings, MachineUse, NodeFindings, Told
 from spark.page import page
-from spark.words import machine_line, node_line
+from spark.words import BY_JUDGE, BY_NOBODY, CLAIM, machine_line, node_line
 from specs.jsonvalue import JsonObject
 
 __all__ = ["Report", "verdict_object", "violation_objects", "write_report"]
@@ -74,6 +74,11 @@ def verdict_object(findings: Findings, report: Report | None = None) -> JsonObje
         "violations": findings.violations,
         "quarantined": findings.quarantined,
         "by_claim": dict(findings.by_claim),
+        "checked": [claim.value for claim in CLAIM],
+        "not_checked": {
+            "by_fsm_judge": [claim.name for claim in BY_JUDGE],
+            "by_nobody": [claim.name for claim in BY_NOBODY],
+        },
         "nodes": [_node(node) for node in findings.nodes],
         "machines": [_machine(machine) for machine in findings.machines],
     }

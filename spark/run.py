@@ -29,7 +29,7 @@ class Order:
     """What to judge, and how.
 
     Attributes:
-        traces: Run directories, node directories or files; whatever Spark reads.
+        traces: Directories of runs, runs, nodes of a run or files; whatever Spark reads.
         report: Where the report goes; None: nobody wants one.
         master: Which cluster; None: this machine, or what `spark-submit` says.
         quarantine: Whether lines that are no records make the verdict incomplete.

@@ -2,11 +2,14 @@
 
 from typing import Final
 
+from fsm.claims.catalogue import CLAIMS_JUDGED
+from fsm.claims.not_judged import NOT_JUDGED
 from fsm.trace_line import Claim, Flaw, Verdict
 from spark.findings import Findings, MachineUse, NodeFindings, Row
+from specs.claims import CLAIMS
 
-__all__ = ["CLAIM", "VERDICT", "count", "duration", "machine_line", "node_line", "row_name"]
-__all__ += ["summary"]
+__all__ = ["BY_JUDGE", "BY_NOBODY", "CLAIM", "NOT_CHECKED", "VERDICT", "count", "duration"]
+__all__ += ["machine_line", "node_line", "row_name", "summary"]
 
 CLAIM: Final = {
     Claim.DECLARED_STEP: "Every step is a row of its machine's table.",
@@ -18,10 +21,22 @@ CLAIM: Final = {
 }
 """What each claim says."""
 
+BY_JUDGE: Final = tuple(CLAIMS[name] for name in CLAIMS_JUDGED)
+"""Claims on messages, tables and links: not checked here, but by `python -m fsm judge`."""
+
+BY_NOBODY: Final = tuple(CLAIMS[name] for name in NOT_JUDGED)
+"""Claims that no trace can decide: not checked at all."""
+
+NOT_CHECKED: Final = (
+    f"not checked: {len(BY_JUDGE)} claims on messages, tables and links "
+    f"(python -m fsm judge checks them), {len(BY_NOBODY)} that no trace can decide"
+)
+"""The same as half a sentence."""
+
 VERDICT: Final = {
-    Verdict.CONFORMANT: "Everything the traces tell keeps every claim, and they tell all.",
-    Verdict.VIOLATIONS: "At least one record breaks a claim.",
-    Verdict.INCOMPLETE: "No record breaks a claim, but the traces do not tell all.",
+    Verdict.CONFORMANT: "Every step that the traces tell is right, and no record is missing.",
+    Verdict.VIOLATIONS: "At least one record breaks a claim that was checked.",
+    Verdict.INCOMPLETE: "No record breaks a checked claim, but the traces do not tell all.",
 }
 """What each verdict means."""
 
@@ -68,7 +83,7 @@ def node_line(node: NodeFindings) -> str:
         flaws.append(f"has {count(node.quarantined, 'line')} that cannot be read")
     if node.violations:
         flaws.append(f"has {count(node.violations, 'violation')}")
-    return "; ".join(flaws) or "tells all"
+    return "; ".join(flaws) or "no record is missing"
 
 
 def machine_line(machine: MachineUse) -> str:
@@ -92,6 +107,7 @@ def summary(findings: Findings) -> list[str]:
         count(found.quarantined, "line") + " quarantined",
     ]
     lines = [f"{found.verdict}: {', '.join(figures)}"]
+    lines += [f"checked: {len(CLAIM)} claims on the steps of machines", NOT_CHECKED]
     lines += [f"node {node.node}: {node.verdict}, {node_line(node)}" for node in found.nodes]
     lines += [f"machine {one.machine}: {machine_line(one)}" for one in found.machines]
     lines += [

@@ -1,12 +1,20 @@
-"""The trace record: one flat shape for everything that is evidence (OBS-01)."""
+"""The trace record: one flat shape for everything that is evidence (OBS-01).
 
+A process writes its records below a directory of traces, in parts:
+`DIR/run=<start>-<id>/node=<name>/part-00000.jsonl`. Each start of a process is a run.
+"""
+
+import re
 from enum import StrEnum
 from typing import Final
+from urllib.parse import quote, unquote
 
 import attrs
 
 SCHEMA: Final = "protofly.trace/1"
 """Name of this record's shape; stands in the first record of each process."""
+
+_FOLDERS: Final = re.compile(r"(?:(?:^|/)run=(?P<run>[^/]+))?(?:^|/)node=(?P<node>[^/]+)/[^/]*$")
 
 ABSENT: Final = "[*]"
 """The state before the first and after the last, as drawn: an entity that is not."""
@@ -132,7 +140,7 @@ class Stamp:
     """Who, where and when: the fields every record starts with.
 
     Attributes:
-        run: Identifier of this process's run, never reused.
+        run: Identifier of this start of the process, never reused; see `trace_folder`.
         node: Name of the process in the run, as in `node=<name>` of the path.
         ln: 1, 2, 3, ... without gaps within (run, node).
         wall_ns: Nanoseconds since the epoch.
@@ -148,3 +156,17 @@ class Stamp:
     mono_ns: int
     t: float
     actor: str
+
+
+def trace_folder(run: str, node: str) -> str:
+    """Return where a process keeps the parts of one run, below the directory of traces."""
+    return f"run={quote(run, safe='')}/node={quote(node, safe='')}"
+
+
+def writer_of(part: str) -> tuple[str, str] | None:
+    """Return the run and the node that a part's path names; the run may be empty.
+
+    None: the path names no node.
+    """
+    folders = _FOLDERS.search(part)
+    return None if folders is None else (unquote(folders["run"] or ""), unquote(folders["node"]))

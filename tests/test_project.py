@@ -83,3 +83,28 @@ def test_type_checkers_are_told_that_every_package_is_typed():
         setuptools = tomllib.load(file)["tool"]["setuptools"]
     assert setuptools["package-data"]["*"] == ["py.typed"]
     assert [package for package in PACKAGES if not (ROOT / package / "py.typed").exists()] == []
+
+
+def tuple_values_of_enums(source: str) -> list[str]:
+    """Members that are tuples, as `Class.MEMBER`: Python 3.11.2 reads `()` as no value."""
+    found = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ClassDef) and any(
+            ast.unparse(base).endswith(("Enum", "Flag")) for base in node.bases
+        ):
+            members = [item for item in node.body if isinstance(item, ast.Assign)]
+            tuples = [item for item in members if isinstance(item.value, ast.Tuple)]
+            found += [f"{node.name}.{ast.unparse(item.targets[0])}" for item in tuples]
+    return found
+
+
+def test_no_enumeration_has_tuples_for_values():
+    folders = [ROOT / name for name in (*PACKAGES, "bench", "examples", "tests")]
+    paths = [path for folder in folders for path in folder.rglob("*.py")]
+    found = {path.relative_to(ROOT): tuple_values_of_enums(path.read_text()) for path in paths}
+    assert {path: names for path, names in found.items() if names} == {}
+
+
+def test_a_tuple_in_an_enumeration_would_be_found():
+    source = "class Fate(enum.Enum):\n    LOST = ()\n    LATE = 1\n"
+    assert tuple_values_of_enums(source) == ["Fate.LOST"]

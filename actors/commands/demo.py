@@ -49,8 +49,8 @@ def command(*, p2p: str | None, trace: Path | None, as_json: bool, requests: int
     """Show a message node and two runtimes as three processes.
 
     They register, talk by the node, set up a link and talk by it; the link is cut
-    and comes back; then the traces of all three are judged. Exits with 0 only if
-    every step happened and the traces are conformant.
+    and comes back; then the traces of all three are judged, steps and messages. Exits
+    with 0 only if every step happened and both are conformant.
     """
     _check_judge()
     traces = _directory(trace)
@@ -82,11 +82,6 @@ def _check_judge() -> None:
 def _directory(trace: Path | None) -> Path:
     if trace is None:
         return Path(tempfile.mkdtemp(prefix="protofly-demo-"))
-    if any(trace.glob("node=*")):
-        raise CommandError(
-            f"{trace} holds the traces of another run; choose another directory",
-            ExitCode.CONFIGURATION,
-        )
     trace.mkdir(parents=True, exist_ok=True)
     return trace
 

@@ -106,7 +106,8 @@ trace_option = click.option(
     "--trace",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Keep the trace of this run there: every state change and message hop.",
+    help="Keep the trace of this run there, in a folder of its own: "
+    "every state change and message hop.",
 )
 """The option `--trace DIR`."""
 

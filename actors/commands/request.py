@@ -21,12 +21,19 @@ from actors.commands.entering import credentials_of, enter, token_option
 from actors.commands.exit_code import ExitCode
 from actors.commands.failure import run
 from actors.commands.foreign import nodes_option, topology_option
-from actors.commands.option import check_address, check_domain, check_name, log_option, node_option
+from actors.commands.option import (
+    check_address,
+    check_domain,
+    check_name,
+    log_option,
+    node_option,
+    trace_option,
+)
 from actors.commands.output import say
 from actors.commands.reach import check_node
+from actors.commands.tracing import open_tracer
 from actors.hyperties import Caller
 from actors.kit.time_of_day import fresh_ids
-from actors.kit.trace import NULL_TRACER
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from fsm.cores.resolve import Topology
@@ -76,6 +83,7 @@ def _check_name(ctx: click.Context, parameter: click.Parameter, value: str | Non
 @catalogue_option
 @trust_option
 @token_option
+@trace_option
 @config_option
 @log_option
 def command(  # noqa: PLR0913 - one for each option
@@ -90,6 +98,7 @@ def command(  # noqa: PLR0913 - one for each option
     places: Places | None,
     trust: Path | None,
     token_file: Path | None,
+    trace: Path | None,
 ) -> int:
     """Ask the hyperty at address TO with the value JSON and print its answer.
 
@@ -106,13 +115,16 @@ def command(  # noqa: PLR0913 - one for each option
         credentials=credentials_of(token_file),
         ids=fresh_ids(),
     )
-    return run(partial(_ask, config, to, value))
+    return run(partial(_ask, config, trace, to, value))
 
 
-async def _ask(config: RuntimeConfig, to: str, value: Json) -> ExitCode:
+async def _ask(config: RuntimeConfig, trace: Path | None, to: str, value: Json) -> ExitCode:
     async with open_system_network() as network:
         await check_node(network, config.node)
-        async with open_runtime(timed(config), network, NULL_TRACER) as runtime:
+        async with (
+            open_tracer(trace, config.name) as tracer,
+            open_runtime(timed(config), network, tracer) as runtime,
+        ):
             await enter(runtime)
             caller = Caller()
             await runtime.deploy("caller", lambda: caller)

@@ -146,10 +146,14 @@ async def _open(
     with open_shelf(config.store):
         # What is wrong with it is told before anything is dialled.
         pass
-    async with open_tracer(trace, config.name) as tracer, open_system_network() as network:
+    async with open_system_network() as network:
+        # A run that could not begin leaves no trace.
         await check_host(network, config.p2p_host, config.kinds)
         await check_node(network, config.node)
-        async with open_runtime(timed(config), network, tracer) as runtime:
+        async with (
+            open_tracer(trace, config.name) as tracer,
+            open_runtime(timed(config), network, tracer) as runtime,
+        ):
             await enter(runtime)
             yield {name: await deploy(runtime, name) for name, deploy in crew.items()}
 

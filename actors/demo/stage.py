@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Final, final
 
 import attrs
@@ -48,22 +49,30 @@ async def perform(play: Play, show: Show) -> tuple[ExitCode, JsonObject]:
         CommandError: A child ended before its time, or did not do what it should.
     """
     director = Director(show)
+    before = _runs(play)
     try:
-        async with open_cast(director) as cast:
-            figures = await _acts(play, cast)
+        with TemporaryDirectory(prefix="protofly-registry-") as registry:
+            async with open_cast(director) as cast:
+                figures = await _acts(play, cast, Path(registry) / "registry.sqlite")
         _check(director)
     finally:
         director.release()
-    verdict = await judge(play.traces, play.traces / "report", director)
+    runs = sorted(_runs(play) - before)
+    verdict = await judge(runs, play.traces / "report", director)
     code = ExitCode.OK if verdict.get("verdict") == CONFORMANT else ExitCode.FAILED
     return code, {"figures": figures, "verdict": verdict, "traces": str(play.traces)}
 
 
-async def _acts(play: Play, cast: Cast) -> JsonObject:
+def _runs(play: Play) -> set[Path]:
+    """Return the runs that are traced so far, of this demonstration and of others."""
+    return set(play.traces.glob("run=*"))
+
+
+async def _acts(play: Play, cast: Cast, registry: Path) -> JsonObject:
     trace = ("--trace", str(play.traces))
-    registry = ("--registry", str(play.traces / "registry.sqlite"))
     domain = ("--domain", DOMAIN)
-    await cast.start("node", (*_PYTHON, "actors.demo.message_node", *domain, *registry, *trace))
+    kept = ("--registry", str(registry))
+    await cast.start("node", (*_PYTHON, "actors.demo.message_node", *domain, *kept, *trace))
     url = str((await cast.expect("node", What.READY)).fields["url"])
 
     common = (*domain, "--node", url, "--p2p", play.kinds, *trace)

@@ -1,8 +1,8 @@
-"""The last act: the traces are judged, and the judgement is told."""
+"""The last act: the traces are judged by both judges, and the judgement is told."""
 
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
@@ -19,33 +19,60 @@ from specs.jsonvalue import Json, JsonObject
 __all__ = ["CONFORMANT", "judge"]
 
 CONFORMANT: Final = "conformant"
+_WORST_FIRST: Final = ("violations", "incomplete", CONFORMANT)
 _SHOWN: Final = 3
 """Edges named per machine; the report names all."""
 
-_SCHEMA: Final = "protofly.verdict/1"
-_TETHERED: Final = (sys.executable, "-m", "actors.demo.tether")
-_VALIDATE: Final = (sys.executable, "-m", "spark", "validate", "--json")
+_STEPS: Final = "protofly.verdict/1"
+_MESSAGES: Final = "protofly.judgement/1"
+_BROKEN: Final = "protofly.broken-claim/1"
+_FLAW: Final = "protofly.flaw/1"
+_TETHERED: Final = (sys.executable, "-m", "actors.demo.tether", sys.executable, "-m")
 
 
-async def judge(traces: Path, report: Path, director: Director) -> JsonObject:
-    """Have the traces judged in a process of its own; return the verdict.
+async def judge(runs: Sequence[Path], report: Path, director: Director) -> JsonObject:
+    """Have the runs judged by Spark and by `fsm judge`, each in a process of its own.
+
+    Returns:
+        `verdict`, the worse of both; `steps` and `messages`, what each of them said last.
 
     Raises:
         CommandError: There came no verdict.
     """
-    command = (*_TETHERED, *_VALIDATE, "--report", str(report), str(traces))
-    with _lifeline() as stdin:
-        done = await trio.run_process(command, capture_stdout=True, check=False, stdin=stdin)
-    verdict = _verdict(done.stdout)
-    if verdict is None:
-        raise CommandError(
-            f"the traces in {traces} could not be judged (status {done.returncode}); "
-            "the messages above say why",
-            ExitCode.FAILED,
-        )
-    for line in _lines(verdict):
+    places = [str(run) for run in runs]
+    steps = await _said("spark", "validate", "--json", "--report", str(report), *places)
+    messages = await _said("fsm", "judge", "--json", *places)
+    both = _last(steps, _STEPS), _last(messages, _MESSAGES)
+    verdict = next(word for word in _WORST_FIRST if word in {one["verdict"] for one in both})
+    for line in [*_heads(verdict, *both), *map(_line, _found(messages)), *_lines(both[0])]:
         director.line(line)
-    return verdict
+    return {"verdict": verdict, "steps": both[0], "messages": both[1]}
+
+
+async def _said(*command: str) -> list[JsonObject]:
+    """Run a judge; return the objects that it printed."""
+    with _lifeline() as stdin:
+        done = await trio.run_process(
+            (*_TETHERED, *command), capture_stdout=True, check=False, stdin=stdin
+        )
+    try:
+        said: list[Json] = [orjson.loads(line) for line in done.stdout.splitlines()]
+    except orjson.JSONDecodeError:
+        said = []
+    return [one for one in said if isinstance(one, dict)]
+
+
+def _last(said: list[JsonObject], schema: str) -> JsonObject:
+    """Return the last object, which has to be a verdict.
+
+    Raises:
+        CommandError: It is none.
+    """
+    if not said or said[-1].get("schema") != schema:
+        raise CommandError(
+            "the traces could not be judged; the messages above say why", ExitCode.FAILED
+        )
+    return said[-1]
 
 
 @contextmanager
@@ -59,21 +86,40 @@ def _lifeline() -> Iterator[int]:
         os.close(writing)
 
 
-def _verdict(output: bytes) -> JsonObject | None:
-    """Return the last object of the output, if it is a verdict."""
-    lines = output.splitlines()
-    try:
-        told: Json = orjson.loads(lines[-1]) if lines else None
-    except orjson.JSONDecodeError:
-        return None
-    return told if isinstance(told, dict) and told.get("schema") == _SCHEMA else None
+def _heads(verdict: str, steps: JsonObject, messages: JsonObject) -> list[Line]:
+    """Say the verdict, what each judge checked, and what none did."""
+    unchecked = steps.get("not_checked")
+    nobody = unchecked.get("by_nobody") if isinstance(unchecked, dict) else None
+    return [
+        Line("demo", What.VERDICT, f"verdict {verdict}: both judges have to say so"),
+        _line(
+            f"steps {steps['verdict']}: {len(_names(steps.get('checked')))} claims on machines "
+            f"checked, {steps['violations']} violations; {steps['events']:,} events of "
+            f"{steps['entities']:,} entities (python -m spark validate)"
+        ),
+        _line(
+            f"messages {messages['verdict']}: {messages['claims']} claims on messages, tables "
+            f"and links checked, {messages['findings']} violations (python -m fsm judge)"
+        ),
+        _line(f"not checked: {len(_names(nobody))} claims that no trace can decide"),
+    ]
+
+
+def _names(names: Json) -> list[Json]:
+    return names if isinstance(names, list) else []
+
+
+def _found(messages: list[JsonObject]) -> Iterator[str]:
+    """Say which claims are broken and what is missing, as far as `fsm judge` says it."""
+    for one in messages:
+        if one.get("schema") == _BROKEN:
+            yield f"broken: {one['text']}; {one['about']}: expected {one['expected']}"
+        elif one.get("schema") == _FLAW:
+            yield f"incomplete: {one.get('file')}:{one.get('line')}: {one['reason']}"
 
 
 def _lines(verdict: JsonObject) -> list[Line]:
-    head = f"verdict {verdict.get('verdict')}: {verdict.get('events'):,} events, "
-    head += f"{verdict.get('entities')} entities, {verdict.get('violations')} violations"
-    lines = [Line("demo", What.VERDICT, head)]
-    lines += [_line(f"trace of {one['node']}: {one['line']}") for one in _rows(verdict, "nodes")]
+    lines = [_line(f"trace of {one['node']}: {one['line']}") for one in _rows(verdict, "nodes")]
     machines = [("machine", "steps", "entities", "declared, but never exercised")]
     machines += [_machine(one) for one in _rows(verdict, "machines")]
     width = max(len(name) for name, *_ in machines)

@@ -38,7 +38,7 @@ async def open_node(
         ListenError: The place to listen at is taken or not ours.
         RegistryFileError: The file of the domain registry cannot be used.
         PolicyFileError: A policy file cannot be used.
-        TraceDirectoryError: The trace directory holds another run, or cannot be written.
+        TraceDirectoryError: The trace directory cannot be made or written.
         RestartLimitError: A part of the node crashes again and again.
     """
     config = domain if isinstance(domain, NodeConfig) else NodeConfig(domain=domain)

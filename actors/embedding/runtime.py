@@ -168,7 +168,7 @@ def open_runtime(  # noqa: PLR0913 - all but the first two are named, and have a
         BadUrlError: Domain or name cannot be part of an address, or the node of the domain
             cannot be dialled at what was given.
         StoreFileError: The file to store objects in cannot be used.
-        TraceDirectoryError: The trace directory holds another run, or cannot be written.
+        TraceDirectoryError: The trace directory cannot be made or written.
         RestartLimitError: A core part crashed: a bug.
     """
     if isinstance(domain, str):

@@ -14,7 +14,7 @@ from transports.urls import read_websocket_url
 __all__ = ["Trace", "bare_error", "check_dialled", "open_network", "open_tracer"]
 
 Trace: TypeAlias = Path | Tracer | None
-"""Where evidence goes: a directory of one run, a tracer, or nowhere."""
+"""Where evidence goes: a directory for runs, a tracer, or nowhere."""
 
 
 @asynccontextmanager
@@ -32,7 +32,7 @@ async def open_tracer(trace: Trace, name: str) -> AsyncIterator[Tracer]:
     """Keep the trace of one node or runtime.
 
     Raises:
-        TraceDirectoryError: The directory holds another run, or cannot be written.
+        TraceDirectoryError: The directory cannot be made or written.
     """
     match trace:
         case Tracer():

@@ -8,6 +8,7 @@ and a `dropped` record tells how many as soon as there is room again.
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from operator import attrgetter
 from pathlib import Path
 from typing import Final, Unpack, final
@@ -44,14 +45,14 @@ class FileTracer(Tracer):
     """Stamps and encodes facts; `keep_trace` takes the lines from it.
 
     Attributes:
-        run: Identifier of this run.
+        run: Name of this run: when it started, in UTC, and what makes it unique.
         dropped: Records dropped so far.
     """
 
     hops = True
 
     def __init__(self, node: str, buffer: int = limits.TRACE_BUFFER) -> None:
-        self.run = uuid4().hex
+        self.run = f"{datetime.now(UTC):%Y%m%dT%H%M%S.%fZ}-{uuid4().hex[:8]}"
         self.dropped = 0
         self._undeclared = 0
         self._head = orjson.dumps({"run": self.run, "node": node})[:-1]
@@ -160,17 +161,18 @@ class FileTracer(Tracer):
 
 @asynccontextmanager
 async def open_trace(directory: Path, node: str) -> AsyncIterator[Tracer]:
-    """Keep what is recorded while inside in `DIR/node=<node>/part-*.jsonl`.
+    """Keep what is recorded while inside in `DIR/run=<start>-<id>/node=<node>/part-*.jsonl`.
 
+    Each call begins a run of its own, whatever the directory holds.
     The first record is START (`val` the schema, `machine` the declared machines,
     joined by `|`). The last is END if the inside was left orderly; a trace without
     it tells of a crash or a cancellation.
 
     Raises:
-        TraceDirectoryError: The directory holds another run, or cannot be written.
+        TraceDirectoryError: The directory cannot be made or written.
     """
-    path = node_directory(directory, node)
     tracer = FileTracer(node)
+    path = node_directory(directory, tracer.run, node)
     async with keep_trace(tracer, TraceParts(path)):
         yield tracer
 

@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Protocol, final
-from urllib.parse import quote
 
 from actors.kit.errors import TraceDirectoryError
 from specs import limits
+from specs.trace import trace_folder
 
 __all__ = ["OpenPart", "PartFile", "TraceParts", "node_directory", "open_part"]
 
@@ -31,20 +31,17 @@ def open_part(path: Path) -> PartFile:
     return path.open("xb", buffering=0)
 
 
-def node_directory(directory: Path, node: str) -> Path:
-    """Make and return the directory of one node's trace.
+def node_directory(directory: Path, run: str, node: str) -> Path:
+    """Make and return the directory of one node's trace of one run.
 
     Raises:
-        TraceDirectoryError: It holds the trace of another run, or cannot be made.
+        TraceDirectoryError: It cannot be made, or is there already.
     """
-    path = directory / f"node={quote(node, safe='')}"
+    path = directory / trace_folder(run, node)
     try:
-        path.mkdir(parents=True, exist_ok=True)
-        is_used = any(path.iterdir())
+        path.mkdir(parents=True)
     except OSError as error:
         raise TraceDirectoryError(path, str(error.strerror)) from error
-    if is_used:
-        raise TraceDirectoryError(path, "it holds the trace of another run")
     return path
 
 

@@ -5,8 +5,8 @@ from typing import Final, final
 
 import attrs
 
-from fsm.replay import NodeJudgement
-from fsm.trace_line import Flaw, TraceLine
+from fsm.missing import Missing
+from fsm.trace_line import TraceLine
 from fsm.verdict import RunJudgement
 from specs.claims import CLAIMS
 
@@ -14,13 +14,6 @@ __all__ = ["complaint"]
 
 _BEFORE: Final = 8
 """Records shown before one that breaks a claim (ours)."""
-
-_FLAWS: Final = {
-    Flaw.NO_START: "its beginning is missing",
-    Flaw.NO_END: "it ended in disorder: it was cancelled, or crashed",
-    Flaw.GAP: "records are missing",
-    Flaw.DROPPED: "records were dropped",
-}
 
 
 @final
@@ -47,7 +40,7 @@ def complaint(lines: Sequence[TraceLine], judged: RunJudgement, running: frozens
         return "nothing was recorded, so nothing is proved: pass `trace=` a process's tracer"
     faults = [*_faults(judged)]
     said = [_told(fault, lines) for fault in _firsts(faults)]
-    said += [text for node in judged.machines.nodes for text in _flaws(node, running)]
+    said += [f"\n{one.node}: {one.reason}" for one in judged.missing if not _runs(one, running)]
     if not said:
         return ""
     head = f"the run is not conformant; violations: {len(faults)}"
@@ -74,10 +67,9 @@ def _firsts(faults: Iterable[_Fault]) -> Iterator[_Fault]:
             yield fault
 
 
-def _flaws(node: NodeJudgement, running: frozenset[str]) -> Iterator[str]:
-    for flaw in sorted(node.flaws):
-        if flaw is not Flaw.NO_END or node.node not in running:
-            yield f"\n{node.node}: {_FLAWS[flaw]}"
+def _runs(one: Missing, running: frozenset[str]) -> bool:
+    """Whether it is only the end that is missing, of a process that has not left yet."""
+    return one.is_end and one.node in running
 
 
 def _told(fault: _Fault, lines: Sequence[TraceLine]) -> str:

@@ -1,6 +1,6 @@
 """Everything that nodes and runtimes of a test did, in order, and the judge of it."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Final, final
 
@@ -59,17 +59,22 @@ class Recorder:
         finally:
             self._open.discard(name)
 
-    def assert_conformant(self) -> None:
+    def assert_conformant(self, *, untraced: Collection[str] = ()) -> None:
         """Judge what was recorded so far: every state machine, and every claim on messages.
 
         Best called when all have left: what never came is missed only then.
+
+        Args:
+            untraced: Addresses or domains of participants that are not recorded.
 
         Raises:
             AssertionError: Something is broken, or the trace does not tell all; the first
                 of each claim is named, with the records before it.
         """
         __tracebackhide__ = True
-        said = complaint(self._lines, judge_run(self._lines), frozenset(self._open))
+        said = complaint(
+            self._lines, judge_run(self._lines, untraced=untraced), frozenset(self._open)
+        )
         if said:
             raise AssertionError(said)
 

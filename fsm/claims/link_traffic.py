@@ -70,7 +70,7 @@ def fifo(trace: Trace) -> Iterator[Finding]:
             if record.seq != last[at] + 1:
                 yield node.finding("I-P15", record, f"{last[at] + 1} as its number")
             last[at] = record.seq
-            told = sent.get((record.link, record.seq, node.node), record)
+            told = sent.get((record.link, record.seq, node.run, node.node), record)
             if record.op == Op.RCV and told.mid != record.mid:
                 yield node.finding("I-P15", record, f"{told.mid}, as it was sent")
 
@@ -88,27 +88,27 @@ def integrity(trace: Trace) -> Iterator[Finding]:
         for record in node.messages:
             if record.op != Op.RCV:
                 continue
-            told = sent.get((record.link, record.seq, node.node))
+            told = sent.get((record.link, record.seq, node.run, node.node))
             digest = digests.get(record.mid) if told is None else told.digest
             is_same = told is None or told.mid == record.mid
             if is_same and digest is not None and digest != record.digest:
                 yield node.finding("I-P16", record, "the content that was sent")
 
 
-def _sent(trace: Trace) -> dict[tuple[str | None, int | None, str], TraceLine]:
-    """Return what was sent over links: by link, number, and who should receive it."""
-    ends: dict[str, set[str]] = defaultdict(set)
+def _sent(trace: Trace) -> dict[tuple[str | None, int | None, str, str], TraceLine]:
+    """Return what was sent over links: by link, number, and the run that should receive it."""
+    ends: dict[str, set[tuple[str, str]]] = defaultdict(set)
     for node in trace.nodes:
         for record in node.records:
             if is_p2p_link(record):
-                ends[record.link or ""].add(node.node)
+                ends[record.link or ""].add((node.run, node.node))
     return {
-        (record.link, record.seq, other): record
+        (record.link, record.seq, *other): record
         for node in trace.nodes
         for record in node.messages
         if record.op == Op.XMIT and record.seq is not None
         for other in ends.get(record.link or "", ())
-        if other != node.node
+        if other != (node.run, node.node)
     }
 
 

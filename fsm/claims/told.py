@@ -67,15 +67,17 @@ Key: TypeAlias = tuple[str, str, int]
 @final
 @attrs.frozen(eq=False)
 class NodeTrace:
-    """The records of one process, as far as nothing is missing.
+    """The records of one run of one process.
 
     Attributes:
-        records: By `ln`.
+        told: All of them, by `ln`.
+        records: The same, as far as nothing is missing; claims are judged by these.
         judgement: What is known of the trace as a whole.
     """
 
     run: str
     node: str
+    told: Sequence[TraceLine]
     records: Sequence[TraceLine]
     judgement: NodeJudgement
 
@@ -158,7 +160,7 @@ def _node(told: list[TraceLine]) -> NodeTrace:
     told.sort(key=lambda record: record.ln)
     judgement = judge_node(told)
     known = told if judgement.is_whole(0) else told[: _whole_length(judgement, told)]
-    return NodeTrace(told[0].run, told[0].node, known, judgement)
+    return NodeTrace(told[0].run, told[0].node, told, known, judgement)
 
 
 def _whole_length(judgement: NodeJudgement, told: Sequence[TraceLine]) -> int:

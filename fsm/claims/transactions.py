@@ -29,6 +29,7 @@ from specs.reply_code import FIRST_CODE, LAST_CODE, Code, DropReason
 from specs.trace import ABSENT, Kind, Op
 
 __all__ = [
+    "answers_missing",
     "conservation",
     "eventual_final",
     "id_monotone",
@@ -76,6 +77,27 @@ def one_final(node: NodeTrace) -> Iterator[Finding]:
 
 def eventual_final(node: NodeTrace) -> Iterator[Finding]:
     """A request made here gets a final answer before the wait for it is over (I-T3)."""
+    for asked, since in _unanswered(node):
+        if node.is_over_since(since + REPLY_TIMEOUT + SLACK):
+            expected = f"a final answer within {REPLY_TIMEOUT:g} s"
+            yield node.finding("I-T3", asked, expected)
+
+
+def answers_missing(node: NodeTrace) -> Iterator[TraceLine]:
+    """Yield requests whose final answer is not told, though the process ended orderly.
+
+    A runtime that ends refuses what is open; whoever asked is gone by then.
+    """
+    if node.end is None:
+        return
+    refused = {_key_of_step(one) for one in node.steps("transaction") if one.cause == "refused"}
+    for asked, _ in _unanswered(node):
+        if key_of(asked) not in refused:
+            yield asked
+
+
+def _unanswered(node: NodeTrace) -> Iterator[tuple[TraceLine, float]]:
+    """Yield requests made here that got no final answer, and since when each waits."""
     waiting: dict[Key, tuple[TraceLine, float]] = {}
     for record in node.at_bus:
         key = key_of(record)
@@ -88,10 +110,7 @@ def eventual_final(node: NodeTrace) -> Iterator[Finding]:
                 del waiting[key]
             else:
                 waiting[key] = (waiting[key][0], record.t)
-    for asked, since in waiting.values():
-        if node.is_over_since(since + REPLY_TIMEOUT + SLACK):
-            expected = f"a final answer within {REPLY_TIMEOUT:g} s"
-            yield node.finding("I-T3", asked, expected)
+    yield from waiting.values()
 
 
 def _is_answered(record: TraceLine) -> bool:

@@ -9,9 +9,10 @@ from click.testing import CliRunner
 
 from fsm.commands import cli
 from fsm.trace_line import wire_name
+from specs.trace import trace_folder
 from tests.fsm.claims.cases import ANSWERED, ASKED, RUNTIME
 from tests.support.stories_told import told
-from tests.support.trace_files import write_trace
+from tests.support.trace_files import records, session, whole, write_trace
 
 KEPT = RUNTIME + ASKED + ANSWERED
 BROKEN = KEPT + ANSWERED
@@ -61,16 +62,44 @@ def test_a_trace_that_does_not_tell_all_is_no_conformant_one(tmp_path):
     done = run(write(tmp_path, KEPT + "cut"))
 
     assert done.exit_code == 1
-    assert done.stdout.splitlines()[0] == "ra does not tell all: no end"
-    assert done.stdout.splitlines()[1].startswith("incomplete: ")
+    flaw, verdict = done.stdout.splitlines()
+    last = max(tmp_path.rglob("part-*.jsonl"))
+    reason = "it has no end: the process crashed, was killed, or still runs"
+    assert flaw == f"incomplete: {last}:1: trace of ra: {reason}"
+    assert verdict.startswith("incomplete: ")
 
 
-def test_a_line_that_cannot_be_read_is_counted(tmp_path):
-    write_trace(write(tmp_path, KEPT) / "node=ra", ["{"], 99999)
+def test_a_line_that_cannot_be_read_is_told_with_its_place(tmp_path):
+    part = write_trace(write(tmp_path, KEPT) / "node=ra", ["{"], 99999)
     done = run(tmp_path)
 
     assert done.exit_code == 1
-    assert "1 line cannot be read\n" in done.stdout
+    assert f"incomplete: {part}:1: the line cannot be read: no JSON\n" in done.stdout
+
+
+def test_a_folder_without_a_record_is_told(tmp_path):
+    part = write_trace(write(tmp_path, KEPT) / "run=r2" / "node=ra", [])
+    done = run(tmp_path)
+
+    assert done.exit_code == 1
+    reason = "trace of ra: no record is in this trace"
+    assert f"incomplete: {part}: {reason}\n" in done.stdout
+
+
+def test_one_run_or_all_or_a_part_may_be_named_and_nothing_is_read_twice(tmp_path):
+    for name in ("r1", "r2"):
+        facts = records(whole(session("open", "closed")), name, "ra")
+        write_trace(tmp_path / trace_folder(name, "ra"), facts)
+    run_, node, part = (
+        tmp_path / "run=r1",
+        tmp_path / "run=r1" / "node=ra",
+        tmp_path / "run=r1" / "node=ra" / "part-00000.jsonl",
+    )
+
+    for place in (run_, node, part):
+        assert run(place).stdout.startswith("conformant: 4 records, ")
+    assert run(tmp_path).stdout.startswith("conformant: 8 records, ")
+    assert run(tmp_path, run_, node, part, part).stdout.startswith("conformant: 8 records, ")
 
 
 def test_json_is_one_object_per_broken_claim_then_the_judgement(tmp_path):
@@ -79,6 +108,16 @@ def test_json_is_one_object_per_broken_claim_then_the_judgement(tmp_path):
     broken, judged = map(json.loads, done.stdout.splitlines())
     assert (broken["claim"], broken["times"], broken["nodes"]) == ("one final", 1, ["ra"])
     assert (judged["verdict"], judged["findings"], judged["flaws"]) == ("violations", 1, {})
+    assert judged["missing"] == 0
+
+
+def test_json_has_an_object_for_each_thing_that_is_not_told(tmp_path):
+    done = run(write(tmp_path, KEPT + "cut"), "--json")
+
+    flaw, judged = map(json.loads, done.stdout.splitlines())
+    assert (flaw["schema"], flaw["node"], flaw["line"]) == ("protofly.flaw/1", "ra", 1)
+    assert (judged["verdict"], judged["missing"]) == ("incomplete", 1)
+    assert judged["flaws"] == {"ra": ["no_end"]}
 
 
 def test_several_places_are_judged_together(tmp_path):
@@ -86,8 +125,10 @@ def test_several_places_are_judged_together(tmp_path):
     sent = write(tmp_path / "a", "@ra\n" + crossed.format("xmit", "one"))
     came = write(tmp_path / "b", "@rb\n" + crossed.format("rcv", "other"))
 
-    assert run(sent).exit_code == run(came).exit_code == 0
-    assert run(sent, came).exit_code == 1
+    # Alone, each tells of the other, of which there is no trace.
+    assert "incomplete: 4 records" in run(sent).stdout
+    assert "incomplete: 4 records" in run(came).stdout
+    assert "violations: 8 records" in run(sent, came).stdout
 
 
 def test_a_file_that_was_packed_is_read(tmp_path):

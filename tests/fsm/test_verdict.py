@@ -72,3 +72,12 @@ def test_a_finding_says_where_and_what_would_have_been_right():
     assert finding.nodes == ("ra",)
     assert finding.about == "hyperty://a.ex/ha#1>hyperty://a.ex/hb!200"
     assert finding.expected == "no second final answer"
+
+
+def test_runtimes_of_one_name_in_two_domains_are_two_ends_of_their_link():
+    crossed = "x open L1 kind=p2p\nx {} read {} HA>HB stub=PQ link=L1 seq=1 digest=d via=PQ\n"
+    sent, came = told(crossed.format("xmit", 1)), told(crossed.format("rcv", 2))
+    runs = {"r1": sent, "r2": came}
+    lines = [attrs.evolve(one, run=run, node="ra") for run, told_ in runs.items() for one in told_]
+
+    assert judge_run(lines).by_claim == {"I-P15": 1}

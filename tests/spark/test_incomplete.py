@@ -9,7 +9,7 @@ from spark.errors import SparkFailedError, TraceMissingError
 from spark.findings import NodeFindings, Quarantine, judge_node
 from spark.pipeline import validate
 from spark.run import Order, carry_out
-from specs.trace import Fact, Kind
+from specs.trace import Fact, Kind, trace_folder
 from tests.support.trace_files import record, records, session, whole, write_trace
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
@@ -142,6 +142,36 @@ def test_a_file_and_a_node_and_rotated_packed_parts_are_traces_too(spark_session
     found = validate(spark_session, [str(tmp_path / "run" / "node=alice"), str(bobs)])
     assert (found.verdict, found.events) == (Verdict.CONFORMANT, 8)
     assert [node.node for node in found.nodes] == ["alice", "bob"]
+
+
+def test_a_run_that_told_nothing_is_not_hidden_by_another_of_the_same_name(spark_session, tmp_path):
+    """Also where the name stands in the path otherwise than in the records."""
+    name = "a/b %2F=é"
+    write_trace(tmp_path / trace_folder("r1", name), records(whole([]), "r1", name))
+    assert validate(spark_session, [str(tmp_path)]).verdict is Verdict.CONFORMANT
+    write_trace(tmp_path / trace_folder("r2", name), [])
+    found = validate(spark_session, [str(tmp_path)])
+    assert found.verdict is Verdict.INCOMPLETE
+    assert [(node.run, node.node, node.records) for node in found.nodes] == [
+        ("r1", name, 2),
+        ("r2", name, 0),
+    ]
+
+
+def test_one_run_or_all_are_judged_and_no_file_twice(spark_session, tmp_path):
+    """Two runs of one name have the same numbers and keys."""
+    runs = [tmp_path / f"run={run}" for run in ("r1", "r2")]
+    for run, place in zip(("r1", "r2"), runs, strict=True):
+        write_trace(place / "node=ra", records(whole(session("open", "closed")), run, "ra"))
+    part = runs[0] / "node=ra" / "part-00000.jsonl"
+
+    def events(*places):
+        found = validate(spark_session, [str(place) for place in places])
+        assert found.verdict is Verdict.CONFORMANT
+        return found.events
+
+    assert [events(place) for place in (tmp_path, runs[0], part)] == [8, 4, 4]
+    assert events(*runs) == events(tmp_path, *runs, part) == 8
 
 
 @pytest.mark.parametrize("place", ["missing", "file:///nowhere/at/all", "empty"])

@@ -1,11 +1,17 @@
 """A report, whole: its files, and what they say of a trace that breaks a claim."""
 
 import json
+import re
+from html import escape
 
 import pytest
 
 from fsm.catalogue import MACHINES
+from fsm.claims.catalogue import CLAIMS_JUDGED
+from fsm.claims.not_judged import BY_MACHINES, NOT_JUDGED
+from fsm.trace_line import Claim
 from spark.run import Order, carry_out
+from specs.claims import CLAIMS
 from tests.support.trace_files import records, session, whole, write_trace
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
@@ -37,6 +43,25 @@ def test_machines_are_told_the_violations_first_and_the_verdict_last(outcome):
     *violations, verdict = map(json.loads, outcome.as_json())
     assert [one["schema"] for one in violations] == ["protofly.violation/1"]
     assert (verdict["schema"], verdict["verdict"]) == ("protofly.verdict/1", "violations")
+
+
+def test_everybody_is_told_what_was_checked_and_what_was_not(outcome, page):
+    text = "\n".join(outcome.as_text())
+    assert "checked: 6 claims on the steps of machines\n" in text
+    assert f"not checked: {len(CLAIMS_JUDGED)} claims on messages, tables and links" in text
+    assert "python -m fsm judge checks them" in text
+    summary = json.loads(outcome.report.summary.read_text())
+    told = [json.loads(outcome.as_json()[-1]), summary]
+    for verdict in told:
+        assert verdict["checked"] == [claim.value for claim in Claim]
+        names = verdict["not_checked"]
+        assert len(names["by_fsm_judge"]) == len(CLAIMS_JUDGED)
+        assert len(names["by_nobody"]) == len(NOT_JUDGED)
+    # With those that the machines' steps decide, these are all claims that there are.
+    assert len(CLAIMS_JUDGED) + len(NOT_JUDGED) + len(BY_MACHINES) == len(CLAIMS)
+    assert "<h2>Claims that were not checked</h2>" in page
+    assert escape(CLAIMS["I-T2"].text) in page
+    assert not re.search(r"\bI-[A-Z]+\d", page + text + json.dumps(summary))
 
 
 def test_the_summary_says_what_broke_first(outcome):

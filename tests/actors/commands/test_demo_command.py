@@ -12,9 +12,8 @@ import trio
 
 from actors.commands.exit_code import ExitCode
 from actors.demo.act import ACTS
-from fsm.claims import judge
+from actors.kit.trace import open_trace
 from tests.support.command import PYTHON, ROOT, call
-from tests.support.judged import lines_under
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -110,13 +109,6 @@ async def test_a_child_that_is_killed_is_told_in_one_sentence(tmp_path):
     assert not any(is_alive(pid) for pid in demo.pids.values())
 
 
-async def test_traces_of_another_run_are_not_overwritten(tmp_path):
-    (tmp_path / "node=alice").mkdir()
-    ended = await call("demo", *QUICK, "--trace", str(tmp_path))
-    assert ended.status == ExitCode.CONFIGURATION
-    assert len(ended.err) == 1
-
-
 def promised():
     """Act, process, and the steps it has to show there, in order."""
     return [(n, who, beats) for n, act in enumerate(ACTS, 1) for who, beats in act.beats.items()]
@@ -130,7 +122,14 @@ def was_shown(act, who, beats, lines):
 @pytest.mark.spark
 @pytest.mark.timeout(300)
 async def test_the_demonstration_shows_every_step_and_a_conformant_trace(tmp_path):
-    """The main job: session, node path, link, cut, return, goodbye, verdict."""
+    """The main job: session, node path, link, cut, return, goodbye, verdict.
+
+    A run that was killed before, in the same directory, is none of this demonstration's.
+    """
+    async with open_trace(tmp_path, "alice"):
+        (killed,) = tmp_path.glob("run=*/node=alice/part-*.jsonl")
+        before = killed.read_bytes()
+    killed.write_bytes(before)
     ended = await call("demo", *QUICK, "--trace", str(tmp_path))
     assert ended.status == ExitCode.OK
     *lines, result = [orjson.loads(line) for line in ended.out]
@@ -144,9 +143,16 @@ async def test_the_demonstration_shows_every_step_and_a_conformant_trace(tmp_pat
     assert (figures["lost"], figures["doubled"]) == (0, 0)
     assert figures["fell_back"] > 0
     assert figures["node"]["requests"] == figures["link"]["requests"] == 20
-    assert result["verdict"]["verdict"] == "conformant"
+    verdict = result["verdict"]
+    assert verdict["verdict"] == "conformant"
+    assert [verdict[one]["verdict"] for one in ("steps", "messages")] == ["conformant"] * 2
+    assert (verdict["messages"]["claims"], verdict["messages"]["missing"]) == (90, 0)
+    assert len(verdict["steps"]["not_checked"]["by_fsm_judge"]) == 90
     assert (tmp_path / "report" / "report.html").exists()
-    assert judge(lines_under(tmp_path)) == ()
+    assert killed.read_bytes() == before
+    said = [line["text"] for line in lines if line["act"] == len(ACTS)]
+    assert any(text.startswith("messages conformant: 90 claims") for text in said)
+    assert any(text.startswith("not checked: ") for text in said)
 
 
 async def test_without_spark_nothing_is_begun_that_could_not_be_judged():

@@ -44,7 +44,8 @@ async def test_a_signal_drains_and_ends_with_0(how):
 async def test_a_trace_begins_and_ends(tmp_path):
     async with serving(*NODE, "--trace", str(tmp_path)) as node:
         await node.stop()
-    lines = (tmp_path / "node=node.a.example" / "part-00000.jsonl").read_bytes().splitlines()
+    (part,) = tmp_path.glob("run=*/node=node.a.example/part-00000.jsonl")
+    lines = part.read_bytes().splitlines()
     assert [orjson.loads(lines[n])["k"] for n in (0, -1)] == ["start", "end"]
 
 
@@ -72,10 +73,9 @@ async def test_a_place_that_is_none_is_told_in_one_sentence(where):
     assert "no address such as 127.0.0.1:4123" in ended.err[-1]
 
 
-async def test_a_trace_directory_that_was_used_is_refused(tmp_path):
-    async with serving(*NODE, "--trace", str(tmp_path)) as node:
-        await node.stop()
-    ended = await call(*NODE, "--trace", str(tmp_path))
+async def test_a_trace_directory_that_cannot_be_made_is_refused(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    ended = await call(*NODE, "--trace", str(tmp_path / "file"))
     assert ended.status == ExitCode.CONFIGURATION
     assert len(ended.err) == 1
     assert "choose another directory" in ended.err[0]

@@ -10,13 +10,14 @@ from actors.demo.act import Beat
 from actors.demo.director import Director
 from actors.demo.line import Line, What, read_line, tell
 from actors.demo.observing import ObservingTracer
-from actors.demo.show import JsonShow, PlainShow, choose_show
+from actors.demo.show import JsonShow, PlainShow, Show, choose_show
 from actors.demo.terminal import TerminalShow
 from actors.demo.verdict import judge
 from actors.demo.workload import WORKERS, Latencies, NumberedRequests, compared, measure
 from actors.kit.trace import MemoryTracer
 from specs.message import Message, MessageType
-from specs.trace import Fact, Kind, Op
+from specs.trace import Fact, Kind, Op, trace_folder
+from tests.support.trace_files import records, session, whole, write_trace
 
 LINK = "R|S|requester|R/p2prequester/1"
 
@@ -139,4 +140,41 @@ def test_text_is_plain_where_there_is_no_terminal(monkeypatch):
 
 async def test_without_a_verdict_the_demonstration_fails(tmp_path):
     with pytest.raises(CommandError, match="could not be judged"):
-        await judge(tmp_path / "nowhere", tmp_path / "report", Director(PlainShow()))
+        await judge([tmp_path / "nowhere"], tmp_path / "report", Director(PlainShow()))
+
+
+class Told(Show):
+    """Keeps the lines that are shown."""
+
+    def __init__(self):
+        self.lines = []
+
+    def line(self, line, act):
+        self.lines.append(line.text)
+
+
+@pytest.mark.spark
+@pytest.mark.timeout(300)
+async def test_the_verdict_needs_both_judges(tmp_path):
+    """Each step is right, but a message names a participant of whom there is no trace."""
+    stub = "hyperty-runtime://a.example/bob/protostub/1"
+    ends = {
+        "type": "read",
+        "id": 1,
+        "from_": "hyperty://a.example/1",
+        "to": "hyperty://a.example/2",
+    }
+    came = Fact(k=Kind.MSG, op=Op.RCV, mid="m", link="l", via=stub, **ends)
+    run = tmp_path / trace_folder("r1", "alice")
+    write_trace(run, records(whole([*session("open", "closed"), came])))
+    show = Told()
+    verdict = await judge([tmp_path / "run=r1"], tmp_path / "report", Director(show))
+
+    assert verdict["verdict"] == "incomplete"
+    assert [verdict[one]["verdict"] for one in ("steps", "messages")] == [
+        "conformant",
+        "incomplete",
+    ]
+    (flaw,) = [text for text in show.lines if text.startswith("incomplete: ")]
+    assert "there is no trace of hyperty-runtime://a.example/bob" in flaw
+    assert "/run=r1/node=alice/part-00000.jsonl:4: " in flaw

@@ -160,7 +160,7 @@ async def test_evidence_goes_to_a_tracer_or_a_directory(tmp_path):
         runtime = actors.open_runtime("a.example", "ra", node=node.url, trace=tmp_path)
         async with runtime as ra:
             await ra.deploy(Greeter)
-    assert [path.name for path in tmp_path.iterdir()] == ["node=ra"]
+    assert [path.name for path in tmp_path.glob("run=*/*")] == ["node=ra"]
     assert any(fact.machine == "session" for fact in tracer.facts)
 
 

@@ -17,14 +17,14 @@ from actors.kit.errors import TraceDirectoryError
 from actors.kit.trace import open_trace
 from actors.kit.trace_file import FileTracer, keep_trace
 from actors.kit.trace_parts import TraceParts, node_directory, open_part
-from specs.trace import SCHEMA, Fact, Kind, Op, Stamp
+from specs.trace import SCHEMA, Fact, Kind, Op, Stamp, trace_folder, writer_of
 
 FACT = Fact(k=Kind.MSG, op=Op.SUBMIT, from_="hyperty://a.ex/1", to="hyperty://b.ex/2", id=1)
 
 
 def read(directory):
     """All records of all parts of the one node in a directory."""
-    parts = sorted(directory.glob("node=*/part-*.jsonl"))
+    parts = sorted(directory.glob("run=*/node=*/part-*.jsonl"))
     return [orjson.loads(line) for part in parts for line in part.read_bytes().splitlines()]
 
 
@@ -35,7 +35,8 @@ def is_gap_free(records):
 @asynccontextmanager
 async def small_trace(directory, buffer=100, part_bytes=10_000, opener=open_part):
     tracer = FileTracer("ra", buffer)
-    async with keep_trace(tracer, TraceParts(node_directory(directory, "ra"), part_bytes, opener)):
+    place = node_directory(directory, tracer.run, "ra")
+    async with keep_trace(tracer, TraceParts(place, part_bytes, opener)):
         yield tracer
 
 
@@ -86,7 +87,9 @@ async def test_a_trace_begins_with_start_and_ends_with_end(tmp_path):
     assert (start["k"], start["val"]) == ("start", SCHEMA)
     assert "p2p_connection" in start["machine"].split("|")
     assert (told["k"], end["k"]) == ("msg", "end")
-    assert (tmp_path / "node=ra" / "part-00000.jsonl").exists()
+    (part,) = tmp_path.glob("run=*/node=ra/part-*.jsonl")
+    assert part.name == "part-00000.jsonl"
+    assert writer_of(str(part)) == (read(tmp_path)[0]["run"], "ra")
 
 
 async def test_a_record_is_its_stamp_and_its_fact_and_nothing_empty(tmp_path):
@@ -105,7 +108,7 @@ async def test_a_record_is_on_disk_soon_while_the_run_goes_on(tmp_path):
     async with open_trace(tmp_path, "ra") as tracer:
         assert [record["k"] for record in read(tmp_path)] == ["start"]
         tracer.record("bus", FACT)
-        (part,) = tmp_path.glob("node=*/part-*.jsonl")
+        (part,) = tmp_path.glob("run=*/node=*/part-*.jsonl")
         await until(lambda: part.read_bytes().count(b"\n") > 1)
 
         assert [record["k"] for record in read(tmp_path)] == ["start", "msg"]
@@ -135,7 +138,7 @@ async def test_parts_are_bounded_and_hold_whole_lines(tmp_path):
         for _ in range(200):
             tracer.record("bus", FACT)
 
-    parts = sorted(tmp_path.glob("node=ra/part-*.jsonl"))
+    parts = sorted(tmp_path.glob("run=*/node=ra/part-*.jsonl"))
     assert len(parts) > 3
     assert max(part.stat().st_size for part in parts) <= 10_000
     assert all(part.read_bytes().endswith(b"}\n") for part in parts)
@@ -156,22 +159,39 @@ async def test_what_finds_no_room_is_counted_and_told(tmp_path):
     assert [record["k"] for record in records[-2:]] == ["dropped", "end"]
 
 
-async def test_a_second_run_into_the_same_directory_is_refused(tmp_path):
-    async with open_trace(tmp_path, "ra"):
-        pass
-    before = read(tmp_path)
-
-    with pytest.raises(TraceDirectoryError, match="another run"):
+async def test_each_start_is_a_run_of_its_own_in_the_order_of_the_starts(tmp_path):
+    for _ in range(3):
         async with open_trace(tmp_path, "ra"):
             pass
-    assert read(tmp_path) == before
+
+    runs = [record["run"] for record in read(tmp_path) if record["k"] == "start"]
+    assert runs == sorted(runs)
+    assert len(set(runs)) == 3
+    assert is_gap_free([record for record in read(tmp_path) if record["run"] == runs[1]])
+
+
+async def test_a_run_that_is_there_already_is_not_written_to(tmp_path):
+    node_directory(tmp_path, "r1", "ra")
+    with pytest.raises(TraceDirectoryError, match="File exists"):
+        node_directory(tmp_path, "r1", "ra")
+
+
+@pytest.mark.parametrize("run", ["20260101T000000.000000Z-0a1b2c3d", "a/b %2F=é", ".."])
+@pytest.mark.parametrize("node", ["ra", "node.a.example", "../evil", "node=x/run=y"])
+def test_a_part_says_whose_it_is(run, node):
+    assert writer_of(f"/any/run=old/{trace_folder(run, node)}/part-00000.jsonl") == (run, node)
+
+
+def test_parts_of_former_versions_say_their_node_only():
+    assert writer_of("run/node=ra/part-00000.jsonl") == ("", "ra")
+    assert writer_of("run/part-00000.jsonl") is None
 
 
 async def test_several_nodes_share_a_directory(tmp_path):
     async with open_trace(tmp_path, "ra"), open_trace(tmp_path, "rb"):
         pass
 
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["node=ra", "node=rb"]
+    assert sorted(path.name for path in tmp_path.glob("run=*/*")) == ["node=ra", "node=rb"]
 
 
 async def test_a_name_of_a_node_leads_nowhere_else(tmp_path):
@@ -206,7 +226,7 @@ async def test_a_full_disk_is_told_once_and_stops_nobody(tmp_path, log_lines):
         "the trace cannot be written",
         "the end of the trace is lost",
     ]
-    assert (tmp_path / "node=ra" / "part-00000.jsonl").stat().st_size == 600
+    assert [part.stat().st_size for part in tmp_path.glob("run=*/node=ra/*")] == [600]
 
 
 async def test_a_disk_that_has_room_again_gets_everything(tmp_path, log_lines):

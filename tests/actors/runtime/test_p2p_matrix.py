@@ -23,11 +23,15 @@ PAUSE = 0.1
 
 
 class Fate(Enum):
-    """What becomes of a frame: the seconds after which each copy arrives."""
+    """What becomes of a frame."""
 
-    LOST = ()
-    LATE = (1.0,)
-    DOUBLED = (0.0, 0.0)
+    LOST = "lost"
+    LATE = "late"
+    DOUBLED = "doubled"
+
+
+ARRIVALS = {Fate.LOST: (), Fate.LATE: (1.0,), Fate.DOUBLED: (0.0, 0.0)}
+"""The seconds after which each copy of a frame arrives."""
 
 
 class Hop(Enum):
@@ -103,7 +107,7 @@ class Weather:
             if self.fate is Fate.LOST:
                 said = [one for one in messages if one["to"].startswith("hyperty://")]
                 self.swallowed = [one["body"].get("value") for one in said]
-            return self.fate.value
+            return ARRIVALS[self.fate]
 
         return strike
 

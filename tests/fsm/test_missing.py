@@ -1,0 +1,119 @@
+"""What traces do not tell, and what may be missing without a word (OBS-01)."""
+
+import pytest
+
+from fsm.claims.told import read_trace
+from fsm.missing import missing
+from fsm.trace_line import TraceLine
+
+RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://a.ex/rb"
+MN = "domain://msg-node.a.ex"
+STUB = f"{RA}/protostub/1"
+LINK = f"{RA}/p2prequester/1"
+
+
+def trace(*facts, node="ra", run="r1"):
+    """A process's records, between a start and an end."""
+    told = [{"k": "start"}, *facts, {"k": "end"}]
+    return [TraceLine(run=run, node=node, ln=ln, **fact) for ln, fact in enumerate(told, start=1)]
+
+
+def found(*lines, untraced=()):
+    return [(one.node, one.ln, one.reason) for one in missing(read_trace(lines), untraced)]
+
+
+def message(op, **more):
+    ends = {"type": "read", "id": 1, "from_": "hyperty://a.ex/1", "to": "hyperty://a.ex/2"}
+    return {"k": "msg", "op": op, "actor": "x", "mid": "m", **ends, **more}
+
+
+LISTENS = {"k": "table", "table": "listeners", "actor": "bus", "op": "add", "key": f"{RA}/sm"}
+STUB_ROW = {"k": "table", "table": "stubs", "op": "add", "key": "a.ex", "val": f"{STUB} live"}
+SESSION = {"k": "session", "link": "l", "a": MN, "b": RB}
+OPENED = {"k": "link", "op": "open", "link": "L", "a": RA, "b": RB, "kind": "p2p", "stub": LINK}
+SENT = message("xmit", stub=STUB, link="l", seq=1, via=STUB)
+
+
+def test_a_runtime_is_known_by_its_stub_in_a_message_that_came():
+    came = trace(message("rcv", link="l", via=f"{RB}/protostub/1|{STUB}"), LISTENS)
+
+    assert found(*came) == [
+        ("ra", 2, f"there is no trace of {RB}, whose stub carried a message here")
+    ]
+    assert found(*came, untraced=[RB]) == []
+
+
+def test_a_runtime_is_known_by_a_direct_link():
+    assert found(*trace(LISTENS, OPENED)) == [
+        ("ra", 3, f"there is no trace of {RB}, which a direct link led to here")
+    ]
+
+
+def test_a_node_is_known_by_what_a_stub_exchanged_with_it():
+    alone = trace(LISTENS, STUB_ROW, SENT)
+
+    assert found(*alone) == [("ra", 4, f"there is no trace of {MN}, which exchanged messages here")]
+    assert found(*alone, *trace(SESSION, node="node.a.ex")) == []
+    assert found(*alone, untraced=["a.ex"]) == []
+
+
+def test_a_stub_that_was_never_used_proves_no_node():
+    assert found(*trace(LISTENS, STUB_ROW)) == []
+
+
+def test_of_who_speaks_an_unknown_protocol_no_trace_is_expected():
+    """Its stub runs in a sandbox, which numbers nothing."""
+    assert found(*trace(LISTENS, STUB_ROW, SENT | {"seq": None})) == []
+
+
+def test_of_an_upstream_peer_no_trace_is_expected():
+    """It has a session, and its stub stamps nothing."""
+    assert found(*trace(SESSION, message("rcv", link="l"), node="node.a.ex")) == []
+
+
+def test_a_runtime_that_was_killed_and_came_back_took_part_with_a_trace():
+    killed = trace(LISTENS)[:-1]
+    again = trace(LISTENS, run="r2")
+    other = trace(message("rcv", link="l", via=STUB), node="rb")
+
+    end = "it has no end: the process crashed, was killed, or still runs"
+    assert found(*killed, *again, *other) == [("ra", 2, end)]
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "flaw"),
+    [
+        (lambda told: told[1:], (2, "it does not begin with its start")),
+        (lambda told: [*told[:2], *told[4:]], (5, "records 3-4 are missing before this one")),
+        (lambda told: [*told[:2], *told[1:]], (2, "record 2 is there twice")),
+    ],
+)
+def test_a_flaw_has_its_place(spoilt, flaw):
+    told = trace(LISTENS, LISTENS, LISTENS)
+
+    assert ("ra", *flaw) in found(*spoilt(told))
+
+
+def asked(*more):
+    ends = {"by": "hyperty://a.ex/1", "actor": "bus"}
+    return trace(LISTENS, message("submit", **ends), *more)
+
+
+def test_a_request_without_an_answer_is_missed():
+    reason = "the final answer to m is not told, nor that there was none"
+    assert found(*asked()) == [("ra", 3, reason)]
+
+
+def test_a_request_that_the_end_of_its_runtime_refuses_is_not_missed():
+    key = "hyperty://a.ex/1|hyperty://a.ex/2|1"
+    step = {"k": "state", "op": "step", "machine": "transaction", "key": key, "actor": "bus"}
+    refused = step | {"old": "pending", "new": "final", "cause": "refused"}
+    answered = step | {"old": "pending", "new": "final", "cause": "answered"}
+
+    assert found(*asked(refused)) == []
+    assert len(found(*asked(answered))) == 1
+
+
+def test_a_request_that_a_killed_process_made_is_not_missed_but_its_end_is():
+    ((_, _, reason),) = found(*asked()[:-1])
+    assert reason.startswith("it has no end")
