@@ -17,7 +17,7 @@ from actors.runtime.seat import Seat
 from actors.runtime.sendable import own, sendable
 from actors.runtime.sync_place import SUBSCRIPTION
 from actors.runtime.sync_terms import code_in_use
-from specs.address import is_below
+from specs.address import is_below, scheme_of
 from specs.body_object import Forward
 from specs.body_sync import Invitation
 from specs.child import CHILDREN
@@ -84,7 +84,10 @@ class HypertyHost(Actor[Delivery]):
         if request.is_request and is_below(request.to, self._port.url):
             await self._room.acquire()
             begun = trio.Event()
-            self.spawn(self._answer, request, self._previous, begun)
+            # A hyperty of this runtime has made the body for this one receiver.
+            is_own = not message.is_foreign and scheme_of(request.from_) == "hyperty"
+            asked = request if is_own else own(request)
+            self.spawn(self._answer, asked, self._previous, begun)
             self._previous = begun
         else:
             await self._kept(self._heard, request)
@@ -163,7 +166,7 @@ class HypertyHost(Actor[Delivery]):
                     await self._hyperty.on_subscribe(request.from_, observer)
                 return None
             case MessageType.CREATE if request.from_.endswith(_INVITING):
-                await self._hyperty.on_invited(_invited(own(request)))
+                await self._hyperty.on_invited(_invited(request))
                 return None
             case MessageType.UPDATE if request.from_ == self._seat.manager:
                 await self._seat.shown(request)
@@ -172,7 +175,7 @@ class HypertyHost(Actor[Delivery]):
                 await self._seat.expelled(request)
                 return None
             case _:
-                return await self._hyperty.on_request(own(request))
+                return await self._hyperty.on_request(request)
 
     def _is_handed(self, request: Message) -> bool:
         """Say whether an object is to change hands (M-54)."""
@@ -194,7 +197,7 @@ class HypertyHost(Actor[Delivery]):
     async def _delegated(self, request: Message) -> Json:
         """Have the hyperty decide whether it takes an object over; say where it lives."""
         asked = read_body(request, Forward).message
-        await self._hyperty.on_delegated(Delegated(request.from_, asked.from_, own(request)))
+        await self._hyperty.on_delegated(Delegated(request.from_, asked.from_, request))
         self._seat.agree(request.from_, asked.to)
         return {"runtime": self._seat.runtime}
 
