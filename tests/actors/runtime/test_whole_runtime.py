@@ -222,7 +222,10 @@ async def test_two_components_cannot_have_one_address(autojump_clock):
         one = domain["ra"]
         sandboxes = one.runtime._parts.sandboxes
         second = Component(
-            one.address, Origin.LOCAL, lambda _: HypertyHost(Echo, one.hyperty._seat, Lifecycle()), Intensity()
+            one.address,
+            Origin.LOCAL,
+            lambda _: HypertyHost(Echo, one.hyperty._seat, Lifecycle()),
+            Intensity(),
         )
         with pytest.raises(NameTakenError):
             await sandboxes.open(second)
