@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from actors.runtime.entering import SessionError
     from actors.runtime.hyperty import Delegated, Hyperty, Invited, Refused
     from actors.runtime.interceptor import Interceptor, Objection
+    from actors.runtime.lifecycle import HypertyFailedError, HypertyState
     from actors.runtime.object_error import ObjectError, SchemaError
     from actors.runtime.observed_object import ObjectState, ObservedObject
     from actors.runtime.policy import Policy
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from actors.runtime.reported_object import ReportedObject
     from actors.runtime.room_hyperty import NoCodeError
     from fsm.cores.object_difference import ObjectChange
+    from fsm.cores.object_json import NotJsonError
     from fsm.cores.observer_list import ObserverJoined, ObserverLeft, ObserverMove
     from specs.errors import ProtoflyError
     from specs.jsonvalue import Json, JsonObject
@@ -67,6 +69,8 @@ __all__ = [
     "DropReason",
     "GivenToken",
     "Hyperty",
+    "HypertyFailedError",
+    "HypertyState",
     "Interceptor",
     "Invited",
     "Json",
@@ -77,6 +81,7 @@ __all__ = [
     "NoCodeError",
     "Node",
     "NodeConfig",
+    "NotJsonError",
     "ObjectChange",
     "ObjectError",
     "ObjectState",
@@ -126,6 +131,7 @@ _PLACES: Final = MappingProxyType(
         "actors.runtime.entering": ("SessionError",),
         "actors.runtime.hyperty": ("Delegated", "Hyperty", "Invited", "Refused"),
         "actors.runtime.interceptor": ("Interceptor", "Objection"),
+        "actors.runtime.lifecycle": ("HypertyFailedError", "HypertyState"),
         "actors.runtime.object_error": ("ObjectError", "SchemaError"),
         "actors.runtime.observed_object": ("ObjectState", "ObservedObject"),
         "actors.runtime.policy": ("Policy",),
@@ -134,6 +140,7 @@ _PLACES: Final = MappingProxyType(
         "actors.runtime.reported_object": ("ReportedObject",),
         "actors.runtime.room_hyperty": ("NoCodeError",),
         "fsm.cores.object_difference": ("ObjectChange",),
+        "fsm.cores.object_json": ("NotJsonError",),
         "fsm.cores.observer_list": ("ObserverJoined", "ObserverLeft", "ObserverMove"),
         "specs.errors": ("ProtoflyError",),
         "specs.jsonvalue": ("Json", "JsonObject"),

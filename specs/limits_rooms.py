@@ -6,6 +6,7 @@ __all__ = [
     "GUEST_ASKS",
     "GUEST_BURST",
     "GUEST_RATE",
+    "ROOM_FAULT",
     "ROOM_FLOOD",
     "ROOM_LOG_BURST",
     "ROOM_LOG_RATE",
@@ -49,6 +50,9 @@ ROOM_LOG_BURST: Final = 32
 ROOM_NICE: Final = 10
 """By how much a sandbox process is nicer than whoever keeps it: about a tenth of its share of a
 busy processor (ours, R11)."""
+
+ROOM_FAULT: Final = 8192
+"""Bytes of a traceback of a sandbox that are logged, from its end (ours, T16)."""
 
 ROOM_REASON: Final = 200
 """Characters of a reason given by a sandbox that are believed to be one (ours, T16)."""

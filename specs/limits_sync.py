@@ -104,7 +104,7 @@ end's word counts (ours, SYN-24)."""
 WRITES_WAITING: Final = 256
 """Writes of one object that wait to be published; more are refused (ours)."""
 
-VALUE_BYTES: Final = limits.MAX_MESSAGE_BYTES - 4096
+VALUE_BYTES: Final = limits.BODY_BYTES
 """Bytes of JSON in the value of an object: with all that goes around it, it is still a message
 (ours)."""
 

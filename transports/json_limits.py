@@ -1,5 +1,7 @@
 """How much JSON one message may be (RELIABILITY L4)."""
 
+from collections.abc import Iterable
+from itertools import chain
 from typing import Final
 
 from specs.errors import BadMessageError
@@ -10,6 +12,7 @@ from specs.reply_code import Code
 __all__ = ["check_size"]
 
 _OPENERS: Final = (b"{", b"[")
+_NESTED: Final = frozenset({dict, list})
 
 
 def check_size(text: bytes, value: Json) -> None:
@@ -18,38 +21,42 @@ def check_size(text: bytes, value: Json) -> None:
     Args:
         text: The JSON as it came; it bounds what can be in it, so that most
             messages need no closer look.
-        value: What it says.
+        value: What it says, as it was read: in dictionaries and lists.
 
     Raises:
         BadMessageError: One limit is broken; the code is 413.
     """
+    has_texts = len(text) > MAX_JSON_TEXT
     is_surely_small = (
-        len(text) <= MAX_JSON_TEXT
+        not has_texts
         and sum(map(text.count, _OPENERS)) <= MAX_JSON_DEPTH
         and text.count(b":") <= MAX_JSON_KEYS
     )
     if not is_surely_small:
-        _look(value)
+        _look(value, has_texts=has_texts)
 
 
-def _look(value: Json) -> None:
-    level: list[Json] = [value]
-    for _ in range(MAX_JSON_DEPTH):
-        level = [part for one in level for part in _parts(one)]
-    if any(isinstance(one, dict | list) for one in level):
-        raise BadMessageError(f"JSON is nested deeper than {MAX_JSON_DEPTH}", Code.TOO_LARGE)
-    for one in level:
-        _parts(one)
+def _look(value: Json, *, has_texts: bool) -> None:
+    level = [value]
+    for _ in range(MAX_JSON_DEPTH + 1):
+        if has_texts:
+            _check_texts(level)
+        if _NESTED.isdisjoint(map(type, level)):
+            # Often most of it: this is asked without a look at each part.
+            return
+        objects = [one for one in level if isinstance(one, dict)]
+        if max(map(len, objects), default=0) > MAX_JSON_KEYS:
+            why = f"an object has more than {MAX_JSON_KEYS} keys"
+            raise BadMessageError(why, Code.TOO_LARGE)
+        if has_texts:
+            _check_texts(chain.from_iterable(objects))
+        lists = [one for one in level if isinstance(one, list)]
+        level = [*chain.from_iterable(map(dict.values, objects)), *chain.from_iterable(lists)]
+    raise BadMessageError(f"JSON is nested deeper than {MAX_JSON_DEPTH}", Code.TOO_LARGE)
 
 
-def _parts(value: Json) -> list[Json]:
-    """Return what a value is made of, after a check of its own size."""
-    if isinstance(value, dict):
-        if len(value) > MAX_JSON_KEYS:
-            raise BadMessageError(f"an object has more than {MAX_JSON_KEYS} keys", Code.TOO_LARGE)
-        return [*value, *value.values()]
-    if isinstance(value, list):
-        return value
-    if isinstance(value, str) and len(value) > MAX_JSON_TEXT:
-        raise BadMessageError(f"a text is longer than {MAX_JSON_TEXT} characters", Code.TOO_LARGE)
-    return []
+def _check_texts(values: Iterable[Json]) -> None:
+    for one in values:
+        if isinstance(one, str) and len(one) > MAX_JSON_TEXT:
+            why = f"a text is longer than {MAX_JSON_TEXT} characters"
+            raise BadMessageError(why, Code.TOO_LARGE)

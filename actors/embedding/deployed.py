@@ -7,6 +7,7 @@ from typing import Final, Self, final
 import trio
 from typing_extensions import override
 
+from actors.runtime.lifecycle import HypertyFailedError, HypertyState, Lifecycle
 from actors.runtime.runtime import Runtime
 from actors.runtime.seat import Seat
 from actors.runtime.voice import Voice
@@ -22,13 +23,33 @@ class _Tenant(ABC):
     the runtime does when it leaves.
     """
 
-    def __init__(self, runtime: Runtime) -> None:
+    def __init__(self, runtime: Runtime, life: Lifecycle) -> None:
         self._runtime: Final = runtime
+        self._life: Final = life
 
     @property
     @abstractmethod
     def url(self) -> str:
         """The hyperty's address."""
+
+    @property
+    def state(self) -> HypertyState:
+        """Whether it runs, was undeployed, or was given up as it crashed too often."""
+        return self._life.state
+
+    @property
+    def errors(self) -> int:
+        """How many exceptions its handlers have raised; each is in the log."""
+        return self._life.errors
+
+    async def failed(self) -> HypertyFailedError | None:
+        """Wait until the hyperty does not run any more.
+
+        Returns:
+            Why it was given up, with what it crashed with last as `cause`; None if it was
+            undeployed, or its runtime has ended.
+        """
+        return await self._life.ended()
 
     async def undeploy(self) -> None:
         """Unregister the hyperty, stop it, and give its address back; repeated is fine.
@@ -54,8 +75,8 @@ class _Tenant(ABC):
 class Deployed(Voice, _Tenant):
     """Acts in the name of a hyperty, whichever of its lives it is in; see `Runtime.deploy`."""
 
-    def __init__(self, runtime: Runtime, seat: Seat) -> None:
-        super().__init__(runtime)
+    def __init__(self, runtime: Runtime, seat: Seat, life: Lifecycle) -> None:
+        super().__init__(runtime, life)
         self._seat = seat
 
 
@@ -63,12 +84,8 @@ class Deployed(Voice, _Tenant):
 class DeployedApart(_Tenant):
     """A hyperty in a process of its own: it alone acts in its name; see `Runtime.deploy_apart`."""
 
-    def __init__(self, runtime: Runtime, url: str) -> None:
-        super().__init__(runtime)
-        self._url: Final = url
-
     @property
     @override
     def url(self) -> str:
         """The hyperty's address."""
-        return self._url
+        return self._life.url

@@ -67,7 +67,8 @@ class Runtime:
             raise TypeError(f"deploy takes what makes a hyperty, such as its class, not {make!r}")
         if profile is None:
             profile = make.__name__ if isinstance(make, type) else _UNNAMED
-        return Deployed(self._running, await self._running.settle(profile, make))
+        seat, life = await self._running.settle(profile, make)
+        return Deployed(self._running, seat, life)
 
     async def deploy_apart(
         self, made: type[Hyperty], profile: str | Profile | None = None
@@ -91,8 +92,7 @@ class Runtime:
         Otherwise as `deploy`.
         """
         told, code = made.__name__ if profile is None else profile, HypertyCode.of(made)
-        url = await self._running.deploy_apart(told, code, _rooms())
-        return DeployedApart(self._running, url)
+        return DeployedApart(self._running, await self._running.settle_apart(told, code, _rooms()))
 
     async def enter(self) -> None:
         """Log in at the node now; else it is done when first needed.
@@ -170,6 +170,8 @@ def open_runtime(  # noqa: PLR0913 - all but the first two are named, and have a
         StoreFileError: The file to store objects in cannot be used.
         TraceDirectoryError: The trace directory cannot be made or written.
         RestartLimitError: A core part crashed: a bug.
+        HypertyFailedError: A hyperty was given up, and the configuration says
+            `stop_on_failure`.
     """
     if isinstance(domain, str):
         place = None if store is None else Path(store)

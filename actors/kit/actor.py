@@ -89,9 +89,14 @@ class ActorRef(Generic[M_contra]):
         """Whether the actor is gone for good; a restart is not the end."""
         return self._mailbox.stopped.is_set()
 
-    async def wait_stopped(self) -> None:
-        """Wait until the actor is gone for good; a restart is not the end."""
+    async def wait_stopped(self) -> Exception | None:
+        """Wait until the actor is gone for good; a restart is not the end.
+
+        Returns:
+            What it crashed with last; None if it ended orderly.
+        """
         await self._mailbox.stopped.wait()
+        return self._mailbox.cause
 
 
 class Actor(ABC, Generic[M_contra]):

@@ -1,7 +1,8 @@
 """What came out of an actor: the one place where any exception is caught."""
 
+from collections.abc import Callable
 from types import TracebackType
-from typing import final
+from typing import Final, final
 
 __all__ = ["Crash"]
 
@@ -13,13 +14,19 @@ class Crash:
     Cancellation and the interrupts of the interpreter pass through: they are not
     the actor's. A group of one is taken for what is in it.
 
+    Args:
+        heard: Called with the exception at once. Of a group that holds cancellation or an
+            interrupt, too, it is called with the exceptions, and the rest passes through;
+            without it such a group passes through as a whole.
+
     Attributes:
         error: What was raised; None if nothing was.
     """
 
-    __slots__ = ("error",)
+    __slots__ = ("_heard", "error")
 
-    def __init__(self) -> None:
+    def __init__(self, heard: Callable[[Exception], None] | None = None) -> None:
+        self._heard: Final = heard
         self.error: Exception | None = None
 
     def __enter__(self) -> "Crash":
@@ -31,9 +38,19 @@ class Crash:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> bool:
-        if not isinstance(error, Exception):
-            return False
+        if isinstance(error, Exception):
+            self._hold(error)
+            return True
+        if self._heard is not None and isinstance(error, BaseExceptionGroup):
+            errors, rest = error.split(Exception)
+            if isinstance(errors, Exception) and rest is not None:
+                self._hold(errors)
+                raise rest from None
+        return False
+
+    def _hold(self, error: Exception) -> None:
         while isinstance(error, ExceptionGroup) and len(error.exceptions) == 1:
             error = error.exceptions[0]
         self.error = error
-        return True
+        if self._heard is not None:
+            self._heard(error)

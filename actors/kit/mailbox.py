@@ -72,6 +72,7 @@ class Mailbox(Generic[M]):
         put_nowait: Put without waiting; raises what a Trio channel raises.
         take_nowait: Take without waiting; raises what a Trio channel raises.
         stopped: Set when the actor is gone for good.
+        cause: What it crashed with then; None: it ended orderly.
     """
 
     def __init__(self, name: str, size: int) -> None:
@@ -85,6 +86,7 @@ class Mailbox(Generic[M]):
         self.put_nowait = self._send.send_nowait
         self.take_nowait = self._receive.receive_nowait
         self.stopped = trio.Event()
+        self.cause: Exception | None = None
 
     async def put(self, item: M | Asked[M]) -> None:
         """Put, and wait while the mailbox is full.
@@ -168,7 +170,7 @@ class Mailbox(Generic[M]):
         """Let nobody put any more; what is in can still be taken."""
         self._send.close()
 
-    def bury(self, cause: BaseException | None) -> list[M]:
+    def bury(self, cause: Exception | None) -> list[M]:
         """End the mailbox for good: asks in it fail, other messages are returned."""
         self._send.close()
         self.lose_taken(cause)
@@ -179,6 +181,7 @@ class Mailbox(Generic[M]):
             else:
                 lost.append(item)
         self._receive.close()
+        self.cause = cause
         self.stopped.set()
         return lost
 

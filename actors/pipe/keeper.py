@@ -280,6 +280,9 @@ class RoomKeeper(Actor[M], ABC):
             case Word.LOST:
                 await self._paced(self._posts)
                 await self.lost(_message(said))
+            case Word.FAULT:
+                await self._paced(self._posts)
+                await self.told(said)
             case _:
                 await self.told(said)
 

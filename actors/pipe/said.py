@@ -12,6 +12,7 @@
 | step | room | | who reports | a step of the stub's machine | |
 | hop | room | | who reports | what happened to a message | the message |
 | keep | room | | token of the stub's session | | |
+| fault | room | | correlation id | which handler of the hyperty failed | its traceback |
 | login | room | which time | | | |
 | login | keeper | which time | token to open a session with; empty: there is none | | |
 | dial | room | link | address | kind, subprotocol | |
@@ -66,6 +67,7 @@ class Word(StrEnum):
     STEP = "step"
     HOP = "hop"
     KEEP = "keep"
+    FAULT = "fault"
     LOGIN = "login"
     DIAL = "dial"
     OPEN = "open"

@@ -3,6 +3,9 @@
 from collections.abc import Callable, Iterator
 from typing import Final, TypeAlias, final
 
+import structlog
+
+from actors.kit.crash import Crash
 from actors.runtime.bus_messages import Origin, Submitted
 from actors.runtime.hops import Hops
 from actors.runtime.policy import Policy
@@ -28,6 +31,8 @@ from specs.routing import Direction, Exempt, Interception
 from specs.trace import Op
 
 __all__ = ["Admission", "Stage"]
+
+_log = structlog.get_logger("actors.runtime")
 
 Stage: TypeAlias = Callable[[Message, str], Message | Refusal | None]
 """The work of one row of the pipelines, for a message and who submits it.
@@ -213,7 +218,12 @@ class Admission:
         def check(message: Message, by: str) -> Refusal | None:
             if self.is_exempt(message, by, row.exempt):
                 return None
-            why = self._policy.refusal(message, by)
+            why: str | None = None
+            with Crash() as crash:
+                why = self._policy.refusal(message, by)
+            if crash.error is not None:
+                _log.error("policy crashed", by=by, exc_info=crash.error)
+                why = "the policy of the runtime failed on it"
             self._hops.decided(message, why)
             return None if why is None else Refusal(row.drop, why, row.refusal)
 

@@ -46,6 +46,7 @@ from actors.runtime.sync_terms import SyncContext, SyncMessage
 from fsm.cores.link_wishes import NO_LINKS
 from fsm.cores.resolve import ResolveConfig
 from specs.limits import DRAIN_TIMEOUT
+from transports.background import open_background
 from transports.network import Network
 
 __all__ = ["open_runtime"]
@@ -123,6 +124,7 @@ async def open_runtime(
         StoreFileError: The file to store objects in cannot be used.
         RestartLimitError: A core part crashed: a bug; comes out of the context in a
             group.
+        HypertyFailedError: A hyperty was given up, and `config.stop_on_failure`; likewise.
     """
     log_quietly()
     counters = Counters()
@@ -139,9 +141,12 @@ async def _running(plan: _Plan) -> AsyncIterator[Runtime]:
     async with (
         open_supervisor(config.name, Strategy.ONE_FOR_ALL, _ONE_LIFE, lost, seen) as core,
         open_supervisor(f"{config.name} sandboxes", dead_letters=lost, monitor=seen) as rooms,
+        open_background() as watch,
     ):
         runtime = await _start(plan, core, rooms)
         await runtime.boot()
+        if config.stop_on_failure:
+            watch.start_soon(runtime.raise_failure)
         try:
             yield runtime
         finally:
@@ -180,6 +185,7 @@ async def _start(plan: _Plan, core: Supervisor, rooms: Supervisor) -> Runtime:
     parts = RuntimeParts(
         config=config,
         counters=plan.counters,
+        monitor=plan.monitor,
         tracer=plan.tracer,
         bus=bus,
         agent=agent,

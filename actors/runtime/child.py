@@ -5,11 +5,11 @@ from typing import Protocol, final
 
 import attrs
 
-from actors.runtime.child_messages import as_child_value
+from actors.runtime.live_value import unpacked
 from actors.runtime.object_error import ObjectError
 from fsm.cores.object_children import Kept
 from fsm.cores.object_children_terms import Act
-from specs.errors import BadMessageError
+from fsm.cores.object_json import as_json
 from specs.jsonvalue import Json
 from specs.reply_code import Code
 
@@ -62,7 +62,8 @@ class Child:
 
         Raises:
             ObjectError: 403 another created it, 404 it is deleted, 413 it would be too large,
-                400 its value is no JSON, 410 the object is gone.
+                400 the value is None, 410 the object is gone.
+            NotJsonError: The value is no JSON; nobody was told.
         """
         await self._children.change(Act.UPDATE, self.id, value)
 
@@ -75,11 +76,9 @@ def checked_child(name: str, value: Json) -> Json:
     """Return a copy of a value that a child may have.
 
     Raises:
-        ObjectError: 400 it is none, or no JSON.
+        ObjectError: 400 it is none.
+        NotJsonError: It is no JSON, or is nested too deep.
     """
     if value is None:
         raise ObjectError(name, Code.MALFORMED, "a child has a value")
-    try:
-        return as_child_value(value)
-    except BadMessageError as exc:
-        raise ObjectError(name, exc.code, exc.reason) from exc
+    return as_json(value, (), unpacked)

@@ -57,6 +57,8 @@ class RuntimeConfig:
             that: those who are gone without a word are forgotten then.
         policy: Who may send what.
         interceptors: Stages of its own in the pipelines of the bus, in their order (BUS-11).
+        stop_on_failure: Whether a hyperty that is given up, as it crashes too often, ends the
+            runtime; its error then comes out of the context of the runtime.
         entropy: Source of random bytes for secrets, nonces and jitter.
         ids: Ids of all messages of the runtime. A process passes its wall clock as
             their start, so that no id comes twice after a restart.
@@ -81,6 +83,7 @@ class RuntimeConfig:
     lease: int = LEASE
     policy: Policy = PERMIT_ALL
     interceptors: tuple[Interceptor, ...] = attrs.field(default=NO_INTERCEPTORS)
+    stop_on_failure: bool = False
     entropy: Callable[[int], bytes] = secrets.token_bytes
     ids: IdSource = attrs.field(factory=IdSource)
 

@@ -74,8 +74,9 @@ class Delegated:
 class Hyperty(Voice, ABC):
     """The base class of hyperties: override what yours is for.
 
-    A crash in any of these, or in what was spawned, answers 500 to the request at hand,
-    if there is one; the hyperty is then made anew, with the same address.
+    An exception of a handler (`on_...`) ends one message: a request is answered 500, and the
+    log has it. An exception of `started`, or of what was spawned, ends a life: the hyperty is
+    made anew, with the same address.
 
     Attributes:
         url: Its address; there from before `started` is called.

@@ -1,18 +1,23 @@
 """The actor that each hyperty runs in."""
 
-from typing import Final, final
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar, final
 
+import attrs
 import trio
 from typing_extensions import override
 
 from actors.kit.actor import Actor
+from actors.kit.crash import Crash
 from actors.kit.delivery import Delivery
 from actors.runtime.hyperty import Delegated, HypertyMaker, Invited, Refused
+from actors.runtime.lifecycle import Faults
 from actors.runtime.object_error import ObjectError
 from actors.runtime.seat import Seat
+from actors.runtime.sendable import own, sendable
 from actors.runtime.sync_place import SUBSCRIPTION
 from actors.runtime.sync_terms import code_in_use
-from specs.address import is_below
+from specs.address import is_below, scheme_of
 from specs.body_object import Forward
 from specs.body_sync import Invitation
 from specs.child import CHILDREN
@@ -30,14 +35,40 @@ CONCURRENT: Final = 64
 
 _INVITING: Final = f"/{SUBSCRIPTION}"
 
+T = TypeVar("T")
+
+
+@final
+@attrs.frozen
+class _Fault:
+    """A message that a handler failed on.
+
+    Attributes:
+        code: What a request is answered with.
+        why: Half a sentence for who asked, without anything of the inside.
+    """
+
+    code: Code
+    why: str
+
 
 @final
 class HypertyHost(Actor[Delivery]):
-    """Runs one hyperty, for one life."""
+    """Runs one hyperty, for one life.
 
-    def __init__(self, make: HypertyMaker, seat: Seat) -> None:
+    What a handler of it raises ends the message at hand and nothing else. What `started`
+    raises, or work that was spawned, is a crash, as of any actor.
+
+    Args:
+        make: Makes the hyperty.
+        seat: The hyperty's, through all its lives.
+        faults: Takes what its handlers raise.
+    """
+
+    def __init__(self, make: HypertyMaker, seat: Seat, faults: Faults) -> None:
         self._hyperty = make()
         self._seat = seat
+        self._faults = faults
         self._port = seat.port
         self._room = trio.Semaphore(CONCURRENT)
         self._previous: trio.Event | None = None
@@ -53,12 +84,40 @@ class HypertyHost(Actor[Delivery]):
         if request.is_request and is_below(request.to, self._port.url):
             await self._room.acquire()
             begun = trio.Event()
-            self.spawn(self._answer, request, self._previous, begun)
+            # A hyperty of this runtime has made the body for this one receiver.
+            is_own = not message.is_foreign and scheme_of(request.from_) == "hyperty"
+            asked = request if is_own else own(request)
+            self.spawn(self._answer, asked, self._previous, begun)
             self._previous = begun
-        elif CHILDREN in request.to and await self._seat.hears_of_child(request):
-            pass
-        elif (request.is_event or _is_told(request)) and not await self._hears(request):
-            await self._hyperty.on_event(request)
+        else:
+            await self._kept(self._heard, request)
+
+    async def _kept(
+        self, handler: Callable[[Message], Awaitable[T]], message: Message
+    ) -> "T | _Fault":
+        """Have a message handled; whatever the application raises costs this message only.
+
+        The one border behind which the application's own code runs. Cancelled: what else was
+        raised meanwhile is on record all the same.
+        """
+        correlations: list[str] = []
+
+        def failed(error: Exception) -> None:
+            correlations.append(self._faults.raised(error, f"{message.type} to {message.to}"))
+
+        with Crash(failed) as crash:
+            return await handler(message)
+        is_large = isinstance(crash.error, BadMessageError) and crash.error.code == Code.TOO_LARGE
+        why = "the answer is too large" if is_large else "the hyperty failed on it"
+        said = f"{why}; error {correlations[0]}"
+        return _Fault(Code.TOO_LARGE if is_large else Code.INTERNAL, said)
+
+    async def _heard(self, message: Message) -> None:
+        """Take what nobody answers here."""
+        if CHILDREN in message.to and await self._seat.hears_of_child(message):
+            return
+        if (message.is_event or _is_told(message)) and not await self._hears(message):
+            await self._hyperty.on_event(own(message))
 
     async def _hears(self, message: Message) -> bool:
         """Pass on what an object says that the hyperty observes or reports."""
@@ -73,29 +132,28 @@ class HypertyHost(Actor[Delivery]):
         self, request: Message, previous: trio.Event | None, begun: trio.Event
     ) -> None:
         """Have a request answered; whatever happens, it gets exactly one answer."""
-        answer = refuse(request, Code.INTERNAL, "the hyperty crashed on it")
+        answer = refuse(request, Code.UNAVAILABLE, "the hyperty was stopped")
         try:
             if previous is not None:
                 await previous.wait()
             begun.set()
-            answer = await self._value(request)
-        except trio.Cancelled:
-            answer = refuse(request, Code.UNAVAILABLE, "the hyperty was stopped")
-            raise
+            done = await self._kept(self._replied, request)
+            answer = refuse(request, done.code, done.why) if isinstance(done, _Fault) else done
         finally:
             begun.set()
             self._room.release()
             with trio.CancelScope(deadline=trio.current_time() + GOODBYE_TIMEOUT, shield=True):
                 await self._port.post(answer)
 
-    async def _value(self, request: Message) -> Message:
+    async def _replied(self, request: Message) -> Message:
+        """Return the hyperty's answer to a request, as it can be sent."""
         try:
             value = await self._said(request)
-            return reply_to(request, Code.OK, {"value": value})
         except Refused as refusal:
-            return refuse(request, refusal.code, refusal.why)
+            return sendable(refuse(request, refusal.code, refusal.why))
         except BadMessageError as exc:
-            return refuse(request, exc.code, exc.reason)
+            return sendable(refuse(request, exc.code, exc.reason))
+        return sendable(reply_to(request, Code.OK, {"value": value}))
 
     async def _said(self, request: Message) -> Json:
         """Have the hyperty say what it is asked: by whom, and about what."""

@@ -18,7 +18,7 @@ from fsm.cores.object_value import same
 from specs.jsonvalue import Json, JsonObject
 from specs.limits_sync import VALUE_DEPTH
 
-__all__ = ["LiveList", "LiveObject", "plain_copy"]
+__all__ = ["LiveList", "LiveObject", "plain_copy", "unpacked"]
 
 _Part: TypeAlias = Any  # type: ignore[explicit-any]  # what there is, the schema knows
 
@@ -35,12 +35,13 @@ def plain_copy(value: object, at: Steps = (), depth: int = VALUE_DEPTH) -> Json:
         SchemaError: It is no JSON.
     """
     try:
-        return as_json(value, at, _unpacked, depth)
+        return as_json(value, at, unpacked, depth)
     except NotJsonError as exc:
         raise SchemaError(exc.flaw.path, exc.flaw.why) from exc
 
 
-def _unpacked(value: object) -> object:
+def unpacked(value: object) -> object:
+    """Return the plain value that a live one stands for; anything else as it is."""
     return value.__place__.now if isinstance(value, LiveObject | LiveList) else value
 
 
@@ -56,7 +57,7 @@ def _live(place: Place, key: str | int, value: Json) -> "Json | LiveObject | Liv
 
 
 def _equal(place: Place, other: object) -> bool:
-    plain = _unpacked(other)
+    plain = unpacked(other)
     return isinstance(plain, dict | list) and same(place.now, plain)
 
 

@@ -88,12 +88,13 @@ class Hosted:
     """A hyperty runs in a sandbox: its status is heard (REG-06); when it ends, it leaves the bus.
 
     Attributes:
-        ended: Told its address then, to take leave of it elsewhere.
+        ended: Told its address then, and what its sandbox crashed with, if it did, to take
+            leave of it elsewhere.
     """
 
     url: str
     sandbox: ActorRef[SandboxMessage]
-    ended: Callable[[str], Awaitable[None]]
+    ended: Callable[[str, Exception | None], Awaitable[None]]
 
 
 @final
@@ -249,12 +250,12 @@ class Loader(Actor[LoaderMessage]):
 
     async def _watch_hyperty(self, hosted: Hosted, registry: RegistryRef) -> None:
         await self._port.watch(status_of(hosted.url), registry)
-        await hosted.sandbox.wait_stopped()
+        cause = await hosted.sandbox.wait_stopped()
         await self._port.unwatch(status_of(hosted.url), registry)
         await self._sandboxes.close(hosted.url)
         with suppress(ActorStoppedError):
             await registry.tell(LocalRemoved(hosted.url))
-        await hosted.ended(hosted.url)
+        await hosted.ended(hosted.url, cause)
 
     # ---- removal
 

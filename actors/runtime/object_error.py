@@ -38,7 +38,7 @@ class ObjectError(ProtoflyError):
 
 
 @final
-class SchemaError(ProtoflyError):
+class SchemaError(ProtoflyError, ValueError):
     """A value of a data object is none that its schema takes, or the schema is none itself.
 
     What was to be written was not: nothing has changed, and nobody was told.

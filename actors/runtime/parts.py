@@ -6,6 +6,7 @@ import attrs
 
 from actors.kit.actor import ActorRef
 from actors.kit.counters import Counters
+from actors.kit.monitor import Monitor
 from actors.kit.tracer import Tracer
 from actors.runtime.allocation import AllocationMessage
 from actors.runtime.bus_messages import BusMessage
@@ -33,6 +34,7 @@ class RuntimeParts:
 
     config: RuntimeConfig
     counters: Counters
+    monitor: Monitor
     tracer: Tracer
     bus: ActorRef[BusMessage]
     agent: CorePort

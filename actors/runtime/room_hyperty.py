@@ -19,9 +19,10 @@ from actors.kit.tracer import NULL_TRACER
 from actors.pipe.errors import PipeError, RoomEndedError, RoomError
 from actors.pipe.keeper import KeeperTools, RoomKeeper
 from actors.pipe.plan import ProgramRoom, RoomPlan
-from actors.pipe.said import Said
+from actors.pipe.said import Said, Word
 from actors.pipe.spawn import Spawn
 from actors.runtime.hyperty import Hyperty
+from actors.runtime.lifecycle import Lifecycle
 from actors.runtime.mini_bus import MiniBusPort
 from actors.runtime.no_network import NO_NETWORK
 from actors.runtime.room_mail import RoomMail
@@ -29,7 +30,7 @@ from actors.runtime.sandboxes import ComponentMaker
 from specs.address import domain_of
 from specs.errors import ProtoflyError
 from specs.limits import DEPLOY_TIMEOUT
-from specs.limits_rooms import GUEST_BURST, GUEST_RATE
+from specs.limits_rooms import GUEST_BURST, GUEST_RATE, ROOM_FAULT, ROOM_REASON
 from specs.message import Message
 
 __all__ = ["HypertyCode", "Landlord", "NoCodeError", "room_hyperty"]
@@ -88,11 +89,13 @@ class Landlord:
         runtime: Its address.
         ids: Message ids of its hyperties begin where this one's are.
         counters: Counts what was dropped on the way in or out.
+        life: Of the one hyperty it is for: takes what its handlers raise.
     """
 
     runtime: str
     ids: IdSource
     counters: Counters
+    life: Lifecycle = attrs.field(factory=Lifecycle)
 
 
 def room_hyperty(code: HypertyCode, spawn: Spawn, landlord: Landlord) -> ComponentMaker:
@@ -122,6 +125,15 @@ class _Lives:
         self._spawn = spawn
         self._landlord = landlord
         self.last_id = 0
+
+    def raised(self, said: Said) -> None:
+        """Put on record what a handler has raised; nothing of what is said is believed."""
+        trace = said.rest[-ROOM_FAULT:].decode(errors="replace")
+        lines = ("".join(map(_shown, line)) for line in trace.split("\n"))
+        correlation, handler = (
+            "".join(map(_shown, text[:ROOM_REASON])) for text in (said.text, said.get("handler"))
+        )
+        self._landlord.life.noted(correlation, handler, exception="\n".join(lines))
 
     def begin(self, port: MiniBusPort) -> "RoomHyperty":
         """Make the keeper of one life."""
@@ -195,6 +207,9 @@ class RoomHyperty(RoomKeeper[Delivery]):
 
     @override
     async def told(self, said: Said) -> None:
+        if said.word is Word.FAULT:
+            self._lives.raised(said)
+            return
         raise PipeError(f"{said.word} is nothing a hyperty says")
 
     @override
@@ -204,3 +219,8 @@ class RoomHyperty(RoomKeeper[Delivery]):
     @override
     async def stop(self) -> None:
         await self._mail.give_up(f"the hyperty is gone: {self.why}")
+
+
+def _shown(character: str) -> str:
+    """Return a character of a sandbox as it may stand in a log: none commands a terminal."""
+    return character if character.isprintable() else "?"

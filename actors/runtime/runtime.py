@@ -1,7 +1,7 @@
 """A runtime that runs: what its owner can do with it, and its hyperties."""
 
 from functools import partial
-from typing import final
+from typing import NoReturn, final
 
 import trio
 
@@ -15,6 +15,7 @@ from actors.runtime.hyperty import HypertyMaker
 from actors.runtime.hyperty_addresses import HypertyAddresses
 from actors.runtime.hyperty_host import HypertyHost
 from actors.runtime.leaving import in_turn
+from actors.runtime.lifecycle import HypertyFailedError, Lifecycle
 from actors.runtime.loader import Hosted
 from actors.runtime.mini_bus import MiniBusPort
 from actors.runtime.parts import RuntimeParts
@@ -55,7 +56,9 @@ class Runtime:
         self._presence = Presence(parts)
         self._addresses = HypertyAddresses(parts)
         self._hyperties: dict[str, Profile] = {}
-        self._stopped: dict[str, trio.Event] = {}
+        self._lifecycles: dict[str, Lifecycle] = {}
+        self._failure: HypertyFailedError | None = None
+        self._has_failed = trio.Event()
         self._leaving: tuple[str, ...] = ()
 
     @property
@@ -78,13 +81,15 @@ class Runtime:
 
         Otherwise as `host`.
         """
-        return (await self.settle(profile, make)).url
+        seat, _ = await self.settle(profile, make)
+        return seat.url
 
-    async def settle(self, profile: str | Profile, make: HypertyMaker) -> Seat:
-        """Run a hyperty as `deploy` does; return its seat, to act in its name, too."""
-        home = _Home(make, self._parts)
-        await self.host(profile, home.host)
-        return home.seat
+    async def settle(self, profile: str | Profile, make: HypertyMaker) -> tuple[Seat, Lifecycle]:
+        """Run a hyperty as `deploy` does; return its seat, to act in its name, and its life."""
+        life = self._lifecycle(profile)
+        home = _Home(make, self._parts, life)
+        await self.host(profile, home.host, life)
+        return home.seat, life
 
     async def deploy_apart(self, profile: str | Profile, code: HypertyCode, spawn: Spawn) -> str:
         """Run a hyperty in a sandbox process of its own, and register it; return its address.
@@ -96,14 +101,32 @@ class Runtime:
 
         Otherwise as `host`.
         """
-        config = self._parts.config
-        landlord = Landlord(config.runtime, config.ids, self.counters)
-        return await self.host(profile, room_hyperty(code, spawn, landlord))
+        return (await self.settle_apart(profile, code, spawn)).url
 
-    async def host(self, profile: str | Profile, make: ComponentMaker) -> str:
+    async def settle_apart(
+        self, profile: str | Profile, code: HypertyCode, spawn: Spawn
+    ) -> Lifecycle:
+        """Run a hyperty as `deploy_apart` does; return its life."""
+        config, life = self._parts.config, self._lifecycle(profile)
+        landlord = Landlord(config.runtime, config.ids, self.counters, life)
+        await self.host(profile, room_hyperty(code, spawn, landlord), life)
+        return life
+
+    def _lifecycle(self, profile: str | Profile) -> Lifecycle:
+        name = profile if isinstance(profile, str) else profile.name
+        return Lifecycle(name, self._parts.config.entropy, self._parts.monitor)
+
+    async def host(
+        self, profile: str | Profile, make: ComponentMaker, life: Lifecycle | None = None
+    ) -> str:
         """Run an actor as a hyperty: it takes messages, and answers requests, itself.
 
         If anything fails, or this is cancelled, nothing of it is left.
+
+        Args:
+            profile: As of `deploy`.
+            make: Makes the actor, for each of its lives.
+            life: Shows what becomes of it.
 
         Raises:
             AllocationError: The node gave no address; `code` 503 if it is out of reach.
@@ -111,12 +134,13 @@ class Runtime:
             RegistrationError: The domain registry did not take the record.
         """
         told = Profile(profile) if isinstance(profile, str) else profile
-        url = (await self.reserve(told)).address
+        life = life or self._lifecycle(profile)
+        url = life.url = (await self.reserve(told)).address
         is_up = False
         try:
             sandbox = await self._run(url, make)
             await self._register(url, told)
-            self._hyperties[url], self._stopped[url] = told, trio.Event()
+            self._hyperties[url], self._lifecycles[url] = told, life
             await self._parts.loader.tell(Hosted(url, sandbox, self._ended))
             is_up = True
         finally:
@@ -135,25 +159,43 @@ class Runtime:
         One that crashes too often is undeployed by the runtime itself.
         """
         if self._hyperties.pop(url, None) is not None:
+            life = self._lifecycles.get(url)
             await self._remove(url)
+            if life is not None:
+                life.undeployed()
 
     async def rest(self, url: str) -> None:
         """Take a hyperty down, but keep its address: the next of its descriptor has it again."""
         profile = self._hyperties.pop(url, None)
         if profile is not None:
-            stopped = self._stopped[url]
+            life = self._lifecycles[url]
             await self._take_down(url)
-            await stopped.wait()
+            await life.ended()
             await self._addresses.keep(url, profile)
 
     async def reserve(self, profile: Profile) -> AddressGiven:
         """Get an address for a hyperty, as `host` does, without running one."""
         return await self._addresses.give(profile)
 
-    async def _ended(self, url: str) -> None:
+    async def _ended(self, url: str, crash: Exception | None) -> None:
         """Take leave of a hyperty whose sandbox is gone, asked for or not."""
-        self._stopped.pop(url).set()
+        life = self._lifecycles.pop(url)
+        if crash is not None and url in self._hyperties:
+            self._failure = life.given_up(crash)
+            self._has_failed.set()
+        else:
+            life.undeployed()
         await self.undeploy(url)
+
+    async def raise_failure(self) -> NoReturn:
+        """Wait until a hyperty is given up.
+
+        Raises:
+            HypertyFailedError: One was.
+        """
+        while self._failure is None:
+            await self._has_failed.wait()
+        raise self._failure
 
     async def _remove(self, url: str) -> None:
         await self._take_down(url)
@@ -243,7 +285,11 @@ class Runtime:
         """
         there = self._presence
         first = (self._unregister_all, there.end_links_and_objects)
-        await in_turn(*first, self._free_all, there.end_sessions)
+        try:
+            await in_turn(*first, self._free_all, there.end_sessions)
+        finally:
+            for life in self._lifecycles.values():
+                life.undeployed()
 
     async def _unregister_all(self) -> None:
         self._leaving = tuple(self._hyperties)
@@ -271,9 +317,10 @@ class _Home:
 
     seat: Seat
 
-    def __init__(self, make: HypertyMaker, parts: RuntimeParts) -> None:
+    def __init__(self, make: HypertyMaker, parts: RuntimeParts, life: Lifecycle) -> None:
         self._make = make
         self._parts = parts
+        self._life = life
         self._is_first = True
 
     def host(self, port: MiniBusPort) -> HypertyHost:
@@ -283,4 +330,4 @@ class _Home:
             parts = self._parts
             self.seat = Seat(config.runtime, port, config.ids, parts.tracer, parts.shelf)
             self._is_first = False
-        return HypertyHost(self._make, self.seat)
+        return HypertyHost(self._make, self.seat, self._life)

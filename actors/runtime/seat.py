@@ -91,9 +91,8 @@ class Seat:
         message = Message(self.ids.next(self.url), type_, self.url, to, body)
         return await self.port.request(message)
 
-    async def insist(self, to: str, type_: MessageType, body: JsonObject, attempts: int) -> Message:
+    async def insist(self, message: Message, attempts: int) -> Message:
         """Send a request as often as that while nobody answers; return its final answer."""
-        message = Message(self.ids.next(self.url), type_, self.url, to, body)
         return await self.port.insist(message, max(1, min(attempts, MAX_ATTEMPTS)))
 
     async def post(self, to: str, type_: MessageType, body: JsonObject) -> None:

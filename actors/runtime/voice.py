@@ -1,7 +1,7 @@
 """What can be done in a hyperty's name, by itself or by who deployed it."""
 
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, suppress
 from typing import final
 
 import trio
@@ -11,10 +11,13 @@ from actors.runtime.observed_object import ObservedObject
 from actors.runtime.reported_object import ReportedObject
 from actors.runtime.reporting import NewReport, open_report
 from actors.runtime.seat import Seat
+from actors.runtime.sendable import own, sendable
 from actors.runtime.taken_over import open_taken_over
+from specs.address import scheme_of
 from specs.body_sync import Observe
+from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
-from specs.message import Message, MessageType, reply_to
+from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 
 __all__ = ["Voice"]
@@ -37,7 +40,11 @@ class Voice:
         """Send a request with a value and return its final answer.
 
         The answer may be a refusal, also one of the routers: 404 nobody there, 408 no
-        answer in time, 503 no way there. Its `code` says so; nothing is raised.
+        answer in time, 413 the value is too large, 503 no way there. Its `code` says so;
+        what goes wrong on the way is not raised.
+
+        Raises:
+            NotJsonError: The value, or a part of it, is no JSON; nothing was sent.
         """
         return await self.ask(to, type_, {"value": value})
 
@@ -61,7 +68,7 @@ class Voice:
             type_: The same.
             attempts: How often it is sent at most; `MAX_ATTEMPTS` bounds it.
         """
-        return await self._seat.insist(to, type_, {"value": value}, attempts)
+        return await self._asked(to, type_, {"value": value}, attempts)
 
     @final
     async def request_each(
@@ -74,8 +81,14 @@ class Voice:
 
         Each gets a message of its own. Who refuses, or is not there, says so by the code of
         its answer; the others' answers come all the same.
+
+        Raises:
+            NotJsonError: As `request`.
         """
         answers: dict[str, Message] = {}
+        with suppress(BadMessageError):
+            # What is no JSON is the caller's error, not that of one of the tasks below.
+            value = sendable(Message(0, type_, self.url, "", {"value": value})).body["value"]
 
         async def one(to: str) -> None:
             answers[to] = await self.request(to, value, type_)
@@ -92,16 +105,28 @@ class Voice:
         The time in which the answer must come begins anew.
 
         Raises:
-            BadMessageError: It is no request.
+            BadMessageError: It is no request, or the value is too large.
+            NotJsonError: As `request`.
         """
         sequence = self._seat.ids.next(self.url)
         body: JsonObject = {"value": value, "sequence": sequence}
-        await self._seat.port.post(reply_to(request, Code.PROGRESS, body))
+        await self._seat.port.post(sendable(reply_to(request, Code.PROGRESS, body)))
 
     @final
     async def ask(self, to: str, type_: MessageType, body: JsonObject) -> Message:
-        """Send a request with any body and return its final answer."""
-        return await self._seat.ask(to, type_, body)
+        """Send a request with any body and return its final answer; otherwise as `request`."""
+        return await self._asked(to, type_, body, 1)
+
+    async def _asked(self, to: str, type_: MessageType, body: JsonObject, attempts: int) -> Message:
+        """Send a request, at most so often, if it can be sent; return its final answer."""
+        message = Message(self._seat.ids.next(self.url), type_, self.url, to, body)
+        try:
+            message = sendable(message)
+        except BadMessageError as exc:
+            return refuse(message, exc.code, exc.reason)
+        answer = await self._seat.insist(message, attempts)
+        # A hyperty's answer is nobody else's; a part of a runtime answers with what it keeps.
+        return answer if scheme_of(answer.from_) == "hyperty" else own(answer)
 
     @final
     def report(  # noqa: PLR0913 - all but the first two are named, and have a default

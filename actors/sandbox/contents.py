@@ -12,6 +12,7 @@ from actors.pipe.plan import Contents, NodeStubRoom, PackageRoom, ProgramRoom
 from actors.runtime import node_stub
 from actors.runtime.hyperty import Hyperty
 from actors.runtime.hyperty_host import HypertyHost
+from actors.runtime.lifecycle import Faults
 from actors.runtime.seat import Seat
 from actors.runtime.stub import StubContext, StubFactory
 from actors.sandbox.archive import open_archive
@@ -23,8 +24,13 @@ Maker: TypeAlias = Callable[[StubContext], Actor[Delivery]]
 
 
 @contextmanager
-def open_contents(contents: Contents, archive: bytes) -> Iterator[Maker]:
+def open_contents(contents: Contents, archive: bytes, faults: Faults) -> Iterator[Maker]:
     """Find the code of a room; it can be imported from while the context is open.
+
+    Args:
+        contents: What is to be in it.
+        archive: The code of a package.
+        faults: Takes what the handlers of a hyperty raise.
 
     Raises:
         ImportError: There is no such code, or it cannot be read.
@@ -42,7 +48,7 @@ def open_contents(contents: Contents, archive: bytes) -> Iterator[Maker]:
                 yield _checked(_stub_factory(entry_point, _named(module, name)))
         case ProgramRoom(where):
             module, name = _split(where)
-            yield _host(_hyperty(where, _named(module, name)))
+            yield _host(_hyperty(where, _named(module, name)), faults)
         case _:
             assert_never(contents)
 
@@ -84,10 +90,10 @@ def _hyperty(where: str, found: object) -> type[Hyperty]:
     return found
 
 
-def _host(made: type[Hyperty]) -> Maker:
+def _host(made: type[Hyperty], faults: Faults) -> Maker:
     def make(context: StubContext) -> Actor[Delivery]:
         # What a sandbox says of steps is believed of stubs only, whose table is known outside.
         seat = Seat(context.config.runtime, context.bus, context.ids, NULL_TRACER)
-        return HypertyHost(made, seat)
+        return HypertyHost(made, seat, faults)
 
     return make

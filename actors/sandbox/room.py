@@ -26,6 +26,7 @@ from actors.runtime.mini_bus import MiniBus
 from actors.runtime.stub import StubConfig, StubContext
 from actors.sandbox.contents import Maker, open_contents
 from actors.sandbox.credentials import PipeCredentials
+from actors.sandbox.faults import PipeFaults
 from actors.sandbox.network import PipeNetwork
 from actors.sandbox.port import PipePort
 from actors.sandbox.tracer import PipeTracer
@@ -112,7 +113,8 @@ async def _inhabit(tools: "_Tools", archive: bytes) -> None:
         background.start_soon(room.serve)
         with Crash() as crash:
             tools.check()
-            make = stack.enter_context(open_contents(plan.contents, archive))
+            faults = PipeFaults(outlet)
+            make = stack.enter_context(open_contents(plan.contents, archive, faults))
             await room.host(make)
         if crash.error is None:
             outlet.put(Said(Word.READY))

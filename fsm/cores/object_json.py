@@ -43,7 +43,7 @@ Unpack: TypeAlias = Callable[[object], object]
 
 
 @final
-class NotJsonError(ProtoflyError):
+class NotJsonError(ProtoflyError, ValueError):
     """Something cannot be written as JSON and read again as what it was.
 
     Attributes:
@@ -51,7 +51,7 @@ class NotJsonError(ProtoflyError):
     """
 
     def __init__(self, path: str, why: str) -> None:
-        super().__init__(f"{path}: {why}")
+        super().__init__(f"{path}: {why}" if path else why)
         self.flaw = Flaw(path, why)
 
 

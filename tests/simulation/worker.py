@@ -38,9 +38,13 @@ class Worker(Hyperty):
         number = int(value["n"])
         self._history.note(Executed(trio.current_time(), number, self.url))
         if value.get("crash"):
-            raise RuntimeError("told to crash")
+            self.spawn(self._fall)
+            await trio.sleep_forever()
         await trio.sleep(number % 3 * 0.02)
         return value
+
+    async def _fall(self) -> None:
+        raise RuntimeError("told to crash")
 
     async def on_subscribe(self, url: str, observer: str) -> None:
         """Let everybody in."""

@@ -21,8 +21,12 @@ from transports.memory import MemoryNetwork
 class Greeter(actors.Hyperty):
     async def on_request(self, message):
         if message.body["value"] == "crash":
-            raise RuntimeError
+            self.spawn(self.fall)
+            await trio.sleep_forever()
         return f"Hello, {message.body['value']}!"
+
+    async def fall(self):
+        raise RuntimeError
 
 
 class Caller(actors.Hyperty):
@@ -51,7 +55,7 @@ async def test_who_deployed_a_hyperty_asks_in_its_name(autojump_clock):
 async def test_the_handle_outlives_a_crash_of_the_hyperty(autojump_clock):
     async with place() as (here, there):
         greeter, caller = await there.deploy(Greeter), await here.deploy(Caller)
-        assert (await caller.request(greeter.url, "crash")).code == 500
+        assert (await caller.request(greeter.url, "crash")).code == 503
         assert (await greeter.request(greeter.url, "me")).body["value"] == "Hello, me!"
         assert (await caller.request(greeter.url, "Alice")).code == 200
 

@@ -94,12 +94,16 @@ async def test_a_hyperty_that_reports_by_itself_knows_its_observers_too(autojump
 async def test_it_is_told_on_when_the_hyperty_crashed_and_was_made_anew(autojump_clock):
     class Fragile(Open):
         async def on_request(self, message):
+            self.spawn(self.fall)
+            await trio.sleep_forever()
+
+        async def fall(self):
             raise RuntimeError
 
     async with world() as w:
         room, guest = await w.here.deploy(Fragile), await w.there.deploy(Closed)
         async with room.report("comm", {}) as thing:
-            assert (await guest.request(room.url)).code == 500
+            assert (await guest.request(room.url)).code == 503
             async with guest.observe(thing.url):
                 await trio.sleep(1)
                 assert thing.observers == (guest.url,)

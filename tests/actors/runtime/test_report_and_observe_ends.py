@@ -114,13 +114,17 @@ async def test_a_copy_goes_on_through_a_crash_of_who_reads_it(autojump_clock):
         there = await w.there.deploy(Fragile)
         sensor = await w.here.deploy(Open)
         async with sensor.report("ctxt", {"t": 0}) as thing, there.observe(thing.url) as copy:
-            assert (await there.request(there.url, "crash")).code == 500
+            assert (await there.request(there.url, "crash")).code == 503
             await thing.set("t", 1)
             await copy.wait_for(lambda value: value["t"] == 1)
 
 
 class Fragile(actors.Hyperty):
     async def on_request(self, message):
+        self.spawn(self.fall)
+        await trio.sleep_forever()
+
+    async def fall(self):
         raise RuntimeError
 
 
@@ -139,6 +143,10 @@ class Busy(actors.Hyperty):
             await trio.sleep_forever()
 
     async def on_request(self, message):
+        self.spawn(self.fall)
+        await trio.sleep_forever()
+
+    async def fall(self):
         raise RuntimeError
 
 
@@ -147,7 +155,7 @@ async def test_what_a_hyperty_reports_itself_ends_with_its_life(autojump_clock):
         urls = []
         busy, there = await w.here.deploy(lambda: Busy(urls)), await w.there.deploy(Closed)
         await trio.sleep(1)
-        assert (await there.request(busy.url)).code == 500
+        assert (await there.request(busy.url)).code == 503
         await trio.sleep(2)
         first, second = urls
         assert first != second

@@ -45,13 +45,19 @@ class Server(Hyperty):
         match message.body.get("value"):
             case "refuse":
                 raise Refused(Code.FORBIDDEN, "not today")
-            case "crash":
+            case "fail":
                 raise ZeroDivisionError
+            case "crash":
+                self.spawn(self.fall)
+                await trio.sleep(math.inf)
             case "wait":
                 await self.gate.wait()
             case "sleep":
                 await trio.sleep(math.inf)
         return message.body.get("value")
+
+    async def fall(self) -> None:
+        raise ZeroDivisionError
 
     @override
     async def on_event(self, message: Message) -> None:
@@ -148,13 +154,22 @@ async def test_a_refusal_carries_its_words(autojump_clock):
         assert (answer.code, answer.body["description"]) == (403, "not today")
 
 
-async def test_a_crash_answers_500_and_the_hyperty_is_made_anew(autojump_clock):
+async def test_an_exception_of_a_handler_is_answered_500_and_the_hyperty_lives_on(autojump_clock):
+    async with open_pair() as (_, caller, server, there):
+        lives = Server.lives
+        codes = [(await caller.request(there, "fail")).code for _ in range(50)]
+        assert codes == [Code.INTERNAL] * 50
+        assert (await caller.request(there, 1)).code == Code.OK
+        assert (len(server.began), Server.lives) == (51, lives)
+
+
+async def test_a_crash_answers_503_and_the_hyperty_is_made_anew(autojump_clock):
     async with open_place() as place, place.runtime("ra") as ra, place.runtime("rb") as rb:
         caller = Caller()
         there = await rb.deploy("server", Server)
         await ra.deploy("caller", lambda: caller)
         lives = Server.lives
-        assert (await caller.request(there, "crash")).code == Code.INTERNAL
+        assert (await caller.request(there, "crash")).code == Code.UNAVAILABLE
         assert (await caller.request(there, 1)).code == Code.OK
         assert Server.lives == lives + 1
 
@@ -166,7 +181,7 @@ async def test_a_hyperty_that_always_crashes_ends_alone(autojump_clock):
         bad = await ra.deploy("bad", Server)
         good = await ra.deploy("good", Server)
         codes = [(await caller.request(bad, "crash")).code for _ in range(4)]
-        assert codes == [Code.INTERNAL] * 4
+        assert codes == [Code.UNAVAILABLE] * 4
         await trio.testing.wait_all_tasks_blocked()
         assert (await caller.request(bad, 1)).code == Code.NOT_FOUND
         assert (await caller.request(good, 1)).code == Code.OK
