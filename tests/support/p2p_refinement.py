@@ -166,6 +166,10 @@ class Walk:
         match " ".join(message.split()[3:]):
             case "shall connect":
                 self.feed(end, seen.ConnectAsked())
+            case "shall yield":
+                self.feed(end, seen.YieldAsked())
+            case "shall resume":
+                self.feed(end, seen.ResumeAsked())
             case "shall disconnect":
                 self.feed(end, seen.DisconnectAsked("asked"))
             case "shall listen":

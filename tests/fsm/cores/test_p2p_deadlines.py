@@ -56,6 +56,7 @@ OWN = seen.ObjectCreated("own")
 WAITS = [
     ("p2p_connection",     "created",     requester),
     ("p2p_connection",     "in-progress", lambda: requester(OWN)),
+    ("p2p_connection",     "yielding",    lambda: requester(OWN, seen.YieldAsked())),
     ("p2p_connection",     "live",        pinged),
     ("handler_controller", "observing",   controller),
     ("handler_controller", "observing",   lambda: controller(ROW)),

@@ -125,6 +125,35 @@ def own_request_loses():
     return registry
 
 
+def own_request_yields(*values):
+    mine = f"{RC}/p2prequester/1"
+    registry = Registry(runtime=RC)
+    registry.ask()
+    registry.feed(told.RecordRead(HB, RECORD), told.PathSet(mine))
+    for value in ("created", "in-progress"):
+        registry.status(mine, value)
+    registry.status(HIS, "created", HIS_PC)
+    for value in values:
+        registry.status(mine, value)
+    registry.status(HIS, "failed", HIS_PC)
+    return registry
+
+
+def own_request_goes_on():
+    return own_request_yields("yielding")
+
+
+def both_requests_fail():
+    return own_request_yields("yielding", "failed")
+
+
+def taken_over():
+    registry = invited_while_an_own_link_is_live()
+    registry.status(PH, "live", PC)
+    registry.feed(told.LinkRegistered(PC))
+    return registry
+
+
 def invitation_first_then_own_wish():
     """Glare in the other order: who is invited plans nothing (I-P7)."""
     registry = handling()
@@ -151,6 +180,17 @@ def invited_again_while_live():
 def invited_while_an_own_link_is_live():
     registry = linked()
     registry.status(PH, "created", PC)
+    return registry
+
+
+def invited_in_vain_while_an_own_link_is_live():
+    registry = invited_while_an_own_link_is_live()
+    registry.status(PH, "failed", PC)
+    return registry
+
+
+def lost_while_another_link_is_invited():
+    registry = invited_while_an_own_link_is_live()
     registry.status(PQ, "disconnected")
     return registry
 
@@ -215,11 +255,16 @@ STORIES = [
     (invited,                              "placeholder bound"),
     (refused_by_its_handler,               "placeholder removed"),
     (own_request_wins,                     "placeholder placeholder bound"),
-    (own_request_loses,                    "placeholder removed | placeholder bound"),
+    (own_request_loses,                    "placeholder yielding bound"),
+    (own_request_goes_on,                  "placeholder yielding placeholder"),
+    (both_requests_fail,                   "placeholder yielding removed"),
     (invitation_first_then_own_wish,       "placeholder bound"),
     (invited_again_while_set_up,           "placeholder removed | placeholder"),
-    (invited_again_while_live,             "placeholder bound removed | placeholder"),
-    (invited_while_an_own_link_is_live,    "placeholder bound removed | placeholder"),
+    (invited_again_while_live,             "placeholder bound bound bound removed | placeholder"),
+    (invited_while_an_own_link_is_live,    "placeholder bound bound"),
+    (invited_in_vain_while_an_own_link_is_live, "placeholder bound bound"),
+    (lost_while_another_link_is_invited,   "placeholder bound bound bound removed | placeholder"),
+    (taken_over,                           "placeholder bound bound bound"),
     (invited_while_an_own_link_is_lost,    "placeholder bound bound removed | placeholder"),
     (over,                                 "placeholder bound bound removed"),
     (lost_while_it_is_registered,          "placeholder bound"),
