@@ -13,6 +13,7 @@ from typing_extensions import override
 
 from actors.kit.actor import Actor
 from actors.kit.delivery import Delivery
+from actors.runtime.catalogue import StubKind
 from actors.runtime.loader import Load, Unload
 from actors.runtime.registration_watch import RegistrationWatch, is_registration
 from actors.runtime.registry_changes import RegistryChanges, is_changes
@@ -273,7 +274,7 @@ class Registry(Actor[RegistryMessage]):
                 load = Load(url, catalogue_stub(domain), config)
             case do.RequesterPlan():
                 config = self._parts.requester(self._config, plan)
-                load = Load(url, plan.descriptor, config)
+                load = Load(url, plan.descriptor, config, StubKind.P2P_REQUESTER)
             case _:
                 assert_never(plan)
         await self._parts.loader.tell(load)

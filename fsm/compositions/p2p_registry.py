@@ -14,6 +14,7 @@ from fsm.product.rule import (
     Rule,
     Send,
     act,
+    after,
     begin,
     chain,
     got,
@@ -47,6 +48,7 @@ def registry_rules(scene: Scene, own: str) -> Iterator[Rule]:
         yield from _handles(scene, end)
     for end in scene.ends(own):
         yield from _status(scene, end)
+    yield from _too_late(own)
     yield from rules(wished(f"{own} goes"), _goes(scene, own), "M-12, t9")
 
 
@@ -145,6 +147,13 @@ def _released(scene: Scene, own: str, row: str) -> Iterator[Act]:
         yield act(
             {holds: end.name}, send(end.down, f"{end.name} is told of {row}"), sets={holds: NONE}
         )
+
+
+def _too_late(own: str) -> tuple[Rule, ...]:
+    """What its stubs never let come: they tell, and their own deadlines are shorter."""
+    entry = _Entry(own)
+    never = act({entry.gone: YES, entry.of: f"not {NONE}"}, move(entry.part, Trigger.ENDED))
+    return rules(after(entry.part, Trigger.ENDED), [never], "C-16, P2P-14")
 
 
 def _ended(scene: Scene, end: End) -> Iterator[Act]:

@@ -23,6 +23,7 @@ from fsm.machines import p2p_entry as entry
 from fsm.machines.p2p_connection import State
 from specs.address import is_below
 from specs.body import Record
+from specs.descriptor_address import is_other_stub
 from specs.trace import Op
 
 __all__ = ["Deployment", "LinkEntry", "Role", "plan_of"]
@@ -64,6 +65,7 @@ class LinkEntry:
         deployment: Of a requester: at work once its stub has told of itself.
         yields_due: Orders to yield that its stub has not followed yet.
         until: When its next timer is due.
+        fails_at: When it is too late for its link to become live for the first time.
     """
 
     remote: str
@@ -82,6 +84,7 @@ class LinkEntry:
     yields_due: int = 0
     tries: int = 0
     until: float = math.inf
+    fails_at: float = math.inf
 
     @property
     def is_live(self) -> bool:
@@ -115,11 +118,13 @@ class LinkEntry:
         setting_up = self.status in {State.CREATED, State.IN_PROGRESS}
         return self.role is Role.REQUESTER and setting_up
 
-    def begun(self) -> list[Step | RowChanged]:
+    def begun(self, now: float) -> list[Step | RowChanged]:
         """Write the entry, before anything is awaited."""
         was_asked = self.role is Role.HANDLER
         trigger = entry.Trigger.INVITED if was_asked else entry.Trigger.PLANNED
-        return [self.life.step(trigger), self.changed(Op.ADD)]
+        step = self.life.step(trigger)
+        self.fails_at = now + self.life.patience
+        return [step, self.changed(Op.ADD)]
 
     def contested(self, own: str, link: str) -> Step:
         """Take the other's invitation to `link`: the state says which of both links yields."""
@@ -141,13 +146,14 @@ class LinkEntry:
             return []
         return [self.life.step(entry.Trigger.RESTORED), LinkUp(self.remote, self.link)]
 
-    def yields_to(self, winner: "LinkEntry") -> list[Effect]:
+    def yields_to(self, winner: "LinkEntry", now: float) -> list[Effect]:
         """Let the winner of a simultaneous open have the entry, and wait beside it.
 
         A requester that is not deployed yet never will be. One that is being deployed is told
         when it is at work.
         """
         winner.life, winner.entities = self.life, self.entities
+        winner.fails_at = now + self.life.patience
         if self.deployment is Deployment.PLANNED:
             return []
         winner.beside = self
@@ -161,9 +167,10 @@ class LinkEntry:
         self.yields_due -= value is State.YIELDING
         return [Yield(self.stub, self.remote)] if is_first else []
 
-    def resumed(self) -> list[Effect]:
+    def resumed(self, now: float) -> list[Effect]:
         """Go on as the entry's link: the one that was yielded to has failed."""
         steps: list[Effect] = [self.life.step(entry.Trigger.RESUMED), self.changed(Op.UPD)]
+        self.fails_at = now + self.life.patience
         if self.deployment is Deployment.AT_WORK:
             return [*steps, Resume(self.stub, self.remote)]
         # It was not told to yield yet.
@@ -181,7 +188,7 @@ class LinkEntry:
         self.status, self.url = State.LIVE, self.link
         self.awaits_listeners = False
         self.tries = 0
-        self.until = math.inf
+        self.until = self.fails_at = math.inf
 
     def was_lost(self) -> list[Step | LinkNews]:
         """Keep the entry of a link that is away; of one that was never live, too."""
@@ -210,6 +217,8 @@ class LinkEntry:
 def plan_of(record: Record) -> RequesterPlan | None:
     """Return how to link to a record's runtime; None: it does not take links (RES-08)."""
     if not record.p2p_handler or not record.p2p_requester:
+        return None
+    if is_other_stub(record.p2p_requester):
         return None
     if not is_below(record.p2p_handler, record.runtime):
         return None

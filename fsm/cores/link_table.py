@@ -66,6 +66,7 @@ class LinkTable:
     def __init__(self, runtime: str, jobs: ResolveJobs, records: RecordCache) -> None:
         self._runtime = runtime
         self._jobs = jobs
+        self._records = records
         self._entries: dict[str, LinkEntry] = {}
         self.entities = LinkEntities(self._entries, jobs)
         self.claims = LinkClaims(self.entities, records, jobs)
@@ -124,7 +125,7 @@ class LinkTable:
         url = f"{self._runtime}/p2prequester/{self._minted}"
         entry = LinkEntry(plan.remote, Role.REQUESTER, url, url, self._life(plan.remote), plan)
         self._entries[plan.remote] = entry
-        return [*entry.begun(), SetPath(url)]
+        return [*entry.begun(now), SetPath(url)]
 
     def _life(self, remote: str) -> Entity:
         return Entity(p2p_entry.P2P_ENTRY, f"{self._runtime}|{remote}")
@@ -195,25 +196,25 @@ class LinkTable:
         """
         there = self._entries.get(new.remote)
         if there is None:
-            return self._begun(new)
+            return self._begun(new, now)
         if there.beside is not None:
             # The handler has one link to a runtime: the one it had before has ended.
             return [*self._older_ended(there, there.beside, now), *self._invited(new, now)]
         step = there.contested(self._runtime, new.link)
         if step.new == p2p_entry.State.REMOVED:
             new.entities = there.entities
-            return [step, *self._replaced(there), *self._begun(new)]
+            return [step, *self._replaced(there), *self._begun(new, now)]
         if step.new == p2p_entry.State.YIELDING:
             self._entries[new.remote] = new
-            return [step, *there.yields_to(new), new.changed(Op.UPD)]
+            return [step, *there.yields_to(new, now), new.changed(Op.UPD)]
         if step.new == p2p_entry.State.BOUND:
             there.beside = new
         return [step]
 
-    def _begun(self, new: LinkEntry) -> list[Effect]:
+    def _begun(self, new: LinkEntry, now: float) -> list[Effect]:
         new.life = self._life(new.remote)
         self._entries[new.remote] = new
-        return [*new.begun()]
+        return [*new.begun(now)]
 
     @staticmethod
     def _replaced(entry: LinkEntry) -> list[Effect]:
@@ -270,11 +271,11 @@ class LinkTable:
         entry.beside = None
         return LinkTable._stray_ended(beside.stub, beside.link)
 
-    def _resumed(self, winner: LinkEntry, own: LinkEntry) -> list[Effect]:
+    def _resumed(self, winner: LinkEntry, own: LinkEntry, now: float) -> list[Effect]:
         """Let our own request go on: the link that it waited for has failed."""
         winner.beside = None
         self._entries[own.remote] = own
-        return [*own.resumed(), UnregisterLink(winner.link)]
+        return [*own.resumed(now), UnregisterLink(winner.link)]
 
     @staticmethod
     def _stray_ended(stub: str, link: str) -> list[Effect]:
@@ -343,7 +344,7 @@ class LinkTable:
 
     def _reconnect(self, entry: LinkEntry, now: float) -> list[Effect]:
         if entry.plan is None or entry.tries >= RECONNECT_TRIES:
-            return [Disconnect(entry.stub, entry.remote, entry.link), *self._remove(entry, now)]
+            return self._given_up(entry, now)
         entry.until = now + DIAL_TIMEOUT + RECONNECT_BASE * 2.0**entry.tries
         entry.tries += 1
         return [Connect(entry.stub, entry.plan.handler)]
@@ -352,14 +353,23 @@ class LinkTable:
 
     def deadline(self) -> float:
         """Return when `tick` is due."""
-        untils = [entry.until for entry in self._entries.values()]
+        untils = [min(entry.until, entry.fails_at) for entry in self._entries.values()]
         return min([self.claims.deadline(), *untils])
 
     def tick(self, now: float) -> list[Effect]:
-        """Try lost links again, or give them up; look at what was claimed."""
-        due = [entry for entry in self.entries() if entry.until <= now]
-        tried = [effect for entry in due for effect in self._reconnect(entry, now)]
-        return [*tried, *self.claims.tick(now)]
+        """Try lost links again, or give links up; look at what was claimed."""
+        effects: list[Effect] = []
+        for entry in self.entries():
+            if entry.fails_at <= now:
+                if entry.beside is not None:
+                    effects += self._beside_ended(entry, entry.beside)
+                effects += self._given_up(entry, now)
+            elif entry.until <= now:
+                effects += self._reconnect(entry, now)
+        return [*effects, *self.claims.tick(now)]
+
+    def _given_up(self, entry: LinkEntry, now: float) -> list[Effect]:
+        return [Disconnect(entry.stub, entry.remote, entry.link), *self._remove(entry, now)]
 
     def close(self) -> list[Effect]:
         """Remove all entries, and take no new ones; others end links and searches."""
@@ -375,13 +385,16 @@ class LinkTable:
     def _remove(self, entry: LinkEntry, now: float) -> list[Effect]:
         """Remove an entry with all that belongs to it (P2P-28), or go on with the link beside."""
         if entry.yielding is not None:
-            return self._resumed(entry, entry.yielding)
+            return self._resumed(entry, entry.yielding, now)
         beside, entry.beside = entry.beside, None
         removed = self._removed(entry, now)
-        return removed if beside is None else [*removed, *self._begun(beside)]
+        return removed if beside is None else [*removed, *self._begun(beside, now)]
 
     def _removed(self, entry: LinkEntry, now: float) -> list[Effect]:
         del self._entries[entry.remote]
+        if entry.life.state is not p2p_entry.State.BOUND:
+            # What its record said has led nowhere: the next attempt is made by a new one.
+            self._records.forget_runtime(entry.remote)
         self._cooling = {one: until for one, until in self._cooling.items() if until > now}
         self._cooling[entry.remote] = now + RETRY_COOL_DOWN
         self.entities.forget(entry)

@@ -63,6 +63,7 @@ _INVITED: Final = "3.3 P2P table entry: the handler's created event"
 _BOUND: Final = "3.3 P2P table entry: bound(url), listeners first"
 _KEPT: Final = "page 05: a lost link keeps its entry"
 _REMOVED: Final = "3.3 P2P table entry: removed, the link failed or is over"
+_WAITS: Final = "its stub must tell how far the link is; one of another kind never does"
 _WINS: Final = "page 05: the smaller requester runtime wins; the other invitation fails"
 _LOSES: Final = "page 05: the other's request wins; ours fails when that link is live"
 _RIVAL: Final = "page 05: who asks anew has lost the link we believe in"
@@ -103,8 +104,8 @@ P2P_ENTRY: Final = Table(
     rows=_ROWS,
     may_end=frozenset({State.REMOVED}),
     deadlines=(
-        Deadline(State.PLACEHOLDER, None, None, "the set-up of its link has a deadline"),
-        Deadline(State.YIELDING, None, None, "the set-ups of both links have deadlines"),
+        Deadline(State.PLACEHOLDER, "P2P_ENTRY_TIMEOUT", Trigger.ENDED, _WAITS),
+        Deadline(State.YIELDING, "P2P_ENTRY_TIMEOUT", Trigger.ENDED, _WAITS),
         Deadline(
             State.BOUND, None, None, "its link has: a ping while live; lost, it is tried or idle"
         ),

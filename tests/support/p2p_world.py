@@ -26,6 +26,11 @@ from specs.reply_code import Code
 from tests.support.p2p_objects import End, Objects
 
 POLICY = DialPolicy(("tcp",))
+ORDERS = {
+    tells.Connect: seen.ConnectAsked(),
+    tells.Yield: seen.YieldAsked(),
+    tells.Resume: seen.ResumeAsked(),
+}
 
 
 @final
@@ -348,12 +353,8 @@ class World:
             case tells.RegisterLink(link):
                 refusal = None if side.handler.knows(link) else "404"
                 self._tell(name, side.table.registered(link, refusal, self.now))
-            case tells.Connect(stub):
-                self.feed((name, stub), seen.ConnectAsked())
-            case tells.Yield(stub, _, negotiation):
-                self.feed((name, stub), seen.YieldAsked(negotiation))
-            case tells.Resume(stub, _, negotiation):
-                self.feed((name, stub), seen.ResumeAsked(negotiation))
+            case tells.Connect(stub) | tells.Yield(stub) | tells.Resume(stub):
+                self.feed((name, stub), ORDERS[type(effect)])
             case tells.Disconnect(stub, _, link):
                 self._disconnect(name, stub, link)
             case tells.Undeploy(stub):
