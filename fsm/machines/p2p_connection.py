@@ -73,12 +73,12 @@ _ROWS: Final = (
     Transition(State.CREATED,      Trigger.REFUSED,          State.FAILED,       _REFUSED,  "syncher.create() error e.g. not authorised"),
     Transition(State.IN_PROGRESS,  Trigger.ESTABLISHED,      State.LIVE,         _LIVE,     "connection established"),
     Transition(State.IN_PROGRESS,  Trigger.ESTABLISH_FAILED, State.FAILED,       _FAILED,   "connection establishment failed"),
-    Transition(State.IN_PROGRESS,  Trigger.YIELDED,          State.YIELDING,     _YIELDS,   origin=Origin.EXTENSION),
-    Transition(State.YIELDING,     Trigger.RESUMED,          State.IN_PROGRESS,  _RESUMES,  origin=Origin.EXTENSION),
-    Transition(State.YIELDING,     Trigger.ESTABLISH_FAILED, State.FAILED,       _LOST,     origin=Origin.EXTENSION),
     Transition(State.LIVE,         Trigger.CLOSED,           State.DISCONNECTED, _CLOSED,   "connection closed"),
     Transition(State.DISCONNECTED, Trigger.REESTABLISHED,    State.LIVE,         _AGAIN,    "connection reestablished"),
     Transition(State.DISCONNECTED, Trigger.RENEGOTIATED,     State.IN_PROGRESS,  _ROUND,    origin=Origin.EXTENSION),
+    Transition(State.IN_PROGRESS,  Trigger.YIELDED,          State.YIELDING,     _YIELDS,   origin=Origin.EXTENSION),
+    Transition(State.YIELDING,     Trigger.RESUMED,          State.IN_PROGRESS,  _RESUMES,  origin=Origin.EXTENSION),
+    Transition(State.YIELDING,     Trigger.ESTABLISH_FAILED, State.FAILED,       _LOST,     origin=Origin.EXTENSION),
 )
 # fmt: on
 

@@ -212,6 +212,8 @@ TIMERS = {
     ("p2p_connection",      "in-progress"):  ("establish-failed", limits.P2P_TIMEOUT),
     ("p2p_connection",      "yielding"):     ("establish-failed", limits.P2P_TIMEOUT),
     ("p2p_connection",      "live"):         ("closed",           limits.PONG_TIMEOUT),
+    ("p2p_entry",           "placeholder"):  ("ended",            limits.P2P_ENTRY_TIMEOUT),
+    ("p2p_entry",           "yielding"):     ("ended",            limits.P2P_ENTRY_TIMEOUT),
     ("handler_controller",  "observing"):    ("over",             limits.P2P_TIMEOUT),
     ("handler_controller",  "answering"):    ("over",             limits.P2P_TIMEOUT),
     ("stub_deployment",     "deploying"):    ("load-failed",      limits.DEPLOY_TIMEOUT),

@@ -1,4 +1,4 @@
-"""A record that names a stub of another kind as its P2P requester blocks nobody (CAT-10, RES-08)."""
+"""A record that names a stub of another kind as P2P requester blocks nobody (CAT-10, RES-08)."""
 
 import pytest
 import trio
@@ -85,6 +85,8 @@ async def test_a_registry_refuses_a_record_whose_requester_is_known_to_be_none(
 ):
     node = catalogue_stub(DOMAIN)
     monkeypatch.setattr(registrar, "requester_descriptor", lambda _: node)
-    with pytest.RaisesGroup(pytest.RaisesExc(Exception, match="no P2P requester stub"), flatten_subgroups=True):
+    with pytest.RaisesGroup(
+        pytest.RaisesExc(Exception, match="no P2P requester stub"), flatten_subgroups=True
+    ):
         async with open_domain("alice"):
             pass

@@ -1,12 +1,14 @@
 """The registry's entries for links: what each goes through (REG-04, I-P6, I-P7, I-P20)."""
 
+import attrs
 import pytest
 
+from fsm.cores import resolve_effects as do
 from fsm.cores import resolve_inputs as told
 from fsm.cores.link_entry import Role
 from fsm.machines.p2p_entry import P2P_ENTRY
 from specs.body import Record
-from specs.limits import RETRY_COOL_DOWN, SESSION_IDLE
+from specs.limits import P2P_ENTRY_TIMEOUT, RETRY_COOL_DOWN, SESSION_IDLE
 from tests.support.registry_core import (
     CRQ,
     HB,
@@ -126,6 +128,14 @@ def own_request_loses():
 
 
 def own_request_yields(*values):
+    registry, mine = yielding_registry(), f"{RC}/p2prequester/1"
+    for value in values:
+        registry.status(mine, value)
+    registry.status(HIS, "failed", HIS_PC)
+    return registry
+
+
+def yielding_registry():
     mine = f"{RC}/p2prequester/1"
     registry = Registry(runtime=RC)
     registry.ask()
@@ -133,9 +143,6 @@ def own_request_yields(*values):
     for value in ("created", "in-progress"):
         registry.status(mine, value)
     registry.status(HIS, "created", HIS_PC)
-    for value in values:
-        registry.status(mine, value)
-    registry.status(HIS, "failed", HIS_PC)
     return registry
 
 
@@ -289,6 +296,42 @@ def test_these_are_all_ways_an_entry_can_go():
 
 def test_an_entry_is_named_by_both_runtimes():
     assert list(states(P2P_ENTRY, linked().steps)) == [f"{RA}|{RB}"]
+
+
+# ---- a link that never comes
+
+
+@pytest.mark.parametrize("begun", [requesting, handling])
+def test_an_entry_whose_stub_never_tells_more_ends_and_the_next_attempt_is_allowed(begun):
+    """C-16: as of a stub that is no P2P stub, by whatever record."""
+    registry = begun()
+    assert registry.core.deadline() == P2P_ENTRY_TIMEOUT
+    ended = registry.wait()
+    assert any(isinstance(effect, do.Disconnect) for effect in ended)
+    assert registry.core.links() == ()
+    assert registry.route() == S1
+    registry.now += RETRY_COOL_DOWN
+    registry.ask()
+    registry.feed(told.RecordRead(HB, RECORD))
+    assert [entry.role for entry in registry.core.links()] == [Role.REQUESTER]
+
+
+def test_both_requests_of_an_entry_that_comes_to_nothing_end():
+    registry = yielding_registry()
+    ended = registry.wait()
+    assert do.Undeploy(f"{RC}/p2prequester/1") in ended
+    assert do.Disconnect(HIS, RB, HIS_PC) in ended
+    assert registry.core.links() == ()
+
+
+@pytest.mark.parametrize("name", ["protocolstub/default", "protostub/P2PHandler", "hyperty/Chat"])
+def test_a_record_that_names_no_requester_stub_leads_to_no_link(name):
+    registry = with_node()
+    registry.ask()
+    requester = f"hyperty-catalogue://catalogue.b.ex/.well-known/{name}"
+    registry.feed(told.RecordRead(HB, attrs.evolve(RECORD, p2p_requester=requester)))
+    assert registry.core.links() == ()
+    assert registry.route() == S1
 
 
 # ---- who gives way
