@@ -90,14 +90,13 @@ class _Wanted:
 
 
 def check_product(names: tuple[str, ...], asked: Asked, *, wants_json: bool) -> int:
-    """Explore compositions, the default ones if none is named; return how many do not hold.
+    """Explore compositions, all if none is named; return how many do not hold.
 
     Raises:
         click.ClickException: A name is wrong, or the directory cannot be written.
     """
     wanted = _Wanted(asked, wants_json)
-    default = [plan for plan in COMPOSITIONS.values() if plan.is_default]
-    plans = [_plan(name) for name in dict.fromkeys(names)] or default
+    plans = [_plan(name) for name in dict.fromkeys(names)] or list(COMPOSITIONS.values())
     return sum(not _check(plan, wanted) for plan in plans)
 
 

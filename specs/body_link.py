@@ -5,7 +5,9 @@ from typing import Annotated
 import attrs
 
 from specs.field import Address, Addresses, checked, wire
-from specs.word import AttributeType, Operation, StatusValue, StubMethod
+from specs.limits import MAX_ID
+from specs.shape import Whole
+from specs.word import AttributeType, LinkValue, Operation, StubMethod
 
 
 @attrs.frozen(slots=True, field_transformer=checked)
@@ -32,7 +34,7 @@ class LinkStatus:
         description: Half a sentence for people.
     """
 
-    value: Annotated[str, StatusValue]
+    value: Annotated[str, LinkValue]
     resource: Address
     description: str | None = None
     link: str | None = None
@@ -56,14 +58,19 @@ class ListChange:
 
 @attrs.frozen(slots=True, field_transformer=checked)
 class Command:
-    """Have a stub connect or disconnect (M-11, M-12).
+    """Have a stub connect, disconnect, yield or resume (M-11, M-12).
 
     Attributes:
         params: The handler to connect to, or the remote runtime to leave.
+        link: The one link that is meant; absent: all links to that runtime.
+        negotiation: The negotiation of the link that is meant; in another one the order is
+            stale, and changes nothing.
     """
 
     method: Annotated[str, StubMethod]
     params: tuple[Address, ...] = ()
+    link: Address | None = None
+    negotiation: Annotated[int, Whole(1, MAX_ID)] | None = None
 
 
 @attrs.frozen(slots=True, field_transformer=checked)

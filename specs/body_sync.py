@@ -14,8 +14,8 @@ from specs.word import (
     CandidateKind,
     DescriptionType,
     LinkRole,
+    LinkValue,
     Operation,
-    StatusValue,
 )
 
 Version: TypeAlias = Annotated[int, Whole(1, MAX_ID)]
@@ -281,7 +281,7 @@ class LinkRow:
     """
 
     role: Annotated[str, LinkRole]
-    status: Annotated[str, StatusValue]
+    status: Annotated[str, LinkValue]
     link: str | None = None
 
 

@@ -104,6 +104,8 @@ KINDS: Final = (
     Kind("M-10", _UNS, "R1/registry",          "R2/registry",           "resources:R2/registry/changes",     Path,            _DONE,     "follow it no more"),
     Kind("M-11", _EXE, "R/registry",           "PQ",                    "method=connect",                    Command,         _DONE,     "have a link established again"),
     Kind("M-12", _EXE, "R/registry",           "PX",                    "method=disconnect",                 Command,         _DONE,     "have a link ended"),
+    Kind("M-12", _EXE, "R/registry",           "PQ",                    "method=yield",                      Command,         _DONE,     "have a link wait for the peer's", "P2P-27"),
+    Kind("M-12", _EXE, "R/registry",           "PQ",                    "method=resume",                     Command,         _DONE,     "have a link wait no longer", "P2P-27"),
     # Stubs and sessions
     Kind("M-13", _UPD, "S",                    "S/status",              "!resource",                         Status,          None,      "tell of a step of a stub", "C-12"),
     Kind("M-14", _EXE, "S",                    "MN/session",            "method=open",                       SessionControl,  _OPENED,   "open a session", "C-65, C-79"),

@@ -19,6 +19,7 @@ __all__ = [
     "Entry",
     "entry_at",
     "is_entry_name",
+    "is_other_stub",
     "read_entry",
 ]
 
@@ -43,6 +44,7 @@ class CatalogueType(StrEnum):
     IDP_PROXY = "idp-proxy"
 
 
+_OTHER_STUBS: Final = frozenset({"default", "P2PHandler"})
 _TYPES: Final = {**{str(one): one for one in CatalogueType}, "protostub": CatalogueType.STUB}
 
 
@@ -106,3 +108,16 @@ def read_entry(text: str) -> tuple[Entry, str | None]:
     if attribute is not None and not _ATTRIBUTE.fullmatch(attribute):
         raise BadUrlError(text, f"{attribute!r} is no attribute of a descriptor")
     return entry, attribute
+
+
+def is_other_stub(address: str) -> bool:
+    """Tell whether a catalogue address is known to be of something else than a P2P requester.
+
+    That is known of what is no stub, of the stub of a domain's node (ADR-09), and of the
+    P2P handler. Any other address may be one: its descriptor says.
+    """
+    try:
+        entry, _ = read_entry(address)
+    except BadUrlError:
+        return False
+    return entry.type is not CatalogueType.STUB or entry.name in _OTHER_STUBS

@@ -14,6 +14,9 @@ OPEN_TIMEOUT: Final = 3.0
 DEPLOY_TIMEOUT: Final = 10.0
 """Seconds a stub deployment may take (`T_deploy`; ours)."""
 
+P2P_ENTRY_TIMEOUT: Final = REPLY_TIMEOUT + DEPLOY_TIMEOUT + P2P_TIMEOUT
+"""Seconds a registry waits for a link: its path, its stub, its set-up (ours, C-16)."""
+
 SESSION_IDLE: Final = 600.0
 """Seconds a detached session is kept (`T_gc`; ours, MN-08)."""
 

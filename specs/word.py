@@ -4,10 +4,21 @@ from enum import StrEnum
 
 
 class StatusValue(StrEnum):
-    """States a stub or P2P link tells of (C-12)."""
+    """States a stub tells of (C-12)."""
 
     CREATED = "created"
     IN_PROGRESS = "in-progress"
+    LIVE = "live"
+    DISCONNECTED = "disconnected"
+    FAILED = "failed"
+
+
+class LinkValue(StrEnum):
+    """States an end of a P2P link tells of (C-12); `yielding` is ours (P2P-27)."""
+
+    CREATED = "created"
+    IN_PROGRESS = "in-progress"
+    YIELDING = "yielding"
     LIVE = "live"
     DISCONNECTED = "disconnected"
     FAILED = "failed"
@@ -52,10 +63,12 @@ class AddressWish(StrEnum):
 
 
 class StubMethod(StrEnum):
-    """What a runtime commands a stub to do (M-11, M-12)."""
+    """What a runtime commands a stub to do (M-11, M-12); the last two are ours (P2P-27)."""
 
     CONNECT = "connect"
     DISCONNECT = "disconnect"
+    YIELD = "yield"
+    RESUME = "resume"
 
 
 class LinkRole(StrEnum):

@@ -26,6 +26,7 @@ __all__ = [
     "NotInCatalogueError",
     "SchemaRefusedError",
     "StubKind",
+    "WrongKindError",
     "handler_descriptor",
     "requester_descriptor",
 ]
@@ -75,6 +76,22 @@ class NotInCatalogueError(ProtoflyError):
     def __init__(self, address: str) -> None:
         super().__init__(
             f"no stub is described at {address}; say where its node is, or where its catalogue"
+        )
+        self.address = address
+
+
+@final
+class WrongKindError(ProtoflyError):
+    """A descriptor is of another kind of stub than is to be deployed.
+
+    Attributes:
+        address: The catalogue address.
+    """
+
+    def __init__(self, address: str, kind: StubKind, wanted: StubKind) -> None:
+        super().__init__(
+            f"the stub described at {address} is of kind {kind.value}, not {wanted.value}; "
+            f"the record or configuration that names it must name a stub of kind {wanted.value}"
         )
         self.address = address
 

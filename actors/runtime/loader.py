@@ -19,7 +19,7 @@ from actors.kit.crash import Crash
 from actors.kit.delivery import Delivery
 from actors.kit.errors import ActorStoppedError
 from actors.kit.ids import IdSource
-from actors.runtime.catalogue import Catalogue, Descriptor
+from actors.runtime.catalogue import Catalogue, Descriptor, StubKind, WrongKindError
 from actors.runtime.hops import Hops
 from actors.runtime.mini_bus import MiniBusPort
 from actors.runtime.ports import CorePort
@@ -62,6 +62,7 @@ class Load:
         url: Minted by the registry, never used before (STB-15).
         descriptor: Catalogue address.
         config: The deployer's part; the descriptor's comes first (STB-13).
+        kind: What the stub is to be; a descriptor of another kind is not deployed.
         done: Told why it failed, or None; the registry is not told of success then:
             it did not ask.
     """
@@ -69,6 +70,7 @@ class Load:
     url: str
     descriptor: str
     config: StubConfig
+    kind: StubKind = StubKind.NODE
     done: Reply[str | None] | None = None
 
 
@@ -223,6 +225,8 @@ class Loader(Actor[LoaderMessage]):
         """Deploy, and return why that is impossible; None: it is done."""
         with Crash() as crash:
             descriptor = await self._catalogue.find(load.descriptor)
+            if descriptor.kind is not load.kind:
+                raise WrongKindError(load.descriptor, descriptor.kind, load.kind)
             await self._port.watch(status_of(load.url), registry)
             sandbox = await self._sandboxes.open(self._component(load, descriptor))
             self.spawn(self._watch, load.url, sandbox)

@@ -22,6 +22,7 @@ from specs.body_sync import Invitation
 from specs.errors import BadMessageError
 from specs.message import Message, MessageType
 from specs.reply_code import Code
+from specs.word import StubMethod
 from transports.bodies import read_body, write_body
 
 __all__ = ["P2PHandler", "activate"]
@@ -129,10 +130,11 @@ class P2PHandler(P2PStub):
 
     async def _commanded(self, message: Message) -> None:
         command = read_body(message, Command)
-        if command.method != "disconnect":
+        if command.method != StubMethod.DISCONNECT:
             raise BadMessageError("a handler is told to disconnect, nothing else")
         why, now = "disconnect asked", trio.current_time()
-        effects = self._core.disconnect(command.params or self._core.remotes(), why, now)
+        named = command.params or self._core.remotes() if command.link is None else (command.link,)
+        effects = self._core.disconnect(named, why, now)
         await self.command(message, _told(effects))
 
 

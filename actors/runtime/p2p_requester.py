@@ -1,6 +1,6 @@
 """The P2P requester stub: links this runtime to one other, on request (P2P-04, SC-16)."""
 
-from typing import final
+from typing import assert_never, final
 
 import trio
 from typing_extensions import override
@@ -14,11 +14,15 @@ from fsm.cores.p2p_input import (
     ConnectAsked,
     DisconnectAsked,
     LinkTerms,
+    Order,
     PeerInvited,
+    ResumeAsked,
     SideInput,
     Started,
     TimePassed,
+    YieldAsked,
 )
+from fsm.cores.p2p_negotiation import FIRST
 from fsm.cores.p2p_requester import P2PRequesterCore
 from specs.address import is_below
 from specs.body import Command
@@ -26,6 +30,7 @@ from specs.body_sync import Invitation
 from specs.errors import BadMessageError, SpecError
 from specs.message import Message, MessageType
 from specs.reply_code import Code
+from specs.word import StubMethod
 from transports.bodies import read_body
 
 __all__ = ["P2PRequester", "activate"]
@@ -98,11 +103,16 @@ class P2PRequester(P2PStub):
 
     async def _commanded(self, message: Message) -> None:
         command = read_body(message, Command)
-        match command.method:
-            case "connect":
-                effects = self.decide(self.context.url, ConnectAsked())
-            case "disconnect":
-                effects = self.decide(self.context.url, DisconnectAsked("disconnect asked"))
-            case _:
-                raise BadMessageError(f"a requester has no method {command.method!r}")
-        await self.command(message, effects)
+        number = FIRST if command.negotiation is None else command.negotiation
+        match StubMethod(command.method):
+            case StubMethod.CONNECT:
+                order: Order = ConnectAsked()
+            case StubMethod.DISCONNECT:
+                order = DisconnectAsked("disconnect asked")
+            case StubMethod.YIELD:
+                order = YieldAsked(number)
+            case StubMethod.RESUME:
+                order = ResumeAsked(number)
+            case method:
+                assert_never(method)
+        await self.command(message, self.decide(self.context.url, order))

@@ -5,7 +5,7 @@ from typing import final
 import trio
 
 from actors.runtime.allocation import AddressesForgotten
-from actors.runtime.catalogue import handler_descriptor
+from actors.runtime.catalogue import StubKind, handler_descriptor
 from actors.runtime.entering import Entrance
 from actors.runtime.loader import Load, Unload
 from actors.runtime.parts import RuntimeParts
@@ -64,7 +64,7 @@ class Presence:
         )
         descriptor = handler_descriptor(config.domain)
         refusal: str | None = await self._parts.loader.ask(
-            lambda done: Load(url, descriptor, stub, done)
+            lambda done: Load(url, descriptor, stub, StubKind.P2P_HANDLER, done)
         )
         if refusal is None and await self._set_path(url, MessageType.SUBSCRIBE):
             self.handler = url

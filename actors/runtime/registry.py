@@ -4,7 +4,7 @@ It hosts the resolve core. Whatever it must ask others for runs in its own tasks
 tell it the outcome; so its mailbox, and with it the runtime's routing, never stands.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from typing import assert_never, final
 
 import attrs
@@ -13,11 +13,12 @@ from typing_extensions import override
 
 from actors.kit.actor import Actor
 from actors.kit.delivery import Delivery
+from actors.runtime.catalogue import StubKind
 from actors.runtime.loader import Load, Unload
 from actors.runtime.registration_watch import RegistrationWatch, is_registration
 from actors.runtime.registry_changes import RegistryChanges, is_changes
-from actors.runtime.registry_rows import row_asked
-from actors.runtime.registry_talk import RegistryTalk
+from actors.runtime.registry_rows import RowQuestions
+from actors.runtime.registry_talk import LinkOrder, RegistryTalk
 from actors.runtime.registry_terms import (
     LinksClosed,
     LinksWanted,
@@ -37,7 +38,7 @@ from fsm.cores.record_watch import Left, WatchRemoved, WatchSet
 from fsm.cores.resolve import ResolveConfig, ResolveCore
 from fsm.engine import Step
 from specs.address import catalogue_stub
-from specs.body import Status
+from specs.body import LinkStatus, Status
 from specs.body_sync import ObjectName
 from specs.errors import BadMessageError
 from specs.message import Message, MessageType, refuse, reply_to
@@ -63,6 +64,7 @@ class Registry(Actor[RegistryMessage]):
         self._config = config
         self._parts = parts
         self._core = ResolveCore(config)
+        self._rows = RowQuestions(self._core)
         self._talk = talk = RegistryTalk(config.domain, parts.port, parts.ids)
         self._watch = RegistrationWatch(self._core, talk, parts.port, parts.hops, self._watching)
         self._ways = RegistryWays(self._core)
@@ -110,7 +112,7 @@ class Registry(Actor[RegistryMessage]):
             case LinksClosed(closed):
                 entries = self._core.links()
                 await self._feed(told.Closing())
-                closed.send(entries)
+                closed.send(tuple(end for entry in entries for end in entry.ends))
             case told.Asked(to, intent):
                 begun = Fact(k=Kind.RESOLVE, op=Op.BEGIN, to=to, kind=intent.value)
                 self._parts.hops.fact(begun)
@@ -150,7 +152,7 @@ class Registry(Actor[RegistryMessage]):
         elif message.type is MessageType.DELETE:
             await self._link_over(message)
         elif message.is_request:
-            await self._parts.port.post(row_asked(message, self._core.links()))
+            await self._post(self._rows.asked(message))
 
     async def _changes_told(self, message: Message) -> None:
         if message.is_event:
@@ -160,7 +162,8 @@ class Registry(Actor[RegistryMessage]):
 
     async def _status(self, message: Message) -> None:
         try:
-            status = read_body(message, Status)
+            is_of_stub = message.body.get("resource") is None
+            status = read_body(message, Status) if is_of_stub else read_body(message, LinkStatus)
         except BadMessageError:
             return
         why = status.description or ""
@@ -184,6 +187,11 @@ class Registry(Actor[RegistryMessage]):
         effects = self._core.feed(happened, now)
         await self._perform_all(effects)
         self._ways.look(effects, now)
+        await self._post(self._rows.decided())
+
+    async def _post(self, answers: Iterable[Message]) -> None:
+        for answer in answers:
+            await self._parts.port.post(answer)
 
     async def _perform_all(self, effects: list[do.Effect]) -> None:
         for effect in effects:
@@ -227,8 +235,7 @@ class Registry(Actor[RegistryMessage]):
         | do.RemovePath
         | do.RegisterLink
         | do.UnregisterLink
-        | do.Connect
-        | do.Disconnect,
+        | LinkOrder,
     ) -> None:
         talk = self._talk
         match effect:
@@ -244,16 +251,16 @@ class Registry(Actor[RegistryMessage]):
                 self.spawn(talk.remove_path, url)
             case do.UnregisterLink(link):
                 self.spawn(talk.unregister_link, link)
-            case do.Connect(stub, handler):
-                self.spawn(self._connect, stub, handler)
-            case do.Disconnect(stub, remote):
-                self.spawn(talk.disconnect, stub, remote)
+            case do.Connect() | do.Disconnect() | do.Yield() | do.Resume():
+                self.spawn(self._order, effect)
             case _:
                 assert_never(effect)
 
-    async def _connect(self, stub: str, handler: str) -> None:
-        if not await self._talk.connect(stub, handler):
-            await self.me.tell(told.StubGone(stub))
+    async def _order(self, order: LinkOrder) -> None:
+        """Give an order; a stub that is to go on with its link, and does not, is gone."""
+        is_followed = await self._talk.order(order)
+        if not is_followed and isinstance(order, do.Connect | do.Resume):
+            await self.me.tell(told.StubGone(order.stub))
 
     def _following(self, answer: Awaitable[changes.SnapshotRead]) -> None:
         self.spawn(self._tell, answer)
@@ -285,7 +292,7 @@ class Registry(Actor[RegistryMessage]):
                 load = Load(url, catalogue_stub(domain), config)
             case do.RequesterPlan():
                 config = self._parts.requester(self._config, plan)
-                load = Load(url, plan.descriptor, config)
+                load = Load(url, plan.descriptor, config, StubKind.P2P_REQUESTER)
             case _:
                 assert_never(plan)
         await self._parts.loader.tell(load)

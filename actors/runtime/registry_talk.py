@@ -1,6 +1,6 @@
 """What the registry asks others for: each question is a task that tells the answer."""
 
-from typing import final
+from typing import TypeAlias, assert_never, final
 
 import attrs
 import trio
@@ -8,6 +8,7 @@ import trio
 from actors.kit.ids import IdSource
 from actors.runtime.ports import CorePort
 from fsm.cores.changes_terms import changes_of, registry_of
+from fsm.cores.resolve_effects import Connect, Disconnect, Resume, Yield
 from fsm.cores.resolve_inputs import LinkRegistered, OwnerRead, PathSet, RecordRead
 from specs.address import domain_of, domain_registry, subscription_manager
 from specs.body import Command, Path, ReadRecord, Record
@@ -16,10 +17,13 @@ from specs.jsonvalue import Json, JsonObject
 from specs.limits import READ_PAUSE, RECONNECT_TRIES
 from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS, Code
-from specs.word import RecordStatus
+from specs.word import RecordStatus, StubMethod
 from transports.bodies import read_body, write_body
 
-__all__ = ["RegistryTalk"]
+__all__ = ["LinkOrder", "RegistryTalk"]
+
+LinkOrder: TypeAlias = Connect | Disconnect | Yield | Resume
+"""What a registry orders a stub of its own."""
 
 
 @final
@@ -73,18 +77,26 @@ class RegistryTalk:
         """Remove the bus's listener of a link."""
         await self._port.unfollow_all(link)
 
-    async def connect(self, stub: str, handler: str) -> bool:
-        """Tell a requester to get its link back (M-11); return whether it tries.
+    async def order(self, order: LinkOrder) -> bool:
+        """Tell a P2P stub what to do with one link (M-11, M-12); return whether it does.
 
-        One whose link has ended for good, or that is stuck, does not.
+        A requester whose link has ended for good, or that is stuck, neither connects nor
+        resumes.
         """
-        body = write_body(Command("connect", (handler,)))
-        answer = await self._ask(MessageType.EXECUTE, stub, body)
+        stub = order.stub
+        match order:
+            case Connect(handler=handler):
+                command = Command(StubMethod.CONNECT.value, (handler,))
+            case Disconnect(remote=remote, link=link):
+                command = Command(StubMethod.DISCONNECT.value, (remote,), link)
+            case Yield(remote=remote, negotiation=number):
+                command = Command(StubMethod.YIELD.value, (remote,), stub, number)
+            case Resume(remote=remote, negotiation=number):
+                command = Command(StubMethod.RESUME.value, (remote,), stub, number)
+            case _:
+                assert_never(order)
+        answer = await self._ask(MessageType.EXECUTE, stub, write_body(command))
         return answer.code <= LAST_SUCCESS
-
-    async def disconnect(self, stub: str, remote: str) -> None:
-        """Tell a P2P stub to end its link (M-12)."""
-        await self._ask(MessageType.EXECUTE, stub, write_body(Command("disconnect", (remote,))))
 
     async def follow_changes(self, remote: str) -> Message:
         """Ask another registry to tell what lives in its runtime (M-08)."""

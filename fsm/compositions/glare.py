@@ -8,21 +8,22 @@ Three times, with different clocks:
 * `glare`: every message is faster than every timer, and what a registry and its stubs tell
   each other is faster than any network. So it is shown that exactly one link comes of it,
   the one the smaller runtime asked for.
-* `glare-late`: what they tell each other may be as late as anything. Then a request that
-  has lost may undo the link that has won, and nothing is linked in the end; and two links
-  are live for the moment until a stub hears that it shall end its own. But nothing is left
-  half open.
+* `glare-late`: what they tell each other may be as late as anything. Exactly one link comes
+  of it all the same, the other never is live at both ends, and a link that is live stays.
 * `glare-timeout`: messages are lost, and deadlines are over at any moment.
 """
 
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+import attrs
+
 from fsm.compositions.p2p_claims import links_of, unlinked
 from fsm.compositions.p2p_scene import Scene
 from fsm.compositions.p2p_whole import Troubles, whole
+from fsm.machines.p2p_connection import State
 from fsm.product.bounds import Bounds
-from fsm.product.composition import Composition, End, Haste, Patience, Plan
+from fsm.product.composition import Composition, End, Haste, Never, Patience, Plan
 from fsm.product.condition import Case
 from fsm.table import Table
 
@@ -49,16 +50,20 @@ def _linked(scene: Scene) -> End:
 
 def _glare(tables: Mapping[str, Table], bounds: Bounds) -> Composition:
     scene = _scene(tables, bounds, Patience.AT_REST, Haste.LOCAL_FIRST)
+    about = "Two runtimes ask each other for a link at once; the smaller one's request wins."
+    return whole("glare", about, scene, Troubles(), _ends(scene))
+
+
+def _ends(scene: Scene) -> list[End]:
     ends = [
         End("linked as the smaller one asked", tuple(links_of(scene, "a"))),
         End("linked as the other asked alone", tuple(_alone(scene))),
         End("nobody has asked", (_unasked(scene),)),
     ]
-    if bounds.losses or bounds.duplicates:
+    if scene.bounds.losses or scene.bounds.duplicates:
         # Who has lost may have been heard alone.
         ends += [_linked(scene), End("nothing is linked", (unlinked(scene),))]
-    about = "Two runtimes ask each other for a link at once; the smaller one's request wins."
-    return whole("glare", about, scene, Troubles(), ends)
+    return ends
 
 
 def _alone(scene: Scene) -> Iterator[Case]:
@@ -72,9 +77,17 @@ def _unasked(scene: Scene) -> dict[str, str]:
 
 def _late(tables: Mapping[str, Table], bounds: Bounds) -> Composition:
     scene = _scene(tables, bounds, Patience.AT_REST, Haste.NONE)
-    ends = [_linked(scene), End("nothing is linked", (unlinked(scene),))]
     about = "The same, but registries and stubs hear of each other late."
-    return whole("glare-late", about, scene, Troubles(), ends)
+    late = whole("glare-late", about, scene, Troubles(), _ends(scene))
+    if bounds.losses or bounds.duplicates:
+        return late
+    return attrs.evolve(late, never=(*late.never, _undone(scene)))
+
+
+def _undone(scene: Scene) -> Never:
+    """Nothing goes wrong: so nobody loses a link, and nobody gives one up for the other."""
+    lost = tuple({end.name: State.DISCONNECTED} for end in scene.all_ends())
+    return Never("a link that was live at one end is undone", lost, "P2P-27, I-P20")
 
 
 def _faults(tables: Mapping[str, Table], bounds: Bounds) -> Composition:
@@ -87,10 +100,8 @@ def _faults(tables: Mapping[str, Table], bounds: Bounds) -> Composition:
 GLARE: Final = Plan("glare", _glare, Bounds(losses=0, duplicates=0))
 """Both ask at once."""
 
-GLARE_LATE: Final = Plan(
-    "glare-late", _late, Bounds(losses=0, duplicates=0, channel=2), is_default=False
-)
-"""And registries hear of their stubs late: so many states that it is explored when named."""
+GLARE_LATE: Final = Plan("glare-late", _late, Bounds(losses=0, duplicates=0))
+"""And registries hear of their stubs late."""
 
 GLARE_TIMEOUT: Final = Plan("glare-timeout", _faults, Bounds(losses=1, duplicates=0))
 """And deadlines are over at any moment."""

@@ -21,6 +21,8 @@ What is left out, and why nothing is lost by it:
   would do nothing.
 * A new offer takes the place of the old one in one change. How many orders to connect come
   before it is left open.
+* The deadline of an entry: those of its stubs are shorter, and every stub tells. Only one
+  that is no P2P stub lets it come.
 * Of the registry's tries to get a link back there are fewer.
 """
 

@@ -2,15 +2,18 @@
 
 from collections.abc import Iterator
 from itertools import combinations
+from typing import Final
 
 from fsm.compositions.p2p_scene import NO, YES, End, Role, Scene
 from fsm.machines.p2p_connection import State
 from fsm.machines.p2p_entry import State as Entry
 from fsm.product import composition as product
-from fsm.product.condition import EMPTY, Case
+from fsm.product.condition import Case
 from specs.trace import ABSENT
 
 __all__ = ["linked", "links_of", "never", "unlinked"]
+
+_AT_WORK: Final = f"{State.CREATED}|{State.IN_PROGRESS}|{State.YIELDING}|{State.LIVE}"
 
 
 def unlinked(scene: Scene) -> dict[str, str]:
@@ -67,7 +70,6 @@ def never(scene: Scene) -> Iterator[product.Never]:
             **_agreed(b, one),
             **_agreed(c, other),
             **_agreed(d, other),
-            **_not_told_to_end(scene, a, c),
         }
         for (a, b), (c, d) in combinations(pairs, 2)
         for one, other in _different(scene)
@@ -80,10 +82,7 @@ def never(scene: Scene) -> Iterator[product.Never]:
         for state in ({end.name: ABSENT}, *_never_live(scene, end))
     )
     yield product.Never("an entry is bound before its link was live", early, "I-P6, I-P17")
-    undead = tuple(
-        {end.var("over"): YES, end.name: f"{State.CREATED}|{State.IN_PROGRESS}|{State.LIVE}"}
-        for end in scene.all_ends()
-    )
+    undead = tuple({end.var("over"): YES, end.name: _AT_WORK} for end in scene.all_ends())
     yield product.Never("an end that is over is still at work", undead, "I-P3, I-P4")
     unsure = tuple(
         {end.control: "open", **state}
@@ -97,16 +96,6 @@ def _never_live(scene: Scene, end: End) -> Iterator[dict[str, str]]:
     """It is on the way to its first link, not to one that it negotiates anew."""
     yield {end.name: State.CREATED}
     yield {end.name: State.IN_PROGRESS, end.var("offers"): scene.offers_of(1)}
-
-
-def _not_told_to_end(scene: Scene, *requesters: End) -> Case:
-    """No registry has told one of the links to end, which the stub did not hear of yet.
-
-    Only where stubs hear late at all: else there is no such while.
-    """
-    if scene.haste is product.Haste.LOCAL_FIRST:
-        return {}
-    return {end.down: EMPTY for end in requesters}
 
 
 def _different(scene: Scene) -> Iterator[tuple[str, str]]:

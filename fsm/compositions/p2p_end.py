@@ -42,6 +42,7 @@ UNTIMELY: Final = "what comes after the end only cleans up"
 _GIVE_UP: Final = {
     State.CREATED: (Trigger.REFUSED, State.FAILED),
     State.IN_PROGRESS: (Trigger.ESTABLISH_FAILED, State.FAILED),
+    State.YIELDING: (Trigger.ESTABLISH_FAILED, State.FAILED),
     State.LIVE: (Trigger.CLOSED, State.DISCONNECTED),
 }
 
@@ -105,6 +106,7 @@ def _taken(scene: Scene, end: End, link: str, opening: str) -> Iterator[Act]:
     for taken in (first, again):
         yield from chain([taken], [announce(end, State.LIVE)], _dialled(end), [new], _in_use(end))
     yield from chain([act({end.var("over"): YES})], _hung_up(end, link))
+    yield from chain([act({**runs, end.name: State.YIELDING})], _hung_up(end, link))
     live = act({**runs, end.name: State.LIVE})
     if opening == "dialled":
         yield from chain([live], _hung_up(end, link))

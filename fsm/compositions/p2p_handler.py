@@ -60,6 +60,8 @@ def handler_rules(scene: Scene, own: str) -> Iterator[Rule]:
         for peer in scene.peers(end):
             yield from _about_peer(scene, end, peer)
         yield from _listeners(end)
+        told = [*_ended(scene, end), ignore({end.var("over"): YES}, UNTIMELY)]
+        yield from rules(got(end.down, f"{end.name} shall disconnect"), told, "M-12")
     if ends:
         nobody = ignore({end.var("over"): YES for end in ends}, "there is no such link")
         ended = [*(one for end in ends for one in _ended(scene, end)), nobody]

@@ -35,7 +35,7 @@ from fsm.product.rule import (
 __all__ = ["end_rules", "link_rules"]
 
 _OPENINGS = ("dialled", "accepted")
-_HAS_OBJECT = f"{State.IN_PROGRESS}|{State.LIVE}|{State.DISCONNECTED}"
+_HAS_OBJECT = f"{State.IN_PROGRESS}|{State.YIELDING}|{State.LIVE}|{State.DISCONNECTED}"
 
 
 def end_rules(scene: Scene, end: End) -> Iterator[Rule]:
@@ -65,6 +65,7 @@ def _time(scene: Scene, end: End) -> Iterator[Rule]:
     for trigger, state in (
         (Trigger.REFUSED, State.CREATED),
         (Trigger.ESTABLISH_FAILED, State.IN_PROGRESS),
+        *([(Trigger.ESTABLISH_FAILED, State.YIELDING)] if end.is_requester else []),
     ):
         late = chain([act({end.name: state})], give_up(scene, end))
         yield from rules(after(end.name, trigger), late, "C-16: T_p2p")

@@ -171,20 +171,28 @@ def _local(scene: Scene, end: End) -> Iterator[_Form]:
     remote = _address(scene, end.other)
     table = f"R{end.own.upper()}.registry"
     up, down = _way(stub, table), _way(table, stub)
-    for state in ("created", "in-progress", "live", "failed", "disconnected"):
+    for state in ("created", "in-progress", "yielding", "live", "failed", "disconnected"):
         body: JsonObject = {"value": state, "resource": remote}
         kind = "create" if state == "created" else "update"
         event = _message(kind, stub, f"{stub}/status", body)
         cite = "M-06" if state == "created" else "M-07"
         yield f"{end.name} is {state}", (cite, Wire(up, event, is_event=True))
     handler = f"{remote}/p2phandler/1"
-    for method, param in (("connect", handler), ("disconnect", remote)):
-        order = _message("execute", registry, stub, {"method": method, "params": [param]})
-        name = f"{end.name} shall {method}"
-        if not end.is_requester:
-            name = f"{end.own} hnd shall {method}"
-        yield name, ("M-11" if method == "connect" else "M-12", Wire(down, order))
+    link = stub if end.is_requester else f"{stub}/conn/{end.number}"
+    orders: dict[str, JsonObject] = {
+        "connect": {"params": [handler]},
+        "disconnect": {"params": [remote], "link": link},
+        "yield": {"params": [remote], "negotiation": 1},
+        "resume": {"params": [remote], "negotiation": 1},
+    }
+    for method, body in orders.items():
+        order = _message("execute", registry, stub, {"method": method, **body})
+        cite = "M-11" if method == "connect" else "M-12"
+        yield f"{end.name} shall {method}", (cite, Wire(down, order))
     if not end.is_requester:
-        link = f"{stub}/conn/{end.number}"
+        body = {"method": "disconnect", "params": [remote]}
+        order = _message("execute", registry, stub, body)
+        yield f"{end.own} hnd shall disconnect", ("M-12", Wire(down, order))
+    if not end.is_requester:
         listen = _message("subscribe", registry, stub, {"resources": [link], "source": stub})
         yield f"{end.name} shall listen", ("M-05", Wire(down, listen))

@@ -24,6 +24,7 @@ from fsm.product.rule import (
     got,
     happens,
     ignore,
+    move,
     rules,
     send,
     wished,
@@ -31,7 +32,8 @@ from fsm.product.rule import (
 
 __all__ = ["requester_rules", "seen"]
 
-_SETS_UP = f"{State.CREATED}|{State.IN_PROGRESS}"
+_SETS_UP = f"{State.CREATED}|{State.IN_PROGRESS}|{State.YIELDING}"
+_MAY_DIAL = f"{State.CREATED}|{State.IN_PROGRESS}"
 
 
 def requester_rules(scene: Scene, end: End) -> Iterator[Rule]:
@@ -126,11 +128,13 @@ def seen(scene: Scene, end: End, offers: str, plea: str) -> Iterator[Act]:
         after = Dial.FRESH if has_candidates(offers) and dial is Dial.BLANK else dial
         goes_on = dial_on(scene, end, after)
         going = list(goes_on)
-        yield from chain([before], [act({**setting_up, **is_old})], [noted], going)
+        dialling = act({**setting_up, **is_old, end.name: _MAY_DIAL})
+        yield from chain([before], [dialling], [noted], going)
         back = {end.name: State.DISCONNECTED, end.var("comes back"): YES}
         yield from chain([before], [act(back)], [noted], going)
         learnt = act({}, sets={end.var("dial"): after})
-        for rest in ({end.name: State.LIVE}, {**back, end.var("comes back"): NO}):
+        waits = {**is_old, end.name: State.YIELDING}
+        for rest in ({end.name: State.LIVE}, waits, {**back, end.var("comes back"): NO}):
             yield from chain([before], [act(rest)], [noted], [learnt])
     void = {end.var("over"): NO, end.var("offers"): f"not {runs[end.var('offers')]}"}
     yield ignore(void, "it answers an offer that is void")
@@ -148,6 +152,42 @@ def _commands(scene: Scene, end: End) -> Iterator[Rule]:
     yield from rules(got(end.down, f"{end.name} shall connect"), acts, "M-11, P2P-16")
     ended = [*give_up(scene, end), ignore({over: YES}, "it is over, or not deployed yet")]
     yield from rules(got(end.down, f"{end.name} shall disconnect"), ended, "M-12, 3.1 t6")
+    yield from _yields(scene, end)
+
+
+def _yields(scene: Scene, end: End) -> Iterator[Rule]:
+    """It waits for the link that wins a simultaneous open, and goes on if that one fails."""
+    dial, stale, over = end.var("dial"), end.var("stale dial"), end.var("over")
+    in_time = {end.name: State.IN_PROGRESS, end.var("offers"): scene.offers_of(1)}
+    yields = act({over: NO, **in_time}, move(end.name, Trigger.YIELDED))
+    restarted = [
+        act({dial: f"{Dial.DIALLING}|{Dial.AGAIN}"}, sets={dial: Dial.FRESH, stale: YES}),
+        act({dial: f"{Dial.OPENING}|{Dial.TRIED}"}, sets={dial: Dial.FRESH}),
+        act({dial: f"{Dial.BLANK}|{Dial.FRESH}"}),
+    ]
+    acts = [
+        *chain([yields], [announce(end, State.YIELDING)], restarted),
+        *chain([act({end.name: State.CREATED})], give_up(scene, end)),
+        ignore({over: NO, end.name: "not created|in-progress"}, "it yields, or is not set up"),
+        ignore({over: YES}, UNTIMELY),
+    ]
+    if scene.negotiations > 1:
+        later = {end.var("offers"): f"not {scene.offers_of(1)}"}
+        acts.append(ignore({over: NO, **in_time, **later}, "the order is of another negotiation"))
+    yield from rules(got(end.down, f"{end.name} shall yield"), acts, "P2P-27, I-P20")
+    pleads = {end.var("has pleaded"): NO}
+    resumes = act({end.name: State.YIELDING}, move(end.name, Trigger.RESUMED), sets=pleads)
+    told = [announce(end, State.IN_PROGRESS)]
+    acts = [
+        *(
+            one
+            for known in (Dial.BLANK, Dial.FRESH)
+            for one in chain([act({dial: known})], [resumes], told, dial_on(scene, end, known))
+        ),
+        ignore({over: NO, end.name: f"not {State.YIELDING}"}, "it does not yield"),
+        act({over: YES}, send(end.up, f"{end.name} is not there")),
+    ]
+    yield from rules(got(end.down, f"{end.name} shall resume"), acts, "P2P-27")
 
 
 def _offers_anew(scene: Scene, end: End) -> Iterator[Act]:

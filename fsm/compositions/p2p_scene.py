@@ -4,7 +4,7 @@ A runtime `a` has a registry with one entry for the other runtime, a requester s
 attempt (`a req 1`, ...) and one handler stub with an end per invitation (`a hnd 1`, ...).
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum, unique
 from typing import Final, final
 
@@ -245,9 +245,11 @@ class Scene:
     def variables(self) -> Iterator[Variable]:
         """What the cores keep besides."""
         for own in self.runtimes:
-            names = [end.name for end in self.ends(own)]
+            names = self._names(self.ends(own))
             yield Variable(f"{own} entry of", (NONE, *names))
             yield Variable(f"{own} entry says", _SAYS)
+            yield Variable(f"{own} entry beside", (NONE, *names))
+            yield Variable(f"{own} holds the row", (NONE, *self._names(self.handlers(own))))
             yield Variable(f"{own} tries", tuple(map(str, range(self.tries + 1))))
             yield Variable(f"{own} listens", _BOTH)
             yield Variable(f"{own} is gone", _BOTH)
@@ -256,6 +258,10 @@ class Scene:
         for number in self.link_numbers:
             for own in self.runtimes:
                 yield Variable(f"link {number} {own}", ("idle", "up", "told", "deaf"))
+
+    @staticmethod
+    def _names(ends: Iterable[End]) -> tuple[str, ...]:
+        return tuple(end.name for end in ends)
 
     def _variables(self, end: End) -> Iterator[Variable]:
         peers = tuple(str(peer.number) for peer in self.peers(end))
@@ -270,6 +276,9 @@ class Scene:
         yield Variable(end.var("peer"), (NONE, *peers))
         if end.is_requester:
             yield Variable(end.var("plan"), ("none", "path", "loading", "done"))
+            yield Variable(end.var("is known"), _BOTH)
+            orders = range(len(self.handlers(end.own)) + 1)
+            yield Variable(end.var("yields due"), tuple(map(str, orders)))
             yield Variable(end.var("has pleaded"), _BOTH)
             yield Variable(end.var("comes back"), _BOTH)
         else:

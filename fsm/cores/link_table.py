@@ -5,6 +5,13 @@ remote runtime (RES-07, I-P7). Only the stubs' status events move its status (C-
 On the handler side `live` is preceded by the listeners of the link (I-P17). A lost
 link keeps its entry and its entities, and the requester is told to reconnect; when the
 tries are over, or on `failed`, everything that belongs to the entry goes.
+
+No link is given up for one that may come to nothing (P2P-27). An entry keeps two links for
+a while, one of them beside: our own request that yields to the link which the smaller
+runtime asks for, until that link is live or has failed; or the peer's invitation to a new
+link while ours is live, until the new link is live or has failed. The handler does not
+accept the winner before our own request has said that it yields: so at most one of the
+two links is ever live.
 """
 
 import math
@@ -12,7 +19,7 @@ from typing import final
 
 from fsm.cores.link_claims import LinkClaims
 from fsm.cores.link_entities import LinkEntities
-from fsm.cores.link_entry import LinkEntry, Role
+from fsm.cores.link_entry import Deployment, LinkEntry, Role
 from fsm.cores.record_cache import RecordCache
 from fsm.cores.resolve_effects import (
     Connect,
@@ -62,6 +69,7 @@ class LinkTable:
     def __init__(self, runtime: str, jobs: ResolveJobs, records: RecordCache) -> None:
         self._runtime = runtime
         self._jobs = jobs
+        self._records = records
         self._entries: dict[str, LinkEntry] = {}
         self.entities = LinkEntities(self._entries, jobs)
         self.claims = LinkClaims(self.entities, records, jobs)
@@ -76,6 +84,11 @@ class LinkTable:
     def entry_by(self, link: str) -> LinkEntry | None:
         """Return the entry of a link, whatever its status."""
         return next((entry for entry in self._entries.values() if entry.link == link), None)
+
+    def row(self, whom: str, stub: str) -> LinkEntry | None:
+        """Return what `stub` is shown of the link to a runtime, or to who lives there (P2P-18)."""
+        entry = self._entries.get(self.entities.remote_of(whom))
+        return None if entry is None else entry.row_for(stub)
 
     def live_link(self, entity: str) -> str | None:
         """Return the live link to an entity or to a part of a remote runtime."""
@@ -110,7 +123,7 @@ class LinkTable:
         url = f"{self._runtime}/p2prequester/{self._minted}"
         entry = LinkEntry(plan.remote, Role.REQUESTER, url, url, self._life(plan.remote), plan)
         self._entries[plan.remote] = entry
-        return [PeerKnown(url, plan.remote), *entry.begun(), SetPath(url)]
+        return [PeerKnown(url, plan.remote), *entry.begun(now), SetPath(url)]
 
     def _life(self, remote: str) -> Entity:
         return Entity(p2p_entry.P2P_ENTRY, f"{self._runtime}|{remote}")
@@ -122,33 +135,45 @@ class LinkTable:
             return [RemovePath(url)]
         if refusal is not None:
             return self._remove(entry, now)
+        entry.deployment = Deployment.ORDERED
         return [Deploy(url, entry.plan)]
 
     def has_requester(self, url: str) -> bool:
         """Say whether this is a requester of this table."""
-        entry = self.entry_by(url)
-        return entry is not None and entry.role is Role.REQUESTER
+        ends = [end for entry in self.entries() for end in entry.ends]
+        return any(end.link == url and end.role is Role.REQUESTER for end in ends)
 
     def gone(self, url: str, now: float) -> list[Effect]:
         """Take it that a stub is not there, or no longer."""
-        return [
-            effect
-            for entry in self.entries()
-            if entry.stub == url
-            for effect in self._remove(entry, now)
-        ]
+        effects: list[Effect] = []
+        for entry in self.entries():
+            if entry.beside is not None and entry.beside.stub == url:
+                effects += self._beside_ended(entry, entry.beside)
+            if entry.stub == url:
+                effects += self._remove(entry, now)
+        return effects
 
     def over(self, stub: str, link: str, now: float) -> list[Effect]:
         """Take a stub's word that a link of it has ended for good (I-P19)."""
-        entry = self.entry_by(link)
-        return [] if entry is None or entry.stub != stub else self._remove(entry, now)
+        for entry in self.entries():
+            if entry.stub == stub and entry.link == link:
+                return self._remove(entry, now)
+            beside = entry.beside
+            if beside is not None and (beside.stub, beside.link) == (stub, link):
+                return self._beside_ended(entry, beside)
+        return []
 
     def forged(self, link: str, now: float) -> list[Effect]:
-        """End a link over which its peer sends in the name of others, for a while."""
-        entry = self.entry_by(link)
+        """End all links to a peer that sends over one in the name of others, for a while."""
+        ends = ((entry, end) for entry in self.entries() for end in entry.ends)
+        entry = next((entry for entry, end in ends if end.link == link), None)
         if entry is None:
             return []
-        effects = [Disconnect(entry.stub, entry.remote), *self._remove(entry, now)]
+        effects: list[Effect] = []
+        if entry.beside is not None:
+            new = entry.beside
+            effects = [Disconnect(new.stub, new.remote, new.link), *self._beside_ended(entry, new)]
+        effects += self._given_up(entry, now)
         self._cooling[entry.remote] = now + SOFT_ERROR_PERIOD
         return effects
 
@@ -163,31 +188,47 @@ class LinkTable:
         value = State(seen.value)
         if entry is not None and entry.link == link:
             return self._moved(entry, value, now)
-        if value is State.CREATED and seen.stub == link:
-            # A requester: another link took its entry while it was being deployed.
-            return [Disconnect(seen.stub, remote)]
-        if value is State.CREATED:
-            return self._invited(remote, seen.stub, link, entry)
+        if entry is not None and entry.beside is not None and entry.beside.link == link:
+            return self._beside_moved(entry, entry.beside, value, now)
         if value in {State.FAILED, State.DISCONNECTED}:
             return self._stray_ended(seen.stub, link)
-        # Who was refused by its row, and accepted because that has gone since, is ended.
-        return [Disconnect(seen.stub, remote)] if entry is None and seen.stub != link else []
+        is_requester = seen.stub == link
+        if value is State.CREATED and not is_requester:
+            new = LinkEntry(remote, Role.HANDLER, seen.stub, link, self._life(remote))
+            return self._invited(new, now)
+        # A requester whose entry another link took while it was being deployed is ended, and
+        # a handler's link that its row refused, and accepted because that has gone since.
+        is_stray = value is State.CREATED if is_requester else entry is None
+        return [Disconnect(seen.stub, remote, link)] if is_stray else []
 
-    def _invited(self, remote: str, stub: str, link: str, rival: LinkEntry | None) -> list[Effect]:
-        """Take a handler's new link; what is there already gives way or wins by its table.
+    def _invited(self, new: LinkEntry, now: float) -> list[Effect]:
+        """Take a handler's new link; the entry's table says what becomes of the link there is.
 
-        If it wins, the handler refuses the invitation: it is told so when it asks for the row.
+        If that one wins, the handler refuses the invitation when it asks for the row.
         """
-        entry = LinkEntry(remote, Role.HANDLER, stub, link, self._life(remote))
-        effects: list[Effect] = []
-        if rival is not None:
-            step = rival.contested(self._runtime, link)
-            if step.new != p2p_entry.State.REMOVED:
-                return [step]
-            effects = [step, *self._replaced(rival)]
-            entry.entities = rival.entities
-        self._entries[remote] = entry
-        return [PeerKnown(link, remote), *effects, *entry.begun()]
+        there = self._entries.get(new.remote)
+        if there is None:
+            return self._begun(new, now)
+        if there.beside is not None:
+            # The handler has one link to a runtime: the one it had before has ended.
+            return [*self._older_ended(there, there.beside, now), *self._invited(new, now)]
+        step = there.contested(self._runtime, new.link)
+        if step.new == p2p_entry.State.REMOVED:
+            new.entities = there.entities
+            return [step, *self._replaced(there), *self._begun(new, now)]
+        if step.new == p2p_entry.State.YIELDING:
+            self._entries[new.remote] = new
+            steps = [step, *there.yields_to(new, now), new.changed(Op.UPD)]
+            return [PeerKnown(new.link, new.remote), *steps]
+        if step.new == p2p_entry.State.BOUND:
+            there.beside = new
+            return [PeerKnown(new.link, new.remote), step]
+        return [step]
+
+    def _begun(self, new: LinkEntry, now: float) -> list[Effect]:
+        new.life = self._life(new.remote)
+        self._entries[new.remote] = new
+        return [PeerKnown(new.link, new.remote), *new.begun(now)]
 
     @staticmethod
     def _replaced(entry: LinkEntry) -> list[Effect]:
@@ -196,9 +237,62 @@ class LinkTable:
         What still comes by the old link is taken until its stub says that it has ended.
         """
         effects: list[Effect] = [entry.changed(Op.DEL), LinkDown(entry.remote), RoutesChanged()]
-        if entry.role is Role.HANDLER:
-            return [*effects, UnregisterLink(entry.link)]
-        return [*effects, Disconnect(entry.stub, entry.remote)]
+        return [*effects, *LinkTable._let_go(entry)]
+
+    @staticmethod
+    def _let_go(link: LinkEntry) -> list[Effect]:
+        """Have a link end for which another is there; a handler has ended its older one."""
+        if link.role is Role.HANDLER:
+            return [UnregisterLink(link.link)]
+        return [Disconnect(link.stub, link.remote, link.link)]
+
+    # ---- two links at once
+
+    def _older_ended(self, entry: LinkEntry, beside: LinkEntry, now: float) -> list[Effect]:
+        is_beside = beside.role is Role.HANDLER
+        return self._beside_ended(entry, beside) if is_beside else self._remove(entry, now)
+
+    def _beside_moved(
+        self, entry: LinkEntry, beside: LinkEntry, value: State, now: float
+    ) -> list[Effect]:
+        if value is State.FAILED:
+            return self._beside_ended(entry, beside)
+        if beside.role is Role.HANDLER:
+            return self._invitation_moved(entry, beside, value)
+        orders = beside.told_while_yielding(value)
+        if value is not State.LIVE:
+            return orders
+        # It was live before it was told to yield: the other one may take its place.
+        beside.yields_due, entry.beside, beside.beside = 0, None, entry
+        self._entries[entry.remote] = beside
+        return self._moved(beside, value, now)
+
+    def _invitation_moved(self, entry: LinkEntry, new: LinkEntry, value: State) -> list[Effect]:
+        """Let an invited link take the live one's place as soon as it is live itself."""
+        if value is State.DISCONNECTED:
+            return [Disconnect(new.stub, new.remote, new.link), *self._beside_ended(entry, new)]
+        if value is State.LIVE and new.has_listeners:
+            return self._taken_over(entry, new)
+        new.awaits_listeners = value is State.LIVE
+        return [RegisterLink(new.link, new.stub)] if new.awaits_listeners else []
+
+    def _taken_over(self, old: LinkEntry, new: LinkEntry) -> list[Effect]:
+        old.beside = None
+        self._entries[old.remote] = new
+        steps = new.took_over(old)
+        return [*steps, new.changed(Op.UPD), RoutesChanged(), *self._let_go(old)]
+
+    @staticmethod
+    def _beside_ended(entry: LinkEntry, beside: LinkEntry) -> list[Effect]:
+        """Go on with the one link that is left."""
+        entry.beside = None
+        return LinkTable._stray_ended(beside.stub, beside.link)
+
+    def _resumed(self, winner: LinkEntry, own: LinkEntry, now: float) -> list[Effect]:
+        """Let our own request go on: the link that it waited for has failed."""
+        winner.beside = None
+        self._entries[own.remote] = own
+        return [*own.resumed(now), PeerGone(winner.link), UnregisterLink(winner.link)]
 
     @staticmethod
     def _stray_ended(stub: str, link: str) -> list[Effect]:
@@ -219,24 +313,37 @@ class LinkTable:
                 return self._disconnected(entry, now)
             case State.FAILED:
                 return self._remove(entry, now)
+            case State.YIELDING:
+                # It goes on: it was told so while it told this.
+                return entry.told_while_yielding(value)
             case _:
                 entry.sets_up(value)
                 return [entry.changed(Op.UPD)]
 
     def registered(self, link: str, refusal: str | None, now: float) -> list[Effect]:
         """Route to a handler's link once both listeners are there (I-P17, I-P18)."""
-        entry = self.entry_by(link)
-        if entry is None:
+        found = ((entry, end) for entry in self.entries() for end in entry.ends)
+        entry, end = next((pair for pair in found if pair[1].link == link), (None, None))
+        if entry is None or end is None:
             return [UnregisterLink(link)]
         if refusal is not None:
-            return [Disconnect(entry.stub, entry.remote), *self._remove(entry, now)]
-        entry.has_listeners = True
-        return self._live(entry) if entry.awaits_listeners else []
+            ended = self._remove(entry, now) if end is entry else self._beside_ended(entry, end)
+            return [Disconnect(end.stub, end.remote, end.link), *ended]
+        end.has_listeners = True
+        if not end.awaits_listeners:
+            return []
+        return self._live(entry) if end is entry else self._taken_over(entry, end)
 
     def _live(self, entry: LinkEntry) -> list[Effect]:
         steps = entry.went_live()
         found = self._settle(entry, resolve_job.Trigger.FOUND)
-        return [*steps, entry.changed(Op.UPD), *found, RoutesChanged()]
+        own = entry.yielding
+        effects: list[Effect] = [*steps, entry.changed(Op.UPD), *found, RoutesChanged()]
+        if own is None:
+            return effects
+        # It has lost the simultaneous open for good.
+        entry.beside = None
+        return [*effects, *self._let_go(own)]
 
     def _settle(self, entry: LinkEntry, trigger: resolve_job.Trigger) -> list[Effect]:
         """Tell who waits for this link."""
@@ -244,6 +351,9 @@ class LinkTable:
 
     def _disconnected(self, entry: LinkEntry, now: float) -> list[Effect]:
         effects: list[Effect] = [*entry.was_lost(), entry.changed(Op.UPD), RoutesChanged()]
+        if entry.beside is not None and entry.yielding is None:
+            new, entry.beside = entry.beside, None
+            return [*effects, *self._invited(new, now)]
         if entry.role is Role.HANDLER:
             entry.until = now + SESSION_IDLE
             return effects
@@ -251,7 +361,7 @@ class LinkTable:
 
     def _reconnect(self, entry: LinkEntry, now: float) -> list[Effect]:
         if entry.plan is None or entry.tries >= RECONNECT_TRIES:
-            return [Disconnect(entry.stub, entry.remote), *self._remove(entry, now)]
+            return self._given_up(entry, now)
         entry.until = now + DIAL_TIMEOUT + RECONNECT_BASE * 2.0**entry.tries
         entry.tries += 1
         return [Connect(entry.stub, entry.plan.handler)]
@@ -260,14 +370,23 @@ class LinkTable:
 
     def deadline(self) -> float:
         """Return when `tick` is due."""
-        untils = [entry.until for entry in self._entries.values()]
+        untils = [min(entry.until, entry.fails_at) for entry in self._entries.values()]
         return min([self.claims.deadline(), *untils])
 
     def tick(self, now: float) -> list[Effect]:
-        """Try lost links again, or give them up; look at what was claimed."""
-        due = [entry for entry in self.entries() if entry.until <= now]
-        tried = [effect for entry in due for effect in self._reconnect(entry, now)]
-        return [*tried, *self.claims.tick(now)]
+        """Try lost links again, or give links up; look at what was claimed."""
+        effects: list[Effect] = []
+        for entry in self.entries():
+            if entry.fails_at <= now:
+                if entry.beside is not None:
+                    effects += self._beside_ended(entry, entry.beside)
+                effects += self._given_up(entry, now)
+            elif entry.until <= now:
+                effects += self._reconnect(entry, now)
+        return [*effects, *self.claims.tick(now)]
+
+    def _given_up(self, entry: LinkEntry, now: float) -> list[Effect]:
+        return [Disconnect(entry.stub, entry.remote, entry.link), *self._remove(entry, now)]
 
     def close(self) -> list[Effect]:
         """Remove all entries, and take no new ones; others end links and searches."""
@@ -281,8 +400,18 @@ class LinkTable:
         return [*gone, RoutesChanged(), *(UnregisterLink(entry.link) for entry in handled)]
 
     def _remove(self, entry: LinkEntry, now: float) -> list[Effect]:
-        """Remove an entry with all that belongs to it (P2P-28)."""
+        """Remove an entry with all that belongs to it (P2P-28), or go on with the link beside."""
+        if entry.yielding is not None:
+            return self._resumed(entry, entry.yielding, now)
+        beside, entry.beside = entry.beside, None
+        removed = self._removed(entry, now)
+        return removed if beside is None else [*removed, *self._begun(beside, now)]
+
+    def _removed(self, entry: LinkEntry, now: float) -> list[Effect]:
         del self._entries[entry.remote]
+        if entry.life.state is not p2p_entry.State.BOUND:
+            # What its record said has led nowhere: the next attempt is made by a new one.
+            self._records.forget_runtime(entry.remote)
         self._cooling = {one: until for one, until in self._cooling.items() if until > now}
         self._cooling[entry.remote] = now + RETRY_COOL_DOWN
         self.entities.forget(entry)

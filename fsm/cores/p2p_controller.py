@@ -42,10 +42,12 @@ from fsm.cores.p2p_input import (
     PeerObjectDeleted,
     PeerObjectInput,
     PeerObjectSeen,
+    ResumeAsked,
     RowTold,
     SideInput,
     Started,
     TimePassed,
+    YieldAsked,
 )
 from fsm.cores.p2p_negotiation import is_plea, negotiation_of
 from fsm.cores.p2p_side import LinkSide, after_the_end
@@ -124,6 +126,8 @@ class P2PControllerCore:
                 return [Answered(Code.FORBIDDEN, "only the requester's end reconnects")]
             case DisconnectAsked(why):
                 return [*self._refuse(why), *self._side.give_up(why), Answered(Code.OK)]
+            case YieldAsked() | ResumeAsked():
+                return [Answered(Code.FORBIDDEN, "only the requester's end yields")]
             case TimePassed():
                 return self._late(now)
             case _:

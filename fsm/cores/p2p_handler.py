@@ -72,10 +72,18 @@ class P2PHandlerCore:
         """Return the runtimes there are links to."""
         return tuple(dict.fromkeys(core.terms.remote for core in self._links.values()))
 
-    def disconnect(self, remotes: Sequence[str], why: str, now: float) -> list[PerLink]:
-        """Close the links to some runtimes (M-12); exactly one answer is among the effects."""
+    def disconnect(self, named: Sequence[str], why: str, now: float) -> list[PerLink]:
+        """Close some links (M-12); exactly one answer is among the effects.
+
+        Args:
+            named: Addresses of links, or of runtimes: all links to those.
+            why: Half a sentence for people.
+            now: The time.
+        """
         effects: list[PerLink] = []
-        for name in [name for name, core in self._links.items() if core.terms.remote in remotes]:
+        for name in [
+            name for name, core in self._links.items() if {name, core.terms.remote} & set(named)
+        ]:
             effects += self.feed(name, DisconnectAsked(why), now)
         kept = [each for each in effects if not isinstance(each.effect, Answered)]
         return [*kept, PerLink("", Answered(Code.OK))]

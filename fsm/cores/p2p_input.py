@@ -24,15 +24,18 @@ __all__ = [
     "ObjectRefused",
     "ObserveRefused",
     "Opening",
+    "Order",
     "OwnObjectInput",
     "PeerInvited",
     "PeerObjectDeleted",
     "PeerObjectInput",
     "PeerObjectSeen",
+    "ResumeAsked",
     "RowTold",
     "SideInput",
     "Started",
     "TimePassed",
+    "YieldAsked",
 ]
 
 
@@ -205,6 +208,30 @@ class DisconnectAsked:
 
 @final
 @attrs.frozen(slots=True)
+class YieldAsked:
+    """The registry has lost a simultaneous open to the peer: this link waits (P2P-27).
+
+    Attributes:
+        negotiation: The one that lost; the order is stale in any other.
+    """
+
+    negotiation: int = FIRST
+
+
+@final
+@attrs.frozen(slots=True)
+class ResumeAsked:
+    """The link that the registry waited for has failed: this one goes on (P2P-27).
+
+    Attributes:
+        negotiation: The one that yielded; the order is stale in any other.
+    """
+
+    negotiation: int = FIRST
+
+
+@final
+@attrs.frozen(slots=True)
 class TimePassed:
     """The deadline is over."""
 
@@ -220,7 +247,10 @@ PeerObjectInput: TypeAlias = PeerInvited | PeerObjectSeen | ObserveRefused | Pee
 LinkInput: TypeAlias = DialFailed | LinkOpened | LinkLost
 """About links."""
 
-Command: TypeAlias = ConnectAsked | DisconnectAsked | TimePassed
+Order: TypeAlias = ConnectAsked | DisconnectAsked | YieldAsked | ResumeAsked
+"""What the registry orders; each is answered."""
+
+Command: TypeAlias = Order | TimePassed
 """About what the registry, or the clock, wants."""
 
 SideInput: TypeAlias = OwnObjectInput | PeerObjectInput | LinkInput | Command

@@ -4,6 +4,9 @@ It creates C1, invites the remote handler, observes the answer C2 and dials its
 candidates. If none opens it pleads, by C1, to be dialled. A link that is lost
 comes back in place, by the same objects, one attempt each time the registry asks: first
 by what both ends know, then by a new offer and answer, which is the last attempt.
+
+If both runtimes have asked at once and the peer's request wins, the registry orders this
+link to yield: it goes when the other is live, and is resumed if that one fails (P2P-27).
 """
 
 from typing import assert_never, final
@@ -38,10 +41,12 @@ from fsm.cores.p2p_input import (
     PeerObjectDeleted,
     PeerObjectInput,
     PeerObjectSeen,
+    ResumeAsked,
     RowTold,
     SideInput,
     Started,
     TimePassed,
+    YieldAsked,
 )
 from fsm.cores.p2p_negotiation import is_plea, negotiation_of
 from fsm.cores.p2p_side import LinkSide, after_the_end
@@ -99,11 +104,28 @@ class P2PRequesterCore:
             case ConnectAsked():
                 return [Answered(Code.ACCEPTED, "reconnecting"), *self._connect(now)]
             case DisconnectAsked(why):
-                return [*self._side.give_up(why), Answered(Code.OK)]
+                lost = self._lost if self._side.is_yielding else why
+                return [*self._side.give_up(lost), Answered(Code.OK)]
+            case YieldAsked():
+                return self._side.yields(command, self._lost)
+            case ResumeAsked():
+                return [*self._side.resumes(command), *self._resumed()]
             case TimePassed():
                 return self._side.time_passed(now)
             case _:
                 assert_never(command)
+
+    @property
+    def _lost(self) -> str:
+        """Why a request ends that lost a simultaneous open (I-P20)."""
+        return f"{int(Code.CONFLICT)}: the link requested by {self._terms.remote} wins"
+
+    def _resumed(self) -> list[SideEffect]:
+        """Dial what the peer has offered by now."""
+        if self.state is not State.IN_PROGRESS:
+            return []
+        self._has_pleaded = False
+        return self._dial_on()
 
     def _link_changed(self, happened: LinkInput, now: float) -> list[SideEffect]:
         match happened:
@@ -170,8 +192,9 @@ class P2PRequesterCore:
 
     def _dial_on(self) -> list[SideEffect]:
         """Dial what is left of this round; at its end plead, once."""
-        dial = self._side.dial_next()
-        if dial or self._side.is_dialling or self._side.knows_no_candidate or self._has_pleaded:
+        dial = [] if self._side.is_yielding else self._side.dial_next()
+        is_done = self._has_pleaded or self._side.is_yielding
+        if dial or self._side.is_dialling or self._side.knows_no_candidate or is_done:
             return dial
         self._has_pleaded = True
         return self._side.plead()

@@ -32,7 +32,9 @@ from fsm.cores.p2p_input import (
     ObjectCreated,
     Opening,
     PeerInvited,
+    ResumeAsked,
     SideInput,
+    YieldAsked,
 )
 from fsm.cores.p2p_negotiation import FIRST, beginning, plea
 from fsm.engine import Entity
@@ -46,9 +48,10 @@ __all__ = ["LinkSide", "after_the_end"]
 _GIVE_UP: Final = {
     State.CREATED: Trigger.REFUSED,
     State.IN_PROGRESS: Trigger.ESTABLISH_FAILED,
+    State.YIELDING: Trigger.ESTABLISH_FAILED,
     State.LIVE: Trigger.CLOSED,
 }
-_SET_UP: Final = (State.CREATED, State.IN_PROGRESS)
+_SET_UP: Final = (State.CREATED, State.IN_PROGRESS, State.YIELDING)
 _CROSSING: Final = DIAL_TIMEOUT + HANDSHAKE_TIMEOUT
 """Seconds in which what the ends dialled before either had a link may still open."""
 
@@ -167,6 +170,35 @@ class LinkSide:
         effects = [*self._move(Trigger.CLOSED, event.why), ReleaseLink(event.link)]
         return effects if event.loss is Loss.BROKEN else [*effects, *self._end()]
 
+    # --- simultaneous open --------------------------------------------------------------
+
+    @property
+    def is_yielding(self) -> bool:
+        """Whether it waits for the link that the peer asks for."""
+        return self.state is State.YIELDING and not self.ended
+
+    def yields(self, order: YieldAsked, why: str) -> list[SideEffect]:
+        """Wait for the peer's link; a link without an object has nothing to wait with (t3).
+
+        It dials nothing meanwhile, and a link that opens all the same is hung up. That
+        gives it no more time. A stale order changes nothing: the link has been live.
+        """
+        if self.state is State.CREATED:
+            return [*self.give_up(why), Answered(Code.OK)]
+        if self.is_yielding:
+            return [Answered(Code.OK)]
+        if self.state is not State.IN_PROGRESS or order.negotiation != self.negotiation:
+            return [Answered(Code.CONFLICT, "the link is not being set up")]
+        self._dialling = False
+        self._plan.restart()
+        return [*self._move(Trigger.YIELDED, why), Answered(Code.OK)]
+
+    def resumes(self, order: ResumeAsked) -> list[SideEffect]:
+        """Go on with the set-up after the peer's link has failed."""
+        if not self.is_yielding or order.negotiation != self.negotiation:
+            return [Answered(Code.CONFLICT, "the link does not yield")]
+        return [*self._move(Trigger.RESUMED, "the peer's link has failed"), Answered(Code.OK)]
+
     # --- offer and answer ---------------------------------------------------------------
 
     def renew(self, negotiation: int, why: str, now: float) -> list[SideEffect]:
@@ -257,9 +289,9 @@ class LinkSide:
 def after_the_end(happened: SideInput) -> list[SideEffect]:
     """Clean up what arrives at an end that is done."""
     match happened:
-        case ConnectAsked():
+        case ConnectAsked() | ResumeAsked():
             return [Answered(Code.GONE, "the link has ended")]
-        case DisconnectAsked():
+        case DisconnectAsked() | YieldAsked():
             return [Answered(Code.OK)]
         case ObjectCreated():
             return [Withdraw()]

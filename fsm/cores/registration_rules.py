@@ -7,6 +7,7 @@ from typing import Final
 from fsm.cores.registration_terms import Answered, Create, Touch
 from fsm.machines.registration import State
 from specs.address import is_below
+from specs.descriptor_address import is_other_stub
 from specs.jsonvalue import Json, JsonObject
 from specs.limits_back_ends import MAX_RECORD_BYTES
 from specs.reply_code import Code
@@ -39,7 +40,7 @@ def create_refusal(asked: Create, held_by: str | None) -> Answered | None:
         return Answered(Code.FORBIDDEN, f"the session does not own {asked.url}")
     if asked.value.get("runtime") != asked.by:
         return Answered(Code.FORBIDDEN, "the record names another runtime")
-    return _foreign_handler(asked.value, asked.by) or size_refusal(asked.value)
+    return _wrong_stub(asked.value, asked.by) or size_refusal(asked.value)
 
 
 def touch_refusal(asked: Touch, held: Mapping[str, Json]) -> Answered | None:
@@ -49,7 +50,7 @@ def touch_refusal(asked: Touch, held: Mapping[str, Json]) -> Answered | None:
     for name in _FIXED:
         if asked.fields.get(name, held.get(name)) != held.get(name):
             return Answered(Code.MALFORMED, f"the {name} of a record does not change")
-    return _foreign_handler(asked.fields, asked.by)
+    return _wrong_stub(asked.fields, asked.by)
 
 
 def size_refusal(value: JsonObject) -> Answered | None:
@@ -71,9 +72,15 @@ def wanted_state(status: State, fields: JsonObject) -> State | None:
     return None
 
 
-def _foreign_handler(value: JsonObject, by: str) -> Answered | None:
-    """Say whether a record names a P2P handler of another runtime (I-G6)."""
-    handler = value.get("p2pHandler")
+def _wrong_stub(value: JsonObject, by: str) -> Answered | None:
+    """Say whether a record names stubs by which no link can be set up (I-G6, ADR-07)."""
+    handler, requester = value.get("p2pHandler"), value.get("p2pRequester")
     if isinstance(handler, str) and not is_below(handler, by):
         return Answered(Code.FORBIDDEN, "the P2P handler is not the runtime's own")
+    if isinstance(handler, str) and not handler.startswith(f"{by}/p2phandler/"):
+        why = f"p2pHandler {handler} is no P2P handler stub, such as {by}/p2phandler/1"
+        return Answered(Code.MALFORMED, why)
+    if isinstance(requester, str) and is_other_stub(requester):
+        why = f"p2pRequester {requester} is no P2P requester stub"
+        return Answered(Code.MALFORMED, why)
     return None

@@ -79,6 +79,10 @@ class ResolveCore:
         """Return the P2P entries (P2P-18); not to be changed."""
         return self._links.entries()
 
+    def row(self, whom: str, stub: str) -> LinkEntry | None:
+        """Return what `stub` is shown of the link to a runtime, or to who lives there (P2P-18)."""
+        return self._links.row(whom, stub)
+
     def node_stubs(self) -> tuple[str, ...]:
         """Return the node stubs that are deployed."""
         return self._stubs.urls()

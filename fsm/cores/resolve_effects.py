@@ -6,6 +6,7 @@ import attrs
 
 from fsm.cores.effects import RowChanged
 from fsm.cores.intent import Intent
+from fsm.cores.p2p_negotiation import FIRST
 from fsm.engine import Step
 from specs.reply_code import Code
 
@@ -30,12 +31,14 @@ __all__ = [
     "RegisterLink",
     "RemovePath",
     "RequesterPlan",
+    "Resume",
     "Route",
     "RoutesChanged",
     "SenderNews",
     "SetPath",
     "Undeploy",
     "UnregisterLink",
+    "Yield",
 ]
 
 
@@ -166,10 +169,35 @@ class Connect:
 @final
 @attrs.frozen(slots=True)
 class Disconnect:
-    """Tell a P2P stub to end its link to a runtime (M-12)."""
+    """Tell a P2P stub to end one link (M-12); other links of the stub are let be."""
 
     stub: str
     remote: str
+    link: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Yield:
+    """Tell a requester to wait whether the peer's link becomes live (P2P-27).
+
+    Attributes:
+        negotiation: The one that lost the tie-break.
+    """
+
+    stub: str
+    remote: str
+    negotiation: int = FIRST
+
+
+@final
+@attrs.frozen(slots=True)
+class Resume:
+    """Tell a requester that yields to go on: the peer's link has failed (P2P-27)."""
+
+    stub: str
+    remote: str
+    negotiation: int = FIRST
 
 
 @final
@@ -268,6 +296,8 @@ Effect: TypeAlias = (
     | UnregisterLink
     | Connect
     | Disconnect
+    | Yield
+    | Resume
     | PathsLost
     | RowChanged
     | LinkNews

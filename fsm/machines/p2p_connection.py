@@ -9,6 +9,9 @@ I-P1, I-P2, S0, S2); what triggers a step differs by side and stands in each row
 * A lost link becomes `live` again in place, by the same pair of Connection objects
   (t7), or, if that needs a new offer and answer, through `in-progress` (t8). Where the
   peer is gone for good, t6 is the end (t9).
+* Where both runtimes have asked for a link at once, the requester that loses the tie-break
+  yields: it dials nothing and waits. It fails when the other link is live, and goes on if
+  that one comes to nothing (P2P-27, I-P20).
 * Both ends may fail to be told that the other has gone. Hence a deadline wherever an
   answer is awaited, and a ping while there is nothing to say.
 """
@@ -27,6 +30,7 @@ class State(StrEnum):
 
     CREATED = "created"
     IN_PROGRESS = "in-progress"
+    YIELDING = "yielding"
     LIVE = "live"
     FAILED = "failed"
     DISCONNECTED = "disconnected"
@@ -44,6 +48,8 @@ class Trigger(StrEnum):
     CLOSED = "closed"
     REESTABLISHED = "reestablished"
     RENEGOTIATED = "renegotiated"
+    YIELDED = "yielded"
+    RESUMED = "resumed"
 
 
 _STARTED: Final = "3.1 t1: requester asks for the Connection object; handler is invited on PH"
@@ -54,6 +60,9 @@ _FAILED: Final = "3.1 t5: transport failure, T_p2p over, peer deleted its object
 _CLOSED: Final = "3.1 t6, t9: link closed, ping unanswered, disconnect(), peer gone"
 _AGAIN: Final = "3.1 t7: link open again by the same Connection pair"
 _ROUND: Final = "3.1 t8: reconnecting needs a new offer and answer"
+_YIELDS: Final = "page 05, P2P-27: the link that the smaller runtime asks for is being set up"
+_RESUMES: Final = "page 05, P2P-27: the link it yielded to has failed"
+_LOST: Final = "page 05, P2P-27: the link it yielded to is live, or refused 409, or T_p2p over"
 _SINCE: Final = "link must open; after created, the time since that counts"
 
 # ruff: noqa: E501 - a row of the table is one line
@@ -67,6 +76,9 @@ _ROWS: Final = (
     Transition(State.LIVE,         Trigger.CLOSED,           State.DISCONNECTED, _CLOSED,   "connection closed"),
     Transition(State.DISCONNECTED, Trigger.REESTABLISHED,    State.LIVE,         _AGAIN,    "connection reestablished"),
     Transition(State.DISCONNECTED, Trigger.RENEGOTIATED,     State.IN_PROGRESS,  _ROUND,    origin=Origin.EXTENSION),
+    Transition(State.IN_PROGRESS,  Trigger.YIELDED,          State.YIELDING,     _YIELDS,   origin=Origin.EXTENSION),
+    Transition(State.YIELDING,     Trigger.RESUMED,          State.IN_PROGRESS,  _RESUMES,  origin=Origin.EXTENSION),
+    Transition(State.YIELDING,     Trigger.ESTABLISH_FAILED, State.FAILED,       _LOST,     origin=Origin.EXTENSION),
 )
 # fmt: on
 
@@ -81,6 +93,7 @@ P2P_CONNECTION: Final = Table(
     deadlines=(
         Deadline(State.CREATED, "P2P_TIMEOUT", Trigger.REFUSED, "own object must be returned"),
         Deadline(State.IN_PROGRESS, "P2P_TIMEOUT", Trigger.ESTABLISH_FAILED, _SINCE),
+        Deadline(State.YIELDING, "P2P_TIMEOUT", Trigger.ESTABLISH_FAILED, _SINCE),
         Deadline(
             State.LIVE, "PONG_TIMEOUT", Trigger.CLOSED, "counted from a ping, until it is answered"
         ),
@@ -88,6 +101,7 @@ P2P_CONNECTION: Final = Table(
     meanings={
         State.CREATED: "The set-up has begun; this end's Connection object is being made.",
         State.IN_PROGRESS: "Offer and answer are exchanged and candidates tried.",
+        State.YIELDING: "The other runtime's request wins; this link waits whether that one is live.",
         State.LIVE: "The link is open both ways and carries messages.",
         State.FAILED: "This attempt is over; a new one is a new link.",
         State.DISCONNECTED: "The link is lost or closed; it may come back in place.",

@@ -3,8 +3,14 @@
 One entity per remote runtime (REG-04, P2P-17, P2P-25, P2P-27, P2P-28, RES-07, I-P7, I-P17..I-P20). It is
 written, without an address, before anything is awaited, so that no second set-up
 begins; it is bound to the link's address when the link is live and its listeners stand.
-A lost link keeps its entry. A new invitation of the same runtime takes the entry's
-place, unless our own request is under way and wins the glare.
+A lost link keeps its entry. An invitation of the same runtime to a new link takes the
+entry's place, with these exceptions, by which no link is given up for one that may come
+to nothing:
+
+* Our own request is under way and wins the tie-break: the invitation is refused.
+* Our own request is under way and loses the tie-break: it yields, and goes when the other
+  link is live. If that one fails first, our own request goes on.
+* The link is live: it is the route until the new one is live, and stays if that one fails.
 """
 
 from enum import StrEnum, unique
@@ -21,6 +27,7 @@ class State(StrEnum):
     """Whether the link has an address to route to."""
 
     PLACEHOLDER = "placeholder"
+    YIELDING = "yielding"
     BOUND = "bound"
     REMOVED = "removed"
 
@@ -34,6 +41,8 @@ class Trigger(StrEnum):
     LIVE = "live"
     LOST = "lost"
     RESTORED = "restored"
+    RESUMED = "resumed"
+    REPLACED = "replaced"
     ENDED = "ended"
 
 
@@ -45,6 +54,8 @@ class Condition(StrEnum):
     """Our requester is at work on its first link."""
     OWN_SMALLER = "own runtime smaller"
     """Our runtime's address is the smaller one, in byte order."""
+    LINK_LIVE = "link live"
+    """Messages go by the entry's link."""
 
 
 _PLANNED: Final = "3.3 P2P table entry: placeholder before the first await"
@@ -52,9 +63,11 @@ _INVITED: Final = "3.3 P2P table entry: the handler's created event"
 _BOUND: Final = "3.3 P2P table entry: bound(url), listeners first"
 _KEPT: Final = "page 05: a lost link keeps its entry"
 _REMOVED: Final = "3.3 P2P table entry: removed, the link failed or is over"
+_WAITS: Final = "its stub must tell how far the link is; one of another kind never does"
 _WINS: Final = "page 05: the smaller requester runtime wins; the other invitation fails"
-_LOSES: Final = "page 05: the other's request wins; ours fails"
+_LOSES: Final = "page 05: the other's request wins; ours fails when that link is live"
 _RIVAL: Final = "page 05: who asks anew has lost the link we believe in"
+_BESIDE: Final = "page 05: who asks anew may have lost our link; it goes when the new one is live"
 _OURS_WINS: Final = when(Condition.OWN_REQUEST, Condition.OWN_SMALLER)
 _OURS_LOSES: Final = when(Condition.OWN_REQUEST).but_not(Condition.OWN_SMALLER)
 _NOT_OURS: Final = unless(Condition.OWN_REQUEST)
@@ -66,12 +79,17 @@ _ROWS: Final = (
     Transition(None,              Trigger.INVITED,  State.PLACEHOLDER, _INVITED),
     Transition(State.PLACEHOLDER, Trigger.LIVE,     State.BOUND,       _BOUND),
     Transition(State.PLACEHOLDER, Trigger.INVITED,  State.PLACEHOLDER, _WINS,  origin=Origin.EXTENSION, guard=_OURS_WINS),
-    Transition(State.PLACEHOLDER, Trigger.INVITED,  State.REMOVED,     _LOSES, guard=_OURS_LOSES),
+    Transition(State.PLACEHOLDER, Trigger.INVITED,  State.YIELDING,    _LOSES, origin=Origin.EXTENSION, guard=_OURS_LOSES),
     Transition(State.PLACEHOLDER, Trigger.INVITED,  State.REMOVED,     _RIVAL, guard=_NOT_OURS),
     Transition(State.PLACEHOLDER, Trigger.ENDED,    State.REMOVED,     _REMOVED),
+    Transition(State.YIELDING,    Trigger.LIVE,     State.BOUND,       _BOUND, origin=Origin.EXTENSION),
+    Transition(State.YIELDING,    Trigger.RESUMED,  State.PLACEHOLDER, _LOSES, origin=Origin.EXTENSION),
+    Transition(State.YIELDING,    Trigger.ENDED,    State.REMOVED,     _REMOVED, origin=Origin.EXTENSION),
     Transition(State.BOUND,       Trigger.LOST,     State.BOUND,       _KEPT,  origin=Origin.EXTENSION),
     Transition(State.BOUND,       Trigger.RESTORED, State.BOUND,       _KEPT,  origin=Origin.EXTENSION),
-    Transition(State.BOUND,       Trigger.INVITED,  State.REMOVED,     _RIVAL),
+    Transition(State.BOUND,       Trigger.INVITED,  State.REMOVED,     _RIVAL,  guard=unless(Condition.LINK_LIVE)),
+    Transition(State.BOUND,       Trigger.INVITED,  State.BOUND,       _BESIDE, origin=Origin.EXTENSION, guard=when(Condition.LINK_LIVE)),
+    Transition(State.BOUND,       Trigger.REPLACED, State.BOUND,       _BESIDE, origin=Origin.EXTENSION),
     Transition(State.BOUND,       Trigger.ENDED,    State.REMOVED,     _REMOVED),
 )
 # fmt: on
@@ -86,13 +104,15 @@ P2P_ENTRY: Final = Table(
     rows=_ROWS,
     may_end=frozenset({State.REMOVED}),
     deadlines=(
-        Deadline(State.PLACEHOLDER, None, None, "the set-up of its link has a deadline"),
+        Deadline(State.PLACEHOLDER, "P2P_ENTRY_TIMEOUT", Trigger.ENDED, _WAITS),
+        Deadline(State.YIELDING, "P2P_ENTRY_TIMEOUT", Trigger.ENDED, _WAITS),
         Deadline(
             State.BOUND, None, None, "its link has: a ping while live; lost, it is tried or idle"
         ),
     ),
     meanings={
         State.PLACEHOLDER: "A link to that runtime is being set up; messages go by the node.",
+        State.YIELDING: "Our own request waits whether the link that the other asks for is live.",
         State.BOUND: "The link has an address; while it is live, messages go by it.",
         State.REMOVED: "Nothing of that link is left; the next one is a new entry.",
     },

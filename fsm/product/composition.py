@@ -245,10 +245,8 @@ class Plan:
     Attributes:
         compose: Makes it.
         bounds: What is explored unless told otherwise.
-        is_default: Whether it is explored if none is named.
     """
 
     name: str
     compose: Compose
     bounds: Bounds
-    is_default: bool = True

@@ -15,7 +15,7 @@ from fsm.errors import UndeclaredTransitionError
 from fsm.explore import shortest_ways
 from fsm.table import Table
 from specs import limits
-from specs.word import RecordStatus, StatusValue
+from specs.word import LinkValue, RecordStatus, StatusValue
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 
@@ -43,7 +43,12 @@ TABLES = [pytest.param(table, id=table.name) for table in MACHINES.values()]
 # what is still detached. A record that never was live has nobody who may come back to it.
 # The drawing of a path knows no consent of owners.
 EXTENSIONS = {
-    "p2p_connection": {("disconnected", "in-progress")},
+    "p2p_connection": {
+        ("disconnected", "in-progress"),
+        ("in-progress", "yielding"),
+        ("yielding", "in-progress"),
+        ("yielding", "failed"),
+    },
     "stub_deployment": {("deployed", "[*]")},
     "stub_connection": {("created", "failed")},
     "session": {("detached", "closed")},
@@ -71,7 +76,14 @@ EXTENSIONS = {
         ("lasting", "[*]"),
         ("disconnected", "[*]"),
     },
-    "p2p_entry": {("placeholder", "placeholder"), ("bound", "bound")},
+    "p2p_entry": {
+        ("placeholder", "placeholder"),
+        ("placeholder", "yielding"),
+        ("yielding", "placeholder"),
+        ("yielding", "bound"),
+        ("yielding", "removed"),
+        ("bound", "bound"),
+    },
     "object_subscription": {("[*]", "active"), ("active", "active")},
     "observer_copy": {
         ("syncing", "syncing"),
@@ -209,7 +221,10 @@ def test_every_state_that_may_not_end_has_a_deadline_or_a_reason(table):
 TIMERS = {
     ("p2p_connection",      "created"):      ("refused",          limits.P2P_TIMEOUT),
     ("p2p_connection",      "in-progress"):  ("establish-failed", limits.P2P_TIMEOUT),
+    ("p2p_connection",      "yielding"):     ("establish-failed", limits.P2P_TIMEOUT),
     ("p2p_connection",      "live"):         ("closed",           limits.PONG_TIMEOUT),
+    ("p2p_entry",           "placeholder"):  ("ended",            limits.P2P_ENTRY_TIMEOUT),
+    ("p2p_entry",           "yielding"):     ("ended",            limits.P2P_ENTRY_TIMEOUT),
     ("handler_controller",  "observing"):    ("over",             limits.P2P_TIMEOUT),
     ("handler_controller",  "answering"):    ("over",             limits.P2P_TIMEOUT),
     ("stub_deployment",     "deploying"):    ("load-failed",      limits.DEPLOY_TIMEOUT),
@@ -258,7 +273,7 @@ def test_failed_is_absorbing_and_so_is_dead():
 @pytest.mark.parametrize(
     ("machine", "words"),
     [
-        ("p2p_connection", StatusValue),
+        ("p2p_connection", LinkValue),
         ("stub_connection", StatusValue),
         ("registration", RecordStatus),
     ],

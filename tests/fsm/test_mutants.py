@@ -58,9 +58,9 @@ TIMERS = {
 WINS, LOSES = "own request and own runtime smaller", "own request and not own runtime smaller"
 TIE_BREAKS = {
     f"p2p_entry: without the row placeholder invited [{WINS}] placeholder": GLARE,
-    f"p2p_entry: without the row placeholder invited [{LOSES}] removed": GLARE,
+    f"p2p_entry: without the row placeholder invited [{LOSES}] yielding": GLARE,
     f"p2p_entry: retargeted placeholder invited [{WINS}] placeholder to removed": GLARE,
-    f"p2p_entry: retargeted placeholder invited [{LOSES}] removed to placeholder": GLARE,
+    f"p2p_entry: retargeted placeholder invited [{LOSES}] yielding to placeholder": GLARE,
     f"handler_controller: without the row observing row-told [{WINS}] closed": GLARE,
     f"handler_controller: retargeted observing row-told [{WINS}] closed to open": GLARE,
 }

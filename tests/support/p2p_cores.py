@@ -77,6 +77,7 @@ class Cores:
         self.renewed = {}
         self.told = {}
         self.out = Outcome()
+        self.rows = {x: [] for x in scene.runtimes}
 
     def handler_url(self, x):
         return f"{self.scene.address(x)}/p2phandler/1"
@@ -167,9 +168,18 @@ class Cores:
         self.registry(end.own, effects)
 
     def asks_for_row(self, end):
-        rows = self.tables[end.own].entries()
-        own = any(r.role is EntryRole.REQUESTER and r.status is not State.FAILED for r in rows)
-        self.out.send(end.down, f"{end.name} is told of {'an' if own else 'no'} own request")
+        self.rows[end.own].append(end)
+        self.answer_rows(end.own)
+
+    def answer_rows(self, x):
+        """Answer who asked for the row, unless our own request may still become live."""
+        row = self.tables[x].row(self.remote_of(x), self.handler_url(x))
+        if row is not None and row.is_held(self.handler_url(x)):
+            return
+        own = row is not None and row.role is EntryRole.REQUESTER
+        waiting, self.rows[x] = self.rows[x], []
+        for end in waiting:
+            self.out.send(end.down, f"{end.name} is told of {'an' if own else 'no'} own request")
 
     def plan(self, x):
         self.now += LONG
@@ -286,13 +296,16 @@ class Cores:
                     self.out.send(
                         self.of_link[stub].down, f"{self.of_link[stub].name} shall connect"
                     )
-                case tells.Disconnect(stub) if stub == self.handler_url(x):
-                    self.out.send(f"{x} registry to hnd", f"{x} hnd shall disconnect")
-                case tells.Disconnect(stub) | tells.Undeploy(stub):
-                    self.undeploy(self.of_link[stub])
+                case tells.Yield(stub) | tells.Resume(stub):
+                    verb = "yield" if isinstance(effect, tells.Yield) else "resume"
+                    end = self.of_link[stub]
+                    self.out.send(end.down, f"{end.name} shall {verb}")
+                case tells.Disconnect(link=link) | tells.Undeploy(link):
+                    self.undeploy(self.of_link[link])
                 case tells.RegisterLink(link):
                     end = self.of_link[link]
                     self.out.send(end.down, f"{end.name} shall listen")
+        self.answer_rows(x)
 
     def undeploy(self, end):
         order = f"{end.name} shall disconnect"

@@ -17,6 +17,12 @@ LINK = re.compile(
     r"link (?P<link>\d) (is (?P<opening>\w+) at (?P<end>\w \w+ \d)( by offer (?P<number>\d))?"
     r"|(?P<word>breaks|says goodbye))"
 )
+TOLD = {
+    "shall yield": seen.YieldAsked(),
+    "shall resume": seen.ResumeAsked(),
+    "is told of an own request": seen.RowTold(has_own_request=True),
+    "is told of no own request": seen.RowTold(has_own_request=False),
+}
 LINK_LOST = {"breaks": seen.Loss.BROKEN, "says goodbye": seen.Loss.ORDERLY}
 
 
@@ -172,10 +178,8 @@ class Walk:
                 knows = self.cores.handlers[end.own].knows(self.cores.link(end))
                 word = "has listeners" if knows else "has no listeners"
                 self.cores.out.send(end.up, f"{end.name} {word}")
-            case "is told of an own request":
-                self.feed(end, seen.RowTold(has_own_request=True))
-            case "is told of no own request":
-                self.feed(end, seen.RowTold(has_own_request=False))
+            case told:
+                self.feed(end, TOLD[told])
         return True
 
     def to_registry(self, message):

@@ -26,6 +26,11 @@ from specs.reply_code import Code
 from tests.support.p2p_objects import End, Objects
 
 POLICY = DialPolicy(("tcp",))
+ORDERS = {
+    tells.Connect: seen.ConnectAsked(),
+    tells.Yield: seen.YieldAsked(),
+    tells.Resume: seen.ResumeAsked(),
+}
 
 
 @final
@@ -35,22 +40,27 @@ class Side:
 
     Attributes:
         table: Its registry's.
+        rows: The handler's links that wait for the registry's row.
     """
 
     name: str
     handler: P2PHandlerCore
     table: LinkTable
     requesters: dict[str, P2PRequesterCore] = attrs.field(factory=dict)
+    rows: list[End] = attrs.field(factory=list)
 
     @property
     def url(self) -> str:
         return f"{self.name}/p2phandler/1"
 
-    @property
-    def has_own_request(self) -> bool:
-        """What the registry's row says to a stub of its own (P2P-18)."""
-        rows = self.table.entries()
-        return any(r.role is Role.REQUESTER and r.status is not State.FAILED for r in rows)
+    def row_answers(self, remote: str) -> list[tuple[End, seen.RowTold]]:
+        """What the registry's row says to the handler's links that ask for it (P2P-18)."""
+        row = self.table.row(remote, self.url)
+        if row is not None and row.is_held(self.url):
+            return []
+        waiting, self.rows = self.rows, []
+        told = seen.RowTold(row is not None and row.role is Role.REQUESTER)
+        return [(end, told) for end in waiting]
 
 
 @final
@@ -183,7 +193,7 @@ class World:
     def close(self, name: str) -> None:
         """A runtime's stub is told to end its link for good (M-12)."""
         for entry in self.sides[name].table.entries():
-            self._disconnect(name, entry.stub)
+            self._disconnect(name, entry.stub, self.other(name))
         self._listen_to_own()
 
     def crash(self, name: str) -> None:
@@ -307,8 +317,8 @@ class World:
                 told = StatusSeen(stub, state.value, self.other(name), link)
                 self._tell(name, side.table.status(told, self.now))
             case do.AskRow():
-                answer = seen.RowTold(side.has_own_request)
-                self._told.append(lambda: self.feed(end, answer))
+                side.rows.append(end)
+                self._answer_rows(end[0])
             case do.Ended():
                 # A handler says that a link of it is over; a requester need not.
                 self._tell(name, side.table.over(side.url, link, self.now))
@@ -325,6 +335,11 @@ class World:
                 self._keep(effect)
             else:
                 self._told.append(lambda effect=effect: self._do_for_registry(name, effect))
+        self._answer_rows(name)
+
+    def _answer_rows(self, name: str) -> None:
+        for end, told in self.sides[name].row_answers(self.other(name)):
+            self._told.append(lambda end=end, told=told: self.feed(end, told))
 
     def _do_for_registry(self, name: str, effect: tells.Effect) -> None:
         side = self.sides[name]
@@ -338,15 +353,17 @@ class World:
             case tells.RegisterLink(link):
                 refusal = None if side.handler.knows(link) else "404"
                 self._tell(name, side.table.registered(link, refusal, self.now))
-            case tells.Connect(stub):
-                self.feed((name, stub), seen.ConnectAsked())
-            case tells.Disconnect(stub) | tells.Undeploy(stub):
-                self._disconnect(name, stub)
+            case tells.Connect(stub) | tells.Yield(stub) | tells.Resume(stub):
+                self.feed((name, stub), ORDERS[type(effect)])
+            case tells.Disconnect(stub, _, link):
+                self._disconnect(name, stub, link)
+            case tells.Undeploy(stub):
+                self._disconnect(name, stub, stub)
 
-    def _disconnect(self, name: str, stub: str) -> None:
+    def _disconnect(self, name: str, stub: str, link: str) -> None:
         side = self.sides[name]
         if stub == side.url:
-            effects = side.handler.disconnect((self.other(name),), "asked", self.now)
+            effects = side.handler.disconnect((link,), "asked", self.now)
             self._do_per_link(name, effects)
         else:
             self.feed((name, stub), seen.DisconnectAsked("asked"))

@@ -1,12 +1,14 @@
 """The registry's entries for links: what each goes through (REG-04, I-P6, I-P7, I-P20)."""
 
+import attrs
 import pytest
 
+from fsm.cores import resolve_effects as do
 from fsm.cores import resolve_inputs as told
 from fsm.cores.link_entry import Role
 from fsm.machines.p2p_entry import P2P_ENTRY
 from specs.body import Record
-from specs.limits import RETRY_COOL_DOWN, SESSION_IDLE
+from specs.limits import P2P_ENTRY_TIMEOUT, RETRY_COOL_DOWN, SESSION_IDLE
 from tests.support.registry_core import (
     CRQ,
     HB,
@@ -125,6 +127,40 @@ def own_request_loses():
     return registry
 
 
+def own_request_yields(*values):
+    registry, mine = yielding_registry(), f"{RC}/p2prequester/1"
+    for value in values:
+        registry.status(mine, value)
+    registry.status(HIS, "failed", HIS_PC)
+    return registry
+
+
+def yielding_registry():
+    mine = f"{RC}/p2prequester/1"
+    registry = Registry(runtime=RC)
+    registry.ask()
+    registry.feed(told.RecordRead(HB, RECORD), told.PathSet(mine))
+    for value in ("created", "in-progress"):
+        registry.status(mine, value)
+    registry.status(HIS, "created", HIS_PC)
+    return registry
+
+
+def own_request_goes_on():
+    return own_request_yields("yielding")
+
+
+def both_requests_fail():
+    return own_request_yields("yielding", "failed")
+
+
+def taken_over():
+    registry = invited_while_an_own_link_is_live()
+    registry.status(PH, "live", PC)
+    registry.feed(told.LinkRegistered(PC))
+    return registry
+
+
 def invitation_first_then_own_wish():
     """Glare in the other order: who is invited plans nothing (I-P7)."""
     registry = handling()
@@ -151,6 +187,17 @@ def invited_again_while_live():
 def invited_while_an_own_link_is_live():
     registry = linked()
     registry.status(PH, "created", PC)
+    return registry
+
+
+def invited_in_vain_while_an_own_link_is_live():
+    registry = invited_while_an_own_link_is_live()
+    registry.status(PH, "failed", PC)
+    return registry
+
+
+def lost_while_another_link_is_invited():
+    registry = invited_while_an_own_link_is_live()
     registry.status(PQ, "disconnected")
     return registry
 
@@ -215,11 +262,16 @@ STORIES = [
     (invited,                              "placeholder bound"),
     (refused_by_its_handler,               "placeholder removed"),
     (own_request_wins,                     "placeholder placeholder bound"),
-    (own_request_loses,                    "placeholder removed | placeholder bound"),
+    (own_request_loses,                    "placeholder yielding bound"),
+    (own_request_goes_on,                  "placeholder yielding placeholder"),
+    (both_requests_fail,                   "placeholder yielding removed"),
     (invitation_first_then_own_wish,       "placeholder bound"),
     (invited_again_while_set_up,           "placeholder removed | placeholder"),
-    (invited_again_while_live,             "placeholder bound removed | placeholder"),
-    (invited_while_an_own_link_is_live,    "placeholder bound removed | placeholder"),
+    (invited_again_while_live,             "placeholder bound bound bound removed | placeholder"),
+    (invited_while_an_own_link_is_live,    "placeholder bound bound"),
+    (invited_in_vain_while_an_own_link_is_live, "placeholder bound bound"),
+    (lost_while_another_link_is_invited,   "placeholder bound bound bound removed | placeholder"),
+    (taken_over,                           "placeholder bound bound bound"),
     (invited_while_an_own_link_is_lost,    "placeholder bound bound removed | placeholder"),
     (over,                                 "placeholder bound bound removed"),
     (lost_while_it_is_registered,          "placeholder bound"),
@@ -244,6 +296,42 @@ def test_these_are_all_ways_an_entry_can_go():
 
 def test_an_entry_is_named_by_both_runtimes():
     assert list(states(P2P_ENTRY, linked().steps)) == [f"{RA}|{RB}"]
+
+
+# ---- a link that never comes
+
+
+@pytest.mark.parametrize("begun", [requesting, handling])
+def test_an_entry_whose_stub_never_tells_more_ends_and_the_next_attempt_is_allowed(begun):
+    """C-16: as of a stub that is no P2P stub, by whatever record."""
+    registry = begun()
+    assert registry.core.deadline() == P2P_ENTRY_TIMEOUT
+    ended = registry.wait()
+    assert any(isinstance(effect, do.Disconnect) for effect in ended)
+    assert registry.core.links() == ()
+    assert registry.route() == S1
+    registry.now += RETRY_COOL_DOWN
+    registry.ask()
+    registry.feed(told.RecordRead(HB, RECORD))
+    assert [entry.role for entry in registry.core.links()] == [Role.REQUESTER]
+
+
+def test_both_requests_of_an_entry_that_comes_to_nothing_end():
+    registry = yielding_registry()
+    ended = registry.wait()
+    assert do.Undeploy(f"{RC}/p2prequester/1") in ended
+    assert do.Disconnect(HIS, RB, HIS_PC) in ended
+    assert registry.core.links() == ()
+
+
+@pytest.mark.parametrize("name", ["protocolstub/default", "protostub/P2PHandler", "hyperty/Chat"])
+def test_a_record_that_names_no_requester_stub_leads_to_no_link(name):
+    registry = with_node()
+    registry.ask()
+    requester = f"hyperty-catalogue://catalogue.b.ex/.well-known/{name}"
+    registry.feed(told.RecordRead(HB, attrs.evolve(RECORD, p2p_requester=requester)))
+    assert registry.core.links() == ()
+    assert registry.route() == S1
 
 
 # ---- who gives way

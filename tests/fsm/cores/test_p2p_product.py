@@ -113,7 +113,8 @@ def test_a_glare_is_decided_alike_in_both_orders(first, second):
     world.settle()
     told = [(step.key, step.cause, step.new) for step in world.others]
     assert (f"{RA}|{RB}", "invited", "placeholder") in told
-    assert (f"{RB}|{RA}", "invited", "removed") in told
+    assert (f"{RB}|{RA}", "invited", "yielding") in told
+    assert (f"{RB}|{RA}", "live", "bound") in told
     assert (f"{RA}/p2phandler/1/conn/1", "row-told", "closed") in told
     (link,) = world.live_links()
     assert (RA, f"{RA}/p2prequester/1") in world.links[link]

@@ -1,5 +1,6 @@
 """A group of changes that could not be made durable leaves no trace in the registry (R13)."""
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -97,3 +98,37 @@ def test_an_update_cannot_name_the_handler_of_another(handler):
     core.feed(create(URLS[0]), 0.0)
     (answer,) = core.feed(Touch(URLS[0], "r1", {"p2pHandler": handler}), 0.0)
     assert answer == Answered(403, "the P2P handler is not the runtime's own")
+
+
+CATALOGUE = "hyperty-catalogue://catalogue.a.ex/.well-known"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("p2pHandler", "r1/protostub/1"),
+        ("p2pHandler", "r1/p2prequester/1"),
+        ("p2pRequester", f"{CATALOGUE}/protocolstub/default"),
+        ("p2pRequester", f"{CATALOGUE}/protostub/P2PHandler"),
+        ("p2pRequester", f"{CATALOGUE}/hyperty/Chat"),
+    ],
+)
+def test_a_record_cannot_name_a_stub_that_is_known_to_be_of_another_kind(name, value):
+    """I-G6, ADR-07, CAT-10: neither when it is made nor later."""
+    core = RegistrationCore()
+    core.feed(create(URLS[0]), 0.0)
+    (changed,) = core.feed(Touch(URLS[0], "r1", {name: value}), 0.0)
+    made = create(URLS[1])
+    made = attrs.evolve(made, value={**made.value, name: value})
+    refused = core.feed(made, 0.0)[-1]
+    for answer in (changed, refused):
+        assert answer.code == 400
+        assert value in answer.why
+
+
+@pytest.mark.parametrize("name", ["P2PRequester", "P2PRequesterProtoStub"])
+def test_a_record_may_name_any_stub_that_may_be_a_requester(name):
+    core = RegistrationCore()
+    core.feed(create(URLS[0]), 0.0)
+    fields = {"p2pHandler": "r1/p2phandler/1", "p2pRequester": f"{CATALOGUE}/protostub/{name}"}
+    assert core.feed(Touch(URLS[0], "r1", fields), 0.0)[-1].code == 200

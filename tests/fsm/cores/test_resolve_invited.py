@@ -2,6 +2,8 @@
 
 import math
 
+import pytest
+
 from fsm.cores import resolve_effects as do
 from fsm.cores import resolve_inputs as told
 from fsm.cores.link_entry import Role
@@ -55,7 +57,7 @@ def test_refused_listeners_end_the_link():
     registry = handling()
     registry.status(PH, "live", PC)
     effects = registry.feed(told.LinkRegistered(PC, "404"))
-    assert effects[0] == do.Disconnect(PH, RB)
+    assert effects[0] == do.Disconnect(PH, RB, PC)
     assert do.UnregisterLink(PC) in effects
 
 
@@ -118,33 +120,198 @@ def test_a_handlers_link_that_goes_on_without_an_entry_is_ended():
     registry = requesting()
     registry.status(PH, "created", PC)
     registry.status(PQ, "failed")
-    assert registry.status(PH, "in-progress", PC) == [do.Disconnect(PH, RB)]
+    assert registry.status(PH, "in-progress", PC) == [do.Disconnect(PH, RB, PC)]
     assert registry.status(PH, "failed", PC) == [do.UnregisterLink(PC)]
     assert registry.core.links() == ()
 
 
-def test_in_a_glare_the_larger_runtime_gives_its_own_request_up():
+SMALL = "hyperty-runtime://a.ex/a"
+"""A runtime whose address is smaller than that of the registry's own."""
+
+
+def requesting_of_smaller(*more):
     registry = Registry()
-    small = "hyperty-runtime://a.ex/a"
-    record = Record(HB, small, p2p_handler=f"{small}/p2phandler/1", p2p_requester=CRQ)
-    registry.feed(told.RecordRead(HB, record))
-    effects = registry.status(PH, "created", PC, small)
-    assert do.Disconnect(PQ, small) in effects
+    record = Record(HB, SMALL, p2p_handler=f"{SMALL}/p2phandler/1", p2p_requester=CRQ)
+    registry.feed(told.RecordRead(HB, record), *more)
+    return registry
+
+
+def yielding():
+    """Our own request has lost a simultaneous open, and has said that it yields."""
+    registry = requesting_of_smaller(told.PathSet(PQ), told.Deployed(PQ))
+    registry.status(PQ, "created", remote=SMALL)
+    registry.status(PQ, "in-progress", remote=SMALL)
+    assert registry.status(PH, "created", PC, SMALL) == [do.Yield(PQ, SMALL)]
+    return registry
+
+
+def row_of(registry):
+    row = registry.core.row(SMALL, PH)
+    return None if row.is_held(PH) else (row.role, row.link)
+
+
+def test_the_larger_runtimes_own_request_yields_and_goes_when_the_winner_is_live():
+    """P2P-27, I-P20: make before break."""
+    registry = yielding()
     (entry,) = registry.core.links()
     assert (entry.role, set(entry.entities)) == (Role.HANDLER, {HB})
-    assert registry.status(PQ, "failed", remote=small) == [do.Undeploy(PQ), do.RemovePath(PQ)]
+    assert row_of(registry) is None
+    registry.status(PQ, "yielding", remote=SMALL)
+    assert row_of(registry) == (Role.HANDLER, PC)
+    registry.status(PH, "in-progress", PC, SMALL)
+    registry.status(PH, "live", PC, SMALL)
+    effects = registry.feed(told.LinkRegistered(PC))
+    assert effects == [do.RoutesChanged(), do.Disconnect(PQ, SMALL, PQ)]
+    assert registry.status(PQ, "failed", remote=SMALL) == [do.Undeploy(PQ), do.RemovePath(PQ)]
 
 
-def test_a_requester_deployed_after_its_entry_went_to_another_link_is_ended_and_takes_no_entry():
-    """Else its `created` would be taken for an invitation, and push the link out that has won."""
-    registry = Registry()
-    small = "hyperty-runtime://a.ex/a"
-    record = Record(HB, small, p2p_handler=f"{small}/p2phandler/1", p2p_requester=CRQ)
-    registry.feed(told.RecordRead(HB, record), told.PathSet(PQ))
-    registry.status(PH, "created", PC, small)
-    assert registry.status(PQ, "created", remote=small) == [do.Disconnect(PQ, small)]
+@pytest.mark.parametrize("told_by", ["failed", "over"])
+def test_if_the_winner_fails_the_request_that_yields_goes_on(told_by):
+    registry = yielding()
+    registry.status(PQ, "yielding", remote=SMALL)
+    over = told.LinkOver(PH, PC)
+    ended = registry.status(PH, "failed", PC, SMALL) if told_by == "failed" else registry.feed(over)
+    assert do.Resume(PQ, SMALL) in ended
     (entry,) = registry.core.links()
-    assert (entry.role, entry.link) == (Role.HANDLER, PC)
+    assert (entry.role, entry.link, set(entry.entities)) == (Role.REQUESTER, PQ, {HB})
+    registry.status(PQ, "in-progress", remote=SMALL)
+    registry.status(PQ, "live", remote=SMALL)
+    assert registry.route() == PQ
+
+
+@pytest.mark.parametrize("ended", ["failed", "gone"])
+def test_a_request_that_ends_while_it_yields_leaves_the_winner_alone(ended):
+    registry = yielding()
+    if ended == "failed":
+        registry.status(PQ, "failed", remote=SMALL)
+    else:
+        registry.feed(told.StubGone(PQ))
+    assert row_of(registry) == (Role.HANDLER, PC)
+    registry.status(PH, "live", PC, SMALL)
+    assert registry.feed(told.LinkRegistered(PC)) == [do.RoutesChanged()]
+
+
+def test_two_orders_to_yield_are_followed_twice_before_the_handler_may_accept():
+    registry = yielding()
+    registry.status(PH, "failed", PC, SMALL)
+    registry.status(PH, "created", f"{PH}/conn/2", SMALL)
+    registry.status(PQ, "yielding", remote=SMALL)
+    assert row_of(registry) is None
+    registry.status(PQ, "in-progress", remote=SMALL)
+    registry.status(PQ, "yielding", remote=SMALL)
+    assert row_of(registry) == (Role.HANDLER, f"{PH}/conn/2")
+
+
+def test_a_request_that_goes_on_before_it_said_that_it_yields_stays_the_entry():
+    registry = yielding()
+    registry.status(PH, "failed", PC, SMALL)
+    assert registry.status(PQ, "yielding", remote=SMALL) == []
+    assert [entry.link for entry in registry.core.links()] == [PQ]
+
+
+def test_a_request_that_was_live_before_it_heard_that_it_yields_is_the_route_again():
+    registry = yielding()
+    registry.status(PQ, "live", remote=SMALL)
+    assert registry.route() == PQ
+    assert row_of(registry) == (Role.HANDLER, PC)
+    registry.status(PH, "live", PC, SMALL)
+    assert do.Disconnect(PQ, SMALL, PQ) in registry.feed(told.LinkRegistered(PC))
+    assert registry.route() == PC
+
+
+def test_a_requester_that_is_being_deployed_yields_as_soon_as_it_is_there():
+    """Else its `created` would be taken for an invitation, and push the link out that has won."""
+    registry = requesting_of_smaller(told.PathSet(PQ))
+    assert registry.status(PH, "created", PC, SMALL) == []
+    assert row_of(registry) is None
+    assert registry.status(PQ, "created", remote=SMALL) == [do.Yield(PQ, SMALL)]
+    assert row_of(registry) is None
+    registry.status(PQ, "failed", remote=SMALL)
+    assert row_of(registry) == (Role.HANDLER, PC)
+
+
+def test_a_requester_that_was_not_told_to_yield_yet_goes_on_without_a_word():
+    registry = requesting_of_smaller(told.PathSet(PQ))
+    registry.status(PH, "created", PC, SMALL)
+    assert registry.status(PH, "failed", PC, SMALL) == [do.UnregisterLink(PC)]
+    assert registry.status(PQ, "created", remote=SMALL) == []
+    assert [entry.link for entry in registry.core.links()] == [PQ]
+
+
+def test_a_requester_that_was_not_to_be_deployed_yet_never_is():
+    registry = requesting_of_smaller()
+    assert registry.status(PH, "created", PC, SMALL) == []
+    assert row_of(registry) == (Role.HANDLER, PC)
+    assert registry.feed(told.PathSet(PQ)) == [do.RemovePath(PQ)]
+    assert do.UnregisterLink(PC) in registry.status(PH, "failed", PC, SMALL)
+    assert registry.core.links() == ()
+
+
+# ---- an invitation while our link is live
+
+
+def invited_beside():
+    registry = linked()
+    assert registry.status(PH, "created", PC) == []
+    return registry
+
+
+def test_a_live_link_stays_the_route_until_the_new_one_is_live():
+    """The invitation may be as old as our own request: the link is not given up for it."""
+    registry = invited_beside()
+    assert registry.core.row(RB, PH).link == PC
+    assert registry.core.row(RB, f"{RB}/x").link == PQ
+    registry.status(PH, "in-progress", PC)
+    assert registry.status(PH, "live", PC) == [do.RegisterLink(PC, PH)]
+    assert registry.route() == PQ
+    assert registry.feed(told.LinkRegistered(PC)) == [
+        do.RoutesChanged(),
+        do.Disconnect(PQ, RB, PQ),
+    ]
+    assert registry.route() == PC
+
+
+def fails(registry):
+    return registry.status(PH, "failed", PC)
+
+
+def is_lost(registry):
+    return registry.status(PH, "disconnected", PC)
+
+
+def is_over(registry):
+    return registry.feed(told.LinkOver(PH, PC))
+
+
+def is_refused(registry):
+    registry.status(PH, "live", PC)
+    return registry.feed(told.LinkRegistered(PC, "404"))
+
+
+@pytest.mark.parametrize("end", [fails, is_lost, is_over, is_refused])
+def test_if_the_new_link_comes_to_nothing_the_live_one_stays(end):
+    registry = invited_beside()
+    assert do.UnregisterLink(PC) in end(registry)
+    assert registry.route() == PQ
+    assert [entry.ends for entry in registry.core.links()] == [registry.core.links()]
+
+
+@pytest.mark.parametrize("ended", ["disconnected", "gone"])
+def test_if_the_live_link_goes_first_the_invited_one_has_the_entry(ended):
+    registry = invited_beside()
+    if ended == "gone":
+        registry.feed(told.StubGone(PQ))
+    else:
+        assert do.Disconnect(PQ, RB, PQ) in registry.status(PQ, "disconnected")
+    assert [entry.link for entry in registry.core.links()] == [PC]
+
+
+def test_an_invitation_newer_than_the_one_that_waits_takes_its_place():
+    registry = invited_beside()
+    newer = f"{PH}/conn/2"
+    registry.status(PH, "created", newer)
+    assert registry.core.row(RB, PH).link == newer
+    assert registry.route() == PQ
 
 
 def test_a_runtime_that_closes_forgets_its_links_and_takes_none():

@@ -209,7 +209,7 @@ def test_after_the_last_try_everything_of_the_link_goes():
     assert all(effects == [do.Connect(PQ, PHB)] for effects in connects)
     assert registry.now >= DIAL_TIMEOUT * (RECONNECT_TRIES - 1)
     ended = registry.wait()
-    assert ended[0] == do.Disconnect(PQ, RB)
+    assert ended[0] == do.Disconnect(PQ, RB, PQ)
     assert {do.Undeploy(PQ), do.RemovePath(PQ)} <= set(ended)
     assert registry.core.links() == ()
 

@@ -8,7 +8,6 @@ import attrs
 import pytest
 
 from fsm.catalogue import MACHINES
-from fsm.compositions.catalogue import COMPOSITIONS
 from fsm.compositions.glare import GLARE, GLARE_LATE, GLARE_TIMEOUT
 from fsm.compositions.p2p import P2P, P2P_AGAIN, P2P_ANEW, P2P_ENDS
 from fsm.guard import ALWAYS
@@ -41,8 +40,9 @@ def faults(found):
 
 @pytest.mark.timeout(120)
 def test_links_hold_and_more_than_a_hundred_thousand_states_are_explored():
-    found = [explored(plan) for plan in (P2P_AGAIN, P2P_ANEW, P2P_ENDS, GLARE, GLARE_TIMEOUT)]
-    assert [each.findings for each in found] == [()] * 5
+    plans = (P2P_AGAIN, P2P_ANEW, P2P_ENDS, GLARE, GLARE_LATE, GLARE_TIMEOUT)
+    found = [explored(plan) for plan in plans]
+    assert [each.findings for each in found] == [()] * len(plans)
     assert all(each.holds for each in found)
     assert sum(each.states for each in found) > 100_000
 
@@ -59,9 +59,8 @@ def test_a_glare_holds_with_losses_and_duplicates_too():
     assert explored(GLARE, bounds=Bounds(losses=2, duplicates=1)).holds
 
 
-def test_the_defaults_are_those_that_are_quickly_explored():
-    named = [plan.name for plan in COMPOSITIONS.values() if not plan.is_default]
-    assert named == [GLARE_LATE.name]
+def test_registries_may_hear_late_what_is_lost_or_comes_twice():
+    assert explored(GLARE_LATE, bounds=Bounds(losses=1, duplicates=0, channel=2)).holds
 
 
 # ---- with one thing less
@@ -91,6 +90,28 @@ def without_refusal():
     return changed("handler_controller", rows=(*kept, attrs.evolve(accepts, guard=ALWAYS)))
 
 
+def without_yielding():
+    """Who loses gives its entry away at once, and its own request is ended by order."""
+    yields = entry.State.YIELDING
+    rows = tuple(
+        attrs.evolve(row, target=entry.State.REMOVED) if row.target is yields else row
+        for row in entry.P2P_ENTRY.rows
+        if row.source is not yields
+    )
+    kept = tuple(d for d in entry.P2P_ENTRY.deadlines if d.state is not yields)
+    return changed("p2p_entry", rows=rows, deadlines=kept)
+
+
+def without_a_link_beside():
+    """Who is invited while its link is live gives that link up at once."""
+    live = entry.Condition.LINK_LIVE
+    rows = (row for row in entry.P2P_ENTRY.rows if live not in row.guard.when)
+    kept = tuple(
+        attrs.evolve(row, guard=ALWAYS) if live in row.guard.unless else row for row in rows
+    )
+    return changed("p2p_entry", rows=kept)
+
+
 def without_deadlines(*states):
     """T_p2p, or the missing pong, is no more (C-16, R8)."""
     kept = tuple(d for d in connection.P2P_CONNECTION.deadlines if d.state not in states)
@@ -117,6 +138,8 @@ S = connection.State
 FLAWED = [
     pytest.param(GLARE, without_tie_break(), None, Fault.BAD_END, id="tie-break"),
     pytest.param(GLARE_TIMEOUT, without_refusal(), None, Fault.DEADLOCK, id="refusal"),
+    pytest.param(GLARE_LATE, without_yielding(), None, Fault.UNSAFE, id="yielding"),
+    pytest.param(GLARE_LATE, without_a_link_beside(), None, Fault.UNSAFE, id="a link beside"),
     pytest.param(
         P2P,
         without_deadlines(S.CREATED, S.IN_PROGRESS),

@@ -17,8 +17,9 @@ from fsm.catalogue import MACHINES
 from fsm.compositions.p2p_scene import Scene
 from fsm.compositions.p2p_whole import Troubles, whole
 from fsm.product.bounds import Bounds
+from fsm.product.rule import Got, Wished
 from fsm.product.run import run_of
-from fsm.product.steps import Steps
+from fsm.product.steps import Kind, Steps
 from specs.limits import RECONNECT_TRIES
 from tests.support.p2p_refinement import Walk
 
@@ -51,36 +52,60 @@ def walk(name, seed, length, kind=Walk):
     return way
 
 
+class LateHandler(Walk):
+    """A walk in which a registry hears of its handler long after the other runtime."""
+
+    def weight(self, step):
+        cause = self.cause(step)
+        if isinstance(cause, Wished):
+            return 100 if cause.wish.endswith("asks for the other") else 1
+        if isinstance(cause, Got) and cause.channel == "a hnd to registry":
+            return 5
+        return 1 if step[0] in {Kind.LOST, Kind.DEADLINE} else super().weight(step)
+
+
+WALKS = [("one asks", Walk), ("both ask", Walk), ("both ask", LateHandler)]
+
+
 @pytest.mark.timeout(120)
-@pytest.mark.parametrize("name", ASKS)
+@pytest.mark.parametrize(("name", "kind"), WALKS)
 @settings(max_examples=100, deadline=None)
 @given(seed=st.integers(0, 2**32), length=st.integers(20, 200))
-def test_every_step_of_the_cores_is_one_of_the_rules(name, seed, length):
-    walk(name, seed, length)
+def test_every_step_of_the_cores_is_one_of_the_rules(name, kind, seed, length):
+    walk(name, seed, length, kind)
 
 
 # ---- and it would be noticed if it were not
 
 
-def taken_rows(name, walks):
+def taken_rows(name, walks, kind=Walk):
     """The rows of the three tables that the first walks take, by machine."""
     rows = Counter()
     for seed in range(walks):
-        way = walk(name, seed, 200)
+        way = walk(name, seed, 200, kind)
         for taken in run_of(way.code, way.history):
             rows.update((m.part.table.name, m.old, m.trigger, m.new) for m in taken.moved)
     return rows
 
 
+NOT_WALKED = {
+    # A handler ends its older link to a runtime before it tells of a new one.
+    ("p2p_entry", "placeholder", "invited", "removed"),
+    # The winner must fail at one end only, after the other end was asked anew.
+    ("p2p_entry", "bound", "replaced", "bound"),
+}
+"""Rows that no walk of this length takes; `test_p2p_entries` and the worlds of cores do."""
+
+
 @pytest.mark.timeout(120)
 def test_the_walks_take_every_row_of_the_three_tables():
-    taken = taken_rows("both ask", 500)
+    taken = taken_rows("both ask", 500) + taken_rows("both ask", 100, LateHandler)
     declared = {
         (name, row.old, row.trigger.value, row.target.value)
         for name in ("p2p_connection", "p2p_entry", "handler_controller")
         for row in MACHINES[name].rows
     }
-    assert declared - set(taken) == set()
+    assert declared - set(taken) == NOT_WALKED
 
 
 def silenced(word):
@@ -96,6 +121,7 @@ def silenced(word):
 
 
 SILENT = [
+    *("shall yield", "shall resume", "is yielding"),
     *("invites", "is accepted", "is refused", "observes", "changes to", "is withdrawn"),
     *("is created", "is live", "is disconnected", "is failed", "is over", "asks for the row"),
     *("is told of", "shall connect", "shall disconnect", "shall listen", "has listeners"),
