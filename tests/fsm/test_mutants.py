@@ -40,8 +40,11 @@ EQUIVALENT = {
         "a record may rest there for ever as well: it is only kept for longer; that it is buried"
         " in time is shown where the registry is tested"
     ),
+    "registration: without the deadline of lasting": (
+        "likewise: that such a record expires is shown where the registry is tested"
+    ),
 }
-"""Mutants that nothing needs to find, and why."""
+"""Mutants that nothing needs to find, and why; the sample may have them or not."""
 
 TIMERS = {
     "p2p_connection: without the deadline of in-progress": P2P,
@@ -164,4 +167,4 @@ def test_every_way_of_finding_is_needed():
     assert len(MUTANTS) >= 50
     assert {param.values[0].machine for param in MUTANTS} == set(MACHINES)
     assert set(FINDERS) >= {"table", "check", "replay", "census"}
-    assert FINDERS[None] == len(EQUIVALENT)
+    assert FINDERS[None] == len({str(param.values[0]) for param in MUTANTS} & set(EQUIVALENT))
