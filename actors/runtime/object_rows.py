@@ -29,8 +29,6 @@ __all__ = ["TABLES", "VERSION", "clear", "prepare", "read", "whole", "write"]
 VERSION: Final = 2
 """Of the form in which all this is kept; 1 knew no leases."""
 
-_WITHOUT_LEASES: Final = 1
-
 TABLES: Final = frozenset({"object", "observer", "guest", "child", "copy", "home", "session"})
 
 _SCHEMA: Final = """
@@ -61,12 +59,12 @@ _Statement: TypeAlias = tuple[str, tuple[_Column, ...]]
 
 def prepare(connection: sqlite3.Connection) -> None:
     """Make the tables, in an open transaction; those of an older form become ours."""
-    (written,) = connection.execute("PRAGMA user_version").fetchone()
     # The version first: tables without one would be another program's.
     connection.execute(f"PRAGMA user_version = {VERSION}")
     for statement in _SCHEMA.split(";"):
         connection.execute(statement)
-    if written == _WITHOUT_LEASES:
+    columns = {name for _, name, *_ in connection.execute("PRAGMA table_info(observer)")}
+    if "lease" not in columns:
         connection.execute("ALTER TABLE observer ADD COLUMN lease INTEGER")
 
 

@@ -37,7 +37,7 @@ ALL = [
     HomeKept(ALICE, "d"),
     ObjectKept(THING, is_public=True),
     ObserverKept(URL, BOB, f"{R}/sm"),
-    ObserverKept(URL, ALICE, f"{R}/sm"),
+    ObserverKept(URL, ALICE, f"{R}/sm", lease=60),
     GuestKept(URL, BOB, may=True),
     GuestKept(URL, ALICE, may=False),
     ChildrenKept(URL, {"a#1": {"v": 1}}),
@@ -142,7 +142,7 @@ def test_what_a_killed_process_acknowledged_is_there(tmp_path):
     [
         ("CREATE TABLE mine (x)", "another program"),
         ("CREATE TABLE object (x)", "another program"),
-        ("PRAGMA user_version = 2", "a newer version of the runtime"),
+        ("PRAGMA user_version = 3", "a newer version of the runtime"),
         (
             "CREATE TABLE object (x); PRAGMA user_version = 1",
             "no column|has 1 columns|no such column",
@@ -232,3 +232,15 @@ async def test_what_comes_together_is_written_together_and_copies_wait_a_little(
     assert Counted.commits <= core_commits + 1
     file.close()
     assert stored(tmp_path / "s.sqlite").copies[URL, BOB].version == 100
+
+
+async def test_a_file_that_knows_no_leases_becomes_one_that_does(tmp_path):
+    """SYN-20: observers that were stored before have none until they subscribe again."""
+    path = tmp_path / "s.sqlite"
+    await write(path, *ALL)
+    with contextlib.closing(sqlite3.connect(path)) as older, older:
+        older.execute("ALTER TABLE observer DROP COLUMN lease")
+        older.execute("PRAGMA user_version = 1")
+    assert [one.lease for one in stored(path).objects[URL].observers.values()] == [None, None]
+    await write(path, ObserverKept(URL, BOB, f"{R}/sm", lease=30))
+    assert stored(path).objects[URL].observers[BOB].lease == 30

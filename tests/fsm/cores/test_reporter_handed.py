@@ -105,6 +105,6 @@ def test_another_runtime_goes_on_with_all_that_is_known_of_it():
     given = old.give()
     assert old.observers == ()
     moves = [(one.old, one.cause, one.new) for one in kinds([*given, *taken], Step)]
-    rows = [row for row in OBJECT_SUBSCRIPTION.rows if row.origin.name == "EXTENSION"]
+    rows = [row for row in OBJECT_SUBSCRIPTION.rows if row.trigger.endswith("-over")]
     assert {(row.source, row.trigger, row.target) for row in rows} <= {*moves}
     assert {row.trigger for row in rows} == {Trigger.HAND_OVER, Trigger.TAKE_OVER}
