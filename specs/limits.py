@@ -17,9 +17,6 @@ DEPLOY_TIMEOUT: Final = 10.0
 SESSION_IDLE: Final = 600.0
 """Seconds a detached session is kept (`T_gc`; ours, MN-08)."""
 
-SWITCH_TIMEOUT: Final = 0.25
-"""Seconds a pair's queue is held while its path is switched (`T_switch`; ours)."""
-
 STUB_QUEUE: Final = 1000
 """Messages queued for a stub that is not live (`Q_max`; ours, STB-17)."""
 

@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING, final
 
-from actors.kit.delivery import Delivery
+from actors.kit.delivery import Delivery, Purpose
 from actors.runtime.hops import Hops
+from fsm.cores.pair_order import Behind
 from fsm.cores.routing import Router, RoutingCore
 from specs.message import Message
 from specs.reply_code import DropReason
@@ -27,12 +28,20 @@ class Handing:
         self.routing: RoutingCore[Listener] = RoutingCore(Router.MESSAGE_BUS)
         self._hops = hops
 
-    def give(self, message: Message, route: str, *, is_foreign: bool = False) -> bool:
+    def give(
+        self,
+        message: Message,
+        route: str,
+        *,
+        is_foreign: bool = False,
+        behind: Behind | None = None,
+        purpose: Purpose = Purpose.SEND,
+    ) -> bool:
         """Give a message to all listeners of a route; tell whether one had room.
 
-        If some had, the others' copies are drops.
+        If some had, the others' copies are drops. The rest is for the stub of a link.
         """
-        delivery = Delivery(message, route, is_foreign)
+        delivery = Delivery(message, route, is_foreign, behind, purpose)
         listeners = self.routing.find(route)
         if len(listeners) == 1:
             # Nearly always: once per message of the runtime.
@@ -51,6 +60,11 @@ class Handing:
         for _ in range(full):
             self._hops.dropped(message, DropReason.OVERFLOW)
         return True
+
+    def announce(self, delivery: Delivery) -> None:
+        """Have a link announce something; if its stub has no room, it is left out."""
+        for listener in self.routing.find(delivery.route):
+            listener.try_tell(delivery)
 
     def listens(self, component: str, route: str) -> bool:
         """Say whether who listens to a component's address listens to another, too."""
