@@ -22,7 +22,7 @@ class Purpose(Enum):
     """Give it back to the bus when all before it is acknowledged (C-20)."""
 
     ANNOUNCE = auto()
-    """Send only what is announced of its pair; the message itself is settled."""
+    """Send only what is announced of its pair; the message stands for the pair."""
 
 
 @final

@@ -149,6 +149,12 @@ class Forwarding:
         """Take from a link what the messages of a pair follow (C-20)."""
         self._take_in_order(self._order.announced(behind, link, now), now)
 
+    def hear_by(self, address: str, link: str | None) -> None:
+        """Let what is told at an address come by this link, and no other; None: by none."""
+        self.admission.let_tell(address, link)
+        if link is not None:
+            self._order.expects(_teller(address), address, link)
+
     def catch_up(self, address: str, link: str, done: Reply[None], now: float) -> None:
         """Tell when a link brings what is told at an address, and all before it has come."""
         self._catching_up.append(_CatchingUp(address, link, done, now + REPLY_TIMEOUT))
@@ -159,8 +165,8 @@ class Forwarding:
             return
         behind: list[_CatchingUp] = []
         for one in self._catching_up:
-            from_ = one.address.rpartition("/")[0]
-            if one.until <= now or self._order.is_reached(from_, one.address, one.link):
+            is_reached = self._order.is_reached(_teller(one.address), one.address, one.link)
+            if is_reached or one.until <= now:
                 one.done.send(None)
             else:
                 behind.append(one)
@@ -377,6 +383,11 @@ class Forwarding:
     def leave(self) -> None:
         """End what is open: the bus stops, and whoever waits here is told so by that."""
         self._answers.leave()
+
+
+def _teller(address: str) -> str:
+    """Return who tells what is heard at an address: `O` at `O/changes`."""
+    return address.rpartition("/")[0]
 
 
 def _intent(request: Message, direction: Direction, origin: Origin) -> Intent:

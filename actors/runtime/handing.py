@@ -61,11 +61,6 @@ class Handing:
             self._hops.dropped(message, DropReason.OVERFLOW)
         return True
 
-    def announce(self, delivery: Delivery) -> None:
-        """Have a link announce something; if its stub has no room, it is left out."""
-        for listener in self.routing.find(delivery.route):
-            listener.try_tell(delivery)
-
     def listens(self, component: str, route: str) -> bool:
         """Say whether who listens to a component's address listens to another, too."""
         listeners = self.routing.find(route)

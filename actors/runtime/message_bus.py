@@ -154,7 +154,7 @@ class MessageBus(Actor[BusMessage]):
                     if isinstance(row, LinkListener) and row.link == link:
                         self._hops.rows(routing.remove(address, row, writer))
             case HeardBy(_, link):
-                self._forwarding.admission.let_tell(address, link)
+                self._forwarding.hear_by(address, link)
             case _:
                 assert_never(message)
 

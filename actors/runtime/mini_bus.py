@@ -73,7 +73,8 @@ class MiniBusPort(ABC):
         """Give back what this stub cannot deliver any more: it is routed again.
 
         Order is kept and nothing is admitted twice. In the form it was delivered in:
-        without the stub's own stamp in `via`.
+        without the stub's own stamp in `via`. No messages: nothing is on its way by the
+        link `by`, which has ended.
         """
 
     @abstractmethod

@@ -9,11 +9,12 @@ from actors.runtime.hops import Hops
 from actors.runtime.link_listener import LinkListener, Listener
 from actors.runtime.route_cache import Asking, RouteCache
 from fsm.cores.intent import Intent
+from fsm.cores.pair_order import Behind
 from fsm.cores.pair_path import Announce, Forward, PairPathCore
 from fsm.cores.resolve_effects import NoRoute
 from fsm.cores.resolve_inputs import Asked, HeardFrom
 from specs.address import is_below
-from specs.message import Message
+from specs.message import Message, MessageType
 from specs.reply_code import Code
 from specs.trace import Op
 
@@ -104,10 +105,8 @@ class Outward:
         self._flush([one for one in effects if isinstance(one, Forward)], now)
         for one in effects:
             if isinstance(one, Announce):
-                announced = Delivery(
-                    message, one.route, behind=one.behind, purpose=Purpose.ANNOUNCE
-                )
-                self._handing.announce(announced)
+                for stub in self._handing.routing.find(one.route):
+                    stub.try_tell(_announcement(one.behind, one.route))
 
     def send(self, forward: Forward, now: float) -> None:
         """Give a message to the stub of a route."""
@@ -131,13 +130,16 @@ class Outward:
             The routes of those that a link was given for that, by their instance.
         """
         routes = self._paths.returned(messages, now)
-        if len(routes) < len(messages):
+        if len(routes) < len(messages) or not messages:
             self.routes.forget_stub(by)
+            self._paths.link_ended(by)
         return {key: route for key, route in routes.items() if self._handing.is_there(route)}
 
     def branch(self, address: str, stub: Listener, link: str, now: float) -> LinkListener:
         """Make a link a listener of what is told at an address, behind what went by the node."""
-        return LinkListener(stub, link, self._paths.behind(_teller(address), address, now))
+        behind = self._paths.behind(address.rpartition("/")[0], address, now)
+        is_told = stub.try_tell(_announcement(behind, link))
+        return LinkListener(stub, link, None if is_told else behind)
 
     def deadline(self) -> float:
         """Return when something that is held may go."""
@@ -154,6 +156,7 @@ class Outward:
             self.send(forward, now)
 
 
-def _teller(address: str) -> str:
-    """Return who tells what is heard at an address: `O` at `O/changes`."""
-    return address.rpartition("/")[0]
+def _announcement(behind: Behind, link: str) -> Delivery:
+    """Return what has a link announce something before the next message of a pair."""
+    pair = Message(behind.top, MessageType.UPDATE, behind.from_, behind.to)
+    return Delivery(pair, link, behind=behind, purpose=Purpose.ANNOUNCE)

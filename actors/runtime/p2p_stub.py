@@ -276,9 +276,8 @@ class P2PStub(Actor[P2PMessage]):
             return
         link.break_off()
         self._trace_link(Op.CLOSE, end, link.name)
-        owed = link.owed()
-        if owed:
-            await self.context.bus.hand_back(owed, end.name)
+        # Also if nothing is owed: the bus is told that nothing is on its way by this link.
+        await self.context.bus.hand_back(link.owed(), end.name)
 
     @override
     async def farewell(self) -> None:

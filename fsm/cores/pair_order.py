@@ -187,6 +187,12 @@ class PairOrderCore(Generic[T]):
         due = [name for name, last in behinds if last is None or given.has(last)]
         return [what for name in due for what in self._release(name)]
 
+    def expects(self, from_: str, to: str, link: str) -> None:
+        """Forget what a link announced of a pair: it will be asked to announce it anew."""
+        given = self._pairs.get((from_, to))
+        if given is not None:
+            given.links.discard(link)
+
     def is_reached(self, from_: str, to: str, link: str) -> bool:
         """Say whether a link has announced a pair, and all that went before has come."""
         given = self._pairs.get((from_, to))

@@ -179,6 +179,12 @@ class PairPathCore:
                 path.returned[key] = None
         return routes
 
+    def link_ended(self, link: str) -> None:
+        """Take it that nothing is on its way by a link: what was, has been given back."""
+        for path in self._paths.values():
+            if path.route == link:
+                path.route = ""
+
     def behind(self, from_: str, to: str, now: float) -> Behind:
         """Return what of a pair may be on its way by the node."""
         path = self._paths.get((from_, to))
