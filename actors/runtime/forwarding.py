@@ -262,6 +262,8 @@ class Forwarding:
             is_reached = response.code <= LAST_SUCCESS
             self.outward.settled(answer.transaction.request, now, is_reached=is_reached)
         self._give(response, answer.transaction.waiter, now)
+        if not response.is_final:
+            self._answers.waits_anew(answer.transaction.request)
 
     def _give(self, response: Message, waiter: Waiter, now: float) -> None:
         if waiter.reply is not None or waiter.is_ours:
