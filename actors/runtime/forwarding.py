@@ -270,7 +270,7 @@ class Forwarding:
             self._answers.give(response, waiter)
         elif waiter.session and self.routing.find(waiter.session):
             # An answer returns over the session that brought the request (MN-18).
-            self.outward.go_by(response, waiter.session, now)
+            self.outward.go_back(response, waiter.session, now)
         else:
             self.outward.go(response, waiter.way_back(response), now)
 
@@ -309,10 +309,10 @@ class Forwarding:
 
     def routed(self, route: Route, now: float) -> None:
         """Take a route from the registry: those who waited for it go."""
-        messages, following = self.outward.routes.told(route)
-        for message in messages:
-            if self._is_wanted(message, now):
-                self.outward.go_by(message, route.url, now)
+        waiting, following = self.outward.routes.told(route)
+        for one in waiting:
+            if self._is_wanted(one.message, now):
+                self.outward.go_by(one.message, one.route or route.url, now)
         if following is not None:
             self.outward.ask(route.to, following, now)
 

@@ -80,11 +80,24 @@ class Outward:
 
     def no_route(self, refused: NoRoute, now: float) -> None:
         """Take the registry's refusal: those who waited are refused, each once."""
-        messages, following = self.routes.refused(refused.to, refused.intent)
-        for message in messages:
-            self._refuse(message, refused.code, refused.why, now)
+        waiting, following = self.routes.refused(refused.to, refused.intent)
+        for one in waiting:
+            if one.route is None:
+                self._refuse(one.message, refused.code, refused.why, now)
+            else:
+                self.go_by(one.message, one.route, now)
         if following is not None:
             self.ask(refused.to, following, now)
+
+    def go_back(self, answer: Message, session: str, now: float) -> None:
+        """Send an answer by the session of its request, behind those that wait for a route."""
+        match self.routes.wait_behind(answer, session):
+            case None:
+                self.go_by(answer, session, now)
+            case Asking.FULL:
+                self._refuse(answer, Code.TOO_LARGE, "too many wait for a route", now)
+            case _:
+                pass
 
     def go_by(self, message: Message, route: str, now: float) -> None:
         """Send a message by this route, behind what the pair has under way."""
