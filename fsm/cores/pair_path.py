@@ -166,17 +166,21 @@ class PairPathCore:
             The routes of those that a link was given for that, by their instance.
         """
         routes: dict[str, str] = {}
+        batches: dict[_Pair, dict[Key, Forward | None]] = {}
         for message in messages:
             pair, key = (message.from_, message.to), key_of(message)
-            path = self._path(pair, now)
+            path, batch = self._path(pair, now), batches.setdefault(pair, {})
+            batch[key] = None
             path.route = ""
             path.sent.pop(key, None)
             if key == path.draining:
                 routes[instance_id(message)], path.draining = path.then, None
                 self._drained.pop(pair, None)
-                path.returned = {key: None, **path.returned}
-            else:
-                path.returned[key] = None
+                # What was given back before waits behind it.
+                batch |= path.returned
+                path.returned = {}
+        for pair, batch in batches.items():
+            self._paths[pair].returned |= batch
         return routes
 
     def link_ended(self, link: str) -> None:

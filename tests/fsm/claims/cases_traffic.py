@@ -171,6 +171,11 @@ BUSES = (
         ("deliver read 3", "deliver read 2"),
         before=RUNTIME,
     ),
+    case(  # across runtimes, whatever paths: what went by the node comes before the link's
+        "I-B7",
+        _FROM_RA + _BY_NODE + _BY_LINK,
+        (_BY_NODE + _BY_LINK, _BY_LINK + _BY_NODE),
+    ),
     case("I-B8", ASKED, ("bus take", "bus admit"), before=RUNTIME),
     case(
         "I-B8",
