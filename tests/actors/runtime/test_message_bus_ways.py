@@ -2,8 +2,10 @@
 
 import pytest
 
+from actors.kit.delivery import Purpose
 from actors.runtime.bus_messages import Origin
 from fsm.cores.intent import Intent, intent_of
+from fsm.cores.pair_order import Behind
 from fsm.cores.resolve_effects import NoRoute, Route, RoutesChanged
 from fsm.cores.resolve_inputs import Asked, HeardFrom
 from specs.message import Message, MessageType, reply_to
@@ -200,7 +202,7 @@ async def test_what_a_link_brings_waits_for_the_node_and_is_told_in_the_trace(wo
     await world.settle()
     assert [m.id for m in world.heard_by(heard)] == [1, 2]
     ops = [fact.op for fact in world.tracer.facts if fact.mid == f"{C}#2"]
-    assert ops[:3] == [Op.QUEUE, Op.FLUSH, Op.SUBMIT]
+    assert ops[:2] == [Op.QUEUE, Op.FLUSH]
 
 
 async def test_what_comes_too_late_by_another_path_is_refused(world):

@@ -135,6 +135,25 @@ bus synth 403 1 HB>HA
 bus callback 403 1 HB>HA
 """
 
+_FROM_RA = """
+@ra
+bus add listeners RA/ua loader
+bus add listeners SA minibus:SA
+bus add listeners PQ minibus:PQ
+bus take read 1 HA>HB
+bus deliver read 1 HA>HB listener=minibus:SA
+bus take read 2 HA>HB
+bus deliver read 2 HA>HB listener=minibus:PQ
+@rb
+bus add listeners RB/ua loader
+bus add listeners HB minibus:HB
+stub:SB rcv read 1 HA>HB
+PH rcv read 2 HA>HB
+"""
+_BY_NODE, _BY_LINK = (
+    f"bus take read {n} HA>HB\nbus deliver read {n} HA>HB listener=minibus:HB\n" for n in (1, 2)
+)
+
 BUSES = (
     case("I-B1", ASKED, ("bus take", "bus del listeners HB minibus:HB\nbus take"), before=RUNTIME),
     case("I-B1", ASKED, ("listener=HB", "listener=HC"), before=RUNTIME),
