@@ -195,15 +195,14 @@ def _fifo_here(node: NodeTrace) -> Iterator[Finding]:
 
 @final
 class _Admitted:
-    """Which runtime admitted each message of its own, and where in its records last."""
+    """Which process admitted each message of its own, and where in its records last."""
 
     def __init__(self, trace: Trace) -> None:
         self._places: dict[str, tuple[str, str, int]] = {}
         for node in trace.nodes:
-            home = node.home or ""
             for record in node.at_bus:
                 if record.op == Op.ADMIT and node.is_local(record):
-                    self._places[record.mid or ""] = (node.run, home, record.ln)
+                    self._places[record.mid or ""] = (node.run, node.node, record.ln)
 
     def overtaken_at(self, node: NodeTrace) -> Iterator[Finding]:
         """Find what was given to a listener after what its sender sent later."""
@@ -213,7 +212,7 @@ class _Admitted:
             mid, one = record.mid or "", record.listener or ""
             place = self._places.get(mid)
             is_given = record.op in {Op.DELIVER, Op.CALLBACK} and (mid, one) not in given
-            if not is_given or place is None or place[1] == node.home:
+            if not is_given or place is None or place[1] == node.node:
                 continue
             given.add((mid, one))
             path = (*place[:2], record.from_ or "", record.to or "", one)

@@ -160,7 +160,7 @@ class Trial:
 
 DEFECTS: Final[Mapping[str, Trial]] = {
     "repeats are let in": Trial("crashed", 58, (Answers, "repeated", _no_dedup)),
-    "paths are not waited for": Trial("order", 90, (PairOrderCore, "arrives", _no_holding)),
+    "paths are not waited for": Trial("order", 30362, (PairOrderCore, "arrives", _no_holding)),
     "messages overtake": Trial("order", 143, (MiniBus, "_deliver", _two_in_one)),
     "leaves in words only": Trial(
         "after_leaving", 8, (ObservedObjects, "leave", _leave_in_words_only)
