@@ -34,8 +34,13 @@ def _no_dedup(_repeated):
 
 
 def _no_holding(_arrives):
-    """What a link brings is taken at once, before what the node has still to bring."""
-    return lambda self, message, path, what: [what]
+    """What a link brings is taken at once, and nobody knows what came before."""
+
+    def arrives(self, message, path, what):
+        self._pairs.clear()
+        return [what]
+
+    return arrives
 
 
 def _leave_in_words_only(_leave):

@@ -182,6 +182,10 @@ class World:
     def has_link(self):
         self.is_up, self.route = True, LINK
 
+    def go_by_node(self):
+        """The link is up, and the sender wants the node."""
+        self.route = NODE
+
     def arrived(self, message, path):
         due = self.order.arrives(message, path, (message, path))
         self.take(due or ())
@@ -217,27 +221,22 @@ STEPS = ("send", "node", "link", "lost", "again", "lose link", "has link", "by n
 
 def run(steps, kind):
     world, sent = World(), 0
+    acts = {
+        "node": world.node_brings,
+        "lost": lambda: world.node_brings(lost=True),
+        "again": lambda: world.node_brings(again=True),
+        "link": world.link_brings,
+        "lose link": world.lose_link,
+        "has link": world.has_link,
+        "by node": world.go_by_node,
+        "time": lambda: world.pass_time(1.0),
+    }
     for step in steps:
-        match step:
-            case "send":
-                sent += 1
-                world.send(kind(sent))
-            case "node":
-                world.node_brings()
-            case "lost":
-                world.node_brings(lost=True)
-            case "again":
-                world.node_brings(again=True)
-            case "link":
-                world.link_brings()
-            case "lose link":
-                world.lose_link()
-            case "has link":
-                world.has_link()
-            case "by node":
-                world.route = NODE
-            case _:
-                world.pass_time(1.0)
+        if step == "send":
+            sent += 1
+            world.send(kind(sent))
+        else:
+            acts[step]()
     world.settle()
     assert world.given == sorted(set(world.given)), "given in order, and once"
     assert world.paths.held == world.order.held == 0, "nothing waits for ever"
