@@ -39,7 +39,7 @@ CLAIMS: Final = (
     Claim("I-B6", "resolve only if needed", Reach.SAFETY,
           "nothing is resolved that has a listener or lies below the own runtime"),
     Claim("I-B7", "FIFO", Reach.SAFETY,
-          "messages of one sender to one listener by one path arrive in order"),
+          "messages of one sender to one listener arrive in order, whatever paths they take"),
     Claim("I-B8", "authorise first", Reach.SAFETY,
           "nothing is delivered, sent or resolved before it is permitted or exempt"),
     Claim("I-B9", "denied is dead", Reach.BOTH,

@@ -24,9 +24,6 @@ LEASE: Final = 600
 """Seconds for which a subscription of a data object is granted, unless it is renewed (ours, SYN-20:
 `T_gc`, so that an observer whose session can still come back is not forgotten before)."""
 
-SWITCH_TIMEOUT: Final = 0.25
-"""Seconds a pair's queue is held while its path is switched (`T_switch`; ours)."""
-
 STUB_QUEUE: Final = 1000
 """Messages queued for a stub that is not live (`Q_max`; ours, STB-17)."""
 

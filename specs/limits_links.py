@@ -54,3 +54,13 @@ ACK_DELAY: Final = 0.01
 """Seconds an acknowledgement on a P2P link waits for a message to go with it (ours).
 
 An answer takes less; and whoever waits for the end of a link waits as long."""
+
+ORDER_PAIRS: Final = 16_384
+"""Pairs of sender and receiver whose order across paths is kept track of (ours)."""
+
+ORDER_WAITS: Final = 256
+"""Pairs that wait at a time, of what one link brings, for what the node has still to bring;
+further ones do not wait, and what comes too late is refused (ours)."""
+
+ORDER_HELD: Final = 1000
+"""Messages of one link that wait so: as many as the link has unacknowledged (ours)."""

@@ -67,10 +67,6 @@ old one claims the address in doubt (ours: a stub is back within `RECONNECT_TRIE
 HANDED_ON: Final = 1000
 """Objects of which a runtime knows that they are reported elsewhere now (ours)."""
 
-BRANCH_HELD: Final = 1000
-"""Changes that wait for one link while it takes over from the node, as many as for a stub that
-is not live; of more the rest is lost, and read (ours)."""
-
 CHILDREN_OF_OBJECT: Final = 200
 """Children of one object; they are keys of one JSON object, of which `MAX_JSON_KEYS` may be (ours,
 SYN-24)."""

@@ -53,6 +53,7 @@ class DropReason(StrEnum):
     SESSION_GONE = "session-gone"
     MALFORMED = "malformed"
     DUPLICATE = "duplicate"
+    OVERTAKEN = "overtaken"
     DENIED = "denied"
     UNKNOWN_SOURCE = "unknown-source"
     CRASHED = "crashed"

@@ -1,12 +1,28 @@
 """A message on its way from a router to one listener."""
 
+from enum import Enum, auto
 from typing import final
 
 import attrs
 
+from fsm.cores.pair_order import Behind
 from specs.message import Message
 
-__all__ = ["Delivery"]
+__all__ = ["Delivery", "Purpose"]
+
+
+@final
+class Purpose(Enum):
+    """What the stub of a link does with a message."""
+
+    SEND = auto()
+    """Send it."""
+
+    TURN_BACK = auto()
+    """Give it back to the bus when all before it is acknowledged (C-20)."""
+
+    ANNOUNCE = auto()
+    """Send only what is announced of its pair; the message stands for the pair."""
 
 
 @final
@@ -20,8 +36,12 @@ class Delivery:
             the URL of the stub or link that leads there.
         is_foreign: Whether it came into this runtime by a stub: whoever said it is
             none of its components.
+        behind: What a link announces before the message; None: nothing.
+        purpose: What the stub of a link does with it.
     """
 
     message: Message
     route: str
     is_foreign: bool = False
+    behind: Behind | None = None
+    purpose: Purpose = Purpose.SEND

@@ -6,7 +6,7 @@ from typing import Final, TypeAlias, final
 import structlog
 
 from actors.kit.crash import Crash
-from actors.runtime.bus_messages import Origin, Submitted
+from actors.runtime.bus_messages import Announced, Origin, Submitted
 from actors.runtime.hops import Hops
 from actors.runtime.policy import Policy
 from actors.runtime.refusal import Refusal
@@ -62,7 +62,7 @@ class Admission:
         hops: Hops,
         listens: _Listens = lambda _component, _address: False,
     ) -> None:
-        self.senders: LinkSenders[Submitted] = LinkSenders()
+        self.senders: LinkSenders[Announced | Submitted] = LinkSenders()
         self._policy = policy
         self._listens = listens
         self._hops = hops
@@ -125,9 +125,14 @@ class Admission:
         """Return what is known of the sender of a message that came over a link."""
         if self._is_shared_answer(message, link):
             return Standing.PROVEN
-        if self._is_local(message.from_):
-            return Standing.FOREIGN
-        return self.senders.standing(link, message.from_)
+        return self._standing(message.from_, link)
+
+    def announcer(self, from_: str, link: str) -> Standing:
+        """Return what is known of a sender whose order a link announces."""
+        return Standing.PROVEN if _is_shared(from_) else self._standing(from_, link)
+
+    def _standing(self, from_: str, link: str) -> Standing:
+        return Standing.FOREIGN if self._is_local(from_) else self.senders.standing(link, from_)
 
     def direction(self, message: Message, origin: Origin) -> Direction:
         """Return which pipeline a message takes: that of who is here, or who is not."""
@@ -276,7 +281,7 @@ class Admission:
         is_by_peer = self.is_by_peer(message, by)
         if is_by_peer and message.body.get("source") != self.senders.remote(by):
             return False
-        return last_segment(message.from_) == _CHANGES or parent_of(message.from_) is not None
+        return _is_shared(message.from_)
 
     def _owner(self, by: str) -> str | None:
         if by in self._origins:
@@ -285,6 +290,11 @@ class Admission:
 
     def _is_local(self, from_: str) -> bool:
         return is_below(from_, self._runtime) or runtime_of(from_) in self._local
+
+
+def _is_shared(address: str) -> bool:
+    """Say whether several runtimes answer from an address (C-81)."""
+    return last_segment(address) == _CHANGES or parent_of(address) is not None
 
 
 def _loops(via: tuple[str, ...]) -> bool:

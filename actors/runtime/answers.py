@@ -3,6 +3,8 @@
 from collections import Counter, OrderedDict
 from typing import TypeAlias, final
 
+import trio
+
 from actors.runtime.bus_messages import Submitted
 from actors.runtime.handing import Handing
 from actors.runtime.hops import Hops
@@ -44,7 +46,12 @@ class Answers:
     def open(self, request: Message, waiter: Waiter, now: float, terms: Terms) -> None:
         """Begin to wait for the answer to a request."""
         self._hops.step(self._open.open(request, waiter, now, terms))
+        self.waits_anew(request)
         self._load[request.from_, request.to] += 1
+
+    def waits_anew(self, request: Message) -> None:
+        """Begin the wait when its evidence is written, however long that took (I-T6)."""
+        self._open.waits_since(request, trio.current_time())
 
     def is_crowding(self, request: Message) -> bool:
         """Say whether a sender has as much open at one receiver as it may (R11)."""

@@ -9,6 +9,7 @@ from actors.kit.actor import ActorRef, Reply
 from actors.kit.delivery import Delivery
 from actors.runtime.turns import Place
 from fsm.cores.intent import Intent
+from fsm.cores.pair_order import Behind
 from fsm.cores.resolve_effects import NoRoute, Route, RoutesChanged, SenderNews
 from fsm.cores.resolve_inputs import Asked, LinkForged, OwnerAsked
 from fsm.cores.transactions import ASKED_ONCE, Terms
@@ -16,8 +17,10 @@ from specs.message import Message
 from specs.reply_code import Code
 
 __all__ = [
+    "Announced",
     "BusMessage",
     "BusQuestion",
+    "CaughtUp",
     "Expelled",
     "Followed",
     "FollowingMessage",
@@ -91,6 +94,33 @@ class HandedOn:
 
     message: Message
     component: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Announced:
+    """A link has announced what the messages of a pair follow that it brings (C-20).
+
+    Attributes:
+        by: The link's address.
+    """
+
+    behind: Behind
+    by: str
+
+
+@final
+@attrs.frozen(slots=True)
+class CaughtUp:
+    """Tell when a link brings what is told at an address, and all that went before has come.
+
+    Attributes:
+        done: Told then, or after `REPLY_TIMEOUT`.
+    """
+
+    address: str
+    link: str
+    done: Reply[None]
 
 
 @final
@@ -254,6 +284,8 @@ BusMessage: TypeAlias = (
     Submitted
     | HandedBack
     | HandedOn
+    | Announced
+    | CaughtUp
     | Lost
     | Route
     | NoRoute

@@ -5,13 +5,16 @@ its `to`, or, if there are none, outward. Nothing here waits: mailboxes are give
 have room for.
 """
 
-from typing import final
+from collections import deque
+from typing import Final, final
 
+import attrs
 import trio
 
+from actors.kit.actor import Reply
 from actors.runtime.admission import Admission
 from actors.runtime.answers import Answers
-from actors.runtime.bus_messages import Origin, Submitted
+from actors.runtime.bus_messages import Announced, Origin, Submitted
 from actors.runtime.handing import Handing
 from actors.runtime.hops import Hops
 from actors.runtime.interceptor import NO_INTERCEPTORS, Interceptor
@@ -22,15 +25,40 @@ from actors.runtime.refusal import Refusal
 from actors.runtime.sender_proofs import SenderProofs
 from actors.runtime.waiter import Waiter
 from fsm.cores.intent import Intent, intent_of
-from fsm.cores.pair_path import Forward
+from fsm.cores.pair_order import NODE_PATH, PairOrderCore
 from fsm.cores.resolve_effects import NoRoute, Route
 from specs.address import is_below
 from specs.child import parent_of
-from specs.message import Message, refuse
-from specs.reply_code import Code, DropReason
+from specs.limits import REPLY_TIMEOUT
+from specs.message import Message, instance_id, refuse
+from specs.reply_code import LAST_SUCCESS, Code, DropReason
 from specs.routing import Direction
+from specs.trace import Op
 
 __all__ = ["Forwarding"]
+
+_GIVEN: Final = frozenset({DropReason.DENIED, DropReason.CRASHED})
+"""Why a message of a pair goes no further although it came in its turn."""
+
+
+@final
+@attrs.frozen(slots=True)
+class _Arrived:
+    """A message from outside, and its path (`pair_order`)."""
+
+    submitted: Submitted
+    path: str
+
+
+@final
+@attrs.frozen(slots=True, eq=False)
+class _CatchingUp:
+    """A component waits until a link brings what is told at an address."""
+
+    address: str
+    link: str
+    done: Reply[None]
+    until: float
 
 
 @final
@@ -58,27 +86,115 @@ class Forwarding:
         self.routing = self._handing.routing
         self.admission = Admission(runtime, policy, hops, self._handing.listens)
         self.outward = Outward(self._handing, hops, self.refuse)
-        self.proofs = SenderProofs(self.admission, self.outward, hops, self._admit, self._deny)
+        self.proofs = SenderProofs(self.admission, self.outward, hops, self._decided, self._deny)
         self._pipelines = Pipelines(self.admission, self._repeated, interceptors)
+        self._order: PairOrderCore[_Arrived] = PairOrderCore()
+        self._catching_up: list[_CatchingUp] = []
 
     # ---- in
 
     def submit(self, submitted: Submitted, now: float) -> None:
-        """Take a message from a component."""
+        """Take a message from a component; what a peer sends waits for a proof of its sender."""
         is_by_peer = self.admission.is_by_peer(submitted.message, submitted.by)
         if not (is_by_peer and self.proofs.waits(submitted, now)):
             self._admit(submitted, now)
 
+    def _decided(self, item: Submitted | Announced, now: float) -> None:
+        """Take what has waited for a proof of its sender."""
+        if isinstance(item, Submitted):
+            self._admit(item, now)
+        else:
+            self.announced(item, now)
+
     def _admit(self, submitted: Submitted, now: float) -> None:
-        by = submitted.by
-        origin = self.admission.origin(by) or Origin.LOCAL
-        direction = self.admission.direction(submitted.message, origin)
-        passed = self._pipelines.passed(submitted.message, by, direction)
+        """Take a message; what a link brings waits for its turn."""
+        message, origin = submitted.message, self._origin(submitted)
+        if self.admission.direction(message, origin) is Direction.OUTGOING:
+            passed = self._pipelines.passed(message, submitted.by, Direction.OUTGOING)
+            self._take(submitted, passed, Direction.OUTGOING, now)
+            return
+        path = submitted.by if origin is Origin.P2P_STUB else NODE_PATH
+        due = self._order.arrives(message, path, _Arrived(submitted, path))
+        if due is None:
+            why = "too many messages of this link wait for what the node has still to bring"
+            self._deny(submitted, Refusal(DropReason.OVERFLOW, why, Code.TOO_LARGE), now)
+        elif due:
+            self._take_in_order(due, now, submitted)
+        else:
+            self._hops.say(Op.QUEUE, message)
+
+    def _origin(self, submitted: Submitted) -> Origin:
+        return self.admission.origin(submitted.by) or Origin.LOCAL
+
+    def _take_in_order(
+        self, due: list[_Arrived], now: float, direct: Submitted | None = None
+    ) -> None:
+        """Take what came from outside, and what waited for it; all but `direct` have waited."""
+        queue = deque(due)
+        while queue:
+            one = queue.popleft()
+            if one.submitted is not direct:
+                self._hops.say(Op.FLUSH, one.submitted.message)
+            queue.extend(self._take_arrived(one, now))
+        self._tell_caught_up(now)
+
+    def _take_arrived(self, arrived: _Arrived, now: float) -> list[_Arrived]:
+        submitted, path = arrived.submitted, arrived.path
+        message = submitted.message
+        passed = self._pipelines.passed(message, submitted.by, Direction.INCOMING)
+        is_refused = isinstance(passed, Refusal)
+        if isinstance(passed, Refusal) and passed.reason not in _GIVEN:
+            self._turn_down(submitted, passed, now)
+            return []
+        if not is_refused and self._order.is_late(message, path):
+            self._refuse_late(submitted)
+            return []
+        self._take(submitted, passed, Direction.INCOMING, now)
+        return self._order.given(message, path, now)
+
+    def _refuse_late(self, submitted: Submitted) -> None:
+        """Refuse what a younger message has overtaken by another path (I-B7)."""
+        message = submitted.message
+        self._hops.submitted(message, submitted.by)
+        self._hops.dropped(message, DropReason.OVERTAKEN)
+        if message.is_request:
+            why = "a later message of its sender came first, by another path"
+            self._answers.reject(submitted, Code.UNAVAILABLE, why)
+
+    def announced(self, announced: Announced, now: float) -> None:
+        """Take from a link what the messages of a pair follow, if their sender is its peer's."""
+        if self.proofs.may_announce(announced, now):
+            self._take_in_order(self._order.announced(announced.behind, announced.by, now), now)
+
+    def hear_by(self, address: str, link: str | None) -> None:
+        """Let what is told at an address come by this link, and no other; None: by none."""
+        self.admission.let_tell(address, link)
+        if link is not None:
+            self._order.expects(_teller(address), address, link)
+
+    def catch_up(self, address: str, link: str, done: Reply[None], now: float) -> None:
+        """Tell when a link brings what is told at an address, and all before it has come."""
+        self._catching_up.append(_CatchingUp(address, link, done, now + REPLY_TIMEOUT))
+        self._tell_caught_up(now)
+
+    def _tell_caught_up(self, now: float) -> None:
+        if not self._catching_up:
+            return
+        behind: list[_CatchingUp] = []
+        for one in self._catching_up:
+            is_reached = self._order.is_reached(_teller(one.address), one.address, one.link)
+            if is_reached or one.until <= now:
+                one.done.send(None)
+            else:
+                behind.append(one)
+        self._catching_up = behind
+
+    def _take(
+        self, submitted: Submitted, passed: Message | Refusal, direction: Direction, now: float
+    ) -> None:
+        by, origin = submitted.by, self._origin(submitted)
         if isinstance(passed, Refusal):
-            self._deny(submitted, passed, now)
-            is_unknown = passed.reason is DropReason.UNKNOWN_SOURCE
-            if is_unknown and self.admission.is_by_peer(submitted.message, by):
-                self.proofs.forged(by, now)
+            self._turn_down(submitted, passed, now)
             return
         self._hops.submitted(passed, by)
         if passed.is_response:
@@ -116,6 +232,13 @@ class Forwarding:
         if message.is_response and self.admission.origin(by) is Origin.LOCAL:
             return None
         return self._answers.repeated(message, trio.current_time())
+
+    def _turn_down(self, submitted: Submitted, refusal: Refusal, now: float) -> None:
+        """Refuse a message; one that a peer sends in the name of others counts against it."""
+        self._deny(submitted, refusal, now)
+        is_unknown = refusal.reason is DropReason.UNKNOWN_SOURCE
+        if is_unknown and self.admission.is_by_peer(submitted.message, submitted.by):
+            self.proofs.forged(submitted.by, now)
 
     def _deny(self, submitted: Submitted, refusal: Refusal, now: float) -> None:
         message, by = submitted.message, submitted.by
@@ -158,15 +281,18 @@ class Forwarding:
         if answer.transaction is None:
             return
         if answer.is_last:
-            self.outward.settled(answer.transaction.request, now)
+            is_reached = response.code <= LAST_SUCCESS
+            self.outward.settled(answer.transaction.request, now, is_reached=is_reached)
         self._give(response, answer.transaction.waiter, now)
+        if not response.is_final:
+            self._answers.waits_anew(answer.transaction.request)
 
     def _give(self, response: Message, waiter: Waiter, now: float) -> None:
         if waiter.reply is not None or waiter.is_ours:
             self._answers.give(response, waiter)
         elif waiter.session and self.routing.find(waiter.session):
             # An answer returns over the session that brought the request (MN-18).
-            self.outward.send(Forward(response, waiter.session), now)
+            self.outward.go_back(response, waiter.session, now)
         else:
             self.outward.go(response, waiter.way_back(response), now)
 
@@ -205,10 +331,10 @@ class Forwarding:
 
     def routed(self, route: Route, now: float) -> None:
         """Take a route from the registry: those who waited for it go."""
-        messages, following = self.outward.routes.told(route)
-        for message in messages:
-            if self._is_wanted(message, now):
-                self.outward.go_by(message, route.url, now)
+        waiting, following = self.outward.routes.told(route)
+        for one in waiting:
+            if self._is_wanted(one.message, now):
+                self.outward.go_by(one.message, one.route or route.url, now)
         if following is not None:
             self.outward.ask(route.to, following, now)
 
@@ -233,9 +359,13 @@ class Forwarding:
     def hand_back(self, messages: tuple[Message, ...], by: str, now: float) -> None:
         """Route again what a stub could not deliver (I-R9, I-P22)."""
         is_link = self.admission.origin(by) is Origin.P2P_STUB
-        self.outward.returned(messages, by)
+        routes = self.outward.returned(messages, by, now)
         for message in messages:
-            if is_link and message.is_event and is_below(message.to, message.from_):
+            route = routes.get(instance_id(message))
+            if route is not None:
+                if self._is_wanted(message, now):
+                    self.outward.go_by(message, route, now)
+            elif is_link and message.is_event and is_below(message.to, message.from_):
                 # Said to those who follow something here, and one does not by this link: it
                 # begins anew with all there is.
                 self.refuse(message, Code.NOT_FOUND, "target not found", now)
@@ -253,8 +383,10 @@ class Forwarding:
 
     def deadline(self) -> float:
         """Return when `tick` is due."""
+        catching_up = [one.until for one in self._catching_up]
+        order = min([self._order.deadline(), *catching_up])
         waits = min(self._answers.deadline(), self.proofs.deadline())
-        return min(waits, self.outward.deadline())
+        return min(waits, self.outward.deadline(), order)
 
     def tick(self, now: float) -> None:
         """Answer 408 for those who waited too long, release what was held (MSG-06)."""
@@ -272,10 +404,16 @@ class Forwarding:
                 self._give(response, ended.waiter, now)
         self.proofs.tick(now)
         self.outward.tick(now)
+        self._take_in_order(self._order.tick(now), now)
 
     def leave(self) -> None:
         """End what is open: the bus stops, and whoever waits here is told so by that."""
         self._answers.leave()
+
+
+def _teller(address: str) -> str:
+    """Return who tells what is heard at an address: `O` at `O/changes`."""
+    return address.rpartition("/")[0]
 
 
 def _intent(request: Message, direction: Direction, origin: Origin) -> Intent:

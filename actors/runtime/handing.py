@@ -2,8 +2,9 @@
 
 from typing import TYPE_CHECKING, final
 
-from actors.kit.delivery import Delivery
+from actors.kit.delivery import Delivery, Purpose
 from actors.runtime.hops import Hops
+from fsm.cores.pair_order import Behind
 from fsm.cores.routing import Router, RoutingCore
 from specs.message import Message
 from specs.reply_code import DropReason
@@ -27,12 +28,20 @@ class Handing:
         self.routing: RoutingCore[Listener] = RoutingCore(Router.MESSAGE_BUS)
         self._hops = hops
 
-    def give(self, message: Message, route: str, *, is_foreign: bool = False) -> bool:
+    def give(
+        self,
+        message: Message,
+        route: str,
+        *,
+        is_foreign: bool = False,
+        behind: Behind | None = None,
+        purpose: Purpose = Purpose.SEND,
+    ) -> bool:
         """Give a message to all listeners of a route; tell whether one had room.
 
-        If some had, the others' copies are drops.
+        If some had, the others' copies are drops. The rest is for the stub of a link.
         """
-        delivery = Delivery(message, route, is_foreign)
+        delivery = Delivery(message, route, is_foreign, behind, purpose)
         listeners = self.routing.find(route)
         if len(listeners) == 1:
             # Nearly always: once per message of the runtime.

@@ -1,13 +1,11 @@
 """A link as a listener of what is told in its runtime to whoever follows it (P2P-25, P2P-30)."""
 
-from collections.abc import Callable
 from typing import Protocol, final
 
 import attrs
-import trio
 
 from actors.kit.delivery import Delivery
-from fsm.cores.branch import BranchCore, Taken
+from fsm.cores.pair_order import Behind
 
 __all__ = ["LinkListener", "Listener"]
 
@@ -28,20 +26,19 @@ class Listener(Protocol):
 
 
 @final
-@attrs.frozen
+@attrs.define(eq=False)
 class LinkListener:
     """Sends what it is given out by one link of a stub, whatever it was found under.
 
     Attributes:
         stub: Whoever the link's address leads to.
-        branch: What waits until all that went by the node has arrived.
-        waits: Told when something begins to wait: then `flush` is due at a time.
+        behind: What the link announces before the first message: what went by the node may
+            still be on its way (I-B7). None: it has been announced.
     """
 
     stub: Listener
     link: str
-    branch: BranchCore = attrs.field(eq=False)
-    waits: Callable[["LinkListener"], None] = attrs.field(eq=False)
+    behind: Behind | None
 
     @property
     def name(self) -> str:
@@ -54,17 +51,7 @@ class LinkListener:
         return self.stub.is_gone
 
     def try_tell(self, message: Delivery) -> bool:
-        """Give a message to the stub, for this link, behind what waits."""
-        match self.branch.take(message.message, trio.current_time()):
-            case Taken.GOES:
-                return self.stub.try_tell(Delivery(message.message, self.link))
-            case Taken.WAITS:
-                self.waits(self)
-                return True
-            case Taken.FULL:
-                return False
-
-    def flush(self, now: float) -> list[Delivery]:
-        """Give the stub what waits no longer; return what it has no room for."""
-        due = (Delivery(message, self.link) for message in self.branch.due(now))
-        return [delivery for delivery in due if not self.stub.try_tell(delivery)]
+        """Give a message to the stub, for this link."""
+        is_told = self.stub.try_tell(Delivery(message.message, self.link, behind=self.behind))
+        self.behind = None if is_told else self.behind
+        return is_told

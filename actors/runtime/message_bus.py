@@ -11,9 +11,12 @@ from typing_extensions import override
 
 from actors.kit.actor import Actor
 from actors.kit.counters import Counters
+from actors.kit.delivery import Purpose
 from actors.kit.tracer import Tracer
 from actors.runtime.bus_messages import (
+    Announced,
     BusMessage,
+    CaughtUp,
     Expelled,
     Followed,
     FollowingMessage,
@@ -75,14 +78,14 @@ class MessageBus(Actor[BusMessage]):
         match message:
             case Submitted():
                 self._submit(message)
-            case HandedBack() | HandedOn():
+            case HandedBack() | HandedOn() | Lost():
                 self._hand(message)
+            case Announced() | CaughtUp():
+                self._follow_path(message)
             case Route() | NoRoute() | RoutesChanged():
                 self._route(message)
             case PeerKnown() | PeerGone() | OwnerKnown() | OwnerDoubted():
                 self._forwarding.proofs.told(message, trio.current_time())
-            case Lost(delivery, code, why):
-                self._forwarding.refuse(delivery.message, code, why, trio.current_time())
             case RegistryJoined(registry, done):
                 self._forwarding.outward.registry = registry
                 done.send(None)
@@ -100,13 +103,27 @@ class MessageBus(Actor[BusMessage]):
             case _:
                 assert_never(message)
 
-    def _hand(self, message: HandedBack | HandedOn) -> None:
+    def _hand(self, message: HandedBack | HandedOn | Lost) -> None:
         now = trio.current_time()
         match message:
             case HandedBack(messages, by):
                 self._forwarding.hand_back(messages, by, now)
             case HandedOn(passed, component):
                 self._forwarding.hand_on(passed, component, now)
+            case Lost(delivery) if delivery.purpose is Purpose.ANNOUNCE:
+                pass
+            case Lost(delivery, code, why):
+                self._forwarding.refuse(delivery.message, code, why, now)
+            case _:
+                assert_never(message)
+
+    def _follow_path(self, message: Announced | CaughtUp) -> None:
+        now = trio.current_time()
+        match message:
+            case Announced():
+                self._forwarding.announced(message, now)
+            case CaughtUp(address, link, done):
+                self._forwarding.catch_up(address, link, done, now)
             case _:
                 assert_never(message)
 
@@ -146,9 +163,8 @@ class MessageBus(Actor[BusMessage]):
                 for row in routing.find(address):
                     if isinstance(row, LinkListener) and row.link == link:
                         self._hops.rows(routing.remove(address, row, writer))
-                        self._forwarding.outward.branch_ended(address, row)
             case HeardBy(_, link):
-                self._forwarding.admission.let_tell(address, link)
+                self._forwarding.hear_by(address, link)
             case _:
                 assert_never(message)
 

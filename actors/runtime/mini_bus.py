@@ -8,9 +8,10 @@ from typing import assert_never, final
 from typing_extensions import override
 
 from actors.kit.actor import Actor, ActorRef
-from actors.kit.delivery import Delivery
+from actors.kit.delivery import Delivery, Purpose
 from actors.runtime.bus_messages import ListenerAdded, ListenerRemoved, Lost, MiniBusMessage
 from actors.runtime.hops import Hops
+from fsm.cores.pair_order import Behind
 from fsm.cores.routing import Router, RoutingCore
 from specs.limits import STUB_QUEUE
 from specs.message import Message
@@ -72,7 +73,17 @@ class MiniBusPort(ABC):
         """Give back what this stub cannot deliver any more: it is routed again.
 
         Order is kept and nothing is admitted twice. In the form it was delivered in:
-        without the stub's own stamp in `via`.
+        without the stub's own stamp in `via`. No messages: nothing is on its way by the
+        link `by`, which has ended.
+        """
+
+    @abstractmethod
+    async def announce(self, behind: Behind, by: str) -> None:
+        """Tell the bus what the messages of a pair, read from a link, follow (C-20).
+
+        Args:
+            behind: As the peer announced it.
+            by: The link's address.
         """
 
     @abstractmethod
@@ -135,7 +146,10 @@ class MiniBus(Actor[MiniBusMessage]):
         for listener in listeners:
             if listener.try_tell(delivery):
                 had_room = True
-                self._hops.say(Op.DELIVER, message, listener=listener.name)
+                if delivery.purpose is not Purpose.ANNOUNCE:
+                    self._hops.say(Op.DELIVER, message, listener=listener.name)
+        if delivery.purpose is Purpose.ANNOUNCE:
+            return
         if not listeners:
             self._lose(Lost(delivery, Code.NOT_FOUND, "target not found"))
         elif not had_room:

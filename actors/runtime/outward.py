@@ -1,20 +1,20 @@
 """The ways out of a Message BUS: what has no listener here goes by a stub (BUS-06, BUS-17)."""
 
-import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias, final
 
+from actors.kit.delivery import Delivery, Purpose
 from actors.runtime.handing import Handing
 from actors.runtime.hops import Hops
 from actors.runtime.link_listener import LinkListener, Listener
 from actors.runtime.route_cache import Asking, RouteCache
-from fsm.cores.branch import BranchCore
 from fsm.cores.intent import Intent
-from fsm.cores.pair_path import Forward, PairPathCore
+from fsm.cores.pair_order import Behind
+from fsm.cores.pair_path import Announce, Forward, PairPathCore
 from fsm.cores.resolve_effects import NoRoute
 from fsm.cores.resolve_inputs import Asked
-from specs.message import Message
-from specs.reply_code import Code, DropReason
+from specs.message import Message, MessageType
+from specs.reply_code import Code
 from specs.trace import Op
 
 if TYPE_CHECKING:
@@ -43,7 +43,6 @@ class Outward:
         self._hops = hops
         self._refuse = refuse
         self._paths = PairPathCore()
-        self._waiting: dict[LinkListener, None] = {}
 
     def go(self, message: Message, intent: Intent, now: float) -> None:
         """Send a message by the route to its target; it waits until the registry knows one."""
@@ -67,73 +66,87 @@ class Outward:
 
     def no_route(self, refused: NoRoute, now: float) -> None:
         """Take the registry's refusal: those who waited are refused, each once."""
-        messages, following = self.routes.refused(refused.to, refused.intent)
-        for message in messages:
-            self._refuse(message, refused.code, refused.why, now)
+        waiting, following = self.routes.refused(refused.to, refused.intent)
+        for one in waiting:
+            if one.route is None:
+                self._refuse(one.message, refused.code, refused.why, now)
+            else:
+                self.go_by(one.message, one.route, now)
         if following is not None:
             self.ask(refused.to, following, now)
 
+    def go_back(self, answer: Message, session: str, now: float) -> None:
+        """Send an answer by the session of its request, behind those that wait for a route."""
+        match self.routes.wait_behind(answer, session):
+            case None:
+                self.go_by(answer, session, now)
+            case Asking.FULL:
+                self._refuse(answer, Code.TOO_LARGE, "too many wait for a route", now)
+            case _:
+                pass
+
     def go_by(self, message: Message, route: str, now: float) -> None:
         """Send a message by this route, behind what the pair has under way."""
-        if message.is_response:
-            self.send(Forward(message, route), now)
-            return
         forwards = self._paths.send(message, route, now)
+        if forwards is None:
+            self._refuse(message, Code.TOO_LARGE, "too many wait for a change of paths", now)
+            return
         if not any(forward.message is message for forward in forwards):
             self._hops.say(Op.QUEUE, message)
         self._flush(forwards, now, message)
 
-    def settled(self, request: Message, now: float) -> None:
-        """Note that a request has its final answer, or needs none: what it held up goes."""
-        if not request.is_response:
-            forwards = self._paths.settled(request.from_, request.to, request.id, now)
-            if forwards:
-                self._flush(forwards, now)
+    def settled(self, message: Message, now: float, *, is_reached: bool = False) -> None:
+        """Note that a request has its final answer, or a message goes nowhere.
+
+        What it held up goes. `is_reached`: its receiver has answered.
+        """
+        effects = self._paths.settled(message, now, is_reached=is_reached)
+        self._flush([one for one in effects if isinstance(one, Forward)], now)
+        for one in effects:
+            if isinstance(one, Announce):
+                for stub in self._handing.routing.find(one.route):
+                    stub.try_tell(_announcement(one.behind, one.route))
 
     def send(self, forward: Forward, now: float) -> None:
         """Give a message to the stub of a route."""
-        if self._handing.give(forward.message, forward.route):
+        message, then = forward.message, forward.then
+        purpose = Purpose.SEND if then is None else Purpose.TURN_BACK
+        if self._handing.give(message, forward.route, behind=forward.behind, purpose=purpose):
             return
         if self._handing.is_there(forward.route):
-            self._refuse(forward.message, Code.TOO_LARGE, "the stub's mailbox is full", now)
+            self._refuse(message, Code.TOO_LARGE, "the stub's mailbox is full", now)
+        elif then is not None:
+            # The link is gone, and has given back what it owed.
+            self._paths.returned((message,), now)
+            self.go_by(message, then, now)
         else:
-            self._refuse(forward.message, Code.UNAVAILABLE, "the stub is gone", now)
+            self._refuse(message, Code.UNAVAILABLE, "the stub is gone", now)
 
-    def returned(self, messages: tuple[Message, ...], by: str) -> None:
-        """Note that a stub gave these back: they are routed again, before what is younger."""
-        self.routes.forget_stub(by)
-        self._paths.returned(messages)
+    def returned(self, messages: tuple[Message, ...], by: str, now: float) -> dict[str, str]:
+        """Note that a stub gave these back: they are routed again, before what is younger.
+
+        Returns:
+            The routes of those that a link was given for that, by their instance.
+        """
+        routes = self._paths.returned(messages, now)
+        if len(routes) < len(messages) or not messages:
+            self.routes.forget_stub(by)
+            self._paths.link_ended(by)
+        return {key: route for key, route in routes.items() if self._handing.is_there(route)}
 
     def branch(self, address: str, stub: Listener, link: str, now: float) -> LinkListener:
         """Make a link a listener of what is told at an address, behind what went by the node."""
-        until = self._paths.arrived_at(_teller(address), address, now)
-        return LinkListener(stub, link, BranchCore(until), self._wait)
-
-    def _wait(self, branch: LinkListener) -> None:
-        self._waiting[branch] = None
-
-    def branch_ended(self, address: str, branch: LinkListener) -> None:
-        """Let what is told from now on wait for what this link was given (I-B7)."""
-        self._flush_branch(branch, math.inf)
-        if branch.branch.last is not None:
-            self._paths.went_otherwise(_teller(address), address, *branch.branch.last)
+        behind = self._paths.behind(address.rpartition("/")[0], address, now)
+        is_told = stub.try_tell(_announcement(behind, link))
+        return LinkListener(stub, link, None if is_told else behind)
 
     def deadline(self) -> float:
         """Return when something that is held may go."""
-        waiting = [one.branch.deadline() for one in self._waiting]
-        return min([self._paths.deadline(), *waiting])
+        return self._paths.deadline()
 
     def tick(self, now: float) -> None:
         """Let go what was held for long enough."""
-        for branch in tuple(self._waiting):
-            self._flush_branch(branch, now)
         self._flush(self._paths.tick(now), now)
-
-    def _flush_branch(self, branch: LinkListener, now: float) -> None:
-        for delivery in branch.flush(now):
-            self._hops.dropped(delivery.message, DropReason.OVERFLOW)
-        if branch.branch.deadline() == math.inf:
-            self._waiting.pop(branch, None)
 
     def _flush(self, forwards: list[Forward], now: float, direct: Message | None = None) -> None:
         for forward in forwards:
@@ -142,6 +155,7 @@ class Outward:
             self.send(forward, now)
 
 
-def _teller(address: str) -> str:
-    """Return who tells what is heard at an address: `O` at `O/changes`."""
-    return address.rpartition("/")[0]
+def _announcement(behind: Behind, link: str) -> Delivery:
+    """Return what has a link announce something before the next message of a pair."""
+    pair = Message(behind.top, MessageType.UPDATE, behind.from_, behind.to)
+    return Delivery(pair, link, behind=behind, purpose=Purpose.ANNOUNCE)

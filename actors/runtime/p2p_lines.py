@@ -9,10 +9,18 @@ import orjson
 
 from fsm.cores.link_proof import Hello, Opened, Proof, ProofError, ProofLine, Welcome
 from fsm.cores.p2p_transfer import Ack, Bye, Control, Ping, Pong
+from fsm.cores.pair_order import Behind
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json
 
-__all__ = ["is_own_line", "read_control", "read_proof", "write_control", "write_proof"]
+__all__ = [
+    "is_own_line",
+    "read_control",
+    "read_proof",
+    "write_behind",
+    "write_control",
+    "write_proof",
+]
 
 _MARK: Final = "p2p"
 _PREFIX: Final = b'{"p2p":'
@@ -38,7 +46,15 @@ def write_control(control: Control) -> bytes:
             assert_never(control)
 
 
-def read_control(line: bytes) -> Control:
+def write_behind(behind: Behind) -> bytes:
+    """Write an announcement of what a pair's messages follow, without a newline (C-20)."""
+    said: dict[str, Json] = {_MARK: "behind", "from": behind.from_, "to": behind.to}
+    if behind.last is not None:
+        said |= {"last": behind.last, "top": behind.top, "age": round(behind.age, 3)}
+    return orjson.dumps(said)
+
+
+def read_control(line: bytes) -> Control | Behind:
     """Read a control line.
 
     Raises:
@@ -54,8 +70,20 @@ def read_control(line: bytes) -> Control:
             return Pong()
         case {"p2p": "bye"}:
             return Bye()
+        case {"p2p": "behind", "from": str(from_), "to": str(to), "last": int() | str() as last}:
+            return Behind(from_, to, last, *_place(fields))
+        case {"p2p": "behind", "from": str(from_), "to": str(to)}:
+            return Behind(from_, to)
         case _:
             raise BadMessageError("not a control line of a P2P link")
+
+
+def _place(fields: dict[str, Json]) -> tuple[int, float]:
+    match fields:
+        case {"top": int(top), "age": int() | float() as age} if age >= 0:
+            return top, age
+        case _:
+            raise BadMessageError("an announcement on a P2P link lacks its top or its age")
 
 
 def write_proof(line: ProofLine) -> bytes:

@@ -14,9 +14,10 @@ import trio
 from actors.kit.trace import Tracer
 from actors.runtime.mini_bus import MiniBusPort
 from actors.runtime.p2p_handshake import ProvenLink
-from actors.runtime.p2p_lines import is_own_line, read_control, write_control
+from actors.runtime.p2p_lines import is_own_line, read_control, write_behind, write_control
 from fsm.cores.p2p_input import LinkLost, Loss
-from fsm.cores.p2p_transfer import Bye, Numbered, Outgoing, P2PTransferCore, TransferEnd
+from fsm.cores.p2p_transfer import Bye, Control, Numbered, Outgoing, P2PTransferCore, TransferEnd
+from fsm.cores.pair_order import Behind
 from specs.errors import BadMessageError
 from specs.limits import FRAME_MESSAGES, GOODBYE_TIMEOUT, MAX_MESSAGE_BYTES
 from specs.limits_links import ACK_DELAY, LINK_LOOK
@@ -77,6 +78,28 @@ class P2PLink:
         self._wake.set()
         return True
 
+    def announce(self, behind: Behind) -> None:
+        """Take an announcement to be written before what is sent after it (C-20)."""
+        self._core.announce(behind)
+        self._wake.set()
+
+    async def turn_back(self, message: Message) -> bool:
+        """Hand a message back to the bus when all before it is acknowledged (C-20).
+
+        Returns:
+            Whether it was taken; False: too many messages wait.
+        """
+        is_taken = self._core.turn_back(message)
+        await self._hand_back_turned()
+        return is_taken
+
+    async def _hand_back_turned(self) -> None:
+        turned = self._core.take_turned()
+        if turned:
+            # Nobody else has them, so a link that ends just now must not lose them.
+            with trio.CancelScope(shield=True):
+                await self._use.bus.hand_back(turned, self._use.stub)
+
     def owed(self) -> Sequence[Message]:
         """Return, once, what the other end did not acknowledge, in order."""
         return self._core.owed()
@@ -126,13 +149,29 @@ class P2PLink:
         self._end(f"the peer ended it: {self._core.end.value}")
 
     async def _take(self, frame: bytes) -> None:
-        lines = frame.split(b"\n")
-        messages = b"\n".join(line for line in lines if not is_own_line(line))
-        for item in decode_frame(messages) if messages else ():
+        """Take messages and announcements in order, and other control lines after them."""
+        controls: list[Control] = []
+        messages: list[bytes] = []
+        for line in frame.split(b"\n"):
+            if not is_own_line(line):
+                messages.append(line)
+                continue
+            control = self._read_control(line)
+            if isinstance(control, Behind):
+                await self._take_messages(messages)
+                messages = []
+                await self._use.bus.announce(control, self._use.stub)
+            elif control is not None:
+                controls.append(control)
+        await self._take_messages(messages)
+        for control in controls:
+            self._core.heard(control, trio.current_time())
+        await self._hand_back_turned()
+
+    async def _take_messages(self, lines: Sequence[bytes]) -> None:
+        text = b"\n".join(lines)
+        for item in decode_frame(text) if text else ():
             await self._take_message(item)
-        for line in lines:
-            if is_own_line(line):
-                self._take_control(line)
 
     async def _take_message(self, item: Message | BadLine) -> None:
         if isinstance(item, BadLine):
@@ -149,12 +188,13 @@ class P2PLink:
             await self._use.bus.post(arrived, self._use.stub)
         self._core.taken(numbered)
 
-    def _take_control(self, line: bytes) -> None:
+    def _read_control(self, line: bytes) -> Control | Behind | None:
         try:
-            self._core.heard(read_control(line), trio.current_time())
+            return read_control(line)
         except BadMessageError as exc:
             self._core.broken()
             self._why = exc.reason
+            return None
 
     # --- out ----------------------------------------------------------------------------
 
@@ -193,6 +233,8 @@ class P2PLink:
             if isinstance(item, Numbered):
                 self._trace_sent(item)
                 lines.append(self._lines.popleft())
+            elif isinstance(item, Behind):
+                lines.append(write_behind(item))
             else:
                 lines.append(write_control(item))
         return lines

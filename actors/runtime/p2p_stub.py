@@ -13,7 +13,7 @@ from typing import TypeAlias, final
 from typing_extensions import override
 
 from actors.kit.actor import Actor
-from actors.kit.delivery import Delivery
+from actors.kit.delivery import Delivery, Purpose
 from actors.kit.errors import ActorStoppedError
 from actors.runtime.candidates import machine_secret
 from actors.runtime.p2p_end import Happened, LinkEnd, LinkEnded, LinkProven, P2PMessage, Understand
@@ -127,16 +127,25 @@ class P2PStub(Actor[P2PMessage]):
     async def _send(self, delivery: Delivery) -> None:
         message, name = delivery.message, self.end_for(delivery)
         end, _ = self._ends.get(name, (None, None))
-        if name in message.via:
+        link = None if end is None else end.link
+        if delivery.behind is not None and link is not None:
+            link.announce(delivery.behind)
+        if delivery.purpose is Purpose.ANNOUNCE:
+            return
+        if name in message.via and delivery.purpose is Purpose.SEND:
             self._trace_drop(message, DropReason.LOOP)
-        elif end is None or end.link is None:
+        elif link is None:
             await self.context.bus.hand_back((message,), name)
         else:
-            await self._write(end.link, message, name)
+            await self._write(link, delivery, name)
 
-    async def _write(self, link: P2PLink, message: Message, name: str) -> None:
+    async def _write(self, link: P2PLink, delivery: Delivery, name: str) -> None:
+        message = delivery.message
         try:
-            is_taken = link.send(message)
+            if delivery.purpose is Purpose.TURN_BACK:
+                is_taken = await link.turn_back(message)
+            else:
+                is_taken = link.send(message)
         except BadMessageError as error:
             self._trace_drop(message, DropReason.MALFORMED)
             await self._refuse(message, name, error.code, error.reason)
@@ -277,9 +286,8 @@ class P2PStub(Actor[P2PMessage]):
             return
         link.break_off()
         self._trace_link(Op.CLOSE, end, link.name)
-        owed = link.owed()
-        if owed:
-            await self.context.bus.hand_back(owed, end.name)
+        # Also if nothing is owed: the bus is told that nothing is on its way by this link.
+        await self.context.bus.hand_back(link.owed(), end.name)
 
     @override
     async def farewell(self) -> None:

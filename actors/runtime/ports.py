@@ -8,7 +8,9 @@ from typing_extensions import override
 from actors.kit.actor import ActorRef
 from actors.kit.delivery import Delivery
 from actors.runtime.bus_messages import (
+    Announced,
     BusMessage,
+    CaughtUp,
     Expelled,
     Followed,
     Granted,
@@ -28,6 +30,7 @@ from actors.runtime.bus_messages import (
 from actors.runtime.mini_bus import MiniBusPort
 from actors.runtime.turns import OwnPlace, Places
 from fsm.cores.intent import Intent
+from fsm.cores.pair_order import Behind
 from fsm.cores.transactions import ASKED_ONCE, Terms
 from specs.message import Message
 
@@ -61,6 +64,10 @@ class _Port(MiniBusPort):
     @override
     async def hand_back(self, messages: Sequence[Message], by: str | None = None) -> None:
         await self._bus.tell(HandedBack(tuple(messages), by or self.url))
+
+    @override
+    async def announce(self, behind: Behind, by: str) -> None:
+        await self._bus.tell(Announced(behind, by))
 
 
 class SandboxPort(_Port):
@@ -174,6 +181,13 @@ class CorePort(_Port):
         By a node it may come all the same: that one knows who may tell it.
         """
         await self._bus.ask(lambda done: HeardBy(address, link, done))
+
+    async def caught_up(self, address: str, link: str) -> None:
+        """Wait until a link brings what is told at `address`, and all before it has come.
+
+        Returns after `REPLY_TIMEOUT` at the latest.
+        """
+        await self._bus.ask(lambda done: CaughtUp(address, link, done))
 
     async def publish(
         self, message: Message, runtimes: frozenset[str], direct: frozenset[str] = frozenset()

@@ -34,10 +34,15 @@ class Asking(Enum):
 @final
 @attrs.frozen(slots=True)
 class Waiting:
-    """A message, and what may be done for it."""
+    """A message, and what may be done for it.
+
+    Attributes:
+        route: Its own route; None: it goes by the route that is told.
+    """
 
     message: Message
     intent: Intent
+    route: str | None = None
 
 
 @final
@@ -68,14 +73,28 @@ class RouteCache:
         queue.append(Waiting(message, intent))
         return Asking.WAIT
 
-    def told(self, route: Route) -> tuple[list[Message], Intent | None]:
+    def wait_behind(self, message: Message, route: str) -> Asking | None:
+        """Let a message with a route of its own wait behind others to its target.
+
+        Returns:
+            What became of it; None: nobody waits, so it may go.
+        """
+        queue = self._waiting.get(message.to)
+        if queue is None:
+            return None
+        if len(queue) >= STUB_QUEUE:
+            return Asking.FULL
+        queue.append(Waiting(message, queue[-1].intent, route))
+        return Asking.WAIT
+
+    def told(self, route: Route) -> tuple[list[Waiting], Intent | None]:
         """Take a route; return who can go by it, and what must be asked next for the rest."""
         self._routes[route.to, route.intent] = route
         if len(self._routes) > _CAPACITY:
             self._routes.popitem(last=False)
         return self._take(route.to, route.intent)
 
-    def refused(self, to: str, intent: Intent) -> tuple[list[Message], Intent | None]:
+    def refused(self, to: str, intent: Intent) -> tuple[list[Waiting], Intent | None]:
         """Take it that there is none; return whom to refuse, and what to ask next."""
         self._routes.pop((to, intent), None)
         return self._take(to, intent)
@@ -90,11 +109,11 @@ class RouteCache:
         for key in gone:
             del self._routes[key]
 
-    def _take(self, to: str, intent: Intent) -> tuple[list[Message], Intent | None]:
+    def _take(self, to: str, intent: Intent) -> tuple[list[Waiting], Intent | None]:
         queue = self._waiting.get(to, deque())
-        taken: list[Message] = []
+        taken: list[Waiting] = []
         while queue and queue[0].intent is intent:
-            taken.append(queue.popleft().message)
+            taken.append(queue.popleft())
         if queue:
             return taken, queue[0].intent
         self._waiting.pop(to, None)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias, assert_never, final
 
 from actors.runtime.admission import Admission
-from actors.runtime.bus_messages import Submitted
+from actors.runtime.bus_messages import Announced, Submitted
 from actors.runtime.hops import Hops
 from actors.runtime.outward import Outward
 from actors.runtime.refusal import Refusal
@@ -16,7 +16,8 @@ from specs.reply_code import Code, DropReason
 
 __all__ = ["SenderProofs"]
 
-_Pass: TypeAlias = Callable[[Submitted, float], None]
+_Item: TypeAlias = Submitted | Announced
+_Pass: TypeAlias = Callable[[_Item, float], None]
 _Refuse: TypeAlias = Callable[[Submitted, Refusal, float], None]
 
 _UNPROVEN = Refusal(
@@ -55,20 +56,43 @@ class SenderProofs:
         message, link = submitted.message, submitted.by
         if self._admission.standing(message, link) is not Standing.UNKNOWN:
             return False
-        match self._senders.hold(link, message.from_, submitted, now):
+        self._hold(link, message.from_, submitted, now)
+        return True
+
+    def may_announce(self, announced: Announced, now: float) -> bool:
+        """Say whether a link may announce what messages of this sender follow.
+
+        An announcement waits for the proof of its sender, as the messages do that it precedes.
+        """
+        from_, link = announced.behind.from_, announced.by
+        match self._admission.announcer(from_, link):
+            case Standing.PROVEN:
+                return True
+            case Standing.UNKNOWN:
+                self._hold(link, from_, announced, now)
+            case Standing.FOREIGN:
+                self.forged(link, now)
+        return False
+
+    def _hold(self, link: str, from_: str, item: _Item, now: float) -> None:
+        match self._senders.hold(link, from_, item, now):
             case Holding.ASK:
-                self._ask(link, runtime_of(message.from_), now)
+                self._ask(link, runtime_of(from_), now)
             case Holding.FULL:
-                self._refuses(submitted, _FULL, now)
+                self._refuse(item, _FULL, now)
             case Holding.WAIT:
                 pass
-        return True
+
+    def _refuse(self, item: _Item, refusal: Refusal, now: float) -> None:
+        """Refuse what waited; an announcement that is not taken changes nothing."""
+        if isinstance(item, Submitted):
+            self._refuses(item, refusal, now)
 
     def _ask(self, link: str, entity: str, now: float) -> None:
         registry, remote = self._outward.registry, self._senders.remote(link) or ""
         if registry is None or not registry.try_tell(OwnerAsked(entity, remote)):
             for one in self._senders.dropped(link, entity):
-                self._refuses(one, _UNPROVEN, now)
+                self._refuse(one, _UNPROVEN, now)
 
     def forged(self, link: str, now: float) -> None:
         """Note a message in the name of others; too many end the link."""
@@ -93,9 +117,10 @@ class SenderProofs:
             case _:
                 assert_never(news)
 
-    def _go_on(self, decided: Sequence[Decided[Submitted]], now: float) -> None:
+    def _go_on(self, decided: Sequence[Decided[_Item]], now: float) -> None:
         for one in decided:
-            self._passes(one.item, now)
+            if one.is_proven or isinstance(one.item, Submitted):
+                self._passes(one.item, now)
         self._hops.rows(self._senders.swept())
 
     def deadline(self) -> float:
@@ -105,5 +130,5 @@ class SenderProofs:
     def tick(self, now: float) -> None:
         """Refuse what has waited too long for its proof."""
         for one in self._senders.late(now):
-            self._refuses(one.item, _UNPROVEN, now)
+            self._refuse(one.item, _UNPROVEN, now)
         self._hops.rows(self._senders.swept())

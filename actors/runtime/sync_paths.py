@@ -8,7 +8,6 @@ from functools import partial
 from typing import Final, TypeAlias, final
 
 import attrs
-import trio
 
 from actors.runtime.link_watches import LinkWatches
 from actors.runtime.sync_news import LinkIs, Tell, Way, WayMoved
@@ -21,7 +20,6 @@ from specs.address import subscription_manager
 from specs.body import Path
 from specs.body_sync import Subscription
 from specs.child import children_addresses
-from specs.limits import SWITCH_TIMEOUT
 from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import write_body
@@ -257,7 +255,7 @@ class ObserverPaths:
             answer = await self._ask_by_link(MessageType.SUBSCRIBE, url, observer)
             how = _outcome(answer)
         if how is Moving.DONE and url in self._paths:
-            await trio.sleep(SWITCH_TIMEOUT)
+            await self._context.bus.caught_up(f"{url}/{CHANGES}", link)
             if self._ways.get(url) is way:
                 await self.remove_path(url)
         await self._tell(WayMoved(url, way, link, how))

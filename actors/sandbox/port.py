@@ -12,6 +12,7 @@ from actors.pipe.outlet import Outlet
 from actors.pipe.said import Said, Word
 from actors.runtime.bus_messages import ListenerAdded, ListenerRemoved, MiniBusMessage
 from actors.runtime.mini_bus import MiniBusPort
+from fsm.cores.pair_order import Behind
 from specs.message import Message
 from transports.codec import encode
 
@@ -78,6 +79,10 @@ class PipePort(MiniBusPort):
     async def hand_back(self, messages: Sequence[Message], by: str | None = None) -> None:
         for message in messages:
             await self._outlet.send(Said(Word.LOST, rest=encode(message)))
+
+    @override
+    async def announce(self, behind: Behind, by: str) -> None:
+        """Do nothing: no stub in a sandbox process has a direct link."""
 
     @override
     async def add_listener(self, address: str, ref: ActorRef[Delivery]) -> None:

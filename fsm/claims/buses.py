@@ -5,7 +5,7 @@ from typing import Final, final
 
 from fsm.claims.finding import Finding
 from fsm.claims.listeners import Listeners
-from fsm.claims.told import BUS, NodeTrace, is_answer
+from fsm.claims.told import BUS, NodeTrace, Trace, is_answer
 from fsm.trace_line import TraceLine
 from specs.address import is_below, last_segment
 from specs.trace import Kind, Op
@@ -164,8 +164,20 @@ def _is_shared(to: str) -> bool:
     return last_segment(to) in _SHARED or "/children/" in to
 
 
-def fifo(node: NodeTrace) -> Iterator[Finding]:
-    """What one component sends to one target reaches a listener in that order (I-B7)."""
+def fifo(trace: Trace) -> Iterator[Finding]:
+    """What one component sends to one target reaches a listener in that order (I-B7).
+
+    Whatever paths the messages took: those of another runtime are in the order in which
+    its bus admitted them. A message that was admitted again may come as late as that.
+    """
+    for node in trace.nodes:
+        yield from _fifo_here(node)
+    admitted = _Admitted(trace)
+    for node in trace.nodes:
+        yield from admitted.overtaken_at(node)
+
+
+def _fifo_here(node: NodeTrace) -> Iterator[Finding]:
     places: dict[str, int] = {}
     reached: dict[tuple[str, str, str], int] = {}
     given: set[tuple[str, str]] = set()
@@ -179,3 +191,31 @@ def fifo(node: NodeTrace) -> Iterator[Finding]:
             if places[mid] < reached.get(path, 0):
                 yield node.finding("I-B7", record, "what was sent later to come later")
             reached[path] = max(places[mid], reached.get(path, 0))
+
+
+@final
+class _Admitted:
+    """Which process admitted each message of its own, and where in its records last."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._places: dict[str, tuple[str, str, int]] = {}
+        for node in trace.nodes:
+            for record in node.at_bus:
+                if record.op == Op.ADMIT and node.is_local(record):
+                    self._places[record.mid or ""] = (node.run, node.node, record.ln)
+
+    def overtaken_at(self, node: NodeTrace) -> Iterator[Finding]:
+        """Find what was given to a listener after what its sender sent later."""
+        reached: dict[tuple[str, ...], int] = {}
+        given: set[tuple[str, str]] = set()
+        for record in node.at_bus:
+            mid, one = record.mid or "", record.listener or ""
+            place = self._places.get(mid)
+            is_given = record.op in {Op.DELIVER, Op.CALLBACK} and (mid, one) not in given
+            if not is_given or place is None or place[1] == node.node:
+                continue
+            given.add((mid, one))
+            path = (*place[:2], record.from_ or "", record.to or "", one)
+            if place[2] < reached.get(path, 0):
+                yield node.finding("I-B7", record, "what was sent later to come later")
+            reached[path] = max(place[2], reached.get(path, 0))

@@ -59,7 +59,7 @@ CLAIMS_JUDGED: Final[Mapping[str, Check]] = MappingProxyType(
         "I-B4": _each(buses.callback_exclusive),
         "I-B5": _each(buses.no_wildcard),
         "I-B6": _each(buses.resolve_only_if_needed),
-        "I-B7": _each(buses.fifo),
+        "I-B7": buses.fifo,
         "I-B8": _each(admission.authorise_first),
         "I-B9": _each(admission.denied_is_dead),
         "I-B10": _each(admission.source_authenticity),

@@ -15,6 +15,7 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
+from fsm.cores.pair_order import Behind
 from fsm.machines.p2p_connection import P2P_CONNECTION, State
 from specs.limits import LINK_WINDOW, PING_PERIOD, STUB_QUEUE
 from specs.message import Message
@@ -70,10 +71,18 @@ class Numbered:
     message: Message
 
 
-Outgoing: TypeAlias = Numbered | Control
+Outgoing: TypeAlias = Numbered | Behind | Control
 
 _PRESSING: Final = LINK_WINDOW // 8
 """Messages taken at which their acknowledgement waits for nothing any more (ours)."""
+
+
+@final
+@attrs.frozen(slots=True)
+class _Turned:
+    """A message that is given back when all before it is acknowledged."""
+
+    message: Message
 
 
 @unique
@@ -103,7 +112,8 @@ class P2PTransferCore:
 
     def __init__(self, now: float) -> None:
         self._unacknowledged: deque[Numbered] = deque()
-        self._waiting: deque[Message] = deque()
+        self._waiting: deque[Message | Behind | _Turned] = deque()
+        self._turned: list[Message] = []
         self._controls: deque[Control] = deque()
         self._sent = 0
         self._received = 0
@@ -123,6 +133,39 @@ class P2PTransferCore:
         self._waiting.append(message)
         return True
 
+    def announce(self, behind: Behind) -> None:
+        """Write an announcement before what is taken after it; it is not acknowledged.
+
+        If too many messages wait, it is left out, as is what follows it.
+        """
+        if len(self._waiting) < STUB_QUEUE:
+            self._waiting.append(behind)
+
+    def turn_back(self, message: Message) -> bool:
+        """Take a message to be given back when all before it is acknowledged (C-20).
+
+        Returns:
+            Whether it was taken; False: too many messages wait.
+        """
+        if len(self._waiting) >= STUB_QUEUE:
+            return False
+        self._waiting.append(_Turned(message))
+        self._turn()
+        return True
+
+    def take_turned(self) -> list[Message]:
+        """Return, once, what is to be given back now, in order."""
+        turned, self._turned = self._turned, []
+        return turned
+
+    def _turn(self) -> None:
+        while not self._unacknowledged and self._waiting:
+            following = self._waiting[0]
+            if not isinstance(following, _Turned):
+                return
+            self._waiting.popleft()
+            self._turned.append(following.message)
+
     def say_goodbye(self) -> None:
         """Write `bye` as soon as all is written and acknowledged."""
         self._farewell = _Farewell.POLITE
@@ -134,19 +177,19 @@ class P2PTransferCore:
     @property
     def has_output(self) -> bool:
         """Whether `take_output` would return anything."""
-        has_messages = bool(self._waiting) and self._has_room
-        return has_messages or self._owes_ack or self._says_bye or bool(self._controls)
+        return self._has_messages or self._owes_ack or self._says_bye or bool(self._controls)
 
     @property
     def may_wait(self) -> bool:
         """Whether the output is an acknowledgement that nobody misses for a while."""
         if self._received - self._acknowledged >= _PRESSING or self._controls:
             return False
-        has_messages = bool(self._waiting) and self._has_room
-        return self._owes_ack and not (has_messages or self._says_bye)
+        return self._owes_ack and not (self._has_messages or self._says_bye)
 
     @property
-    def _has_room(self) -> bool:
+    def _has_messages(self) -> bool:
+        if not self._waiting or isinstance(self._waiting[0], _Turned):
+            return False
         return len(self._unacknowledged) < LINK_WINDOW
 
     @property
@@ -166,11 +209,16 @@ class P2PTransferCore:
         Messages wait for acknowledgements when the window is full.
         """
         written: list[Outgoing] = []
-        while self._waiting and self._has_room and len(written) < at_most:
-            self._sent += 1
-            numbered = Numbered(self._sent, self._waiting.popleft())
-            self._unacknowledged.append(numbered)
-            written.append(numbered)
+        while self._has_messages and len(written) < at_most:
+            following = self._waiting.popleft()
+            if isinstance(following, Behind):
+                written.append(following)
+            elif isinstance(following, Message):
+                self._sent += 1
+                numbered = Numbered(self._sent, following)
+                self._unacknowledged.append(numbered)
+                written.append(numbered)
+        self._turn()
         if self._unacknowledged and self._owed_since is None:
             self._owed_since = now
         if self._owes_ack:
@@ -225,6 +273,7 @@ class P2PTransferCore:
         while self._unacknowledged and self._unacknowledged[0].seq <= seq:
             self._unacknowledged.popleft()
             self._owed_since = now if self._unacknowledged else None
+        self._turn()
 
     # --- time and end -----------------------------------------------------------------------
 
@@ -260,7 +309,13 @@ class P2PTransferCore:
     def owed(self) -> list[Message]:
         """Return, and forget, what was not acknowledged and what still waits, in order."""
         owed = [numbered.message for numbered in self._unacknowledged]
-        owed.extend(self._waiting)
+        owed.extend(self._turned)
+        for waiting in self._waiting:
+            if isinstance(waiting, _Turned):
+                owed.append(waiting.message)
+            elif isinstance(waiting, Message):
+                owed.append(waiting)
+        self._turned.clear()
         self._unacknowledged.clear()
         self._waiting.clear()
         return owed

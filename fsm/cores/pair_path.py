@@ -1,36 +1,62 @@
-"""Order of a pair's messages while their path changes (C-20, I-B7 across paths).
+"""Order of a pair's messages at the end that sends them, while their path changes (C-20, I-B7).
 
-A pair is a sender and a receiver. Its messages leave by one route; when the route
-changes, what is sent by the new one could overtake what is still on its way by the
-old one. So it is held until every earlier message that went by another route is
-answered, or `SWITCH_TIMEOUT` is over since it went: whichever is first. Answers are
-never held: their ids say what they belong to.
+A pair is a sender and a receiver; its requests, events and answers leave in the order in
+which they were given. What a change of paths needs depends on the path that is left:
 
-A stub that loses its link gives messages back; they are routed again, before all
-that is younger, because a sender's ids rise: order within a pair is order by id.
+- From the node to a direct link the first message is sent at once, and announces which
+  message went by the node last (`pair_order` holds it at the other end until that has come).
+- From a link to the node, or to another link, the first message goes through the link's
+  stub, which gives it back when all before it is acknowledged, or with all that was not
+  when the link is lost. What follows waits here, at most `STUB_QUEUE` messages.
+
+A stub gives back what it could not deliver. It is routed again before all that has not been
+sent yet. Neither the order nor the end of a wait depends on how fast a path is; only a stub
+that has crashed does not give back, and is waited for no longer than `REPLY_TIMEOUT`.
 """
 
 import math
-from bisect import insort
-from collections import OrderedDict
-from typing import TypeAlias, final
+from collections import OrderedDict, deque
+from typing import Final, TypeAlias, final
 
 import attrs
 
-from specs.limits import SWITCH_TIMEOUT
-from specs.message import Message
+from fsm.cores.intent import is_p2p_part
+from fsm.cores.pair_order import Behind, Key, key_of
+from specs.limits import REPLY_TIMEOUT, SESSION_IDLE, STUB_QUEUE
+from specs.limits_links import ORDER_PAIRS
+from specs.message import Message, instance_id
 
-__all__ = ["Forward", "PairPathCore"]
+__all__ = ["Announce", "Forward", "PairPathCore"]
 
 _Pair: TypeAlias = tuple[str, str]
+
+_SENT: Final = 64
+"""Messages by the node that are remembered for each pair; the youngest counts (ours)."""
 
 
 @final
 @attrs.frozen(slots=True)
 class Forward:
-    """An effect: the message goes by this route now."""
+    """An effect: the message goes by this route now.
+
+    Attributes:
+        behind: What the link announces before it; None: nothing has changed.
+        then: The stub gives it back when all before it is acknowledged, and it goes by
+            this route; None: the stub delivers it.
+    """
 
     message: Message
+    route: str
+    behind: Behind | None = None
+    then: str | None = None
+
+
+@final
+@attrs.frozen(slots=True)
+class Announce:
+    """An effect: the link announces this in place of what it announced before."""
+
+    behind: Behind
     route: str
 
 
@@ -39,138 +65,198 @@ class _Path:
     """One pair's state.
 
     Attributes:
-        route: The route in use.
-        sent: Ids under way by `route`, with the time each was sent.
-        old: Ids under way by other routes, with the time after which they
-            count as arrived; infinity for what is being routed again.
-        held: What waits, in order of id.
-        last: When the youngest message was sent.
+        route: The route in use; empty: none, or nothing is under way by it.
+        at: When a message was sent last.
+        top: The highest id of the requests and events that went by the node.
+        sent: What went by the node and was not answered, with the time.
+        announced: What the link in use was told to be behind.
+        draining: The message that a link's stub is to give back.
+        then: Where that message goes afterwards.
+        returned: What was given back, in order, and its new route as soon as it has one.
+        held: What waits for these, in order.
     """
 
     route: str
-    sent: OrderedDict[int, float] = attrs.field(factory=OrderedDict)
-    old: dict[int, float] = attrs.field(factory=dict)
-    held: list[Forward] = attrs.field(factory=list)
-    last: float = -math.inf
+    at: float
+    top: int = 0
+    sent: OrderedDict[Key, float] = attrs.field(factory=OrderedDict)
+    announced: Key | None = None
+    draining: Key | None = None
+    then: str = ""
+    returned: dict[Key, Forward | None] = attrs.field(factory=dict)
+    held: deque[Forward] = attrs.field(factory=deque)
+
+    @property
+    def is_at_rest(self) -> bool:
+        return self.draining is None and not (self.returned or self.held)
+
+    def next(self) -> Forward | None:
+        """Take the message whose turn it is; None: it is nobody's."""
+        if self.draining is not None:
+            return None
+        if self.returned:
+            key, following = next(iter(self.returned.items()))
+            if following is not None:
+                del self.returned[key]
+            return following
+        return self.held.popleft() if self.held else None
 
 
 @final
 class PairPathCore:
-    """Keeps the order of every pair whose messages leave by stubs."""
+    """Keeps the order of every pair whose messages leave by stubs.
+
+    The core remembers `ORDER_PAIRS` pairs, each for `SESSION_IDLE` after its last message.
+    """
 
     def __init__(self) -> None:
         self._paths: OrderedDict[_Pair, _Path] = OrderedDict()
-        self._waiting: dict[_Pair, None] = {}
+        self._drained: OrderedDict[_Pair, float] = OrderedDict()
 
     @property
     def held(self) -> int:
         """How many messages wait for their path."""
-        return sum(len(self._paths[pair].held) for pair in self._waiting)
+        return sum(len(path.held) for path in self._paths.values())
 
-    def send(self, message: Message, route: str, now: float) -> list[Forward]:
-        """Route a request or event; it goes now, or when its path is free."""
-        pair = (message.from_, message.to)
+    def send(self, message: Message, route: str, now: float) -> list[Forward] | None:
+        """Route a message; return what goes now, in order; None: too many wait already."""
+        pair, key = (message.from_, message.to), key_of(message)
+        path = self._path(pair, now)
+        if key in path.returned:
+            path.returned[key] = Forward(message, route)
+        elif len(path.held) >= STUB_QUEUE:
+            return None
+        else:
+            path.held.append(Forward(message, route))
+        return self._release(pair, now)
+
+    def settled(
+        self, message: Message, now: float, *, is_reached: bool = False
+    ) -> list[Forward | Announce]:
+        """Note that a request has its final answer, or that a message will never be sent.
+
+        Args:
+            message: The request, or the message.
+            now: Seconds, of the host's clock.
+            is_reached: Whether its receiver has answered: then all before it has come.
+        """
+        pair, key = (message.from_, message.to), key_of(message)
+        path = self._paths.get(pair)
+        if path is None:
+            return []
+        effects: list[Forward | Announce] = []
+        if key in path.sent:
+            while is_reached and next(iter(path.sent)) != key:
+                path.sent.popitem(last=False)
+            del path.sent[key]
+            if key == path.announced and is_p2p_part(path.route):
+                behind = self.behind(*pair, now)
+                path.announced = behind.last
+                effects.append(Announce(behind, path.route))
+        if key == path.draining:
+            path.draining = None
+            self._drained.pop(pair, None)
+        path.returned.pop(key, None)
+        return [*effects, *self._release(pair, now)]
+
+    def returned(self, messages: tuple[Message, ...], now: float) -> dict[str, str]:
+        """Note that these will be routed again: nothing that was not sent yet may pass them.
+
+        Returns:
+            The routes of those that a link was given for that, by their instance.
+        """
+        routes: dict[str, str] = {}
+        batches: dict[_Pair, dict[Key, Forward | None]] = {}
+        for message in messages:
+            pair, key = (message.from_, message.to), key_of(message)
+            path, batch = self._path(pair, now), batches.setdefault(pair, {})
+            batch[key] = None
+            path.route = ""
+            path.sent.pop(key, None)
+            if key == path.draining:
+                routes[instance_id(message)], path.draining = path.then, None
+                self._drained.pop(pair, None)
+                # What was given back before waits behind it.
+                batch |= path.returned
+                path.returned = {}
+        for pair, batch in batches.items():
+            self._paths[pair].returned |= batch
+        return routes
+
+    def link_ended(self, link: str) -> None:
+        """Take it that nothing is on its way by a link: what was, has been given back."""
+        for path in self._paths.values():
+            if path.route == link:
+                path.route = ""
+
+    def behind(self, from_: str, to: str, now: float) -> Behind:
+        """Return what of a pair may be on its way by the node."""
+        path = self._paths.get((from_, to))
+        if path is None or not path.sent:
+            return Behind(from_, to)
+        last = next(reversed(path.sent))
+        return Behind(from_, to, last, path.top, max(0.0, now - path.sent[last]))
+
+    def deadline(self) -> float:
+        """Return when `tick` is due."""
+        return next(iter(self._drained.values()), math.inf)
+
+    def tick(self, now: float) -> list[Forward]:
+        """Release what waits for a stub that gives nothing back: it has crashed."""
+        free: list[Forward] = []
+        while self._drained and self.deadline() <= now:
+            pair, _ = self._drained.popitem(last=False)
+            path = self._paths[pair]
+            path.draining, path.route = None, ""
+            free += self._release(pair, now)
+        return free
+
+    def _go(self, pair: _Pair, forward: Forward, now: float) -> Forward:
+        path, message, route = self._paths[pair], forward.message, forward.route
+        path.at = now
+        if is_p2p_part(path.route) and route != path.route:
+            path.draining, path.then = key_of(message), route
+            self._drained[pair] = now + REPLY_TIMEOUT
+            return Forward(message, path.route, then=route)
+        if is_p2p_part(route):
+            if path.route != route:
+                behind = self.behind(*pair, now)
+                forward = Forward(message, route, behind)
+                path.announced = behind.last
+            path.route = route
+            return forward
+        path.route = route
+        path.sent[key_of(message)] = now
+        path.sent.move_to_end(key_of(message))
+        if len(path.sent) > _SENT:
+            path.sent.popitem(last=False)
+        path.top = path.top if message.is_response else max(path.top, message.id)
+        return forward
+
+    def _release(self, pair: _Pair, now: float) -> list[Forward]:
+        path, free = self._paths[pair], list[Forward]()
+        following = path.next()
+        while following is not None:
+            free.append(self._go(pair, following, now))
+            following = path.next()
+        return free
+
+    def _path(self, pair: _Pair, now: float) -> _Path:
         path = self._paths.get(pair)
         if path is None:
             self._forget_idle(now)
-            path = self._paths[pair] = _Path(route)
-        path.old.pop(message.id, None)
-        if path.route == route and not path.old and not path.held:
-            _note(path, message.id, now)
-            self._paths.move_to_end(pair)
-            return [Forward(message, route)]
-        insort(path.held, Forward(message, route), key=_id_of)
-        return self._release(pair, path, now)
-
-    def settled(self, from_: str, to: str, id_: int, now: float) -> list[Forward]:
-        """Note that a request has its final answer, or will never be sent."""
-        path = self._paths.get((from_, to))
-        if path is None:
-            return []
-        path.sent.pop(id_, None)
-        if path.old.pop(id_, None) is None:
-            return []
-        return self._release((from_, to), path, now)
-
-    def returned(self, messages: tuple[Message, ...]) -> None:
-        """Note that these will be routed again: nothing younger may pass them."""
-        for message in messages:
-            if message.is_response:
-                continue
-            pair = (message.from_, message.to)
-            path = self._paths.get(pair)
-            if path is None:
-                path = self._paths[pair] = _Path("")
-            path.sent.pop(message.id, None)
-            path.old[message.id] = math.inf
-
-    def arrived_at(self, from_: str, to: str, now: float) -> float:
-        """Return when what a pair has sent counts as arrived: at most `SWITCH_TIMEOUT` from now."""
-        path = self._paths.get((from_, to))
-        if path is None:
-            return -math.inf
-        last = now if path.held else max(path.sent.values(), default=-math.inf)
-        until = max([last + SWITCH_TIMEOUT, *path.old.values()])
-        return min(until, now + SWITCH_TIMEOUT)
-
-    def went_otherwise(self, from_: str, to: str, id_: int, at: float) -> None:
-        """Note that a message of a pair left by a link of its own: nothing may pass it."""
-        path = self._paths.setdefault((from_, to), _Path(""))
-        path.old[id_] = at + SWITCH_TIMEOUT
-        path.last = max(path.last, at)
-
-    def deadline(self) -> float:
-        """Return when the next held message may go at the latest."""
-        return min((self._next(self._paths[pair]) for pair in self._waiting), default=math.inf)
-
-    def tick(self, now: float) -> list[Forward]:
-        """Release what has waited long enough."""
-        due = [pair for pair in self._waiting if self._next(self._paths[pair]) <= now]
-        return [effect for pair in due for effect in self._release(pair, self._paths[pair], now)]
-
-    @staticmethod
-    def _next(path: _Path) -> float:
-        first = path.held[0].message.id
-        return max((until for id_, until in path.old.items() if id_ < first), default=-math.inf)
-
-    def _release(self, pair: _Pair, path: _Path, now: float) -> list[Forward]:
-        free: list[Forward] = []
-        while path.held and _may_go(path, path.held[0], now):
-            following = path.held.pop(0)
-            _note(path, following.message.id, now)
-            free.append(following)
-        if path.held:
-            self._waiting[pair] = None
+            path = self._paths[pair] = _Path("", now)
         else:
-            self._waiting.pop(pair, None)
-            path.old = {id_: until for id_, until in path.old.items() if until > now}
-        return free
+            self._paths.move_to_end(pair)
+        return path
 
     def _forget_idle(self, now: float) -> None:
-        """Forget the pairs that could not be overtaken any more."""
-        while self._paths:
+        """Forget the pairs of which nothing can be on its way any more."""
+        for _ in range(len(self._paths)):
             pair, path = next(iter(self._paths.items()))
-            under_way = path.held or any(until > now for until in path.old.values())
-            if under_way or path.last + SWITCH_TIMEOUT > now:
+            if path.at + SESSION_IDLE > now and len(self._paths) < ORDER_PAIRS:
                 return
-            del self._paths[pair]
-
-
-def _id_of(forward: Forward) -> int:
-    return forward.message.id
-
-
-def _note(path: _Path, id_: int, now: float) -> None:
-    path.sent[id_] = now
-    path.last = now
-    while path.sent and next(iter(path.sent.values())) + SWITCH_TIMEOUT <= now:
-        path.sent.popitem(last=False)
-
-
-def _may_go(path: _Path, following: Forward, now: float) -> bool:
-    if following.route != path.route:
-        path.old.update({id_: at + SWITCH_TIMEOUT for id_, at in path.sent.items()})
-        path.sent.clear()
-        path.route = following.route
-    path.old = {id_: until for id_, until in path.old.items() if until > now}
-    return all(id_ > following.message.id for id_ in path.old)
+            if path.is_at_rest:
+                del self._paths[pair]
+            else:
+                self._paths.move_to_end(pair)

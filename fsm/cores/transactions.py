@@ -185,6 +185,13 @@ class TransactionsCore(Generic[W]):
         self._ended.pop(key, None)
         return step
 
+    def waits_since(self, request: Message, now: float) -> None:
+        """Let the wait of an open request begin now: its evidence has just been written."""
+        transaction = self.find(request)
+        if transaction is not None:
+            transaction.until = now + self._patience
+            self._open.move_to_end((request.from_, request.to, request.id))
+
     def find(self, request: Message) -> Transaction[W] | None:
         """Return the open transaction of this request, if it is a retry of one."""
         return self._open.get((request.from_, request.to, request.id))

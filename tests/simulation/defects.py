@@ -16,7 +16,7 @@ from actors.runtime.mini_bus import MiniBus
 from actors.runtime.observed_object import ObservedObject
 from actors.runtime.sync_observer import ObservedObjects
 from fsm.cores.object_copy import ObserverCore
-from fsm.cores.pair_path import Forward, PairPathCore
+from fsm.cores.pair_order import PairOrderCore
 from fsm.cores.stub_client import StubClientCore
 from fsm.cores.transactions import TransactionsCore
 from specs.message import MessageType
@@ -33,9 +33,14 @@ def _no_dedup(_repeated):
     return lambda self, message, now: None
 
 
-def _no_holding(_send):
-    """A message takes the new path at once, past what is still on the old one."""
-    return lambda self, message, route, now: [Forward(message, route)]
+def _no_holding(_arrives):
+    """What a link brings is taken at once, and nobody knows what came before."""
+
+    def arrives(self, message, path, what):
+        self._pairs.clear()
+        return [what]
+
+    return arrives
 
 
 def _leave_in_words_only(_leave):
@@ -160,7 +165,7 @@ class Trial:
 
 DEFECTS: Final[Mapping[str, Trial]] = {
     "repeats are let in": Trial("crashed", 58, (Answers, "repeated", _no_dedup)),
-    "paths are not waited for": Trial("order", 90, (PairPathCore, "send", _no_holding)),
+    "paths are not waited for": Trial("order", 30362, (PairOrderCore, "arrives", _no_holding)),
     "messages overtake": Trial("order", 143, (MiniBus, "_deliver", _two_in_one)),
     "leaves in words only": Trial(
         "after_leaving", 8, (ObservedObjects, "leave", _leave_in_words_only)

@@ -9,6 +9,7 @@ from typing_extensions import override
 from actors.kit.actor import ActorRef
 from actors.kit.delivery import Delivery
 from actors.runtime.mini_bus import MiniBusPort
+from fsm.cores.pair_order import Behind
 from specs.message import Message
 
 
@@ -17,14 +18,14 @@ class KeepingPort(MiniBusPort):
     """Keeps what was posted and handed back, in one order.
 
     Attributes:
-        said: `(verb, by, message)` of each.
+        said: `(verb, by, message)` of each; of an announcement what was announced.
         listeners: Who listens to which address.
         failure: What the next post raises.
     """
 
     def __init__(self, url: str) -> None:
         self.url = url
-        self.said: list[tuple[str, str, Message]] = []
+        self.said: list[tuple[str, str, Message | Behind]] = []
         self.listeners: dict[str, ActorRef[Delivery]] = {}
         self.failure: Exception | None = None
         self._news = trio.Event()
@@ -62,6 +63,11 @@ class KeepingPort(MiniBusPort):
             self._say("hand back", by, message)
 
     @override
+    async def announce(self, behind: Behind, by: str) -> None:
+        await trio.lowlevel.checkpoint()
+        self._say("announce", by, behind)
+
+    @override
     async def add_listener(self, address: str, ref: ActorRef[Delivery]) -> None:
         await trio.lowlevel.checkpoint()
         self.listeners[address] = ref
@@ -71,7 +77,7 @@ class KeepingPort(MiniBusPort):
         await trio.lowlevel.checkpoint()
         self.listeners.pop(address, None)
 
-    def _say(self, verb: str, by: str | None, message: Message) -> None:
+    def _say(self, verb: str, by: str | None, message: Message | Behind) -> None:
         self.said.append((verb, by or self.url, message))
         self._news.set()
         self._news = trio.Event()

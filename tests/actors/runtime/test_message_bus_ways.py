@@ -3,8 +3,10 @@
 import pytest
 import trio
 
+from actors.kit.delivery import Purpose
 from actors.runtime.bus_messages import Origin
 from fsm.cores.intent import Intent, intent_of
+from fsm.cores.pair_order import Behind
 from fsm.cores.resolve_effects import (
     NoRoute,
     OwnerDoubted,
@@ -15,7 +17,7 @@ from fsm.cores.resolve_effects import (
     RoutesChanged,
 )
 from fsm.cores.resolve_inputs import Asked, LinkForged, OwnerAsked
-from specs.limits import REPLY_TIMEOUT, SWITCH_TIMEOUT
+from specs.limits import REPLY_TIMEOUT
 from specs.limits_links import FORGERIES, HELD_MESSAGES, PROOF_TIMEOUT
 from specs.message import Message, MessageType, reply_to, stamped
 from specs.reply_code import Code, DropReason
@@ -332,7 +334,7 @@ async def test_nothing_younger_passes_what_was_handed_back_and_has_no_route_yet(
 ):
     """I-B7: however long the registry takes."""
     stub, to = await handed_back(world)
-    await trio.sleep(10 * SWITCH_TIMEOUT)
+    await trio.sleep(REPLY_TIMEOUT / 6)
     assert stub == []
     await world.bus.tell(route(to))
     await world.settle()
@@ -389,7 +391,7 @@ async def test_what_is_handed_back_after_its_408_holds_up_nobody(world, autojump
     assert [m.id for m in world.heard_by(stub)] == [1, 2]
 
 
-async def test_a_switch_of_paths_waits_for_the_answers_of_the_old_one(world):
+async def test_a_switch_to_a_link_announces_what_went_by_the_node(world):
     await with_route(world)
     link = await world.component(PQ, Origin.P2P_STUB)
     await world.port(A).post(ask(1, to=C))
@@ -398,12 +400,39 @@ async def test_a_switch_of_paths_waits_for_the_answers_of_the_old_one(world):
     await world.bus.tell(route(url=PQ))
     await world.port(A).post(ask(2, to=C))
     await world.settle()
-    assert link == []
+    assert [(one.message.id, one.behind.last) for one in link] == [(2, 1)]
     await world.port(S).post(reply_to(ask(1, to=C), Code.OK))
     await world.settle()
-    assert [m.id for m in world.heard_by(link)] == [2]
-    ops = [fact.op for fact in world.tracer.facts if fact.mid == f"{A}#2"]
-    assert ops[-3:] == [Op.QUEUE, Op.FLUSH, Op.DELIVER]
+    assert [one.purpose for one in link] == [Purpose.SEND, Purpose.ANNOUNCE]
+    assert link[-1].behind == Behind(A, C)
+
+
+async def test_what_a_link_brings_waits_for_the_node_and_is_told_in_the_trace(world):
+    heard = await world.component(A)
+    await world.component(S, Origin.NODE_STUB)
+    await world.component(PQ, Origin.P2P_STUB)
+    await world.port(PQ).announce(Behind(C, A, 1, 1), PQ)
+    await world.port(PQ).post(ask(2, from_=C, to=A), PQ)
+    await world.settle()
+    assert heard == []
+    await world.port(S).post(ask(1, from_=C, to=A))
+    await world.settle()
+    assert [m.id for m in world.heard_by(heard)] == [1, 2]
+    ops = [fact.op for fact in world.tracer.facts if fact.mid == f"{C}#2"]
+    assert ops[:2] == [Op.QUEUE, Op.FLUSH]
+
+
+async def test_what_comes_too_late_by_another_path_is_refused(world):
+    heard = await world.component(A)
+    node = await world.component(S, Origin.NODE_STUB)
+    await world.component(PQ, Origin.P2P_STUB)
+    await world.port(PQ).post(ask(2, from_=C, to=A), PQ)
+    await world.port(S).post(ask(1, from_=C, to=A))
+    await world.settle()
+    assert [m.id for m in world.heard_by(heard)] == [2]
+    assert [(m.id, m.code) for m in world.heard_by(node)] == [(1, Code.UNAVAILABLE)]
+    drops = [fact.reason for fact in world.tracer.facts if fact.op is Op.DROP]
+    assert drops == ["overtaken"]
 
 
 async def test_answers_to_a_shared_address_may_come_from_many(world):

@@ -151,6 +151,25 @@ bus add components HC PQ writer=p2p-stub
 bus drop update 3 PQ>PQ/status reason=no-target
 """
 
+_FROM_RA = """
+@ra
+bus add listeners RA/ua loader
+bus add listeners SA minibus:SA
+bus add listeners PQ minibus:PQ
+bus take read 1 HA>HB
+bus deliver read 1 HA>HB listener=minibus:SA
+bus take read 2 HA>HB
+bus deliver read 2 HA>HB listener=minibus:PQ
+@rb
+bus add listeners RB/ua loader
+bus add listeners HB minibus:HB
+stub:SB rcv read 1 HA>HB
+PH rcv read 2 HA>HB
+"""
+_NODE_FIRST, _LINK_NEXT = (
+    f"bus take read {n} HA>HB\nbus deliver read {n} HA>HB listener=minibus:HB\n" for n in (1, 2)
+)
+
 BUSES = (
     case("I-B1", ASKED, ("bus take", "bus del listeners HB minibus:HB\nbus take"), before=RUNTIME),
     case("I-B1", ASKED, ("listener=HB", "listener=HC"), before=RUNTIME),
@@ -186,6 +205,11 @@ BUSES = (
         ("deliver read 2", "deliver read 1"),
         ("deliver read 3", "deliver read 2"),
         before=RUNTIME,
+    ),
+    case(  # across runtimes, whatever paths: what went by the node comes before the link's
+        "I-B7",
+        _FROM_RA + _NODE_FIRST + _LINK_NEXT,
+        (_NODE_FIRST + _LINK_NEXT, _LINK_NEXT + _NODE_FIRST),
     ),
     case("I-B8", ASKED, ("bus take", "bus admit"), before=RUNTIME),
     case(

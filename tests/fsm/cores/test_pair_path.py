@@ -1,15 +1,13 @@
-"""Order across a path switch (C-20, I-B7, I-R9)."""
+"""Order across a path switch at the end that sends (C-20, I-B7, I-R9)."""
 
 import math
 
-from hypothesis import given
-from hypothesis import strategies as st
-
-from fsm.cores.pair_path import PairPathCore
-from specs.limits import SWITCH_TIMEOUT
+from fsm.cores.pair_order import Behind
+from fsm.cores.pair_path import Announce, PairPathCore
+from specs.limits import REPLY_TIMEOUT, SESSION_IDLE, STUB_QUEUE
 from tests.support.wire import A, B, C, answer, ask
 
-NODE, LINK = "node-stub", "p2p-stub"
+NODE, LINK = "node-stub", "hyperty-runtime://a.ex/ra/p2prequester/1"
 
 
 def sent(forwards):
@@ -23,89 +21,115 @@ def test_on_one_path_nothing_waits():
     assert core.deadline() == math.inf
 
 
-def test_the_new_path_waits_for_the_answers_of_the_old_one():
+def test_a_link_announces_once_what_went_by_the_node():
     core = PairPathCore()
     core.send(ask(1), NODE, 0.0)
-    core.send(ask(2), NODE, 0.0)
-    assert core.send(ask(3), LINK, 0.01) == []
-    assert core.settled(A, B, 1, 0.02) == []
-    assert sent(core.settled(A, B, 2, 0.03)) == [(3, LINK)]
+    core.send(ask(2), NODE, 1.0)
+    (third,) = core.send(ask(3), LINK, 1.5)
+    assert (third.route, third.behind) == (LINK, Behind(A, B, 2, 2, 0.5))
+    (fourth,) = core.send(ask(4), LINK, 1.5)
+    assert fourth.behind is None
 
 
-def test_the_wait_is_bounded():
+def test_what_its_receiver_has_answered_is_not_waited_for_nor_is_what_went_before():
     core = PairPathCore()
-    core.send(ask(1), NODE, 0.0)
-    core.send(ask(2), LINK, 0.1)
-    assert core.deadline() == SWITCH_TIMEOUT
-    assert core.tick(SWITCH_TIMEOUT - 0.01) == []
-    assert sent(core.tick(SWITCH_TIMEOUT)) == [(2, LINK)]
-    assert core.held == 0
+    for number in (1, 2):
+        core.send(ask(number), NODE, 0.0)
+    assert core.settled(ask(2), 0.1, is_reached=True) == []
+    (third,) = core.send(ask(3), LINK, 0.2)
+    assert third.behind == Behind(A, B)
 
 
-def test_what_comes_while_others_wait_waits_behind_them():
+def test_what_the_node_refuses_after_the_switch_is_announced_anew():
     core = PairPathCore()
-    core.send(ask(1), NODE, 0.0)
-    core.send(ask(2), LINK, 0.0)
+    for number in (1, 2):
+        core.send(ask(number), NODE, 0.0)
     core.send(ask(3), LINK, 0.0)
-    assert core.held == 2
-    assert sent(core.settled(A, B, 1, 0.1)) == [(2, LINK), (3, LINK)]
+    assert core.settled(ask(2), 0.0) == [Announce(Behind(A, B, 1, 2), LINK)]
+    assert core.settled(ask(1), 0.0) == [Announce(Behind(A, B), LINK)]
 
 
-def test_an_idle_pair_switches_at_once():
+def test_answers_are_announced_by_name():
     core = PairPathCore()
-    core.send(ask(1), NODE, 0.0)
-    assert sent(core.send(ask(2), LINK, SWITCH_TIMEOUT + 0.1)) == [(2, LINK)]
+    core.send(answer(ask(7)), NODE, 0.0)
+    (following,) = core.send(answer(ask(8)), LINK, 0.0)
+    assert following.behind == Behind(B, A, f"{A}#7>{B}!200")
+
+
+def test_from_a_link_to_the_node_a_message_is_turned_by_the_stub_and_the_rest_waits():
+    core = PairPathCore()
+    core.send(ask(1), LINK, 0.0)
+    (second,) = core.send(ask(2), NODE, 0.0)
+    assert (second.route, second.then) == (LINK, NODE)
+    assert core.send(ask(3), LINK, 0.0) == []
+    assert core.returned((ask(2),), 0.0) == {f"{A}#2": NODE}
+    assert sent(core.send(ask(2), NODE, 0.0)) == [(2, NODE), (3, LINK)]
+
+
+def test_a_stub_that_gives_nothing_back_is_not_waited_for_for_ever():
+    core = PairPathCore()
+    core.send(ask(1), LINK, 0.0)
+    core.send(ask(2), NODE, 0.0)
+    core.send(ask(3), NODE, 0.0)
+    assert core.deadline() == REPLY_TIMEOUT
+    assert core.tick(REPLY_TIMEOUT - 0.01) == []
+    assert sent(core.tick(REPLY_TIMEOUT)) == [(3, NODE)]
+
+
+def test_after_the_end_of_a_link_nothing_is_turned():
+    core = PairPathCore()
+    core.send(ask(1), LINK, 0.0)
+    core.link_ended(LINK)
+    assert sent(core.send(ask(2), NODE, 0.0)) == [(2, NODE)]
+
+
+def test_no_more_wait_than_there_is_room_for():
+    core = PairPathCore()
+    core.send(ask(1), LINK, 0.0)
+    for number in range(2, STUB_QUEUE + 3):
+        assert core.send(ask(number), NODE, 0.0) is not None
+    assert core.send(ask(STUB_QUEUE + 3), NODE, 0.0) is None
 
 
 def test_other_pairs_do_not_wait():
     core = PairPathCore()
-    core.send(ask(1), NODE, 0.0)
-    core.send(ask(2), LINK, 0.0)
-    assert sent(core.send(ask(1, to=C), LINK, 0.0)) == [(1, LINK)]
+    core.send(ask(1), LINK, 0.0)
+    core.send(ask(2), NODE, 0.0)
+    assert sent(core.send(ask(1, to=C), NODE, 0.0)) == [(1, NODE)]
 
 
-def test_returned_messages_go_before_younger_ones():
+def test_returned_messages_go_before_younger_ones_in_their_order():
     core = PairPathCore()
     lost = [ask(1), ask(2)]
     for message in lost:
         core.send(message, LINK, 0.0)
-    core.returned(tuple(lost))
+    core.returned(tuple(lost), 0.0)
     assert core.send(ask(3), NODE, 0.1) == []
-    assert sent(core.send(ask(1), NODE, 0.1)) == [(1, NODE)]
-    assert sent(core.send(ask(2), NODE, 0.1)) == [(2, NODE), (3, NODE)]
+    assert core.send(ask(2), NODE, 0.1) == []
+    assert sent(core.send(ask(1), NODE, 0.1)) == [(1, NODE), (2, NODE), (3, NODE)]
 
 
-def test_younger_ones_wait_for_returned_messages_without_end_until_these_are_settled():
+def test_younger_ones_wait_for_returned_messages_until_these_are_settled():
     core = PairPathCore()
     core.send(ask(1), LINK, 0.0)
-    core.returned((ask(1),))
+    core.returned((ask(1),), 0.0)
     core.send(ask(2), NODE, 0.1)
     assert core.tick(100.0) == []
-    assert sent(core.settled(A, B, 1, 100.0)) == [(2, NODE)]
+    assert sent(core.settled(ask(1), 100.0)) == [(2, NODE)]
 
 
-def test_a_returned_answer_holds_nobody_up():
+def test_what_was_lost_before_a_turned_message_goes_before_it():
     core = PairPathCore()
-    core.returned((answer(ask(1)),))
-    assert sent(core.send(ask(2), NODE, 0.0)) == [(2, NODE)]
+    core.send(ask(1), LINK, 0.0)
+    core.send(ask(2), NODE, 0.0)
+    core.returned((ask(1), ask(2)), 0.0)
+    assert core.send(ask(2), NODE, 0.0) == []
+    assert sent(core.send(ask(1), NODE, 0.0)) == [(1, NODE), (2, NODE)]
 
 
 def test_pairs_that_fell_silent_are_forgotten():
     core = PairPathCore()
     for number in range(10):
         core.send(ask(1, to=f"{B}/{number}"), NODE, 0.0)
-    core.send(ask(1, to=C), NODE, 10.0)
+    core.send(ask(1, to=C), NODE, SESSION_IDLE)
     assert len(core._paths) == 1
-
-
-@given(st.lists(st.tuples(st.sampled_from([NODE, LINK]), st.floats(0, 0.2)), max_size=40))
-def test_everything_goes_once_in_order_and_soon(sends):
-    core, now, out = PairPathCore(), 0.0, []
-    for number, (route, pause) in enumerate(sends, start=1):
-        now += pause
-        out += sent(core.tick(now)) + sent(core.send(ask(number), route, now))
-    for _ in sends:
-        now = now if core.deadline() == math.inf else max(now, core.deadline())
-        out += sent(core.tick(now))
-    assert [id_ for id_, _ in out] == list(range(1, len(sends) + 1))
-    assert [route for _, route in out] == [route for route, _ in sends]

@@ -1,0 +1,262 @@
+"""Order of a pair at both ends, over paths of any speed that lose and repeat (I-B7, C-20)."""
+
+import math
+from collections import deque
+
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from fsm.cores.pair_order import NODE_PATH, Behind, PairOrderCore
+from fsm.cores.pair_path import Announce, PairPathCore
+from fsm.cores.seen import SeenWindow
+from specs.limits import REPLY_TIMEOUT
+from specs.limits_links import ORDER_HELD, ORDER_WAITS
+from specs.message import Message, MessageType
+from tests.support.wire import A, B, answer, ask
+
+NODE, LINK = "node-stub", "hyperty-runtime://a.ex/ra/p2prequester/1"
+THERE = "hyperty-runtime://b.ex/rb/p2phandler/1/conn/1"
+
+
+def told(number):
+    return Message(number, MessageType.UPDATE, A, f"{B}/changes")
+
+
+def test_what_a_link_brings_waits_for_what_went_by_the_node():
+    core = PairOrderCore()
+    core.announced(Behind(A, B, 2, 2), THERE, 0.0)
+    assert core.arrives(ask(3), THERE, "third") == []
+    assert core.arrives(ask(1), NODE_PATH, "first") == ["first"]
+    assert core.given(ask(1), NODE_PATH, 1.0) == []
+    assert core.arrives(ask(2), NODE_PATH, "second") == ["second"]
+    assert core.given(ask(2), NODE_PATH, 9.0) == ["third"]
+    assert (core.held, core.deadline()) == (0, math.inf)
+
+
+def test_what_has_come_before_the_announcement_is_not_waited_for():
+    core = PairOrderCore()
+    core.given(ask(2), NODE_PATH, 0.0)
+    core.announced(Behind(A, B, 2, 2), THERE, 0.0)
+    assert core.arrives(ask(3), THERE, "third") == ["third"]
+
+
+def test_answers_are_waited_for_by_name():
+    core = PairOrderCore()
+    late = answer(ask(7))
+    core.announced(Behind(B, A, "b", 0), THERE, 0.0)
+    core.announced(Behind(B, A, f"{A}#7>{B}!200", 0), THERE, 0.0)
+    assert core.arrives(answer(ask(8)), THERE, "eighth") == []
+    assert core.given(late, NODE_PATH, 0.0) == ["eighth"]
+
+
+def test_what_the_node_lost_is_waited_for_until_its_sender_has_given_it_up():
+    core = PairOrderCore()
+    core.announced(Behind(A, B, 2, 2, 5.0), THERE, 100.0)
+    assert core.arrives(ask(3), THERE, "third") == []
+    assert core.deadline() == 100.0 + REPLY_TIMEOUT - 5.0
+    assert core.tick(core.deadline() - 0.1) == []
+    assert core.tick(core.deadline()) == ["third"]
+    core.given(ask(3), THERE, 111.0)
+    assert core.is_late(ask(2), NODE_PATH)
+    assert not core.is_late(ask(4), NODE_PATH)
+
+
+def test_what_is_younger_than_all_that_is_missing_shows_that_it_is_lost():
+    core = PairOrderCore()
+    core.announced(Behind(A, B, 2, 2), THERE, 0.0)
+    core.arrives(ask(3), THERE, "third")
+    assert core.arrives(ask(4), NODE_PATH, "fourth") == ["third", "fourth"]
+
+
+def test_what_was_missing_and_comes_by_the_link_itself_ends_the_wait():
+    core = PairOrderCore()
+    core.announced(Behind(A, B, 2, 2), THERE, 0.0)
+    core.arrives(ask(1), THERE, "first")
+    assert core.arrives(ask(2), THERE, "second") == ["first", "second"]
+
+
+def test_a_newer_announcement_takes_the_place_of_the_older_one():
+    core = PairOrderCore()
+    core.announced(Behind(A, B, 2, 2), THERE, 0.0)
+    core.arrives(ask(3), THERE, "third")
+    assert core.announced(Behind(A, B), THERE, 0.1) == ["third"]
+    assert core.is_reached(A, B, THERE)
+
+
+def test_late_messages_of_one_path_are_repeats_and_no_concern_of_order():
+    core = PairOrderCore()
+    core.given(ask(5), NODE_PATH, 0.0)
+    assert not core.is_late(ask(4), NODE_PATH)
+    assert core.is_late(ask(4), THERE)
+    assert not core.is_late(answer(ask(1)), THERE)
+
+
+def test_no_more_messages_of_a_link_wait_than_there_is_room_for():
+    core = PairOrderCore()
+    core.announced(Behind(A, B, 1, 1), THERE, 0.0)
+    for number in range(2, ORDER_HELD + 2):
+        assert core.arrives(ask(number), THERE, number) == []
+    assert core.arrives(ask(ORDER_HELD + 2), THERE, None) is None
+    assert len(core.tick(REPLY_TIMEOUT)) == ORDER_HELD
+
+
+def test_no_more_pairs_of_a_link_wait_than_there_is_room_for():
+    core = PairOrderCore()
+    for number in range(ORDER_WAITS + 1):
+        core.announced(Behind(A, f"{B}/{number}", 1, 1), THERE, 0.0)
+    assert core.arrives(ask(2, to=f"{B}/{ORDER_WAITS}"), THERE, "it") == ["it"]
+    assert core.arrives(ask(2, to=f"{B}/0"), THERE, "it") == []
+
+
+class World:
+    """A pair over a node and a link, each with any delay; the node loses and repeats."""
+
+    def __init__(self):
+        self.now = 0.0
+        self.given, self.refused = [], []
+        self.paths, self.order = PairPathCore(), PairOrderCore()
+        self.seen = SeenWindow()
+        self.node, self.link = deque(), deque()
+        self.unacknowledged, self.turned = deque(), deque()
+        self.is_up = True
+        self.route = NODE
+
+    def send(self, message):
+        self.go(self.paths.send(message, self.route, self.now))
+
+    def go(self, effects):
+        for effect in effects:
+            if isinstance(effect, Announce):
+                self.link.append(effect.behind)
+            elif effect.then is not None:
+                self.turned.append(effect.message)
+                self.turn()
+            elif effect.route == LINK and self.is_up:
+                if effect.behind is not None:
+                    self.link.append(effect.behind)
+                self.unacknowledged.append(effect.message)
+                self.link.append(effect.message)
+            elif effect.route == LINK:
+                self.hand_back([effect.message])
+            else:
+                self.node.append(effect.message)
+
+    def turn(self):
+        if not self.unacknowledged and self.turned:
+            turned, self.turned = list(self.turned), deque()
+            self.hand_back(turned)
+
+    def hand_back(self, messages):
+        self.paths.returned(tuple(messages), self.now)
+        for message in messages:
+            self.send(message)
+
+    def node_brings(self, *, lost=False, again=False):
+        if self.node:
+            message = self.node[0] if again else self.node.popleft()
+            if not lost:
+                self.arrived(message, NODE_PATH)
+
+    def link_brings(self):
+        if not self.link:
+            return
+        item = self.link.popleft()
+        if isinstance(item, Behind):
+            self.take(self.order.announced(item, THERE, self.now))
+            return
+        self.arrived(item, THERE)
+        if self.unacknowledged and self.unacknowledged[0] is item:
+            self.unacknowledged.popleft()
+            self.turn()
+
+    def lose_link(self):
+        """The sender gives the link up; what it wrote may come all the same."""
+        if self.is_up:
+            self.is_up, self.route = False, NODE
+            owed = [*self.unacknowledged, *self.turned]
+            self.unacknowledged.clear()
+            self.turned.clear()
+            self.hand_back(owed)
+            self.paths.link_ended(LINK)
+
+    def has_link(self):
+        self.is_up, self.route = True, LINK
+
+    def go_by_node(self):
+        """The link is up, and the sender wants the node."""
+        self.route = NODE
+
+    def arrived(self, message, path):
+        due = self.order.arrives(message, path, (message, path))
+        self.take(due or ())
+
+    def take(self, due):
+        queue = deque(due)
+        while queue:
+            message, path = queue.popleft()
+            if not self.seen.is_new(message, self.now):
+                continue
+            if self.order.is_late(message, path):
+                self.refused.append(message.id)
+                continue
+            self.given.append(message.id)
+            queue.extend(self.order.given(message, path, self.now))
+
+    def pass_time(self, seconds):
+        self.now += seconds
+        self.go(self.paths.tick(self.now))
+        self.take(self.order.tick(self.now))
+
+    def settle(self):
+        """All that is on its way arrives, and all waits end."""
+        for _ in range(3):
+            while self.node or self.link:
+                self.node_brings()
+                self.link_brings()
+            self.pass_time(REPLY_TIMEOUT)
+
+
+STEPS = ("send", "node", "link", "lost", "again", "lose link", "has link", "by node", "time")
+
+
+def run(steps, kind):
+    world, sent = World(), 0
+    acts = {
+        "node": world.node_brings,
+        "lost": lambda: world.node_brings(lost=True),
+        "again": lambda: world.node_brings(again=True),
+        "link": world.link_brings,
+        "lose link": world.lose_link,
+        "has link": world.has_link,
+        "by node": world.go_by_node,
+        "time": lambda: world.pass_time(1.0),
+    }
+    for step in steps:
+        if step == "send":
+            sent += 1
+            world.send(kind(sent))
+        else:
+            acts[step]()
+    world.settle()
+    assert world.given == sorted(set(world.given)), "given in order, and once"
+    assert world.paths.held == world.order.held == 0, "nothing waits for ever"
+    return world, sent
+
+
+@settings(max_examples=400)
+@given(st.lists(st.sampled_from(STEPS), max_size=60), st.sampled_from([ask, told]))
+@example(["send", "has link", "send", "link", "link", "node"], ask)
+@example(["send", "has link", "send", "lost", "link", "link", "time"], told)
+@example(["has link", "send", "lose link", "send", "node", "node", "link", "link"], ask)
+def test_any_delay_loss_and_repetition_keeps_the_order_and_holds_nothing_for_ever(steps, kind):
+    run(steps, kind)
+
+
+@settings(max_examples=400)
+@given(st.lists(st.sampled_from([step for step in STEPS if step != "lost"]), max_size=60))
+def test_while_the_node_loses_nothing_everything_arrives(steps):
+    """However slow it is: as long as it is not slower than a request waits."""
+    steps = [step for step in steps if step != "time"]
+    world, sent = run(steps, ask)
+    assert world.given == list(range(1, sent + 1))
+    assert not world.refused
