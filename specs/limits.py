@@ -79,8 +79,7 @@ ENVELOPE_BYTES: Final = 4096
 """Bytes of a message for its ends, its id and what routers add to its body (ours)."""
 
 BODY_BYTES: Final = MAX_MESSAGE_BYTES - ENVELOPE_BYTES
-"""Bytes of JSON in a body that an application sends: with its envelope it is still a message
-(ours)."""
+"""Bytes of JSON in a body of an application: with its envelope it is a message (ours)."""
 
 MAX_JSON_DEPTH: Final = 32
 """Nesting of JSON in a message (RELIABILITY L4)."""

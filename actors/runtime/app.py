@@ -115,16 +115,14 @@ async def open_runtime(
 ) -> AsyncIterator[Runtime]:
     """Run a runtime while the context is open; on leaving it takes leave of everybody.
 
-    With P2P wanted, the handler stub is deployed and its path set before this returns;
-    if that fails the runtime goes on without P2P (RT-01, P2P-02). Without P2P nothing
-    is connected before it is needed.
+    With P2P wanted, the handler stub is deployed and its path set before this returns; if that
+    fails the runtime goes on without P2P (RT-01, P2P-02); else nothing is connected yet.
 
     Raises:
         BadUrlError: Domain or name cannot be part of an address.
         StoreFileError: The file to store objects in cannot be used.
-        RestartLimitError: A core part crashed: a bug; comes out of the context in a
-            group.
-        HypertyFailedError: A hyperty was given up, and `config.stop_on_failure`; likewise.
+        RestartLimitError: A core part crashed: a bug. In a group.
+        HypertyFailedError: A hyperty was given up, and `config.stop_on_failure`.
     """
     log_quietly()
     counters = Counters()

@@ -109,9 +109,8 @@ class Children(Mapping[str, Child], ChildrenHeard):
         Cancelled: it may come to be.
 
         Raises:
-            ObjectError: 400 the value is None, 403 the hyperty does not observe, 408 the
-                reporter's end does not answer: it may come to be; 413 there is no room for
-                it, 410 the object is gone.
+            ObjectError: 400 the value is None, 403 the hyperty does not observe, 410 the object
+                is gone, 413 no room for it, 408 no answer: it may come to be.
             NotJsonError: The value is no JSON; nobody was told.
         """
         async with self._turn:

@@ -1,7 +1,7 @@
 """The actor that each hyperty runs in."""
 
 from collections.abc import Awaitable, Callable
-from typing import Final, TypeVar, final
+from typing import TYPE_CHECKING, Final, TypeVar, final
 
 import attrs
 import trio
@@ -11,7 +11,8 @@ from actors.kit.actor import Actor
 from actors.kit.crash import Crash
 from actors.kit.delivery import Delivery
 from actors.runtime.hyperty import Delegated, HypertyMaker, Invited, Refused
-from actors.runtime.lifecycle import Faults
+from actors.runtime.lifecycle import Faults, Lifecycle
+from actors.runtime.mini_bus import MiniBusPort
 from actors.runtime.object_error import ObjectError
 from actors.runtime.seat import Seat
 from actors.runtime.sendable import own, sendable
@@ -28,7 +29,11 @@ from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 from transports.bodies import read_body
 
-__all__ = ["CONCURRENT", "HypertyHost"]
+if TYPE_CHECKING:
+    # Not needed in a sandbox process.
+    from actors.runtime.parts import RuntimeParts
+
+__all__ = ["CONCURRENT", "Home", "HypertyHost"]
 
 CONCURRENT: Final = 64
 """Requests one hyperty works on at a time; more wait in its mailbox (ours)."""
@@ -223,3 +228,29 @@ def _is_told(request: Message) -> bool:
     """
     observed, _, _ = request.to.rpartition("/")
     return request.is_request and is_below(request.from_, observed)
+
+
+@final
+class Home:
+    """Makes the host of a hyperty for each of its lives, around one seat.
+
+    Attributes:
+        seat: There from the first life on.
+    """
+
+    seat: Seat
+
+    def __init__(self, make: HypertyMaker, parts: "RuntimeParts", life: Lifecycle) -> None:
+        self._make = make
+        self._parts = parts
+        self._life = life
+        self._is_first = True
+
+    def host(self, port: MiniBusPort) -> HypertyHost:
+        """Make the host of one life."""
+        if self._is_first:
+            config = self._parts.config
+            parts = self._parts
+            self.seat = Seat(config.runtime, port, config.ids, parts.tracer, parts.shelf)
+            self._is_first = False
+        return HypertyHost(self._make, self.seat, self._life)

@@ -13,11 +13,10 @@ from actors.runtime.allocation import AddressGiven
 from actors.runtime.bus_messages import Granted, Origin
 from actors.runtime.hyperty import HypertyMaker
 from actors.runtime.hyperty_addresses import HypertyAddresses
-from actors.runtime.hyperty_host import HypertyHost
+from actors.runtime.hyperty_host import Home
 from actors.runtime.leaving import in_turn
 from actors.runtime.lifecycle import HypertyFailedError, Lifecycle
 from actors.runtime.loader import Hosted
-from actors.runtime.mini_bus import MiniBusPort
 from actors.runtime.parts import RuntimeParts
 from actors.runtime.ports import CorePort
 from actors.runtime.presence import Presence
@@ -87,7 +86,7 @@ class Runtime:
     async def settle(self, profile: str | Profile, make: HypertyMaker) -> tuple[Seat, Lifecycle]:
         """Run a hyperty as `deploy` does; return its seat, to act in its name, and its life."""
         life = self._lifecycle(profile)
-        home = _Home(make, self._parts, life)
+        home = Home(make, self._parts, life)
         await self.host(profile, home.host, life)
         return home.seat, life
 
@@ -121,12 +120,8 @@ class Runtime:
     ) -> str:
         """Run an actor as a hyperty: it takes messages, and answers requests, itself.
 
-        If anything fails, or this is cancelled, nothing of it is left.
-
-        Args:
-            profile: As of `deploy`.
-            make: Makes the actor, for each of its lives.
-            life: Shows what becomes of it.
+        If anything fails, or this is cancelled, nothing of it is left. `life` shows what
+        becomes of it.
 
         Raises:
             AllocationError: The node gave no address; `code` 503 if it is out of reach.
@@ -183,16 +178,11 @@ class Runtime:
         if crash is not None and url in self._hyperties:
             self._failure = life.given_up(crash)
             self._has_failed.set()
-        else:
-            life.undeployed()
+        life.undeployed()
         await self.undeploy(url)
 
     async def raise_failure(self) -> NoReturn:
-        """Wait until a hyperty is given up.
-
-        Raises:
-            HypertyFailedError: One was.
-        """
+        """Wait until a hyperty is given up, and raise the error that says so."""
         while self._failure is None:
             await self._has_failed.wait()
         raise self._failure
@@ -305,29 +295,3 @@ class Runtime:
 
     async def _free_all(self) -> None:
         await self._addresses.free(self._leaving)
-
-
-@final
-class _Home:
-    """Makes the host of a hyperty for each of its lives, around one seat.
-
-    Attributes:
-        seat: There from the first life on.
-    """
-
-    seat: Seat
-
-    def __init__(self, make: HypertyMaker, parts: RuntimeParts, life: Lifecycle) -> None:
-        self._make = make
-        self._parts = parts
-        self._life = life
-        self._is_first = True
-
-    def host(self, port: MiniBusPort) -> HypertyHost:
-        """Make the host of one life."""
-        if self._is_first:
-            config = self._parts.config
-            parts = self._parts
-            self.seat = Seat(config.runtime, port, config.ids, parts.tracer, parts.shelf)
-            self._is_first = False
-        return HypertyHost(self._make, self.seat, self._life)
