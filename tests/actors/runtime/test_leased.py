@@ -9,6 +9,7 @@ import actors
 from actors.kit.ids import IdSource
 from actors.runtime.config import RuntimeConfig
 from actors.testing.recorder import Recorder
+from specs.limits_sync import QUIET
 from tests.simulation.mortal import MortalNetwork
 from tests.support.report_world import Closed, Open, text
 from transports.link import Kind
@@ -153,4 +154,26 @@ async def test_one_that_is_alive_and_was_let_go_is_told_and_comes_back_at_once(a
         await w.thing.set("n", 1)
         with trio.fail_after(5):
             await copy.wait_for(lambda value: value["n"] == 1)
+        assert w.thing.observers == (w.guest.url,)
+
+
+async def test_a_copy_that_may_not_read_any_more_subscribes_again_before_it_ends(autojump_clock):
+    """Its renewals and the word that its lease is over are lost until it reads for silence."""
+    async with world() as w, w.guest.observe(w.thing.url) as copy:
+        read = []
+
+        def is_lost(frame):
+            read.extend([frame] if '"read"' in frame else [])
+            return not read and '"version"' in frame and '"subscribe"' in frame
+
+        def is_word(frame):
+            return '"type":"subscribe"' in frame and f'"from":"{w.thing.url}/subscription"' in frame
+
+        w.lose(is_lost)
+        w.wire.acceptor.pattern = lambda _number, frame: () if is_word(text(frame)) else (0.0,)
+        await trio.sleep(LEASE + 5)
+        assert w.thing.observers == ()
+        await trio.sleep(QUIET)
+        assert read
+        assert not copy.is_gone
         assert w.thing.observers == (w.guest.url,)
