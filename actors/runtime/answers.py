@@ -136,6 +136,15 @@ class Answers:
         elif not self._handing.give(response, submitted.by):
             self._hops.dropped(response, DropReason.NO_TARGET)
 
+    def reject_late(self, submitted: Submitted) -> None:
+        """Refuse what a younger message has overtaken by another path (I-B7)."""
+        message = submitted.message
+        self._hops.submitted(message, submitted.by)
+        self._hops.dropped(message, DropReason.OVERTAKEN)
+        if message.is_request:
+            why = "a later message of its sender came first, by another path"
+            self.reject(submitted, Code.UNAVAILABLE, why)
+
     def give(self, response: Message, waiter: Waiter) -> None:
         """Give an answer to a component here."""
         if waiter.reply is not None:

@@ -1,19 +1,16 @@
 """What a Message BUS does with each message, step by step (BUS-03, 06, 07, 11..14).
 
-The pipelines, then: an answer goes to who asked, any other message to the listeners of
-its `to`, or, if there are none, outward. Nothing here waits: mailboxes are given what they
-have room for.
+The pipelines, then: an answer goes to who asked, any other message to the listeners of its
+`to`, or, if there are none, outward. Nothing here waits for a mailbox to have room.
 """
 
-from collections import deque
 from typing import Final, final
 
-import attrs
 import trio
 
-from actors.kit.actor import Reply
 from actors.runtime.admission import Admission
 from actors.runtime.answers import Answers
+from actors.runtime.arrivals import Arrivals
 from actors.runtime.bus_messages import Announced, Origin, Submitted
 from actors.runtime.handing import Handing
 from actors.runtime.hops import Hops
@@ -23,42 +20,20 @@ from actors.runtime.pipelines import Pipelines
 from actors.runtime.policy import Policy
 from actors.runtime.refusal import Refusal
 from actors.runtime.sender_proofs import SenderProofs
-from actors.runtime.waiter import Waiter
+from actors.runtime.waiter import Waiter, intent_for
 from fsm.cores.intent import Intent, intent_of
-from fsm.cores.pair_order import NODE_PATH, PairOrderCore
-from fsm.cores.resolve_effects import NoRoute, Route
+from fsm.cores.pair_order import NODE_PATH
+from fsm.cores.resolve_effects import Route
 from specs.address import is_below
 from specs.child import parent_of
-from specs.limits import REPLY_TIMEOUT
 from specs.message import Message, instance_id, refuse
 from specs.reply_code import LAST_SUCCESS, Code, DropReason
 from specs.routing import Direction
-from specs.trace import Op
 
 __all__ = ["Forwarding"]
 
 _GIVEN: Final = frozenset({DropReason.DENIED, DropReason.CRASHED})
-"""Why a message of a pair goes no further although it came in its turn."""
-
-
-@final
-@attrs.frozen(slots=True)
-class _Arrived:
-    """A message from outside, and its path (`pair_order`)."""
-
-    submitted: Submitted
-    path: str
-
-
-@final
-@attrs.frozen(slots=True, eq=False)
-class _CatchingUp:
-    """A component waits until a link brings what is told at an address."""
-
-    address: str
-    link: str
-    done: Reply[None]
-    until: float
+"""Why a message goes no further although it came in its turn."""
 
 
 @final
@@ -70,6 +45,7 @@ class Forwarding:
         admission: Who may send as what.
         outward: The ways out.
         proofs: Who may send over links.
+        arrivals: What comes from outside, each pair's messages in order.
     """
 
     def __init__(
@@ -88,8 +64,7 @@ class Forwarding:
         self.outward = Outward(self._handing, hops, self.refuse)
         self.proofs = SenderProofs(self.admission, self.outward, hops, self._decided, self._deny)
         self._pipelines = Pipelines(self.admission, self._repeated, interceptors)
-        self._order: PairOrderCore[_Arrived] = PairOrderCore()
-        self._catching_up: list[_CatchingUp] = []
+        self.arrivals = Arrivals(hops, self._take_arrived)
 
     # ---- in
 
@@ -114,88 +89,34 @@ class Forwarding:
             self._take(submitted, passed, Direction.OUTGOING, now)
             return
         path = submitted.by if origin is Origin.P2P_STUB else NODE_PATH
-        due = self._order.arrives(message, path, _Arrived(submitted, path))
-        if due is None:
+        if not self.arrivals.arrived(submitted, path, now):
             why = "too many messages of this link wait for what the node has still to bring"
             self._deny(submitted, Refusal(DropReason.OVERFLOW, why, Code.TOO_LARGE), now)
-        elif due:
-            self._take_in_order(due, now, submitted)
-        else:
-            self._hops.say(Op.QUEUE, message)
 
     def _origin(self, submitted: Submitted) -> Origin:
         return self.admission.origin(submitted.by) or Origin.LOCAL
 
-    def _take_in_order(
-        self, due: list[_Arrived], now: float, direct: Submitted | None = None
-    ) -> None:
-        """Take what came from outside, and what waited for it; all but `direct` have waited."""
-        queue = deque(due)
-        while queue:
-            one = queue.popleft()
-            if one.submitted is not direct:
-                self._hops.say(Op.FLUSH, one.submitted.message)
-            queue.extend(self._take_arrived(one, now))
-        self._tell_caught_up(now)
-
-    def _take_arrived(self, arrived: _Arrived, now: float) -> list[_Arrived]:
-        submitted, path = arrived.submitted, arrived.path
-        message = submitted.message
-        passed = self._pipelines.passed(message, submitted.by, Direction.INCOMING)
-        is_refused = isinstance(passed, Refusal)
-        if isinstance(passed, Refusal) and passed.reason not in _GIVEN:
-            self._turn_down(submitted, passed, now)
-            return []
-        if not is_refused and self._order.is_late(message, path):
-            self._refuse_late(submitted)
-            return []
-        self._take(submitted, passed, Direction.INCOMING, now)
-        return self._order.given(message, path, now)
-
-    def _refuse_late(self, submitted: Submitted) -> None:
-        """Refuse what a younger message has overtaken by another path (I-B7)."""
-        message = submitted.message
-        self._hops.submitted(message, submitted.by)
-        self._hops.dropped(message, DropReason.OVERTAKEN)
-        if message.is_request:
-            why = "a later message of its sender came first, by another path"
-            self._answers.reject(submitted, Code.UNAVAILABLE, why)
-
     def announced(self, announced: Announced, now: float) -> None:
         """Take from a link what the messages of a pair follow, if their sender is its peer's."""
         if self.proofs.may_announce(announced, now):
-            self._take_in_order(self._order.announced(announced.behind, announced.by, now), now)
+            self.arrivals.announced(announced.behind, announced.by, now)
 
-    def hear_by(self, address: str, link: str | None) -> None:
-        """Let what is told at an address come by this link, and no other; None: by none."""
-        self.admission.let_tell(address, link)
-        if link is not None:
-            self._order.expects(_teller(address), address, link)
-
-    def catch_up(self, address: str, link: str, done: Reply[None], now: float) -> None:
-        """Tell when a link brings what is told at an address, and all before it has come."""
-        self._catching_up.append(_CatchingUp(address, link, done, now + REPLY_TIMEOUT))
-        self._tell_caught_up(now)
-
-    def _tell_caught_up(self, now: float) -> None:
-        if not self._catching_up:
-            return
-        behind: list[_CatchingUp] = []
-        for one in self._catching_up:
-            is_reached = self._order.is_reached(_teller(one.address), one.address, one.link)
-            if is_reached or one.until <= now:
-                one.done.send(None)
-            else:
-                behind.append(one)
-        self._catching_up = behind
+    def _take_arrived(self, submitted: Submitted, path: str, now: float) -> bool:
+        """Take a message from outside whose turn has come; say whether it counts as given."""
+        passed = self._pipelines.passed(submitted.message, submitted.by, Direction.INCOMING)
+        if isinstance(passed, Message) and self.arrivals.is_late(passed, path):
+            self._answers.reject_late(submitted)
+            return False
+        self._take(submitted, passed, Direction.INCOMING, now)
+        return isinstance(passed, Message) or passed.reason in _GIVEN
 
     def _take(
         self, submitted: Submitted, passed: Message | Refusal, direction: Direction, now: float
     ) -> None:
-        by, origin = submitted.by, self._origin(submitted)
         if isinstance(passed, Refusal):
             self._turn_down(submitted, passed, now)
             return
+        by, origin = submitted.by, self._origin(submitted)
         self._hops.submitted(passed, by)
         if passed.is_response:
             self._answer(passed, now)
@@ -207,7 +128,7 @@ class Forwarding:
                 return
             session = by if origin is Origin.NODE_STUB else None
             is_ours = direction is Direction.OUTGOING
-            intent = submitted.intent or _intent(passed, direction, origin)
+            intent = submitted.intent or intent_for(passed, direction, origin)
             waiter = Waiter(is_ours, intent, session, submitted.reply)
             self._answers.open(passed, waiter, now, submitted.terms)
         self._forward(passed, direction, now, submitted.intent)
@@ -338,10 +259,6 @@ class Forwarding:
         if following is not None:
             self.outward.ask(route.to, following, now)
 
-    def no_route(self, refused: NoRoute, now: float) -> None:
-        """Take it from the registry that there is no way."""
-        self.outward.no_route(refused, now)
-
     def _is_wanted(self, message: Message, now: float) -> bool:
         """Say whether a message that waited still matters; a 408 may have come first.
 
@@ -383,10 +300,8 @@ class Forwarding:
 
     def deadline(self) -> float:
         """Return when `tick` is due."""
-        catching_up = [one.until for one in self._catching_up]
-        order = min([self._order.deadline(), *catching_up])
-        waits = min(self._answers.deadline(), self.proofs.deadline())
-        return min(waits, self.outward.deadline(), order)
+        hosts = self._answers, self.proofs, self.arrivals, self.outward
+        return min(host.deadline() for host in hosts)
 
     def tick(self, now: float) -> None:
         """Answer 408 for those who waited too long, release what was held (MSG-06)."""
@@ -404,21 +319,8 @@ class Forwarding:
                 self._give(response, ended.waiter, now)
         self.proofs.tick(now)
         self.outward.tick(now)
-        self._take_in_order(self._order.tick(now), now)
+        self.arrivals.tick(now)
 
     def leave(self) -> None:
         """End what is open: the bus stops, and whoever waits here is told so by that."""
         self._answers.leave()
-
-
-def _teller(address: str) -> str:
-    """Return who tells what is heard at an address: `O` at `O/changes`."""
-    return address.rpartition("/")[0]
-
-
-def _intent(request: Message, direction: Direction, origin: Origin) -> Intent:
-    """Return what may be done for a request, or for the answer to one that came from outside."""
-    if direction is Direction.OUTGOING:
-        return Intent.REACH
-    # Whoever asks by a link is answered by it, if it is there still.
-    return Intent.KNOWN if origin is Origin.P2P_STUB else intent_of(request)

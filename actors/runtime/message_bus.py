@@ -97,7 +97,7 @@ class MessageBus(Actor[BusMessage]):
             case Route():
                 self._forwarding.routed(message, trio.current_time())
             case NoRoute():
-                self._forwarding.no_route(message, trio.current_time())
+                self._forwarding.outward.no_route(message, trio.current_time())
             case RoutesChanged():
                 self._forwarding.outward.routes.forget()
             case _:
@@ -123,7 +123,7 @@ class MessageBus(Actor[BusMessage]):
             case Announced():
                 self._forwarding.announced(message, now)
             case CaughtUp(address, link, done):
-                self._forwarding.catch_up(address, link, done, now)
+                self._forwarding.arrivals.catch_up(address, link, done, now)
             case _:
                 assert_never(message)
 
@@ -164,7 +164,9 @@ class MessageBus(Actor[BusMessage]):
                     if isinstance(row, LinkListener) and row.link == link:
                         self._hops.rows(routing.remove(address, row, writer))
             case HeardBy(_, link):
-                self._forwarding.hear_by(address, link)
+                self._forwarding.admission.let_tell(address, link)
+                if link is not None:
+                    self._forwarding.arrivals.expects(address, link)
             case _:
                 assert_never(message)
 

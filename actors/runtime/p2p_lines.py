@@ -8,7 +8,7 @@ from typing import Final, assert_never
 import orjson
 
 from fsm.cores.link_proof import Hello, Opened, Proof, ProofError, ProofLine, Welcome
-from fsm.cores.p2p_transfer import Ack, Bye, Control, Ping, Pong
+from fsm.cores.p2p_control import Ack, Bye, Control, Ping, Pong
 from fsm.cores.pair_order import Behind
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json

@@ -11,12 +11,14 @@ from typing import final
 import attrs
 import trio
 
+from actors.kit.delivery import Delivery, Purpose
 from actors.kit.trace import Tracer
 from actors.runtime.mini_bus import MiniBusPort
 from actors.runtime.p2p_handshake import ProvenLink
 from actors.runtime.p2p_lines import is_own_line, read_control, write_behind, write_control
+from fsm.cores.p2p_control import Bye, Control
 from fsm.cores.p2p_input import LinkLost, Loss
-from fsm.cores.p2p_transfer import Bye, Control, Numbered, Outgoing, P2PTransferCore, TransferEnd
+from fsm.cores.p2p_transfer import Numbered, Outgoing, P2PTransferCore, TransferEnd
 from fsm.cores.pair_order import Behind
 from specs.errors import BadMessageError
 from specs.limits import FRAME_MESSAGES, GOODBYE_TIMEOUT, MAX_MESSAGE_BYTES
@@ -78,20 +80,24 @@ class P2PLink:
         self._wake.set()
         return True
 
-    def announce(self, behind: Behind) -> None:
-        """Take an announcement to be written before what is sent after it (C-20)."""
-        self._core.announce(behind)
-        self._wake.set()
+    async def take(self, delivery: Delivery) -> bool:
+        """Do with a delivery of the bus what it is for; False: too many wait, or it is too big.
 
-    async def turn_back(self, message: Message) -> bool:
-        """Hand a message back to the bus when all before it is acknowledged (C-20).
-
-        Returns:
-            Whether it was taken; False: too many messages wait.
+        Raises:
+            BadMessageError: It cannot be written at all.
         """
-        is_taken = self._core.turn_back(message)
-        await self._hand_back_turned()
-        return is_taken
+        if delivery.behind is not None:
+            self._core.announce(delivery.behind)
+            self._wake.set()
+        match delivery.purpose:
+            case Purpose.SEND:
+                return self.send(delivery.message)
+            case Purpose.TURN_BACK:
+                is_taken = self._core.turn_back(delivery.message)
+                await self._hand_back_turned()
+                return is_taken
+            case Purpose.ANNOUNCE:
+                return True
 
     async def _hand_back_turned(self) -> None:
         turned = self._core.take_turned()

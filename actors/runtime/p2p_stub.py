@@ -127,25 +127,17 @@ class P2PStub(Actor[P2PMessage]):
     async def _send(self, delivery: Delivery) -> None:
         message, name = delivery.message, self.end_for(delivery)
         end, _ = self._ends.get(name, (None, None))
-        link = None if end is None else end.link
-        if delivery.behind is not None and link is not None:
-            link.announce(delivery.behind)
-        if delivery.purpose is Purpose.ANNOUNCE:
-            return
         if name in message.via and delivery.purpose is Purpose.SEND:
             self._trace_drop(message, DropReason.LOOP)
-        elif link is None:
+        elif end is not None and end.link is not None:
+            await self._write(end.link, delivery, name)
+        elif delivery.purpose is not Purpose.ANNOUNCE:
             await self.context.bus.hand_back((message,), name)
-        else:
-            await self._write(link, delivery, name)
 
     async def _write(self, link: P2PLink, delivery: Delivery, name: str) -> None:
         message = delivery.message
         try:
-            if delivery.purpose is Purpose.TURN_BACK:
-                is_taken = await link.turn_back(message)
-            else:
-                is_taken = link.send(message)
+            is_taken = await link.take(delivery)
         except BadMessageError as error:
             self._trace_drop(message, DropReason.MALFORMED)
             await self._refuse(message, name, error.code, error.reason)

@@ -5,10 +5,12 @@ from typing import final
 import attrs
 
 from actors.kit.actor import Reply
+from actors.runtime.bus_messages import Origin
 from fsm.cores.intent import Intent, intent_of
 from specs.message import Message
+from specs.routing import Direction
 
-__all__ = ["Waiter"]
+__all__ = ["Waiter", "intent_for"]
 
 
 @final
@@ -31,3 +33,11 @@ class Waiter:
     def way_back(self, response: Message) -> Intent:
         """Return what may be done for the answer: who asked by the node is answered by it."""
         return Intent.NODE if self.intent is Intent.NODE else intent_of(response)
+
+
+def intent_for(request: Message, direction: Direction, origin: Origin) -> Intent:
+    """Return what may be done for a request, or for the answer to one that came from outside."""
+    if direction is Direction.OUTGOING:
+        return Intent.REACH
+    # Whoever asks by a link is answered by it, if it is there still.
+    return Intent.KNOWN if origin is Origin.P2P_STUB else intent_of(request)

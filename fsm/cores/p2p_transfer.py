@@ -15,6 +15,7 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
+from fsm.cores.p2p_control import Ack, Bye, Control, Ping, Pong
 from fsm.cores.pair_order import Behind
 from fsm.machines.p2p_connection import P2P_CONNECTION, State
 from specs.limits import LINK_WINDOW, PING_PERIOD, STUB_QUEUE
@@ -31,35 +32,6 @@ __all__ = [
     "Pong",
     "TransferEnd",
 ]
-
-
-@final
-@attrs.frozen(slots=True)
-class Ack:
-    """All messages up to number `seq` were taken."""
-
-    seq: int
-
-
-@final
-@attrs.frozen(slots=True)
-class Ping:
-    """Is anybody there?"""
-
-
-@final
-@attrs.frozen(slots=True)
-class Pong:
-    """Yes."""
-
-
-@final
-@attrs.frozen(slots=True)
-class Bye:
-    """Nothing more will come, on purpose."""
-
-
-Control: TypeAlias = Ack | Ping | Pong | Bye
 
 
 @final
@@ -310,11 +282,8 @@ class P2PTransferCore:
         """Return, and forget, what was not acknowledged and what still waits, in order."""
         owed = [numbered.message for numbered in self._unacknowledged]
         owed.extend(self._turned)
-        for waiting in self._waiting:
-            if isinstance(waiting, _Turned):
-                owed.append(waiting.message)
-            elif isinstance(waiting, Message):
-                owed.append(waiting)
+        waiting = (one for one in self._waiting if not isinstance(one, Behind))
+        owed.extend(one.message if isinstance(one, _Turned) else one for one in waiting)
         self._turned.clear()
         self._unacknowledged.clear()
         self._waiting.clear()

@@ -197,7 +197,7 @@ async def test_the_same_message_by_two_paths_is_delivered_once(world):
     await world.settle()
     bob.clear()
     for stub in (S, PQ):
-        await world.port(stub).post(ask(1, from_=C, via=[stub]))
+        await world.port(stub).post(ask(10, from_=C, via=[stub]))
     await world.settle()
     assert len(bob) == 1
     assert world.counters.drops == {DropReason.DUPLICATE: 1}

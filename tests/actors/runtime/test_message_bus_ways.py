@@ -410,9 +410,11 @@ async def test_a_switch_to_a_link_announces_what_went_by_the_node(world):
 async def test_what_a_link_brings_waits_for_the_node_and_is_told_in_the_trace(world):
     heard = await world.component(A)
     await world.component(S, Origin.NODE_STUB)
-    await world.component(PQ, Origin.P2P_STUB)
+    await with_link(world)
     await world.port(PQ).announce(Behind(C, A, 1, 1), PQ)
-    await world.port(PQ).post(ask(2, from_=C, to=A), PQ)
+    await world.port(PQ).post(ask(2, from_=C, to=A, via=[PQ]), PQ)
+    await world.settle()
+    await world.bus.tell(OwnerKnown(C, RC))
     await world.settle()
     assert heard == []
     await world.port(S).post(ask(1, from_=C, to=A))
@@ -425,8 +427,10 @@ async def test_what_a_link_brings_waits_for_the_node_and_is_told_in_the_trace(wo
 async def test_what_comes_too_late_by_another_path_is_refused(world):
     heard = await world.component(A)
     node = await world.component(S, Origin.NODE_STUB)
-    await world.component(PQ, Origin.P2P_STUB)
-    await world.port(PQ).post(ask(2, from_=C, to=A), PQ)
+    await with_link(world)
+    await world.port(PQ).post(ask(2, from_=C, to=A, via=[PQ]), PQ)
+    await world.settle()
+    await world.bus.tell(OwnerKnown(C, RC))
     await world.port(S).post(ask(1, from_=C, to=A))
     await world.settle()
     assert [m.id for m in world.heard_by(heard)] == [2]

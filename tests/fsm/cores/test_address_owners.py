@@ -124,7 +124,7 @@ def test_a_link_whose_peer_forges_is_ended_and_not_tried_again_soon():
     """S1."""
     registry = linked()
     ended = registry.feed(told.LinkForged(PQ))
-    assert ended[0] == do.Disconnect(PQ, RB)
+    assert ended[0] == do.Disconnect(PQ, RB, PQ)
     assert do.PeerGone(PQ) in registry.peers
     assert registry.core.links() == ()
     registry.now += 30.0

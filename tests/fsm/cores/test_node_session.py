@@ -204,7 +204,6 @@ def test_what_was_handed_over_takes_no_room_any_more():
     core = detached()
     core.feed(Wait(parcel(1, OUTBOX_BYTES)), 1.0)
     core.feed(ReopenAsked(2, TOKEN), 2.0)
-    assert core.weight == 0
     core.feed(LinkLost(2, "lost"), 3.0)
 
     assert kinds(core.feed(Wait(parcel(2, OUTBOX_BYTES)), 4.0)) == [Queued]
