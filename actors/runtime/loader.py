@@ -62,16 +62,16 @@ class Load:
         url: Minted by the registry, never used before (STB-15).
         descriptor: Catalogue address.
         config: The deployer's part; the descriptor's comes first (STB-13).
-        kind: What the stub is to be; a descriptor of another kind is not deployed.
         done: Told why it failed, or None; the registry is not told of success then:
             it did not ask.
+        kind: What the stub is to be; a descriptor of another kind is not deployed.
     """
 
     url: str
     descriptor: str
     config: StubConfig
-    kind: StubKind = StubKind.NODE
     done: Reply[str | None] | None = None
+    kind: StubKind = StubKind.NODE
 
 
 @final

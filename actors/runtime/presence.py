@@ -64,7 +64,7 @@ class Presence:
         )
         descriptor = handler_descriptor(config.domain)
         refusal: str | None = await self._parts.loader.ask(
-            lambda done: Load(url, descriptor, stub, StubKind.P2P_HANDLER, done)
+            lambda done: Load(url, descriptor, stub, done, StubKind.P2P_HANDLER)
         )
         if refusal is None and await self._set_path(url, MessageType.SUBSCRIBE):
             self.handler = url

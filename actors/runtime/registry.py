@@ -292,7 +292,7 @@ class Registry(Actor[RegistryMessage]):
                 load = Load(url, catalogue_stub(domain), config)
             case do.RequesterPlan():
                 config = self._parts.requester(self._config, plan)
-                load = Load(url, plan.descriptor, config, StubKind.P2P_REQUESTER)
+                load = Load(url, plan.descriptor, config, kind=StubKind.P2P_REQUESTER)
             case _:
                 assert_never(plan)
         await self._parts.loader.tell(load)

@@ -56,6 +56,7 @@ STORIES = {
     "tests.actors.runtime.test_runtime": ("test_a_domain_without_a_known_node_is_503",),
     "tests.actors.runtime.test_sync_machines": (
         "test_an_observer_that_says_nothing_is_no_refusal",
+        "test_deleting_the_object_ends_its_invitations",
         "test_provisional_answers_to_an_invitation_are_relayed_as_they_come",
         "test_the_silence_of_the_reporter_is_a_refusal",
         "test_who_leaves_before_the_decision_is_never_admitted",
@@ -89,6 +90,7 @@ STORIES = {
         "test_the_stories_of_a_copy_take_every_row_of_its_table_and_no_other",
     ),
     "tests.fsm.cores.test_p2p_entries": ("test_these_are_all_ways_an_entry_can_go",),
+    "tests.fsm.cores.test_p2p_ends": ("test_a_requester_that_yields_goes_on_where_it_was",),
     "tests.fsm.cores.test_p2p_controllers": ("test_these_are_all_ways_a_controller_can_go",),
     "tests.fsm.cores.test_resolve_jobs": ("test_these_are_all_ways_a_search_can_go",),
     "tests.actors.node.test_legacy_session": ("test_what_it_registered_outlives_its_session",),

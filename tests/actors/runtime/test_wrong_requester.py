@@ -65,7 +65,7 @@ async def test_a_stub_that_never_tells_of_its_link_blocks_a_peer_no_longer_than_
 
     async def unchecked(of, load, registry):
         asked_for = StubKind.NODE if load.descriptor == WRONG else load.kind
-        load = type(load)(load.url, load.descriptor, load.config, asked_for, load.done)
+        load = type(load)(load.url, load.descriptor, load.config, load.done, asked_for)
         return await deploy(of, load, registry)
 
     monkeypatch.setattr(Loader, "_deploy", unchecked)

@@ -258,3 +258,98 @@ def test_an_unknown_machine_is_never_the_same():
     assert not nowhere.allows(candidate, RB)
     assert nowhere.signed(candidate) == candidate
     assert not nowhere.offers("unix", "/x", RB)
+
+
+# ---- a simultaneous open (P2P-27, I-P20)
+
+SEEN = (seen.PeerInvited(C2, PH), seen.PeerObjectSeen(ConnectionData(PC, ice_candidates=(TCP,))))
+
+
+def yielding():
+    """A requester that was dialling when it was told to yield."""
+    core = requester()
+    fed(core, *TO_PROGRESS[requester], *SEEN, seen.YieldAsked())
+    assert core.state is State.YIELDING
+    return core
+
+
+def states_of(effects):
+    return [effect.state for effect in effects if isinstance(effect, do.Announce)]
+
+
+def test_a_requester_that_yields_dials_nothing_and_hangs_up_what_opens():
+    core = yielding()
+    assert fed(core, seen.DialFailed(1)) == []
+    assert fed(core, SEEN[1]) == []
+    assert fed(core, seen.LinkOpened("L1", DIALLED)) == [do.CloseLink("L1")]
+    assert core.deadline() == P2P_TIMEOUT
+
+
+def test_a_requester_that_yields_goes_on_where_it_was():
+    core = yielding()
+    effects = fed(core, seen.ResumeAsked())
+    assert states_of(effects) == [State.IN_PROGRESS]
+    assert effects[-1] == do.Dial(TCP, 2)
+    assert core.deadline() == P2P_TIMEOUT
+    fed(core, seen.LinkOpened("L1", DIALLED))
+    assert core.state is State.LIVE
+
+
+YIELDED_ENDS = [
+    seen.DisconnectAsked("asked"),
+    seen.InvitationAnswered(409, "409"),
+    seen.PeerObjectDeleted(),
+]
+
+
+@pytest.mark.parametrize("end", YIELDED_ENDS, ids=lambda end: type(end).__name__)
+def test_a_requester_that_yields_fails_when_the_other_link_has_won(end):
+    core = yielding()
+    effects = fed(core, end)
+    assert core.state is State.FAILED
+    if end in YIELDED_ENDS[:2]:
+        assert next(one.why for one in effects if isinstance(one, do.Announce)).startswith("409")
+
+
+def test_a_requester_that_yields_does_not_wait_for_ever():
+    core = yielding()
+    fed(core, seen.TimePassed(), now=P2P_TIMEOUT)
+    assert core.state is State.FAILED
+
+
+def test_a_requester_without_an_object_has_nothing_to_wait_with():
+    core = requester()
+    effects = fed(core, seen.Started(), seen.YieldAsked())
+    assert states_of(effects) == [State.FAILED]
+    assert do.Answered(Code.OK) in effects
+
+
+@pytest.mark.parametrize("number", [2, 1])
+def test_a_stale_order_to_yield_changes_nothing(number):
+    core = live(requester)
+    if number == 2:
+        core = requester()
+        fed(core, *TO_PROGRESS[requester])
+    (answer,) = fed(core, seen.YieldAsked(number))
+    assert answer.code == Code.CONFLICT
+    (answer,) = fed(core, seen.ResumeAsked(number))
+    assert answer.code == Code.CONFLICT
+
+
+def test_a_second_order_to_yield_is_followed_already():
+    assert fed(yielding(), seen.YieldAsked()) == [do.Answered(Code.OK)]
+
+
+def test_a_requester_that_has_ended_cannot_go_on():
+    core = yielding()
+    fed(core, seen.TimePassed(), now=P2P_TIMEOUT)
+    (answer,) = fed(core, seen.ResumeAsked())
+    assert answer.code == Code.GONE
+
+
+def test_only_requesters_yield():
+    core = controller()
+    fed(core, *TO_PROGRESS[controller])
+    for order in (seen.YieldAsked(), seen.ResumeAsked()):
+        (answer,) = fed(core, order)
+        assert answer.code == Code.FORBIDDEN
