@@ -56,21 +56,23 @@ def read_lines(session: SparkSession, paths: Sequence[str]) -> Source:
     files: set[str] = set()
     for path in paths:
         text = _read_text(session, path)
+        # Spark tells paths as parts of URLs.
+        now = {unquote(file) for file in text.inputFiles()}
+        if now <= files:
+            continue
+        if now & files:
+            text = session.read.text(sorted(now - files))
+        files |= now
         lines = text.select(
             F.col("value").alias("text"),
             F.col("_metadata.file_path").alias("file"),
             F.col("_metadata.file_block_start").alias("block"),
             F.monotonically_increasing_id().alias("position"),
         )
-        now = set(text.inputFiles())
-        if again := files & now:
-            lines = lines.where(~F.col("file").isin(*again))
-        files |= now
         found = lines if found is None else found.unionByName(lines)
     if found is None:
         raise TraceMissingError("nowhere", "no path was named")
-    # Spark tells paths as parts of URLs.
-    writers = {writer_of(unquote(file)) for file in files}
+    writers = {writer_of(file) for file in files}
     return Source(found, frozenset(writer for writer in writers if writer is not None))
 
 
