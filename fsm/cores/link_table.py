@@ -150,6 +150,8 @@ class LinkTable:
             if entry.beside is not None and entry.beside.stub == url:
                 effects += self._beside_ended(entry, entry.beside)
             if entry.stub == url:
+                # What its record said does not work: the next attempt is by a new one.
+                self._records.forget_runtime(entry.remote)
                 effects += self._remove(entry, now)
         return effects
 
@@ -380,6 +382,7 @@ class LinkTable:
             if entry.fails_at <= now:
                 if entry.beside is not None:
                     effects += self._beside_ended(entry, entry.beside)
+                self._records.forget_runtime(entry.remote)
                 effects += self._given_up(entry, now)
             elif entry.until <= now:
                 effects += self._reconnect(entry, now)
@@ -409,9 +412,6 @@ class LinkTable:
 
     def _removed(self, entry: LinkEntry, now: float) -> list[Effect]:
         del self._entries[entry.remote]
-        if entry.life.state is not p2p_entry.State.BOUND:
-            # What its record said has led nowhere: the next attempt is made by a new one.
-            self._records.forget_runtime(entry.remote)
         self._cooling = {one: until for one, until in self._cooling.items() if until > now}
         self._cooling[entry.remote] = now + RETRY_COOL_DOWN
         self.entities.forget(entry)
