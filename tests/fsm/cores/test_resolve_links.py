@@ -97,10 +97,6 @@ def test_a_refused_path_ends_the_set_up_and_cools_down():
     registry.feed(told.RecordRead(HB, RECORD))
     assert do.Undeploy(PQ) in registry.feed(told.PathSet(PQ, "403"))
     assert registry.core.links() == ()
-    # The record may have been wrong: it is read anew, and no link is set up for a while.
-    assert [type(e) for e in registry.ask()] == [do.Route, do.ReadRecord]
-    registry.feed(told.RecordRead(HB, RECORD))
-    assert registry.core.links() == ()
     assert [type(e) for e in registry.ask()] == [do.Route]
 
 
