@@ -73,6 +73,7 @@ class _Path:
         draining: The message that a link's stub is to give back.
         then: Where that message goes afterwards.
         returned: What was given back, in order, and its new route as soon as it has one.
+        stalled: What was given back before `draining` was sent, and waits behind it.
         held: What waits for these, in order.
     """
 
@@ -84,11 +85,23 @@ class _Path:
     draining: Key | None = None
     then: str = ""
     returned: dict[Key, Forward | None] = attrs.field(factory=dict)
+    stalled: dict[Key, Forward | None] = attrs.field(factory=dict)
     held: deque[Forward] = attrs.field(factory=deque)
 
     @property
     def is_at_rest(self) -> bool:
         return self.draining is None and not (self.returned or self.held)
+
+    def drain(self, forward: Forward) -> None:
+        """Give a message to the link's stub; what was given back waits behind it."""
+        self.draining, self.then = key_of(forward.message), forward.route
+        self.stalled, self.returned = self.returned, {}
+
+    def drained(self) -> None:
+        """Let what waits behind the message go on."""
+        self.draining = None
+        self.returned |= self.stalled
+        self.stalled = {}
 
     def next(self) -> Forward | None:
         """Take the message whose turn it is; None: it is nobody's."""
@@ -124,6 +137,8 @@ class PairPathCore:
         path = self._path(pair, now)
         if key in path.returned:
             path.returned[key] = Forward(message, route)
+        elif key in path.stalled:
+            path.stalled[key] = Forward(message, route)
         elif len(path.held) >= STUB_QUEUE:
             return None
         else:
@@ -154,9 +169,10 @@ class PairPathCore:
                 path.announced = behind.last
                 effects.append(Announce(behind, path.route))
         if key == path.draining:
-            path.draining = None
+            path.drained()
             self._drained.pop(pair, None)
         path.returned.pop(key, None)
+        path.stalled.pop(key, None)
         return [*effects, *self._release(pair, now)]
 
     def returned(self, messages: tuple[Message, ...], now: float) -> dict[str, str]:
@@ -166,21 +182,16 @@ class PairPathCore:
             The routes of those that a link was given for that, by their instance.
         """
         routes: dict[str, str] = {}
-        batches: dict[_Pair, dict[Key, Forward | None]] = {}
         for message in messages:
             pair, key = (message.from_, message.to), key_of(message)
-            path, batch = self._path(pair, now), batches.setdefault(pair, {})
-            batch[key] = None
+            path = self._path(pair, now)
             path.route = ""
             path.sent.pop(key, None)
+            path.returned[key] = None
             if key == path.draining:
-                routes[instance_id(message)], path.draining = path.then, None
+                routes[instance_id(message)] = path.then
+                path.drained()
                 self._drained.pop(pair, None)
-                # What was given back before waits behind it.
-                batch |= path.returned
-                path.returned = {}
-        for pair, batch in batches.items():
-            self._paths[pair].returned |= batch
         return routes
 
     def link_ended(self, link: str) -> None:
@@ -207,7 +218,8 @@ class PairPathCore:
         while self._drained and self.deadline() <= now:
             pair, _ = self._drained.popitem(last=False)
             path = self._paths[pair]
-            path.draining, path.route = None, ""
+            path.route = ""
+            path.drained()
             free += self._release(pair, now)
         return free
 
@@ -215,7 +227,7 @@ class PairPathCore:
         path, message, route = self._paths[pair], forward.message, forward.route
         path.at = now
         if is_p2p_part(path.route) and route != path.route:
-            path.draining, path.then = key_of(message), route
+            path.drain(forward)
             self._drained[pair] = now + REPLY_TIMEOUT
             return Forward(message, path.route, then=route)
         if is_p2p_part(route):

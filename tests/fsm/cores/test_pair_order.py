@@ -117,7 +117,7 @@ class World:
         self.paths, self.order = PairPathCore(), PairOrderCore()
         self.seen = SeenWindow()
         self.node, self.link = deque(), deque()
-        self.unacknowledged, self.turned = deque(), deque()
+        self.unacknowledged, self.turned, self.rerouting = deque(), deque(), deque()
         self.is_up = True
         self.route = NODE
 
@@ -148,8 +148,12 @@ class World:
 
     def hand_back(self, messages):
         self.paths.returned(tuple(messages), self.now)
-        for message in messages:
-            self.send(message)
+        self.rerouting.extend(messages)
+
+    def reroute(self):
+        """A route is found for a message that was given back."""
+        if self.rerouting:
+            self.send(self.rerouting.popleft())
 
     def node_brings(self, *, lost=False, again=False):
         if self.node:
@@ -173,10 +177,11 @@ class World:
         """The sender gives the link up; what it wrote may come all the same."""
         if self.is_up:
             self.is_up, self.route = False, NODE
-            owed = [*self.unacknowledged, *self.turned]
+            owed, turned = tuple(self.unacknowledged), tuple(self.turned)
             self.unacknowledged.clear()
             self.turned.clear()
             self.hand_back(owed)
+            self.hand_back(turned)
             self.paths.link_ended(LINK)
 
     def has_link(self):
@@ -210,13 +215,25 @@ class World:
     def settle(self):
         """All that is on its way arrives, and all waits end."""
         for _ in range(3):
-            while self.node or self.link:
+            while self.node or self.link or self.rerouting:
+                self.reroute()
                 self.node_brings()
                 self.link_brings()
             self.pass_time(REPLY_TIMEOUT)
 
 
-STEPS = ("send", "node", "link", "lost", "again", "lose link", "has link", "by node", "time")
+STEPS = (
+    "send",
+    "node",
+    "link",
+    "lost",
+    "again",
+    "lose link",
+    "has link",
+    "by node",
+    "route",
+    "time",
+)
 
 
 def run(steps, kind):
@@ -229,6 +246,7 @@ def run(steps, kind):
         "lose link": world.lose_link,
         "has link": world.has_link,
         "by node": world.go_by_node,
+        "route": world.reroute,
         "time": lambda: world.pass_time(1.0),
     }
     for step in steps:
