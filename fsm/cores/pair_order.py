@@ -21,7 +21,7 @@ from specs.limits import REPLY_TIMEOUT, SESSION_IDLE
 from specs.limits_links import ORDER_HELD, ORDER_PAIRS, ORDER_WAITS
 from specs.message import Message, instance_id
 
-__all__ = ["NODE_PATH", "Behind", "Key", "PairOrderCore", "key_of"]
+__all__ = ["ANSWERS_NAMED", "NODE_PATH", "Behind", "Key", "PairOrderCore", "key_of"]
 
 T = TypeVar("T")
 
