@@ -68,11 +68,12 @@ def test_what_is_younger_than_all_that_is_missing_shows_that_it_is_lost():
     assert core.arrives(ask(4), NODE_PATH, "fourth") == ["third", "fourth"]
 
 
-def test_what_was_missing_and_comes_by_the_link_itself_ends_the_wait():
+def test_a_repeat_by_the_link_tells_nothing_of_what_the_node_has_still_to_bring():
     core = PairOrderCore()
     core.announced(Behind(A, B, 2, 2), THERE, 0.0)
-    core.arrives(ask(1), THERE, "first")
-    assert core.arrives(ask(2), THERE, "second") == ["first", "second"]
+    core.arrives(ask(3), THERE, "third")
+    assert core.arrives(ask(2), THERE, "second again") == []
+    assert core.held == 2
 
 
 def test_a_newer_announcement_takes_the_place_of_the_older_one():
@@ -83,7 +84,7 @@ def test_a_newer_announcement_takes_the_place_of_the_older_one():
     assert core.is_reached(A, B, THERE)
 
 
-def test_late_messages_of_one_path_are_repeats_and_no_concern_of_order():
+def test_late_messages_of_the_node_alone_are_repeats_and_no_concern_of_order():
     core = PairOrderCore()
     core.given(ask(5), NODE_PATH, 0.0)
     assert not core.is_late(ask(4), NODE_PATH)
