@@ -21,7 +21,7 @@ from specs.limits import REPLY_TIMEOUT, SESSION_IDLE
 from specs.limits_links import ORDER_HELD, ORDER_PAIRS, ORDER_WAITS
 from specs.message import Message, instance_id
 
-__all__ = ["NODE_PATH", "Behind", "Key", "PairOrderCore", "key_of"]
+__all__ = ["ANSWERS_NAMED", "NODE_PATH", "Behind", "Key", "PairOrderCore", "key_of"]
 
 T = TypeVar("T")
 
@@ -146,9 +146,6 @@ class PairOrderCore(Generic[T]):
         waiting = self._waiting.get(name)
         if waiting is None:
             return [what]
-        if _is_past(message, waiting.behind):
-            # What was waited for has been sent again, by the link.
-            return [*self._release(name), what]
         if self._held[path] >= ORDER_HELD:
             return None
         self._held[path] += 1
@@ -165,11 +162,15 @@ class PairOrderCore(Generic[T]):
         return [what for name in due for what in self._release(name)]
 
     def is_late(self, message: Message, path: str) -> bool:
-        """Say whether a request or event comes after a younger one that took another path."""
+        """Say whether a request or event comes after a younger one.
+
+        By the node alone it may: it is a repeat of what the node lost.
+        """
         given = self._pairs.get((message.from_, message.to))
         if given is None or message.is_response:
             return False
-        return path != given.path and message.id < given.best
+        is_repeat = path == given.path == NODE_PATH
+        return message.id < given.best and not is_repeat
 
     def given(self, message: Message, path: str, now: float) -> list[T]:
         """Note that a message was given or refused for good; return what waits no longer."""
@@ -234,8 +235,3 @@ class PairOrderCore(Generic[T]):
             if self._pairs[pair].at + SESSION_IDLE > now and len(self._pairs) < ORDER_PAIRS:
                 return
             del self._pairs[pair]
-
-
-def _is_past(message: Message, behind: Behind) -> bool:
-    """Say whether a message is the last one of those announced."""
-    return behind.last is not None and key_of(message) == behind.last

@@ -21,7 +21,7 @@ from typing import Final, TypeAlias, final
 import attrs
 
 from fsm.cores.intent import is_p2p_part
-from fsm.cores.pair_order import Behind, Key, key_of
+from fsm.cores.pair_order import ANSWERS_NAMED, Behind, Key, key_of
 from specs.limits import REPLY_TIMEOUT, SESSION_IDLE, STUB_QUEUE
 from specs.limits_links import ORDER_PAIRS
 from specs.message import Message, instance_id
@@ -68,38 +68,77 @@ class _Path:
         route: The route in use; empty: none, or nothing is under way by it.
         at: When a message was sent last.
         top: The highest id of the requests and events that went by the node.
-        sent: What went by the node and was not answered, with the time.
+        best: The highest id of the requests and events that went by any path.
+        said: The last answers that went by any path.
+        sent: What went by the node and was not answered, with the time; without repeats,
+            whose first copy may have come long ago.
         announced: What the link in use was told to be behind.
         draining: The message that a link's stub is to give back.
         then: Where that message goes afterwards.
         returned: What was given back, in order, and its new route as soon as it has one.
+        stalled: What was given back before `draining` was sent, and waits behind it.
         held: What waits for these, in order.
     """
 
     route: str
     at: float
     top: int = 0
+    best: int = 0
+    said: OrderedDict[Key, None] = attrs.field(factory=OrderedDict)
     sent: OrderedDict[Key, float] = attrs.field(factory=OrderedDict)
     announced: Key | None = None
     draining: Key | None = None
     then: str = ""
     returned: dict[Key, Forward | None] = attrs.field(factory=dict)
+    stalled: dict[Key, Forward | None] = attrs.field(factory=dict)
     held: deque[Forward] = attrs.field(factory=deque)
 
     @property
     def is_at_rest(self) -> bool:
         return self.draining is None and not (self.returned or self.held)
 
-    def next(self) -> Forward | None:
-        """Take the message whose turn it is; None: it is nobody's."""
+    def drain(self, forward: Forward) -> None:
+        """Give a message to the link's stub; what was given back waits behind it."""
+        self.draining, self.then = key_of(forward.message), forward.route
+        self.stalled, self.returned = self.returned, {}
+
+    def drained(self) -> None:
+        """Let what waits behind the message go on."""
+        self.draining = None
+        self.returned |= self.stalled
+        self.stalled = {}
+
+    def next(self) -> tuple[Forward, bool] | None:
+        """Take the message whose turn it is, and whether it was given back; None: nobody's."""
         if self.draining is not None:
             return None
         if self.returned:
             key, following = next(iter(self.returned.items()))
-            if following is not None:
-                del self.returned[key]
-            return following
-        return self.held.popleft() if self.held else None
+            if following is None:
+                return None
+            del self.returned[key]
+            return following, True
+        return (self.held.popleft(), False) if self.held else None
+
+    def is_new(self, message: Message) -> bool:
+        """Say whether a message goes for the first time, and remember it."""
+        if not message.is_response:
+            is_new, self.best = message.id > self.best, max(self.best, message.id)
+            return is_new
+        key = key_of(message)
+        is_new, self.said[key] = key not in self.said, None
+        if len(self.said) > ANSWERS_NAMED:
+            self.said.popitem(last=False)
+        return is_new
+
+    def note(self, message: Message, now: float) -> None:
+        """Note that a message goes by the node."""
+        key = key_of(message)
+        self.sent[key] = now
+        self.sent.move_to_end(key)
+        if len(self.sent) > _SENT:
+            self.sent.popitem(last=False)
+        self.top = self.top if message.is_response else max(self.top, message.id)
 
 
 @final
@@ -124,6 +163,8 @@ class PairPathCore:
         path = self._path(pair, now)
         if key in path.returned:
             path.returned[key] = Forward(message, route)
+        elif key in path.stalled:
+            path.stalled[key] = Forward(message, route)
         elif len(path.held) >= STUB_QUEUE:
             return None
         else:
@@ -154,9 +195,10 @@ class PairPathCore:
                 path.announced = behind.last
                 effects.append(Announce(behind, path.route))
         if key == path.draining:
-            path.draining = None
+            path.drained()
             self._drained.pop(pair, None)
         path.returned.pop(key, None)
+        path.stalled.pop(key, None)
         return [*effects, *self._release(pair, now)]
 
     def returned(self, messages: tuple[Message, ...], now: float) -> dict[str, str]:
@@ -166,21 +208,16 @@ class PairPathCore:
             The routes of those that a link was given for that, by their instance.
         """
         routes: dict[str, str] = {}
-        batches: dict[_Pair, dict[Key, Forward | None]] = {}
         for message in messages:
             pair, key = (message.from_, message.to), key_of(message)
-            path, batch = self._path(pair, now), batches.setdefault(pair, {})
-            batch[key] = None
+            path = self._path(pair, now)
             path.route = ""
             path.sent.pop(key, None)
+            path.returned[key] = None
             if key == path.draining:
-                routes[instance_id(message)], path.draining = path.then, None
+                routes[instance_id(message)] = path.then
+                path.drained()
                 self._drained.pop(pair, None)
-                # What was given back before waits behind it.
-                batch |= path.returned
-                path.returned = {}
-        for pair, batch in batches.items():
-            self._paths[pair].returned |= batch
         return routes
 
     def link_ended(self, link: str) -> None:
@@ -207,37 +244,34 @@ class PairPathCore:
         while self._drained and self.deadline() <= now:
             pair, _ = self._drained.popitem(last=False)
             path = self._paths[pair]
-            path.draining, path.route = None, ""
+            path.route = ""
+            path.drained()
             free += self._release(pair, now)
         return free
 
-    def _go(self, pair: _Pair, forward: Forward, now: float) -> Forward:
+    def _go(self, pair: _Pair, forward: Forward, now: float, *, is_back: bool) -> Forward:
         path, message, route = self._paths[pair], forward.message, forward.route
         path.at = now
         if is_p2p_part(path.route) and route != path.route:
-            path.draining, path.then = key_of(message), route
+            path.drain(forward)
             self._drained[pair] = now + REPLY_TIMEOUT
             return Forward(message, path.route, then=route)
-        if is_p2p_part(route):
-            if path.route != route:
-                behind = self.behind(*pair, now)
-                forward = Forward(message, route, behind)
-                path.announced = behind.last
-            path.route = route
-            return forward
+        is_first = path.is_new(message) or is_back
+        if is_p2p_part(route) and path.route != route:
+            behind = self.behind(*pair, now)
+            forward = Forward(message, route, behind)
+            path.announced = behind.last
+        elif not is_p2p_part(route) and is_first:
+            path.note(message, now)
         path.route = route
-        path.sent[key_of(message)] = now
-        path.sent.move_to_end(key_of(message))
-        if len(path.sent) > _SENT:
-            path.sent.popitem(last=False)
-        path.top = path.top if message.is_response else max(path.top, message.id)
         return forward
 
     def _release(self, pair: _Pair, now: float) -> list[Forward]:
         path, free = self._paths[pair], list[Forward]()
         following = path.next()
         while following is not None:
-            free.append(self._go(pair, following, now))
+            forward, is_back = following
+            free.append(self._go(pair, forward, now, is_back=is_back))
             following = path.next()
         return free
 

@@ -68,11 +68,12 @@ def test_what_is_younger_than_all_that_is_missing_shows_that_it_is_lost():
     assert core.arrives(ask(4), NODE_PATH, "fourth") == ["third", "fourth"]
 
 
-def test_what_was_missing_and_comes_by_the_link_itself_ends_the_wait():
+def test_a_repeat_by_the_link_tells_nothing_of_what_the_node_has_still_to_bring():
     core = PairOrderCore()
     core.announced(Behind(A, B, 2, 2), THERE, 0.0)
-    core.arrives(ask(1), THERE, "first")
-    assert core.arrives(ask(2), THERE, "second") == ["first", "second"]
+    core.arrives(ask(3), THERE, "third")
+    assert core.arrives(ask(2), THERE, "second again") == []
+    assert core.held == 2
 
 
 def test_a_newer_announcement_takes_the_place_of_the_older_one():
@@ -83,7 +84,7 @@ def test_a_newer_announcement_takes_the_place_of_the_older_one():
     assert core.is_reached(A, B, THERE)
 
 
-def test_late_messages_of_one_path_are_repeats_and_no_concern_of_order():
+def test_late_messages_of_the_node_alone_are_repeats_and_no_concern_of_order():
     core = PairOrderCore()
     core.given(ask(5), NODE_PATH, 0.0)
     assert not core.is_late(ask(4), NODE_PATH)
@@ -117,7 +118,7 @@ class World:
         self.paths, self.order = PairPathCore(), PairOrderCore()
         self.seen = SeenWindow()
         self.node, self.link = deque(), deque()
-        self.unacknowledged, self.turned = deque(), deque()
+        self.unacknowledged, self.turned, self.rerouting = deque(), deque(), deque()
         self.is_up = True
         self.route = NODE
 
@@ -148,8 +149,12 @@ class World:
 
     def hand_back(self, messages):
         self.paths.returned(tuple(messages), self.now)
-        for message in messages:
-            self.send(message)
+        self.rerouting.extend(messages)
+
+    def reroute(self):
+        """A route is found for a message that was given back."""
+        if self.rerouting:
+            self.send(self.rerouting.popleft())
 
     def node_brings(self, *, lost=False, again=False):
         if self.node:
@@ -173,10 +178,11 @@ class World:
         """The sender gives the link up; what it wrote may come all the same."""
         if self.is_up:
             self.is_up, self.route = False, NODE
-            owed = [*self.unacknowledged, *self.turned]
+            owed, turned = tuple(self.unacknowledged), tuple(self.turned)
             self.unacknowledged.clear()
             self.turned.clear()
             self.hand_back(owed)
+            self.hand_back(turned)
             self.paths.link_ended(LINK)
 
     def has_link(self):
@@ -210,13 +216,25 @@ class World:
     def settle(self):
         """All that is on its way arrives, and all waits end."""
         for _ in range(3):
-            while self.node or self.link:
+            while self.node or self.link or self.rerouting:
+                self.reroute()
                 self.node_brings()
                 self.link_brings()
             self.pass_time(REPLY_TIMEOUT)
 
 
-STEPS = ("send", "node", "link", "lost", "again", "lose link", "has link", "by node", "time")
+STEPS = (
+    "send",
+    "node",
+    "link",
+    "lost",
+    "again",
+    "lose link",
+    "has link",
+    "by node",
+    "route",
+    "time",
+)
 
 
 def run(steps, kind):
@@ -229,6 +247,7 @@ def run(steps, kind):
         "lose link": world.lose_link,
         "has link": world.has_link,
         "by node": world.go_by_node,
+        "route": world.reroute,
         "time": lambda: world.pass_time(1.0),
     }
     for step in steps:

@@ -56,6 +56,16 @@ def test_answers_are_announced_by_name():
     assert following.behind == Behind(B, A, f"{A}#7>{B}!200")
 
 
+def test_what_is_repeated_tells_nothing_of_what_went_before_it():
+    """Its first copy may have come long ago, by another path."""
+    core = PairPathCore()
+    early = answer(ask(7, from_=B, to=A))
+    for message in (early, ask(1), ask(2), early, ask(1)):
+        core.send(message, NODE, 0.0)
+    (third,) = core.send(ask(3), LINK, 0.0)
+    assert third.behind.last == 2
+
+
 def test_from_a_link_to_the_node_a_message_is_turned_by_the_stub_and_the_rest_waits():
     core = PairPathCore()
     core.send(ask(1), LINK, 0.0)
