@@ -1,5 +1,6 @@
 """A hyperty with a machine of its own, which it steps as no table declares when it is asked."""
 
+import trio
 from typing_extensions import override
 
 from actors.runtime.hyperty import Hyperty
@@ -11,6 +12,7 @@ from specs.message import Message
 
 KEY = "comm://a.ex/o1"
 WRONG = "misstep"
+TASK = "misstep in a task"
 
 
 def misstep() -> None:
@@ -26,4 +28,10 @@ class Misstep(Hyperty):
         value = message.body.get("value")
         if value == WRONG:
             misstep()
+        if value == TASK:
+            self.spawn(self.work)
+            await trio.sleep_forever()
         return value
+
+    async def work(self) -> None:
+        misstep()

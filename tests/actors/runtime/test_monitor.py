@@ -25,7 +25,7 @@ from fsm.trace_line import Claim, Verdict, read_record
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from specs.trace import Kind, Op
-from tests.support.misstep import KEY, WRONG, Misstep
+from tests.support.misstep import KEY, TASK, WRONG, Misstep
 from tests.support.trace_files import records, whole
 from transports.memory import MemoryNetwork
 
@@ -68,12 +68,15 @@ async def open_world():
             yield World(runtime, tracer, caller)
 
 
-async def test_a_hyperty_that_missteps_is_made_anew_and_nobody_else(autojump_clock, log):
+@pytest.mark.parametrize(("how", "code"), [(WRONG, Code.INTERNAL), (TASK, Code.UNAVAILABLE)])
+async def test_a_hyperty_that_missteps_is_told_of_and_harms_nobody_else(
+    how, code, autojump_clock, log
+):
     async with open_world() as world:
         clumsy = await world.runtime.deploy("clumsy", Misstep)
         neighbour = await world.runtime.deploy("neighbour", Misstep)
 
-        assert (await world.caller.request(clumsy, WRONG)).code == Code.INTERNAL
+        assert (await world.caller.request(clumsy, how)).code == code
 
         assert (await world.caller.request(neighbour, 1)).code == Code.OK
         assert (await world.caller.request(clumsy, 1)).code == Code.OK
@@ -94,7 +97,7 @@ async def test_one_that_missteps_again_and_again_ends_alone(autojump_clock):
         clumsy = await world.runtime.deploy("clumsy", Misstep)
         neighbour = await world.runtime.deploy("neighbour", Misstep)
         for _ in range(4):
-            await world.caller.request(clumsy, WRONG)
+            await world.caller.request(clumsy, TASK)
         await trio.testing.wait_all_tasks_blocked()
 
         assert (await world.caller.request(clumsy, 1)).code == Code.NOT_FOUND
