@@ -2,6 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterator
+from typing import TypeAlias
 
 from fsm.claims.finding import Finding
 from fsm.claims.listeners import Listeners
@@ -28,6 +29,10 @@ __all__ = [
     "silent_after_close",
     "transmit_when_live",
 ]
+
+
+_Sending: TypeAlias = tuple[str | None, int | None, str | None]
+"""A message on a link: the link, the number there, and the runtime it is sent to."""
 
 
 def signalling_off_link(node: NodeTrace) -> Iterator[Finding]:
@@ -70,8 +75,9 @@ def fifo(trace: Trace) -> Iterator[Finding]:
             if record.seq != last[at] + 1:
                 yield node.finding("I-P15", record, f"{last[at] + 1} as its number")
             last[at] = record.seq
-            told = sent.get((record.link, record.seq, node.run, node.node), record)
-            if record.op == Op.RCV and told.mid != record.mid:
+        for record, sending in _came(node):
+            told = sent.get(sending, record)
+            if is_p2p_end(record.stub or "") and told.mid != record.mid:
                 yield node.finding("I-P15", record, f"{told.mid}, as it was sent")
 
 
@@ -85,31 +91,31 @@ def integrity(trace: Trace) -> Iterator[Finding]:
         if record.op == Op.XMIT
     }
     for node in trace.nodes:
-        for record in node.messages:
-            if record.op != Op.RCV:
-                continue
-            told = sent.get((record.link, record.seq, node.run, node.node))
+        for record, sending in _came(node):
+            told = sent.get(sending)
             digest = digests.get(record.mid) if told is None else told.digest
             is_same = told is None or told.mid == record.mid
             if is_same and digest is not None and digest != record.digest:
                 yield node.finding("I-P16", record, "the content that was sent")
 
 
-def _sent(trace: Trace) -> dict[tuple[str | None, int | None, str, str], TraceLine]:
-    """Return what was sent over links: by link, number, and the run that should receive it."""
-    ends: dict[str, set[tuple[str, str]]] = defaultdict(set)
+def _sent(trace: Trace) -> dict[_Sending, TraceLine]:
+    """Return what was sent over links."""
+    sent: dict[_Sending, TraceLine] = {}
     for node in trace.nodes:
-        for record in node.records:
-            if is_p2p_link(record):
-                ends[record.link or ""].add((node.run, node.node))
-    return {
-        (record.link, record.seq, *other): record
-        for node in trace.nodes
-        for record in node.messages
-        if record.op == Op.XMIT and record.seq is not None
-        for other in ends.get(record.link or "", ())
-        if other != (node.run, node.node)
-    }
+        remote = {one.link: one.b for one in node.records if is_p2p_link(one)}
+        for record in node.messages:
+            if record.op == Op.XMIT and record.link in remote:
+                sent[record.link, record.seq, remote[record.link]] = record
+    return sent
+
+
+def _came(node: NodeTrace) -> Iterator[tuple[TraceLine, _Sending]]:
+    """Yield what came over links, and as what it was sent."""
+    own = {one.link: one.a for one in node.records if is_p2p_link(one)}
+    for record in node.messages:
+        if record.op == Op.RCV:
+            yield record, (record.link, record.seq, own.get(record.link, ""))
 
 
 def silent_after_close(node: NodeTrace) -> Iterator[Finding]:

@@ -75,8 +75,9 @@ def test_a_finding_says_where_and_what_would_have_been_right():
 
 
 def test_runtimes_of_one_name_in_two_domains_are_two_ends_of_their_link():
-    crossed = "x open L1 kind=p2p\nx {} read {} HA>HB stub=PQ link=L1 seq=1 digest=d via=PQ\n"
-    sent, came = told(crossed.format("xmit", 1)), told(crossed.format("rcv", 2))
+    crossed = "x open L1 kind=p2p {}\nx {} read {} HA>HB stub=PQ link=L1 seq=1 digest=d via=PQ\n"
+    sent = told(crossed.format("a=RA b=RB", "xmit", 1))
+    came = told(crossed.format("a=RB b=RA", "rcv", 2))
     runs = {"r1": sent, "r2": came}
     lines = [attrs.evolve(one, run=run, node="ra") for run, told_ in runs.items() for one in told_]
 
