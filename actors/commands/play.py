@@ -13,9 +13,9 @@ from actors.commands.failure import run
 from actors.commands.option import log_option
 from actors.commands.output import say
 from actors.play.player import Outcome, play
-from actors.play.script import Scenario
-from actors.play.script_error import ScriptError
-from actors.play.script_file import read_script
+from actors.play.script.steps import Scenario
+from actors.play.script.reader import ScriptError
+from actors.play.script.reader import read_script
 
 __all__ = ["command"]
 

@@ -6,14 +6,14 @@ import attrs
 import orjson
 import trio
 
-from actors.play.difference import Difference
-from actors.play.names import Names
-from actors.play.observer import Observer
+from actors.play.match.difference import Difference
+from actors.play.match.names import Names
+from actors.play.match.observer import Observer
 from actors.play.player import perform
-from actors.play.score import Score
-from actors.play.script import Scenario
-from actors.play.script_file import read_script_lines
-from actors.play.stage import open_stage
+from actors.play.match.score import Score
+from actors.play.script.steps import Scenario
+from actors.play.script.reader import read_script_lines
+from actors.play.stage.stage import open_stage
 
 GOLDEN = Path(__file__).parents[1] / "fixtures" / "scenarios.jsonl"
 LINES = [orjson.loads(line) for line in GOLDEN.read_bytes().splitlines()]

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from actors.play.script import Scenario
-from actors.play.script_file import read_script, read_script_lines
+from actors.play.script.steps import Scenario
+from actors.play.script.reader import read_script, read_script_lines
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "scenarios.jsonl"
 

@@ -8,8 +8,8 @@ import orjson
 
 from actors.play.cast import cast_of
 from actors.play.cue import cue_of
-from actors.play.facts import LINK, machine_name
-from actors.play.order import Order
+from actors.play.match.facts import LINK, machine_name
+from actors.play.match.order import Order
 from fsm.catalogue import MACHINES
 from tests.support.recorded import scenario_of
 

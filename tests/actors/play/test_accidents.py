@@ -6,11 +6,11 @@ transaction), a link that is not set up fails after 10 s, and its messages go by
 
 import pytest
 
-from actors.play.names import Names
-from actors.play.observer import Observer
+from actors.play.match.names import Names
+from actors.play.match.observer import Observer
 from actors.play.player import perform, play
-from actors.play.score import Score
-from actors.play.stage import open_stage
+from actors.play.match.score import Score
+from actors.play.stage.stage import open_stage
 from specs.trace import Op
 from tests.support.recorded import scenario_of
 

@@ -2,8 +2,8 @@
 
 import attrs
 
-from actors.play.observer import Observer
-from actors.play.score import Score
+from actors.play.match.observer import Observer
+from actors.play.match.score import Score
 from specs.trace import Fact, Kind, Op
 from tests.support.recorded import Recorded, lines_of, record, scenario_of
 

@@ -7,11 +7,11 @@ from trio.testing import wait_all_tasks_blocked
 from actors.play.cast import cast_of
 from actors.play.cue import Cue, cue_of
 from actors.play.faults import Fault, fault_of
-from actors.play.names import Names
-from actors.play.observer import Observer
+from actors.play.match.names import Names
+from actors.play.match.observer import Observer
 from actors.play.player import play
-from actors.play.stage import open_stage
-from actors.play.stage_error import StageError
+from actors.play.stage.stage import open_stage
+from actors.play.stage.world import StageError
 from specs.trace import Kind, Op
 from tests.support.scripts import fault, golden, msg, scenario, state
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from actors.play.order import Match, Order, Precedence
+from actors.play.match.order import Match, Order, Precedence
 from tests.support.recorded import lines_of, scenario_of
 
 

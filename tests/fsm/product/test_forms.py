@@ -6,7 +6,7 @@ import re
 import attrs
 import pytest
 
-from actors.play.script_file import read_script_lines
+from actors.play.script.reader import read_script_lines
 from fsm.catalogue import MACHINES
 from fsm.compositions.p2p import P2P
 from fsm.product.bounds import Bounds
