@@ -26,7 +26,7 @@ from actors.play.script.steps import (
     Step,
 )
 from actors.play.stage.stage import Stage, open_stage
-from actors.play.stage.world import StageError
+from actors.play.stage.stage_error import StageError
 from specs.errors import BadUrlError, ProtoflyError
 
 __all__ = ["Outcome", "perform", "play", "survive"]

@@ -70,23 +70,17 @@ class _Replay:
         for seen in items[known : next(behind, len(items))]:
             self.observer.see(seen.who, seen.actor, seen.fact, seen.message)
 
-    def is_cue(self, step) -> bool:
-        return step.number in self._recorded.cues
-
     async def act(self, step) -> None:
         await trio.lowlevel.checkpoint()
         self._show_until_cue_behind(step.number)
 
 
 class _Watched:
-    """A stage, and what had been seen when it was told to act."""
+    """A stage, and what had been seen when it was to act."""
 
     def __init__(self, stage, observer):
         self.cues = {}
         self._stage, self._observer = stage, observer
-
-    def is_cue(self, step):
-        return self._stage.is_cue(step)
 
     async def act(self, step):
         self.cues[step.number] = len(self._observer.items)

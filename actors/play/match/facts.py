@@ -268,7 +268,7 @@ def row_holds(step: TableStep, fact: Fact, places: Places, content: Content) -> 
         case None:
             return True
         case dict():
-            return content.holds(step.val, _fields(fact.val or ""))
+            return content.holds(step.val, _fields(step.val, fact.val or "", content.names))
         case str() if step.table == _LISTENERS:
             return _listens(step.val, fact.val or "", places, content)
         case str():
@@ -277,8 +277,14 @@ def row_holds(step: TableStep, fact: Fact, places: Places, content: Content) -> 
             return content.holds(step.val, fact.val)
 
 
-def _fields(val: str) -> JsonObject:
+def _fields(told: JsonObject, val: str, names: Names) -> JsonObject:
+    """Return what a row of P2P links says; its entities are a set, in the order told."""
     status, url, *entities = val.split(" ")
+    order = told.get("entities")
+    listed_as = order if isinstance(order, list) else []
+    told_of = [names.actual(one) for one in listed_as if isinstance(one, str)]
+    last = len(told_of)
+    entities.sort(key=lambda one: told_of.index(one) if one in told_of else last)
     listed: list[Json] = [one for one in entities if one]
     values: tuple[Json, ...] = (status, None if url == _NOTHING else url)
     return dict(zip(_LINK_FIELDS, values, strict=True)) | {"entities": listed}

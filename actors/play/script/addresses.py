@@ -131,9 +131,7 @@ class Places:
 
     def __init__(self, setting: Setting) -> None:
         self._nodes = {one.domain.partition(".")[0]: one.address for one in setting.nodes}
-        given = (*setting.runtimes, *setting.hyperties, *setting.kept, *setting.objects)
-        addresses = (*(one.is_ for one in given), *setting.deployed)
-        self._named = {one.rpartition("/")[2].lower(): one for one in reversed(addresses)}
+        self._named = {one.rpartition("/")[2].lower(): one for one in reversed(setting.named)}
         self._named |= {one.is_.lower(): one.for_ for one in setting.aliases}
 
     def known(self) -> list[str]:

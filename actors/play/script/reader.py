@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Final, TypeVar, final
+from typing import Final, TypeVar, final
 
 import attrs
 import orjson
@@ -205,19 +205,19 @@ def _read_word(word: str, kinds: Mapping[str, type[T]], what: str, fields: Field
     form = kinds.get(word)
     if form is None:
         raise ValueError(f"there is no {what} {word!r}; {nearest(word, kinds)}")
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     attributes = attrs.fields(form)  # type: ignore[arg-type]
     fields.check_names([field_name(one) for one in attributes])
     for one in attributes:
         name = field_name(one)
         if one.default is attrs.NOTHING or fields.has(name):
-            values[one.name] = _read_field(fields, name, one.metadata)
+            choice: tuple[str, ...] = one.metadata["choice"]
+            values[one.name] = _read_field(fields, name, one.metadata["kind"], choice)
     return form(**values)
 
 
-def _read_field(fields: Fields, name: str, metadata: Mapping[str, Any]) -> object:
-    choice: tuple[str, ...] = metadata["choice"]
-    value = _FIELD_READERS.get(metadata["kind"], _address)(fields, name)
+def _read_field(fields: Fields, name: str, kind: FieldKind, choice: tuple[str, ...]) -> object:
+    value = _FIELD_READERS.get(kind, _address)(fields, name)
     if choice and value not in choice:
         raise ValueError(
             f"{name} must be one of {', '.join(choice)}; {nearest(str(value), choice)}"
@@ -438,19 +438,6 @@ class _Line:
         return ScriptError(self.file, self.line, what)
 
 
-_GIVEN: Final = tuple(GIVEN_WORDS.values())
-_ACTIONS: Final = (*DO_WORDS.values(), *FAULT_WORDS.values())
-_STEPS: Final = (
-    MessageStep,
-    StateStep,
-    TableStep,
-    ResolveStep,
-    AuthzStep,
-    TimeStep,
-    FaultStep,
-    CallStep,
-    IngestStep,
-)
 _NAMES: Final = frozenset({"sc"})
 _PLACES: Final = _NAMES | frozenset({"k", "hop", "at", "p2p", "machine", "table"})
 """Fields of steps in which macros stay as they are."""
@@ -529,7 +516,7 @@ def _scenario(name: str, lines: list[_Line]) -> Scenario:
     Raises:
         ScriptError: A line stands at a wrong place, or names what is not there.
     """
-    steps = [(one, one.said) for one in lines if isinstance(one.said, _STEPS)]
+    steps = [(one, one.said) for one in lines if isinstance(one.said, Step)]
     if not steps:
         raise lines[-1].error(f"{name} has no step; write what must be seen")
     for (_, step), (line, following) in pairwise(steps):
@@ -543,7 +530,7 @@ def _scenario(name: str, lines: list[_Line]) -> Scenario:
     scenario = Scenario(name, tuple(step for _, step in steps), setting, actions)
     places = Places(setting)
     for line in lines:
-        if isinstance(line.said, _STEPS):
+        if isinstance(line.said, Step):
             _check_step(line, line.said, scenario, places)
         else:
             _check_references(line, setting)
@@ -556,10 +543,10 @@ def _actions(lines: list[_Line], steps: list[_Line]) -> Mapping[int, tuple[Actio
     waiting: list[Action] = []
     for line in lines:
         said = line.said
-        if isinstance(said, _GIVEN):
+        if isinstance(said, Given):
             if waiting or line.line > steps[0].line:
                 raise line.error("given lines stand before all others of a scenario")
-        elif isinstance(said, _ACTIONS):
+        elif isinstance(said, Action):
             waiting.append(said)
         elif waiting:
             found[said.number] = tuple(waiting)

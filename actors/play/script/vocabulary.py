@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from enum import Enum, auto
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias, final
+from typing import Final, TypeAlias, final
 
 import attrs
 
@@ -116,7 +116,7 @@ class FieldKind(Enum):
     OBJECT = auto()
 
 
-def _as(kind: FieldKind, *choice: str) -> Mapping[str, Any]:
+def _as(kind: FieldKind, *choice: str) -> Mapping[str, object]:
     return MappingProxyType({"kind": kind, "choice": choice})
 
 
@@ -131,7 +131,7 @@ _HYPERTIES: Final = _as(FieldKind.HYPERTIES)
 _OBJECT: Final = _as(FieldKind.OBJECT)
 
 
-def field_name(attribute: "attrs.Attribute[Any]") -> str:
+def field_name(attribute: "attrs.Attribute[object]") -> str:
     """Return what a field is called in a file."""
     return attribute.name.rstrip("_")
 
@@ -615,8 +615,20 @@ class Setting:
 
     def home(self, hyperty: str | None) -> str | None:
         """Return the runtime of a hyperty."""
-        homes = {one.is_: one.in_ for one in (*self.hyperties, *self.kept)} | {**self.deployed}
+        homes = {one.is_: one.in_ for one in self.hyperties} | {**self.deployed}
+        homes |= {one.is_: one.in_ for one in self.kept}
         return None if hyperty is None else homes.get(hyperty)
+
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The addresses whose last parts name places."""
+        return (
+            *(one.is_ for one in self.runtimes),
+            *(one.is_ for one in self.hyperties),
+            *(one.is_ for one in self.kept),
+            *(one.is_ for one in self.objects),
+            *self.deployed,
+        )
 
     def topology(self, runtime: Runtime) -> Topology:
         """Return how a runtime reaches other domains."""
@@ -630,7 +642,8 @@ class Setting:
         if kind in {FieldKind.NODE, FieldKind.PROCESS, FieldKind.PROCESSES}:
             yield from (one.address for one in self.nodes)
         if kind in {FieldKind.HYPERTY, FieldKind.HYPERTIES}:
-            yield from (one.is_ for one in (*self.hyperties, *self.kept))
+            yield from (one.is_ for one in self.hyperties)
+            yield from (one.is_ for one in self.kept)
             yield from self.deployed
         if kind is FieldKind.OBJECT:
             yield from (one.is_ for one in self.objects)

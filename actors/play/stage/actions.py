@@ -1,8 +1,8 @@
 """Does what a scenario says is done, and breaks what it says breaks."""
 
-from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from typing import Any, Final
+from functools import singledispatch
+from typing import Final
 
 import trio
 from trio.testing import MockClock
@@ -71,7 +71,13 @@ async def act(world: World, action: Action, step: Step) -> None:
     Raises:
         StageError: It cannot be done.
     """
-    await _DEEDS[type(action)](world, action, step)
+    await _done(action, world, step)
+
+
+@singledispatch
+async def _done(action: object, _world: World, step: Step) -> None:
+    """Do one thing; each word has a function below."""
+    raise StageError(f"step {step.number}: nobody can do {type(action).__name__}")
 
 
 def _message(action: Action, step: Step) -> Message:
@@ -100,21 +106,24 @@ def _body(world: World, message: Message) -> JsonObject:
 # ---- hyperties
 
 
-async def _send(world: World, action: Send, step: Step) -> None:
+@_done.register
+async def _send(action: Send, world: World, step: Step) -> None:
     message = _message(action, step)
     from_ = world.names.actual(message.from_) if message.from_ != action.by else None
     to = world.names.actual(message.to)
     await world.hyperty(action.by).post(message.type, to, _body(world, message), from_)
 
 
-async def _answer(world: World, action: Answer, step: Step) -> None:
+@_done.register
+async def _answer(action: Answer, world: World, step: Step) -> None:
     message = _message(action, step)
     hyperty = world.hyperty(action.by)
     if not await hyperty.answer(world.names.actual(message.to), _body(world, message)):
         raise StageError(f"{action.by} has nothing to answer: no request of {message.to} came")
 
 
-async def _change(world: World, action: Change, step: Step) -> None:
+@_done.register
+async def _change(action: Change, world: World, step: Step) -> None:
     """Have a reporter change its object, by its sync manager as all reporters do."""
     message = _message(action, step)
     manager = f"{world.setting.home(action.by)}/sm"
@@ -124,16 +133,19 @@ async def _change(world: World, action: Change, step: Step) -> None:
     await reporter.post(MessageType.UPDATE, manager, _translated(world, change))
 
 
-async def _ask(world: World, action: Ask, _step: Step) -> None:
+@_done.register
+async def _ask(action: Ask, world: World, _step: Step) -> None:
     await ask_over_link(world, action.by, action.of)
 
 
-async def _observe(world: World, action: Observe, _step: Step) -> None:
+@_done.register
+async def _observe(action: Observe, world: World, _step: Step) -> None:
     manager, body = observing(world, action.by, action.object)
     await world.hyperty(action.by).post(MessageType.SUBSCRIBE, manager, body)
 
 
-async def _deploy(world: World, action: Deploy, _step: Step) -> None:
+@_done.register
+async def _deploy(action: Deploy, world: World, _step: Step) -> None:
     profile = Profile(
         name=action.name or last_segment(action.is_),
         descriptor=action.descriptor,
@@ -146,7 +158,8 @@ async def _deploy(world: World, action: Deploy, _step: Step) -> None:
 # ---- parts of runtimes
 
 
-async def _order(world: World, action: Order, step: Step) -> None:
+@_done.register
+async def _order(action: Order, world: World, step: Step) -> None:
     world.beside.start_soon(_ordered, world, action.by, _message(action, step))
 
 
@@ -158,25 +171,29 @@ async def _ordered(world: World, by: str, message: Message) -> None:
     await member.runtime.order(part, message.type, to, body)
 
 
-async def _watch(world: World, action: Watch, _step: Step) -> None:
+@_done.register
+async def _watch(action: Watch, world: World, _step: Step) -> None:
     world.beside.start_soon(_watched, world, action)
 
 
 async def _watched(world: World, action: Watch) -> None:
     """Have a registry follow a record: the user agent of its runtime asks it to."""
     record = f"{world.names.actual(action.hyperty)}/registration"
-    to, body = f"{action.in_}/registry", {"resources": [record]}
-    await world.member(action.in_).runtime.order("ua", MessageType.SUBSCRIBE, to, {**body})
+    body: JsonObject = {"resources": [record]}
+    to = f"{action.in_}/registry"
+    await world.member(action.in_).runtime.order("ua", MessageType.SUBSCRIBE, to, body)
 
 
-async def _allocate(world: World, action: Allocate, _step: Step) -> None:
+@_done.register
+async def _allocate(action: Allocate, world: World, _step: Step) -> None:
     member = world.member(action.in_)
     to = address_allocation(member.domain)
     body: JsonObject = {"scheme": action.scheme, "value": {"number": action.number}}
     await member.runtime.order("address-allocation", MessageType.CREATE, to, body)
 
 
-async def _reuse(world: World, action: Reuse, _step: Step) -> None:
+@_done.register
+async def _reuse(action: Reuse, world: World, _step: Step) -> None:
     profile = Profile("reserved", descriptor=action.descriptor, address=action.address)
     try:
         came = await world.member(action.in_).runtime.reserve(profile)
@@ -191,7 +208,8 @@ async def _reuse(world: World, action: Reuse, _step: Step) -> None:
 # ---- outside of runtimes
 
 
-async def _publish(world: World, action: Publish, step: Step) -> None:
+@_done.register
+async def _publish(action: Publish, world: World, step: Step) -> None:
     message, peer = _message(action, step), world.peers.get(action.object)
     if peer is None:
         raise StageError(f"no peer reports {action.object}: a hyperty does, by its `change`")
@@ -199,7 +217,8 @@ async def _publish(world: World, action: Publish, step: Step) -> None:
     await peer.post(message.type, from_, to, _body(world, message))
 
 
-async def _control(world: World, action: Control, step: Step) -> None:
+@_done.register
+async def _control(action: Control, world: World, step: Step) -> None:
     """Have a bare stub come by itself, say one thing to a node, and listen."""
     message = _message(action, step)
     stub = world.names.actual(message.from_)
@@ -207,7 +226,8 @@ async def _control(world: World, action: Control, step: Step) -> None:
     await peer.post(message.type, stub, message.to, _body(world, message))
 
 
-async def _log_in(world: World, action: LogIn, step: Step) -> None:
+@_done.register
+async def _log_in(action: LogIn, world: World, step: Step) -> None:
     """Have somebody who is not given open a session at the node of a step."""
     manager = session_manager(domain_of(_message(action, step).from_))
     home = runtime(domain_of(manager), _VISITOR)
@@ -229,7 +249,8 @@ async def _come(world: World, stub: str, manager: str) -> Peer:
     return peer
 
 
-async def _forge(world: World, action: Forge, step: Step) -> None:
+@_done.register
+async def _forge(action: Forge, world: World, step: Step) -> None:
     """Write a frame on the wire between a node and a runtime as if the node had."""
     message, wire = _message(action, step), world.network.wire(action.to, action.from_)
     if wire is None:
@@ -250,53 +271,34 @@ async def _forge(world: World, action: Forge, step: Step) -> None:
 # ---- faults
 
 
-async def _cut(world: World, action: LinkCut, _step: Step) -> None:
+@_done.register
+async def _cut(action: LinkCut, world: World, _step: Step) -> None:
     one, other = action.between
     if not world.network.cut(one, other):
         raise StageError(f"{one} and {other} have no link that could be cut")
 
 
-async def _silence(world: World, action: PeerSilent, _step: Step) -> None:
+@_done.register
+async def _silence(action: PeerSilent, world: World, _step: Step) -> None:
     one, other = action.between
     world.network.silence((one, other))
 
 
-async def _vanish(world: World, action: PeerVanishes, _step: Step) -> None:
+@_done.register
+async def _vanish(action: PeerVanishes, world: World, _step: Step) -> None:
     world.network.lose(action.of)
 
 
-async def _shut_down(world: World, action: RuntimeShutdown, _step: Step) -> None:
+@_done.register
+async def _shut_down(action: RuntimeShutdown, world: World, _step: Step) -> None:
     member = world.member(action.of)
     member.stop.set()
     await member.stopped.wait()
 
 
-async def _jump(_world: World, action: ClockJump, _step: Step) -> None:
+@_done.register
+async def _jump(action: ClockJump, _world: World, _step: Step) -> None:
     clock = trio.lowlevel.current_clock()
     if not isinstance(clock, MockClock):
         raise StageError("a clock that nobody moves cannot jump: play under a virtual clock")
     clock.jump(action.seconds)
-
-
-_DEEDS: Final[Mapping[type[Action], Callable[[World, Any, Step], Awaitable[None]]]] = {
-    Allocate: _allocate,
-    Answer: _answer,
-    Ask: _ask,
-    Change: _change,
-    ClockJump: _jump,
-    Control: _control,
-    Deploy: _deploy,
-    Forge: _forge,
-    LinkCut: _cut,
-    LogIn: _log_in,
-    Observe: _observe,
-    Order: _order,
-    PeerSilent: _silence,
-    PeerVanishes: _vanish,
-    Publish: _publish,
-    Reuse: _reuse,
-    RuntimeShutdown: _shut_down,
-    Send: _send,
-    Watch: _watch,
-}
-"""What each word does."""
