@@ -6,8 +6,8 @@ from pathlib import Path
 
 from actors.play.match.names import Names
 from actors.play.match.observer import Observer, Seen
-from actors.play.player import perform
 from actors.play.match.score import Score
+from actors.play.player import perform
 from actors.play.script.steps import Scenario
 from actors.play.stage.stage import open_stage
 from fsm.trace_line import TraceLine, line_of, read_line

@@ -9,10 +9,10 @@ import trio
 from actors.play.match.difference import Difference
 from actors.play.match.names import Names
 from actors.play.match.observer import Observer
-from actors.play.player import perform
 from actors.play.match.score import Score
-from actors.play.script.steps import Scenario
+from actors.play.player import perform
 from actors.play.script.reader import read_script_lines
+from actors.play.script.steps import Scenario
 from actors.play.stage.stage import open_stage
 
 GOLDEN = Path(__file__).parents[1] / "fixtures" / "scenarios.jsonl"

@@ -622,6 +622,9 @@ def _check_step(line: _Line, step: Step, scenario: Scenario, places: Places) -> 
     """
     if isinstance(step, AuthzStep) and not isinstance(scenario.step(step.ref), MessageStep):
         raise line.error(f"ref {step.ref} is no message step of {scenario.name}")
+    if isinstance(step, FaultStep) and not scenario.breaks(step):
+        near = nearest(step.what, FAULT_WORDS)
+        raise line.error(f"nothing breaks at step {step.number}: write a fault before it; {near}")
     if isinstance(step, StateStep) and machine_name(step.machine) is None:
         near = nearest(step.machine, machine_words())
         raise line.error(f"no machine is called {step.machine!r}; {near}")

@@ -3,11 +3,10 @@
 import orjson
 import pytest
 
-from actors.play.script.hop import Ride, read_hop, read_place
 from actors.play.script.addresses import MACROS
+from actors.play.script.hop import Ride, read_hop, read_place
+from actors.play.script.reader import ScriptError, read_script, read_script_lines
 from actors.play.script.steps import FaultStep, Flag, MessageStep, StateStep
-from actors.play.script.reader import ScriptError
-from actors.play.script.reader import read_script, read_script_lines
 from specs.reply_code import DropReason
 from tests.support.recorded import GOLDEN
 

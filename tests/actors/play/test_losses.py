@@ -8,11 +8,11 @@ import pytest
 
 from actors.play.match.names import Names
 from actors.play.match.observer import Observer
-from actors.play.player import perform, play
 from actors.play.match.score import Score
+from actors.play.player import perform, play
 from actors.play.stage.stage import open_stage
 from specs.trace import Op
-from tests.support.recorded import scenario_of
+from tests.support.scripts import scenario
 
 ZOE = "hyperty://b.ex/zoe"
 ASK = {"id": 1, "type": "read", "from": "HA", "to": ZOE, "body": {"of": "x"}}
@@ -34,8 +34,22 @@ def lost(hop, told=ASK):
     return message(hop, told, drop="lost")
 
 
+SENDERS = {"HA": "HA", "hyperty://a.ex/ha": "HA", ZOE: ZOE}
+
+
+def sent(step):
+    """A step, and what has its message sent where a hyperty does."""
+    by = SENDERS.get(step["msg"]["from"]) if step["k"] == "msg" else None
+    is_first = by is not None and not step.get("dup") and not step.get("synthetic")
+    if not is_first:
+        return (step,)
+    word = "answer" if step["msg"]["type"] == "response" else "send"
+    return {"do": word, "by": by}, step
+
+
 def new(steps):
-    return scenario_of([{"sc": "NEW-1", "n": n, **step} for n, step in enumerate(steps, start=1)])
+    lines = [one for step in steps for one in (sent(step) if "k" in step else (step,))]
+    return scenario(*lines)
 
 
 async def difference(steps):
@@ -128,7 +142,7 @@ INVITATION = {
     "body": {"source": "PQ"},
 }
 UNINVITED = [
-    {"k": "call", "what": "RA asks for the other"},
+    {"do": "ask", "by": "HA", "of": "HB"},
     {"k": "state", "machine": "p2p", "key": LINK, "old": None, "new": "created"},
     {"k": "state", "machine": "p2p", "key": LINK, "old": "created", "new": "in-progress"},
     lost("RA.sm>RA.bus>SAB~wire~MN.b", INVITATION),
