@@ -199,3 +199,12 @@ async def test_what_is_doubled_goes_twice(autojump_clock, hop):
     ]
     assert found is None
     assert came.count("domain://msg-node.b.ex") == 2
+
+
+@pytest.mark.parametrize(("delay", "is_late"), [(3, False), (20, True)])
+async def test_what_is_delayed_comes_later_or_too_late(autojump_clock, delay, is_late):
+    """Who asks waits for 15 s."""
+    late = message("HA>..>zoe", delayed=delay)
+    answered = message("zoe>..>HA", ANSWER)
+    steps = [message(OUT, delayed=delay), UNHEARD[1]] if is_late else [late, answered]
+    assert await difference(steps) is None
