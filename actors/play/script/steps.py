@@ -7,7 +7,8 @@ from typing import TypeAlias, final
 import attrs
 
 from actors.play.script.hop import Hop, Place
-from actors.play.script.vocabulary import Action, Fault, Setting
+from actors.play.script.setting import Setting
+from actors.play.script.vocabulary import Action, Fault
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message
 from specs.reply_code import DropReason

@@ -4,7 +4,7 @@ Each word is a class; its fields are the fields of the line. A field whose name 
 Python keyword has an underscore behind it here. `docs/scenarios.md` lists all of it.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from enum import Enum, auto
 from types import MappingProxyType
@@ -13,7 +13,6 @@ from typing import Final, TypeAlias, final
 import attrs
 
 from fsm.catalogue import MACHINES
-from fsm.cores.resolve import Topology
 from specs.address import host_of, last_segment, message_node
 from specs.jsonvalue import JsonObject
 
@@ -55,7 +54,6 @@ __all__ = [
     "RuntimeShutdown",
     "Send",
     "Session",
-    "Setting",
     "Watch",
     "field_name",
     "machine_name",
@@ -586,64 +584,3 @@ FAULT_WORDS: Final[Mapping[str, type[Fault]]] = MappingProxyType(
     }
 )
 """What breaks; a message that is lost, doubled or delayed says so in its step."""
-
-
-# ---- all that is given in one scenario
-
-
-@final
-@attrs.frozen(kw_only=True)
-class Setting:
-    """Who exists in a scenario, and in what state.
-
-    Attributes:
-        deployed: Hyperties that are deployed in the scenario, and their runtimes.
-    """
-
-    nodes: tuple[Node, ...] = ()
-    runtimes: tuple[Runtime, ...] = ()
-    hyperties: tuple[Hyperty, ...] = ()
-    kept: tuple[KeptAddress, ...] = ()
-    objects: tuple[DataObject, ...] = ()
-    links: tuple[P2PLink, ...] = ()
-    sessions: tuple[Session, ...] = ()
-    addresses: tuple[AddressAllocated, ...] = ()
-    denials: tuple[Denial, ...] = ()
-    aliases: tuple[Alias, ...] = ()
-    beginning: str = ""
-    deployed: Mapping[str, str] = attrs.field(factory=dict)
-
-    def home(self, hyperty: str | None) -> str | None:
-        """Return the runtime of a hyperty."""
-        homes = {one.is_: one.in_ for one in self.hyperties} | {**self.deployed}
-        homes |= {one.is_: one.in_ for one in self.kept}
-        return None if hyperty is None else homes.get(hyperty)
-
-    @property
-    def named(self) -> tuple[str, ...]:
-        """The addresses whose last parts name places."""
-        return (
-            *(one.is_ for one in self.runtimes),
-            *(one.is_ for one in self.hyperties),
-            *(one.is_ for one in self.kept),
-            *(one.is_ for one in self.objects),
-            *self.deployed,
-        )
-
-    def topology(self, runtime: Runtime) -> Topology:
-        """Return how a runtime reaches other domains."""
-        node = next((one for one in self.nodes if one.domain == runtime.domain), None)
-        return Topology.TRIANGLE if node is None or not node.stubs else Topology.TRAPEZOID
-
-    def known(self, kind: FieldKind) -> Iterator[str]:
-        """Yield the addresses that a field of a kind may name."""
-        if kind in {FieldKind.RUNTIME, FieldKind.PROCESS, FieldKind.PROCESSES}:
-            yield from (one.is_ for one in self.runtimes)
-        if kind in {FieldKind.NODE, FieldKind.PROCESS, FieldKind.PROCESSES}:
-            yield from (one.address for one in self.nodes)
-        if kind in {FieldKind.HYPERTY, FieldKind.HYPERTIES}:
-            yield from (one.is_ for one in self.hyperties)
-            yield from (one.is_ for one in self.kept)
-            yield from self.deployed
-        if kind is FieldKind.OBJECT:
-            yield from (one.is_ for one in self.objects)

@@ -18,8 +18,9 @@ from actors.node.policy import Asker, Decision, Ruling
 from actors.node.policy import Policy as NodePolicy
 from actors.play.match.names import Names
 from actors.play.match.observer import Observer
+from actors.play.script.setting import Setting
 from actors.play.script.steps import Scenario
-from actors.play.script.vocabulary import Denial, Node, Runtime, Setting
+from actors.play.script.vocabulary import Denial, Node, Runtime
 from actors.play.stage.back_ends import back_ends_of, login_of
 from actors.play.stage.network import ScenarioNetwork
 from actors.play.stage.participants import Manners, Peer, ScriptedHyperty
