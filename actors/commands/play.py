@@ -13,9 +13,8 @@ from actors.commands.failure import run
 from actors.commands.option import log_option
 from actors.commands.output import say
 from actors.play.player import Outcome, play
-from actors.play.script import Scenario
-from actors.play.script_error import ScriptError
-from actors.play.script_file import read_script
+from actors.play.script.reader import ScriptError, read_script
+from actors.play.script.steps import Scenario
 
 __all__ = ["command"]
 
@@ -31,21 +30,33 @@ __all__ = ["command"]
     multiple=True,
     help="Play only this one; may be given several times.",
 )
+@click.option(
+    "--check",
+    "is_only_checked",
+    is_flag=True,
+    help="Play nothing: read the files, and say what in them is not known.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per scenario.")
 @config_option
 @log_option
-def command(*, files: tuple[Path, ...], wanted: tuple[str, ...], as_json: bool) -> int:
+def command(
+    *, files: tuple[Path, ...], wanted: tuple[str, ...], is_only_checked: bool, as_json: bool
+) -> int:
     """Play the scenarios in FILE against message nodes and runtimes in this process.
 
-    FILE holds JSON Lines, one step per line. Nodes and runtimes run on links in memory
-    and a clock that jumps: hours pass in no time. What others do is done for them;
-    what nodes and runtimes must do is waited for. Prints for each scenario whether it
-    passed, or the first step that went otherwise: what was expected, what was seen.
+    FILE holds JSON Lines as docs/scenarios.md describes them: what is given, what is done
+    and what breaks, and the steps that must be seen. Nodes and runtimes run on links in
+    memory and a clock that jumps: hours pass in no time. Prints for each scenario whether
+    it passed, or the first step that went otherwise: what was expected, what was seen.
 
     Exits with 0 if all passed, with 1 if one went otherwise, with 3 if a file cannot
-    be read.
+    be read or holds a word that is not known.
     """
     scenarios = _chosen(_read(files), wanted)
+    if is_only_checked:
+        for scenario in scenarios:
+            click.echo(f"{scenario.name} can be played, {len(scenario.steps)} steps")
+        return ExitCode.OK
     show = _print_json if as_json else _print_text
     outcomes = [_play(scenario, show) for scenario in scenarios]
     return ExitCode.OK if all(one.is_pass for one in outcomes) else ExitCode.FAILED

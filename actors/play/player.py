@@ -1,10 +1,9 @@
-"""Plays a scenario: goes through its steps, acts the cues, waits for the rest.
+"""Plays a scenario: does what is to be done before each step, and waits for the step.
 
-A step is a cue, which somebody outside does (the stage acts it), or an expectation,
-which the actors must do; what goes on behind a cue is expected, too. The player acts a
-cue when all that is told before it was seen and nobody has anything left to do at that
-moment, and waits for an expectation in virtual time. A way that a registry finds only
-for a message that is told later is looked for behind that message.
+What is done, breaks, or lasts (`do`, `fault`, `time`) comes when all steps before were
+seen and nobody has anything left to do at that moment. All else the actors must do; it is
+waited for in virtual time. A route that a registry finds only for a message of a later
+step is looked for behind that message.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -16,18 +15,18 @@ import trio
 import trio.testing
 
 from actors.kit.errors import RestartLimitError
-from actors.play.difference import Difference, show_step
-from actors.play.names import Names
-from actors.play.observer import Observer
-from actors.play.score import Score
-from actors.play.script import (
+from actors.play.match.difference import Difference, show_step
+from actors.play.match.names import Names
+from actors.play.match.observer import Observer
+from actors.play.match.score import Score
+from actors.play.script.steps import (
     MessageStep,
     ResolveStep,
     Scenario,
     Step,
 )
-from actors.play.stage import Stage, open_stage
-from actors.play.stage_error import StageError
+from actors.play.stage.stage import Stage, open_stage
+from actors.play.stage.stage_error import StageError
 from specs.errors import BadUrlError, ProtoflyError
 
 __all__ = ["Outcome", "perform", "play", "survive"]
@@ -125,9 +124,10 @@ class _Play:
 
     async def _step(self, step: Step) -> Difference | None:
         try:
-            if self._stage.is_cue(step):
+            if self._scenario.is_acted(step):
                 await trio.testing.wait_all_tasks_blocked()
-                self._score.passed(step)
+            self._score.passed(step)
+            if self._scenario.is_acted(step):
                 await self._stage.act(step)
         except StageError as error:
             return Difference(step.number, show_step(step), (str(error),))
@@ -159,7 +159,7 @@ class _Play:
 
     def _waits(self, step: ResolveStep, behind: Sequence[Step]) -> bool:
         """Say whether a way is found only for a message that is told later."""
-        if self._stage.is_cue(step):
+        if self._scenario.is_acted(step):
             return False
         before = self._scenario.steps[: -len(behind) - 1]
         if any(_is_on_its_way(one, step) for one in before):

@@ -14,6 +14,7 @@ from fsm.compositions.p2p_requester import requester_rules
 from fsm.compositions.p2p_scene import Scene
 from fsm.product import composition as product
 from fsm.product.rule import Rule
+from specs.jsonvalue import JsonObject
 
 __all__ = ["Troubles", "rules_of", "whole"]
 
@@ -61,14 +62,20 @@ def whole(
 ) -> product.Composition:
     """Put a scene together."""
     rules = tuple(rules_of(scene))
-    wishes = [_wish(f"{own} {_ASKS}", scene.asks[own]) for own in scene.runtimes]
-    wishes += [_wish(f"{own} goes", int(own in troubles.leaves)) for own in scene.runtimes]
-    faults = {
-        "the link is cut": troubles.cuts,
-        "a dial fails": troubles.dials,
-        "an object is refused": troubles.refusals,
-    }
-    wishes += [product.Wish(what, budget, is_fault=True) for what, budget in faults.items()]
+    both = (scene.runtimes, scene.runtimes[::-1])
+    wishes = [
+        product.Wish(f"{own} {_ASKS}", scene.asks[own], done=_asks(own, other))
+        for own, other in both
+    ]
+    wishes += [
+        product.Wish(f"{own} goes", int(own in troubles.leaves), done=_goes(own)) for own, _ in both
+    ]
+    cut: JsonObject = {"fault": "link cut", "between": [*map(_runtime, scene.runtimes)]}
+    wishes += [
+        product.Wish("the link is cut", troubles.cuts, is_fault=True, done=cut),
+        product.Wish("a dial fails", troubles.dials, is_fault=True),
+        product.Wish("an object is refused", troubles.refusals, is_fault=True),
+    ]
     return product.Composition(
         name=name,
         about=about,
@@ -83,9 +90,34 @@ def whole(
         bounds=scene.bounds,
         patience=scene.patience,
         haste=scene.haste,
+        given=tuple(_given(scene)),
     )
 
 
-def _wish(name: str, budget: int) -> product.Wish:
-    """In scenarios, runtimes are called `RA` and `RB`."""
-    return product.Wish(name, budget, call=f"R{name[0].upper()}{name[1:]}")
+# ---- in scenario files
+
+
+def _given(scene: Scene) -> Iterator[JsonObject]:
+    """The lines that say who is there: two runtimes, each with a hyperty."""
+    for own in scene.runtimes:
+        yield {"given": "node", "domain": f"{own}.ex"}
+    for own in scene.runtimes:
+        yield {"given": "runtime", "is": _runtime(own), "p2p": True}
+    for own in scene.runtimes:
+        yield {"given": "hyperty", "is": _hyperty(own), "in": _runtime(own), "answers": True}
+
+
+def _asks(own: str, other: str) -> JsonObject:
+    return {"do": "ask", "by": _hyperty(own), "of": _hyperty(other)}
+
+
+def _goes(own: str) -> JsonObject:
+    return {"fault": "runtime shutdown", "of": _runtime(own)}
+
+
+def _runtime(own: str) -> str:
+    return f"R{own.upper()}"
+
+
+def _hyperty(own: str) -> str:
+    return f"hyperty://{own}.ex/asking"

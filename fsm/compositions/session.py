@@ -26,6 +26,7 @@ from fsm.compositions.session_stub import stub_rules
 from fsm.compositions.session_terms import (
     CHANNELS,
     ENDS,
+    GIVEN,
     MESSAGES,
     NEVER,
     VARIABLES,
@@ -54,6 +55,7 @@ def compose(tables: Mapping[str, Table], bounds: Bounds) -> Composition:
         never=NEVER,
         ends=ENDS,
         bounds=bounds,
+        given=GIVEN,
     )
 
 

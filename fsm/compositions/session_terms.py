@@ -23,6 +23,7 @@ __all__ = [
     "DISCONNECT",
     "ENDS",
     "FREE",
+    "GIVEN",
     "LINKS",
     "MESSAGES",
     "NEVER",
@@ -132,6 +133,16 @@ MESSAGES: Final = tuple(
 )
 """Each with the number of the link that it goes by."""
 
+_NODE: Final = "domain://msg-node.a.ex"
+
+GIVEN: Final[tuple[JsonObject, ...]] = (
+    {"given": "node", "domain": "a.ex"},
+    {"given": "runtime", "is": _R},
+    {"given": "hyperty", "is": _ADDRESS, "in": _R, "answers": True},
+    {"given": "beginning", "before": "boot"},
+)
+"""Who is there in scenario files."""
+
 WISHES: Final = (
     Wish(CONNECT, 1),
     Wish(DISCONNECT, 1),
@@ -139,7 +150,7 @@ WISHES: Final = (
     Wish(FREE, 1),
     Wish(SUBSCRIBE, 1),
     Wish(UNSUBSCRIBE, 1),
-    Wish(CUT, 1, is_fault=True),
+    Wish(CUT, 1, is_fault=True, done={"fault": "link cut", "between": [_R, _NODE]}),
     Wish(RESTART, 1, is_fault=True),
 )
 

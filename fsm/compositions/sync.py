@@ -33,7 +33,16 @@ import attrs
 
 from fsm.compositions.sync_observer import observer_rules
 from fsm.compositions.sync_reporter import reporter_rules
-from fsm.compositions.sync_terms import CHANNELS, MESSAGES, NEVER, VARIABLES, ends, parts, wishes
+from fsm.compositions.sync_terms import (
+    CHANNELS,
+    GIVEN,
+    MESSAGES,
+    NEVER,
+    VARIABLES,
+    ends,
+    parts,
+    wishes,
+)
 from fsm.product.bounds import Bounds
 from fsm.product.composition import Composition, Plan
 from fsm.table import Table
@@ -55,6 +64,7 @@ def compose(tables: Mapping[str, Table], bounds: Bounds) -> Composition:
         never=NEVER,
         ends=ends(),
         bounds=attrs.evolve(bounds, duplicates=0),
+        given=GIVEN,
     )
 
 

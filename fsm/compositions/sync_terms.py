@@ -18,6 +18,7 @@ __all__ = [
     "DELETE",
     "DOUBLED",
     "EARLY",
+    "GIVEN",
     "INVITE",
     "INVITES",
     "LEAVE",
@@ -85,6 +86,17 @@ VARIABLES: Final = (
 """The object and its version; whether the observer is invited; version of the copy, 0: none;
 the changes that it keeps for later."""
 
+GIVEN: Final[tuple[JsonObject, ...]] = (
+    {"given": "node", "domain": "a.ex"},
+    {"given": "node", "domain": "b.ex"},
+    {"given": "runtime", "is": "RA"},
+    {"given": "runtime", "is": "RB"},
+    {"given": "hyperty", "is": _REPORTER, "in": "RA", "answers": True},
+    {"given": "hyperty", "is": _OBSERVER, "in": "RB"},
+    {"given": "object", "is": _OBJECT, "by": _REPORTER, "schema": "SCM"},
+)
+"""Who is there in scenario files."""
+
 CHANNELS: Final = (
     Channel(ASKS, "observer", "reporter"),
     Channel(INVITES, "reporter", "observer"),
@@ -135,7 +147,9 @@ _INVITED: Final = Wire(
 
 def _of_invitation(code: int) -> Wire:
     message: JsonObject = {"type": "response", "from": _OBSERVER, "to": _SUBSCRIPTION}
-    return Wire("HB>..>RA.sm", {**message, "body": {"code": code}}, answers="invite")
+    told: JsonObject = {**message, "body": {"code": code}}
+    answers: JsonObject = {"do": "answer", "by": _OBSERVER}
+    return Wire("HB>..>RA.sm", told, answers="invite", done=answers)
 
 
 MESSAGES: Final = (

@@ -110,12 +110,14 @@ class Wire:
         message: `type`, `from`, `to`, `body` in normal form; its id is put in.
         answers: Name of the message whose answer it is; empty: it is none.
         is_event: No answer is expected.
+        done: The line of a scenario file that has it sent; None: actors send it themselves.
     """
 
     hop: str
     message: JsonObject
     answers: str = ""
     is_event: bool = False
+    done: JsonObject | None = None
 
 
 @final
@@ -141,13 +143,14 @@ class Wish:
     Attributes:
         budget: How often in one run.
         is_fault: It is a fault of the surroundings, not something anybody wants.
-        call: What the player of scenarios takes for it; empty: it is only a remark there.
+        done: The line of a scenario file that brings it about; None: the player of scenarios
+            cannot, and it is only a remark there.
     """
 
     name: str
     budget: int
     is_fault: bool = False
-    call: str = ""
+    done: JsonObject | None = None
 
 
 @final
@@ -216,6 +219,7 @@ class Composition:
         bounds: How much goes wrong in one run.
         patience: When deadlines are over.
         haste: How fast messages within one process are.
+        given: The lines with which its scenario files begin.
     """
 
     name: str
@@ -231,6 +235,7 @@ class Composition:
     bounds: Bounds
     patience: Patience = Patience.NONE
     haste: Haste = Haste.NONE
+    given: tuple[JsonObject, ...] = ()
 
 
 Compose: TypeAlias = Callable[[Mapping[str, Table], Bounds], Composition]

@@ -3,8 +3,9 @@
 A message stands where it arrives, in normal form, with the id of its request if it is an
 answer. One that is lost stands where it is sent, with `"drop": "lost"`: actors do not wait
 until somebody tells of the loss. One that comes twice stands where it comes first, with
-`"doubled": true`; both marks are ours. What the surroundings do is a fault; a deadline is
-time that passes; what no form can say (a notice within a process) is left out.
+`"doubled": true`; both marks are ours. What the surroundings do is a line of its own
+before its step, or a remark where no line can say it; a deadline is time that passes; a
+notice within a process is left out.
 """
 
 import json
@@ -44,6 +45,8 @@ def scenario_of(composition: Composition, run: Run, name: str, rest: float = 0.0
     lines = [line for step in _in_order(taken) for line in writer.lines(step)]
     if rest:
         lines.append(writer.rest(rest))
+    if lines:
+        lines[:0] = [{"sc": name, **one} for one in composition.given]
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
 
 
@@ -91,7 +94,7 @@ class _Writer:
             case Kind.DEADLINE:
                 yield self._line("time", dt=_seconds(taken), why=taken.what)
             case Kind.WISH:
-                yield self._wish(taken)
+                yield from self._wish(taken)
             case _ if taken.channel:
                 yield from self._message(taken)
             case _:
@@ -100,12 +103,15 @@ class _Writer:
             if moved.new:
                 yield self._state(moved)
 
-    def _wish(self, taken: Taken) -> JsonObject:
+    def _wish(self, taken: Taken) -> Iterator[JsonObject]:
         wish = self._wishes[taken.what.removeprefix("wish: ")]
-        if wish.is_fault:
-            return self._line("fault", what=wish.name)
-        # What the player cannot do by itself is a remark: it goes on to what comes of it.
-        return self._line("call", what=wish.call or f"wish: {wish.name}")
+        yield from self._done(wish.done)
+        is_broken = wish.is_fault and wish.done is not None
+        yield self._line("fault" if is_broken else "call", what=f"wish: {wish.name}")
+
+    def _done(self, line: JsonObject | None) -> Iterator[JsonObject]:
+        if line is not None:
+            yield {"sc": self._name, **line}
 
     def _message(self, taken: Taken) -> Iterator[JsonObject]:
         """The line of a message; when it comes again it is not told again."""
@@ -118,9 +124,10 @@ class _Writer:
         if wire is not None and not is_again:
             told = {"id": self._id(taken.what, wire), **wire.message}
             event: JsonObject = {"event": True} if wire.is_event else {}
+            yield from self._done(wire.done)
             yield self._line("msg", hop=wire.hop, msg=told, **event, **_MARKS.get(taken.kind, {}))
         elif wire is None and taken.kind is Kind.LOST:
-            yield self._line("fault", what=f"lost: {taken.what}")
+            yield self._line("call", what=f"lost: {taken.what}")
 
     def _id(self, name: str, wire: Wire) -> int:
         if wire.answers:

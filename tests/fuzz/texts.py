@@ -9,7 +9,7 @@ from random import Random
 from tests.fuzz import evil
 from tests.support.node_process import DOMAIN
 
-SCENARIOS = Path(__file__).parents[1] / "fixtures" / "scenarios.jsonl"
+SCENARIOS = Path(__file__).parents[1] / "fixtures" / "golden-steps.jsonl"
 Message = dict[str, object]
 
 

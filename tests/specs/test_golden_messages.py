@@ -8,7 +8,7 @@ import pytest
 from specs.message import Message
 from specs.normalise import normalise
 
-FIXTURE = Path(__file__).parents[1] / "fixtures" / "scenarios.jsonl"
+FIXTURE = Path(__file__).parents[1] / "fixtures" / "golden-steps.jsonl"
 STEPS = [json.loads(line) for line in FIXTURE.read_text().splitlines()]
 MACROS = {
     "RA": "hyperty-runtime://a.ex/ra",

@@ -7,7 +7,7 @@ from specs.trace import ABSENT
 from tests.support.node_peer import Peer, plain
 from transports.codec import decode_frame, encode
 
-SCENARIOS = Path(__file__).parents[1] / "fixtures" / "scenarios.jsonl"
+SCENARIOS = Path(__file__).parents[1] / "fixtures" / "golden-steps.jsonl"
 
 
 def steps(scenario: str) -> dict[int, dict]:

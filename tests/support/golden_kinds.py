@@ -17,7 +17,7 @@ FIXTURES = Path(__file__).parents[1] / "fixtures"
 
 STEPS = [
     step
-    for step in map(json.loads, (FIXTURES / "scenarios.jsonl").read_text().splitlines())
+    for step in map(json.loads, (FIXTURES / "golden-steps.jsonl").read_text().splitlines())
     if step["k"] == "msg"
 ]
 """The messages of all scenarios."""

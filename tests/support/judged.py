@@ -4,12 +4,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from actors.play.names import Names
-from actors.play.observer import Observer, Seen
+from actors.play.match.names import Names
+from actors.play.match.observer import Observer, Seen
+from actors.play.match.score import Score
 from actors.play.player import perform
-from actors.play.score import Score
-from actors.play.script import Scenario
-from actors.play.stage import open_stage
+from actors.play.script.steps import Scenario
+from actors.play.stage.stage import open_stage
 from fsm.trace_line import TraceLine, line_of, read_line
 from specs.trace import Fact, Kind, Op, Stamp
 

@@ -6,14 +6,14 @@ import attrs
 import orjson
 import trio
 
-from actors.play.difference import Difference
-from actors.play.names import Names
-from actors.play.observer import Observer
+from actors.play.match.difference import Difference
+from actors.play.match.names import Names
+from actors.play.match.observer import Observer
+from actors.play.match.score import Score
 from actors.play.player import perform
-from actors.play.score import Score
-from actors.play.script import Scenario
-from actors.play.script_file import read_script_lines
-from actors.play.stage import open_stage
+from actors.play.script.reader import read_script_lines
+from actors.play.script.steps import Scenario
+from actors.play.stage.stage import open_stage
 
 GOLDEN = Path(__file__).parents[1] / "fixtures" / "scenarios.jsonl"
 LINES = [orjson.loads(line) for line in GOLDEN.read_bytes().splitlines()]
@@ -70,23 +70,17 @@ class _Replay:
         for seen in items[known : next(behind, len(items))]:
             self.observer.see(seen.who, seen.actor, seen.fact, seen.message)
 
-    def is_cue(self, step) -> bool:
-        return step.number in self._recorded.cues
-
     async def act(self, step) -> None:
         await trio.lowlevel.checkpoint()
         self._show_until_cue_behind(step.number)
 
 
 class _Watched:
-    """A stage, and what had been seen when it was told to act."""
+    """A stage, and what had been seen when it was to act."""
 
     def __init__(self, stage, observer):
         self.cues = {}
         self._stage, self._observer = stage, observer
-
-    def is_cue(self, step):
-        return self._stage.is_cue(step)
 
     async def act(self, step):
         self.cues[step.number] = len(self._observer.items)

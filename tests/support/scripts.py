@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from actors.play.script import Scenario
-from actors.play.script_file import read_script, read_script_lines
+from actors.play.script.reader import read_script, read_script_lines
+from actors.play.script.steps import Scenario
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "scenarios.jsonl"
 
@@ -14,11 +14,36 @@ def golden(name: str) -> Scenario:
     return next(one for one in read_script(FIXTURE) if one.name == name)
 
 
-def scenario(*steps: dict) -> Scenario:
-    """Write a scenario: its steps without name and numbers."""
-    lines = [json.dumps({"sc": "T", "n": n, **step}) for n, step in enumerate(steps, start=1)]
-    (read,) = read_script_lines("test.jsonl", [line.encode() for line in lines])
+TWO = (
+    {"given": "node", "domain": "a.ex"},
+    {"given": "node", "domain": "b.ex"},
+    {"given": "runtime", "is": "RA", "p2p": True},
+    {"given": "runtime", "is": "RB", "p2p": True},
+    {"given": "hyperty", "is": "HA", "in": "RA"},
+    {"given": "hyperty", "is": "HA2", "in": "RA"},
+    {"given": "hyperty", "is": "HB", "in": "RB"},
+    {"given": "hyperty", "is": "hyperty://b.ex/zoe", "in": "RB"},
+)
+"""Two runtimes of two domains, and four hyperties."""
+
+
+def written(*lines: dict, name: str = "T") -> list[dict]:
+    """Put a name before all lines, and numbers before the steps."""
+    steps = (one for one in range(1, len(lines) + 1))
+    return [{"sc": name, **({"n": next(steps)} if "k" in one else {}), **one} for one in lines]
+
+
+def scenario(*lines: dict, given: tuple[dict, ...] = TWO) -> Scenario:
+    """Write a scenario: its lines without name and numbers."""
+    raw = [json.dumps(one).encode() for one in written(*given, *lines)]
+    (read,) = read_script_lines("test.jsonl", raw)
     return read
+
+
+def done(by: str, step: dict) -> tuple[dict, dict]:
+    """Have a hyperty send, or answer with, the message of a step."""
+    is_answer = step["msg"]["type"] == "response"
+    return {"do": "answer" if is_answer else "send", "by": by}, step
 
 
 def msg(hop: str, message: str, body: dict | None = None, **flags: object) -> dict:
@@ -32,5 +57,5 @@ def state(machine: str, key: str, old: str | None, new: str) -> dict:
     return {"k": "state", "machine": machine, "key": key, "old": old, "new": new, "cause": ""}
 
 
-def fault(what: str) -> dict:
-    return {"k": "fault", "what": what}
+def time(seconds: float) -> dict:
+    return {"k": "time", "dt": seconds}

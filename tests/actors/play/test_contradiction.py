@@ -2,8 +2,8 @@
 
 import attrs
 
-from actors.play.observer import Observer
-from actors.play.score import Score
+from actors.play.match.observer import Observer
+from actors.play.match.score import Score
 from specs.trace import Fact, Kind, Op
 from tests.support.recorded import Recorded, lines_of, record, scenario_of
 
@@ -38,7 +38,7 @@ async def test_a_step_that_no_table_declares_may_not(autojump_clock):
 
 
 async def test_a_step_of_an_entity_that_is_followed_must_be_told(autojump_clock):
-    lines = [line for line in lines_of("SC-04") if line["n"] not in {11, 12}]
+    lines = [line for line in lines_of("SC-04") if line.get("n") not in {11, 12}]
     difference = await (await recorded("SC-04")).judge(scenario_of(lines))
     assert (difference.number, difference.seen[0][-22:]) == (8, "created -> in-progress")
 
@@ -67,7 +67,7 @@ async def test_a_message_that_is_told_may_not_be_dropped_after_all(autojump_cloc
 
 async def test_who_is_not_named_gets_nothing(autojump_clock):
     lines = lines_of("SC-31")
-    told = [line | ({"deliver_to": ["HC"]} if line["n"] == 4 else {}) for line in lines]
+    told = [line | ({"deliver_to": ["HC"]} if line.get("n") == 4 else {}) for line in lines]
     difference = await (await recorded("SC-31")).judge(scenario_of(told))
     assert difference.number == 4
     assert difference.seen == ("it was delivered to hyperty://b.ex/hb",)

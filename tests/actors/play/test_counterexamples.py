@@ -4,8 +4,8 @@ import attrs
 import pytest
 
 from actors.play.player import play
-from actors.play.script import CallStep, MessageStep
-from actors.play.script_file import read_script_lines
+from actors.play.script.reader import read_script_lines
+from actors.play.script.steps import CallStep, MessageStep
 from fsm.catalogue import MACHINES
 from fsm.compositions.catalogue import COMPOSITIONS
 from fsm.product.explorer import explore

@@ -2,7 +2,7 @@
 
 import pytest
 
-from actors.play.order import Match, Order, Precedence
+from actors.play.match.order import Match, Order, Precedence
 from tests.support.recorded import lines_of, scenario_of
 
 
@@ -51,9 +51,9 @@ def test_what_it_leaves_open_is_open(name, earlier, later):
 
 
 def test_who_tells_an_answer_before_its_request_tells_what_cannot_be():
-    lines = lines_of("SC-02")
-    lines[0]["n"], lines[2]["n"] = 3, 1
-    order = Order(scenario_of([lines[2], lines[1], lines[0]]))
+    *given, ask, route, answer = [one for one in lines_of("SC-02") if "do" not in one]
+    ask["n"], answer["n"] = 3, 1
+    order = Order(scenario_of([*given, answer, route, ask]))
     assert order.conflict(3, Match(1, 1), {1: Match(5, 6)}) == 1
 
 

@@ -63,3 +63,21 @@ async def test_a_file_that_is_not_there_is_one_sentence(tmp_path):
     ended = await call("play", str(tmp_path / "none.jsonl"))
     assert (ended.status, len(ended.err)) == (ExitCode.CONFIGURATION, 1)
     assert "cannot be read: No such file or directory; name another file" in ended.err[0]
+
+
+async def test_a_check_plays_nothing(tmp_path):
+    lines = lines_of("SC-02")
+    lines[-1]["msg"]["body"]["code"] = 200
+    ended = await call("play", "--check", written(tmp_path / "mine.jsonl", lines))
+    assert (ended.status, ended.err) == (ExitCode.OK, [])
+    assert ended.out == ["SC-02 can be played, 3 steps"]
+
+
+async def test_a_check_refuses_what_is_not_known_with_line_and_nearest_word(tmp_path):
+    lines = lines_of("SC-02")
+    lines[1]["given"] = "runtme"
+    path = written(tmp_path / "mine.jsonl", lines)
+    ended = await call("play", "--check", path)
+    assert (ended.status, ended.out) == (ExitCode.CONFIGURATION, [])
+    what = "there is no given 'runtme'; the nearest known is 'runtime'"
+    assert ended.err == [f"protofly: {path}, line 2: {what}"]

@@ -76,7 +76,7 @@ async def test_a_link_is_set_up_as_told_but_for_the_way_of_changes(autojump_cloc
         42: "C1 reporter>RA.bus>SA~wire~MN.a~wire~SBA>RB.bus>PH",
         43: "C2 reporter>RB.bus>SB~wire~MN.b~wire~SAB>RA.bus>PQ",
     }
-    changed = [line | {"hop": ways.get(line["n"], line.get("hop"))} for line in lines]
+    changed = [line | {"hop": ways.get(line.get("n"), line.get("hop"))} for line in lines]
     told = [
         {key: value for key, value in line.items() if value or key != "hop"} for line in changed
     ]

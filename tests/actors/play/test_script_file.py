@@ -3,11 +3,11 @@
 import orjson
 import pytest
 
-from actors.play.hop import Ride, read_hop, read_place
-from actors.play.macros import MACROS
-from actors.play.script import FaultStep, Flag, MessageStep, StateStep
-from actors.play.script_error import ScriptError
-from actors.play.script_file import read_script, read_script_lines
+from actors.play.script.addresses import MACROS
+from actors.play.script.hop import Ride, read_hop, read_place
+from actors.play.script.reader import ScriptError, read_script, read_script_lines
+from actors.play.script.steps import CallStep, Flag, MessageStep, StateStep
+from actors.play.script.vocabulary import LinkCut, Send
 from specs.reply_code import DropReason
 from tests.support.recorded import GOLDEN
 
@@ -45,9 +45,9 @@ def test_marks_of_a_message_are_read():
 
 
 def test_empty_lines_and_remarks_are_nothing():
-    lines = [b"", orjson.dumps({"sc": "S", "n": 1, "k": "fault", "what": "w", "note_": 1}), b" "]
+    lines = [b"", orjson.dumps({"sc": "S", "n": 1, "k": "call", "what": "w", "note_": 1}), b" "]
     (scenario,) = read_script_lines("file", lines)
-    assert scenario.steps == (FaultStep(number=1, what="w"),)
+    assert scenario.steps == (CallStep(number=1, what="w"),)
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,13 @@ def test_empty_lines_and_remarks_are_nothing():
         ([{}], 1, "sc is missing"),
         ([MESSAGE, MESSAGE], 2, "number the steps upwards"),
         ([MESSAGE | {"n": 0}], 1, "n must be a whole number"),
-        ([MESSAGE | {"k": "song"}], 1, "k must be one of msg, state"),
-        ([MESSAGE | {"colour": 1}], 1, "unknown fields colour"),
+        ([MESSAGE | {"k": "song"}], 1, "there is no k 'song'; the nearest known is"),
+        ([MESSAGE | {"colour": 1}], 1, "unknown field colour: the nearest known is 'control'"),
+        (
+            [{"sc": "S", "n": 1, "k": "fault", "what": "link cuts"}],
+            1,
+            "write a fault before it; the nearest known is 'link cut'",
+        ),
         ([MESSAGE | {"hop": ">RA.bus"}], 1, "does not begin with a place"),
         ([MESSAGE | {"hop": "HA>"}], 1, "does not end with a place"),
         ([MESSAGE | {"hop": "HA}"}], 1, "cannot be read from '}'"),
@@ -119,6 +124,10 @@ def test_a_message_is_lost_by_the_network_or_dropped_by_somebody(drop, is_lost, 
         ("HA>..=L1=..>HB", [Ride.LINK]),
         ("HB>RB.bus>PH/conn/2=L2=..>RC.bus>HC", [Ride.HANDED, Ride.HANDED, Ride.LINK, Ride.HANDED]),
         ("MN.a(queue)", []),
+        ("..>RA.bus>HA", [Ride.UNSAID, Ride.HANDED]),
+        ("..~wire~SB", [Ride.WIRE]),
+        ("..=L1=PHC>RB.bus", [Ride.LINK, Ride.HANDED]),
+        ("HA>RA.bus>..", [Ride.HANDED]),
     ],
 )
 def test_a_way_is_read_leg_by_leg(text, rides):
@@ -146,3 +155,78 @@ def test_a_place_is_a_root_a_part_and_a_note(text, root, part, note):
 def test_several_receivers_stand_in_braces():
     hop = read_hop("HB>..>{HA,RA.sm}")
     assert [place.text for place in hop.last] == ["HA", "RA.sm"]
+
+
+GIVEN = [
+    {"sc": "S", "given": "node", "domain": "a.ex"},
+    {"sc": "S", "given": "runtime", "is": "RA"},
+    {"sc": "S", "given": "hyperty", "is": "HA", "in": "RA"},
+]
+SEND = {"sc": "S", "do": "send", "by": "HA"}
+CUT = {"sc": "S", "fault": "link cut", "between": ["RA", "MNA"]}
+
+
+def test_what_is_given_and_done_is_read():
+    (scenario,) = read(*GIVEN, SEND, MESSAGE, CUT, {"sc": "S", "n": 2, "k": "time", "dt": 1})
+    assert [one.is_ for one in scenario.setting.hyperties] == [MACROS["HA"]]
+    assert scenario.actions == {
+        1: (Send(by=MACROS["HA"]),),
+        2: (LinkCut(between=(MACROS["RA"], MACROS["MNA"])),),
+    }
+
+
+def given(number, **changes):
+    return [{**line, **changes} if n == number else line for n, line in enumerate(GIVEN)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "line", "what"),
+    [
+        (given(2, given="hyprty"), 3, "no given 'hyprty'; the nearest known is 'hyperty'"),
+        ([*GIVEN, SEND | {"do": "sent"}], 4, "no do 'sent'; the nearest known is 'send'"),
+        ([CUT | {"fault": "link cuts"}], 1, "no fault 'link cuts'; the nearest known is 'link"),
+        ([{"sc": "S", "giben": "node"}], 1, "is missing; the nearest known is 'given'"),
+        (given(1, p2b=True), 2, "unknown field p2b: the nearest known is 'p2p'"),
+        (given(1, p2p="yes"), 2, "p2p must be true or false"),
+        (given(1, **{"is": "nowhere"}), 2, "is: 'nowhere' is no address"),
+        (given(0, domain="b.ex"), 2, "no node of a.ex is given; the nearest known is 'b.ex'"),
+        (given(2, **{"in": "RB"}), 3, "in: hyperty-runtime://b.ex/rb is not given; the nearest"),
+        ([*GIVEN, SEND | {"by": "HA2"}], 4, "by: hyperty://a.ex/ha2 is not given"),
+        ([*GIVEN, CUT | {"between": ["RA"]}], 4, "between must name two"),
+        (given(2, status="away"), 3, "status must be one of live, disconnected"),
+        ([MESSAGE, *GIVEN], 2, "given lines stand before all others"),
+    ],
+)
+def test_a_word_that_is_not_known_is_refused_with_the_nearest_that_is(lines, line, what):
+    step = {"sc": "S", "n": 9, "k": "time", "dt": 1}
+    with pytest.raises(ScriptError) as caught:
+        read(*lines, step)
+    assert caught.value.line == line
+    assert what in str(caught.value)
+
+
+def test_something_done_needs_a_step_behind_it():
+    with pytest.raises(ScriptError, match="a step that must be seen is missing"):
+        read(*GIVEN, MESSAGE, SEND)
+
+
+@pytest.mark.parametrize(
+    ("step", "what"),
+    [
+        (MESSAGE | {"hop": "HAA>RA.bus"}, "nothing given is called 'HAA'; the nearest known is"),
+        (STATE | {"machine": "stob"}, "no machine is called 'stob'; the nearest known is 'stub'"),
+    ],
+)
+def test_a_place_or_machine_that_is_not_known_is_refused(step, what):
+    with pytest.raises(ScriptError) as caught:
+        read(*GIVEN, step)
+    assert caught.value.line == len(GIVEN) + 1
+    assert what in str(caught.value)
+
+
+def test_the_steps_of_the_golden_scenarios_are_those_of_the_protocol():
+    """Only lines that say what is given, done or broken stand between them."""
+    played = [orjson.loads(line) for line in GOLDEN.read_bytes().splitlines()]
+    steps = (GOLDEN.parent / "golden-steps.jsonl").read_bytes().splitlines()
+    assert [one for one in played if "k" in one] == [orjson.loads(line) for line in steps]
+    assert not [one for one in played if "k" not in one and "n" in one]

@@ -2,14 +2,14 @@
 
 import pytest
 
-from actors.play.names import Names
-from actors.play.observer import Observer
+from actors.play.match.names import Names
+from actors.play.match.observer import Observer
 from actors.play.player import play
-from actors.play.stage import open_stage
-from actors.play.stage_error import StageError
-from actors.play.world import open_world
+from actors.play.stage.stage import open_stage
+from actors.play.stage.stage_error import StageError
+from actors.play.stage.world import open_world
 from specs.trace import Kind, Op
-from tests.support.scripts import golden, msg, scenario, state
+from tests.support.scripts import TWO, done, golden, msg, scenario, state, time
 
 RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://b.ex/rb"
 HA, HB = "hyperty://a.ex/ha", "hyperty://b.ex/hb"
@@ -74,78 +74,123 @@ async def test_a_record_is_disconnected_if_its_first_step_leaves_that(autojump_c
 async def test_everybody_takes_leave_in_good_order(autojump_clock):
     observer = Observer()
     async with open_world(golden("SC-25"), observer, Names()) as world:
-        for hyperty in world.cast.hyperties:
-            await world.deploy(hyperty)
-        air, runtime, node = world.air, RA, "domain://msg-node.a.ex"
-        assert air.wire(runtime, node) is not None
-    assert air.wire(runtime, node) is None
+        for hyperty in world.setting.hyperties:
+            await world.deploy(hyperty.is_, "some")
+        network, runtime, node = world.network, RA, "domain://msg-node.a.ex"
+        assert network.wire(runtime, node) is not None
+    assert network.wire(runtime, node) is None
     assert set(ends(observer, "session").values()) == {"closed"}
     assert set(ends(observer, "address").values()) == {"released"}
 
 
 async def test_what_cannot_be_set_up_is_one_sentence_and_leaves_nothing(autojump_clock):
     """An object that nobody may create cannot be there."""
-    published = msg("HA>RA.bus", f"1 update {OBJ} {OBJ}/changes")
-    refused = msg("HA>RA.bus", f"1 create {HA} {RA}/sm")
-    ruling = {"k": "authz", "at": "RA.bus", "ref": 2, "decision": "deny", "why": "a policy"}
-    script, observer = scenario(published, refused, ruling), Observer()
+    given = (
+        *TWO,
+        {"given": "object", "is": "OBJ", "by": "HA", "schema": "SCM"},
+        {
+            "given": "denial",
+            "at": "RA",
+            "type": "create",
+            "from": "HA",
+            "to": "RA/sm",
+            "why": "no objects here",
+        },
+    )
+    script, observer = scenario(time(1), given=given), Observer()
     with pytest.raises(StageError, match="refused a precondition"):
         async with open_stage(script, observer, Names()):
             pass
     assert set(ends(observer, "session").values()) == {"closed"}
 
 
+OTHERS = (
+    {"given": "node", "domain": "x.test"},
+    {"given": "node", "domain": "y.test"},
+    {"given": "runtime", "is": "hyperty-runtime://x.test/kitchen"},
+    {"given": "runtime", "is": "hyperty-runtime://y.test/attic"},
+    {"given": "hyperty", "is": "hyperty://x.test/lamp", "in": "hyperty-runtime://x.test/kitchen"},
+    {"given": "hyperty", "is": "hyperty://y.test/switch", "in": "hyperty-runtime://y.test/attic"},
+)
 UNSEEN = (
-    msg(
-        "lamp>kitchen.bus>..>attic.bus>switch",
-        "5 read hyperty://x.test/lamp hyperty://y.test/switch",
-        {
-            "via": [
-                "hyperty-runtime://x.test/kitchen/protostub/2",
-                "hyperty-runtime://y.test/attic/protostub/1",
-            ]
-        },
+    *done(
+        "hyperty://x.test/lamp",
+        msg(
+            "lamp>kitchen.bus>..>attic.bus>switch",
+            "5 read hyperty://x.test/lamp hyperty://y.test/switch",
+            {
+                "via": [
+                    "hyperty-runtime://x.test/kitchen/protostub/2",
+                    "hyperty-runtime://y.test/attic/protostub/1",
+                ]
+            },
+        ),
     ),
-    msg(
-        "switch>attic.bus>..>lamp",
-        "5 response hyperty://y.test/switch hyperty://x.test/lamp",
-        {"code": 200, "value": "on"},
+    *done(
+        "hyperty://y.test/switch",
+        msg(
+            "switch>attic.bus>..>lamp",
+            "5 response hyperty://y.test/switch hyperty://x.test/lamp",
+            {"code": 200, "value": "on"},
+        ),
     ),
 )
 
 
 async def test_a_scenario_of_other_names_is_played(autojump_clock):
     """What did not exist when the player was written must run."""
-    outcome = await play(scenario(*UNSEEN))
+    outcome = await play(scenario(*UNSEEN, given=OTHERS))
     assert outcome.difference is None
 
 
-async def test_a_link_that_was_lost_has_been_live_and_is_cut_as_the_scenario_begins(
-    autojump_clock,
-):
-    back = state("p2p", f"{RA}|{RB}|requester", "disconnected", "live")
-    outcome = await play(scenario(back))
+def link(state):
+    ends = {"from": "RA", "to": "RB", "asking": ["HA"], "asked": ["HB"]}
+    return {"given": "link", "state": state, **ends}
+
+
+@pytest.mark.parametrize(
+    ("more", "step"),
+    [
+        pytest.param(
+            link("broken"),
+            state("p2p", f"{RA}|{RB}|requester", "disconnected", "live"),
+            id="a broken link comes back",
+        ),
+        pytest.param(
+            link("connecting"),
+            state("p2p", f"{RA}|{RB}|requester", "in-progress", "live"),
+            id="a link begins with the scenario",
+        ),
+        pytest.param(
+            {"given": "session", "of": "RA", "at": "MNA", "state": "detached"},
+            state("session", f"MN.a|{RA}", "detached", "open"),
+            id="a detached session comes back",
+        ),
+    ],
+)
+async def test_what_is_given_moves_as_the_scenario_begins(more, step, autojump_clock):
+    outcome = await play(scenario(step, given=(*TWO, more)))
     assert outcome.difference is None
 
 
-async def test_a_session_that_was_detached_is_cut_as_the_scenario_begins(autojump_clock):
-    back = state("session", f"MN.a|{RA}", "detached", "open")
-    outcome = await play(scenario(back))
-    assert outcome.difference is None
-
-
-async def test_a_session_at_a_foreign_node_is_open_if_its_first_step_leaves_that(autojump_clock):
+async def test_a_session_at_a_foreign_node_is_open_if_it_is_given(autojump_clock):
+    session = {"given": "session", "of": "RA", "at": "MNB"}
+    cut = {"fault": "link cut", "between": ["RA", "MNB"]}
     lost = state("session", f"MN.b|{RA}", "open", "detached")
-    outcome = await play(scenario({"k": "fault", "what": "transport lost"}, lost))
-    assert outcome.difference is None
+    assert (await play(scenario(cut, lost, given=(*TWO, session)))).difference is None
+    outcome = await play(scenario(cut, lost))
+    assert outcome.difference is not None
+    assert "have no link that could be cut" in outcome.difference.seen[0]
 
 
-async def test_an_address_is_allocated_if_its_first_step_leaves_that(autojump_clock):
+async def test_an_address_is_allocated_if_it_is_given(autojump_clock):
     freed = msg(
         "RA.alloc>RA.bus>SA~wire~MN.a",
         f"1 delete {RA}/address-allocation domain://msg-node.a.ex/address-allocation",
         {"childrenResources": ["connection://a.ex/c7"]},
     )
+    order = {"do": "order", "by": "RA/address-allocation"}
     released = state("alloc", "MN.a|connection://a.ex/c7", "allocated", "released")
-    outcome = await play(scenario(freed, released))
+    address = {"given": "address", "is": "connection://a.ex/c7", "of": "RA"}
+    outcome = await play(scenario(order, freed, released, given=(*TWO, address)))
     assert outcome.difference is None

@@ -1,0 +1,297 @@
+"""What must be seen of a message for it to have gone the way that a scenario tells.
+
+Each part of the way leaves a trace: who handed it in leaves `submit` at the bus, a stub
+`xmit` and the node `rcv`, the last bus `deliver` or, for an answer, `callback`. A way
+that is only sketched (`..`) asks for less; a message that is denied ends where the ruling
+is. Session control, private to a link, leaves its traces at the stub. What is lost or
+doubled on its way leaves one of the network.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import Final, final
+
+import attrs
+
+from actors.play.match.names import Names
+from actors.play.match.observer import Seen
+from actors.play.script.addresses import SANDBOX, Places, is_hyperty, is_object
+from actors.play.script.hop import GAP, Place, Ride
+from actors.play.script.steps import Flag, MessageStep
+from specs.address import is_backend, is_below
+from specs.trace import Fact, Op
+
+__all__ = ["DELAYED", "DOUBLED", "LOST", "Need", "needs_of"]
+
+DELAYED: Final = "delayed"
+"""Why the network carries a message late."""
+
+DOUBLED: Final = "doubled"
+"""Why the network carries a message another time."""
+
+LOST: Final = "lost"
+"""Why the network drops a message."""
+
+_ARRIVED: Final = frozenset({Op.DELIVER, Op.CALLBACK})
+_AT_NODE: Final = frozenset({Op.RCV, Op.DELIVER})
+_ENTERED: Final = frozenset({Op.RCV, Op.SUBMIT})
+_MINIBUS: Final = "minibus"
+_BUS: Final = "bus"
+_STUB: Final = "stub"
+_NO_STUB: Final = "none"
+"""What crosses a node's link itself, crosses no stub."""
+_OBJECTS: Final = "sm"
+"""The part of a runtime that asks as an object, too."""
+
+
+@final
+@attrs.frozen(kw_only=True)
+class Need:
+    """One thing that must be seen of a message; all in the scenario's words.
+
+    Attributes:
+        ops: What happened to it, one of these.
+        who: In which process; None: in any.
+        by: As whom it was submitted.
+        actor: Who reports it, by its name in the process.
+        stub: The stub it crossed; `_NO_STUB`: it crossed none.
+        link: The P2P link it crossed.
+        listener: Who got it; an answer may be called back instead.
+        reason: Why it was dropped.
+        is_beside: Whether it may be seen before the one before it: one of several who get it.
+    """
+
+    ops: frozenset[Op]
+    who: str | None = None
+    by: str | None = None
+    actor: str | None = None
+    stub: str | None = None
+    link: str | None = None
+    listener: str | None = None
+    reason: str | None = None
+    is_beside: bool = False
+
+    def holds(self, seen: Seen, names: Names) -> bool:
+        """Tell whether this was seen; binds what it needs to bind, so try with a copy."""
+        fact = seen.fact
+        return (
+            fact.op in self.ops
+            and (self.who is None or names.unify(self.who, seen.who))
+            and _same(self.by, fact.by, names)
+            and _same(self.actor, seen.actor, names)
+            and self._is_by_stub(fact, names)
+            and (self.link is None or (fact.link is not None and names.bind(self.link, fact.link)))
+            and (self.reason is None or fact.reason == self.reason)
+            and self._is_for(fact, names)
+        )
+
+    def _is_by_stub(self, fact: Fact, names: Names) -> bool:
+        return fact.stub is None if self.stub == _NO_STUB else _same(self.stub, fact.stub, names)
+
+    def _is_for(self, fact: Fact, names: Names) -> bool:
+        if self.listener is None or fact.op is Op.CALLBACK:
+            return True
+        return _same(self.listener, fact.listener, names)
+
+    def told(self) -> str:
+        """Say what is missing, in a few words."""
+        parts = [" or ".join(sorted(self.ops))]
+        named = {
+            "at": self.who,
+            "by": self.by,
+            "of": self.actor,
+            "stub": self.stub,
+            "link": self.link,
+        }
+        named |= {"to": self.listener, "because": self.reason}
+        parts += [f"{name} {value}" for name, value in named.items() if value is not None]
+        return " ".join(parts)
+
+
+def _same(golden: str | None, actual: str | None, names: Names) -> bool:
+    if golden is None:
+        return True
+    if actual is None:
+        return False
+    prefix, separator, address = golden.partition(":")
+    if separator and not address.startswith("//"):
+        # A name with a role in front, such as `minibus:<address>`.
+        return actual.startswith(f"{prefix}:") and names.unify(
+            address, actual.removeprefix(f"{prefix}:")
+        )
+    return names.unify(golden, actual) if separator else golden == actual
+
+
+def needs_of(step: MessageStep, places: Places, denied_at: Place | None = None) -> tuple[Need, ...]:
+    """List what must be seen of a message, in this order.
+
+    Args:
+        step: The message.
+        places: The places of its scenario.
+        denied_at: Where a ruling ends its way.
+    """
+    way = _Way(step, places)
+    needs = way.needs()
+    if Flag.CONTROL in step.flags:
+        needs = (need for need in needs if not _is_node(need.who))
+    elif denied_at is not None:
+        needs = _until(needs, places.process(denied_at))
+    return (*needs, *way.ending())
+
+
+def _until(needs: Iterable[Need], process: str | None) -> Iterator[Need]:
+    """Yield needs up to the one by which a message comes into a process."""
+    for need in needs:
+        yield need
+        if need.who == process and need.ops & _ENTERED:
+            return
+
+
+def _is_node(process: str | None) -> bool:
+    return process is not None and is_backend(process)
+
+
+@final
+@attrs.frozen
+class _Leg:
+    """One part of a way: from a place to a place."""
+
+    one: Place
+    ride: Ride
+    link: str | None
+    two: Place
+    is_last: bool
+    is_beside: bool = False
+
+
+@final
+class _Way:
+    """The way of one message, leg by leg; what a MiniBUS hands on is seen at its bus."""
+
+    def __init__(self, step: MessageStep, places: Places) -> None:
+        self._step = step
+        self._places = places
+        self._ends_early = step.drop is not None or step.is_lost
+        self._is_to_come = Flag.DOUBLED in step.flags or step.delay > 0
+        self._legs = list(_legs(step))
+
+    def needs(self) -> Iterator[Need]:
+        """Yield what must be seen."""
+        yield from self._start()
+        for leg in self._legs:
+            match leg.ride:
+                case Ride.WIRE:
+                    yield from self._wire(leg)
+                case Ride.LINK:
+                    yield from self._link(leg)
+                case _:
+                    yield from self._handed(leg)
+
+    def _start(self) -> Iterator[Need]:
+        """Say how it begins: made by a router, or submitted before a way that is sketched."""
+        first, flags = self._step.hop.first, self._step.flags
+        who = self._places.process(first)
+        is_made = first.part == _BUS and Flag.DUP not in flags and self._step.message.is_response
+        if Flag.SYNTHETIC in flags or is_made:
+            yield Need(ops=frozenset({Op.SYNTH}), who=who)
+        ride = self._legs[0].ride if self._legs else Ride.HANDED
+        if first == GAP:
+            return
+        is_sketched = ride is Ride.UNSAID or (ride is Ride.LINK and who is None)
+        if is_sketched and first.part != _BUS and not self._places.is_node(first):
+            yield Need(ops=frozenset({Op.SUBMIT}), who=who, by=self._by(first))
+
+    def _by(self, place: Place) -> str | None:
+        """Return as whom a place submits the message; None: not said.
+
+        What an object says is shown to come from its reporter; its sync manager sends it.
+        """
+        sender, message = self._places.sender(place), self._step.message
+        if sender is None or place.root == SANDBOX or not is_hyperty(sender):
+            return sender
+        return sender if is_below(message.from_, sender) else None
+
+    def _wire(self, leg: _Leg) -> Iterator[Need]:
+        one, two = leg.one, leg.two
+        yield Need(ops=frozenset({Op.XMIT}), who=self._places.process(one), stub=self._stub(one))
+        yield from self._disturbed()
+        if not (leg.is_last and self._ends_early):
+            who, stub = self._places.process(two), self._stub(two)
+            yield Need(ops=frozenset({Op.RCV}), who=who, stub=stub)
+
+    def _disturbed(self) -> Iterator[Need]:
+        """Yield that it is doubled or delayed, where its way has come to where it can be."""
+        if self._is_to_come:
+            self._is_to_come = False
+            reason = DOUBLED if Flag.DOUBLED in self._step.flags else DELAYED
+            yield Need(ops=frozenset({Op.XMIT}), reason=reason)
+
+    def _stub(self, place: Place) -> str | None:
+        """Return the stub at a place; a node has its own, written `MN.a.stub(b.ex)`."""
+        if self._places.is_node(place):
+            own = f"{self._places.process(place)}/protostub/{place.note}"
+            return own if place.part == _STUB else _NO_STUB
+        return None if place.part or place.note else self._places.sender(place)
+
+    def _link(self, leg: _Leg) -> Iterator[Need]:
+        for place, op in ((leg.one, Op.XMIT), (leg.two, Op.RCV)):
+            who = self._places.process(place)
+            stub = None if who is None or place.part else self._places.sender(place)
+            yield Need(ops=frozenset({op}), who=who, stub=stub, link=leg.link)
+        if leg.is_last and self._places.process(leg.two) is None:
+            yield self._arrived(leg.two)
+        elif leg.two.part == _BUS:
+            yield Need(ops=frozenset({Op.SUBMIT}), who=self._places.process(leg.two))
+
+    def _handed(self, leg: _Leg) -> Iterator[Need]:
+        who = self._places.process(leg.two)
+        if leg.ride is Ride.UNSAID:
+            yield from self._disturbed()
+        if self._places.is_node(leg.two):
+            yield Need(ops=_AT_NODE, who=who)
+        elif leg.two.part == _BUS:
+            by = self._by(leg.one) if leg.ride is Ride.HANDED else None
+            yield Need(ops=frozenset({Op.SUBMIT}), who=who, by=by)
+        elif leg.is_last and not self._ends_early:
+            yield attrs.evolve(self._arrived(leg.two), is_beside=leg.is_beside)
+
+    def _arrived(self, place: Place) -> Need:
+        who, listener = self._places.process(place), self._places.listener(place)
+        ops = _ARRIVED if self._may_be_called_back(place) else frozenset({Op.DELIVER})
+        return Need(ops=ops, who=who, listener=listener)
+
+    def _may_be_called_back(self, place: Place) -> bool:
+        """Say whether who is at a place may have asked what this answers."""
+        asker, to = self._places.sender(place), self._step.message.to
+        return asker is None or is_below(to, asker) or (place.part == _OBJECTS and is_object(to))
+
+    def ending(self) -> Iterator[Need]:
+        """Yield what must be seen where it ends, other than that it arrives."""
+        yield from self._disturbed()
+        who = self._places.process(self._step.hop.last[0])
+        if self._step.drop is not None:
+            yield Need(ops=frozenset({Op.DROP}), who=who, reason=self._step.drop)
+        if self._step.is_lost:
+            yield Need(ops=frozenset({Op.DROP}), reason=LOST)
+        is_sketched = all(leg.ride is not Ride.LINK for leg in self._legs)
+        if self._step.link is not None and is_sketched:
+            yield Need(ops=frozenset({Op.XMIT}), link=self._step.link)
+        if self._step.flags & {Flag.QUEUED, Flag.BUFFERED}:
+            place = self._step.hop.last[0]
+            stub = self._stub(place)
+            actor = _BUS if stub in {None, _NO_STUB} else f"stub:{stub}"
+            yield Need(ops=frozenset({Op.QUEUE}), who=who, actor=actor)
+
+
+def _legs(step: MessageStep) -> Iterator[_Leg]:
+    hop = step.hop
+    kept = [
+        place
+        for place, station in enumerate(hop.stations)
+        if station[0].part != _MINIBUS or place == len(hop.stations) - 1
+    ]
+    for one, two in pairwise(kept):
+        carrier = hop.carriers[two - 1]
+        first, is_last = hop.stations[one][0], two == kept[-1]
+        for number, place in enumerate(hop.stations[two]):
+            yield _Leg(first, carrier.ride, carrier.link, place, is_last, is_beside=number > 0)

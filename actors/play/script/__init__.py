@@ -1,0 +1,1 @@
+"""The words and steps of scenario files: read, checked, and what their names mean."""

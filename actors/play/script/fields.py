@@ -1,0 +1,117 @@
+"""The fields of one line of a scenario file."""
+
+from collections.abc import Callable, Iterable
+from typing import Final, TypeVar, final
+
+from actors.play.script.vocabulary import nearest
+from specs.jsonvalue import Json, JsonObject
+
+__all__ = ["Fields"]
+
+T = TypeVar("T")
+
+_LONGEST: Final = 30 * 86_400
+"""Seconds that may pass at once (ours); sessions are pinged all the while."""
+
+
+@final
+class Fields:
+    """The fields of one line; each is taken once, and none may be left.
+
+    All methods raise `ValueError` saying what is wrong.
+    """
+
+    def __init__(self, line: JsonObject) -> None:
+        # A name that ends so is a remark: nobody reads it.
+        self._left = {name: value for name, value in line.items() if not name.endswith("_")}
+
+    def take(self, name: str) -> Json:
+        """Take a field, whatever it holds."""
+        if name not in self._left:
+            raise ValueError(f"{name} is missing")
+        return self._left.pop(name)
+
+    def text(self, name: str) -> str:
+        """Take a text."""
+        value = self.take(name)
+        if isinstance(value, str):
+            return value
+        raise ValueError(f"{name} must be a text")
+
+    def some_text(self, name: str) -> str:
+        """Take a text that may be missing."""
+        return self.text(name) if name in self._left else ""
+
+    def text_or_null(self, name: str) -> str | None:
+        """Take a text or null."""
+        if name in self._left and self._left[name] is None:
+            self._left.pop(name)
+            return None
+        return self.text(name)
+
+    def whole(self, name: str) -> int:
+        """Take a whole number from 1."""
+        value = self.take(name)
+        if type(value) is not int or value < 1:
+            raise ValueError(f"{name} must be a whole number from 1")
+        return value
+
+    def mark(self, name: str) -> bool:
+        """Take a mark: true, or false as if it were missing."""
+        value = self.take(name)
+        if isinstance(value, bool):
+            return value
+        raise ValueError(f"{name} must be true or false")
+
+    def seconds(self, name: str) -> float:
+        """Take a number of seconds."""
+        value = self.take(name)
+        if isinstance(value, bool | str | list | dict | None) or not 0 <= value <= _LONGEST:
+            raise ValueError(f"{name} must be a number of seconds up to {_LONGEST}: 30 days")
+        return float(value)
+
+    def object(self, name: str) -> JsonObject:
+        """Take an object."""
+        value = self.take(name)
+        if isinstance(value, dict):
+            return value
+        raise ValueError(f"{name} must be an object")
+
+    def objects(self, name: str) -> tuple[JsonObject, ...]:
+        """Take a list of objects."""
+        value = self.take(name)
+        found = [one for one in value if isinstance(one, dict)] if isinstance(value, list) else []
+        if not isinstance(value, list) or len(found) != len(value):
+            raise ValueError(f"{name} must be a list of objects")
+        return tuple(found)
+
+    def texts(self, name: str) -> tuple[str, ...]:
+        """Take a list of texts."""
+        value = self.take(name)
+        listed = value if isinstance(value, list) else [value]
+        found = tuple(one for one in listed if isinstance(one, str))
+        if listed is not value or len(found) != len(listed):
+            raise ValueError(f"{name} must be a list of texts")
+        return found
+
+    def maybe(self, name: str, take: Callable[[str], T]) -> T | None:
+        """Take a field by one of the methods above if it is there."""
+        return take(name) if name in self._left else None
+
+    def has(self, name: str) -> bool:
+        """Say whether a field is there."""
+        return name in self._left
+
+    def nearest(self, known: Iterable[str]) -> str:
+        """Say which known name is nearest to one of the fields that are left."""
+        left = next((one for one in self._left if one not in {"sc", "n"}), "")
+        return nearest(left, known)
+
+    def check_names(self, known: Iterable[str]) -> None:
+        """Make sure that all fields that are left have known names."""
+        names = [*known]
+        for name in self._left:
+            if name not in names:
+                raise ValueError(
+                    f"unknown field {name}: {nearest(name, names)}; end the name of a remark with _"
+                )

@@ -1,0 +1,238 @@
+"""A scenario, read: what is given, its steps, and what is done before each of them."""
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import TypeAlias, final
+
+import attrs
+
+from actors.play.script.hop import Hop, Place
+from actors.play.script.setting import Setting
+from actors.play.script.vocabulary import Action, Fault
+from specs.jsonvalue import Json, JsonObject
+from specs.message import Message
+from specs.reply_code import DropReason
+from specs.trace import Op
+
+__all__ = [
+    "AuthzStep",
+    "CallStep",
+    "FaultStep",
+    "Flag",
+    "IngestStep",
+    "MessageStep",
+    "ResolveStep",
+    "Scenario",
+    "StateStep",
+    "Step",
+    "TableStep",
+    "TimeStep",
+]
+
+
+class Flag(StrEnum):
+    """Marks of a message step that say yes or nothing; the words of the form.
+
+    `event`: no answer is expected. `dup`: the same message instance, seen at a later
+    hop. `synthetic`: a router made it. `queued`, `buffered`: it waits there. `control`:
+    private to a link. `doubled` (ours): the network delivers it twice.
+    """
+
+    EVENT = "event"
+    DUP = "dup"
+    SYNTHETIC = "synthetic"
+    QUEUED = "queued"
+    BUFFERED = "buffered"
+    CONTROL = "control"
+    DOUBLED = "doubled"
+
+
+@final
+@attrs.frozen(kw_only=True)
+class MessageStep:
+    """A message that passes some hops.
+
+    Attributes:
+        number: Of the step, within the scenario.
+        message: In normal form; `via`, where it stands, is in the body.
+        drop: Why somebody ends it here; None: nobody does.
+        is_lost: Whether the network loses it, on the last part of its way; written
+            `"drop": "lost"` (ours).
+        delay: Seconds by which the network delays it, beyond what all messages take;
+            written `"delayed": 5` (ours).
+        link: The P2P link that carries it, as the scenario calls it.
+        deliver_to: Who gets it, and nobody else; None: not said.
+    """
+
+    number: int
+    hop: Hop
+    message: Message
+    flags: frozenset[Flag] = frozenset()
+    drop: DropReason | None = None
+    is_lost: bool = False
+    delay: float = 0.0
+    link: str | None = None
+    deliver_to: tuple[str, ...] | None = None
+
+    @property
+    def is_disturbed(self) -> bool:
+        """Whether the network loses, doubles or delays it."""
+        return self.is_lost or Flag.DOUBLED in self.flags or self.delay > 0
+
+
+@final
+@attrs.frozen(kw_only=True)
+class StateStep:
+    """An entity of a machine moves.
+
+    Attributes:
+        machine: As the scenario calls it.
+        key: Parts of the entity's name.
+        old: State left; None: it was not there.
+        cause: For people.
+    """
+
+    number: int
+    machine: str
+    key: tuple[str, ...]
+    old: str | None
+    new: str
+    cause: str = ""
+
+
+@final
+@attrs.frozen(kw_only=True)
+class TableStep:
+    """A row of a table comes, changes or goes.
+
+    Attributes:
+        at: Whose table.
+        val: What the row says; None: not said.
+    """
+
+    number: int
+    table: str
+    op: Op
+    at: Place
+    key: str
+    val: Json = None
+
+
+@final
+@attrs.frozen(kw_only=True)
+class ResolveStep:
+    """A registry finds where messages for an address go; `result` None: no way known yet."""
+
+    number: int
+    at: Place
+    to: str
+    result: str | None
+    why: str = ""
+
+
+@final
+@attrs.frozen(kw_only=True)
+class AuthzStep:
+    """A policy engine rules on the message of another step.
+
+    Attributes:
+        ref: Number of that step.
+        decision: `permit` or `deny`.
+    """
+
+    number: int
+    at: Place
+    ref: int
+    decision: str
+    why: str = ""
+
+    @property
+    def is_denial(self) -> bool:
+        """Whether the message must not go on."""
+        return self.decision == "deny"
+
+
+@final
+@attrs.frozen(kw_only=True)
+class TimeStep:
+    """So many seconds pass."""
+
+    number: int
+    seconds: float
+    why: str = ""
+
+
+@final
+@attrs.frozen(kw_only=True)
+class FaultStep:
+    """Something breaks; the words are for people, a fault line before the step says what."""
+
+    number: int
+    what: str
+
+
+@final
+@attrs.frozen(kw_only=True)
+class CallStep:
+    """A function is called, or a rule is recalled; the words are for people."""
+
+    number: int
+    what: str
+
+
+@final
+@attrs.frozen(kw_only=True)
+class IngestStep:
+    """A message as a peer wrote it, and the normal form it must become."""
+
+    number: int
+    raw: JsonObject
+    normal: Message
+
+
+Step: TypeAlias = (
+    MessageStep
+    | StateStep
+    | TableStep
+    | ResolveStep
+    | AuthzStep
+    | TimeStep
+    | FaultStep
+    | CallStep
+    | IngestStep
+)
+"""One line of a scenario."""
+
+
+@final
+@attrs.frozen
+class Scenario:
+    """A scenario.
+
+    Attributes:
+        steps: In the order of their numbers.
+        setting: Who exists before the first step, and in what state.
+        actions: What the player does before it looks for a step, by the step's number.
+    """
+
+    name: str
+    steps: tuple[Step, ...]
+    setting: Setting
+    actions: Mapping[int, tuple[Action, ...]]
+
+    def is_acted(self, step: Step) -> bool:
+        """Say whether the player does something at a step."""
+        return isinstance(step, TimeStep) or step.number in self.actions
+
+    def breaks(self, step: Step) -> bool:
+        """Say whether a fault happens right before a step: it is seen only behind it."""
+        return any(isinstance(one, Fault) for one in self.actions.get(step.number, ()))
+
+    def step(self, number: int) -> Step | None:
+        """Find a step."""
+        return next((one for one in self.steps if one.number == number), None)
+
+    def denied_at(self, number: int) -> Place | None:
+        """Return where the message of a step is denied; None: nowhere."""
+        rulings = (one for one in self.steps if isinstance(one, AuthzStep))
+        return next((one.at for one in rulings if one.ref == number and one.is_denial), None)

@@ -1,0 +1,285 @@
+"""The world of a scenario: real nodes and runtimes, and a network in memory."""
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from hashlib import blake2b
+from itertools import count
+from typing import Final, final
+
+import attrs
+import trio
+from typing_extensions import override
+
+from actors.node.app import Node as RunningNode
+from actors.node.app import open_node
+from actors.node.config import OBJECT_SCHEMES, NodeConfig
+from actors.node.foreign.plan import NOWHERE, Endpoint, ForeignPlan
+from actors.node.policy import Asker, Decision, Ruling
+from actors.node.policy import Policy as NodePolicy
+from actors.play.match.names import Names
+from actors.play.match.observer import Observer
+from actors.play.script.setting import Setting
+from actors.play.script.steps import Scenario
+from actors.play.script.vocabulary import Denial, Node, Runtime
+from actors.play.stage.back_ends import back_ends_of, login_of
+from actors.play.stage.network import ScenarioNetwork
+from actors.play.stage.participants import Manners, Peer, ScriptedHyperty
+from actors.play.stage.stage_error import StageError
+from actors.runtime.allocation import AllocationError
+from actors.runtime.app import open_runtime
+from actors.runtime.config import RuntimeConfig
+from actors.runtime.mini_bus import MiniBusPort
+from actors.runtime.policy import Policy as RuntimePolicy
+from actors.runtime.profile import Profile
+from actors.runtime.registrar import RegistrationError
+from actors.runtime.runtime import Runtime as RunningRuntime
+from actors.sandbox.here import open_room_here
+from fsm.cores.node_rights import Observation
+from specs.address import host_of, scheme_of
+from specs.message import Message
+from transports.link import Kind
+
+__all__ = ["Member", "World", "open_world"]
+
+
+@final
+@attrs.frozen
+class Member:
+    """A runtime that runs in a task of its own.
+
+    Attributes:
+        stop: Set to shut it down.
+        stopped: Set when it has ended.
+    """
+
+    runtime: RunningRuntime
+    domain: str
+    stop: trio.Event = attrs.field(factory=trio.Event)
+    stopped: trio.Event = attrs.field(factory=trio.Event)
+
+
+@final
+@attrs.frozen
+class World:
+    """Everything a scenario is played with.
+
+    Attributes:
+        nodes: By their addresses.
+        members: By their addresses, which are the same in the scenario and here.
+        hyperties: By their addresses in the scenario.
+        peers: By the addresses of the objects they report.
+        beside: Where what goes on beside the script runs; ends with the world.
+    """
+
+    scenario: Scenario
+    observer: Observer
+    names: Names
+    network: ScenarioNetwork
+    nodes: dict[str, RunningNode]
+    members: dict[str, Member]
+    beside: trio.Nursery
+    hyperties: dict[str, ScriptedHyperty] = attrs.field(factory=dict)
+    peers: dict[str, Peer] = attrs.field(factory=dict)
+
+    @property
+    def setting(self) -> Setting:
+        """Who is given."""
+        return self.scenario.setting
+
+    def member(self, runtime: str | None) -> Member:
+        """Find a runtime.
+
+        Raises:
+            StageError: It is not given.
+        """
+        member = self.members.get(runtime or "")
+        if member is None:
+            raise StageError(f"{runtime or 'nothing'} is no runtime of the scenario")
+        return member
+
+    def hyperty(self, url: str | None) -> ScriptedHyperty:
+        """Find a hyperty by its address in the scenario.
+
+        Raises:
+            StageError: It is not deployed.
+        """
+        hyperty = None if url is None else self.hyperties.get(url)
+        if hyperty is None:
+            raise StageError(f"{url or 'nobody'} is no hyperty of the scenario that is deployed")
+        return hyperty
+
+    def node(self, address: str) -> RunningNode:
+        """Find a node.
+
+        Raises:
+            StageError: It is not given.
+        """
+        node = self.nodes.get(address)
+        if node is None:
+            raise StageError(f"{address} is no node of the scenario")
+        return node
+
+    async def deploy(self, url: str, profile: Profile | str) -> None:
+        """Run and register a hyperty, and let its name stand for the address it gets.
+
+        Raises:
+            StageError: It gets no address, or its record is not taken.
+        """
+        home = self.setting.home(url)
+        member = self.member(home)
+
+        def make(port: MiniBusPort) -> ScriptedHyperty:
+            hyperty = ScriptedHyperty(port)
+            self.hyperties[url] = hyperty
+            return hyperty
+
+        try:
+            actual = await member.runtime.host(profile, make)
+        except (AllocationError, RegistrationError) as error:
+            raise StageError(f"{url} cannot be deployed: {error}") from error
+        if host_of(actual) != host_of(url):
+            raise StageError(
+                f"{url} cannot live in {home}, whose node gives addresses of "
+                f"{host_of(actual)}: give it a runtime of its own domain"
+            )
+        self.names.bind(url, actual)
+
+    def hand_over(self) -> None:
+        """Leave from now on all answers to the script, but for hyperties that answer."""
+        for given in self.setting.hyperties:
+            hyperty = self.hyperties.get(given.is_)
+            if hyperty is not None and not given.answers:
+                hyperty.manners = Manners.SCRIPTED
+
+
+@asynccontextmanager
+async def open_world(scenario: Scenario, observer: Observer, names: Names) -> AsyncIterator[World]:
+    """Open the nodes and runtimes of a scenario; hyperties come later.
+
+    On leaving, everybody takes leave: the runtimes, then the nodes.
+
+    Raises:
+        BadUrlError: A domain or runtime of the scenario cannot be part of an address.
+    """
+    setting, network = scenario.setting, ScenarioNetwork()
+    async with AsyncExitStack() as stack:
+        nodes: dict[str, RunningNode] = {}
+        routes: dict[str, dict[str, Endpoint]] = {one.domain: {} for one in setting.nodes}
+        for number, given in enumerate(setting.nodes):
+            config = _node_config(setting, names, given, number, routes)
+            view, tracer = network.view(given.address), observer.tracer(given.address)
+            node = await stack.enter_async_context(open_node(config, view, tracer))
+            nodes[given.address] = node
+            for other in setting.nodes:
+                if node.domain in other.stubs:
+                    routes[other.domain][node.domain] = Endpoint(node.url)
+        async with trio.open_nursery() as runtimes, trio.open_nursery() as beside:
+            world = World(scenario, observer, names, network, nodes, {}, beside)
+            for runtime in setting.runtimes:
+                world.members[runtime.is_] = await runtimes.start(_run, world, runtime)
+            yield world
+            beside.cancel_scope.cancel()
+            for member in world.members.values():
+                member.stop.set()
+
+
+async def _run(world: World, given: Runtime, *, task_status: trio.TaskStatus[Member]) -> None:
+    """Run a runtime until it is to stop."""
+    config = _runtime_config(world, given)
+    tracer = world.observer.tracer(given.is_)
+    async with open_runtime(config, world.network.view(given.is_), tracer) as runtime:
+        member = Member(runtime, given.domain)
+        task_status.started(member)
+        await member.stop.wait()
+    member.stopped.set()
+
+
+def _node_config(
+    setting: Setting,
+    names: Names,
+    given: Node,
+    number: int,
+    routes: Mapping[str, Mapping[str, Endpoint]],
+) -> NodeConfig:
+    mine = (one for one in setting.denials if one.at == given.address)
+    schemes = {scheme_of(one.is_) for one in setting.objects}
+    foreign = ForeignPlan(routes[given.domain], open_room_here) if given.stubs else NOWHERE
+    return NodeConfig(
+        domain=given.domain,
+        object_schemes=OBJECT_SCHEMES | schemes,
+        policy=_NodeDenials(mine, names),
+        # Scenarios show paths of objects before their owners are asked.
+        observation=Observation.OPEN,
+        entropy=_entropy(number),
+        foreign=foreign,
+        back_ends=back_ends_of(given),
+        login=login_of(given),
+    )
+
+
+def _runtime_config(world: World, given: Runtime) -> RuntimeConfig:
+    mine = (one for one in world.setting.denials if one.at == given.is_)
+    nodes: Mapping[str, str] = {node.domain: node.url for node in world.nodes.values()}
+    return RuntimeConfig(
+        domain=given.domain,
+        name=given.name,
+        node=nodes[given.domain],
+        nodes=nodes,
+        kinds=(Kind.TCP,) if given.p2p else (),
+        topology=world.setting.topology(given),
+        user=given.user,
+        policy=_RuntimeDenials(mine, world.names),
+        entropy=_entropy(len(world.nodes) + len(world.members)),
+    )
+
+
+def _entropy(seed: int) -> Callable[[int], bytes]:
+    """Make a source of bytes that is the same in every run, and never says one thing twice."""
+    numbers = count()
+
+    def some(size: int) -> bytes:
+        drawn = b""
+        while len(drawn) < size:
+            drawn += blake2b(f"{seed} {next(numbers)}".encode()).digest()
+        return drawn[:size]
+
+    return some
+
+
+# ---- policies
+
+_POLICY: Final = "scenario"
+
+
+@final
+class _RuntimeDenials(RuntimePolicy):
+    """The policy of a runtime's bus."""
+
+    def __init__(self, denials: Iterable[Denial], names: Names) -> None:
+        self._denials = tuple(denials)
+        self._names = names
+
+    @override
+    def refusal(self, message: Message, by: str) -> str | None:
+        return _why(self._denials, self._names, message)
+
+
+@final
+class _NodeDenials(NodePolicy):
+    """The policy of a node's bus."""
+
+    def __init__(self, denials: Iterable[Denial], names: Names) -> None:
+        self._denials = tuple(denials)
+        self._names = names
+
+    @override
+    def judge(self, message: Message, asker: Asker) -> Ruling:
+        why = _why(self._denials, self._names, message)
+        if why is None:
+            return Ruling(Decision.PERMIT, _POLICY)
+        return Ruling(Decision.DENY, _POLICY, why)
+
+
+def _why(denials: Iterable[Denial], names: Names, message: Message) -> str | None:
+    ends = (message.type, names.golden(message.from_), names.golden(message.to))
+    return next((one.why for one in denials if (one.type, one.from_, one.to) == ends), None)
