@@ -3,7 +3,7 @@
     python -m bench.hostile_hyperty [ROUNDS]
 
 A runtime in which two hyperties go on asking each other. In each round first beside a third
-in a sandbox process that is quiet, then while that one crashes again and again, hangs,
+in a sandbox process that is quiet, then while that one ends again and again, hangs,
 floods, or spins; when the runtime has given it up, there is another at once.
 """
 
@@ -30,7 +30,7 @@ from transports.background import open_background
 from transports.memory import MemoryNetwork
 
 _DOMAIN = "a.example"
-_HOW = ("crash", "hang", "flood", "spin")
+_HOW = ("exit", "hang", "flood", "spin")
 _PATIENCE = 120.0
 
 
