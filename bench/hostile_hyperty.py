@@ -1,7 +1,7 @@
 """A hyperty in a process of its own that misbehaves: what two others notice (RELIABILITY R11).
 
 A runtime in which two hyperties go on asking each other. In each round first beside a third
-in a sandbox process that is quiet, then while that one crashes again and again, hangs,
+in a sandbox process that is quiet, then while that one ends again and again, hangs,
 floods, or spins; when the runtime has given it up, there is another at once.
 """
 
@@ -28,7 +28,7 @@ from transports.background import open_background
 from transports.memory import MemoryNetwork
 
 _DOMAIN = "a.example"
-_HOW = ("crash", "hang", "flood", "spin")
+_HOW = ("exit", "hang", "flood", "spin")
 _PATIENCE = 120.0
 
 

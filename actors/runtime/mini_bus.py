@@ -152,6 +152,8 @@ class MiniBus(Actor[MiniBusMessage]):
             return
         if not listeners:
             self._lose(Lost(delivery, Code.NOT_FOUND, "target not found"))
+        elif not had_room and all(one.is_gone for one in listeners):
+            self._lose(Lost(delivery, Code.UNAVAILABLE, "the receiver is gone"))
         elif not had_room:
             self._lose(Lost(delivery, Code.TOO_LARGE, "the receiver's mailbox is full"))
 
