@@ -102,6 +102,7 @@ async def test_an_event_that_a_sandbox_cannot_even_report_lost_is_counted():
 
 class _Full:
     name = "full"
+    is_gone = False
 
     def try_tell(self, message):
         return False
