@@ -45,8 +45,7 @@ CLAIMS: Final = (
     Claim("I-B9", "denied is dead", Reach.BOTH,
           "a denied message goes nowhere, and a denied request is answered 401 or 403"),
     Claim("I-B10", "source authenticity", Reach.SAFETY,
-          "who submits a message owns the address it is from, or is a node's stub; a peer sends"
-          " over a link from what a registry says is its runtime's"),
+          "a sender owns its address, or is a node's stub; a registry says what a peer owns"),
     Claim("I-B11", "sandbox isolation", Reach.SAFETY,
           "sandboxes reach each other only through the bus"),
     Claim("I-B12", "undeliverable answered", Reach.LIVENESS,

@@ -168,8 +168,8 @@ async def shake_hands(
     except* _LIBRARY_ERRORS:
         pass  # the link tells it to whoever uses it
     finally:
-        if not links:
-            await trio.aclose_forcefully(approach.stream)
+        # Without its reader the connection is of no use, also to a dialler that was cancelled.
+        await trio.aclose_forcefully(approach.stream)
     if not links:
         raise DialError(approach.url.server + approach.url.target, refusal)
 

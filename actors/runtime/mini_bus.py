@@ -148,16 +148,19 @@ class MiniBus(Actor[MiniBusMessage]):
                 had_room = True
                 if delivery.purpose is not Purpose.ANNOUNCE:
                     self._hops.say(Op.DELIVER, message, listener=listener.name)
-        if delivery.purpose is Purpose.ANNOUNCE:
-            return
-        if not listeners:
-            self._lose(Lost(delivery, Code.NOT_FOUND, "target not found"))
-        elif not had_room and all(one.is_gone for one in listeners):
-            self._lose(Lost(delivery, Code.UNAVAILABLE, "the receiver is gone"))
-        elif not had_room:
-            self._lose(Lost(delivery, Code.TOO_LARGE, "the receiver's mailbox is full"))
+        if not had_room and delivery.purpose is not Purpose.ANNOUNCE:
+            self._lose(_undelivered(delivery, listeners))
 
     def _lose(self, lost: Lost) -> None:
         # Whoever waits for an answer is told 408 if not even the bus has room.
         if not self._lost(lost) and not lost.delivery.message.is_request:
             self._hops.dropped(lost.delivery.message, DropReason.OVERFLOW)
+
+
+def _undelivered(delivery: Delivery, listeners: Sequence[ActorRef[Delivery]]) -> Lost:
+    """Say why nobody took a message."""
+    if not listeners:
+        return Lost(delivery, Code.NOT_FOUND, "target not found")
+    if all(one.is_gone for one in listeners):
+        return Lost(delivery, Code.UNAVAILABLE, "the receiver is gone")
+    return Lost(delivery, Code.TOO_LARGE, "the receiver's mailbox is full")

@@ -61,6 +61,7 @@ STORIES = {
         "test_the_silence_of_the_reporter_is_a_refusal",
         "test_who_leaves_before_the_decision_is_never_admitted",
     ),
+    "tests.actors.runtime.test_leased": ("test_a_farewell_that_is_lost_ends_with_the_lease",),
     "tests.actors.runtime.test_delegation": (
         "test_the_machines_of_a_hand_over_are_traced_by_both_ends",
     ),
@@ -89,6 +90,7 @@ STORIES = {
     "tests.fsm.cores.test_object_copy": (
         "test_the_stories_of_a_copy_take_every_row_of_its_table_and_no_other",
     ),
+    "tests.fsm.cores.test_subscriptions": ("test_a_path_goes_with_the_last_lease_of_its_runtime",),
     "tests.fsm.cores.test_p2p_entries": ("test_these_are_all_ways_an_entry_can_go",),
     "tests.fsm.cores.test_p2p_ends": ("test_a_requester_that_yields_goes_on_where_it_was",),
     "tests.fsm.cores.test_p2p_controllers": ("test_these_are_all_ways_a_controller_can_go",),

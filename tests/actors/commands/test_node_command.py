@@ -75,7 +75,7 @@ async def test_a_place_that_is_none_is_told_in_one_sentence(where):
 
 async def test_a_trace_directory_that_cannot_be_made_is_refused(tmp_path):
     (tmp_path / "file").write_text("in the way")
-    ended = await call(*NODE, "--trace", str(tmp_path / "file"))
+    ended = await call(*NODE, "--trace", str(tmp_path / "file" / "traces"))
     assert ended.status == ExitCode.CONFIGURATION
     assert len(ended.err) == 1
     assert "choose another directory" in ended.err[0]

@@ -202,10 +202,10 @@ async def test_what_is_no_message_is_counted(text, autojump_clock):
 
 
 async def test_every_reason_a_node_knows_is_shown_here():
-    """What only a runtime can say is left out: a node has no transactions, and no stages."""
+    """What only a runtime can say is left out: a node has no transactions, stages or links."""
     runtimes = {
         DropReason.LATE_RESPONSE, DropReason.FORGED_STATUS, DropReason.UNSUBSCRIBED,
-        DropReason.DUPLICATE, DropReason.CRASHED,
+        DropReason.DUPLICATE, DropReason.CRASHED, DropReason.OVERTAKEN,
     }  # fmt: skip
     shown = {row[-1] for row in WAYS.values()} | {
         DropReason.UNMATCHED, DropReason.SESSION_GONE, DropReason.OVERFLOW, DropReason.MALFORMED,

@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
+from specs.limits_links import PROOF_TIMEOUT
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from specs.trace import Op
@@ -85,6 +86,7 @@ async def test_who_was_not_asked_tells_no_observer_to_go(what, p2p, autojump_clo
         if kind is MessageType.UNSUBSCRIBE and is_owners:
             body["observer"] = two.bob.address
         await two.say_as(carol, two.bob, Message(999, kind, from_, to, body))
+        await trio.sleep(PROOF_TIMEOUT)
         await still_follows(two)
         dropped = [one for one in two.bob.facts(Op.DROP) if (one.to, one.from_) == (to, from_)]
         assert [one.reason for one in dropped] == ["unknown-source"]

@@ -12,6 +12,7 @@ from fsm.cores.subscription_terms import (
     AddressGone,
     Consented,
     Declined,
+    Lapsed,
     Opened,
     RuntimeGone,
     Subscribe,
@@ -168,6 +169,20 @@ def test_an_entity_is_scheme_domain_and_first_segment():
     assert entity_of("comm://a.ex/o1/children/chat") == "comm://a.ex/o1"
     assert entity_of("comm://a.ex/o1") == "comm://a.ex/o1"
     assert entity_of("comm://a.ex") == "comm://a.ex"
+
+
+def test_a_path_goes_with_the_last_lease_of_its_runtime():
+    """SYN-20: a path whose observers are gone without a word is not kept for them."""
+    core, changes = SubscriptionCore(), "comm://a.ex/o1/changes"
+    core.feed(Subscribe("r1", (changes,), frozenset({changes})), 0.0)
+    for observer in ("h1", "h2"):
+        core.feed(Consented("comm://a.ex/o1", "r1", observer), 0.0)
+    moves = []
+    for observer in ("h1", "h2"):
+        effects = core.feed(Lapsed("comm://a.ex/o1", "r1", observer), 0.0)
+        moves.append([(one.old, one.cause, one.new) for one in effects if isinstance(one, Step)])
+    assert moves[0] == []
+    assert moves[1][-1] == ("held", "expire", "removed")
 
 
 @pytest.mark.parametrize("is_asking", [False, True], ids=["free", "by consent"])
