@@ -87,7 +87,7 @@ def _lifeline() -> Iterator[int]:
 
 
 def _heads(verdict: str, steps: JsonObject, messages: JsonObject) -> list[Line]:
-    """Say the verdict, what each judge checked, and what none did."""
+    """Print the verdict, the claims that each judge checked, and those that none did."""
     unchecked = steps.get("not_checked")
     nobody = unchecked.get("by_nobody") if isinstance(unchecked, dict) else None
     return [
@@ -110,7 +110,7 @@ def _names(names: Json) -> list[Json]:
 
 
 def _found(messages: list[JsonObject]) -> Iterator[str]:
-    """Say which claims are broken and what is missing, as far as `fsm judge` says it."""
+    """Return the broken claims and the missing records that `fsm judge` reports."""
     for one in messages:
         if one.get("schema") == _BROKEN:
             yield f"broken: {one['text']}; {one['about']}: expected {one['expected']}"

@@ -109,7 +109,7 @@ class Outbox:
         return taken
 
     def framing(self, frames: Iterable[bytes]) -> tuple[bytes, ...]:
-        """Make the frames in which what was taken is written; they count until it has left."""
+        """Make the frames of the messages taken; they count until they have been written."""
         made = tuple(frames)
         if self._budget is not None and not self._is_closed:
             self._framed = sum(map(len, made))

@@ -114,7 +114,7 @@ class Tables:
             self.follow(verdict)
 
     def lapse(self, entity: str, runtime: str, observer: str) -> None:
-        """Take it that an observer has not renewed its lease; others there may be asking."""
+        """End the lease of an observer that has not renewed it; others there may be asking."""
         is_asking = self._consents.is_asking(entity, runtime)
         over = subscriptions.Withdrawn if is_asking else subscriptions.Lapsed
         self.follow(over(entity, runtime, observer))
