@@ -107,6 +107,9 @@ class Forwarding:
         if isinstance(passed, Message) and self.arrivals.is_late(passed, path):
             self._answers.reject_late(submitted)
             return False
+        is_by_node = self._origin(submitted) is Origin.NODE_STUB
+        if submitted.message.is_request and is_by_node and _is_known(passed):
+            self.outward.asked_by(submitted.message, submitted.by)
         self._take(submitted, passed, Direction.INCOMING, now)
         return isinstance(passed, Message) or passed.reason in _GIVEN
 
@@ -255,7 +258,10 @@ class Forwarding:
         waiting, following = self.outward.routes.told(route)
         for one in waiting:
             if self._is_wanted(one.message, now):
-                self.outward.go_by(one.message, one.route or route.url, now)
+                if one.route is None:
+                    self.outward.go_by_node(one.message, route.url, now)
+                else:
+                    self.outward.go_by(one.message, one.route, now)
         if following is not None:
             self.outward.ask(route.to, following, now)
 
@@ -324,3 +330,8 @@ class Forwarding:
     def leave(self) -> None:
         """End what is open: the bus stops, and whoever waits here is told so by that."""
         self._answers.leave()
+
+
+def _is_known(passed: Message | Refusal) -> bool:
+    """Say whether a message was let in, now or before."""
+    return isinstance(passed, Message) or passed.reason is DropReason.DUPLICATE

@@ -1,5 +1,6 @@
 """The ways out of a Message BUS: what has no listener here goes by a stub (BUS-06, BUS-17)."""
 
+from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias, final
 
@@ -8,11 +9,12 @@ from actors.runtime.handing import Handing
 from actors.runtime.hops import Hops
 from actors.runtime.link_listener import LinkListener, Listener
 from actors.runtime.route_cache import Asking, RouteCache
-from fsm.cores.intent import Intent
+from fsm.cores.intent import Intent, is_p2p_part
 from fsm.cores.pair_order import Behind
 from fsm.cores.pair_path import Announce, Forward, PairPathCore
 from fsm.cores.resolve_effects import NoRoute
 from fsm.cores.resolve_inputs import Asked
+from specs.limits_links import ORDER_PAIRS
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from specs.trace import Op
@@ -43,12 +45,21 @@ class Outward:
         self._hops = hops
         self._refuse = refuse
         self._paths = PairPathCore()
+        self._sessions: OrderedDict[tuple[str, str], str] = OrderedDict()
+
+    def asked_by(self, request: Message, session: str) -> None:
+        """Note which session with a node brought the last request of a pair."""
+        pair = (request.from_, request.to)
+        self._sessions[pair] = session
+        self._sessions.move_to_end(pair)
+        if len(self._sessions) > ORDER_PAIRS:
+            self._sessions.popitem(last=False)
 
     def go(self, message: Message, intent: Intent, now: float) -> None:
         """Send a message by the route to its target; it waits until the registry knows one."""
         route = self.routes.find(message.to, intent, now)
         if route is not None:
-            self.go_by(message, route, now)
+            self.go_by_node(message, route, now)
             return
         match self.routes.wait(message, intent):
             case Asking.ASK:
@@ -84,6 +95,18 @@ class Outward:
                 self._refuse(answer, Code.TOO_LARGE, "too many wait for a route", now)
             case _:
                 pass
+
+    def go_by_node(self, message: Message, route: str, now: float) -> None:
+        """Send a message by this route, or an answer by the node that brings its pair's requests.
+
+        Two nodes are two paths. An answer whose link has ended takes the one that its pair's
+        other answers take, so that it stays in order with them (I-B7).
+        """
+        if message.is_response and not is_p2p_part(route):
+            session = self._sessions.get((message.to, message.from_))
+            if session is not None and self._handing.is_there(session):
+                route = session
+        self.go_by(message, route, now)
 
     def go_by(self, message: Message, route: str, now: float) -> None:
         """Send a message by this route, behind what the pair has under way."""

@@ -14,6 +14,7 @@ from actors.runtime.answers import Answers
 from actors.runtime.hyperty_host import HypertyHost
 from actors.runtime.mini_bus import MiniBus
 from actors.runtime.observed_object import ObservedObject
+from actors.runtime.outward import Outward
 from actors.runtime.sync_observer import ObservedObjects
 from fsm.cores.object_copy import ObserverCore
 from fsm.cores.pair_order import PairOrderCore
@@ -31,6 +32,11 @@ Defect = tuple[type, str, Callable]
 
 def _no_dedup(_repeated):
     return lambda self, message, now: None
+
+
+def _by_domain(_go_by_node):
+    """An answer whose link has ended goes by the node of its receiver's domain."""
+    return Outward.go_by
 
 
 def _no_holding(_arrives):
@@ -166,6 +172,7 @@ class Trial:
 DEFECTS: Final[Mapping[str, Trial]] = {
     "repeats are let in": Trial("crashed", 58, (Answers, "repeated", _no_dedup)),
     "paths are not waited for": Trial("order", 30362, (PairOrderCore, "arrives", _no_holding)),
+    "answers take two nodes": Trial("claim I-B7", 40097, (Outward, "go_by_node", _by_domain)),
     "messages overtake": Trial("order", 143, (MiniBus, "_deliver", _two_in_one)),
     "leaves in words only": Trial(
         "after_leaving", 8, (ObservedObjects, "leave", _leave_in_words_only)
