@@ -62,5 +62,9 @@ ORDER_WAITS: Final = 256
 """Pairs that wait at a time, of what one link brings, for what the node has still to bring;
 further ones do not wait, and what comes too late is refused (ours)."""
 
+ORDER_SENT: Final = 64
+"""Messages of a pair by the node that are remembered, and answers that an announcement of a link
+names at most (ours)."""
+
 ORDER_HELD: Final = 1000
 """Messages of one link that wait so: as many as the link has unacknowledged (ours)."""

@@ -177,7 +177,9 @@ class Forwarding:
             self._deny_answer(message, refusal, now)
         elif again is not None and refusal.code is None:
             # The answer was lost on its way, or the request came by two.
-            self._give(*again, now)
+            answer, waiter = again
+            self._hops.submitted(answer, answer.from_)
+            self._give(answer, waiter, now)
         elif message.is_request and refusal.code is not None:
             self._answers.reject(submitted, refusal.code, refusal.why)
         elif submitted.reply is not None:

@@ -12,6 +12,7 @@ from fsm.cores.p2p_control import Ack, Bye, Control, Ping, Pong
 from fsm.cores.pair_order import Behind
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json
+from specs.limits_links import ORDER_SENT
 
 __all__ = [
     "is_own_line",
@@ -51,6 +52,7 @@ def write_behind(behind: Behind) -> bytes:
     said: dict[str, Json] = {_MARK: "behind", "from": behind.from_, "to": behind.to}
     if behind.last is not None:
         said |= {"last": behind.last, "top": behind.top, "age": round(behind.age, 3)}
+        said["answers"] = list[Json](sorted(behind.answers))
     return orjson.dumps(said)
 
 
@@ -78,12 +80,19 @@ def read_control(line: bytes) -> Control | Behind:
             raise BadMessageError("not a control line of a P2P link")
 
 
-def _place(fields: dict[str, Json]) -> tuple[int, float]:
+def _place(fields: dict[str, Json]) -> tuple[int, float, frozenset[int]]:
     match fields:
-        case {"top": int(top), "age": int() | float() as age} if age >= 0:
-            return top, age
+        case {
+            "top": int(top),
+            "age": int() | float() as age,
+            "answers": list(answers),
+        } if age >= 0 and len(answers) <= ORDER_SENT:
+            ids = frozenset(one for one in answers if isinstance(one, int))
+            if len(ids) == len(answers):
+                return top, age, ids
         case _:
-            raise BadMessageError("an announcement on a P2P link lacks its top or its age")
+            pass
+    raise BadMessageError("an announcement on a P2P link lacks its top, its age or its answers")
 
 
 def write_proof(line: ProofLine) -> bytes:

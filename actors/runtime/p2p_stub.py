@@ -8,8 +8,9 @@ answers come back as deliveries, so that what a link says stays in order.
 from abc import abstractmethod
 from collections.abc import Iterable
 from contextlib import suppress
-from typing import TypeAlias, final
+from typing import TYPE_CHECKING, TypeAlias, final
 
+import trio
 from typing_extensions import override
 
 from actors.kit.actor import Actor
@@ -33,6 +34,9 @@ from specs.reply_code import Code, DropReason
 from specs.trace import Fact, Kind, Op
 from transports.errors import Farewell
 
+if TYPE_CHECKING:
+    from transports.link import Link
+
 __all__ = ["EndEffects", "P2PStub"]
 
 EndEffects: TypeAlias = Iterable[tuple[str, do.SideEffect]]
@@ -52,6 +56,7 @@ class P2PStub(Actor[P2PMessage]):
         self._asked: dict[int, tuple[LinkEnd, Understand]] = {}
         self._invitations: dict[str, Message] = {}
         self._command: Message | None = None
+        self._unread: set[Link] = set()
 
     # --- what subclasses say --------------------------------------------------------------
 
@@ -233,13 +238,26 @@ class P2PStub(Actor[P2PMessage]):
     @final
     def add_end(self, end: LinkEnd) -> None:
         """Hold one more end, or let what one does begin anew."""
-        work = LinkWork(self.context, self.policy, end, self.me.tell)
+        work = LinkWork(self.context, self.policy, end, self._hear)
         self._ends[end.name] = (end, work)
         self.spawn(work.run)
 
     # --- links ----------------------------------------------------------------------------
 
+    async def _hear(self, news: Happened | LinkProven) -> None:
+        """Put news of a task into the mailbox; a link in it is closed with the stub."""
+        if not isinstance(news, LinkProven):
+            await self.me.tell(news)
+            return
+        self._unread.add(news.link.pipe)
+        try:
+            await self.me.tell(news)
+        except BaseException:
+            self._unread.discard(news.link.pipe)
+            raise
+
     async def _proven(self, event: LinkProven) -> None:
+        self._unread.discard(event.link.pipe)
         end, _ = self._ends.get(event.end, (None, None))
         if end is None:
             await event.link.pipe.aclose(Farewell.GOING_AWAY)
@@ -294,6 +312,9 @@ class P2PStub(Actor[P2PMessage]):
             self.objects.give_up(end)
             for _, effect in self.decide(name, DisconnectAsked("the stub is gone")):
                 self._trace_step(effect)
+            self._unread.update(proven.pipe for proven in end.proven.values())
+        for pipe in self._unread:
+            await trio.aclose_forcefully(pipe)
 
     # --- evidence -------------------------------------------------------------------------
 

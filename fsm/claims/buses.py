@@ -5,9 +5,9 @@ from typing import Final, final
 
 from fsm.claims.finding import Finding
 from fsm.claims.listeners import Listeners
-from fsm.claims.told import BUS, NodeTrace, Trace, is_answer
+from fsm.claims.told import BUS, NodeTrace, Trace, is_answer, is_shared
 from fsm.trace_line import TraceLine
-from specs.address import is_below, last_segment
+from specs.address import is_below
 from specs.trace import Kind, Op
 
 __all__ = [
@@ -19,9 +19,6 @@ __all__ = [
     "registered",
     "resolve_only_if_needed",
 ]
-
-_SHARED: Final = frozenset({"changes", "subscription"})
-"""Last segments of addresses that components here and elsewhere may listen to (C-81)."""
 
 _ENDS: Final = frozenset({Op.SYNTH, Op.DROP})
 
@@ -152,7 +149,7 @@ def resolve_only_if_needed(node: NodeTrace) -> Iterator[Finding]:
             continue
         to = record.to or ""
         if record.k == Kind.MSG and record.op == Op.ADMIT and record.actor == BUS:
-            listened[to] = bool(listeners.of(BUS, to)) and not _is_shared(to)
+            listened[to] = bool(listeners.of(BUS, to)) and not is_shared(to)
         elif record.k == Kind.RESOLVE and record.op == Op.BEGIN:
             if is_below(to, node.home):
                 yield node.finding("I-B6", record, "no way to be looked for: it is this runtime's")
@@ -160,15 +157,12 @@ def resolve_only_if_needed(node: NodeTrace) -> Iterator[Finding]:
                 yield node.finding("I-B6", record, "no way to be looked for: somebody listens here")
 
 
-def _is_shared(to: str) -> bool:
-    return last_segment(to) in _SHARED or "/children/" in to
-
-
 def fifo(trace: Trace) -> Iterator[Finding]:
     """What one component sends to one target reaches a listener in that order (I-B7).
 
     Whatever paths the messages took: those of another runtime are in the order in which
-    its bus admitted them. A message that was admitted again may come as late as that.
+    its bus admitted them. A message that was admitted again may come as early as its first
+    copy, and as late as its last.
     """
     for node in trace.nodes:
         yield from _fifo_here(node)
@@ -195,14 +189,19 @@ def _fifo_here(node: NodeTrace) -> Iterator[Finding]:
 
 @final
 class _Admitted:
-    """Which process admitted each message of its own, and where in its records last."""
+    """Which process admitted each message of its own, and where in its records."""
 
     def __init__(self, trace: Trace) -> None:
-        self._places: dict[str, tuple[str, str, int]] = {}
+        self._places: dict[str, tuple[str, str, list[int]]] = {}
         for node in trace.nodes:
             for record in node.at_bus:
                 if record.op == Op.ADMIT and node.is_local(record):
-                    self._places[record.mid or ""] = (node.run, node.node, record.ln)
+                    mid = record.mid or ""
+                    run, name, places = self._places.get(mid, ("", "", []))
+                    if (run, name) != (node.run, node.node):
+                        places = []
+                    places.append(record.ln)
+                    self._places[mid] = (node.run, node.node, places)
 
     def overtaken_at(self, node: NodeTrace) -> Iterator[Finding]:
         """Find what was given to a listener after what its sender sent later."""
@@ -210,12 +209,16 @@ class _Admitted:
         given: set[tuple[str, str]] = set()
         for record in node.at_bus:
             mid, one = record.mid or "", record.listener or ""
-            place = self._places.get(mid)
+            run, home, places = self._places.get(mid, ("", node.node, []))
             is_given = record.op in {Op.DELIVER, Op.CALLBACK} and (mid, one) not in given
-            if not is_given or place is None or place[1] == node.node:
+            if not is_given or home == node.node:
                 continue
             given.add((mid, one))
-            path = (*place[:2], record.from_ or "", record.to or "", one)
-            if place[2] < reached.get(path, 0):
+            path = (run, home, record.from_ or "", record.to or "", one)
+            last = reached.get(path, 0)
+            # Which copy has come is not told: the first that is in order counts.
+            place = next((ln for ln in places if ln >= last), None)
+            if place is None:
                 yield node.finding("I-B7", record, "what was sent later to come later")
-            reached[path] = max(place[2], reached.get(path, 0))
+            else:
+                reached[path] = place

@@ -4,12 +4,22 @@ A row of `stubs` is a stub's address and how it is; a row of `p2p` how a link is
 address it is reached by, and who is bound to it.
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from typing import Final
 
 from fsm.claims.finding import Finding
 from fsm.claims.rows import Rows
-from fsm.claims.told import LINK_MACHINE, LIVE, SLACK, NodeTrace, is_answer, is_p2p_end, split
+from fsm.claims.told import (
+    LINK_MACHINE,
+    LIVE,
+    SLACK,
+    NodeTrace,
+    is_answer,
+    is_p2p_end,
+    is_shared,
+    split,
+)
 from fsm.cores.intent import Intent
 from fsm.cores.subscription_terms import entity_of
 from fsm.trace_line import TraceLine
@@ -132,16 +142,26 @@ def termination(node: NodeTrace) -> Iterator[Finding]:
 
 
 def fallback_keeps(node: NodeTrace) -> Iterator[Finding]:
-    """What could not go by a link goes by the node, once for each time it is asked for (I-R9)."""
-    sent: dict[str | None, set[tuple[str | None, ...]]] = {}
+    """What could not go by a link goes by the node, once for each time it is asked for (I-R9).
+
+    What is said to all who follow an object goes by the node and by links, so each of those
+    links may have the node carry it once more.
+    """
+    sent: dict[str | None, Counter[tuple[str | None, ...]]] = {}
+    branches: dict[str | None, set[str]] = {}
     for record in node.messages:
+        mid, one = record.mid, (record.listener or "").removeprefix("minibus:")
         if record.op == Op.SUBMIT:
-            sent.pop(record.mid, None)
+            sent.pop(mid, None)
+            branches.pop(mid, None)
+        elif record.op == Op.DELIVER and is_p2p_end(one) and is_shared(record.to or ""):
+            branches.setdefault(mid, set()).add(one)
         elif _is_asked_of_node(record):
-            ways, way = sent.setdefault(record.mid, set()), (record.stub, record.link, record.to)
-            if way in ways:
+            way = (record.stub, record.link, record.to)
+            ways = sent.setdefault(mid, Counter())
+            ways[way] += 1
+            if ways[way] > 1 + len(branches.get(mid, ())):
                 yield node.finding("I-R9", record, "it to be sent once over one link")
-            ways.add(way)
 
 
 def _is_asked_of_node(record: TraceLine) -> bool:

@@ -14,7 +14,7 @@ import attrs
 from fsm.claims.finding import Finding
 from fsm.replay import NodeJudgement, judge_node
 from fsm.trace_line import Flaw, TraceLine
-from specs.address import runtime_of
+from specs.address import last_segment, runtime_of
 from specs.address_form import bound
 from specs.message import Message, MessageType
 from specs.reply_code import FIRST_FINAL
@@ -38,10 +38,14 @@ __all__ = [
     "is_final",
     "is_p2p_end",
     "is_p2p_link",
+    "is_shared",
     "key_of",
     "read_trace",
     "split",
 ]
+
+_SHARED: Final = frozenset({"changes", "subscription"})
+"""Last segments of addresses that several components may listen to."""
 
 BUS: Final = "bus"
 """The actor that routes between the sandboxes of a runtime, or for the sessions of a node."""
@@ -186,6 +190,11 @@ def is_final(record: TraceLine) -> bool:
 
 
 @lru_cache(maxsize=4096)
+def is_shared(to: str) -> bool:
+    """Whether components here and elsewhere may listen to an address (C-81)."""
+    return last_segment(to) in _SHARED or "/children/" in to
+
+
 def is_p2p_end(address: str) -> bool:
     """Whether an address is of a P2P stub, or of a handler's end of one link."""
     return bound("PX", address) is not None

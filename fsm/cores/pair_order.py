@@ -8,7 +8,8 @@ by then a request among what is missing has been answered 408.
 
 The order does not depend on that time. The ids of a sender rise, so a request or event
 that comes by one path after a younger one has come by another is too late: the host refuses
-it.
+it. The ids of answers do not rise, so the announcement names those that may be under way: any
+other answer that the node brings is younger than what waits, which goes before it.
 """
 
 import math
@@ -50,6 +51,7 @@ class Behind:
             there is none.
         top: The highest id of the requests and events among what went by the node.
         age: Seconds since `last` was sent.
+        answers: Ids of the answers among what went by the node and may be on its way.
     """
 
     from_: str
@@ -57,6 +59,7 @@ class Behind:
     last: Key | None = None
     top: int = 0
     age: float = 0.0
+    answers: frozenset[int] = frozenset()
 
 
 _Pair: TypeAlias = tuple[str, str]
@@ -154,12 +157,17 @@ class PairOrderCore(Generic[T]):
 
     def _overtaken_by(self, message: Message) -> list[T]:
         """Return what waits for messages that the node will not bring: this one is younger."""
-        due = [
-            name
-            for name, waiting in self._of((message.from_, message.to))
-            if not message.is_response and message.id > waiting.behind.top
-        ]
+        pair = (message.from_, message.to)
+        due = [name for name, waiting in self._of(pair) if self._is_after(waiting.behind, message)]
         return [what for name in due for what in self._release(name)]
+
+    def _is_after(self, behind: Behind, message: Message) -> bool:
+        """Say whether a message by the node was sent after what an announcement waits for."""
+        if not message.is_response:
+            return message.id > behind.top
+        given = self._pairs.get((message.from_, message.to))
+        is_repeat = given is not None and given.has(instance_id(message))
+        return not is_repeat and message.id not in behind.answers
 
     def is_late(self, message: Message, path: str) -> bool:
         """Say whether a request or event comes after a younger one.

@@ -16,22 +16,19 @@ that has crashed does not give back, and is waited for no longer than `REPLY_TIM
 
 import math
 from collections import OrderedDict, deque
-from typing import Final, TypeAlias, final
+from typing import TypeAlias, final
 
 import attrs
 
 from fsm.cores.intent import is_p2p_part
 from fsm.cores.pair_order import ANSWERS_NAMED, Behind, Key, key_of
 from specs.limits import REPLY_TIMEOUT, SESSION_IDLE, STUB_QUEUE
-from specs.limits_links import ORDER_PAIRS
+from specs.limits_links import ORDER_PAIRS, ORDER_SENT
 from specs.message import Message, instance_id
 
 __all__ = ["Announce", "Forward", "PairPathCore"]
 
 _Pair: TypeAlias = tuple[str, str]
-
-_SENT: Final = 64
-"""Messages by the node that are remembered for each pair; the youngest counts (ours)."""
 
 
 @final
@@ -60,6 +57,14 @@ class Announce:
     route: str
 
 
+@attrs.frozen(slots=True)
+class _Sent:
+    """A message that went by the node: when, and the id of an answer."""
+
+    at: float
+    answer: int | None
+
+
 @attrs.define(slots=True)
 class _Path:
     """One pair's state.
@@ -70,8 +75,8 @@ class _Path:
         top: The highest id of the requests and events that went by the node.
         best: The highest id of the requests and events that went by any path.
         said: The last answers that went by any path.
-        sent: What went by the node and was not answered, with the time; without repeats,
-            whose first copy may have come long ago.
+        sent: What went by the node and was not answered; without repeats, whose first copy
+            may have come long ago.
         announced: What the link in use was told to be behind.
         draining: The message that a link's stub is to give back.
         then: Where that message goes afterwards.
@@ -85,7 +90,7 @@ class _Path:
     top: int = 0
     best: int = 0
     said: OrderedDict[Key, None] = attrs.field(factory=OrderedDict)
-    sent: OrderedDict[Key, float] = attrs.field(factory=OrderedDict)
+    sent: OrderedDict[Key, _Sent] = attrs.field(factory=OrderedDict)
     announced: Key | None = None
     draining: Key | None = None
     then: str = ""
@@ -134,9 +139,9 @@ class _Path:
     def note(self, message: Message, now: float) -> None:
         """Note that a message goes by the node."""
         key = key_of(message)
-        self.sent[key] = now
+        self.sent[key] = _Sent(now, message.id if message.is_response else None)
         self.sent.move_to_end(key)
-        if len(self.sent) > _SENT:
+        if len(self.sent) > ORDER_SENT:
             self.sent.popitem(last=False)
         self.top = self.top if message.is_response else max(self.top, message.id)
 
@@ -232,7 +237,9 @@ class PairPathCore:
         if path is None or not path.sent:
             return Behind(from_, to)
         last = next(reversed(path.sent))
-        return Behind(from_, to, last, path.top, max(0.0, now - path.sent[last]))
+        age = max(0.0, now - path.sent[last].at)
+        answers = frozenset(one.answer for one in path.sent.values() if one.answer is not None)
+        return Behind(from_, to, last, path.top, age, answers)
 
     def deadline(self) -> float:
         """Return when `tick` is due."""

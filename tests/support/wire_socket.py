@@ -163,7 +163,16 @@ async def open_wire(url: str, subprotocol: str | None = None, **headers: str) ->
     """
     parts = urlsplit(url)
     stream = await trio.open_tcp_stream(parts.hostname or "", parts.port or 80)
-    await stream.send_all(handshake_of(url, subprotocol, **headers))
+    try:
+        return WireSocket(stream, await _shaken(stream, handshake_of(url, subprotocol, **headers)))
+    except BaseException:
+        await trio.aclose_forcefully(stream)
+        raise
+
+
+async def _shaken(stream: trio.SocketStream, request: bytes) -> FrameReader:
+    """Ask for a WebSocket; return what has come behind the answer."""
+    await stream.send_all(request)
     reader = FrameReader()
     while b"\r\n\r\n" not in reader.buffer:
         piece = await stream.receive_some(_CHUNK)
@@ -173,7 +182,6 @@ async def open_wire(url: str, subprotocol: str | None = None, **headers: str) ->
     answer, _, rest = bytes(reader.buffer).partition(b"\r\n\r\n")
     status = answer.split(b" ", 2)[1] if answer else b"0"
     if status != b"101":
-        await trio.aclose_forcefully(stream)
         raise Refused(int(status), rest.decode(errors="replace"))
     reader.buffer[:] = rest
-    return WireSocket(stream, reader)
+    return reader

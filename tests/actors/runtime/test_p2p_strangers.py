@@ -72,7 +72,7 @@ class Door:
 
     network: object
     kind: Kind
-    candidate: Candidate
+    candidate: Candidate | None
     keys: LinkKeys
     proven: Growing
     random: object = attrs.field(factory=entropy)
@@ -97,31 +97,33 @@ class Door:
 
 @asynccontextmanager
 async def open_door(network_of, kind):
-    async with network_of() as network, trio.open_nursery() as nursery:
-        told, held = Growing(), LinkEnd(PQ, RB, PC)
-        ready = trio.Event()
+    told, held = Growing(), LinkEnd(PQ, RB, PC)
+    ready = trio.Event()
 
-        async def tell(what):
-            told.append(what)
-            if isinstance(what, Happened):
-                ready.set()
+    async def tell(what):
+        told.append(what)
+        if isinstance(what, Happened):
+            ready.set()
 
+    async with network_of() as network:
         config = StubConfig("hyperty-runtime://a.ex/ra", "a.ex", kinds=(kind,))
         parts = (KeepingPort(PQ), config, network, MemoryTracer(), IdSource(), entropy())
         work = LinkWork(
             StubContext(PQ, *parts, Counters()), DialPolicy((kind.value,), MACHINE), held, tell
         )
-        nursery.start_soon(work.run)
-        work.do(Listen())
-        await ready.wait()
-        (candidate,) = told.pop().what.candidates
-        door = Door(network, kind, candidate, held.keys, told)
+        door = Door(network, kind, None, held.keys, told)
         try:
-            yield door
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(work.run)
+                work.do(Listen())
+                await ready.wait()
+                (door.candidate,) = told.pop().what.candidates
+                yield door
+                nursery.cancel_scope.cancel()
         finally:
+            # Only now can nobody prove itself any more.
             for pipe in (*door.pipes, *(each.link.pipe for each in told)):
                 await trio.aclose_forcefully(pipe)
-            nursery.cancel_scope.cancel()
 
 
 async def is_hung_up(pipe):

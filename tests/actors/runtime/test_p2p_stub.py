@@ -11,14 +11,18 @@ from actors.kit.ids import IdSource
 from actors.kit.supervisor import ChildSpec, open_supervisor
 from actors.kit.tracer import MemoryTracer
 from actors.runtime import p2p_handler, p2p_requester
+from actors.runtime.p2p_end import LinkProven
+from actors.runtime.p2p_handshake import ProvenLink
 from actors.runtime.stub import StubConfig, StubContext
 from fsm.cores.link_proof import LinkKeys
+from fsm.cores.p2p_input import Opening
 from specs.errors import SpecError
 from specs.limits_links import HANDLED_OF_DOMAIN, INVITATION_BURST, INVITATION_RATE
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from specs.trace import Op
 from tests.support.p2p_bus import KeepingPort
+from transports.errors import LinkClosedError
 from transports.link import Kind
 from transports.memory import MemoryNetwork
 
@@ -78,9 +82,13 @@ async def running(activate, told):
         yield Stub(ref, told)
 
 
-def requester():
+def requester_context():
     config = StubConfig(RA, "a.ex", remote_runtime=RB, p2p_handler=PH, kinds=(Kind.TCP,))
-    return running(p2p_requester.activate, context(PQ, config))
+    return context(PQ, config)
+
+
+def requester():
+    return running(p2p_requester.activate, requester_context())
 
 
 def handler():
@@ -379,3 +387,24 @@ async def test_a_stub_that_crashes_leaves_no_story_open(autojump_clock):
 
 def test_keys_that_were_never_offered_let_nobody_in():
     assert LinkKeys().to_accept("anywhere") == ()
+
+
+async def test_a_link_whose_news_is_not_read_any_more_is_closed_with_the_stub():
+    stub = p2p_requester.activate(requester_context())
+    network = stub.context.network
+    async with network.listen(Kind.TCP, "127.0.0.1:0") as listener:
+        pipe = await network.dial(Kind.TCP, listener.address)
+        stub.me = Unread()
+
+        await stub._hear(LinkProven(PQ, ProvenLink("link", pipe), Opening.DIALLED, 1))
+        await stub.stop()
+
+        with pytest.raises(LinkClosedError):
+            await pipe.send(b"{}")
+
+
+class Unread:
+    """The handle to an actor that takes messages and reads none."""
+
+    async def tell(self, _message):
+        await trio.lowlevel.checkpoint()

@@ -169,6 +169,7 @@ PH rcv read 2 HA>HB
 _NODE_FIRST, _LINK_NEXT = (
     f"bus take read {n} HA>HB\nbus deliver read {n} HA>HB listener=minibus:HB\n" for n in (1, 2)
 )
+_AGAIN = "bus take read 1 HA>HB\nbus deliver read 1 HA>HB listener=minibus:SA\n"
 
 BUSES = (
     case("I-B1", ASKED, ("bus take", "bus del listeners HB minibus:HB\nbus take"), before=RUNTIME),
@@ -210,6 +211,11 @@ BUSES = (
         "I-B7",
         _FROM_RA + _NODE_FIRST + _LINK_NEXT,
         (_NODE_FIRST + _LINK_NEXT, _LINK_NEXT + _NODE_FIRST),
+    ),
+    case(  # a repeat of what was lost comes as late as it was sent again
+        "I-B7",
+        _FROM_RA.replace("@rb", _AGAIN + "@rb") + _LINK_NEXT + _NODE_FIRST,
+        (_AGAIN + "@rb", "@rb"),
     ),
     case("I-B8", ASKED, ("bus take", "bus admit"), before=RUNTIME),
     case(

@@ -68,6 +68,17 @@ def test_what_is_younger_than_all_that_is_missing_shows_that_it_is_lost():
     assert core.arrives(ask(4), NODE_PATH, "fourth") == ["third", "fourth"]
 
 
+def test_an_answer_that_was_not_under_way_shows_that_what_was_is_lost():
+    core = PairOrderCore()
+    core.given(answer(ask(5)), NODE_PATH, 0.0)
+    behind = Behind(B, A, f"{A}#7>{B}!200", answers=frozenset({6, 7}))
+    core.announced(behind, THERE, 0.0)
+    core.arrives(answer(ask(8)), THERE, "eighth")
+    assert core.arrives(answer(ask(5)), NODE_PATH, "fifth again") == ["fifth again"]
+    assert core.arrives(answer(ask(6)), NODE_PATH, "sixth") == ["sixth"]
+    assert core.arrives(answer(ask(9)), NODE_PATH, "ninth") == ["eighth", "ninth"]
+
+
 def test_a_repeat_by_the_link_tells_nothing_of_what_the_node_has_still_to_bring():
     core = PairOrderCore()
     core.announced(Behind(A, B, 2, 2), THERE, 0.0)

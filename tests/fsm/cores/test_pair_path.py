@@ -53,7 +53,7 @@ def test_answers_are_announced_by_name():
     core = PairPathCore()
     core.send(answer(ask(7)), NODE, 0.0)
     (following,) = core.send(answer(ask(8)), LINK, 0.0)
-    assert following.behind == Behind(B, A, f"{A}#7>{B}!200")
+    assert following.behind == Behind(B, A, f"{A}#7>{B}!200", answers=frozenset({7}))
 
 
 def test_what_is_repeated_tells_nothing_of_what_went_before_it():

@@ -1,0 +1,44 @@
+"""Announcements of order on a P2P link: what is written is read, all else is refused (C-20)."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from actors.runtime.p2p_lines import read_control, write_behind
+from fsm.cores.pair_order import Behind
+from specs.errors import BadMessageError
+from specs.limits_links import ORDER_SENT
+from tests.support.wire import A, B
+
+IDS = st.integers(min_value=0, max_value=2**53)
+BEHINDS = st.builds(
+    Behind,
+    st.just(A),
+    st.just(B),
+    IDS | st.text(),
+    IDS,
+    st.integers(min_value=0, max_value=10**6).map(float),
+    st.frozensets(IDS, max_size=ORDER_SENT),
+)
+
+
+@given(BEHINDS | st.just(Behind(A, B)))
+def test_what_is_announced_is_read(behind):
+    assert read_control(write_behind(behind)) == behind
+
+
+@pytest.mark.parametrize(
+    "lacks",
+    [
+        b'"top":1,"age":0',
+        b'"top":1,"answers":[]',
+        b'"age":0,"answers":[]',
+        b'"top":1,"age":-1,"answers":[]',
+        b'"top":1,"age":0,"answers":["7"]',
+        b'"top":1,"age":0,"answers":[7,7]',
+        b'"top":1,"age":0,"answers":%a' % [*range(ORDER_SENT + 1)],
+    ],
+)
+def test_an_announcement_that_lacks_something_is_refused(lacks):
+    with pytest.raises(BadMessageError, match="announcement"):
+        read_control(b'{"p2p":"behind","from":"a","to":"b","last":1,%s}' % lacks)
