@@ -150,6 +150,9 @@ class P2PLink:
             except LinkError as exc:
                 self._end(str(exc))
                 return
+            if self._scope.cancel_called:
+                # It came as the stub let go of the link; its sender has no acknowledgement.
+                return
             await self._take(frame)
             self._wake.set()
         self._end(f"the peer ended it: {self._core.end.value}")

@@ -1,0 +1,14 @@
+"""Seeds that once found a fault: answers that overtook others, a copy of a copy, a late frame."""
+
+import pytest
+
+from tests.simulation.generation import plan_of
+from tests.simulation.simulator import run
+
+pytestmark = pytest.mark.timeout(120)
+
+
+@pytest.mark.parametrize("seed", [40097, 51264, 51528, 52110, 53105, 53226])
+def test_what_a_seed_has_found_is_mended(seed):
+    """I-B7, I-P21, I-R9."""
+    assert run(plan_of(seed)).breaches == ()
