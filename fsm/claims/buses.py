@@ -1,11 +1,12 @@
 """Judges of what a router gives to whom (I-B1..I-B7)."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, final
 
 from fsm.claims.finding import Finding
 from fsm.claims.listeners import Listeners
-from fsm.claims.told import BUS, NodeTrace, Trace, is_answer, is_shared
+from fsm.claims.told import BUS, NodeTrace, Trace, is_answer, is_p2p_end, is_shared
 from fsm.trace_line import TraceLine
 from specs.address import is_below
 from specs.trace import Kind, Op
@@ -19,6 +20,9 @@ __all__ = [
     "registered",
     "resolve_only_if_needed",
 ]
+
+_CARRIED: Final[Mapping[str, int]] = {Op.XMIT: 1, Op.RCV: -1}
+"""What a record adds to the copies of a message that are between two ends of a session."""
 
 _ENDS: Final = frozenset({Op.SYNTH, Op.DROP})
 
@@ -162,7 +166,8 @@ def fifo(trace: Trace) -> Iterator[Finding]:
 
     Whatever paths the messages took: those of another runtime are in the order in which
     its bus admitted them. A message that was admitted again may come as early as its first
-    copy, and as late as its last.
+    copy, and as late as its last. An answer of which the way by the node lost a copy may come
+    at any time: unlike a late request it is not refused.
     """
     for node in trace.nodes:
         yield from _fifo_here(node)
@@ -193,7 +198,11 @@ class _Admitted:
 
     def __init__(self, trace: Trace) -> None:
         self._places: dict[str, tuple[str, str, list[int]]] = {}
+        self._under_way: Counter[str] = Counter()
         for node in trace.nodes:
+            for record in node.messages:
+                if is_answer(record) and not is_p2p_end(record.stub or ""):
+                    self._under_way[record.mid or ""] += _CARRIED.get(record.op or "", 0)
             for record in node.at_bus:
                 if record.op == Op.ADMIT and node.is_local(record):
                     mid = record.mid or ""
@@ -214,6 +223,8 @@ class _Admitted:
             if not is_given or home == node.node:
                 continue
             given.add((mid, one))
+            if self._under_way[mid] > 0:
+                continue
             path = (run, home, record.from_ or "", record.to or "", one)
             last = reached.get(path, 0)
             # Which copy has come is not told: the first that is in order counts.
