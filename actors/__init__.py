@@ -23,28 +23,28 @@ if TYPE_CHECKING:
     from actors.kit.drops import Drop, DropLedger
     from actors.node.app import Node
     from actors.node.config import NodeConfig
-    from actors.node.policing.config import PolicyConfig
+    from actors.node.policy.config import PolicyConfig
     from actors.pipe.errors import RoomError
-    from actors.runtime.allocation import AllocationError
-    from actors.runtime.child import Child
-    from actors.runtime.child_changes import ChildChange
-    from actors.runtime.children import Children
+    from actors.runtime.bus.interceptor import Interceptor, Objection
     from actors.runtime.config import RuntimeConfig
-    from actors.runtime.credentials import GivenToken, TokenFile
-    from actors.runtime.entering import SessionError
-    from actors.runtime.hyperty import Delegated, Hyperty, Invited, Refused
-    from actors.runtime.interceptor import Interceptor, Objection
-    from actors.runtime.lifecycle import HypertyFailedError, HypertyState
-    from actors.runtime.object_error import ObjectError, SchemaError
-    from actors.runtime.observed_object import ObjectState, ObservedObject
-    from actors.runtime.policy import Policy
-    from actors.runtime.profile import Profile
-    from actors.runtime.registrar import RegistrationError
-    from actors.runtime.reported_object import ReportedObject
-    from actors.runtime.room_hyperty import NoCodeError
-    from fsm.cores.object_difference import ObjectChange
-    from fsm.cores.object_json import NotJsonError
-    from fsm.cores.observer_list import ObserverJoined, ObserverLeft, ObserverMove
+    from actors.runtime.hyperty.hyperty import Delegated, Hyperty, Invited, Refused
+    from actors.runtime.hyperty.lifecycle import HypertyFailedError, HypertyState
+    from actors.runtime.hyperty.profile import Profile
+    from actors.runtime.isolation.hyperty import NoCodeError
+    from actors.runtime.objects.child import Child
+    from actors.runtime.objects.child_changes import ChildChange
+    from actors.runtime.objects.children import Children
+    from actors.runtime.objects.error import ObjectError, SchemaError
+    from actors.runtime.objects.observed_object import ObjectState, ObservedObject
+    from actors.runtime.objects.reported_object import ReportedObject
+    from actors.runtime.policy.hook import Policy
+    from actors.runtime.registry.allocation import AllocationError
+    from actors.runtime.registry.registrations import RegistrationError
+    from actors.runtime.stubs.credentials import GivenToken, TokenFile
+    from actors.runtime.stubs.entering import SessionError
+    from fsm.sync.observer_list import ObserverJoined, ObserverLeft, ObserverMove
+    from fsm.sync.value.difference import ObjectChange
+    from fsm.sync.value.json import NotJsonError
     from specs.errors import ProtoflyError
     from specs.jsonvalue import Json, JsonObject
     from specs.message import Message, MessageType
@@ -120,28 +120,28 @@ _PLACES: Final = MappingProxyType(
         "actors.kit.drops": ("Drop", "DropLedger"),
         "actors.node.app": ("Node",),
         "actors.node.config": ("NodeConfig",),
-        "actors.node.policing.config": ("PolicyConfig",),
+        "actors.node.policy.config": ("PolicyConfig",),
         "actors.pipe.errors": ("RoomError",),
-        "actors.runtime.allocation": ("AllocationError",),
-        "actors.runtime.child": ("Child",),
-        "actors.runtime.child_changes": ("ChildChange",),
-        "actors.runtime.children": ("Children",),
+        "actors.runtime.registry.allocation": ("AllocationError",),
+        "actors.runtime.objects.child": ("Child",),
+        "actors.runtime.objects.child_changes": ("ChildChange",),
+        "actors.runtime.objects.children": ("Children",),
         "actors.runtime.config": ("RuntimeConfig",),
-        "actors.runtime.credentials": ("GivenToken", "TokenFile"),
-        "actors.runtime.entering": ("SessionError",),
-        "actors.runtime.hyperty": ("Delegated", "Hyperty", "Invited", "Refused"),
-        "actors.runtime.interceptor": ("Interceptor", "Objection"),
-        "actors.runtime.lifecycle": ("HypertyFailedError", "HypertyState"),
-        "actors.runtime.object_error": ("ObjectError", "SchemaError"),
-        "actors.runtime.observed_object": ("ObjectState", "ObservedObject"),
-        "actors.runtime.policy": ("Policy",),
-        "actors.runtime.profile": ("Profile",),
-        "actors.runtime.registrar": ("RegistrationError",),
-        "actors.runtime.reported_object": ("ReportedObject",),
-        "actors.runtime.room_hyperty": ("NoCodeError",),
-        "fsm.cores.object_difference": ("ObjectChange",),
-        "fsm.cores.object_json": ("NotJsonError",),
-        "fsm.cores.observer_list": ("ObserverJoined", "ObserverLeft", "ObserverMove"),
+        "actors.runtime.stubs.credentials": ("GivenToken", "TokenFile"),
+        "actors.runtime.stubs.entering": ("SessionError",),
+        "actors.runtime.hyperty.hyperty": ("Delegated", "Hyperty", "Invited", "Refused"),
+        "actors.runtime.bus.interceptor": ("Interceptor", "Objection"),
+        "actors.runtime.hyperty.lifecycle": ("HypertyFailedError", "HypertyState"),
+        "actors.runtime.objects.error": ("ObjectError", "SchemaError"),
+        "actors.runtime.objects.observed_object": ("ObjectState", "ObservedObject"),
+        "actors.runtime.policy.hook": ("Policy",),
+        "actors.runtime.hyperty.profile": ("Profile",),
+        "actors.runtime.registry.registrations": ("RegistrationError",),
+        "actors.runtime.objects.reported_object": ("ReportedObject",),
+        "actors.runtime.isolation.hyperty": ("NoCodeError",),
+        "fsm.sync.value.difference": ("ObjectChange",),
+        "fsm.sync.value.json": ("NotJsonError",),
+        "fsm.sync.observer_list": ("ObserverJoined", "ObserverLeft", "ObserverMove"),
         "specs.errors": ("ProtoflyError",),
         "specs.jsonvalue": ("Json", "JsonObject"),
         "specs.message": ("Message", "MessageType"),

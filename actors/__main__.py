@@ -4,8 +4,8 @@ from importlib import metadata
 
 import click
 
-from actors.commands.entry import enter
-from actors.commands.group import CommandGroup
+from actors.cli.entry import enter
+from actors.cli.group import CommandGroup
 
 __all__ = ["main"]
 

@@ -4,7 +4,7 @@ from typing import final
 
 from typing_extensions import override
 
-from actors.runtime.hyperty import Hyperty
+from actors.runtime.hyperty.hyperty import Hyperty
 from specs.jsonvalue import Json
 from specs.message import Message
 

@@ -18,7 +18,7 @@ from actors.node.config import NodeConfig
 from actors.pipe.process import process_rooms
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.room_hyperty import HypertyCode
+from actors.runtime.isolation.hyperty import HypertyCode
 from actors.runtime.runtime import Runtime
 from bench.beside import Pair, judged, p99, taken
 from specs.reply_code import Code

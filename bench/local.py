@@ -24,11 +24,11 @@ from actors.kit.tracer import NULL_TRACER
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
+from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.mini_bus import MiniBusPort
 from actors.runtime.runtime import Runtime
 from bench.verdict import Verdict
-from specs.limits_bus import CONTENTION
+from specs.limits.bus import CONTENTION
 from specs.message import Message, MessageType, reply_to
 from specs.reply_code import Code
 from transports.memory import MemoryNetwork

@@ -25,8 +25,8 @@ from actors.node.login.key_provider import KeyProvider
 from actors.node.login.key_source import KeySource
 from actors.node.login.login import Login
 from bench.verdict import Verdict
-from specs import address
-from specs.body import SessionControl, SessionParams
+from specs.addresses import address
+from specs.bodies.body import SessionControl, SessionParams
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from transports.bodies import write_body

@@ -15,8 +15,8 @@ from actors.hyperties import Caller, Echo
 from actors.kit.actor import Actor
 from actors.kit.delivery import Delivery
 from actors.kit.log import Level, configure_log
-from actors.runtime.hyperty import Hyperty
-from actors.runtime.mini_bus import MiniBusPort
+from actors.runtime.bus.mini_bus import MiniBusPort
+from actors.runtime.hyperty.hyperty import Hyperty
 from actors.runtime.runtime import Runtime
 from bench.beside import Pair, judged
 from bench.local import open_local

@@ -7,11 +7,11 @@ from typing import Final, final
 import attrs
 import click
 
-from actors.node.policing.config import PolicyConfig
-from actors.node.policing.engine import PolicyEngine
-from actors.node.policing.store import PolicyStore
-from actors.node.policing.tasks import Tasks
-from actors.node.policy import PERMIT_ALL, Asker, Policy
+from actors.node.policy.config import PolicyConfig
+from actors.node.policy.engine import PolicyEngine
+from actors.node.policy.store import PolicyStore
+from actors.node.policy.tasks import Tasks
+from actors.node.policy_hook import PERMIT_ALL, Asker, Policy
 from bench.verdict import Verdict
 from fsm.policy.reading import read_set
 from fsm.policy.request import Place

@@ -9,8 +9,8 @@ from typing import Final
 import click
 
 from bench.verdict import Verdict
-from fsm.catalogue import MACHINES
 from fsm.compositions.catalogue import COMPOSITIONS
+from fsm.machine_list import MACHINES
 from fsm.product.composition import Plan
 from fsm.product.explorer import Exploration, explore
 

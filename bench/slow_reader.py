@@ -28,7 +28,7 @@ from bench.crowd import (
     raise_file_limit,
 )
 from bench.verdict import Verdict
-from specs.limits import FRAME_MESSAGES
+from specs.limits.protocol import FRAME_MESSAGES
 
 __all__ = ["MEMORY_REACH", "REACH", "Round", "Taken", "measure", "read_on"]
 

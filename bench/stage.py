@@ -16,7 +16,7 @@ import orjson
 import trio
 from typing_extensions import override
 
-from actors.commands.tracing import open_tracer
+from actors.cli.tracing import open_tracer
 from actors.hyperties import Caller
 from actors.kit.time_of_day import fresh_ids
 from actors.kit.trace import More, Ruling, Tracer
@@ -24,7 +24,7 @@ from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from fsm.engine import Step
 from specs.jsonvalue import JsonObject
-from specs.limits import DRAIN_TIMEOUT, P2P_TIMEOUT
+from specs.limits.protocol import DRAIN_TIMEOUT, P2P_TIMEOUT
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from specs.trace import Fact, Op

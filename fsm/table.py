@@ -1,8 +1,8 @@
 """A machine is one table: theory of operation.
 
 Everything about a machine is a row. What runs (`fsm.engine`), what judges
-(`fsm.replay`, the Spark job), what is drawn (`fsm.draw`) and what is checked
-(`fsm.check`) read the same rows; there is no second place.
+(`fsm.judge.replay`, the Spark job), what is drawn (`fsm.drawing.draw`) and what is checked
+(`fsm.check.static`) read the same rows; there is no second place.
 
 1. A row says: in this state, at this trigger, go to that state, because the
    protocol says so there (`cite`). The drawings' own words stand in `label`.
@@ -26,8 +26,8 @@ from typing import Final, final
 import attrs
 
 from fsm.guard import ALWAYS, Guard
-from specs import limits
 from specs.errors import SpecError
+from specs.limits import protocol as limits
 from specs.trace import ABSENT
 
 __all__ = ["Deadline", "NoCondition", "Origin", "Table", "Transition"]
@@ -92,7 +92,7 @@ class Deadline:
 
     Attributes:
         state: The state that waits.
-        limit: Name of the number in `specs.limits`; None: it waits without end.
+        limit: Name of the number in `specs.limits.protocol`; None: it waits without end.
         trigger: What happens when the time is over; None: it waits without end.
         why: What the wait is for, or why waiting without end is right.
     """
@@ -134,7 +134,7 @@ class Table:
         deadlines: One per state that may not end; others as wanted.
         meanings: One sentence per state, for people.
         drawn_in: The drawing or page the table was transcribed from.
-        claims: Ids of the claims of `specs.claims` that speak of this machine.
+        claims: Ids of the claims of `specs.claims.all` that speak of this machine.
     """
 
     name: str

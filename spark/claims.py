@@ -1,7 +1,7 @@
 """The claims on the steps of declared machines: one function each.
 
 Each takes stories (`spark.stories`) and returns the records that break it. Their meaning
-stands at `fsm.trace_line.Claim`; `fsm.replay` judges the same, one entity at a time.
+stands at `fsm.judge.trace_line.Claim`; `fsm.judge.replay` judges the same, one entity at a time.
 """
 
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from fsm.trace_line import CLAIMS, Claim
+from fsm.judge.trace_line import CLAIMS, Claim
 from spark.schemas import ENTITY, STEP
 from specs.trace import ABSENT, Op
 

@@ -6,7 +6,7 @@ from typing import final
 
 import attrs
 
-from fsm.trace_line import Flaw, Verdict
+from fsm.judge.trace_line import Flaw, Verdict
 
 __all__ = [
     "BadLine", "Broken", "Dwell", "Findings", "MachineUse", "NodeFindings", "Quarantine", "Row",

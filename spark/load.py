@@ -2,7 +2,7 @@
 
 A trace is whatever Spark reads: a directory of runs, the folder of one run or of one node
 in it, one file; on a disk or behind a URL. The rules of a good line are those of
-`fsm.trace_line`.
+`fsm.judge.trace_line`.
 """
 
 from collections.abc import Sequence

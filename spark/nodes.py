@@ -3,7 +3,7 @@
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
-from fsm.trace_line import Flaw
+from fsm.judge.trace_line import Flaw
 from specs.trace import Kind
 
 __all__ = ["holes", "judge_nodes"]

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 
-from fsm.trace_line import Claim, Verdict
+from fsm.judge.trace_line import Claim, Verdict
 from spark.findings import BadLine, Broken, Findings, MachineUse, NodeFindings, Told
 from spark.words import (
     BY_JUDGE,
@@ -18,7 +18,7 @@ from spark.words import (
     node_line,
     row_name,
 )
-from specs import claim
+from specs.claims import claim
 
 __all__ = ["page"]
 

@@ -10,9 +10,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import Row as SparkRow
 from pyspark.sql import functions as F
 
-from fsm.catalogue import MACHINES
+from fsm.judge.trace_line import CLAIMS, Flaw, Verdict
+from fsm.machine_list import MACHINES
 from fsm.table import Table
-from fsm.trace_line import CLAIMS, Flaw, Verdict
 from spark.claims import find_violations, with_records_before
 from spark.figures import count_entities, count_steps, time_in_states
 from spark.findings import (

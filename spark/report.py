@@ -7,8 +7,8 @@ from typing import Final, final
 
 import attrs
 
-from fsm.catalogue import MACHINES
-from fsm.draw import svg
+from fsm.drawing.draw import svg
+from fsm.machine_list import MACHINES
 from spark.findings import Broken, Findings, MachineUse, NodeFindings, Told
 from spark.page import page
 from spark.words import BY_JUDGE, BY_NOBODY, CLAIM, machine_line, node_line

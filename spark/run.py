@@ -8,7 +8,7 @@ from typing import Final, final
 import attrs
 from pyspark.sql import SparkSession
 
-from fsm.trace_line import Verdict
+from fsm.judge.trace_line import Verdict
 from spark.errors import ReportPlaceError
 from spark.failure import failures_told
 from spark.findings import Findings, Quarantine

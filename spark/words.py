@@ -2,11 +2,11 @@
 
 from typing import Final
 
-from fsm.claims.catalogue import CLAIMS_JUDGED
-from fsm.claims.not_judged import NOT_JUDGED
-from fsm.trace_line import Claim, Flaw, Verdict
+from fsm.judge.claims.catalogue import CLAIMS_JUDGED
+from fsm.judge.claims.not_judged import NOT_JUDGED
+from fsm.judge.trace_line import Claim, Flaw, Verdict
 from spark.findings import Findings, MachineUse, NodeFindings, Row
-from specs.claims import CLAIMS
+from specs.claims.all import CLAIMS
 
 __all__ = ["BY_JUDGE", "BY_NOBODY", "CLAIM", "NOT_CHECKED", "VERDICT", "count", "duration"]
 __all__ += ["machine_line", "node_line", "row_name", "summary"]

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from specs.address import scheme_of
+from specs.addresses.address import scheme_of
 from specs.message import Message, MessageType
 
 __all__ = [

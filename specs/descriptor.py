@@ -12,13 +12,13 @@ from typing import Annotated, Final, TypeAlias
 
 import attrs
 
-from specs.descriptor_address import CatalogueType
-from specs.field import Address, Filled, Names, checked, wire
+from specs.addresses.descriptor import CatalogueType
 from specs.jsonvalue import Json, JsonObject
-from specs.limits import MAX_ID
-from specs.limits_catalogue import PACKAGE_BYTES, REVOCATIONS
-from specs.rule import OneOf, ruled
-from specs.shape import END, Size, Text, Whole
+from specs.limits.catalogue import PACKAGE_BYTES, REVOCATIONS
+from specs.limits.protocol import MAX_ID
+from specs.schema.field import Address, Filled, Names, checked, wire
+from specs.schema.rule import OneOf, ruled
+from specs.schema.shape import END, Size, Text, Whole
 
 __all__ = [
     "DESCRIPTORS",

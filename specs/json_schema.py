@@ -13,17 +13,17 @@ from typing import Final
 
 import attrs
 
-from specs.body import BODIES
-from specs.body_object import Wrapped
+from specs.bodies.body import BODIES
+from specs.bodies.object import Wrapped
 from specs.descriptor import DESCRIPTOR_BODIES
-from specs.field import is_required, shape_at, wire_name
+from specs.dialects.normalise import BODILESS
 from specs.json_shape import ADDRESS_REF, address_schema, rule_schema, shape_schema
 from specs.jsonvalue import Json, JsonObject
 from specs.message import MessageType
-from specs.normalise import BODILESS
 from specs.reply_code import FIRST_CODE, LAST_CODE
-from specs.rule import rules_of
-from specs.shape import Many, Maybe, Part
+from specs.schema.field import is_required, shape_at, wire_name
+from specs.schema.rule import rules_of
+from specs.schema.shape import Many, Maybe, Part
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 URN: Final = "urn:protofly:schema:"

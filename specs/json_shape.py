@@ -4,11 +4,11 @@ from typing import Final, assert_never
 
 import attrs
 
-from specs.address import MAX_ADDRESS
-from specs.field import wire_way
+from specs.addresses.address import MAX_ADDRESS
 from specs.jsonvalue import Json, JsonObject
-from specs.rule import Needs, ObjectUnless, OneOf, Rule, WordNeeds
-from specs.shape import (
+from specs.schema.field import wire_way
+from specs.schema.rule import Needs, ObjectUnless, OneOf, Rule, WordNeeds
+from specs.schema.shape import (
     END,
     Address,
     Anything,
@@ -28,7 +28,7 @@ ADDRESS: Final = (
     r"^[A-Za-z][A-Za-z0-9+.-]*://(?![^/]*\.\.)[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?"
     r"(/(?!\.{1,2}(/|$))[A-Za-z0-9._~!$&'()*+,;=:@#%-]+)*/?" + END
 )
-"""What `specs.address.parse` takes."""
+"""What `specs.addresses.address.parse` takes."""
 
 ADDRESS_REF: Final = "#/$defs/Address"
 """Where a schema with addresses defines what an address is."""

@@ -5,7 +5,7 @@ from typing import Final
 
 import attrs
 
-from specs.address import last_segment
+from specs.addresses.address import last_segment
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
 from specs.reply_code import FIRST_FINAL, Code

@@ -4,10 +4,10 @@ from typing import Final
 
 import attrs
 
-from specs.address import parse
+from specs.addresses.address import parse
 from specs.errors import BadMessageError, BadUrlError
 from specs.jsonvalue import Json
-from specs.limits import MAX_LIST
+from specs.limits.protocol import MAX_LIST
 from specs.message import Message
 from specs.reply_code import Code
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from fsm.steps import read_census, write_census
+from fsm.check.census import read_census, write_census
 from tests.support.census import counted
 
 FILE = ".machine-steps.jsonl"

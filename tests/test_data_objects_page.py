@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from specs.limits_sync import CHANGES_KEPT, VALUE_BYTES, VALUE_DEPTH, WRITES_WAITING
+from specs.limits.sync import CHANGES_KEPT, VALUE_BYTES, VALUE_DEPTH, WRITES_WAITING
 from tests.test_embedding_tutorial import PROGRAM, run
 
 PAGE = Path(__file__).parents[1] / "docs" / "data-objects.md"

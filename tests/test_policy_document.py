@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.node.policing.config import PolicyConfig
+from actors.node.policy.config import PolicyConfig
 from fsm.policy.attributes import ATTRIBUTES
 from fsm.policy.model import Book
 from fsm.policy.operators import OPERATORS
@@ -15,8 +15,9 @@ from fsm.policy.reading import POLICY_KEYS, RULE_KEYS, SET_KEYS, TASK_KEYS, read
 from fsm.policy.request import Place, Request
 from fsm.policy.review import TASKS, review
 from fsm.policy.terms import ALGORITHMS, EFFECTS, Operator
-from specs import limits, limits_policy
 from specs.identity import Identity
+from specs.limits import policy as limits_policy
+from specs.limits import protocol as limits
 from specs.message import Message, MessageType
 
 PAGE = (Path(__file__).parents[1] / "docs" / "policies.md").read_text()

@@ -1,4 +1,4 @@
-"""Bodies of messages, between free JSON and the classes of `specs.body`.
+"""Bodies of messages, between free JSON and the classes of `specs.bodies.body`.
 
 A body is read fast; one that is refused is gone through again, to say which
 field is wrong and where it stands (MEASURED A3).
@@ -11,11 +11,11 @@ from typing import Final, TypeVar
 import attrs
 
 from specs.errors import BadMessageError
-from specs.field import is_required, shape_at, wire_name
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message
 from specs.reply_code import Code
-from specs.shape import Many, Maybe, Part, Shape
+from specs.schema.field import is_required, shape_at, wire_name
+from specs.schema.shape import Many, Maybe, Part, Shape
 from transports.converter import make_body_converter
 
 __all__ = ["read_body", "read_object", "write_body"]

@@ -20,7 +20,7 @@ from typing import Final, final
 import trio
 from typing_extensions import override
 
-from specs.limits import DIAL_TIMEOUT
+from specs.limits.protocol import DIAL_TIMEOUT
 from transports.chaos_climate import Trouble, Troubles
 from transports.chaos_link import ChaosLink, Course
 from transports.errors import DialError

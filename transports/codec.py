@@ -13,12 +13,12 @@ from typing import Final
 import attrs
 import orjson
 
-from specs.dialect import PLAIN, Dialect, dialect_of, emit
+from specs.dialects.dialect import PLAIN, Dialect, dialect_of, emit
+from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
-from specs.limits import FRAME_MESSAGES, MAX_FRAME_BYTES, MAX_MESSAGE_BYTES
+from specs.limits.protocol import FRAME_MESSAGES, MAX_FRAME_BYTES, MAX_MESSAGE_BYTES
 from specs.message import Message, MessageType, refuse
-from specs.normalise import normalise
 from specs.reply_code import Code
 from transports.json_limits import check_size
 

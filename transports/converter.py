@@ -16,8 +16,8 @@ from cattrs.gen import (  # type: ignore[attr-defined] # cattrs forgot to export
 )
 from cattrs.preconf.orjson import OrjsonConverter, make_converter
 
-from specs.field import shape_at, wire_name
-from specs.shape import Anything, Free, Many, Maybe, Part, Shape
+from specs.schema.field import shape_at, wire_name
+from specs.schema.shape import Anything, Free, Many, Maybe, Part, Shape
 
 __all__ = ["make_body_converter"]
 
@@ -27,7 +27,7 @@ _Class: TypeAlias = type[attrs.AttrsInstance]
 
 
 def make_body_converter() -> OrjsonConverter:
-    """Make a converter for the classes of `specs.body`.
+    """Make a converter for the classes of `specs.bodies.body`.
 
     Reading raises `KeyError` where a field is missing, and what the class
     raises: neither says where in the body it was.

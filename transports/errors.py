@@ -14,7 +14,7 @@ from enum import Enum
 from typing import final
 
 from specs.errors import ProtoflyError
-from specs.limits import FRAME_TIMEOUT, MAX_FRAME_BYTES
+from specs.limits.protocol import FRAME_TIMEOUT, MAX_FRAME_BYTES
 
 __all__ = [
     "DialError",

@@ -7,7 +7,7 @@ from typing import Final, final
 import trio
 from typing_extensions import override
 
-from specs.limits import HANDSHAKE_TIMEOUT
+from specs.limits.protocol import HANDSHAKE_TIMEOUT
 from specs.link_end import TurnedAway
 
 __all__ = ["EVERYBODY", "Gate", "Guest"]

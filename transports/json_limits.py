@@ -6,7 +6,7 @@ from typing import Final
 
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json
-from specs.limits import MAX_JSON_DEPTH, MAX_JSON_KEYS, MAX_JSON_TEXT
+from specs.limits.protocol import MAX_JSON_DEPTH, MAX_JSON_KEYS, MAX_JSON_TEXT
 from specs.reply_code import Code
 
 __all__ = ["check_size"]

@@ -11,7 +11,7 @@ import trio
 from trio.abc import AsyncResource
 from typing_extensions import override
 
-from specs.limits import MAX_FRAME_BYTES
+from specs.limits.protocol import MAX_FRAME_BYTES
 from transports.errors import Farewell, FrameTooLargeError
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ import attrs
 import trio
 from typing_extensions import override
 
-from specs.limits import DIAL_TIMEOUT, LINK_BACKLOG
+from specs.limits.protocol import DIAL_TIMEOUT, LINK_BACKLOG
 from transports.errors import DialError, LinkClosedError, ListenError
 from transports.gate import EVERYBODY, Gate
 from transports.link import PROTOFLY_V1, Kind, Link, Listener, Upgrade

@@ -7,7 +7,7 @@ import attrs
 import trio
 from typing_extensions import override
 
-from specs.limits import READ_BYTES
+from specs.limits.protocol import READ_BYTES
 from transports.errors import Farewell, LinkBrokenError, LinkClosedError
 from transports.link import Kind, Link, Upgrade
 from transports.turn import Turn

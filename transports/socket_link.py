@@ -12,7 +12,7 @@ from typing import Final
 import trio
 from typing_extensions import override
 
-from specs.limits import GOODBYE_TIMEOUT, OUTBOX_BYTES, READ_BYTES
+from specs.limits.protocol import GOODBYE_TIMEOUT, OUTBOX_BYTES, READ_BYTES
 from transports.errors import (
     Farewell,
     FrameTooLargeError,

@@ -11,7 +11,7 @@ from typing import Final
 
 import trio
 
-from specs.limits import ACCEPT_BATCH, ACCEPT_PAUSE
+from specs.limits.protocol import ACCEPT_BATCH, ACCEPT_PAUSE
 from transports.errors import DialError, LinkClosedError, ListenError
 from transports.urls import join_host_port, read_host_port
 

@@ -6,7 +6,7 @@ from typing import Final, final
 import trio
 from typing_extensions import override
 
-from specs.limits import MAX_FRAME_BYTES
+from specs.limits.protocol import MAX_FRAME_BYTES
 from transports.errors import Farewell
 from transports.link import Kind, Upgrade
 from transports.socket_link import SocketLink

@@ -8,7 +8,7 @@ from typing import Final, assert_never, final
 import trio
 from typing_extensions import override
 
-from specs.limits import DIAL_TIMEOUT
+from specs.limits.protocol import DIAL_TIMEOUT
 from transports.background import open_background
 from transports.errors import DialError
 from transports.gate import EVERYBODY, Gate

@@ -16,7 +16,7 @@ from trio_websocket import (
 from typing_extensions import override
 from wsproto.utilities import ProtocolError
 
-from specs.limits import GOODBYE_TIMEOUT, MAX_FRAME_BYTES, READ_AHEAD, READ_BYTES
+from specs.limits.protocol import GOODBYE_TIMEOUT, MAX_FRAME_BYTES, READ_AHEAD, READ_BYTES
 from transports.errors import (
     DialError,
     Farewell,

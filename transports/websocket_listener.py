@@ -13,7 +13,13 @@ from typing_extensions import override
 from websockets.http11 import Request, Response
 from websockets.typing import Subprotocol
 
-from specs.limits import GOODBYE_TIMEOUT, LINK_BACKLOG, PENDING_HANDSHAKES, READ_BYTES, SOCKET_BYTES
+from specs.limits.protocol import (
+    GOODBYE_TIMEOUT,
+    LINK_BACKLOG,
+    PENDING_HANDSHAKES,
+    READ_BYTES,
+    SOCKET_BYTES,
+)
 from specs.link_end import TurnedAway
 from transports.background import open_background
 from transports.errors import LinkClosedError

@@ -11,7 +11,7 @@ from websockets.protocol import Event, State
 from websockets.server import ServerProtocol
 from websockets.typing import Origin
 
-from specs.limits import FRAME_TIMEOUT, MAX_FRAME_BYTES
+from specs.limits.protocol import FRAME_TIMEOUT, MAX_FRAME_BYTES
 from transports.errors import Farewell
 from transports.link import Kind, Upgrade
 from transports.socket_link import SocketLink

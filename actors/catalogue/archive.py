@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from actors.catalogue.errors import BadArchiveError
-from fsm.cores.descriptor_terms import Package
-from specs.limits_catalogue import (
+from fsm.catalogue.descriptor_io import Package
+from specs.limits.catalogue import (
     PACKAGE_BYTES,
     PACKAGE_FILES,
     PACKAGE_RATIO,

@@ -35,23 +35,11 @@ from actors.catalogue.seal import Sealed
 from actors.catalogue.source import REVOKED, Source
 from actors.catalogue.trust_file import DomainTrust, KeyTrust, Trust
 from actors.keys.key_set import Keys
-from fsm.cores.descriptor_terms import (
-    Facts,
-    Here,
-    Level,
-    Memory,
-    Reach,
-    Refused,
-    Seen,
-)
-from fsm.cores.descriptor_trust import judge, judge_entry, judge_revocations
+from fsm.catalogue.descriptor_io import Facts, Here, Level, Memory, Reach, Refused, Seen
+from fsm.catalogue.descriptor_trust import judge, judge_entry, judge_revocations
+from specs.addresses.descriptor import Entry
 from specs.descriptor import Revocations, SchemaDescriptor, StubDescriptor
-from specs.descriptor_address import Entry
-from specs.limits_catalogue import (
-    DESCRIPTOR_BYTES,
-    DESCRIPTOR_FRESH,
-    REVOCATIONS_BYTES,
-)
+from specs.limits.catalogue import DESCRIPTOR_BYTES, DESCRIPTOR_FRESH, REVOCATIONS_BYTES
 
 __all__ = ["CatalogueClient", "Found", "Shelf"]
 

@@ -10,8 +10,8 @@ from actors.catalogue.source import DOMAIN_KEYS, Source
 from actors.catalogue.trust_file import KeyTrust
 from actors.keys.errors import BadKeysError
 from actors.keys.key_set import Keys, read_keys
-from fsm.cores.descriptor_terms import Reason, Refused
-from specs.limits_login import JWKS_BYTES
+from fsm.catalogue.descriptor_io import Reason, Refused
+from specs.limits.login import JWKS_BYTES
 
 __all__ = ["DomainKeys", "keys_of"]
 

@@ -2,7 +2,7 @@
 
 from typing import final
 
-from fsm.cores.descriptor_terms import Reason, Refused
+from fsm.catalogue.descriptor_io import Reason, Refused
 from specs.errors import PlaceError, ProtoflyError, ReasonError
 
 __all__ = [

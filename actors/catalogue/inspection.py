@@ -23,11 +23,11 @@ from actors.catalogue.seal import Sealed, SealType, read_seal, verified
 from actors.catalogue.source import REVOKED, Source, package_path
 from actors.catalogue.trust_file import DomainTrust, Trust
 from actors.keys.key_set import Keys
-from fsm.cores.descriptor_terms import Facts, Here, Level, Memory, Reason, Refused
-from fsm.cores.descriptor_trust import judge, judge_entry, judge_revocations
+from fsm.catalogue.descriptor_io import Facts, Here, Level, Memory, Reason, Refused
+from fsm.catalogue.descriptor_trust import judge, judge_entry, judge_revocations
+from specs.addresses.descriptor import Entry
 from specs.descriptor import Described, Revocations, SourcePackage, StubDescriptor
-from specs.descriptor_address import Entry
-from specs.limits_catalogue import DESCRIPTOR_BYTES, PACKAGE_BYTES, REVOCATIONS_BYTES
+from specs.limits.catalogue import DESCRIPTOR_BYTES, PACKAGE_BYTES, REVOCATIONS_BYTES
 
 __all__ = ["Believed", "Check", "Inspection", "inspect"]
 

@@ -13,11 +13,11 @@ from actors.catalogue.seal import SealType
 from actors.catalogue.source import package_path
 from actors.keys.registry import EDDSA
 from actors.keys.signing import SigningKey
+from specs.addresses.descriptor import Entry
 from specs.descriptor import Revoked
-from specs.descriptor_address import Entry
 from specs.errors import ProtoflyError
 from specs.jsonvalue import JsonObject
-from specs.limits_catalogue import DESCRIPTOR_BYTES
+from specs.limits.catalogue import DESCRIPTOR_BYTES
 from transports.bodies import write_body
 
 __all__ = ["Publisher", "WrongKeyError", "packaged", "revocation_list", "sealed", "signed_draft"]

@@ -20,12 +20,12 @@ from actors.catalogue.atomic_file import write_whole
 from actors.catalogue.errors import CatalogueFileError
 from actors.catalogue.opening import known_revocations
 from actors.catalogue.refusals import RefusalError
-from fsm.cores.descriptor_terms import Seen
-from specs.descriptor_address import Entry, read_entry
+from fsm.catalogue.descriptor_io import Seen
+from specs.addresses.descriptor import Entry, read_entry
 from specs.errors import BadUrlError
 from specs.jsonvalue import Json, JsonObject
-from specs.limits import MAX_ID
-from specs.limits_catalogue import CATALOGUE_MEMORY_BYTES
+from specs.limits.catalogue import CATALOGUE_MEMORY_BYTES
+from specs.limits.protocol import MAX_ID
 
 __all__ = ["CatalogueMemory", "FileMemory", "Kept", "Known", "VolatileMemory"]
 

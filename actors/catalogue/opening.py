@@ -6,8 +6,8 @@ from actors.catalogue.reading import read_descriptor, read_revocations
 from actors.catalogue.refusals import RefusalError, from_error
 from actors.catalogue.seal import Sealed, SealType, read_seal, verified
 from actors.keys.key_set import Keys
-from fsm.cores.descriptor_terms import Reason, Refused
-from fsm.cores.descriptor_trust import judge_package
+from fsm.catalogue.descriptor_io import Reason, Refused
+from fsm.catalogue.descriptor_trust import judge_package
 from specs.descriptor import Described, Revocations, SchemaDescriptor, SourcePackage, StubDescriptor
 
 __all__ = [

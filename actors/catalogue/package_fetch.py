@@ -6,7 +6,7 @@ from actors.catalogue.package_store import PackageStore
 from actors.catalogue.refusals import RefusalError, from_error
 from actors.catalogue.source import Source, package_path
 from specs.descriptor import SourcePackage
-from specs.limits_catalogue import PACKAGE_BYTES
+from specs.limits.catalogue import PACKAGE_BYTES
 
 __all__ = ["fetched_package"]
 

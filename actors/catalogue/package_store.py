@@ -10,7 +10,7 @@ import trio
 from typing_extensions import override
 
 from actors.catalogue.atomic_file import write_whole
-from specs.limits_catalogue import PACKAGE_BYTES
+from specs.limits.catalogue import PACKAGE_BYTES
 
 __all__ = ["FolderStore", "NoStore", "PackageStore"]
 

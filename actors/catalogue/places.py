@@ -18,9 +18,9 @@ from actors.catalogue.source import Source
 from actors.catalogue.source_directory import DirectorySource
 from actors.kit.egress import ANYWHERE, PUBLIC, Egress
 from actors.kit.http_client import HttpUrlError, ServerUrl
-from specs.address import parse
+from specs.addresses.address import parse
 from specs.errors import BadUrlError, PlaceError
-from specs.limits import GOODBYE_TIMEOUT
+from specs.limits.protocol import GOODBYE_TIMEOUT
 
 __all__ = ["DOMAIN", "BadPlaceError", "Maker", "Places", "read_places", "source_at"]
 

@@ -6,7 +6,7 @@ from actors.catalogue.errors import BadSealError
 from actors.catalogue.refusals import RefusalError
 from actors.catalogue.seal import SealType, read_seal, verified
 from actors.keys.key_set import Keys
-from fsm.cores.descriptor_terms import Reason, Refused
+from fsm.catalogue.descriptor_io import Reason, Refused
 from specs.descriptor import SourcePackage
 from specs.jsonvalue import JsonObject
 

@@ -26,12 +26,12 @@ from actors.catalogue.source import DOMAIN_KEYS, LISTING, REVOKED, package_path
 from actors.keys.errors import BadKeysError
 from actors.keys.key_set import Keys, read_keys
 from actors.keys.signing import SigningKey
-from fsm.cores.descriptor_terms import Memory, Reason, Refused, Seen
-from fsm.cores.descriptor_trust import judge_entry, judge_package
+from fsm.catalogue.descriptor_io import Memory, Reason, Refused, Seen
+from fsm.catalogue.descriptor_trust import judge_entry, judge_package
+from specs.addresses.descriptor import CatalogueType, Entry
 from specs.descriptor import Described, Listing, ListingEntry, Revocations, Revoked
-from specs.descriptor_address import CatalogueType, Entry
-from specs.limits_catalogue import LISTING_BYTES, PACKAGE_BYTES, REVOCATIONS_BYTES
-from specs.limits_login import JWKS_BYTES
+from specs.limits.catalogue import LISTING_BYTES, PACKAGE_BYTES, REVOCATIONS_BYTES
+from specs.limits.login import JWKS_BYTES
 from transports.bodies import write_body
 
 __all__ = ["CatalogueFolder", "Offer"]

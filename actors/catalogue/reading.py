@@ -5,11 +5,11 @@ from typing import Final, TypeVar
 import orjson
 
 from actors.catalogue.errors import BadDescriptorError
+from specs.addresses.descriptor import CatalogueType, Entry, read_entry
 from specs.descriptor import DESCRIPTORS, Described, Listing, Revocations
-from specs.descriptor_address import CatalogueType, Entry, read_entry
 from specs.errors import BadMessageError, BadUrlError
 from specs.jsonvalue import Json, JsonObject, is_json
-from specs.limits_catalogue import LISTING_BYTES
+from specs.limits.catalogue import LISTING_BYTES
 from transports.bodies import read_object
 
 __all__ = ["entry_of", "read_descriptor", "read_listing", "read_revocations"]

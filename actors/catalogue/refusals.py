@@ -8,7 +8,7 @@ from actors.catalogue.errors import (
     NotServedError,
     SourceAwayError,
 )
-from fsm.cores.descriptor_terms import Reason, Refused
+from fsm.catalogue.descriptor_io import Reason, Refused
 from specs.errors import ProtoflyError
 
 __all__ = ["NO_PLACE", "RefusalError", "from_error", "no_trust"]

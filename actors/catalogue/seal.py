@@ -20,9 +20,9 @@ from joserfc.errors import JoseError
 from actors.catalogue.errors import BadSealError
 from actors.keys.key_set import Keys
 from actors.keys.registry import EDDSA, REGISTRY
-from fsm.cores.descriptor_terms import Reason
+from fsm.catalogue.descriptor_io import Reason
 from specs.jsonvalue import Json, JsonObject
-from specs.limits_catalogue import REVOCATIONS_BYTES
+from specs.limits.catalogue import REVOCATIONS_BYTES
 
 __all__ = ["SealType", "Sealed", "read_seal", "verified"]
 

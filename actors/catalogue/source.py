@@ -12,7 +12,7 @@ import trio
 from typing_extensions import override
 
 from actors.catalogue.errors import NotServedError, SourceAwayError
-from specs.descriptor_address import WELL_KNOWN
+from specs.addresses.descriptor import WELL_KNOWN
 
 __all__ = ["DOMAIN_KEYS", "LISTING", "REVOKED", "MemorySource", "Source", "package_path"]
 

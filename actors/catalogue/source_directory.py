@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from actors.catalogue.errors import NotServedError, SourceAwayError
 from actors.catalogue.source import Source
-from specs.descriptor_address import WELL_KNOWN
+from specs.addresses.descriptor import WELL_KNOWN
 
 __all__ = ["DirectorySource"]
 

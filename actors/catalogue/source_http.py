@@ -10,7 +10,7 @@ from actors.catalogue.errors import NotServedError, SourceAwayError
 from actors.catalogue.source import Source
 from actors.kit.egress import ANYWHERE, Egress
 from actors.kit.http_client import HttpAnswer, HttpClient, HttpError, ServerUrl
-from specs.limits_catalogue import FETCH_TIMEOUT
+from specs.limits.catalogue import FETCH_TIMEOUT
 
 __all__ = ["HttpSource"]
 

@@ -23,10 +23,10 @@ import attrs
 from actors.catalogue.errors import TrustFileError
 from actors.keys.errors import BadKeysError
 from actors.keys.key_set import Keys, read_keys
-from fsm.cores.descriptor_terms import Reach, Terms
-from specs.address import parse
+from fsm.catalogue.descriptor_io import Reach, Terms
+from specs.addresses.address import parse
 from specs.errors import BadUrlError
-from specs.limits_login import JWKS_BYTES
+from specs.limits.login import JWKS_BYTES
 
 __all__ = ["ANY", "DomainTrust", "KeyTrust", "Trust", "read_trust"]
 

@@ -6,13 +6,13 @@ from typing import Final
 import attrs
 import click
 
-from actors.commands.command_error import CommandError
-from actors.commands.config_file import checked_tables, misconfigured
+from actors.cli.command_error import CommandError
+from actors.cli.config_file import checked_tables, misconfigured
+from actors.cli.exit_code import ExitCode
+from actors.cli.group import SUMMARIES, command_of
+from actors.cli.output import say
+from actors.cli.topic import topics
 from actors.commands.effective import Effective, effective_options, parsed
-from actors.commands.exit_code import ExitCode
-from actors.commands.group import SUMMARIES, command_of
-from actors.commands.output import say
-from actors.commands.topic import topics
 from actors.node.config import NodeConfig
 from specs.jsonvalue import Json
 

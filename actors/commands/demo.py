@@ -10,11 +10,11 @@ from typing import Final
 import click
 import trio
 
-from actors.commands.command_error import CommandError
-from actors.commands.config_file import config_option
-from actors.commands.exit_code import ExitCode
-from actors.commands.failure import run
-from actors.commands.output import say
+from actors.cli.command_error import CommandError
+from actors.cli.config_file import config_option
+from actors.cli.exit_code import ExitCode
+from actors.cli.failure import run
+from actors.cli.output import say
 from actors.demo.show import JsonShow, Show, choose_show
 from actors.demo.stage import Play, perform
 from transports.link import FRAMED, Kind

@@ -9,7 +9,7 @@ from typing import Final, TypeAlias, final
 import attrs
 import click
 
-from actors.commands.config_file import CONFIG, origin_of, tell_unknown
+from actors.cli.config_file import CONFIG, origin_of, tell_unknown
 from specs.jsonvalue import Json
 
 __all__ = ["Effective", "effective_options", "parsed"]

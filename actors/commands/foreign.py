@@ -2,8 +2,8 @@
 
 import click
 
-from actors.commands.option import check_domain, check_node
-from fsm.cores.resolve import Topology
+from actors.cli.options import check_domain, check_node
+from fsm.registry.resolve.resolve import Topology
 
 __all__ = ["check_foreign", "nodes_option", "topology_option"]
 

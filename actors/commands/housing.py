@@ -7,15 +7,15 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
-from actors.commands.command_error import CommandError
-from actors.commands.exit_code import ExitCode
+from actors.cli.command_error import CommandError
+from actors.cli.exit_code import ExitCode
 from actors.commands.loading import crashed, load_hyperty
 from actors.kit.crash import Crash
 from actors.pipe.errors import RoomError
 from actors.pipe.process import process_rooms
 from actors.pipe.spawn import Spawn
-from actors.runtime.hyperty import Hyperty
-from actors.runtime.room_hyperty import HypertyCode
+from actors.runtime.hyperty.hyperty import Hyperty
+from actors.runtime.isolation.hyperty import HypertyCode
 from actors.runtime.runtime import Runtime
 from specs.errors import ProtoflyError
 

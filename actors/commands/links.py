@@ -4,9 +4,9 @@ from typing import Final
 
 import click
 
-from actors.commands.option import Handler, check_domain
-from fsm.cores.link_wishes import LinkWishes, P2pWait, P2pWish, PeerWish
-from specs.address import RUNTIME_SCHEME, runtime_of, scheme_of
+from actors.cli.options import Handler, check_domain
+from fsm.p2p.link_policy import LinkWishes, P2pWait, P2pWish, PeerWish
+from specs.addresses.address import RUNTIME_SCHEME, runtime_of, scheme_of
 from specs.errors import BadUrlError
 
 __all__ = ["links_of", "links_options"]

@@ -8,10 +8,10 @@ from typing import Final
 import click
 import structlog
 
-from actors.commands.command_error import CommandError
-from actors.commands.exit_code import ExitCode
+from actors.cli.command_error import CommandError
+from actors.cli.exit_code import ExitCode
 from actors.kit.crash import Crash
-from actors.runtime.hyperty import Hyperty
+from actors.runtime.hyperty.hyperty import Hyperty
 
 __all__ = ["check_hyperties", "crashed", "load_hyperty"]
 

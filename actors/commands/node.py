@@ -8,9 +8,13 @@ from pathlib import Path
 import attrs
 import click
 
-from actors.commands.config_file import config_option
-from actors.commands.failure import run
-from actors.commands.lifetime import serve
+from actors.cli.config_file import config_option
+from actors.cli.failure import run
+from actors.cli.lifetime import serve
+from actors.cli.options import check_domain, check_place, log_option, trace_option
+from actors.cli.output import say_ready
+from actors.cli.topic import Topic
+from actors.cli.tracing import open_tracer
 from actors.commands.node_catalogue import catalogue_options
 from actors.commands.node_connectors import connector_options
 from actors.commands.node_foreign import foreign_options
@@ -19,10 +23,6 @@ from actors.commands.node_limits import limit_options
 from actors.commands.node_login import login_options
 from actors.commands.node_observation import observation_options
 from actors.commands.node_policy import policy_options, reloading
-from actors.commands.option import check_domain, check_place, log_option, trace_option
-from actors.commands.output import say_ready
-from actors.commands.topic import Topic
-from actors.commands.tracing import open_tracer
 from actors.kit.time_of_day import clock_offset, fresh_ids
 from actors.node.app import Node, open_node
 from actors.node.config import NodeConfig

@@ -7,9 +7,9 @@ import attrs
 import click
 from typing_extensions import override
 
-from actors.commands.command_error import CommandError
-from actors.commands.exit_code import ExitCode
-from actors.commands.topic import Topic, topic_options
+from actors.cli.command_error import CommandError
+from actors.cli.exit_code import ExitCode
+from actors.cli.topic import Topic, topic_options
 from actors.node.config import NodeConfig
 from actors.node.http.config import ShownCatalogue
 

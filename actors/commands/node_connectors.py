@@ -8,9 +8,9 @@ import attrs
 import click
 from typing_extensions import override
 
-from actors.commands.command_error import CommandError
-from actors.commands.exit_code import ExitCode
-from actors.commands.topic import Topic, topic_options
+from actors.cli.command_error import CommandError
+from actors.cli.exit_code import ExitCode
+from actors.cli.topic import Topic, topic_options
 from actors.kit.http_client import HttpUrlError, ServerUrl
 from actors.node.config import NodeConfig
 from actors.node.connectors.back_ends import BackEnds

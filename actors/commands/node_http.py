@@ -7,13 +7,13 @@ import attrs
 import click
 from typing_extensions import override
 
-from actors.commands.command_error import CommandError
-from actors.commands.exit_code import ExitCode
-from actors.commands.option import check_place
-from actors.commands.topic import Topic, topic_options
+from actors.cli.command_error import CommandError
+from actors.cli.exit_code import ExitCode
+from actors.cli.options import check_place
+from actors.cli.topic import Topic, topic_options
 from actors.node.config import NodeConfig
 from actors.node.http.config import HttpConfig
-from specs.limits import HTTP_TOKEN_CHARS
+from specs.limits.protocol import HTTP_TOKEN_CHARS
 
 __all__ = ["HttpOptions", "http_options"]
 

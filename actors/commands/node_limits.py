@@ -9,10 +9,10 @@ import attrs
 import click
 from typing_extensions import override
 
-from actors.commands.topic import Option, Topic, topic_options
+from actors.cli.topic import Option, Topic, topic_options
 from actors.node.config import NodeConfig
 from actors.node.limits import DEFAULT_LIMITS, NodeLimits
-from fsm.cores.meter import Rate
+from fsm.limits.token_bucket import Rate
 
 __all__ = ["LimitOptions", "limit_options"]
 

@@ -8,14 +8,14 @@ import attrs
 import click
 from typing_extensions import override
 
-from actors.commands.command_error import CommandError
-from actors.commands.exit_code import ExitCode
+from actors.cli.command_error import CommandError
+from actors.cli.exit_code import ExitCode
+from actors.cli.topic import Topic, topic_options
 from actors.commands.quantity import Quantity
-from actors.commands.topic import Topic, topic_options
 from actors.node.config import NodeConfig
 from actors.node.login.login import Admission, Login, ProviderMaker
 from actors.node.login.nobody import Nobody
-from specs.limits_login import SESSION_LIFE
+from specs.limits.login import SESSION_LIFE
 
 if TYPE_CHECKING:
     from actors.node.login.key_source import KeyFile, KeySource

@@ -6,9 +6,9 @@ import attrs
 import click
 from typing_extensions import override
 
-from actors.commands.topic import Topic, topic_options
+from actors.cli.topic import Topic, topic_options
 from actors.node.config import NodeConfig
-from fsm.cores.node_rights import Observation
+from fsm.bus.node_rights import Observation
 
 __all__ = ["ObservationOptions", "observation_options"]
 

@@ -13,10 +13,10 @@ import click
 import trio
 from typing_extensions import override
 
-from actors.commands.topic import Topic, topic_options
+from actors.cli.topic import Topic, topic_options
 from actors.node.app import Node
 from actors.node.config import NodeConfig
-from actors.node.policing.config import PolicyConfig
+from actors.node.policy.config import PolicyConfig
 from fsm.policy.terms import Algorithm, Result
 
 __all__ = ["PolicyOptions", "check_zone", "policy_options", "reloading"]

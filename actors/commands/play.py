@@ -6,12 +6,12 @@ from pathlib import Path
 import click
 import trio.testing
 
-from actors.commands.command_error import CommandError
-from actors.commands.config_file import config_option
-from actors.commands.exit_code import ExitCode
-from actors.commands.failure import run
-from actors.commands.option import log_option
-from actors.commands.output import say
+from actors.cli.command_error import CommandError
+from actors.cli.config_file import config_option
+from actors.cli.exit_code import ExitCode
+from actors.cli.failure import run
+from actors.cli.options import log_option
+from actors.cli.output import say
 from actors.play.player import Outcome, play
 from actors.play.script.reader import ScriptError, read_script
 from actors.play.script.steps import Scenario

@@ -9,26 +9,26 @@ import attrs
 import click
 import orjson
 
-from actors.commands.command_error import CommandError
-from actors.commands.exit_code import ExitCode
+from actors.cli.command_error import CommandError
+from actors.cli.exit_code import ExitCode
+from actors.cli.options import check_address, check_domain
+from actors.cli.output import say
 from actors.commands.node_policy import DEFAULTS, check_zone
-from actors.commands.option import check_address, check_domain
-from actors.commands.output import say
 from actors.commands.policy_text import explanation_json, explanation_lines
 from actors.node.errors import PolicyFileError
-from actors.node.policing.files import read_policies
+from actors.node.policy.files import read_policies
 from fsm.policy.explain import explain
 from fsm.policy.model import Book, PolicySet
 from fsm.policy.request import Place, Request
 from fsm.policy.review import review
 from fsm.policy.schema import SCHEMA_FILE
 from fsm.policy.terms import Algorithm, Result
-from specs.address import domain_of
+from specs.addresses.address import domain_of
+from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError
 from specs.identity import Identity
 from specs.jsonvalue import JsonObject
 from specs.message import Message
-from specs.normalise import normalise
 
 __all__ = ["command"]
 

@@ -9,19 +9,12 @@ import click
 import orjson
 
 from actors.catalogue.places import Places
-from actors.commands.catalogues import (
-    catalogue_access,
-    catalogue_option,
-    timed,
-    trust_option,
-)
-from actors.commands.command_error import CommandError
-from actors.commands.config_file import config_option
-from actors.commands.entering import credentials_of, enter, token_option
-from actors.commands.exit_code import ExitCode
-from actors.commands.failure import run
-from actors.commands.foreign import nodes_option, topology_option
-from actors.commands.option import (
+from actors.cli.command_error import CommandError
+from actors.cli.config_file import config_option
+from actors.cli.entering import credentials_of, enter, token_option
+from actors.cli.exit_code import ExitCode
+from actors.cli.failure import run
+from actors.cli.options import (
     check_address,
     check_domain,
     check_name,
@@ -29,14 +22,21 @@ from actors.commands.option import (
     node_option,
     trace_option,
 )
-from actors.commands.output import say
-from actors.commands.reach import check_node
-from actors.commands.tracing import open_tracer
+from actors.cli.output import say
+from actors.cli.reachability import check_node
+from actors.cli.tracing import open_tracer
+from actors.commands.catalogues import (
+    catalogue_access,
+    catalogue_option,
+    timed,
+    trust_option,
+)
+from actors.commands.foreign import nodes_option, topology_option
 from actors.hyperties import Caller
 from actors.kit.time_of_day import fresh_ids
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from fsm.cores.resolve import Topology
+from fsm.registry.resolve.resolve import Topology
 from specs.jsonvalue import Json
 from specs.message import Message
 from specs.reply_code import LAST_SUCCESS, Code

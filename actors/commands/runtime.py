@@ -8,21 +8,11 @@ from pathlib import Path
 import click
 
 from actors.catalogue.places import Places
-from actors.commands.catalogues import (
-    catalogue_access,
-    catalogue_option,
-    timed,
-    trust_option,
-)
-from actors.commands.config_file import config_option
-from actors.commands.entering import credentials_of, enter, token_option
-from actors.commands.failure import run
-from actors.commands.foreign import nodes_option, topology_option
-from actors.commands.housing import Deploy, Housing, housed
-from actors.commands.lifetime import serve
-from actors.commands.links import links_of, links_options
-from actors.commands.loading import check_hyperties
-from actors.commands.option import (
+from actors.cli.config_file import config_option
+from actors.cli.entering import credentials_of, enter, token_option
+from actors.cli.failure import run
+from actors.cli.lifetime import serve
+from actors.cli.options import (
     check_domain,
     check_kinds,
     check_name,
@@ -30,17 +20,27 @@ from actors.commands.option import (
     node_option,
     trace_option,
 )
-from actors.commands.output import say_ready
-from actors.commands.reach import check_host, check_node
-from actors.commands.tracing import open_tracer
+from actors.cli.output import say_ready
+from actors.cli.reachability import check_host, check_node
+from actors.cli.tracing import open_tracer
+from actors.commands.catalogues import (
+    catalogue_access,
+    catalogue_option,
+    timed,
+    trust_option,
+)
+from actors.commands.foreign import nodes_option, topology_option
+from actors.commands.housing import Deploy, Housing, housed
+from actors.commands.links import links_of, links_options
+from actors.commands.loading import check_hyperties
 from actors.kit.time_of_day import fresh_ids
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.shelf import open_shelf
-from actors.runtime.stub import LOOPBACK
-from fsm.cores.link_wishes import PeerWish
-from fsm.cores.resolve import Topology
-from specs import address
+from actors.runtime.store.runtime_store import open_shelf
+from actors.runtime.stubs.stub import LOOPBACK
+from fsm.p2p.link_policy import PeerWish
+from fsm.registry.resolve.resolve import Topology
+from specs.addresses import address
 from transports.link import Kind
 from transports.system import open_system_network
 

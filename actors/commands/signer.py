@@ -6,11 +6,11 @@ from typing import Final
 
 import click
 
-from actors.commands.command_error import CommandError
-from actors.commands.exit_code import ExitCode
+from actors.cli.command_error import CommandError
+from actors.cli.exit_code import ExitCode
 from actors.keys.errors import BadKeysError
 from actors.keys.signing import SigningKey, read_key
-from specs.limits_login import JWKS_BYTES
+from specs.limits.login import JWKS_BYTES
 
 __all__ = ["read_signer"]
 

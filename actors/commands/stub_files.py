@@ -20,11 +20,11 @@ from actors.catalogue.errors import (
 )
 from actors.catalogue.making import WrongKeyError
 from actors.catalogue.places import BadPlaceError
-from actors.commands.command_error import CommandError
-from actors.commands.exit_code import ExitCode
-from actors.commands.meaning import Meanings, meant
+from actors.cli.command_error import CommandError
+from actors.cli.exit_code import ExitCode
+from actors.cli.meaning import Meanings, meant
 from actors.keys.errors import BadKeysError
-from specs.descriptor_address import CatalogueType, Entry, entry_at
+from specs.addresses.descriptor import CatalogueType, Entry, entry_at
 from specs.errors import ProtoflyError
 from specs.jsonvalue import Json, JsonObject
 

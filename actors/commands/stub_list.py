@@ -24,18 +24,18 @@ from actors.catalogue.reading import (
 )
 from actors.catalogue.seal import SealType, read_seal, verified
 from actors.catalogue.source import DOMAIN_KEYS, LISTING, REVOKED, Source
-from actors.commands.exit_code import ExitCode
-from actors.commands.failure import run
-from actors.commands.output import say
+from actors.cli.exit_code import ExitCode
+from actors.cli.failure import run
+from actors.cli.output import say
 from actors.commands.stub_files import explained_errors
 from actors.keys.errors import BadKeysError
 from actors.keys.key_set import Keys, read_keys
-from fsm.cores.descriptor_terms import Memory
-from fsm.cores.descriptor_trust import judge_entry
+from fsm.catalogue.descriptor_io import Memory
+from fsm.catalogue.descriptor_trust import judge_entry
+from specs.addresses.descriptor import WELL_KNOWN
 from specs.descriptor import Described, Revocations, StubDescriptor
-from specs.descriptor_address import WELL_KNOWN
-from specs.limits_catalogue import DESCRIPTOR_BYTES, LISTING_BYTES, REVOCATIONS_BYTES
-from specs.limits_login import JWKS_BYTES
+from specs.limits.catalogue import DESCRIPTOR_BYTES, LISTING_BYTES, REVOCATIONS_BYTES
+from specs.limits.login import JWKS_BYTES
 
 __all__ = ["command"]
 

@@ -7,10 +7,10 @@ from typing import Final
 import click
 
 from actors.catalogue.publishing import CatalogueFolder, Offer
-from actors.commands.output import say
+from actors.cli.output import say
 from actors.commands.stub_files import explained_errors, into_option, read_bytes
-from specs.limits_catalogue import DESCRIPTOR_BYTES, PACKAGE_BYTES
-from specs.limits_login import JWKS_BYTES
+from specs.limits.catalogue import DESCRIPTOR_BYTES, PACKAGE_BYTES
+from specs.limits.login import JWKS_BYTES
 
 __all__ = ["command"]
 

@@ -8,14 +8,14 @@ from typing import Final
 import click
 
 from actors.catalogue.publishing import CatalogueFolder
-from actors.commands.option import check_domain
-from actors.commands.output import say
+from actors.cli.options import check_domain
+from actors.cli.output import say
 from actors.commands.quantity import Quantity
 from actors.commands.signer import read_signer
 from actors.commands.stub_files import check_entry, explained_errors, into_option, seconds
+from specs.addresses.descriptor import CatalogueType, Entry
 from specs.descriptor import Revoked
-from specs.descriptor_address import CatalogueType, Entry
-from specs.limits import MAX_ID
+from specs.limits.protocol import MAX_ID
 
 __all__ = ["command"]
 

@@ -12,23 +12,23 @@ from actors.catalogue.atomic_file import write_whole
 from actors.catalogue.making import Publisher, packaged, signed_draft
 from actors.catalogue.reading import read_descriptor
 from actors.catalogue.seal import SealType, read_seal
-from actors.commands.command_error import CommandError
-from actors.commands.exit_code import ExitCode
-from actors.commands.option import check_domain
-from actors.commands.output import say
+from actors.cli.command_error import CommandError
+from actors.cli.exit_code import ExitCode
+from actors.cli.options import check_domain
+from actors.cli.output import say
 from actors.commands.quantity import Quantity
 from actors.commands.signer import read_signer
 from actors.commands.stub_files import check_entry, explained_errors, read_json, seconds
-from actors.runtime.shipped import SHIPPED
-from fsm.catalogue import MACHINES
-from fsm.cores.descriptor_terms import Facts, Here, Level
-from fsm.cores.descriptor_trust import judge_offer
+from actors.runtime.catalogue.shipped import SHIPPED
+from fsm.catalogue.descriptor_io import Facts, Here, Level
+from fsm.catalogue.descriptor_trust import judge_offer
 from fsm.fingerprint import fingerprint, fingerprints
+from fsm.machine_list import MACHINES
+from specs.addresses.descriptor import CatalogueType, Entry
 from specs.descriptor import LANGUAGE, StubDescriptor
-from specs.descriptor_address import CatalogueType, Entry
 from specs.jsonvalue import JsonObject
-from specs.limits import MAX_ID
-from specs.limits_catalogue import DESCRIPTOR_BYTES, DESCRIPTOR_LIFE
+from specs.limits.catalogue import DESCRIPTOR_BYTES, DESCRIPTOR_LIFE
+from specs.limits.protocol import MAX_ID
 
 __all__ = ["command"]
 

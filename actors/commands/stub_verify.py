@@ -12,19 +12,19 @@ from actors.catalogue.inspection import Believed, Inspection, inspect
 from actors.catalogue.places import source_at
 from actors.catalogue.source import MemorySource, Source, package_path
 from actors.catalogue.trust_file import read_trust
-from actors.commands.command_error import CommandError
-from actors.commands.exit_code import ExitCode
-from actors.commands.failure import run
-from actors.commands.output import say
+from actors.cli.command_error import CommandError
+from actors.cli.exit_code import ExitCode
+from actors.cli.failure import run
+from actors.cli.output import say
 from actors.commands.stub_files import explained_errors, read_bytes
 from actors.keys.key_set import read_keys
-from actors.runtime.shipped import SHIPPED
-from fsm.catalogue import MACHINES
-from fsm.cores.descriptor_terms import Here, Level
+from actors.runtime.catalogue.shipped import SHIPPED
+from fsm.catalogue.descriptor_io import Here, Level
 from fsm.fingerprint import fingerprints
-from specs.descriptor_address import WELL_KNOWN
-from specs.limits_catalogue import DESCRIPTOR_BYTES, PACKAGE_BYTES
-from specs.limits_login import JWKS_BYTES
+from fsm.machine_list import MACHINES
+from specs.addresses.descriptor import WELL_KNOWN
+from specs.limits.catalogue import DESCRIPTOR_BYTES, PACKAGE_BYTES
+from specs.limits.login import JWKS_BYTES
 from transports.bodies import write_body
 
 __all__ = ["command"]

@@ -7,12 +7,12 @@ from typing import Final
 
 import click
 
-from actors.commands.option import check_address, check_domain
+from actors.cli.options import check_address, check_domain
 from actors.commands.quantity import Quantity
 from actors.commands.signer import read_signer
-from specs.address import RUNTIME_SCHEME, host_of, is_node, message_node, parse
+from specs.addresses.address import RUNTIME_SCHEME, host_of, is_node, message_node, parse
 from specs.jsonvalue import Json, JsonObject
-from specs.limits_login import TOKEN_LIFE
+from specs.limits.login import TOKEN_LIFE
 
 __all__ = ["command"]
 

@@ -8,9 +8,9 @@ from typing import Final
 import click
 import orjson
 
-from actors.commands.command_error import CommandError
-from actors.commands.exit_code import ExitCode
-from actors.commands.output import say
+from actors.cli.command_error import CommandError
+from actors.cli.exit_code import ExitCode
+from actors.cli.output import say
 from actors.keys.errors import BadKeysError
 from actors.keys.key_set import read_keys
 from actors.keys.registry import ALGORITHMS

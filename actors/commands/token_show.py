@@ -8,19 +8,19 @@ from typing import Final
 
 import click
 
-from actors.commands.command_error import CommandError
-from actors.commands.exit_code import ExitCode
-from actors.commands.failure import run
+from actors.cli.command_error import CommandError
+from actors.cli.exit_code import ExitCode
+from actors.cli.failure import run
+from actors.cli.options import check_domain
+from actors.cli.output import say
 from actors.commands.node_login import key_source
-from actors.commands.option import check_domain
-from actors.commands.output import say
 from actors.node.login.by_keys import terms_of
 from actors.node.login.errors import BadTokenError, KeysAwayError
 from actors.node.login.key_source import KeySource
 from actors.node.login.token import SignedToken, read_token, verified
-from fsm.cores.assertion import AssertionCore, AssertionTerms, Unacceptable
+from fsm.session.assertion import AssertionCore, AssertionTerms, Unacceptable
 from specs.jsonvalue import Json
-from specs.limits_login import TOKEN_CHARS
+from specs.limits.login import TOKEN_CHARS
 
 __all__ = ["command"]
 

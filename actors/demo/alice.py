@@ -15,11 +15,11 @@ import attrs
 import click
 import trio
 
-from actors.commands.command_error import CommandError
-from actors.commands.entry import enter
-from actors.commands.exit_code import ExitCode
-from actors.commands.failure import run
-from actors.commands.option import check_domain, check_kinds
+from actors.cli.command_error import CommandError
+from actors.cli.entry import enter
+from actors.cli.exit_code import ExitCode
+from actors.cli.failure import run
+from actors.cli.options import check_domain, check_kinds
 from actors.demo.act import Beat
 from actors.demo.leash import leashed, until_told
 from actors.demo.line import What, tell
@@ -33,7 +33,7 @@ from actors.kit.trace import open_trace
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from specs.jsonvalue import Json, JsonObject
-from specs.limits import P2P_TIMEOUT, REPLY_TIMEOUT
+from specs.limits.protocol import P2P_TIMEOUT, REPLY_TIMEOUT
 from specs.message import Message, MessageType
 from transports.cuttable import CuttableNetwork
 from transports.link import Kind, Link

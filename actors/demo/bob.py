@@ -10,11 +10,11 @@ from pathlib import Path
 
 import click
 
-from actors.commands.entry import enter
-from actors.commands.failure import run
-from actors.commands.lifetime import serve
-from actors.commands.option import check_domain, check_kinds
-from actors.commands.output import say_ready
+from actors.cli.entry import enter
+from actors.cli.failure import run
+from actors.cli.lifetime import serve
+from actors.cli.options import check_domain, check_kinds
+from actors.cli.output import say_ready
 from actors.demo.leash import leashed
 from actors.demo.observing import ObservingTracer
 from actors.demo.watched_network import WatchedNetwork

@@ -9,11 +9,11 @@ from typing import Final, final
 import attrs
 import trio
 
-from actors.commands.command_error import CommandError
-from actors.commands.exit_code import ExitCode
+from actors.cli.command_error import CommandError
+from actors.cli.exit_code import ExitCode
 from actors.demo.director import Director
 from actors.demo.line import Line, What, read_line
-from specs.limits import DRAIN_TIMEOUT, GOODBYE_TIMEOUT
+from specs.limits.protocol import DRAIN_TIMEOUT, GOODBYE_TIMEOUT
 
 __all__ = ["Cast", "open_cast"]
 

@@ -8,7 +8,7 @@ from typing import Final, final
 import attrs
 import orjson
 
-from actors.commands.output import say
+from actors.cli.output import say
 from actors.demo.act import Beat
 from specs.jsonvalue import Json, JsonObject
 

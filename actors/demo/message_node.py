@@ -11,11 +11,11 @@ from typing import Final
 
 import click
 
-from actors.commands.entry import enter
-from actors.commands.failure import run
-from actors.commands.lifetime import serve
-from actors.commands.option import check_domain
-from actors.commands.output import say_ready
+from actors.cli.entry import enter
+from actors.cli.failure import run
+from actors.cli.lifetime import serve
+from actors.cli.options import check_domain
+from actors.cli.output import say_ready
 from actors.demo.leash import leashed
 from actors.demo.observing import ObservingTracer
 from actors.kit.ids import IdSource

@@ -7,8 +7,8 @@ from typing import Final, final
 
 import attrs
 
-from actors.commands.command_error import CommandError
-from actors.commands.exit_code import ExitCode
+from actors.cli.command_error import CommandError
+from actors.cli.exit_code import ExitCode
 from actors.demo.children import Cast, open_cast
 from actors.demo.director import Director
 from actors.demo.line import What

@@ -9,7 +9,7 @@ from functools import partial
 
 import trio
 
-from actors.commands.failure import run
+from actors.cli.failure import run
 from actors.demo.leash import leashed, until_told
 
 __all__ = ["main"]

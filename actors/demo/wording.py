@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from specs.address import parse
+from specs.addresses.address import parse
 from specs.errors import BadUrlError
 
 __all__ = ["short"]

@@ -7,11 +7,11 @@ from typing import Final, Self, final
 import trio
 from typing_extensions import override
 
-from actors.runtime.lifecycle import HypertyFailedError, HypertyState, Lifecycle
+from actors.runtime.hyperty.client import Voice
+from actors.runtime.hyperty.lifecycle import HypertyFailedError, HypertyState, Lifecycle
+from actors.runtime.objects.context import Seat
 from actors.runtime.runtime import Runtime
-from actors.runtime.seat import Seat
-from actors.runtime.voice import Voice
-from specs.limits import DRAIN_TIMEOUT
+from specs.limits.protocol import DRAIN_TIMEOUT
 
 __all__ = ["Deployed", "DeployedApart"]
 

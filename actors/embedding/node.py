@@ -10,7 +10,7 @@ from actors.kit.time_of_day import clock_offset, fresh_ids
 from actors.node import app
 from actors.node.app import Node
 from actors.node.config import NodeConfig
-from specs.address import domain_name
+from specs.addresses.address import domain_name
 from transports.network import Network
 
 __all__ = ["open_node"]

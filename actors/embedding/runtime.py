@@ -22,12 +22,12 @@ from actors.pipe.process import process_rooms
 from actors.pipe.spawn import Spawn
 from actors.runtime import app
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.hyperty import Hyperty, HypertyMaker
-from actors.runtime.profile import Profile
-from actors.runtime.room_hyperty import HypertyCode
+from actors.runtime.hyperty.hyperty import Hyperty, HypertyMaker
+from actors.runtime.hyperty.profile import Profile
+from actors.runtime.isolation.hyperty import HypertyCode
 from actors.runtime.runtime import Runtime as RunningRuntime
-from fsm.cores.link_entry import LinkEntry
-from specs.address import domain_name, runtime_name
+from fsm.p2p.entry import LinkEntry
+from specs.addresses.address import domain_name, runtime_name
 from transports.network import Network
 
 __all__ = ["Runtime", "open_runtime"]

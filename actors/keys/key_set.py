@@ -12,7 +12,7 @@ from joserfc.jwk import ECKey, OKPKey
 from actors.keys.errors import BadKeysError
 from actors.keys.registry import ALGORITHMS
 from specs.jsonvalue import Json, JsonObject
-from specs.limits_login import JWKS_BYTES, JWKS_KEYS
+from specs.limits.login import JWKS_BYTES, JWKS_KEYS
 
 __all__ = ["Keys", "VerifyingKey", "read_keys"]
 

@@ -12,7 +12,7 @@ from actors.kit.actor import Actor, ActorRef
 from actors.kit.dead_letters import DeadLetters
 from actors.kit.incarnation import Incarnation
 from actors.kit.mailbox import Mailbox
-from specs import limits
+from specs.limits import protocol as limits
 
 __all__ = ["Child", "ChildSpec", "Restart"]
 

@@ -8,7 +8,7 @@ from typing import final
 
 import attrs
 
-from specs.limits_bus import DROPS_KEPT
+from specs.limits.bus import DROPS_KEPT
 from specs.message import Message, MessageType
 from specs.reply_code import DropReason
 

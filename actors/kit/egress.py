@@ -11,8 +11,8 @@ from typing import Final, final
 import trio
 from typing_extensions import override
 
+from specs.addresses.host import is_public_address
 from specs.errors import PlaceError
-from specs.net_place import is_public_address
 
 __all__ = ["ANYWHERE", "PUBLIC", "Egress", "PrivatePlaceError"]
 

@@ -16,8 +16,8 @@ import trio
 from actors.kit.egress import ANYWHERE, Egress
 from specs.errors import PlaceError
 from specs.jsonvalue import Json
-from specs.limits import GOODBYE_TIMEOUT
-from specs.limits_back_ends import BACKEND_ANSWER_BYTES
+from specs.limits.back_ends import BACKEND_ANSWER_BYTES
+from specs.limits.protocol import GOODBYE_TIMEOUT
 
 __all__ = [
     "HttpAnswer",

@@ -11,8 +11,8 @@ from typing_extensions import override
 from actors.kit.egress import Egress, PrivatePlaceError
 from actors.kit.http_body import HttpBody
 from actors.kit.http_client import HttpError, HttpRequest, ServerUrl
-from specs.limits import DIAL_TIMEOUT
-from specs.limits_back_ends import BACKEND_CONNECTIONS
+from specs.limits.back_ends import BACKEND_CONNECTIONS
+from specs.limits.protocol import DIAL_TIMEOUT
 
 __all__ = ["HttpPool"]
 

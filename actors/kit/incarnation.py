@@ -10,7 +10,7 @@ from actors.kit.actor import Actor, ActorRef
 from actors.kit.crash import Crash
 from actors.kit.mailbox import Asked, Mailbox, Nothing
 from actors.kit.waits import SERVING
-from specs.limits import GOODBYE_TIMEOUT
+from specs.limits.protocol import GOODBYE_TIMEOUT
 
 __all__ = ["BATCH", "Incarnation"]
 

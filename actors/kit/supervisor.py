@@ -20,7 +20,7 @@ from actors.kit.errors import ActorStoppedError, NameTakenError, RestartLimitErr
 from actors.kit.monitor import Monitor
 from actors.kit.regime import Intensity, Regime, Strategy
 from actors.kit.waits import Party, begin_wait, end_wait
-from specs import limits
+from specs.limits import protocol as limits
 
 __all__ = [
     "ChildSpec",

@@ -25,9 +25,9 @@ from actors.kit.trace_message import MessageText, More, Ruling, ruling_text
 from actors.kit.trace_parts import TraceParts, node_directory
 from actors.kit.trace_state import step_text
 from actors.kit.tracer import Tracer
-from fsm.catalogue import MACHINES
 from fsm.engine import Step
-from specs import limits
+from fsm.machine_list import MACHINES
+from specs.limits import protocol as limits
 from specs.message import Message
 from specs.trace import SCHEMA, Fact, Kind, Op
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Protocol, final
 
 from actors.kit.errors import TraceDirectoryError
-from specs import limits
+from specs.limits import protocol as limits
 from specs.trace import trace_folder
 
 __all__ = ["OpenPart", "PartFile", "TraceParts", "node_directory", "open_part"]

@@ -22,17 +22,17 @@ from actors.kit.supervisor import Strategy, open_supervisor
 from actors.kit.tally import Gauge
 from actors.kit.trace import Tracer
 from actors.node.assembly import LINK, PLAIN, SESSION, Plan, plan_of, start_parts
-from actors.node.bounds import Bounds
-from actors.node.bus_message import BusMessage, Drain, SessionView, Snapshot
 from actors.node.config import NodeConfig
+from actors.node.health.probes import Parts
+from actors.node.health.readiness import Part
 from actors.node.http.rest_links import RestLinks
+from actors.node.links.rest import REST
 from actors.node.login.part import open_provider
-from actors.node.policing.parts import Policing
-from actors.node.probes import Parts
-from actors.node.record_file import MemoryRecords, RecordFile, SqliteRecords
-from actors.node.rest_door import REST
-from actors.node.standing import Part
-from specs.limits import DRAIN_TIMEOUT
+from actors.node.messages import BusMessage, Drain, SessionView, Snapshot
+from actors.node.policy.parts import Policing
+from actors.node.registry.record_file import MemoryRecords, RecordFile, SqliteRecords
+from actors.node.session.bounds import Bounds
+from specs.limits.protocol import DRAIN_TIMEOUT
 from transports.background import open_background
 from transports.link import PROTOFLY_V1, Kind, Listener
 from transports.network import Network

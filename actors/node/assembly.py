@@ -13,36 +13,36 @@ from actors.kit.counters import Counters
 from actors.kit.monitor import Monitor
 from actors.kit.supervisor import ChildSpec, Supervisor
 from actors.kit.trace import Tracer
-from actors.node.allocation import AllocationDesk
-from actors.node.bounds import Bounds
-from actors.node.bus import NodeBus, NodeBusParts
-from actors.node.bus_message import BusMessage
+from actors.node.bus.bus import NodeBus, NodeBusParts
 from actors.node.config import NodeConfig
 from actors.node.connectors.back_ends import Home, served_by, start_connectors
-from actors.node.control import Control, ControlParts
-from actors.node.desk import Desk
-from actors.node.door import LinkDoor
-from actors.node.exchange import Exchange
 from actors.node.foreign.host import ForeignParts
 from actors.node.foreign.part import path_desk, start_abroad
-from actors.node.front_door import DoorMaker, Entrance, FrontDoor
-from actors.node.gate import Gate
-from actors.node.gauges import watch
+from actors.node.health.gauges import watch
+from actors.node.health.readiness import Standing
+from actors.node.links.acceptor import LinkDoor
+from actors.node.links.plain import PlainDoor
+from actors.node.links.rest import REST, RestDoor
+from actors.node.links.session_form import SessionDoor
+from actors.node.local_service import Desk
 from actors.node.login.part import start_connector
 from actors.node.login.provider import IdentityProvider
-from actors.node.paths import PathDesk
-from actors.node.plain_door import PlainDoor
-from actors.node.policing.parts import Policing, policing_of
-from actors.node.record_file import RecordFile
-from actors.node.record_writer import RecordWriter
-from actors.node.registry import DomainRegistry, RegistryParts
-from actors.node.rest_door import REST, RestDoor
-from actors.node.session_door import SessionDoor
-from actors.node.standing import Standing
+from actors.node.messages import BusMessage
+from actors.node.policy.parts import Policing, policing_of
+from actors.node.registry.allocation import AllocationDesk
+from actors.node.registry.record_file import RecordFile
+from actors.node.registry.record_writer import RecordWriter
+from actors.node.registry.registry import DomainRegistry, RegistryParts
+from actors.node.session.bounds import Bounds
+from actors.node.session.control import Control, ControlParts
+from actors.node.session.exchange import Exchange
+from actors.node.session.gate import Gate
+from actors.node.session.listener import DoorMaker, Entrance, FrontDoor
+from actors.node.sync.subscriptions import PathDesk
 from actors.node.tables import NodeAddresses, TableRules
-from actors.node.witness import Witness
-from fsm.cores.address_mint import AddressMint
-from specs.address import identity_manager, policy_manager
+from actors.node.trace import Witness
+from fsm.registry.address_names import AddressMint
+from specs.addresses.address import identity_manager, policy_manager
 from transports.link import Listener
 from transports.network import Network
 

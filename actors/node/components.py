@@ -7,10 +7,10 @@ from typing import Final, final
 from typing_extensions import override
 
 from actors.kit.actor import ActorRef
-from actors.node.bus_message import Attached, BusMessage, Component, Detached
 from actors.node.errors import AddressTakenError
-from actors.node.witness import Witness
-from fsm.cores.effects import RowChanged
+from actors.node.messages import Attached, BusMessage, Component, Detached
+from actors.node.trace import Witness
+from fsm.effects import RowChanged
 from specs.trace import Op
 
 __all__ = ["Components", "attach", "detach"]

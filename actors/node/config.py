@@ -13,9 +13,9 @@ from actors.node.foreign.plan import NOWHERE, ForeignPlan
 from actors.node.http.config import HttpConfig
 from actors.node.limits import DEFAULT_LIMITS, NodeLimits
 from actors.node.login.login import Login
-from actors.node.policing.config import PolicyConfig
-from actors.node.policy import PERMIT_ALL, Policy
-from fsm.cores.node_rights import Observation
+from actors.node.policy.config import PolicyConfig
+from actors.node.policy_hook import PERMIT_ALL, Policy
+from fsm.bus.node_rights import Observation
 
 __all__ = ["OBJECT_SCHEMES", "NodeConfig"]
 

@@ -5,8 +5,8 @@ from typing import Final, final
 
 import attrs
 
-from fsm.cores.meter import Rate
-from specs.limits import (
+from fsm.limits.token_bucket import Rate
+from specs.limits.protocol import (
     FAN_OUT,
     HANDSHAKE_BURST,
     HANDSHAKE_RATE,

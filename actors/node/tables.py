@@ -5,23 +5,23 @@ from typing import final
 
 import attrs
 
-from actors.node.witness import Witness
-from fsm.cores import allocation_terms as allocation
-from fsm.cores import subscription_terms as subscriptions
-from fsm.cores.address_mint import AddressMint
-from fsm.cores.address_offers import AddressOffers, OfferInput
-from fsm.cores.address_offers import Move as Moving
-from fsm.cores.allocation import AllocationCore
-from fsm.cores.consents import ConsentCore
-from fsm.cores.effects import RowChanged
-from fsm.cores.node_rights import NodeRights, Observation
-from fsm.cores.node_routing import NodeRouting
-from fsm.cores.peer_form import PeerForm
-from fsm.cores.refused import Refused
-from fsm.cores.subscriptions import SubscriptionCore
+from actors.node.trace import Witness
+from fsm.bus.node_rights import NodeRights, Observation
+from fsm.bus.node_routing import NodeRouting
+from fsm.effects import RowChanged
 from fsm.engine import Step
-from specs import address
-from specs.limits import MAX_SUBSCRIPTIONS
+from fsm.refused import Refused
+from fsm.registry import allocation_io as allocation
+from fsm.registry.address_names import AddressMint
+from fsm.registry.address_offers import AddressOffers, OfferInput
+from fsm.registry.address_offers import Move as Moving
+from fsm.registry.allocation import AllocationCore
+from fsm.session.peer_form import PeerForm
+from fsm.sync.subscriptions import io as subscriptions
+from fsm.sync.subscriptions.consents import ConsentCore
+from fsm.sync.subscriptions.subscriptions import SubscriptionCore
+from specs.addresses import address
+from specs.limits.protocol import MAX_SUBSCRIPTIONS
 from specs.message import Message
 from specs.reply_code import Code
 from specs.trace import Op

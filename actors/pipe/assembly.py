@@ -4,7 +4,7 @@ from typing import final
 
 from actors.pipe.errors import PipeError
 from actors.pipe.said import MORE, Said
-from specs.limits import MAX_FRAME_BYTES
+from specs.limits.protocol import MAX_FRAME_BYTES
 
 __all__ = ["FrameParts"]
 

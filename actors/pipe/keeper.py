@@ -26,8 +26,9 @@ from actors.pipe.plan import PackageRoom, RoomPlan, write_plan
 from actors.pipe.relay import Relays
 from actors.pipe.said import Said, Word, parts_of, read_said, write_said
 from actors.pipe.spawn import Spawn
-from fsm.cores.flood import FloodCore
-from specs.limits import (
+from fsm.limits.flood import FloodCore
+from specs.limits.isolation import ROOM_FLOOD, ROOM_REASON, ROOM_WORDS
+from specs.limits.protocol import (
     GOODBYE_TIMEOUT,
     MAX_MESSAGE_BYTES,
     ROOM_BEAT,
@@ -35,7 +36,6 @@ from specs.limits import (
     ROOM_RATE,
     ROOM_SILENCE,
 )
-from specs.limits_rooms import ROOM_FLOOD, ROOM_REASON, ROOM_WORDS
 from specs.message import Message
 from transports.codec import BadLine, decode_line
 from transports.errors import LinkError

@@ -6,8 +6,8 @@ from typing import final
 import trio
 
 from actors.pipe.said import Said, write_said
-from specs.limits import FRAME_MESSAGES, OUTBOX_BYTES, OUTBOX_MESSAGES
-from specs.limits_rooms import ROOM_UNREAD, ROOM_UNREAD_BYTES
+from specs.limits.isolation import ROOM_UNREAD, ROOM_UNREAD_BYTES
+from specs.limits.protocol import FRAME_MESSAGES, OUTBOX_BYTES, OUTBOX_MESSAGES
 from transports.errors import LinkError
 from transports.link import Link
 

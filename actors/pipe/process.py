@@ -16,9 +16,9 @@ import trio
 
 from actors.pipe.errors import RoomError
 from actors.pipe.spawn import Spawn
-from fsm.cores.pace import Pace
-from specs.limits import ROOM_LOG_CHARACTERS, ROOM_LOG_LINES
-from specs.limits_rooms import ROOM_LOG_BURST, ROOM_LOG_RATE
+from fsm.limits.pace import Pace
+from specs.limits.isolation import ROOM_LOG_BURST, ROOM_LOG_RATE
+from specs.limits.protocol import ROOM_LOG_CHARACTERS, ROOM_LOG_LINES
 from transports.background import open_background
 from transports.link import Kind, Link, Upgrade
 from transports.stream_link import StreamLink

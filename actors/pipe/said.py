@@ -39,7 +39,7 @@ import orjson
 
 from actors.pipe.errors import PipeError
 from specs.jsonvalue import Json, JsonObject
-from specs.limits import MAX_FRAME_BYTES
+from specs.limits.protocol import MAX_FRAME_BYTES
 
 __all__ = ["MORE", "Said", "Word", "parts_of", "read_said", "write_said"]
 

@@ -9,11 +9,11 @@ from actors.pipe.errors import PipeError
 from actors.pipe.keeper import KeeperTools, RoomKeeper
 from actors.pipe.plan import RoomPlan
 from actors.pipe.said import Said, Word
-from fsm.cores.stub_mirror import StubMirror
 from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
 from fsm.machines.stub_connection import State
-from specs.limits_rooms import ROOM_REASON
+from fsm.session.stub_mirror import StubMirror
+from specs.limits.isolation import ROOM_REASON
 
 __all__ = ["StubKeeper"]
 

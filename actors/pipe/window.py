@@ -4,7 +4,7 @@ from typing import final
 
 import trio
 
-from specs.limits import ROOM_WINDOW
+from specs.limits.protocol import ROOM_WINDOW
 
 __all__ = ["Window"]
 

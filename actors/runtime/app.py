@@ -17,35 +17,37 @@ from actors.kit.monitor import Monitor
 from actors.kit.supervisor import ChildSpec, Intensity, Strategy, Supervisor, open_supervisor
 from actors.kit.tracer import Tracer
 from actors.pipe.spawn import Spawn
-from actors.runtime import node_stub, p2p_handler, p2p_requester
-from actors.runtime.addresses import AllocatedAddresses
-from actors.runtime.allocation import AddressAllocation, AllocationMessage
-from actors.runtime.bus_messages import BusMessage, RegistryJoined
-from actors.runtime.catalogue import BuiltInCatalogue, Catalogue, StubKind
+from actors.runtime.bus.dead_letters import DeadMail
+from actors.runtime.bus.message_bus import MessageBus
+from actors.runtime.bus.messages import BusMessage, RegistryJoined
+from actors.runtime.bus.mini_bus import MiniBusPort
+from actors.runtime.bus.ports import CorePort
+from actors.runtime.catalogue.makers import Evidence, StubMakers
+from actors.runtime.catalogue.shipped import SHIPPED
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.data_schemas import DataSchemas
-from actors.runtime.dead_mail import DeadMail
-from actors.runtime.hops import Hops
-from actors.runtime.loader import Loader, LoaderMessage, LoaderTools, RegistryIs
-from actors.runtime.message_bus import MessageBus
-from actors.runtime.mini_bus import MiniBusPort
-from actors.runtime.object_records import RegisteredObjects
+from actors.runtime.hop_trace import Hops
+from actors.runtime.isolation.stub import StubCode, room_stub
+from actors.runtime.p2p import handler as p2p_handler
+from actors.runtime.p2p import requester as p2p_requester
 from actors.runtime.parts import RuntimeParts
-from actors.runtime.ports import CorePort
-from actors.runtime.registrar import Registrar, RegistrarMessage
-from actors.runtime.registry import Registry, RegistryMessage, RegistryParts
-from actors.runtime.room_stub import StubCode, room_stub
+from actors.runtime.registry.allocation import AddressAllocation, AllocationMessage
+from actors.runtime.registry.registrations import Registrar, RegistrarMessage
+from actors.runtime.registry.registry import Registry, RegistryMessage, RegistryParts
 from actors.runtime.runtime import Runtime
-from actors.runtime.sandboxes import Sandboxes
-from actors.runtime.shelf import Shelf, open_shelf
-from actors.runtime.shipped import SHIPPED
-from actors.runtime.stub import StubConfig, StubContext, StubFactory
-from actors.runtime.stub_makers import Evidence, StubMakers
-from actors.runtime.sync_manager import SyncManager
-from actors.runtime.sync_terms import SyncContext, SyncMessage
-from fsm.cores.link_wishes import NO_LINKS
-from fsm.cores.resolve import ResolveConfig
-from specs.limits import DRAIN_TIMEOUT
+from actors.runtime.store.runtime_store import Shelf, open_shelf
+from actors.runtime.stubs import node_stub
+from actors.runtime.stubs.catalogue import BuiltInCatalogue, Catalogue, StubKind
+from actors.runtime.stubs.loader import Loader, LoaderMessage, LoaderTools, RegistryIs
+from actors.runtime.stubs.sandboxes import Sandboxes
+from actors.runtime.stubs.stub import StubConfig, StubContext, StubFactory
+from actors.runtime.sync.context import SyncContext, SyncMessage
+from actors.runtime.sync.data_schemas import DataSchemas
+from actors.runtime.sync.manager import SyncManager
+from actors.runtime.sync.presence.addresses import AllocatedAddresses
+from actors.runtime.sync.presence.records import RegisteredObjects
+from fsm.p2p.link_policy import NO_LINKS
+from fsm.registry.resolve.resolve import ResolveConfig
+from specs.limits.protocol import DRAIN_TIMEOUT
 from transports.background import open_background
 from transports.network import Network
 
@@ -220,7 +222,7 @@ def _catalogue(plan: _Plan) -> Catalogue:
     catalogue: Catalogue = BuiltInCatalogue(factories, {**config.nodes, config.domain: config.node})
     if config.catalogues is not None:
         # Signatures are slow to import, and not needed by who fetches nothing.
-        from actors.runtime.fetching import fetching  # noqa: PLC0415
+        from actors.runtime.catalogue.fetching import fetching  # noqa: PLC0415
 
         evidence = Evidence(plan.tracer, plan.counters)
         catalogue = fetching(catalogue, config.catalogues, _makers(config.spawn), evidence)

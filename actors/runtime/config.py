@@ -11,14 +11,14 @@ import attrs
 from actors.kit.ids import IdSource
 from actors.pipe.process import open_process_room
 from actors.pipe.spawn import Spawn
-from actors.runtime.credentials import NO_CREDENTIALS, Credentials
-from actors.runtime.interceptor import NO_INTERCEPTORS, Interceptor, StagePlaceError
-from actors.runtime.policy import PERMIT_ALL, Policy
-from actors.runtime.stub import LOOPBACK
-from fsm.cores.link_wishes import WHENEVER_POSSIBLE, LinkWishes
-from fsm.cores.resolve import Topology
-from specs.address import runtime
-from specs.limits import LEASE
+from actors.runtime.bus.interceptor import NO_INTERCEPTORS, Interceptor, StagePlaceError
+from actors.runtime.policy.hook import PERMIT_ALL, Policy
+from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
+from actors.runtime.stubs.stub import LOOPBACK
+from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkWishes
+from fsm.registry.resolve.resolve import Topology
+from specs.addresses.address import runtime
+from specs.limits.protocol import LEASE
 from specs.routing import APPLICATION_STAGES
 from transports.link import Kind
 

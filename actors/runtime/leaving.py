@@ -5,7 +5,7 @@ from typing import Final
 
 import trio
 
-from specs.limits import GOODBYE_TIMEOUT
+from specs.limits.protocol import GOODBYE_TIMEOUT
 
 __all__ = ["in_turn"]
 

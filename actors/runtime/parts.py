@@ -8,16 +8,16 @@ from actors.kit.actor import ActorRef
 from actors.kit.counters import Counters
 from actors.kit.monitor import Monitor
 from actors.kit.tracer import Tracer
-from actors.runtime.allocation import AllocationMessage
-from actors.runtime.bus_messages import BusMessage
+from actors.runtime.bus.messages import BusMessage
+from actors.runtime.bus.ports import CorePort
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.loader import LoaderMessage
-from actors.runtime.ports import CorePort
-from actors.runtime.registrar import RegistrarMessage
-from actors.runtime.registry import RegistryMessage
-from actors.runtime.sandboxes import Sandboxes
-from actors.runtime.shelf import Shelf
-from actors.runtime.sync_terms import SyncMessage
+from actors.runtime.registry.allocation import AllocationMessage
+from actors.runtime.registry.registrations import RegistrarMessage
+from actors.runtime.registry.registry import RegistryMessage
+from actors.runtime.store.runtime_store import Shelf
+from actors.runtime.stubs.loader import LoaderMessage
+from actors.runtime.stubs.sandboxes import Sandboxes
+from actors.runtime.sync.context import SyncMessage
 
 __all__ = ["RuntimeParts"]
 

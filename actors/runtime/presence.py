@@ -4,22 +4,22 @@ from typing import final
 
 import trio
 
-from actors.runtime.allocation import AddressesForgotten
-from actors.runtime.catalogue import StubKind, handler_descriptor
-from actors.runtime.entering import Entrance
-from actors.runtime.loader import Load, Unload
 from actors.runtime.parts import RuntimeParts
-from actors.runtime.registrar import ReplayWanted
-from actors.runtime.registry import LinksClosed, LinksWanted
-from actors.runtime.stub import StubConfig
-from actors.runtime.sync_terms import ObjectsClosed, PathsForgotten
-from fsm.cores.link_entry import LinkEntry, Role
-from fsm.cores.resolve_inputs import HandlerReady
-from specs.address import subscription_manager
-from specs.body import Command, Path
+from actors.runtime.registry.allocation import AddressesForgotten
+from actors.runtime.registry.registrations import ReplayWanted
+from actors.runtime.registry.registry import LinksClosed, LinksWanted
+from actors.runtime.stubs.catalogue import StubKind, handler_descriptor
+from actors.runtime.stubs.entering import Entrance
+from actors.runtime.stubs.loader import Load, Unload
+from actors.runtime.stubs.stub import StubConfig
+from actors.runtime.sync.context import ObjectsClosed, PathsForgotten
+from fsm.p2p.entry import LinkEntry, Role
+from fsm.registry.resolve.inputs import HandlerReady
+from specs.addresses.address import subscription_manager
+from specs.bodies.body import Command, Path
+from specs.bodies.word import StubMethod
 from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS
-from specs.word import StubMethod
 from transports.bodies import write_body
 
 __all__ = ["Presence"]

@@ -9,31 +9,31 @@ from actors.kit.actor import ActorRef
 from actors.kit.drops import DropLedger
 from actors.kit.supervisor import Intensity
 from actors.pipe.spawn import Spawn
-from actors.runtime.allocation import AddressGiven
-from actors.runtime.bus_messages import Granted, Origin
-from actors.runtime.hyperty import HypertyMaker
-from actors.runtime.hyperty_addresses import HypertyAddresses
-from actors.runtime.hyperty_host import Home
+from actors.runtime.bus.messages import Granted, Origin
+from actors.runtime.bus.ports import CorePort
+from actors.runtime.hyperty.addresses import HypertyAddresses
+from actors.runtime.hyperty.host import Home
+from actors.runtime.hyperty.hyperty import HypertyMaker
+from actors.runtime.hyperty.lifecycle import HypertyFailedError, Lifecycle
+from actors.runtime.hyperty.profile import Profile
+from actors.runtime.isolation.hyperty import HypertyCode, Landlord, room_hyperty
 from actors.runtime.leaving import in_turn
-from actors.runtime.lifecycle import HypertyFailedError, Lifecycle
-from actors.runtime.loader import Hosted
+from actors.runtime.objects.context import Seat
 from actors.runtime.parts import RuntimeParts
-from actors.runtime.ports import CorePort
 from actors.runtime.presence import Presence
-from actors.runtime.profile import Profile
-from actors.runtime.registrar import RegisterWanted, UnregisterWanted
-from actors.runtime.registry import LinksWanted, RegistryView
-from actors.runtime.room_hyperty import HypertyCode, Landlord, room_hyperty
-from actors.runtime.sandbox import SandboxMessage
-from actors.runtime.sandboxes import Component, ComponentMaker
-from actors.runtime.seat import Seat
-from actors.runtime.sync_terms import ComponentLeft
-from fsm.cores.changes_terms import LocalGone, LocalLive
-from fsm.cores.link_entry import LinkEntry
-from fsm.cores.resolve_inputs import LocalAdded
-from specs.body import Record
+from actors.runtime.registry.allocation import AddressGiven
+from actors.runtime.registry.registrations import RegisterWanted, UnregisterWanted
+from actors.runtime.registry.registry import LinksWanted, RegistryView
+from actors.runtime.stubs.loader import Hosted
+from actors.runtime.stubs.sandbox import SandboxMessage
+from actors.runtime.stubs.sandboxes import Component, ComponentMaker
+from actors.runtime.sync.context import ComponentLeft
+from fsm.p2p.entry import LinkEntry
+from fsm.registry.changes_io import LocalGone, LocalLive
+from fsm.registry.resolve.inputs import LocalAdded
+from specs.bodies.body import Record
 from specs.jsonvalue import JsonObject
-from specs.limits import GOODBYE_TIMEOUT
+from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.message import Message, MessageType
 
 __all__ = ["Runtime"]

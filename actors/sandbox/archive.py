@@ -17,7 +17,7 @@ from typing import Final, final
 
 from typing_extensions import override
 
-from specs.limits_catalogue import PACKAGE_FILES, PACKAGE_UNPACKED_BYTES
+from specs.limits.catalogue import PACKAGE_FILES, PACKAGE_UNPACKED_BYTES
 
 __all__ = ["ArchiveFinder", "open_archive"]
 

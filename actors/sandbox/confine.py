@@ -20,8 +20,8 @@ import attrs
 
 from actors.sandbox.landlock import restrict_files
 from actors.sandbox.seccomp import forbid_processes
-from specs.limits import ROOM_CPU, ROOM_FILES, ROOM_MEMORY
-from specs.limits_rooms import ROOM_NICE
+from specs.limits.isolation import ROOM_NICE
+from specs.limits.protocol import ROOM_CPU, ROOM_FILES, ROOM_MEMORY
 
 __all__ = ["Confined", "confine"]
 

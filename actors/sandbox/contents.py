@@ -9,12 +9,12 @@ from actors.kit.actor import Actor
 from actors.kit.delivery import Delivery
 from actors.kit.tracer import NULL_TRACER
 from actors.pipe.plan import Contents, NodeStubRoom, PackageRoom, ProgramRoom
-from actors.runtime import node_stub
-from actors.runtime.hyperty import Hyperty
-from actors.runtime.hyperty_host import HypertyHost
-from actors.runtime.lifecycle import Faults
-from actors.runtime.seat import Seat
-from actors.runtime.stub import StubContext, StubFactory
+from actors.runtime.hyperty.host import HypertyHost
+from actors.runtime.hyperty.hyperty import Hyperty
+from actors.runtime.hyperty.lifecycle import Faults
+from actors.runtime.objects.context import Seat
+from actors.runtime.stubs import node_stub
+from actors.runtime.stubs.stub import StubContext, StubFactory
 from actors.sandbox.archive import open_archive
 
 __all__ = ["Maker", "open_contents"]

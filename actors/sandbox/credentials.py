@@ -8,8 +8,8 @@ from typing_extensions import override
 
 from actors.pipe.outlet import Outlet
 from actors.pipe.said import Said, Word
-from actors.runtime.credentials import Credentials
-from specs.limits import OPEN_TIMEOUT
+from actors.runtime.stubs.credentials import Credentials
+from specs.limits.protocol import OPEN_TIMEOUT
 
 __all__ = ["PipeCredentials"]
 

@@ -8,8 +8,8 @@ from typing_extensions import override
 
 from actors.pipe.outlet import Outlet
 from actors.pipe.said import Said, Word
-from actors.runtime.lifecycle import Faults
-from specs.limits_rooms import ROOM_FAULT, ROOM_REASON
+from actors.runtime.hyperty.lifecycle import Faults
+from specs.limits.isolation import ROOM_FAULT, ROOM_REASON
 
 __all__ = ["PipeFaults"]
 

@@ -12,7 +12,7 @@ from actors.pipe.assembly import FrameParts
 from actors.pipe.outlet import Outlet
 from actors.pipe.said import Said, Word, parts_of
 from actors.pipe.window import Window
-from specs.limits import DIAL_TIMEOUT, ROOM_WINDOW
+from specs.limits.protocol import DIAL_TIMEOUT, ROOM_WINDOW
 from transports.errors import (
     DialError,
     Farewell,

@@ -10,9 +10,9 @@ from actors.kit.actor import ActorRef
 from actors.kit.delivery import Delivery
 from actors.pipe.outlet import Outlet
 from actors.pipe.said import Said, Word
-from actors.runtime.bus_messages import ListenerAdded, ListenerRemoved, MiniBusMessage
-from actors.runtime.mini_bus import MiniBusPort
-from fsm.cores.pair_order import Behind
+from actors.runtime.bus.messages import ListenerAdded, ListenerRemoved, MiniBusMessage
+from actors.runtime.bus.mini_bus import MiniBusPort
+from fsm.bus.receiving_order import Behind
 from specs.message import Message
 from transports.codec import encode
 

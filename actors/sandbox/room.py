@@ -20,23 +20,23 @@ from actors.pipe.errors import PipeError, RoomError
 from actors.pipe.outlet import Outlet
 from actors.pipe.plan import PackageRoom, ProgramRoom, RoomPlan, read_plan
 from actors.pipe.said import Said, Word, read_said
-from actors.runtime.bus_messages import ListenerAdded, Lost, MiniBusMessage
-from actors.runtime.hops import Hops
-from actors.runtime.mini_bus import MiniBus
-from actors.runtime.stub import StubConfig, StubContext
+from actors.runtime.bus.messages import ListenerAdded, Lost, MiniBusMessage
+from actors.runtime.bus.mini_bus import MiniBus
+from actors.runtime.hop_trace import Hops
+from actors.runtime.stubs.stub import StubConfig, StubContext
 from actors.sandbox.contents import Maker, open_contents
 from actors.sandbox.credentials import PipeCredentials
 from actors.sandbox.faults import PipeFaults
 from actors.sandbox.network import PipeNetwork
 from actors.sandbox.port import PipePort
 from actors.sandbox.tracer import PipeTracer
-from fsm.cores.routing import ANY
-from specs.body import Command
-from specs.limits import GOODBYE_TIMEOUT
-from specs.limits_catalogue import PACKAGE_BYTES
-from specs.limits_rooms import ROOM_REASON
+from fsm.bus.listeners import ANY
+from specs.bodies.body import Command
+from specs.bodies.word import StubMethod
+from specs.limits.catalogue import PACKAGE_BYTES
+from specs.limits.isolation import ROOM_REASON
+from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.message import Message, MessageType
-from specs.word import StubMethod
 from transports.background import open_background
 from transports.bodies import write_body
 from transports.codec import BadLine, decode_line, encode

@@ -5,10 +5,10 @@ from typing import Final, final
 
 import attrs
 
-from fsm.missing import Missing
-from fsm.trace_line import TraceLine
-from fsm.verdict import RunJudgement
-from specs.claims import CLAIMS
+from fsm.judge.missing import Missing
+from fsm.judge.trace_line import TraceLine
+from fsm.judge.verdict import RunJudgement
+from specs.claims.all import CLAIMS
 
 __all__ = ["complaint"]
 

@@ -9,9 +9,9 @@ from typing_extensions import override
 
 from actors.kit.tracer import Tracer
 from actors.testing.complaint import complaint
-from fsm.catalogue import MACHINES
-from fsm.trace_line import TraceLine, line_of
-from fsm.verdict import judge_run
+from fsm.judge.trace_line import TraceLine, line_of
+from fsm.judge.verdict import judge_run
+from fsm.machine_list import MACHINES
 from specs.trace import SCHEMA, Fact, Kind, Stamp
 
 __all__ = ["Recorder"]

@@ -1,6 +1,6 @@
 """An object changes hands: two ends, a node between them, and networks that lose and repeat.
 
-Who meets: both cores of `fsm.cores.object_delegation`, and `fsm.cores.address_offers` at the
+Who meets: both cores of `fsm.sync.delegation`, and `fsm.registry.address_offers` at the
 node. What may happen: any message is lost or comes twice; any answer is missing, or comes
 after it was given up; either runtime crashes at any time, and the node then lets go of
 what it had. Whatever it is: never do two write, and who writes owns the address.
@@ -97,13 +97,13 @@ def _node() -> Iterator[Rule]:
         act({**mine, "offer": "over"}, send(TOLD, "no offer")),
         act({"owner": "not old"}, send(TOLD, "no offer")),
     )
-    yield from rules(got(ASKS, "offer"), offers, "fsm.cores.address_offers")
+    yield from rules(got(ASKS, "offer"), offers, "fsm.registry.address_offers")
     backs = (
         act(mine, send(TOLD, "stays"), sets={"offer": "over"}),
         act({"owner": "new"}, send(TOLD, "gone")),
         act({"owner": "nobody"}, send(TOLD, "unknown")),
     )
-    yield from rules(got(ASKS, "withdraw"), backs, "fsm.cores.address_offers")
+    yield from rules(got(ASKS, "withdraw"), backs, "fsm.registry.address_offers")
     open_ = {**mine, "offer": "open"}
     takes = (
         act(open_, send(GIVEN, "yours"), sets={"owner": "new", "offer": "over"}),
@@ -111,7 +111,7 @@ def _node() -> Iterator[Rule]:
         act({"owner": "new"}, send(GIVEN, "yours")),
         act({"owner": "nobody"}, send(GIVEN, "not yours")),
     )
-    yield from rules(got(TAKES, "take"), takes, "fsm.cores.address_offers")
+    yield from rules(got(TAKES, "take"), takes, "fsm.registry.address_offers")
 
 
 def _at_old(
@@ -121,7 +121,7 @@ def _at_old(
     taken = act({**_OLD, "giving": state}, move("giving", trigger), *sends)
     late = ignore({**_OLD, "giving": f"not {state}"}, "it is not waited for any more")
     dead = ignore({"old runtime": "down"}, "nobody is there")
-    yield from rules(got(channel, message), (taken, late, dead), "fsm.cores.object_delegation")
+    yield from rules(got(channel, message), (taken, late, dead), "fsm.sync.delegation")
 
 
 def _giving() -> Iterator[Rule]:
@@ -141,13 +141,13 @@ def _giving() -> Iterator[Rule]:
     )
     yield from rules(after("giving", Give.REFUSE), silent, "M-54: nothing is no")
     doubts = act({**_OLD, "giving": "handing"}, move("giving", Give.DOUBT), send(*withdraw))
-    yield from rules(after("giving", Give.DOUBT), (doubts,), "fsm.cores.object_delegation")
+    yield from rules(after("giving", Give.DOUBT), (doubts,), "fsm.sync.delegation")
     again = act(
         {**_OLD, "giving": "doubtful", ASKS: "empty", TOLD: "empty"},
         move("giving", Give.AGAIN),
         send(*withdraw),
     )
-    yield from rules(after("giving", Give.AGAIN), (again,), "fsm.cores.object_delegation")
+    yield from rules(after("giving", Give.AGAIN), (again,), "fsm.sync.delegation")
 
 
 def _taking() -> Iterator[Rule]:
@@ -159,7 +159,7 @@ def _taking() -> Iterator[Rule]:
         ignore({**_NEW, "taking": "taking"}, "the node is being asked already"),
         ignore({"new runtime": "down"}, "nobody is there"),
     )
-    yield from rules(got(HANDS, "hand"), hands, "fsm.cores.object_delegation")
+    yield from rules(got(HANDS, "hand"), hands, "fsm.sync.delegation")
     for message, trigger, answer in (
         ("yours", Take.GRANT, "taken"),
         ("not yours", Take.DENY, "not taken"),
@@ -167,13 +167,13 @@ def _taking() -> Iterator[Rule]:
         done = act({**_NEW, "taking": "taking"}, move("taking", trigger), send(BACK, answer))
         late = ignore({**_NEW, "taking": "not taking"}, "it is not waited for any more")
         dead = ignore({"new runtime": "down"}, "nobody is there")
-        yield from rules(got(GIVEN, message), (done, late, dead), "fsm.cores.object_delegation")
+        yield from rules(got(GIVEN, message), (done, late, dead), "fsm.sync.delegation")
     again = act(
         {**_NEW, "taking": "taking", TAKES: "empty", GIVEN: "empty"},
         move("taking", Take.AGAIN),
         send(TAKES, "take"),
     )
-    yield from rules(after("taking", Take.AGAIN), (again,), "fsm.cores.object_delegation")
+    yield from rules(after("taking", Take.AGAIN), (again,), "fsm.sync.delegation")
 
 
 def _crashes() -> Iterator[Rule]:

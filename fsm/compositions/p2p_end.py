@@ -1,4 +1,4 @@
-"""What both ends of a P2P link do alike (`fsm.cores.p2p_side`), as alternatives of acts."""
+"""What both ends of a P2P link do alike (`fsm.p2p.link_end`), as alternatives of acts."""
 
 from collections.abc import Iterator
 from itertools import product

@@ -1,4 +1,4 @@
-"""The rules of the handler's ends (`fsm.cores.p2p_handler`, `fsm.cores.p2p_controller`)."""
+"""The rules of the handler's ends (`fsm.p2p.handler`, `fsm.p2p.controller`)."""
 
 from collections.abc import Iterator
 

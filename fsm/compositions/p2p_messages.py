@@ -4,8 +4,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from fsm.compositions.p2p_scene import YES, End, Scene, has_candidates, negotiation_of
-from fsm.cores.p2p_negotiation import beginning
-from fsm.cores.p2p_negotiation import plea as written_plea
+from fsm.p2p.negotiation import beginning
+from fsm.p2p.negotiation import plea as written_plea
 from fsm.product.composition import Message, Wire
 from fsm.product.rule import Got, Rule
 from specs.jsonvalue import Json, JsonObject
@@ -135,7 +135,7 @@ def _candidates(end: End, offers: str) -> list[Json]:
 
 
 def _status(offers: str, plea: str) -> str:
-    """As `fsm.cores.p2p_negotiation` writes it."""
+    """As `fsm.p2p.negotiation` writes it."""
     number = negotiation_of(offers)
     return beginning(number) if plea == "0" else written_plea(number, int(plea))
 

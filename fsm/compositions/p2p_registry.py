@@ -1,4 +1,4 @@
-"""The rules of a registry's entry for the other runtime (`fsm.cores.link_table`)."""
+"""The rules of a registry's entry for the other runtime (`fsm.registry.resolve.link_table`)."""
 
 from collections.abc import Iterator
 from typing import Final

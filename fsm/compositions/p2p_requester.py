@@ -1,4 +1,4 @@
-"""The rules of the requester's end (`fsm.cores.p2p_requester`)."""
+"""The rules of the requester's end (`fsm.p2p.requester`)."""
 
 from collections.abc import Iterator
 

@@ -1,9 +1,9 @@
 """A node's stub and its session at the node, over links that are cut and dialled again.
 
-Who meets: `fsm.cores.stub_client`, `fsm.cores.node_session`, and the node's tables
-(`fsm.cores.allocation`, `fsm.cores.subscriptions`), which change with the session in one
-step of the node. What may happen: any message is lost or comes twice, the link is cut, the
-node restarts, the stub is told to disconnect, and the runtime allocates, subscribes,
+Who meets: `fsm.session.stub_client`, `fsm.session.node_session`, and the node's tables
+(`fsm.registry.allocation`, `fsm.sync.subscriptions.subscriptions`), which change with the
+session in one step of the node. What may happen: any message is lost or comes twice, the link is
+cut, the node restarts, the stub is told to disconnect, and the runtime allocates, subscribes,
 unsubscribes and frees one address.
 
 Left out, and why that is no loss:
@@ -13,7 +13,7 @@ Left out, and why that is no loss:
   a run dials at most three times, and has found nobody any more from then on.
 * The end of a link is a message, by its channel behind all that was sent before (`gone`,
   `cut`); where that is lost, only a deadline shows it: a half-open link.
-* What queues, and messages of the application: `fsm.cores.stub_outbox` has no state that
+* What queues, and messages of the application: `fsm.session.stub_outbox` has no state that
   the session looks at. Answers of the node's desks: the stub does not look at them.
 * A restarted node may still read what its predecessor was sent: more than can happen.
 """

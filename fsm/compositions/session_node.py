@@ -1,4 +1,4 @@
-"""What the node does: `fsm.cores.node_session`, and the tables that change with it."""
+"""What the node does: `fsm.session.node_session`, and the tables that change with it."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce

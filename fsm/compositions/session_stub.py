@@ -1,4 +1,4 @@
-"""What the stub does: `fsm.cores.stub_client`, without its outbox and its clock."""
+"""What the stub does: `fsm.session.stub_client`, without its outbox and its clock."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -1,7 +1,7 @@
 """A reporter and an observer of its object: changes are lost and doubled, and all is well again.
 
-Who meets: `fsm.cores.data_object` and `fsm.cores.invitations` at the reporter's sync
-manager, `fsm.cores.object_copy` at the observer. What may happen: requests and answers are
+Who meets: `fsm.sync.reporter` and `fsm.sync.invitations` at the reporter's sync
+manager, `fsm.sync.copy` at the observer. What may happen: requests and answers are
 lost, changes and the farewell are lost, changes come twice; the reporter invites, refuses
 or says nothing, the observer leaves, the object is deleted. Whatever it is: where nothing is
 under way any more, the copy has the version of the object, or there is no copy.
@@ -16,7 +16,7 @@ Left out, and why that is no loss:
 * Paths and the observer's sync manager: changes reach the copy from its wish to observe to
   its end; one that comes before the path stood is in the snapshot anyway.
 * Requests and answers that come twice: the bus drops the second (`SeenWindow` of
-  `fsm.cores.seen`). Changes are doubled all the same: they may come by two paths.
+  `fsm.bus.deduplication`). Changes are doubled all the same: they may come by two paths.
 * Requests carry no numbers, so answers of older ones are taken too: more than can happen.
 * A read is made again only when the one before was read or lost: its time is over late.
 * The order of changes is kept, and so is that of answers, but not that of the two.

@@ -1,4 +1,4 @@
-"""What the observer's end does: `fsm.cores.object_copy`."""
+"""What the observer's end does: `fsm.sync.copy`."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -1,4 +1,4 @@
-"""What the reporter's end does: `fsm.cores.data_object` and `fsm.cores.invitations`."""
+"""What the reporter's end does: `fsm.sync.reporter` and `fsm.sync.invitations`."""
 
 from collections.abc import Iterator
 from itertools import pairwise

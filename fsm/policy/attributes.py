@@ -11,9 +11,9 @@ from typing import Final, TypeAlias, final
 import attrs
 
 from fsm.policy.request import Request, Value, domain, subjects
-from specs.address import GLOBAL_REGISTRY, host_of, scheme_of
+from specs.addresses.address import GLOBAL_REGISTRY, host_of, scheme_of
+from specs.bodies.word import SessionMethod
 from specs.message import MessageType
-from specs.word import SessionMethod
 
 __all__ = ["ALIASES", "ATTRIBUTES", "KINDS", "RESOURCE", "Attribute", "Form", "reader"]
 

@@ -15,9 +15,9 @@ from fsm.policy.page import is_number
 from fsm.policy.pattern import Pattern
 from fsm.policy.request import Value
 from fsm.policy.terms import Operator
-from specs.address import SCHEME_ALIASES, canonical
+from specs.addresses.address import SCHEME_ALIASES, canonical
 from specs.errors import BadUrlError
-from specs.limits_policy import MAX_POLICY_TEXT
+from specs.limits.policy import MAX_POLICY_TEXT
 
 __all__ = ["OPERATORS", "ParameterError", "Test", "capital", "exact_values", "make_test"]
 

@@ -8,8 +8,8 @@ from typing import Final, TypeAlias, TypeGuard, TypeVar, final
 import attrs
 
 from fsm.policy.errors import BadPolicyError
-from specs.limits import MAX_ID
-from specs.limits_policy import MAX_POLICY_TEXT
+from specs.limits.policy import MAX_POLICY_TEXT
+from specs.limits.protocol import MAX_ID
 
 __all__ = ["Place", "Table", "is_number"]
 

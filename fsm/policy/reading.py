@@ -12,7 +12,7 @@ from fsm.policy.model import Duties, Policy, PolicySet, Rule, Scope, Task
 from fsm.policy.page import Place
 from fsm.policy.reading_condition import read_condition
 from fsm.policy.terms import ALGORITHMS, EFFECTS, Algorithm, Direction, Moment, Result
-from specs.limits_policy import MAX_POLICY_CONDITIONS, MAX_POLICY_RULES, MAX_POLICY_TASKS
+from specs.limits.policy import MAX_POLICY_CONDITIONS, MAX_POLICY_RULES, MAX_POLICY_TASKS
 
 __all__ = ["POLICY_KEYS", "RULE_KEYS", "SET_KEYS", "TASK_KEYS", "read_set"]
 

@@ -7,8 +7,8 @@ from fsm.policy.condition import ALWAYS, AllOf, AnyOf, Condition, Leaf, Not
 from fsm.policy.operators import ParameterError, make_test
 from fsm.policy.page import Place
 from fsm.policy.terms import Operator
-from specs.limits import MAX_LIST
-from specs.limits_policy import MAX_POLICY_DEPTH
+from specs.limits.policy import MAX_POLICY_DEPTH
+from specs.limits.protocol import MAX_LIST
 
 __all__ = ["LOGIC", "read_condition"]
 

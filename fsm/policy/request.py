@@ -7,13 +7,13 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
-from specs.address import address_allocation as allocation_of
-from specs.address import canonical, domain_of, is_backend
-from specs.address import session_manager as sessions_of
+from specs.addresses.address import address_allocation as allocation_of
+from specs.addresses.address import canonical, domain_of, is_backend
+from specs.addresses.address import session_manager as sessions_of
 from specs.errors import BadUrlError
 from specs.identity import Identity
 from specs.jsonvalue import Json
-from specs.limits import MAX_LIST
+from specs.limits.protocol import MAX_LIST
 from specs.message import Message, MessageType
 
 __all__ = ["Moment", "Place", "Request", "Value", "domain", "subjects"]

@@ -15,9 +15,9 @@ from fsm.policy.operators import OPERATORS, capital
 from fsm.policy.reading import ID
 from fsm.policy.terms import ALGORITHMS, EFFECTS, Direction, Moment, Operator
 from specs.jsonvalue import Json, JsonObject
-from specs.limits import MAX_ID, MAX_LIST
-from specs.limits_policy import MAX_POLICY_RULES, MAX_POLICY_TASKS, MAX_POLICY_TEXT
-from specs.shape import END
+from specs.limits.policy import MAX_POLICY_RULES, MAX_POLICY_TASKS, MAX_POLICY_TEXT
+from specs.limits.protocol import MAX_ID, MAX_LIST
+from specs.schema.shape import END
 
 __all__ = ["SCHEMA_FILE", "policy_schema", "schema_text"]
 

@@ -12,10 +12,10 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
+from fsm.judge.trace_line import wire_name
 from fsm.product.composition import Composition, Part
 from fsm.product.run import Moved, Run, Taken
 from fsm.product.steps import Kind
-from fsm.trace_line import wire_name
 from specs.trace import ABSENT, SCHEMA, Fact, Op, Stamp
 from specs.trace import Kind as Of
 

@@ -8,8 +8,8 @@ import json
 import pytest
 import trio
 
-from fsm.trace_line import Verdict, read_line
-from fsm.verdict import judge_run
+from fsm.judge.trace_line import Verdict, read_line
+from fsm.judge.verdict import judge_run
 from tests.conformance.test_registration import record, registered, told
 from tests.support.node_process import DOMAIN, EVERY_FORM, UNHURRIED, node_process
 from tests.support.wire_guests import Joining

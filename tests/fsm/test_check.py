@@ -3,12 +3,12 @@
 import attrs
 import pytest
 
-from fsm.catalogue import MACHINES
-from fsm.check import Finding, Rule, check, check_fired, check_taken, check_unknown
-from fsm.explore import can_end, shortest_ways
+from fsm.check.census import TakenStep
+from fsm.check.paths import can_end, shortest_ways
+from fsm.check.sources import dotted
+from fsm.check.static import Finding, Rule, check, check_fired, check_taken, check_unknown
 from fsm.guard import unless, when
-from fsm.sources import dotted
-from fsm.steps import TakenStep
+from fsm.machine_list import MACHINES
 from fsm.table import Deadline, Transition
 from tests.support import tables
 from tests.support.tables import DOOR, Door, Key, Push, door

@@ -7,11 +7,12 @@ import sys
 import pytest
 from click.testing import CliRunner
 
-from fsm import commands_check, commands_shared
-from fsm.catalogue import MACHINES
-from fsm.commands import cli
-from fsm.draw import Format, draw
-from fsm.steps import TakenStep, write_census
+from fsm.check.census import TakenStep, write_census
+from fsm.commands import check as commands_check
+from fsm.commands import shared as commands_shared
+from fsm.commands.group import cli
+from fsm.drawing.draw import Format, draw
+from fsm.machine_list import MACHINES
 from tests.support.tables import Door, door
 
 GONE_WRONG = door(may_end=frozenset({Door.SHUT}))

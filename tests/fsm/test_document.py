@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from fsm.catalogue import MACHINES
-from fsm.document import page
-from fsm.draw import Format, draw, svg
-from specs.claims import CLAIMS
+from fsm.drawing.document import page
+from fsm.drawing.draw import Format, draw, svg
+from fsm.machine_list import MACHINES
+from specs.claims.all import CLAIMS
 from tests.support.tables import DOOR, Door, door
 
 DOCS = Path(__file__).parents[2] / "docs"

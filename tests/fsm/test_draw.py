@@ -8,13 +8,13 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from fsm.catalogue import MACHINES
-from fsm.draw import Format, draw, svg
-from fsm.draw_dot import dot
-from fsm.draw_ids import edge_id, end_edge_id, node_name, state_id
-from fsm.draw_scxml import NAMESPACE
+from fsm.drawing.dot import dot
+from fsm.drawing.draw import Format, draw, svg
+from fsm.drawing.ids import edge_id, end_edge_id, node_name, state_id
+from fsm.drawing.layout import render
+from fsm.drawing.scxml import NAMESPACE
 from fsm.errors import LayoutError
-from fsm.layout import render
+from fsm.machine_list import MACHINES
 from fsm.table import Transition
 from tests.support import tables
 from tests.support.tables import Door, Push, door

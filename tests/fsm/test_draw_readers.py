@@ -13,10 +13,10 @@ from statemachine import StateChart
 from statemachine.exceptions import TransitionNotAllowed
 from statemachine.io import load
 
-from fsm.catalogue import MACHINES
-from fsm.draw import Format, draw
-from fsm.draw_ids import node_name
-from fsm.explore import shortest_ways
+from fsm.check.paths import shortest_ways
+from fsm.drawing.draw import Format, draw
+from fsm.drawing.ids import node_name
+from fsm.machine_list import MACHINES
 
 TABLES = [pytest.param(table, id=table.name) for table in MACHINES.values()]
 PLANTUML = shutil.which("plantuml")

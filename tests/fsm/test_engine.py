@@ -6,15 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transitions import MachineError
 
-from fsm.catalogue import MACHINES
 from fsm.engine import Entity, Step, machine_of
 from fsm.errors import UndeclaredTransitionError
 from fsm.guard import when
+from fsm.judge.replay import judge
+from fsm.judge.trace_line import Verdict
+from fsm.machine_list import MACHINES
 from fsm.machines.address import Trigger as AddressTrigger
 from fsm.machines.transaction import Trigger as TransactionTrigger
-from fsm.replay import judge
-from fsm.trace_line import Verdict
-from specs.limits import REPLY_TIMEOUT
+from specs.limits.protocol import REPLY_TIMEOUT
 from specs.trace import ABSENT
 from tests.support.tables import BUILD, DOOR, ROWS, Door, Key, Push, door
 from tests.support.traces import step, trace

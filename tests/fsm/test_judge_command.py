@@ -7,8 +7,8 @@ import attrs
 import pytest
 from click.testing import CliRunner
 
-from fsm.commands import cli
-from fsm.trace_line import wire_name
+from fsm.commands.group import cli
+from fsm.judge.trace_line import wire_name
 from specs.trace import trace_folder
 from tests.fsm.claims.cases import ANSWERED, ASKED, RUNTIME
 from tests.support.stories_told import told

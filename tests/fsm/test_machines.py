@@ -9,13 +9,13 @@ from pkgutil import iter_modules
 import pytest
 
 from fsm import machines
-from fsm.catalogue import MACHINES
+from fsm.check.paths import shortest_ways
 from fsm.engine import Entity
 from fsm.errors import UndeclaredTransitionError
-from fsm.explore import shortest_ways
+from fsm.machine_list import MACHINES
 from fsm.table import Table
-from specs import limits
-from specs.word import LinkValue, RecordStatus, StatusValue
+from specs.bodies.word import LinkValue, RecordStatus, StatusValue
+from specs.limits import protocol as limits
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from fsm.claims.told import read_trace
-from fsm.missing import missing
-from fsm.trace_line import TraceLine
+from fsm.judge.claims.told import read_trace
+from fsm.judge.missing import missing
+from fsm.judge.trace_line import TraceLine
 
 RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://a.ex/rb"
 MN = "domain://msg-node.a.ex"

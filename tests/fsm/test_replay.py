@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.replay import EntityId, judge
-from fsm.trace_line import CLAIMS, Claim, Flaw, Verdict
+from fsm.judge.replay import EntityId, judge
+from fsm.judge.trace_line import CLAIMS, Claim, Flaw, Verdict
 from tests.support.traces import NODE, RUN, record, refused, step, trace
 
 ALLOCATED = step("[*] allocate allocated")

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fsm.catalogue import MACHINES
-from fsm.sources import dotted, mentions
+from fsm.check.sources import dotted, mentions
+from fsm.machine_list import MACHINES
 
 SPELLINGS = {
     "by its class": "from fsm.machines.session import Trigger\nTrigger.CLOSE",

@@ -4,13 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.catalogue import MACHINES
-from fsm.cores.stub_client import StubClientCore
-from fsm.cores.transactions import Steps, TransactionsCore
+from fsm.bus.transactions import Steps, TransactionsCore
+from fsm.check.census import TakenStep, read_census, write_census
 from fsm.engine import Entity
 from fsm.errors import CensusError
+from fsm.machine_list import MACHINES
 from fsm.machines.stub_connection import Trigger
-from fsm.steps import TakenStep, read_census, write_census
+from fsm.session.stub_client import StubClientCore
 from tests.support.census import counted
 from tests.support.wire import ask
 

@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.trace_line import FIELDS, BadTraceLineError, TraceLine, read_line, read_record, wire_name
+from fsm.judge.trace_line import (
+    FIELDS,
+    BadTraceLineError,
+    TraceLine,
+    read_line,
+    read_record,
+    wire_name,
+)
 from specs.trace import Fact, Kind, Stamp
 
 STAMP = {"run": "r", "node": "a", "ln": 2, "wall_ns": 1, "mono_ns": 1, "t": 0.5, "actor": "x"}

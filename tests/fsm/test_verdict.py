@@ -2,9 +2,9 @@
 
 import attrs
 
-from fsm.claims import judge
-from fsm.trace_line import Claim, Verdict
-from fsm.verdict import judge_run
+from fsm.judge.claims import judge
+from fsm.judge.trace_line import Claim, Verdict
+from fsm.judge.verdict import judge_run
 from tests.fsm.claims.cases import ANSWERED, ASKED, RUNTIME
 from tests.support.stories_told import told
 

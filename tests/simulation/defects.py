@@ -10,16 +10,16 @@ from typing import Final
 
 import attrs
 
-from actors.runtime.answers import Answers
-from actors.runtime.hyperty_host import HypertyHost
-from actors.runtime.mini_bus import MiniBus
-from actors.runtime.observed_object import ObservedObject
-from actors.runtime.outward import Outward
-from actors.runtime.sync_observer import ObservedObjects
-from fsm.cores.object_copy import ObserverCore
-from fsm.cores.pair_order import PairOrderCore
-from fsm.cores.stub_client import StubClientCore
-from fsm.cores.transactions import TransactionsCore
+from actors.runtime.bus.mini_bus import MiniBus
+from actors.runtime.bus.open_requests import Answers
+from actors.runtime.bus.outbound import Outward
+from actors.runtime.hyperty.host import HypertyHost
+from actors.runtime.objects.observed_object import ObservedObject
+from actors.runtime.sync.observer.observer import ObservedObjects
+from fsm.bus.receiving_order import PairOrderCore
+from fsm.bus.transactions import TransactionsCore
+from fsm.session.stub_client import StubClientCore
+from fsm.sync.copy import ObserverCore
 from specs.message import MessageType
 from specs.reply_code import Code
 from tests.simulation.evidence import Witness

@@ -9,7 +9,7 @@ import trio
 from joserfc.jwk import OKPKey
 
 from actors.node.login.login import Admission, Login
-from actors.runtime.credentials import Credentials
+from actors.runtime.stubs.credentials import Credentials
 from tests.support.issuer import Issuer, login_by
 
 __all__ = ["Desk", "issuer", "login_of"]

@@ -9,7 +9,7 @@ import attrs
 import trio
 
 from actors.kit.tracer import Tracer
-from fsm.trace_line import TraceLine
+from fsm.judge.trace_line import TraceLine
 from specs.trace import SCHEMA, Fact, Kind
 
 __all__ = ["Evidence", "Witness"]
@@ -38,7 +38,7 @@ class Evidence:
         return Witness(process, self)
 
     def lines(self) -> list[TraceLine]:
-        """Return all of it as judges read it: `fsm.trace_line.line_of` of each, only faster."""
+        """Return all of it as judges read it: as `fsm.judge.trace_line.line_of`, only faster."""
         return [self._line(*told) for told in self.told]
 
     def _line(self, process: str, ln: int, t: float, actor: str, fact: Fact) -> TraceLine:

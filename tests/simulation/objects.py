@@ -9,8 +9,8 @@ from typing import Final, final
 import attrs
 import trio
 
-from actors.runtime.observed_object import ObservedObject
-from actors.runtime.reported_object import ReportedObject
+from actors.runtime.objects.observed_object import ObservedObject
+from actors.runtime.objects.reported_object import ReportedObject
 from specs.errors import ProtoflyError
 from specs.jsonvalue import JsonObject
 from specs.message import MessageType

@@ -16,8 +16,8 @@ from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.runtime import Runtime
 from actors.sandbox.here import open_room_here
-from fsm.cores.resolve import Topology
-from specs.address import message_node, runtime
+from fsm.registry.resolve.resolve import Topology
+from specs.addresses.address import message_node, runtime
 from specs.errors import ProtoflyError
 from tests.simulation.desk import Desk, issuer, login_of
 from tests.simulation.evidence import Evidence, Witness

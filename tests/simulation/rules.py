@@ -24,7 +24,7 @@ from typing import Final, final
 
 import attrs
 
-from specs.limits import REPLY_TIMEOUT
+from specs.limits.protocol import REPLY_TIMEOUT
 from specs.reply_code import Code
 from tests.simulation.history import (
     Answered,

@@ -10,10 +10,10 @@ import trio
 from trio.testing import MockClock
 
 from actors.kit.crash import Crash
-from fsm.trace_line import TraceLine
-from fsm.verdict import judge_run
-from specs.limits import REPLY_TIMEOUT
-from specs.limits_sync import QUIET, REPEAT_LAST
+from fsm.judge.trace_line import TraceLine
+from fsm.judge.verdict import judge_run
+from specs.limits.protocol import REPLY_TIMEOUT
+from specs.limits.sync import QUIET, REPEAT_LAST
 from tests.simulation.application import Application
 from tests.simulation.evidence import Evidence
 from tests.simulation.fate import chance, sealed

@@ -5,7 +5,7 @@ from typing import final
 
 import trio
 
-from actors.runtime.hyperty import Hyperty
+from actors.runtime.hyperty.hyperty import Hyperty
 from specs.jsonvalue import Json
 from specs.message import Message, MessageType
 from tests.simulation.history import Executed, History, Overheard

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fsm.trace_line import CLAIMS, Claim, Verdict
+from fsm.judge.trace_line import CLAIMS, Claim, Verdict
 from spark.findings import Told
 from spark.pipeline import validate
 from tests.support.trace_files import records, refused, session, step, whole, write_trace

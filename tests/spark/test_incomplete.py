@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from fsm.trace_line import Flaw, Verdict
+from fsm.judge.trace_line import Flaw, Verdict
 from spark.errors import SparkFailedError, TraceMissingError
 from spark.findings import NodeFindings, Quarantine, judge_node
 from spark.pipeline import validate

@@ -4,9 +4,9 @@ from collections import defaultdict
 
 import pytest
 
-from fsm.catalogue import MACHINES
-from fsm.replay import judge
-from fsm.trace_line import read_record
+from fsm.judge.replay import judge
+from fsm.judge.trace_line import read_record
+from fsm.machine_list import MACHINES
 from spark.claims import find_violations
 from spark.load import parse, read_lines, records
 from spark.nodes import holes, judge_nodes

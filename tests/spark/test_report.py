@@ -6,12 +6,12 @@ from html import escape
 
 import pytest
 
-from fsm.catalogue import MACHINES
-from fsm.claims.catalogue import CLAIMS_JUDGED
-from fsm.claims.not_judged import BY_MACHINES, NOT_JUDGED
-from fsm.trace_line import Claim
+from fsm.judge.claims.catalogue import CLAIMS_JUDGED
+from fsm.judge.claims.not_judged import BY_MACHINES, NOT_JUDGED
+from fsm.judge.trace_line import Claim
+from fsm.machine_list import MACHINES
 from spark.run import Order, carry_out
-from specs.claims import CLAIMS
+from specs.claims.all import CLAIMS
 from tests.support.trace_files import records, session, whole, write_trace
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fsm.trace_line import Claim, Verdict
+from fsm.judge.trace_line import Claim, Verdict
 from spark.words import CLAIM, VERDICT, count, duration
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specs import address
+from specs.addresses import address
 from specs.errors import BadUrlError
 
 R = "hyperty-runtime://a.ex/ra"

@@ -3,12 +3,29 @@
 import attrs
 import pytest
 
-from specs import body, body_answer, body_link, body_object, body_registry, body_sync
-from specs.body import BODIES
+from specs.bodies import (
+    answer as body_answer,
+)
+from specs.bodies import (
+    body,
+)
+from specs.bodies import (
+    link as body_link,
+)
+from specs.bodies import (
+    object as body_object,
+)
+from specs.bodies import (
+    registry as body_registry,
+)
+from specs.bodies import (
+    sync as body_sync,
+)
+from specs.bodies.body import BODIES
 from specs.errors import BadMessageError, SpecError
-from specs.field import WIRE, checked
-from specs.limits import MAX_ALLOCATION, MAX_ID, MAX_LIST, REGISTRATION_EXPIRES
-from specs.shape import shape_of
+from specs.limits.protocol import MAX_ALLOCATION, MAX_ID, MAX_LIST, REGISTRATION_EXPIRES
+from specs.schema.field import WIRE, checked
+from specs.schema.shape import shape_of
 
 HA, R = "hyperty://a.ex/ha", "hyperty-runtime://a.ex/ra"
 O = "comm://a.ex/o1"  # noqa: E741 the protocol's name for an object

@@ -5,15 +5,15 @@ from collections import Counter
 import attrs
 import pytest
 
-from specs.address_form import FORMS, bound
-from specs.body import BODIES
-from specs.catalogue import KINDS, message_kind
+from specs.addresses.form import FORMS, bound
+from specs.bodies.body import BODIES
+from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError, SpecError
-from specs.field import wire_name
-from specs.kind import Mark
 from specs.message import Message, MessageType
-from specs.normalise import normalise
+from specs.message_catalogue import KINDS, message_kind
+from specs.message_kind import Mark
 from specs.reply_code import Code
+from specs.schema.field import wire_name
 from tests.support.golden_kinds import (
     IN_CATALOGUE,
     MALFORMED,

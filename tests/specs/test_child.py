@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.cores.object_children import children_in
-from specs.body_object import CHILD
+from fsm.sync.children.children import children_in
+from specs.bodies.object import CHILD
 from specs.child import child_name, misnamed, named
 from specs.message import Message, MessageType
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from specs.address import catalogue_stub
-from specs.descriptor_address import CatalogueType, Entry, read_entry
+from specs.addresses.address import catalogue_stub
+from specs.addresses.descriptor import CatalogueType, Entry, read_entry
+from specs.addresses.host import host_in, is_public_address, is_public_host
 from specs.errors import BadUrlError
-from specs.net_place import host_in, is_public_address, is_public_host
 
 DEFAULT = Entry("b.ex", CatalogueType.STUB, "default")
 

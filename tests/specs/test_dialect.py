@@ -3,10 +3,10 @@
 import pytest
 from hypothesis import given
 
-from specs.dialect import PLAIN, Dialect, dialect_of, emit
+from specs.dialects.dialect import PLAIN, Dialect, dialect_of, emit
+from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError
 from specs.message import Message, MessageType
-from specs.normalise import normalise
 from tests.support.wire_json import WIRE
 
 HA = "hyperty://a.ex/ha"

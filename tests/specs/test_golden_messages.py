@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from specs.dialects.normalise import normalise
 from specs.message import Message
-from specs.normalise import normalise
 
 FIXTURE = Path(__file__).parents[1] / "fixtures" / "golden-steps.jsonl"
 STEPS = [json.loads(line) for line in FIXTURE.read_text().splitlines()]

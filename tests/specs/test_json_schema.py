@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 import specs
-from specs.body import BODIES, Change, Discover, Forward, Free, SessionControl, UpdateRecord
+from specs.bodies.body import BODIES, Change, Discover, Forward, Free, SessionControl, UpdateRecord
+from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError
 from specs.json_schema import DIALECT, URN, body_schema, name_of, schema_files, schemas
 from specs.message import Message, MessageType
-from specs.normalise import normalise
 from tests.support.bodies import ADDRESSES, ALICE, NO_ADDRESSES, R, json_of, spoilt
 from tests.support.golden_kinds import IN_CATALOGUE, MALFORMED, STEPS, class_of, named, place
 from transports.bodies import read_body

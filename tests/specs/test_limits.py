@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 import specs
-from specs import limits, limits_login
+from specs.limits import login as limits_login
+from specs.limits import protocol as limits
 
 MODULES = [
     import_module(f"specs.{file.stem}")

@@ -2,9 +2,9 @@
 
 import pytest
 
+from specs.dialects.normalise import is_normal, normalise
 from specs.errors import BadMessageError
 from specs.message import Message, MessageType
-from specs.normalise import is_normal, normalise
 from tests.support.raw_messages import HA, HB, MN, O, R, body_of, raw, refused
 
 

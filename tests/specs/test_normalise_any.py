@@ -4,9 +4,9 @@ from contextlib import suppress
 
 from hypothesis import given
 
+from specs.dialects.normalise import is_normal, normalise
 from specs.errors import BadMessageError
 from specs.message import Message
-from specs.normalise import is_normal, normalise
 from tests.support.wire_json import MANGLED, WIRE
 
 

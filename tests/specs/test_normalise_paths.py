@@ -2,7 +2,7 @@
 
 import pytest
 
-from specs.normalise import normalise
+from specs.dialects.normalise import normalise
 from tests.support.raw_messages import HA, HB, MN, O, R, body_of, raw, refused
 
 

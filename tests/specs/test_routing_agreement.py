@@ -5,11 +5,11 @@ from typing_extensions import override
 
 from actors.kit.counters import Counters
 from actors.kit.trace import NULL_TRACER
-from actors.runtime.admission import Admission
-from actors.runtime.bus_messages import Origin
-from actors.runtime.hops import Hops
-from actors.runtime.pipelines import Pipelines
-from actors.runtime.policy import Policy
+from actors.runtime.bus.admission import Admission
+from actors.runtime.bus.messages import Origin
+from actors.runtime.bus.pipeline import Pipelines
+from actors.runtime.hop_trace import Hops
+from actors.runtime.policy.hook import Policy
 from specs.message import Message, MessageType
 from specs.routing import RUNTIME_CHECKS, Check, Direction
 

@@ -15,10 +15,10 @@ from actors.pipe.login import Login, nothing
 from actors.pipe.spawn import Spawn
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.hyperty import Hyperty
+from actors.runtime.hyperty.hyperty import Hyperty
 from actors.runtime.runtime import Runtime
 from actors.sandbox.here import open_room_here
-from fsm.cores.resolve import Topology
+from fsm.registry.resolve.resolve import Topology
 from specs.jsonvalue import Json
 from specs.message import Message
 from specs.trace import Kind

@@ -3,7 +3,7 @@
 import trio
 from typing_extensions import override
 
-from actors.runtime.hyperty import Hyperty
+from actors.runtime.hyperty.hyperty import Hyperty
 
 
 class Thermometer(Hyperty):

@@ -5,4 +5,4 @@ For processes that run conformance cases, which send messages of up to 16 MiB.
 
 import specs.limits
 
-specs.limits.MAX_FRAME_BYTES = 64 * 1_048_576
+specs.limits.protocol.MAX_FRAME_BYTES = 64 * 1_048_576

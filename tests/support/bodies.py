@@ -3,10 +3,10 @@
 import attrs
 from hypothesis import strategies as st
 
-from specs.address import runtime
-from specs.field import is_required, shape_at, wire_name
-from specs.limits import MAX_LIST
-from specs.shape import (
+from specs.addresses.address import runtime
+from specs.limits.protocol import MAX_LIST
+from specs.schema.field import is_required, shape_at, wire_name
+from specs.schema.shape import (
     Address,
     Anything,
     Free,

@@ -20,11 +20,11 @@ from actors.catalogue.source import DOMAIN_KEYS, REVOKED, MemorySource, Source, 
 from actors.catalogue.trust_file import DomainTrust, Trust
 from actors.keys.key_set import read_keys
 from actors.keys.signing import SigningKey, make_key
-from fsm.cores.descriptor_terms import Here, Level, Reach, Terms
+from fsm.catalogue.descriptor_io import Here, Level, Reach, Terms
 from fsm.fingerprint import fingerprint
 from fsm.machines.stub_connection import STUB_CONNECTION
+from specs.addresses.descriptor import CatalogueType, Entry
 from specs.descriptor import Revoked
-from specs.descriptor_address import CatalogueType, Entry
 
 B = "b.ex"
 STUB_B = Entry(B, CatalogueType.STUB, "default")

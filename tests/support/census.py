@@ -13,9 +13,9 @@ from contextlib import contextmanager
 
 import attrs
 
-from fsm.catalogue import MACHINES
+from fsm.check.census import TakenStep
 from fsm.engine import NOTHING, Entity
-from fsm.steps import TakenStep
+from fsm.machine_list import MACHINES
 
 _USERS = ("actors.", "fsm.cores.")
 

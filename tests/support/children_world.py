@@ -2,9 +2,9 @@
 
 from collections import deque
 
-from fsm.cores.object_children import ChildSet
-from fsm.cores.object_children_copy import ChildrenCopyCore
-from fsm.cores.object_children_terms import (
+from fsm.sync.children.children import ChildSet
+from fsm.sync.children.copy import ChildrenCopyCore
+from fsm.sync.children.io import (
     Act,
     AllChildren,
     ChildGone,

@@ -14,7 +14,7 @@ import orjson
 import trio
 from click.testing import CliRunner
 
-from actors.commands.command_error import CommandError
+from actors.cli.command_error import CommandError
 
 ROOT = Path(__file__).parents[2]
 PYTHON = (sys.executable, "-m")

@@ -15,9 +15,9 @@ import trio
 import trio.testing
 
 from actors.kit.tracer import MemoryTracer
-from fsm.replay import judge
-from fsm.steps import TakenStep
-from fsm.trace_line import TraceLine, Verdict, read_record
+from fsm.check.census import TakenStep
+from fsm.judge.replay import judge
+from fsm.judge.trace_line import TraceLine, Verdict, read_record
 from specs.trace import Kind
 from tests.support.census import counted
 from tests.support.told import Told

@@ -5,7 +5,7 @@ import trio
 from actors.kit.actor import Actor
 from actors.kit.delivery import Delivery
 from actors.kit.supervisor import ChildSpec
-from actors.runtime.bus_messages import Origin
+from actors.runtime.bus.messages import Origin
 from tests.support.runtime_parts import BusWorld
 
 

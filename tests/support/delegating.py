@@ -10,9 +10,9 @@ from contextlib import suppress
 import trio
 
 import actors
-from actors.runtime.sync_handing import HandOvers
-from actors.runtime.sync_manager import SyncManager
-from actors.runtime.sync_taking import TakeOvers
+from actors.runtime.sync.delegation.giving import HandOvers
+from actors.runtime.sync.delegation.taking import TakeOvers
+from actors.runtime.sync.manager import SyncManager
 
 STAGES = {
     "old, before the offer": (HandOvers, "offer", "before"),

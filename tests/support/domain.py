@@ -14,13 +14,13 @@ from actors.node.app import Node, open_node
 from actors.node.config import OBJECT_SCHEMES, NodeConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.hyperty import Hyperty
-from actors.runtime.policy import PERMIT_ALL, Policy
+from actors.runtime.hyperty.hyperty import Hyperty
+from actors.runtime.policy.hook import PERMIT_ALL, Policy
 from actors.runtime.runtime import Runtime
-from actors.runtime.stub import LOOPBACK
-from fsm.cores.link_wishes import WHENEVER_POSSIBLE, LinkWishes
-from fsm.replay import Judgement, judge
-from fsm.trace_line import read_record
+from actors.runtime.stubs.stub import LOOPBACK
+from fsm.judge.replay import Judgement, judge
+from fsm.judge.trace_line import read_record
+from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkWishes
 from specs.jsonvalue import Json
 from specs.message import Message, MessageType
 from specs.trace import Fact, Kind, Op

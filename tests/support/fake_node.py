@@ -12,8 +12,8 @@ from actors.kit.delivery import Delivery
 from actors.kit.ids import IdSource
 from actors.kit.supervisor import ChildSpec, open_supervisor
 from actors.kit.tracer import MemoryTracer
-from actors.runtime import node_stub
-from actors.runtime.stub import StubConfig, StubContext
+from actors.runtime.stubs import node_stub
+from actors.runtime.stubs.stub import StubConfig, StubContext
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 from tests.support.p2p_bus import KeepingPort

@@ -9,9 +9,9 @@ import csv
 import json
 from pathlib import Path
 
-from specs.catalogue import KINDS
-from specs.kind import Answers, Kind
 from specs.message import Message
+from specs.message_catalogue import KINDS
+from specs.message_kind import Answers, Kind
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 

@@ -4,7 +4,7 @@ import json
 
 from hypothesis import strategies as st
 
-from fsm.cores.object_value import same
+from fsm.sync.value.value import same
 from transports.bodies import read_object, write_body
 
 KEYS = st.sampled_from(["a", "b", "c", "0", "1", "", "x.y", ".", "items", "_seat", "__class__"])

@@ -10,7 +10,7 @@ from actors.play.match.score import Score
 from actors.play.player import perform
 from actors.play.script.steps import Scenario
 from actors.play.stage.stage import open_stage
-from fsm.trace_line import TraceLine, line_of, read_line
+from fsm.judge.trace_line import TraceLine, line_of, read_line
 from specs.trace import Fact, Kind, Op, Stamp
 
 

@@ -5,7 +5,7 @@ from urllib.parse import quote
 
 import trio
 
-from specs.limits import REPLY_TIMEOUT
+from specs.limits.protocol import REPLY_TIMEOUT
 from tests.support.node_peer import ALLOCATION, World
 from transports.link import Kind, Link
 

@@ -7,10 +7,10 @@ import attrs
 import trio
 import trio.lowlevel
 
-from actors.runtime.bus_messages import Granted, Origin, SentOut, Submitted
-from actors.runtime.observed_object import ObservedObject
-from actors.runtime.ports import CorePort
-from actors.runtime.reported_object import ReportedObject
+from actors.runtime.bus.messages import Granted, Origin, SentOut, Submitted
+from actors.runtime.bus.ports import CorePort
+from actors.runtime.objects.observed_object import ObservedObject
+from actors.runtime.objects.reported_object import ReportedObject
 from specs.message import Message, MessageType
 from specs.trace import Kind, Op
 from tests.support.domain import (

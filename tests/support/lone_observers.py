@@ -4,8 +4,8 @@ import attrs
 
 from actors.kit.ids import IdSource
 from actors.kit.tracer import NULL_TRACER
-from actors.runtime.sync_observer import ObservedObjects
-from actors.runtime.sync_terms import SyncContext
+from actors.runtime.sync.context import SyncContext
+from actors.runtime.sync.observer.observer import ObservedObjects
 from specs.message import Message, MessageType, reply_to
 
 URL, RUNTIME = "comm://a.ex/o", "hyperty-runtime://b.ex/rb"

@@ -7,8 +7,8 @@ from enum import Enum
 
 from typing_extensions import override
 
-from actors.runtime.hyperty import Hyperty
-from specs.limits import MAX_JSON_DEPTH, MAX_JSON_KEYS, MAX_JSON_TEXT, MAX_MESSAGE_BYTES
+from actors.runtime.hyperty.hyperty import Hyperty
+from specs.limits.protocol import MAX_JSON_DEPTH, MAX_JSON_KEYS, MAX_JSON_TEXT, MAX_MESSAGE_BYTES
 
 
 class Colour(Enum):

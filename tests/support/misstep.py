@@ -3,9 +3,9 @@
 import trio
 from typing_extensions import override
 
-from actors.runtime.hyperty import Hyperty
-from fsm.catalogue import MACHINES
+from actors.runtime.hyperty.hyperty import Hyperty
 from fsm.engine import Entity
+from fsm.machine_list import MACHINES
 from fsm.machines.address import Trigger
 from specs.jsonvalue import Json
 from specs.message import Message

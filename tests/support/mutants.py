@@ -6,8 +6,8 @@ from random import Random
 
 import attrs
 
-from fsm.catalogue import MACHINES
 from fsm.guard import ALWAYS, Guard
+from fsm.machine_list import MACHINES
 from fsm.table import Origin, Table, Transition
 
 

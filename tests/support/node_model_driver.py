@@ -5,8 +5,8 @@ from random import Random
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from fsm.cores.node_rights import Observation
-from specs.limits import SESSION_IDLE
+from fsm.bus.node_rights import Observation
+from specs.limits.protocol import SESSION_IDLE
 from tests.support.node_model import Model
 from tests.support.node_model_runtime import Runtime
 from tests.support.node_peer import ALLOCATION, SESSION, SM, World, open_world

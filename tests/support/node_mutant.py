@@ -12,16 +12,19 @@ from typing import Final
 import attrs
 
 from actors.__main__ import main
-from actors.node.exchange import Exchange
+from actors.node.session.exchange import Exchange
 from actors.node.tables import Tables
-from fsm.cores import allocation, node_routing, node_session, subscriptions
-from fsm.cores.allocation import AllocationCore
-from fsm.cores.node_rights import Hearing, NodeRights, Ownership
-from fsm.cores.node_routing import NodeRouting, ToRuntimes
-from fsm.cores.node_session_terms import Granted
-from fsm.cores.subscriptions import SubscriptionCore
+from fsm.bus import node_routing
+from fsm.bus.node_rights import Hearing, NodeRights, Ownership
+from fsm.bus.node_routing import NodeRouting, ToRuntimes
+from fsm.registry import allocation
+from fsm.registry.allocation import AllocationCore
+from fsm.session import node_session
+from fsm.session.node_session_io import Granted
+from fsm.sync.subscriptions import subscriptions
+from fsm.sync.subscriptions.subscriptions import SubscriptionCore
 from specs import message
-from specs.dialect import PLAIN
+from specs.dialects.dialect import PLAIN
 from specs.reply_code import Code
 
 
@@ -110,7 +113,7 @@ def what_waited_comes_backwards() -> None:
 
 
 def everybody_is_spoken_to_alike() -> None:
-    from actors.node import door
+    from actors.node.links import acceptor as door
 
     door.dialect_of = lambda *_: PLAIN
 

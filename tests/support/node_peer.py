@@ -10,9 +10,9 @@ from actors.kit.tally import Tally
 from actors.kit.trace import MemoryTracer
 from actors.node.app import Node, open_node
 from actors.node.config import NodeConfig
-from fsm.cores.node_rights import Observation
+from fsm.bus.node_rights import Observation
 from specs.jsonvalue import JsonObject
-from specs.limits import REPLY_TIMEOUT
+from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import Message, MessageType
 from transports.codec import decode_frame, encode
 from transports.link import Kind, Link

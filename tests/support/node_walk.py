@@ -6,7 +6,7 @@ from random import Random
 
 import attrs
 
-from specs.address import is_below, runtime_of
+from specs.addresses.address import is_below, runtime_of
 from specs.trace import Fact, Kind, Op
 from tests.support.node_peer import ALLOCATION, MN, SM, Peer, World
 

@@ -8,15 +8,15 @@ from copy import deepcopy
 
 import attrs
 
-from fsm.cores import data_object_terms as rt
-from fsm.cores import object_copy_terms as ot
-from fsm.cores.data_object import ReporterCore
-from fsm.cores.effects import RowChanged
-from fsm.cores.object_copy import ObserverCore
-from fsm.cores.object_repeats import RepeatsCore
+from fsm.effects import RowChanged
 from fsm.engine import Step
 from fsm.machines.observer_copy import State
-from specs.body_sync import ChangeObject, DataObject
+from fsm.sync import copy_io as ot
+from fsm.sync import reporter_io as rt
+from fsm.sync.copy import ObserverCore
+from fsm.sync.repeats import RepeatsCore
+from fsm.sync.reporter import ReporterCore
+from specs.bodies.sync import ChangeObject, DataObject
 from specs.trace import Op
 
 HA, URL = "hyperty://a.ex/ha", "comm://a.ex/o1"

@@ -8,8 +8,8 @@ from typing_extensions import override
 
 from actors.kit.actor import ActorRef
 from actors.kit.delivery import Delivery
-from actors.runtime.mini_bus import MiniBusPort
-from fsm.cores.pair_order import Behind
+from actors.runtime.bus.mini_bus import MiniBusPort
+from fsm.bus.receiving_order import Behind
 from specs.message import Message
 
 

@@ -10,23 +10,23 @@ from collections import defaultdict
 import attrs
 
 from fsm.compositions.p2p_scene import has_candidates, negotiation_of, offering
-from fsm.cores import p2p_effect as do
-from fsm.cores import p2p_input as seen
-from fsm.cores import resolve_effects as tells
-from fsm.cores.link_entry import Role as EntryRole
-from fsm.cores.link_table import LinkTable
-from fsm.cores.p2p_dial import DialPolicy
-from fsm.cores.p2p_handler import P2PHandlerCore
-from fsm.cores.p2p_negotiation import beginning, is_plea
-from fsm.cores.p2p_negotiation import negotiation_of as read_negotiation
-from fsm.cores.p2p_negotiation import plea as write_plea
-from fsm.cores.p2p_requester import P2PRequesterCore
-from fsm.cores.record_cache import RecordCache
-from fsm.cores.resolve_inputs import StatusSeen
-from fsm.cores.resolve_jobs import ResolveJobs
 from fsm.engine import Step
 from fsm.machines.p2p_connection import State
-from specs.body_sync import Candidate, ConnectionData
+from fsm.p2p import effects as do
+from fsm.p2p import inputs as seen
+from fsm.p2p.dialling import DialPolicy
+from fsm.p2p.entry import Role as EntryRole
+from fsm.p2p.handler import P2PHandlerCore
+from fsm.p2p.negotiation import beginning, is_plea
+from fsm.p2p.negotiation import negotiation_of as read_negotiation
+from fsm.p2p.negotiation import plea as write_plea
+from fsm.p2p.requester import P2PRequesterCore
+from fsm.registry.resolve import effects as tells
+from fsm.registry.resolve.inputs import StatusSeen
+from fsm.registry.resolve.jobs import ResolveJobs
+from fsm.registry.resolve.link_table import LinkTable
+from fsm.registry.resolve.record_cache import RecordCache
+from specs.bodies.sync import Candidate, ConnectionData
 from specs.reply_code import LAST_SUCCESS, Code
 
 POLICY = DialPolicy(("tcp",))

@@ -5,8 +5,8 @@ from typing import Protocol, TypeAlias, final
 
 import attrs
 
-from fsm.cores import p2p_input as seen
-from specs.body_sync import ConnectionData
+from fsm.p2p import inputs as seen
+from specs.bodies.sync import ConnectionData
 
 End: TypeAlias = tuple[str, str]
 """A runtime and the address of its end of a link."""

@@ -3,11 +3,11 @@
 import re
 
 from fsm.compositions.p2p_scene import negotiation_of
-from fsm.cores import p2p_input as seen
+from fsm.p2p import inputs as seen
 from fsm.product.rule import After, Got, Happens, Wished
 from fsm.product.run import run_of
 from fsm.product.steps import NO_RULE, Kind
-from specs.body_sync import Candidate
+from specs.bodies.sync import Candidate
 from tests.support.p2p_cores import Cores
 
 SHOWN = re.compile(

@@ -6,22 +6,22 @@ from typing import final
 
 import attrs
 
-from fsm.cores import p2p_effect as do
-from fsm.cores import p2p_input as seen
-from fsm.cores import resolve_effects as tells
-from fsm.cores.link_entry import Role
-from fsm.cores.link_table import LinkTable
-from fsm.cores.p2p_dial import DialPolicy
-from fsm.cores.p2p_handler import P2PHandlerCore, PerLink
-from fsm.cores.p2p_negotiation import FIRST
-from fsm.cores.p2p_requester import P2PRequesterCore
-from fsm.cores.record_cache import RecordCache
-from fsm.cores.resolve_inputs import StatusSeen
-from fsm.cores.resolve_jobs import ResolveJobs
 from fsm.engine import Step
 from fsm.machines.p2p_connection import State
-from specs.body_sync import Candidate
-from specs.limits import PING_PERIOD, PONG_TIMEOUT
+from fsm.p2p import effects as do
+from fsm.p2p import inputs as seen
+from fsm.p2p.dialling import DialPolicy
+from fsm.p2p.entry import Role
+from fsm.p2p.handler import P2PHandlerCore, PerLink
+from fsm.p2p.negotiation import FIRST
+from fsm.p2p.requester import P2PRequesterCore
+from fsm.registry.resolve import effects as tells
+from fsm.registry.resolve.inputs import StatusSeen
+from fsm.registry.resolve.jobs import ResolveJobs
+from fsm.registry.resolve.link_table import LinkTable
+from fsm.registry.resolve.record_cache import RecordCache
+from specs.bodies.sync import Candidate
+from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT
 from specs.reply_code import Code
 from tests.support.p2p_objects import End, Objects
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing_extensions import override
 
 from actors.pipe.process import open_process_room
-from actors.runtime.catalogue import Catalogue, Descriptor, NotInCatalogueError, StubKind
-from actors.runtime.room_stub import StubCode, room_stub
-from specs.address import catalogue_stub
+from actors.runtime.isolation.stub import StubCode, room_stub
+from actors.runtime.stubs.catalogue import Catalogue, Descriptor, NotInCatalogueError, StubKind
+from specs.addresses.address import catalogue_stub
 
 LINE_CHAT = Path(__file__).parent / "line_chat" / "package"
 

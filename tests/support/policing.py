@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from actors.node.login.login import Admission
-from actors.node.policing.config import PolicyConfig
+from actors.node.policy.config import PolicyConfig
 from tests.support.issuer import Issuer, login_by, opened
 from tests.support.node_peer import MN, RA, Peer, World
 

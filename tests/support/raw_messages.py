@@ -2,8 +2,8 @@
 
 import pytest
 
+from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError
-from specs.normalise import normalise
 
 HA, HB = "hyperty://a.ex/ha", "hyperty://b.ex/hb"
 R = "hyperty-runtime://a.ex/ra"

@@ -1,13 +1,13 @@
 """A registry's core with a clock, in the situations that tests begin with."""
 
-from fsm.cores import resolve_effects as do
-from fsm.cores import resolve_inputs as told
-from fsm.cores.effects import RowChanged
-from fsm.cores.intent import Intent
-from fsm.cores.link_wishes import LinkWishes, P2pWish
-from fsm.cores.resolve import ResolveConfig, ResolveCore, Topology
+from fsm.effects import RowChanged
 from fsm.engine import Step
-from specs.body import Record
+from fsm.intent import Intent
+from fsm.p2p.link_policy import LinkWishes, P2pWish
+from fsm.registry.resolve import effects as do
+from fsm.registry.resolve import inputs as told
+from fsm.registry.resolve.resolve import ResolveConfig, ResolveCore, Topology
+from specs.bodies.body import Record
 
 RA, RB, RC = (f"hyperty-runtime://{d}.ex/r{d}" for d in "abc")
 HB, HC = "hyperty://b.ex/hb", "hyperty://c.ex/hc"

@@ -6,9 +6,9 @@ import attrs
 
 import actors
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.policy import PERMIT_ALL
+from actors.runtime.policy.hook import PERMIT_ALL
 from actors.testing.recorder import Recorder
-from specs.limits import LEASE
+from specs.limits.protocol import LEASE
 from transports.link import Kind
 from transports.memory import MemoryNetwork
 

@@ -10,13 +10,13 @@ from actors.kit.ids import IdSource
 from actors.kit.monitor import Monitor
 from actors.kit.supervisor import ChildSpec, Intensity, open_supervisor
 from actors.pipe.process import open_process_room, process_rooms
-from actors.runtime.bus_messages import Origin
-from actors.runtime.loader import Load, Loader, LoaderTools, RegistryIs
-from actors.runtime.room_hyperty import HypertyCode, Landlord, room_hyperty
-from actors.runtime.sandboxes import Component, Sandboxes
-from actors.runtime.stub import StubConfig, StubContext
-from fsm.cores.resolve_inputs import StubGone
-from specs.address import catalogue_stub
+from actors.runtime.bus.messages import Origin
+from actors.runtime.isolation.hyperty import HypertyCode, Landlord, room_hyperty
+from actors.runtime.stubs.loader import Load, Loader, LoaderTools, RegistryIs
+from actors.runtime.stubs.sandboxes import Component, Sandboxes
+from actors.runtime.stubs.stub import StubConfig, StubContext
+from fsm.registry.resolve.inputs import StubGone
+from specs.addresses.address import catalogue_stub
 from specs.message import Message, MessageType
 from specs.trace import Kind
 from tests.support.command import ROOT

@@ -6,7 +6,7 @@ import time
 import trio
 from typing_extensions import override
 
-from actors.runtime.hyperty import Hyperty
+from actors.runtime.hyperty.hyperty import Hyperty
 
 
 async def crash():

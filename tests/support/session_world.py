@@ -3,16 +3,16 @@
 from collections.abc import Callable, Iterable
 
 from fsm.compositions import session_terms as terms
-from fsm.cores import allocation_terms as allocation
-from fsm.cores import node_session_terms as node_ev
-from fsm.cores import stub_events as ev
-from fsm.cores import subscription_terms as subscriptions
-from fsm.cores.allocation import AllocationCore
-from fsm.cores.node_session import NodeSessionCore
-from fsm.cores.stub_client import StubClientCore
-from fsm.cores.subscriptions import SubscriptionCore
+from fsm.registry import allocation_io as allocation
+from fsm.registry.allocation import AllocationCore
+from fsm.session import node_session_io as node_ev
+from fsm.session import stub_client_io as ev
+from fsm.session.node_session import NodeSessionCore
+from fsm.session.stub_client import StubClientCore
+from fsm.sync.subscriptions import io as subscriptions
+from fsm.sync.subscriptions.subscriptions import SubscriptionCore
+from specs.bodies.word import SessionMethod
 from specs.message import Message, MessageType
-from specs.word import SessionMethod
 
 R, S = "hyperty-runtime://a.ex/ra", "hyperty-runtime://a.ex/ra/protostub/1"
 

@@ -21,8 +21,8 @@ from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.hyperty import Hyperty
-from fsm.replay import Judgement
+from actors.runtime.hyperty.hyperty import Hyperty
+from fsm.judge.replay import Judgement
 from specs.message import MessageType
 from tests.support.asker import Asker
 from tests.support.command import Serving, serving

@@ -8,9 +8,9 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.runtime.credentials import Credentials
-from actors.runtime.hyperty import Hyperty
+from actors.runtime.hyperty.hyperty import Hyperty
 from actors.runtime.runtime import Runtime
+from actors.runtime.stubs.credentials import Credentials
 from tests.support.command import Serving
 from tests.support.harmed import PATIENCE
 from tests.support.issuer import Issuer

@@ -8,7 +8,7 @@ import orjson
 
 from actors.play.match.order import Order
 from actors.play.script.vocabulary import LINK, machine_name
-from fsm.catalogue import MACHINES
+from fsm.machine_list import MACHINES
 from tests.support.recorded import scenario_of
 
 REQUESTS = ("create", "read", "update", "delete", "execute")

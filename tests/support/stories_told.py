@@ -20,7 +20,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from fsm.trace_line import FIELDS, TraceLine, read_record
+from fsm.judge.trace_line import FIELDS, TraceLine, read_record
 from specs.message import Message, MessageType, instance_id, request_id
 from specs.trace import Kind, Op
 

@@ -23,9 +23,9 @@ from actors.node.config import NodeConfig
 from actors.node.http.config import HttpConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.hyperty import Hyperty
-from fsm.cores.descriptor_terms import Reach
-from fsm.replay import Judgement
+from actors.runtime.hyperty.hyperty import Hyperty
+from fsm.catalogue.descriptor_io import Reach
+from fsm.judge.replay import Judgement
 from specs.trace import Kind
 from tests.support.asker import Asker
 from tests.support.catalogues import B, Publishing, Wall

@@ -19,9 +19,9 @@ from actors.catalogue.trust_file import Trust
 from actors.kit.counters import Counters
 from actors.kit.tally import Tally
 from actors.kit.tracer import MemoryTracer
-from actors.runtime.catalogue import BuiltInCatalogue
-from actors.runtime.fetching import fetching
-from actors.runtime.stub_makers import Evidence, StubMakers
+from actors.runtime.catalogue.fetching import fetching
+from actors.runtime.catalogue.makers import Evidence, StubMakers
+from actors.runtime.stubs.catalogue import BuiltInCatalogue
 from specs.trace import Kind, Op
 from tests.support.catalogues import STUB_B, Publishing, Wall
 

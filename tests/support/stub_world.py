@@ -17,8 +17,8 @@ from actors.kit.supervisor import ChildSpec, open_supervisor
 from actors.kit.tracer import MemoryTracer
 from actors.node.app import Node
 from actors.node.http.config import HttpConfig
-from actors.runtime.shipped import SHIPPED
-from actors.runtime.stub import StubConfig, StubContext
+from actors.runtime.catalogue.shipped import SHIPPED
+from actors.runtime.stubs.stub import StubConfig, StubContext
 from specs.jsonvalue import JsonObject
 from specs.message import Message, MessageType
 from tests.support.node_peer import RB, Peer, World, open_world

@@ -5,16 +5,17 @@ from collections.abc import Callable, Iterable
 import attrs
 
 from fsm.compositions import sync_terms as terms
-from fsm.cores import data_object_terms as reporter
-from fsm.cores import invitations, object_copy_terms
-from fsm.cores.data_object import ReporterCore
-from fsm.cores.invitations import InvitationsCore
-from fsm.cores.object_copy import ObserverCore
-from fsm.cores.object_repeats import RepeatsCore
 from fsm.engine import Step
 from fsm.product.bounds import Bounds
-from specs.body_sync import Change, ChangeObject, DataObject
-from specs.limits import LEASE
+from fsm.sync import copy_io as object_copy_terms
+from fsm.sync import invitations
+from fsm.sync import reporter_io as reporter
+from fsm.sync.copy import ObserverCore
+from fsm.sync.invitations import InvitationsCore
+from fsm.sync.repeats import RepeatsCore
+from fsm.sync.reporter import ReporterCore
+from specs.bodies.sync import Change, ChangeObject, DataObject
+from specs.limits.protocol import LEASE
 
 URL, ALICE, BOB, MANAGER = "comm://a.ex/o", "hyperty://a.ex/ha", "hyperty://b.ex/hb", "rb/sm"
 RUNTIME = "hyperty-runtime://a.ex/ra"

@@ -6,8 +6,8 @@ from typing import final
 from typing_extensions import override
 
 from actors.kit.tracer import Tracer
-from fsm.replay import Judgement, judge
-from fsm.trace_line import read_record
+from fsm.judge.replay import Judgement, judge
+from fsm.judge.trace_line import read_record
 from specs.trace import Fact, Kind
 from tests.support.growing import Growing
 from tests.support.trace_files import records, whole

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import attrs
 
-from fsm.catalogue import MACHINES
+from fsm.judge.trace_line import wire_name
+from fsm.machine_list import MACHINES
 from fsm.table import Table, Transition
-from fsm.trace_line import wire_name
 from specs.trace import ABSENT, SCHEMA, Fact, Kind, Op, Stamp
 
 TABLES = tuple(MACHINES.values())

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from fsm.trace_line import TraceLine
+from fsm.judge.trace_line import TraceLine
 
 RUN = "run-1"
 NODE = "alice"

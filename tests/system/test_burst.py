@@ -7,7 +7,7 @@ import pytest
 
 from bench.burst import REACH, Size, measure
 from bench.crowd import raise_file_limit
-from specs.limits import OUTBOX_BUDGET
+from specs.limits.protocol import OUTBOX_BUDGET
 
 MIB = 2**20
 FEW = Size(subscribers=150, updates=20)

@@ -11,8 +11,8 @@ import orjson
 import pytest
 import trio
 
-from actors.commands.exit_code import ExitCode
-from specs.limits import DRAIN_TIMEOUT
+from actors.cli.exit_code import ExitCode
+from specs.limits.protocol import DRAIN_TIMEOUT
 from tests.support.command import serving
 from tests.support.node_process import UNHURRIED
 from tests.support.web import get

@@ -10,15 +10,15 @@ import orjson
 import pytest
 import trio
 
-from actors.commands.exit_code import ExitCode
+from actors.cli.exit_code import ExitCode
 from actors.hyperties import Caller, Echo
 from actors.kit.tracer import NULL_TRACER
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.room_hyperty import HypertyCode
-from specs.limits import DRAIN_TIMEOUT, REPLY_TIMEOUT, ROOM_RESTARTS
+from actors.runtime.isolation.hyperty import HypertyCode
+from specs.limits.protocol import DRAIN_TIMEOUT, REPLY_TIMEOUT, ROOM_RESTARTS
 from tests.support.command import call, serving
 from tests.support.room_world import rooms_of_tests
 from tests.support.rough import Rough

@@ -11,13 +11,13 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from actors.commands.exit_code import ExitCode
+from actors.cli.exit_code import ExitCode
 from actors.hyperties import Caller
 from actors.kit.ids import IdSource
 from actors.kit.trace import open_trace
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from fsm.claims import judge
+from fsm.judge.claims import judge
 from specs.reply_code import Code
 from tests.support.command import PYTHON, ROOT, call, serving
 from tests.support.judged import lines_under

@@ -8,7 +8,7 @@ import trio
 
 import actors
 from actors.runtime.config import RuntimeConfig
-from fsm.trace_line import read_line
+from fsm.judge.trace_line import read_line
 from tests.support.command import serving
 
 LEASE = 2

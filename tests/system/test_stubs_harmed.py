@@ -9,7 +9,7 @@ import outcome
 import pytest
 import trio
 
-from fsm.trace_line import Verdict
+from fsm.judge.trace_line import Verdict
 from specs.reply_code import Code
 from tests.support.harmed import Harm
 from tests.support.overlapping import open_overlap, wanted

@@ -16,11 +16,11 @@ import trio
 from click.testing import CliRunner
 
 import actors
-from actors.commands.exit_code import ExitCode
+from actors.cli.exit_code import ExitCode
 from actors.commands.token_issue import command as issue
 from actors.commands.token_keys import command as keys
-from fsm.commands import cli
-from fsm.trace_files import read_traces
+from fsm.commands.group import cli
+from fsm.judge.trace_files import read_traces
 from specs.trace import Kind, Op
 from tests.support.command import call, called, serving
 

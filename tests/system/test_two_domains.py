@@ -15,9 +15,9 @@ from actors.hyperties import Caller
 from actors.kit.tracer import NULL_TRACER
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from fsm.cores.resolve import Topology
-from fsm.replay import judge
-from fsm.trace_line import read_record
+from fsm.judge.replay import judge
+from fsm.judge.trace_line import read_record
+from fsm.registry.resolve.resolve import Topology
 from tests.support.command import Serving, call, serving
 from transports.system import open_system_network
 

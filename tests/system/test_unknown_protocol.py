@@ -27,8 +27,8 @@ from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.hyperty import Hyperty
-from specs.limits import REPLY_TIMEOUT
+from actors.runtime.hyperty.hyperty import Hyperty
+from specs.limits.protocol import REPLY_TIMEOUT
 from tests.support.command import call, called, serving
 from tests.support.line_chat.server import ChatServer, open_chat
 from tests.support.packages import LINE_CHAT

@@ -4,7 +4,7 @@ import socket
 
 import trio
 
-from specs.limits import ACCEPT_BATCH
+from specs.limits.protocol import ACCEPT_BATCH
 from transports.sockets import bind_tcp, next_streams
 
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specs.body import (
+from specs.bodies.body import (
     BODIES,
     Allocate,
     AllocationWish,

@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from specs.limits import DIAL_TIMEOUT
+from specs.limits.protocol import DIAL_TIMEOUT
 from tests.support.chaos_scene import BETWEEN, arrivals
 from tests.support.links import leaving_together
 from transports.chaos import ChaosNetwork

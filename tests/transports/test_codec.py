@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from specs.dialect import PLAIN, Dialect, emit
+from specs.dialects.dialect import PLAIN, Dialect, emit
 from specs.errors import BadMessageError
-from specs.limits import (
+from specs.limits.protocol import (
     FRAME_MESSAGES,
     MAX_FRAME_BYTES,
     MAX_JSON_DEPTH,

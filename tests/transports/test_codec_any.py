@@ -10,9 +10,9 @@ from random import Random
 
 import pytest
 
-from specs.dialect import PLAIN, Dialect
+from specs.dialects.dialect import PLAIN, Dialect
+from specs.dialects.normalise import normalise
 from specs.message import Message
-from specs.normalise import normalise
 from tests.fuzz.mutation import Mutator
 from transports.codec import BadLine, decode_frame, decode_in_dialect, encode, glance, read_object
 

@@ -4,7 +4,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from specs.limits import GOODBYE_TIMEOUT, MAX_FRAME_BYTES
+from specs.limits.protocol import GOODBYE_TIMEOUT, MAX_FRAME_BYTES
 from tests.support.links import drain
 from transports.errors import (
     Farewell,

@@ -4,7 +4,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from specs.limits import DIAL_TIMEOUT, LINK_BACKLOG
+from specs.limits.protocol import DIAL_TIMEOUT, LINK_BACKLOG
 from tests.support.links import Pair
 from transports.errors import DialError, LinkBrokenError
 from transports.link import Kind

@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from specs.limits import DIAL_TIMEOUT
+from specs.limits.protocol import DIAL_TIMEOUT
 from tests.support.links import Place, drain, leaving_together, open_pair
 from transports.errors import DialError, LinkClosedError, ListenError
 from transports.link import Kind, Link

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from specs.limits import MAX_FRAME_BYTES
+from specs.limits.protocol import MAX_FRAME_BYTES
 from transports.errors import DialError, Farewell, FrameTooLargeError, LinkBrokenError, ListenError
 from transports.link import Kind
 from transports.system import open_system_network

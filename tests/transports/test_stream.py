@@ -5,7 +5,7 @@ import socket
 import pytest
 import trio
 
-from specs.limits import MAX_FRAME_BYTES, READ_BYTES
+from specs.limits.protocol import MAX_FRAME_BYTES, READ_BYTES
 from tests.support.links import drain, open_pair, open_place
 from transports.endpoint import Endpoint, read_endpoint
 from transports.errors import (

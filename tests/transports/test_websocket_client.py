@@ -6,7 +6,7 @@ import pytest
 import trio
 import trio_websocket
 
-from specs.limits import DIAL_TIMEOUT, MAX_FRAME_BYTES
+from specs.limits.protocol import DIAL_TIMEOUT, MAX_FRAME_BYTES
 from transports.errors import DialError, Farewell, FrameTooLargeError, LinkBrokenError
 from transports.link import Kind
 from transports.system import open_system_network

@@ -9,8 +9,8 @@ import websockets.sync.client
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from specs import limits
-from specs.limits import MAX_FRAME_BYTES
+from specs.limits import protocol as limits
+from specs.limits.protocol import MAX_FRAME_BYTES
 from tests.support.raw_websocket import frame, handshake, head, text
 from transports.errors import Farewell, FrameTooLargeError, LinkBrokenError
 from transports.link import PROTOFLY_V1, Kind

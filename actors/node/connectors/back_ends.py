@@ -11,16 +11,16 @@ from actors.kit.http_client import ServerUrl
 from actors.kit.ids import IdSource
 from actors.kit.supervisor import ChildSpec, Supervisor
 from actors.kit.tally import BackEnd
-from actors.node.bus_message import BusMessage
 from actors.node.connectors.connector import RELAY_LIMITS, Connector, ConnectorParts
 from actors.node.connectors.global_registry import GlobalRecords, GlobalRegistry
 from actors.node.connectors.quality import Quality, QualityBroker
 from actors.node.connectors.rest_registry import RestRegistry
 from actors.node.connectors.service import Service
+from actors.node.messages import BusMessage
 from actors.node.tables import NodeAddresses
-from actors.node.witness import Witness
-from fsm.cores.relay import RelayLimits
-from specs.address import GLOBAL_REGISTRY, quality_broker
+from actors.node.trace import Witness
+from fsm.registry.relay import RelayLimits
+from specs.addresses.address import GLOBAL_REGISTRY, quality_broker
 
 __all__ = ["BackEnds", "Home", "served_by", "start_connectors"]
 

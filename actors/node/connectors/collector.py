@@ -8,9 +8,9 @@ import trio
 
 from actors.kit.http_client import HttpError
 from actors.node.connectors.service import BackEndError
-from fsm.cores.debts import Debts
-from specs.limits import GOODBYE_TIMEOUT
-from specs.limits_back_ends import BACKEND_TIMEOUT
+from fsm.registry.retry_queue import Debts
+from specs.limits.back_ends import BACKEND_TIMEOUT
+from specs.limits.protocol import GOODBYE_TIMEOUT
 
 __all__ = ["Collector"]
 

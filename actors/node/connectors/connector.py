@@ -13,11 +13,11 @@ from actors.kit.actor import Actor, ActorRef
 from actors.kit.errors import ActorStoppedError
 from actors.kit.http_client import HttpError
 from actors.kit.tally import BackEnd, Outcome, Timing
-from actors.node.bus_message import Asked, BusMessage, Emitted, RuntimeLeft
 from actors.node.components import attach, detach
 from actors.node.connectors.service import BackEndError, Plan, Replied, Service
-from actors.node.witness import Direction, Witness
-from fsm.cores.relay import (
+from actors.node.messages import Asked, BusMessage, Emitted, RuntimeLeft
+from actors.node.trace import Direction, Witness
+from fsm.registry.relay import (
     Broke,
     Came,
     Deliver,
@@ -34,7 +34,7 @@ from fsm.cores.relay import (
     Wanted,
 )
 from specs.errors import BadMessageError
-from specs.limits_back_ends import BACKEND_CONNECTIONS, BACKEND_QUEUE, BACKEND_TIMEOUT
+from specs.limits.back_ends import BACKEND_CONNECTIONS, BACKEND_QUEUE, BACKEND_TIMEOUT
 from specs.message import Message, refuse, reply_to
 from specs.reply_code import LAST_SUCCESS, Code, DropReason
 from specs.trace import Op

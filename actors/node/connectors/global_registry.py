@@ -16,7 +16,6 @@ import trio
 from typing_extensions import override
 
 from actors.kit.http_client import HttpAnswer, HttpClient, HttpError, ServerUrl, path_of
-from actors.node.bus_message import Asked
 from actors.node.connectors.service import (
     BackEndError,
     Plan,
@@ -26,10 +25,11 @@ from actors.node.connectors.service import (
     with_value,
 )
 from actors.node.connectors.statuses import code_of
-from specs.address import canonical, scheme_of
-from specs.body import GlobalRecord, ReadRecord
+from actors.node.messages import Asked
+from specs.addresses.address import canonical, scheme_of
+from specs.bodies.body import GlobalRecord, ReadRecord
 from specs.errors import BadMessageError, BadUrlError
-from specs.limits import MAX_JSON_TEXT
+from specs.limits.protocol import MAX_JSON_TEXT
 from specs.message import MessageType
 from specs.reply_code import Code
 from transports.bodies import read_body

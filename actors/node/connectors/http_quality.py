@@ -18,7 +18,7 @@ from actors.kit.http_client import HttpAnswer, HttpClient, ServerUrl, path_of
 from actors.node.connectors.quality import QualityBroker
 from actors.node.connectors.service import BackEndError
 from actors.node.connectors.statuses import code_of
-from specs.body import QualityWish, TurnServer
+from specs.bodies.body import QualityWish, TurnServer
 from specs.jsonvalue import Json, JsonObject
 from specs.reply_code import Code
 from transports.bodies import write_body

@@ -13,14 +13,14 @@ from typing import Final, final
 import trio
 from typing_extensions import override
 
-from actors.node.bus_message import Asked
 from actors.node.connectors.collector import Collector
 from actors.node.connectors.service import Plan, Replied, Say, Service, with_value
-from fsm.cores.reservations import Reservation, Reservations
-from specs.body import AskQuality, QualityWish, TurnServer
+from actors.node.messages import Asked
+from fsm.registry.reservations import Reservation, Reservations
+from specs.bodies.body import AskQuality, QualityWish, TurnServer
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
-from specs.limits_back_ends import MAX_RESERVATIONS
+from specs.limits.back_ends import MAX_RESERVATIONS
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from transports.bodies import read_body, write_body

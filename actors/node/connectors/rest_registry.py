@@ -16,13 +16,14 @@ from typing_extensions import override
 
 from actors.kit.http_client import HttpAnswer, HttpClient, HttpError, ServerUrl, path_of
 from actors.kit.ids import IdSource
-from actors.node.bus_message import Asked
 from actors.node.connectors.collector import Collector
 from actors.node.connectors.service import BackEndError, Plan, Replied, Say, Service
 from actors.node.connectors.statuses import code_of
-from actors.node.registry_input import registry_input
-from actors.node.registry_said import answer_body, notification
-from fsm.cores.registration_rules import (
+from actors.node.messages import Asked
+from actors.node.registry.answers import answer_body, notification
+from actors.node.registry.requests import registry_input
+from fsm.machines.registration import State
+from fsm.registry.record_rules import (
     AWAY,
     NO_SUCH_STATUS,
     OK,
@@ -32,8 +33,9 @@ from fsm.cores.registration_rules import (
     touch_refusal,
     wanted_state,
 )
-from fsm.cores.registration_terms import Answered, Create, Find, Read, Touch
-from fsm.cores.registry_rest import (
+from fsm.registry.records import Answered, Create, Find, Read, Touch
+from fsm.registry.status_filter import StatusWatch
+from fsm.registry.upstream_rest import (
     RestCall,
     create_call,
     found,
@@ -41,10 +43,8 @@ from fsm.cores.registry_rest import (
     records_in,
     touch_call,
 )
-from fsm.cores.status_watch import StatusWatch
-from fsm.machines.registration import State
 from specs.jsonvalue import JsonObject
-from specs.limits_back_ends import (
+from specs.limits.back_ends import (
     BACKEND_TIMEOUT,
     DEBT_PAUSE,
     MAX_RECORDS,

@@ -6,7 +6,7 @@ from typing import TypeAlias, final
 
 import attrs
 
-from actors.node.bus_message import Asked
+from actors.node.messages import Asked
 from specs.errors import ReasonError
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message

@@ -14,16 +14,15 @@ from actors.kit.monitor import Monitor
 from actors.kit.supervisor import ChildSpec, Restart, Strategy, Supervisor, open_supervisor
 from actors.kit.tally import Gauge, Tally
 from actors.kit.trace import Tracer
-from actors.node.bus_message import BusMessage, Emitted
 from actors.node.foreign.keeper import ForeignKeeper
 from actors.node.foreign.plan import ForeignPlan
-from actors.node.foreign.terms import AbroadIs, ForgottenBy, FromAbroad
-from actors.node.witness import Witness
+from actors.node.foreign_messages import AbroadIs, ForgottenBy, FromAbroad
+from actors.node.messages import BusMessage, Emitted
+from actors.node.trace import Witness
 from actors.pipe.keeper import KeeperTools
 from actors.pipe.plan import RoomPlan
-from fsm.cores.effects import Dropped
-from fsm.cores.foreign import ForeignCore
-from fsm.cores.foreign_terms import (
+from fsm.catalogue.foreign import ForeignCore
+from fsm.catalogue.foreign_io import (
     Answer,
     Banish,
     Effect,
@@ -41,9 +40,10 @@ from fsm.cores.foreign_terms import (
     Send,
     Tick,
 )
-from fsm.cores.node_session_terms import Parcel
+from fsm.effects import Dropped
 from fsm.engine import Step
-from specs.address import message_node
+from fsm.session.node_session_io import Parcel
+from specs.addresses.address import message_node
 from specs.message import refuse
 from specs.trace import Op
 from transports.codec import encode

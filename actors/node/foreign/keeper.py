@@ -10,7 +10,7 @@ from actors.kit.errors import ActorStoppedError
 from actors.pipe.keeper import Handed, KeeperTools
 from actors.pipe.plan import RoomPlan
 from actors.pipe.stub_keeper import StubKeeper
-from fsm.cores.foreign_terms import (
+from fsm.catalogue.foreign_io import (
     OfRoom,
     RoomFull,
     RoomGone,
@@ -20,9 +20,9 @@ from fsm.cores.foreign_terms import (
     RoomReady,
     RoomSpoke,
 )
-from fsm.cores.node_session_terms import Parcel
 from fsm.engine import Step
 from fsm.machines.stub_connection import State
+from fsm.session.node_session_io import Parcel
 from specs.message import Message
 
 __all__ = ["ForeignKeeper"]

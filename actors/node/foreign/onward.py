@@ -15,15 +15,15 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.node.desk import Desk
-from actors.node.exchange import Exchange
-from actors.node.foreign.border import Paths
+from actors.node.local_service import Desk
+from actors.node.session.exchange import Exchange
+from actors.node.session.foreign_routes import Paths
 from actors.node.tables import Tables
-from fsm.cores.refused import Refused
-from fsm.cores.subscription_terms import Unsubscribe
-from specs.address import domain_of, is_node, subscription_manager
-from specs.body import Path
-from specs.limits import MAX_LIST, REPLY_TIMEOUT, STUB_QUEUE
+from fsm.refused import Refused
+from fsm.sync.subscriptions.io import Unsubscribe
+from specs.addresses.address import domain_of, is_node, subscription_manager
+from specs.bodies.body import Path
+from specs.limits.protocol import MAX_LIST, REPLY_TIMEOUT, STUB_QUEUE
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import read_body, write_body

@@ -3,11 +3,11 @@
 from functools import partial
 
 from actors.kit.supervisor import ChildSpec, Supervisor
-from actors.node.desk import Desk
-from actors.node.exchange import Exchange
 from actors.node.foreign.host import ForeignHost, ForeignParts
 from actors.node.foreign.onward import Onward, OnwardDesk
 from actors.node.foreign.plan import NOWHERE, ForeignPlan
+from actors.node.local_service import Desk
+from actors.node.session.exchange import Exchange
 
 __all__ = ["path_desk", "start_abroad"]
 

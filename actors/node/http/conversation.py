@@ -20,8 +20,13 @@ from typing_extensions import override
 from actors.kit.actor import Actor
 from actors.node.http.page import Feed, Page, Visit, told
 from actors.node.http.site import Site
-from fsm.cores.host_shares import HostShares
-from specs.limits import HTTP_HEAD_BYTES, HTTP_REQUEST_TIMEOUT, HTTP_REQUESTS, MAX_FRAME_BYTES
+from fsm.limits.host_shares import HostShares
+from specs.limits.protocol import (
+    HTTP_HEAD_BYTES,
+    HTTP_REQUEST_TIMEOUT,
+    HTTP_REQUESTS,
+    MAX_FRAME_BYTES,
+)
 from transports.errors import LinkBrokenError, LinkError
 from transports.link import Link
 

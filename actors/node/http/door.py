@@ -12,7 +12,7 @@ from actors.kit.monitor import Monitor
 from actors.kit.supervisor import ChildSpec, Restart, Strategy, open_supervisor
 from actors.node.http.conversation import Conversation, Place
 from actors.node.http.site import Site
-from fsm.cores.host_shares import HostShares
+from fsm.limits.host_shares import HostShares
 from transports.link import Listener
 
 __all__ = ["HttpDoor"]

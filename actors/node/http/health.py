@@ -6,10 +6,10 @@ from typing import Final, TypeAlias, final
 
 import trio
 
+from actors.node.health.readiness import Part, Standing
 from actors.node.http.page import Page, told
-from actors.node.standing import Part, Standing
 from specs.jsonvalue import Json
-from specs.limits import READY_TIMEOUT
+from specs.limits.protocol import READY_TIMEOUT
 
 __all__ = ["Probe", "ReadyPage", "health"]
 

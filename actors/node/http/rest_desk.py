@@ -23,13 +23,13 @@ from actors.node.http.rest_events import EventParts
 from actors.node.http.rest_link import RestLink
 from actors.node.http.rest_links import RestLinks, TurnedAwayError
 from actors.node.http.site import Desk
-from fsm.cores.send_window import CursorError
+from fsm.session.send_window import CursorError
+from specs.bodies.word import SessionMethod
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json
-from specs.limits import FRAME_MESSAGES, MAX_FRAME_BYTES, MAX_MESSAGE_BYTES
+from specs.limits.protocol import FRAME_MESSAGES, MAX_FRAME_BYTES, MAX_MESSAGE_BYTES
 from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS
-from specs.word import SessionMethod
 from transports.codec import BadLine, decode_line, encode
 
 __all__ = ["MessagesDesk", "SessionDesk"]

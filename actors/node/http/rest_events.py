@@ -9,7 +9,7 @@ from typing_extensions import override
 from actors.node.http.page import Parts
 from actors.node.http.rest_errors import NewerPollError, RestGoneError
 from actors.node.http.rest_link import RestLink
-from specs.limits_rest import REST_CURSOR_WAIT, REST_RETRY
+from specs.limits.rest import REST_CURSOR_WAIT, REST_RETRY
 
 __all__ = ["EventParts"]
 

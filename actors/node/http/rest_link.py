@@ -17,9 +17,9 @@ from actors.node.http.rest_errors import (
     PostsPileUpError,
     RestGoneError,
 )
-from actors.node.rest_door import REST
-from fsm.cores.send_window import SendWindow
-from specs.limits_rest import REST_POSTS
+from actors.node.links.rest import REST
+from fsm.session.send_window import SendWindow
+from specs.limits.rest import REST_POSTS
 from transports.errors import Farewell, LinkBrokenError, LinkClosedError
 from transports.gate import Guest
 from transports.link import Kind, Link, Upgrade

@@ -10,9 +10,9 @@ from typing_extensions import override
 
 from actors.node.http.rest_errors import RestGoneError
 from actors.node.http.rest_link import RestLink
-from actors.node.rest_door import REST
+from actors.node.links.rest import REST
 from specs.errors import ProtoflyError
-from specs.limits import LINK_BACKLOG
+from specs.limits.protocol import LINK_BACKLOG
 from transports.errors import LinkClosedError
 from transports.gate import Gate
 from transports.link import Link, Listener

@@ -10,6 +10,7 @@ from actors.kit.counters import Counters
 from actors.kit.monitor import Monitor
 from actors.kit.supervisor import ChildSpec, open_supervisor
 from actors.node.errors import HttpPlaceError, OpenMetricsError
+from actors.node.health.readiness import Part, Standing
 from actors.node.http.config import HttpConfig
 from actors.node.http.door import HttpDoor
 from actors.node.http.health import Probe, ReadyPage, health
@@ -18,11 +19,10 @@ from actors.node.http.rest_desk import MessagesDesk, SessionDesk
 from actors.node.http.rest_links import RestLinks
 from actors.node.http.site import Desk, Gate, Site, is_loopback
 from actors.node.http.well_known import WellKnown
-from actors.node.rest_door import REST
-from actors.node.standing import Part, Standing
-from fsm.cores.host_shares import HostShares
-from specs.limits import HTTP_CONNECTIONS, HTTP_PER_HOST
-from specs.limits_rest import REST_CONNECTIONS, REST_PER_HOST
+from actors.node.links.rest import REST
+from fsm.limits.host_shares import HostShares
+from specs.limits.protocol import HTTP_CONNECTIONS, HTTP_PER_HOST
+from specs.limits.rest import REST_CONNECTIONS, REST_PER_HOST
 from transports.errors import ListenError
 from transports.link import Kind, Listener
 from transports.network import Network

@@ -16,14 +16,9 @@ from actors.catalogue.seal import SealType, read_seal
 from actors.catalogue.source import DOMAIN_KEYS, LISTING, REVOKED, package_path
 from actors.catalogue.source_directory import DirectorySource
 from actors.node.http.page import METHODS, Page, Visit, told
-from specs.descriptor_address import WELL_KNOWN, Entry, entry_at
-from specs.limits_catalogue import (
-    DESCRIPTOR_BYTES,
-    LISTING_BYTES,
-    PACKAGE_BYTES,
-    REVOCATIONS_BYTES,
-)
-from specs.limits_login import JWKS_BYTES
+from specs.addresses.descriptor import WELL_KNOWN, Entry, entry_at
+from specs.limits.catalogue import DESCRIPTOR_BYTES, LISTING_BYTES, PACKAGE_BYTES, REVOCATIONS_BYTES
+from specs.limits.login import JWKS_BYTES
 
 __all__ = ["ROOT", "WellKnown"]
 

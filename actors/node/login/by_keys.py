@@ -6,8 +6,8 @@ from actors.node.login.key_provider import KeyProvider
 from actors.node.login.key_source import KeySource
 from actors.node.login.login import ProviderMaker
 from actors.node.login.used_tokens import UsedTokenFile
-from fsm.cores.assertion import AssertionTerms
-from specs.address import message_node
+from fsm.session.assertion import AssertionTerms
+from specs.addresses.address import message_node
 
 __all__ = ["by_keys", "terms_of"]
 

@@ -7,13 +7,13 @@ import trio
 from typing_extensions import override
 
 from actors.kit.actor import Actor, ActorRef
-from actors.node.bus_message import Asked, Attached, BusMessage, Emitted, RuntimeLeft
 from actors.node.login.errors import LoginRefusedError, ProviderAwayError
 from actors.node.login.provider import IdentityProvider
 from actors.node.login.vouched import written_identity
-from specs.body import IdentityCall
+from actors.node.messages import Asked, Attached, BusMessage, Emitted, RuntimeLeft
+from specs.bodies.body import IdentityCall
 from specs.errors import BadMessageError
-from specs.limits_login import LOGIN_TIMEOUT, LOGINS_PENDING
+from specs.limits.login import LOGIN_TIMEOUT, LOGINS_PENDING
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 from transports.bodies import read_body

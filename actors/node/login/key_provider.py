@@ -18,8 +18,8 @@ from actors.node.login.key_source import KeySource
 from actors.node.login.provider import IdentityProvider
 from actors.node.login.token import read_token, verified
 from actors.node.login.used_tokens import UsedTokenFile
-from fsm.cores.assertion import USED, AssertionCore, AssertionTerms, Unacceptable
-from fsm.cores.spent_tokens import SpentTokens, Use
+from fsm.session.assertion import USED, AssertionCore, AssertionTerms, Unacceptable
+from fsm.session.spent_tokens import SpentTokens, Use
 from specs.identity import Identity
 
 __all__ = ["KeyProvider"]

@@ -8,7 +8,7 @@ import trio
 from actors.keys.key_set import Keys
 from actors.node.login.errors import KeysAwayError
 from actors.node.login.key_source import KeySource
-from fsm.cores.key_cache import KeyCacheCore
+from fsm.session.key_cache import KeyCacheCore
 
 __all__ = ["KeyRing"]
 

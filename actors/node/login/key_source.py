@@ -10,7 +10,7 @@ from typing_extensions import override
 from actors.keys.errors import BadKeysError
 from actors.keys.key_set import Keys, read_keys
 from actors.node.login.errors import KeysAwayError
-from specs.limits_login import JWKS_BYTES, KEY_FILE_FRESH, KEY_FILE_PAUSE
+from specs.limits.login import JWKS_BYTES, KEY_FILE_FRESH, KEY_FILE_PAUSE
 
 __all__ = ["KeyFile", "KeySource"]
 

@@ -10,7 +10,7 @@ from actors.keys.key_set import Keys, read_keys
 from actors.kit.http_client import HttpClient, HttpError, ServerUrl
 from actors.node.login.errors import KeysAwayError
 from actors.node.login.key_source import KeySource
-from specs.limits_login import JWKS_BYTES, KEYS_FRESH, KEYS_PAUSE, KEYS_TIMEOUT
+from specs.limits.login import JWKS_BYTES, KEYS_FRESH, KEYS_PAUSE, KEYS_TIMEOUT
 
 __all__ = ["KeyUrl"]
 

@@ -7,7 +7,7 @@ from typing import TypeAlias, final
 import attrs
 
 from actors.node.login.provider import IdentityProvider
-from specs.limits_login import SESSION_LIFE
+from specs.limits.login import SESSION_LIFE
 
 __all__ = ["Admission", "Login", "ProviderMaker"]
 

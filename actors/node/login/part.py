@@ -6,10 +6,10 @@ from functools import partial
 
 from actors.kit.actor import ActorRef
 from actors.kit.supervisor import ChildSpec, Supervisor
-from actors.node.bus_message import BusMessage
 from actors.node.login.connector import ConnectorParts, IdentityConnector
 from actors.node.login.login import Login
 from actors.node.login.provider import IdentityProvider
+from actors.node.messages import BusMessage
 from actors.node.tables import NodeAddresses
 
 __all__ = ["open_provider", "start_connector"]

@@ -18,7 +18,7 @@ from actors.keys.key_set import Keys
 from actors.keys.registry import ALGORITHMS, REGISTRY
 from actors.node.login.errors import BadTokenError
 from specs.jsonvalue import Json, JsonObject
-from specs.limits_login import TOKEN_CHARS
+from specs.limits.login import TOKEN_CHARS
 
 __all__ = ["SignedToken", "read_token", "verified"]
 

@@ -2,7 +2,7 @@
 
 import math
 
-from specs.address import host_of, parse
+from specs.addresses.address import host_of, parse
 from specs.errors import BadMessageError, BadUrlError
 from specs.identity import Identity
 from specs.jsonvalue import Json, JsonObject

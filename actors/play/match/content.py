@@ -20,7 +20,7 @@ from typing import Final, final
 import attrs
 
 from actors.play.match.names import Names
-from specs.address import runtime_of
+from specs.addresses.address import runtime_of
 from specs.child import parent_of
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message

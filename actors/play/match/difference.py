@@ -19,8 +19,8 @@ from actors.play.script.steps import (
     TableStep,
     TimeStep,
 )
-from specs.catalogue import message_kind
 from specs.message import Message
+from specs.message_catalogue import message_kind
 
 __all__ = ["Candidate", "Difference", "NearMiss", "show_message", "show_step"]
 

@@ -18,7 +18,7 @@ from actors.play.match.observer import Seen
 from actors.play.script.addresses import SANDBOX, Places, is_hyperty, is_object
 from actors.play.script.hop import GAP, Place, Ride
 from actors.play.script.steps import Flag, MessageStep
-from specs.address import is_backend, is_below
+from specs.addresses.address import is_backend, is_below
 from specs.trace import Fact, Op
 
 __all__ = ["DELAYED", "DOUBLED", "LOST", "Need", "needs_of"]

@@ -13,7 +13,7 @@ from typing import Final, final
 
 import attrs
 
-from specs.address import scheme_of
+from specs.addresses.address import scheme_of
 from specs.jsonvalue import Json
 
 __all__ = ["Bindings", "Names"]

@@ -41,7 +41,7 @@ from actors.play.script.steps import (
     TableStep,
     TimeStep,
 )
-from specs.address import last_segment
+from specs.addresses.address import last_segment
 from specs.message import Message, instance_id, request_id
 from specs.trace import Op
 

@@ -31,8 +31,8 @@ from actors.play.script.steps import (
     TableStep,
     TimeStep,
 )
+from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError
-from specs.normalise import normalise
 
 __all__ = ["Score"]
 

@@ -6,7 +6,7 @@ from typing import Final, final
 
 from actors.play.script.hop import Place
 from actors.play.script.setting import Setting
-from specs.address import RUNTIME_SCHEME, runtime_of, scheme_of
+from specs.addresses.address import RUNTIME_SCHEME, runtime_of, scheme_of
 from specs.jsonvalue import Json
 
 __all__ = ["MACROS", "SANDBOX", "Places", "expanded", "is_hyperty", "is_object", "texts_in"]

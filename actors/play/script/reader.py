@@ -51,10 +51,10 @@ from actors.play.script.vocabulary import (
     machine_words,
     nearest,
 )
-from specs.address import canonical, host_of
+from specs.addresses.address import canonical, host_of
+from specs.dialects.normalise import normalise
 from specs.errors import BadUrlError, ProtoflyError
 from specs.message import Message
-from specs.normalise import normalise
 from specs.reply_code import DropReason
 from specs.trace import Op
 

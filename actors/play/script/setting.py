@@ -18,7 +18,7 @@ from actors.play.script.vocabulary import (
     Runtime,
     Session,
 )
-from fsm.cores.resolve import Topology
+from fsm.registry.resolve.resolve import Topology
 
 __all__ = ["Setting"]
 

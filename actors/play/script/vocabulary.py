@@ -12,8 +12,8 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
-from fsm.catalogue import MACHINES
-from specs.address import host_of, last_segment, message_node
+from fsm.machine_list import MACHINES
+from specs.addresses.address import host_of, last_segment, message_node
 from specs.jsonvalue import JsonObject
 
 __all__ = [

@@ -34,9 +34,9 @@ from actors.play.stage.participants import Peer
 from actors.play.stage.setup import ask_over_link, observing
 from actors.play.stage.stage_error import StageError
 from actors.play.stage.world import World
-from actors.runtime.allocation import NotKeptError
-from actors.runtime.profile import Profile
-from specs.address import (
+from actors.runtime.hyperty.profile import Profile
+from actors.runtime.registry.allocation import NotKeptError
+from specs.addresses.address import (
     address_allocation,
     domain_of,
     last_segment,

@@ -18,8 +18,8 @@ from actors.node.login.errors import LoginRefusedError
 from actors.node.login.login import Admission, Login
 from actors.node.login.provider import IdentityProvider
 from actors.play.script.vocabulary import Node
-from specs.address import host_of
-from specs.body import QualityWish, TurnServer
+from specs.addresses.address import host_of
+from specs.bodies.body import QualityWish, TurnServer
 from specs.identity import Identity
 from specs.jsonvalue import JsonObject
 from specs.reply_code import Code

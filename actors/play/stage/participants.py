@@ -11,8 +11,8 @@ from actors.kit.delivery import Delivery
 from actors.kit.ids import IdSource
 from actors.kit.tracer import Tracer
 from actors.play.stage.stage_error import StageError
-from actors.runtime.mini_bus import MiniBusPort
-from specs.address import (
+from actors.runtime.bus.mini_bus import MiniBusPort
+from specs.addresses.address import (
     address_allocation,
     host_of,
     runtime_of,
@@ -20,7 +20,7 @@ from specs.address import (
     session_manager,
 )
 from specs.jsonvalue import Json, JsonObject
-from specs.limits import GOODBYE_TIMEOUT, REPLY_TIMEOUT
+from specs.limits.protocol import GOODBYE_TIMEOUT, REPLY_TIMEOUT
 from specs.message import Message, MessageType, reply_to
 from specs.reply_code import FIRST_FINAL, LAST_SUCCESS, Code
 from specs.trace import Op

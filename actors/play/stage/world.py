@@ -14,8 +14,8 @@ from actors.node.app import Node as RunningNode
 from actors.node.app import open_node
 from actors.node.config import OBJECT_SCHEMES, NodeConfig
 from actors.node.foreign.plan import NOWHERE, Endpoint, ForeignPlan
-from actors.node.policy import Asker, Decision, Ruling
-from actors.node.policy import Policy as NodePolicy
+from actors.node.policy_hook import Asker, Decision, Ruling
+from actors.node.policy_hook import Policy as NodePolicy
 from actors.play.match.names import Names
 from actors.play.match.observer import Observer
 from actors.play.script.setting import Setting
@@ -25,17 +25,17 @@ from actors.play.stage.back_ends import back_ends_of, login_of
 from actors.play.stage.network import ScenarioNetwork
 from actors.play.stage.participants import Manners, Peer, ScriptedHyperty
 from actors.play.stage.stage_error import StageError
-from actors.runtime.allocation import AllocationError
 from actors.runtime.app import open_runtime
+from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.mini_bus import MiniBusPort
-from actors.runtime.policy import Policy as RuntimePolicy
-from actors.runtime.profile import Profile
-from actors.runtime.registrar import RegistrationError
+from actors.runtime.hyperty.profile import Profile
+from actors.runtime.policy.hook import Policy as RuntimePolicy
+from actors.runtime.registry.allocation import AllocationError
+from actors.runtime.registry.registrations import RegistrationError
 from actors.runtime.runtime import Runtime as RunningRuntime
 from actors.sandbox.here import open_room_here
-from fsm.cores.node_rights import Observation
-from specs.address import host_of, scheme_of
+from fsm.bus.node_rights import Observation
+from specs.addresses.address import host_of, scheme_of
 from specs.message import Message
 from transports.link import Kind
 

@@ -5,7 +5,7 @@
 
 A stub is an actor. The runtime hands it what goes to its domain, and it posts on its bus
 what comes back. It runs in a process of its own, from memory, and can dial nothing but the
-endpoints of its descriptor. What it must keep to stands in `actors.runtime.stub`: to tell
+endpoints of its descriptor. What it must keep to stands in `actors.runtime.stubs.stub`: to tell
 each step of its connection, and to answer what it cannot deliver.
 """
 
@@ -15,8 +15,8 @@ from typing import TypeAlias
 
 from actors.kit.actor import Actor
 from actors.kit.delivery import Delivery
-from actors.runtime.stub import StubContext
-from actors.runtime.stub_connection import StubConnection
+from actors.runtime.stubs.connection import StubConnection
+from actors.runtime.stubs.stub import StubContext
 from fsm.machines.stub_connection import State, Trigger
 from specs.message import Message, refuse, reply_to
 from specs.reply_code import Code

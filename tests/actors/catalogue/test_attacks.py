@@ -14,8 +14,8 @@ from actors.catalogue.memory import FileMemory
 from actors.catalogue.package_store import NoStore
 from actors.catalogue.seal import SealType
 from actors.keys.signing import make_key
-from specs.descriptor_address import CatalogueType, Entry
-from specs.limits_catalogue import DESCRIPTOR_LIFE
+from specs.addresses.descriptor import CatalogueType, Entry
+from specs.limits.catalogue import DESCRIPTOR_LIFE
 from tests.support.catalogues import DAY, NODE_B, Publishing
 from tests.support.stub_supply import runtime
 

@@ -8,7 +8,7 @@ from actors.catalogue.client import Shelf
 from actors.catalogue.memory import VolatileMemory
 from actors.catalogue.package_store import FolderStore
 from actors.keys.signing import make_key
-from specs.limits_catalogue import PACKAGE_BYTES
+from specs.limits.catalogue import PACKAGE_BYTES
 from tests.support.catalogues import archive_of
 from tests.support.stub_supply import runtime, served_package
 

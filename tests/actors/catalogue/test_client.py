@@ -13,7 +13,7 @@ from actors.catalogue.package_store import FolderStore, NoStore
 from actors.catalogue.places import Places
 from actors.catalogue.source import MemorySource, Source, package_path
 from actors.catalogue.trust_file import Trust
-from specs.limits_catalogue import DESCRIPTOR_FRESH
+from specs.limits.catalogue import DESCRIPTOR_FRESH
 from tests.support.catalogues import (
     HERE,
     STUB_B,

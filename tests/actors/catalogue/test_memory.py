@@ -12,9 +12,9 @@ from actors.catalogue.errors import CatalogueFileError
 from actors.catalogue.memory import FileMemory, Kept, Known, VolatileMemory
 from actors.catalogue.package_store import FolderStore, NoStore
 from actors.catalogue.source import REVOKED
-from fsm.cores.descriptor_terms import Seen
-from specs.descriptor_address import CatalogueType, Entry
-from specs.limits_catalogue import CATALOGUE_MEMORY_BYTES
+from fsm.catalogue.descriptor_io import Seen
+from specs.addresses.descriptor import CatalogueType, Entry
+from specs.limits.catalogue import CATALOGUE_MEMORY_BYTES
 from tests.support.catalogues import Publishing
 
 ONE = Entry("b.ex", CatalogueType.STUB, "default")

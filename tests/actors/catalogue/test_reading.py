@@ -17,6 +17,7 @@ from actors.catalogue.reading import (
 )
 from actors.catalogue.seal import SealType, read_seal, verified
 from actors.keys.signing import make_key
+from specs.addresses.descriptor import CatalogueType
 from specs.descriptor import (
     DESCRIPTORS,
     LANGUAGE,
@@ -26,7 +27,6 @@ from specs.descriptor import (
     SchemaDescriptor,
     StubDescriptor,
 )
-from specs.descriptor_address import CatalogueType
 from tests.support.catalogues import STUB_B, Publishing, keys_of
 from transports.bodies import write_body
 

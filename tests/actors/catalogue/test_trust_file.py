@@ -6,7 +6,7 @@ from actors.catalogue.errors import TrustFileError
 from actors.catalogue.places import BadPlaceError, Places, read_places
 from actors.catalogue.trust_file import KeyTrust, read_trust
 from actors.keys.signing import make_key
-from fsm.cores.descriptor_terms import Reach
+from fsm.catalogue.descriptor_io import Reach
 from tests.support.catalogues import key_set
 
 

@@ -5,8 +5,8 @@ import tomllib
 
 import pytest
 
+from actors.cli.group import command_of
 from actors.commands.effective import parsed
-from actors.commands.group import command_of
 from tests.support.command import ROOT
 
 EXAMPLE = ROOT / "examples" / "node.toml"

@@ -2,9 +2,9 @@
 
 import pytest
 
-from actors.commands.command_error import CommandError
-from actors.commands.exit_code import ExitCode
-from actors.commands.failure import first_known, run
+from actors.cli.command_error import CommandError
+from actors.cli.exit_code import ExitCode
+from actors.cli.failure import first_known, run
 from actors.kit.errors import RestartLimitError
 from specs.errors import BadUrlError
 from transports.errors import DialError, ListenError

@@ -9,9 +9,9 @@ import pytest
 import trio
 import trio.testing
 
-from actors.commands.exit_code import ExitCode
-from actors.commands.lifetime import serve
-from specs.limits import DRAIN_TIMEOUT
+from actors.cli.exit_code import ExitCode
+from actors.cli.lifetime import serve
+from specs.limits.protocol import DRAIN_TIMEOUT
 from tests.support.command import ROOT
 
 HANGING = """

@@ -5,7 +5,7 @@ import pytest
 from click.testing import CliRunner
 
 from actors.commands.links import links_of, links_options
-from fsm.cores.link_wishes import WHENEVER_POSSIBLE, LinkWishes, P2pWait, P2pWish, PeerWish
+from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkWishes, P2pWait, P2pWish, PeerWish
 
 RB = "hyperty-runtime://b.ex/rb"
 

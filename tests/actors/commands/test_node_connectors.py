@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from actors.commands.command_error import CommandError
-from actors.commands.exit_code import ExitCode
+from actors.cli.command_error import CommandError
+from actors.cli.exit_code import ExitCode
 from actors.commands.node_connectors import ConnectorOptions
 from actors.kit.http_client import ServerUrl
 from actors.node.config import NodeConfig

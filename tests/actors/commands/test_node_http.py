@@ -7,8 +7,8 @@ from urllib.parse import urlsplit
 import pytest
 import trio
 
-from actors.commands.exit_code import ExitCode
-from specs.limits import DRAIN_TIMEOUT
+from actors.cli.exit_code import ExitCode
+from specs.limits.protocol import DRAIN_TIMEOUT
 from tests.support.command import call, serving
 from tests.support.web import get
 

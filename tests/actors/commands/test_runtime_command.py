@@ -7,14 +7,14 @@ import orjson
 import pytest
 import trio
 
-from actors.commands.exit_code import ExitCode
+from actors.cli.exit_code import ExitCode
 from actors.demo.watched_network import WatchedNetwork
 from actors.hyperties import Caller
 from actors.kit.ids import IdSource
 from actors.kit.tracer import NULL_TRACER
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from specs.limits import DIAL_TIMEOUT
+from specs.limits.protocol import DIAL_TIMEOUT
 from tests.support.command import call, serving
 from transports.link import Kind
 from transports.system import open_system_network

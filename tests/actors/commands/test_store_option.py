@@ -6,8 +6,8 @@ import sqlite3
 
 import pytest
 
-from actors.commands.exit_code import ExitCode
-from actors.runtime.object_file import ObjectFile
+from actors.cli.exit_code import ExitCode
+from actors.runtime.store.file import ObjectFile
 from tests.support.command import call, serving
 
 NODE = ("node", "--domain", "a.example", "--allow-legacy")

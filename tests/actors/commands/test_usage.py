@@ -5,8 +5,8 @@ import sys
 import pytest
 import trio
 
-from actors.commands.exit_code import ExitCode
-from actors.commands.group import SUMMARIES, CommandGroup
+from actors.cli.exit_code import ExitCode
+from actors.cli.group import SUMMARIES, CommandGroup
 from tests.support.command import ROOT, call
 
 

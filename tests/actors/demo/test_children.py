@@ -6,7 +6,7 @@ import sys
 import pytest
 import trio
 
-from actors.commands.command_error import CommandError
+from actors.cli.command_error import CommandError
 from actors.demo import children
 from actors.demo.director import Director
 from actors.demo.line import What

@@ -5,7 +5,7 @@ import pytest
 import trio
 import trio.testing
 
-from actors.commands.command_error import CommandError
+from actors.cli.command_error import CommandError
 from actors.demo.act import Beat
 from actors.demo.director import Director
 from actors.demo.line import Line, What, read_line, tell

@@ -4,7 +4,7 @@ import pytest
 
 import actors
 from actors.hyperties import Caller, Echo
-from actors.runtime.room_hyperty import NoCodeError
+from actors.runtime.isolation.hyperty import NoCodeError
 from tests.support.apart import Reader, Thermometer
 
 

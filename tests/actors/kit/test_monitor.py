@@ -14,8 +14,8 @@ from actors.kit.supervisor import ChildSpec, Intensity, Restart, Strategy, open_
 from actors.kit.tracer import MemoryTracer
 from fsm.engine import Entity
 from fsm.errors import UndeclaredTransitionError
-from fsm.replay import judge
-from fsm.trace_line import Claim, Verdict, read_record
+from fsm.judge.replay import judge
+from fsm.judge.trace_line import Claim, Verdict, read_record
 from specs.trace import Fact, Kind, Op
 from tests.support.scribe import Count, Crash, Do, Note, Scribe, deeds
 from tests.support.tables import DOOR, Push

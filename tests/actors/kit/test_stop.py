@@ -12,7 +12,7 @@ from actors.kit.delivery import Delivery
 from actors.kit.errors import ActorStoppedError
 from actors.kit.supervisor import ChildSpec, Restart, Strategy, open_supervisor
 from actors.kit.trace import MemoryTracer
-from specs.limits import DRAIN_TIMEOUT, GOODBYE_TIMEOUT
+from specs.limits.protocol import DRAIN_TIMEOUT, GOODBYE_TIMEOUT
 from specs.message import Message, MessageType
 from specs.reply_code import DropReason
 from specs.trace import Op

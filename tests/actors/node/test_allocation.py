@@ -2,7 +2,7 @@
 
 import pytest
 
-from specs.limits import MAX_ALLOCATION, SESSION_IDLE
+from specs.limits.protocol import MAX_ALLOCATION, SESSION_IDLE
 from tests.support.node_peer import ALLOCATION, RA, RB, SM, open_world
 
 ALLOC = f"{RA}/address-allocation"

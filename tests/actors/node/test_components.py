@@ -7,10 +7,10 @@ from actors.kit.actor import Actor
 from actors.kit.counters import Counters
 from actors.kit.supervisor import ChildSpec, open_supervisor
 from actors.kit.trace import MemoryTracer
-from actors.node.bus_message import Attached, Detached
 from actors.node.components import Components, attach, detach
 from actors.node.errors import AddressTakenError
-from actors.node.witness import Witness
+from actors.node.messages import Attached, Detached
+from actors.node.trace import Witness
 from specs.trace import Kind
 from tests.support.node_peer import ALLOCATION, DR, RA, SESSION, SM, open_world
 

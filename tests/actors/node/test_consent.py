@@ -5,8 +5,8 @@ from contextlib import asynccontextmanager
 import pytest
 from trio.testing import wait_all_tasks_blocked
 
-from fsm.cores.node_rights import Observation
-from specs.limits import REPLY_TIMEOUT
+from fsm.bus.node_rights import Observation
+from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import Message, MessageType
 from tests.support.legacy_peer import OLD, plain_peer, session_peer
 from tests.support.node_peer import MN, RA, RB, RX, SM, open_world

@@ -4,7 +4,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from specs.limits import PING_PERIOD
+from specs.limits.protocol import PING_PERIOD
 from tests.support.legacy_peer import plain_peer, session_peer
 from tests.support.node_peer import RA, RB, RX, SM, open_world
 from tests.support.records import read, registered

@@ -10,8 +10,8 @@ from trio.testing import MockClock
 
 from actors.kit.tally import Tally
 from actors.node.limits import NodeLimits
-from fsm.cores.meter import Rate
-from specs.limits import FRAME_TIMEOUT, HANDSHAKE_TIMEOUT
+from fsm.limits.token_bucket import Rate
+from specs.limits.protocol import FRAME_TIMEOUT, HANDSHAKE_TIMEOUT
 from specs.link_end import LinkEnd
 from specs.reply_code import DropReason
 from tests.support.node_peer import RA, RB, open_world

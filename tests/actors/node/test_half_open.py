@@ -6,7 +6,7 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from specs.limits import PING_PERIOD, PONG_TIMEOUT
+from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT
 from specs.link_end import LinkEnd
 from tests.support.legacy_peer import OLD, OLD_INSIDE, LegacyPeer, plain_peer, session_peer
 from tests.support.node_peer import RA, Peer, open_world

@@ -3,8 +3,8 @@
 import pytest
 import trio
 
-from actors.node.policy import Decision, Policy, Ruling
-from specs.limits import HOP_LIMIT
+from actors.node.policy_hook import Decision, Policy, Ruling
+from specs.limits.protocol import HOP_LIMIT
 from specs.reply_code import DropReason
 from tests.support.node_peer import DR, MN, RA, RB, RX, SM, open_world
 

@@ -4,9 +4,9 @@ import pytest
 import trio
 import trio.testing
 
-from actors.node.door import Door, LinkDoor
-from actors.node.record_file import MemoryRecords
-from fsm.cores.node_session_terms import Liveness
+from actors.node.links.acceptor import Door, LinkDoor
+from actors.node.registry.record_file import MemoryRecords
+from fsm.session.node_session_io import Liveness
 from tests.support.node_peer import DR, RA, RB, open_world
 from transports.errors import LinkBrokenError
 

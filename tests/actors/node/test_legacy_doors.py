@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.node.door import Claim
-from actors.node.plain_door import PlainDoor
-from actors.node.session_door import SessionDoor
-from fsm.cores.node_session_terms import Parcel
+from actors.node.links.acceptor import Claim
+from actors.node.links.plain import PlainDoor
+from actors.node.links.session_form import SessionDoor
+from fsm.session.node_session_io import Parcel
 from specs.message import Message, reply_to
 from specs.reply_code import Code
 from tests.support.node_peer import RA, SESSION

@@ -4,8 +4,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from actors.node.policy import Decision, Policy, Ruling
-from specs.limits import PING_PERIOD, PONG_TIMEOUT, SESSION_IDLE
+from actors.node.policy_hook import Decision, Policy, Ruling
+from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT, SESSION_IDLE
 from specs.reply_code import DropReason
 from tests.support.legacy_peer import OLD, OLD_INSIDE, plain_peer
 from tests.support.node_peer import ALLOCATION, MN, RA, SM, open_world

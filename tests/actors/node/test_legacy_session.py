@@ -4,7 +4,7 @@ import pytest
 import trio
 import trio.testing
 
-from specs.limits import HANDSHAKE_TIMEOUT
+from specs.limits.protocol import HANDSHAKE_TIMEOUT
 from tests.support.legacy_peer import (
     OLD,
     OLD_INSIDE,

@@ -4,7 +4,7 @@ import json
 
 import trio
 
-from specs.limits import MAX_FRAME_BYTES
+from specs.limits.protocol import MAX_FRAME_BYTES
 from tests.support.legacy_peer import OLD, OLD_INSIDE, plain_peer, session_peer
 from tests.support.node_peer import RA, open_world
 from tests.support.raw_websocket import handshake, head, text

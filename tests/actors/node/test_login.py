@@ -6,7 +6,7 @@ from typing_extensions import override
 
 from actors.kit.tally import Tally
 from actors.node.login.login import Admission
-from actors.node.policy import Asker, Decision, Policy, Ruling
+from actors.node.policy_hook import Asker, Decision, Policy, Ruling
 from specs.reply_code import DropReason
 from tests.support.issuer import ALICE, BOB, ISSUER, Issuer, Shelf, login_by, opened
 from tests.support.node_peer import ALLOCATION, DOMAIN, MN, RA, RB, SESSION, SM, open_world

@@ -9,10 +9,10 @@ import trio
 import trio.testing
 from typing_extensions import override
 
-from actors.node.bus_message import Arrived
-from actors.node.policy import Decision, Policy, Ruling
-from specs.limits import OPEN_TIMEOUT, SESSION_IDLE
-from specs.limits_login import LOGIN_TIMEOUT, SESSION_LIFE
+from actors.node.messages import Arrived
+from actors.node.policy_hook import Decision, Policy, Ruling
+from specs.limits.login import LOGIN_TIMEOUT, SESSION_LIFE
+from specs.limits.protocol import OPEN_TIMEOUT, SESSION_IDLE
 from specs.message import Message, MessageType
 from tests.support.issuer import BOB, Issuer, Shelf, login_by, opened
 from tests.support.node_peer import RA, RB, open_world

@@ -14,8 +14,8 @@ from actors.keys.key_set import read_keys
 from actors.kit.tally import Tally
 from actors.node.login.errors import BadTokenError
 from actors.node.login.token import read_token, verified
-from specs.limits import MAX_JSON_TEXT
-from specs.limits_login import TOKEN_CHARS
+from specs.limits.login import TOKEN_CHARS
+from specs.limits.protocol import MAX_JSON_TEXT
 from specs.reply_code import Code
 from tests.support.issuer import Issuer, Shelf, encoded, login_by
 from tests.support.node_peer import RA, SESSION, open_world

@@ -8,14 +8,14 @@ import trio
 import trio.testing
 from typing_extensions import override
 
-from actors.node.bus_message import Arrived, Emitted
 from actors.node.limits import UNLIMITED
 from actors.node.login.errors import LoginRefusedError
 from actors.node.login.login import Login
 from actors.node.login.provider import IdentityProvider
+from actors.node.messages import Arrived, Emitted
 from specs.identity import Identity
-from specs.limits import OPEN_TIMEOUT
-from specs.limits_login import LOGIN_TIMEOUT, LOGINS_PENDING
+from specs.limits.login import LOGIN_TIMEOUT, LOGINS_PENDING
+from specs.limits.protocol import OPEN_TIMEOUT
 from specs.message import Message, MessageType
 from specs.reply_code import DropReason
 from tests.support.issuer import ALICE, Issuer, login_by, opened

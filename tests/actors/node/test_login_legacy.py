@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from actors.node.login.login import Admission
-from specs.limits import SESSION_IDLE
+from specs.limits.protocol import SESSION_IDLE
 from tests.support.issuer import Issuer, login_by, opened
 from tests.support.legacy_peer import OLD_INSIDE, plain_peer, session_peer, session_stranger
 from tests.support.node_peer import RA, open_world

@@ -7,17 +7,17 @@ import structlog
 from typing_extensions import override
 
 from actors.kit.log import Style, configure_log
-from actors.node.door import LinkDoor
-from actors.node.policy import PERMIT_ALL, Asker, Policy, Ruling
-from actors.node.record_file import MemoryRecords
-from fsm.catalogue import MACHINES
-from fsm.cores import registration
-from fsm.cores.registration_terms import Row
+from actors.node.links.acceptor import LinkDoor
+from actors.node.policy_hook import PERMIT_ALL, Asker, Policy, Ruling
+from actors.node.registry.record_file import MemoryRecords
 from fsm.engine import Entity
+from fsm.judge.replay import judge
+from fsm.judge.trace_line import Claim, Verdict, read_record
+from fsm.machine_list import MACHINES
 from fsm.machines.address import Trigger as AddressTrigger
 from fsm.machines.registration import State, Trigger
-from fsm.replay import judge
-from fsm.trace_line import Claim, Verdict, read_record
+from fsm.registry import registration
+from fsm.registry.records import Row
 from specs.message import Message
 from specs.trace import Kind, Op
 from tests.support.node_peer import DR, RA, RB, open_world

@@ -6,11 +6,11 @@ import pytest
 import trio
 
 from actors.kit.counters import Counters
-from actors.node.bounds import Bounds
 from actors.node.limits import DEFAULT_LIMITS, NodeLimits
-from fsm.cores.meter import Rate
+from actors.node.session.bounds import Bounds
+from fsm.limits.token_bucket import Rate
 from specs.identity import Identity
-from specs.limits import IDENTITY_BURST, MESSAGE_BURST, MESSAGE_RATE
+from specs.limits.protocol import IDENTITY_BURST, MESSAGE_BURST, MESSAGE_RATE
 from tests.support.legacy_peer import OLD_INSIDE, plain_peer
 from tests.support.node_peer import RA, RB, RX, open_world
 

@@ -3,7 +3,7 @@
 import pytest
 import trio.testing
 
-from specs.limits import MAX_SUBSCRIPTIONS
+from specs.limits.protocol import MAX_SUBSCRIPTIONS
 from specs.reply_code import DropReason
 from tests.support.node_peer import RA, RB, RX, SM, open_world
 

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from actors.node.policing.config import PolicyConfig
+from actors.node.policy.config import PolicyConfig
 from tests.support.issuer import Issuer, opened
 from tests.support.node_peer import open_world
 from tests.support.policing import anybody, logged_in

@@ -5,8 +5,8 @@ import tomllib
 import attrs
 import pytest
 
-from specs.body import PoliciesChanged, PoliciesListed, PoliciesShown
-from specs.body_policy import UNTIL_STOP
+from specs.bodies.body import PoliciesChanged, PoliciesListed, PoliciesShown
+from specs.bodies.policy import UNTIL_STOP
 from tests.support.issuer import Issuer
 from tests.support.node_peer import RA, RB, open_world
 from tests.support.policing import POLICY, anybody, logged_in, one_policy, policed, rule

@@ -3,11 +3,11 @@
 import pytest
 import structlog
 
-from actors.node.policing.tasks import Order, Tasks
-from actors.node.policy import Asker
+from actors.node.policy.tasks import Order, Tasks
+from actors.node.policy_hook import Asker
 from fsm.policy.model import Task
 from fsm.policy.terms import Moment
-from specs.limits_policy import MAX_POLICY_COUNTERS
+from specs.limits.policy import MAX_POLICY_COUNTERS
 from specs.message import Message, MessageType
 from tests.support.issuer import Issuer
 from tests.support.node_peer import RA, RB, open_world

@@ -7,7 +7,7 @@ import structlog
 import trio
 
 from actors.node.errors import PolicyFileError
-from specs.limits_policy import MAX_POLICY_BYTES
+from specs.limits.policy import MAX_POLICY_BYTES
 from tests.support.issuer import Issuer
 from tests.support.node_peer import RA, RB, open_world
 from tests.support.policing import POLICY, anybody, logged_in, one_policy, policed, rule, rulings

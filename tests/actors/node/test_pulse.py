@@ -2,8 +2,8 @@
 
 import trio
 
-from actors.node.pulse import Pulse
-from specs.limits import PING_PERIOD, PONG_TIMEOUT
+from actors.node.session.heartbeat import Pulse
+from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT
 
 
 class Silent:

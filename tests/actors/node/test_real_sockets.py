@@ -5,7 +5,7 @@ import json
 import pytest
 import trio
 
-from specs.limits import MAX_FRAME_BYTES
+from specs.limits.protocol import MAX_FRAME_BYTES
 from tests.support.node_peer import RA, RB, open_world
 from tests.support.raw_websocket import handshake, head, text
 from transports.errors import DialError, ListenError

@@ -11,9 +11,9 @@ from actors.kit.trace import NULL_TRACER
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.node.errors import RegistryFileError
-from actors.node.record_file import SqliteRecords
-from fsm.cores.registration_terms import Forget, Keep, Row
+from actors.node.registry.record_file import SqliteRecords
 from fsm.machines.registration import State
+from fsm.registry.records import Forget, Keep, Row
 from tests.actors.node.test_registry import read, registered, update
 from tests.support.node_peer import DOMAIN, RA, RB, open_world
 from transports.memory import MemoryNetwork

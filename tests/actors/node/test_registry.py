@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from specs.limits import REGISTRATION_EXPIRES, REGISTRATION_GRAVE
+from specs.limits.protocol import REGISTRATION_EXPIRES, REGISTRATION_GRAVE
 from tests.support.node_peer import DR, RA, RB, SM, open_world
 
 BOB = "user://idp.ex/bob"

@@ -3,7 +3,7 @@
 import trio
 import trio.testing
 
-from specs.limits import SESSION_IDLE
+from specs.limits.protocol import SESSION_IDLE
 from tests.support.golden import Score
 from tests.support.node_peer import ALLOCATION, RA, open_world
 

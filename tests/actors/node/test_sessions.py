@@ -4,7 +4,13 @@ import pytest
 import trio
 import trio.testing
 
-from specs.limits import HANDSHAKE_TIMEOUT, PING_PERIOD, PONG_TIMEOUT, SESSION_IDLE, SESSION_QUEUE
+from specs.limits.protocol import (
+    HANDSHAKE_TIMEOUT,
+    PING_PERIOD,
+    PONG_TIMEOUT,
+    SESSION_IDLE,
+    SESSION_QUEUE,
+)
 from tests.support.node_peer import ALLOCATION, MN, RA, RB, SESSION, SM, open_world
 from transports.errors import LinkBrokenError
 

@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from specs.limits import OUTBOX_BYTES, SESSION_QUEUE, WRITE_TIMEOUT
+from specs.limits.protocol import OUTBOX_BYTES, SESSION_QUEUE, WRITE_TIMEOUT
 from specs.link_end import LinkEnd
 from tests.support.node_peer import RA, RB, RX, open_world
 from transports.errors import Farewell, LinkBrokenError

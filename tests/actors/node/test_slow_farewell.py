@@ -7,8 +7,8 @@ import trio
 from trio.testing import MockClock
 
 from actors.node.limits import NodeLimits
-from fsm.cores.meter import Rate
-from specs.limits import GOODBYE_TIMEOUT
+from fsm.limits.token_bucket import Rate
+from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.link_end import LinkEnd
 from tests.actors.node.test_gate import connect, read_all, real_world
 from tests.support.node_peer import RA, RB, RX

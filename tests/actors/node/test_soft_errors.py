@@ -5,7 +5,7 @@ import json
 import pytest
 import trio
 
-from specs.limits import (
+from specs.limits.protocol import (
     MAX_JSON_DEPTH,
     MAX_JSON_KEYS,
     MAX_JSON_TEXT,

@@ -8,10 +8,10 @@ from random import Random
 
 import pytest
 
-from fsm.cores.node_rights import Observation
-from fsm.replay import judge
-from fsm.trace_line import Verdict, read_record
-from specs.address import domain_of, scheme_of
+from fsm.bus.node_rights import Observation
+from fsm.judge.replay import judge
+from fsm.judge.trace_line import Verdict, read_record
+from specs.addresses.address import domain_of, scheme_of
 from specs.trace import Kind, Op
 from tests.support.node_peer import MN, open_world
 from tests.support.node_walk import Walk, is_of

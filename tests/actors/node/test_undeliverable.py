@@ -10,9 +10,9 @@ from contextlib import asynccontextmanager
 import pytest
 from trio.testing import wait_all_tasks_blocked
 
-from actors.node.policy import Asker, Decision, Policy, Ruling
-from fsm.cores.node_rights import Observation
-from specs.limits import SESSION_IDLE, SESSION_QUEUE
+from actors.node.policy_hook import Asker, Decision, Policy, Ruling
+from fsm.bus.node_rights import Observation
+from specs.limits.protocol import SESSION_IDLE, SESSION_QUEUE
 from specs.message import Message
 from specs.reply_code import DropReason
 from tests.support.node_peer import ALLOCATION, MN, RA, RB, RX, SM, open_world

@@ -10,14 +10,14 @@ import pytest
 import trio
 import trio.testing
 
-from actors.commands.exit_code import ExitCode
+from actors.cli.exit_code import ExitCode
 from actors.commands.token_issue import command as issue
 from actors.commands.token_keys import command as keys
 from actors.node.login.by_keys import by_keys, terms_of
 from actors.node.login.errors import LoginRefusedError, ProviderAwayError, UsedTokensError
 from actors.node.login.login import Login
 from actors.node.login.used_tokens import UsedTokenFile
-from fsm.cores.spent_tokens import SpentTokens, Use
+from fsm.session.spent_tokens import SpentTokens, Use
 from tests.support.command import call, called, serving
 from tests.support.issuer import Issuer, Shelf, opened
 from tests.support.node_peer import DOMAIN, RB, Peer, open_world

@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from actors.pipe.said import Said, Word, read_said, write_said
-from specs.limits import ROOM_SILENCE
+from specs.limits.protocol import ROOM_SILENCE
 from specs.reply_code import DropReason
 from tests.support.packages import code_of
 from tests.support.room_world import open_room_world

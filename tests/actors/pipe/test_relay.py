@@ -7,7 +7,7 @@ from actors.pipe.errors import PipeError
 from actors.pipe.outlet import Outlet
 from actors.pipe.relay import Relays
 from actors.pipe.said import Said, Word, read_said
-from specs.limits import ROOM_LINKS, ROOM_WINDOW
+from specs.limits.protocol import ROOM_LINKS, ROOM_WINDOW
 from transports.background import open_background
 from transports.link import Kind, Upgrade
 from transports.memory import MemoryNetwork

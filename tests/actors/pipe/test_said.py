@@ -17,7 +17,7 @@ from actors.pipe.plan import (
     write_plan,
 )
 from actors.pipe.said import Said, Word, parts_of, read_said, write_said
-from specs.limits import MAX_FRAME_BYTES
+from specs.limits.protocol import MAX_FRAME_BYTES
 
 PLAN = RoomPlan("domain://msg-node.a.ex/protostub/b.ex", "domain://msg-node.a.ex", "b.ex")
 

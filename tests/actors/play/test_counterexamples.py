@@ -6,8 +6,8 @@ import pytest
 from actors.play.player import play
 from actors.play.script.reader import read_script_lines
 from actors.play.script.steps import CallStep, MessageStep
-from fsm.catalogue import MACHINES
 from fsm.compositions.catalogue import COMPOSITIONS
+from fsm.machine_list import MACHINES
 from fsm.product.explorer import explore
 from fsm.product.script import scenario_of
 

@@ -9,11 +9,11 @@ from actors.hyperties import Echo
 from actors.kit.tracer import MemoryTracer
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
-from actors.runtime.allocation import NotKeptError
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.hyperty import Hyperty
-from actors.runtime.profile import Profile
+from actors.runtime.hyperty.hyperty import Hyperty
+from actors.runtime.hyperty.profile import Profile
+from actors.runtime.registry.allocation import NotKeptError
 from specs.trace import Op
 from transports.memory import MemoryNetwork
 

@@ -5,10 +5,10 @@ import math
 import pytest
 import trio
 
-from actors.runtime.bus_messages import Origin
-from fsm.cores.intent import Intent
-from fsm.cores.resolve_effects import Route
-from specs.limits import REPLY_TIMEOUT
+from actors.runtime.bus.messages import Origin
+from fsm.intent import Intent
+from fsm.registry.resolve.effects import Route
+from specs.limits.protocol import REPLY_TIMEOUT
 from specs.reply_code import DropReason
 from tests.support.runtime_parts import R
 from tests.support.wire import A, B, C, answer, ask

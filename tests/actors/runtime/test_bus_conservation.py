@@ -7,12 +7,12 @@ import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.runtime.bus_messages import Origin
-from actors.runtime.handing import Handing
-from actors.runtime.interceptor import Interceptor, Objection
-from fsm.cores.intent import Intent
-from fsm.cores.resolve_effects import NoRoute
-from specs.limits import REPLY_TIMEOUT
+from actors.runtime.bus.delivery import Handing
+from actors.runtime.bus.interceptor import Interceptor, Objection
+from actors.runtime.bus.messages import Origin
+from fsm.intent import Intent
+from fsm.registry.resolve.effects import NoRoute
+from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import instance_id
 from specs.reply_code import Code, DropReason
 from specs.trace import Kind, Op

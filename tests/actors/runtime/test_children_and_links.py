@@ -4,7 +4,7 @@ import pytest
 import trio
 
 import actors
-from actors.runtime.bus_messages import Submitted
+from actors.runtime.bus.messages import Submitted
 from specs.message import Message, MessageType
 from specs.reply_code import DropReason
 from tests.support.domain import go_live

@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from actors.runtime.object_file import ObjectFile
+from actors.runtime.store.file import ObjectFile
 from tests.actors.runtime.test_store import world
 
 

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from actors.runtime.hyperty import Refused
+from actors.runtime.hyperty.hyperty import Refused
 from specs.message import MessageType
 from specs.reply_code import Code
 from tests.actors.runtime.test_node_restart import open_place

@@ -6,8 +6,8 @@ import pytest
 import trio
 
 import actors
-from specs.limits import P2P_TIMEOUT, REPLY_TIMEOUT
-from specs.limits_sync import QUIET, REPEAT_FIRST, REPEAT_LAST
+from specs.limits.protocol import P2P_TIMEOUT, REPLY_TIMEOUT
+from specs.limits.sync import QUIET, REPEAT_FIRST, REPEAT_LAST
 from specs.trace import Op
 from tests.support.domain import go_live, open_domain
 from tests.support.report_world import Closed, Open, world

@@ -12,7 +12,7 @@ import pytest
 import trio
 
 import actors
-from specs.limits_sync import QUIET
+from specs.limits.sync import QUIET
 from tests.support.report_world import Closed, Open
 from transports.chaos import ChaosNetwork
 from transports.memory import MemoryNetwork

@@ -7,10 +7,10 @@ import pytest
 import actors
 from actors.catalogue.access import CatalogueAccess
 from actors.catalogue.making import signed_draft
-from actors.runtime.data_schemas import DataSchemas
-from fsm.cores.object_schema import compiled
+from actors.runtime.sync.data_schemas import DataSchemas
+from fsm.sync.value.schema import compiled
+from specs.addresses.descriptor import CatalogueType, Entry
 from specs.descriptor import Revoked
-from specs.descriptor_address import CatalogueType, Entry
 from tests.support.catalogues import Publishing, Wall
 from transports.memory import MemoryNetwork
 
@@ -131,7 +131,7 @@ async def actors_rest():
     """Wait until what was fetched is fetched again."""
     import trio
 
-    from specs.limits_catalogue import DESCRIPTOR_FRESH
+    from specs.limits.catalogue import DESCRIPTOR_FRESH
 
     await trio.sleep(DESCRIPTOR_FRESH + 1)
 

@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from actors.runtime.hyperty import Hyperty
+from actors.runtime.hyperty.hyperty import Hyperty
 from specs.message import MessageType
 from specs.reply_code import Code
 from specs.trace import Op

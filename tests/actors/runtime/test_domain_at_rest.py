@@ -5,11 +5,11 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from fsm.catalogue import MACHINES
-from fsm.cores.intent import is_p2p_part
+from fsm.intent import is_p2p_part
+from fsm.judge.trace_line import Verdict
+from fsm.machine_list import MACHINES
 from fsm.machines.observer_copy import OBSERVER_COPY
-from fsm.trace_line import Verdict
-from specs.limits import SESSION_IDLE
+from specs.limits.protocol import SESSION_IDLE
 from specs.trace import Op
 from tests.actors.runtime.test_delegation import Heir
 from tests.support.domain import NODE_PLACE

@@ -9,11 +9,11 @@ from actors.kit.counters import Counters
 from actors.kit.delivery import Delivery
 from actors.kit.log import Level, configure_log
 from actors.kit.tracer import NULL_TRACER
-from actors.runtime.bus_messages import Lost, Submitted
-from actors.runtime.dead_mail import DeadMail
-from actors.runtime.hops import Hops
-from actors.runtime.mini_bus import MiniBus
-from specs.limits_bus import DROPS_KEPT
+from actors.runtime.bus.dead_letters import DeadMail
+from actors.runtime.bus.messages import Lost, Submitted
+from actors.runtime.bus.mini_bus import MiniBus
+from actors.runtime.hop_trace import Hops
+from specs.limits.bus import DROPS_KEPT
 from specs.message import MessageType
 from specs.reply_code import DropReason
 from tests.support.deaf import deaf

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.runtime.rest_events import EventReader
-from actors.runtime.rest_http import RestError
-from specs.limits import MAX_FRAME_BYTES
+from actors.runtime.stubs.wires.rest_events import EventReader
+from actors.runtime.stubs.wires.rest_http import RestError
+from specs.limits.protocol import MAX_FRAME_BYTES
 
 STREAM = (
     b'retry: 100\n\nid: 1\ndata: {"a":1}\n\n: silence\n\nid: 2\ndata: {"b":2}\n\nid: 3\ndata: x'

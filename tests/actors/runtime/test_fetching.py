@@ -20,15 +20,15 @@ from actors.kit.tracer import MemoryTracer
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
-from actors.runtime.catalogue import BuiltInCatalogue, NotInCatalogueError, StubKind
+from actors.runtime.catalogue.fetching import fetching
+from actors.runtime.catalogue.makers import Evidence, StubMakers
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.credentials import NO_CREDENTIALS, GivenToken
-from actors.runtime.fetching import fetching
-from actors.runtime.guarded_network import GuardedNetwork
-from actors.runtime.stub import StubConfig, StubContext
-from actors.runtime.stub_makers import Evidence, StubMakers
-from fsm.cores.descriptor_terms import Reach
-from specs.limits import RETRY_COOL_DOWN
+from actors.runtime.stubs.catalogue import BuiltInCatalogue, NotInCatalogueError, StubKind
+from actors.runtime.stubs.credentials import NO_CREDENTIALS, GivenToken
+from actors.runtime.stubs.guarded_network import GuardedNetwork
+from actors.runtime.stubs.stub import StubConfig, StubContext
+from fsm.catalogue.descriptor_io import Reach
+from specs.limits.protocol import RETRY_COOL_DOWN
 from specs.reply_code import Code
 from specs.trace import Kind, Op
 from tests.support.catalogues import STUB_B, B, Publishing, Wall

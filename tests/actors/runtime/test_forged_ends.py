@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from specs.limits_links import PROOF_TIMEOUT
+from specs.limits.p2p import PROOF_TIMEOUT
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from specs.trace import Op

@@ -2,11 +2,11 @@
 
 import pytest
 
-from actors.runtime.sync_taking import TakeOvers
-from specs.body import HandOver
-from specs.body_sync import DataObject
+from actors.runtime.sync.delegation.taking import TakeOvers
+from specs.bodies.body import HandOver
+from specs.bodies.sync import DataObject
 from specs.errors import BadMessageError
-from specs.limits_sync import HAND_OVERS
+from specs.limits.sync import HAND_OVERS
 
 RUNTIME = "hyperty-runtime://a.ex/ra"
 

@@ -6,9 +6,9 @@ import trio
 import actors
 from actors.kit.ids import IdSource
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.object_file import ObjectFile
+from actors.runtime.store.file import ObjectFile
 from actors.testing.recorder import Recorder
-from specs.limits_bus import SUBMITTED
+from specs.limits.bus import SUBMITTED
 from specs.trace import Op
 from transports.memory import MemoryNetwork
 

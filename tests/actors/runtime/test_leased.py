@@ -9,7 +9,7 @@ import actors
 from actors.kit.ids import IdSource
 from actors.runtime.config import RuntimeConfig
 from actors.testing.recorder import Recorder
-from specs.limits_sync import QUIET
+from specs.limits.sync import QUIET
 from tests.simulation.mortal import MortalNetwork
 from tests.support.report_world import Closed, Open, text
 from transports.link import Kind

@@ -3,10 +3,10 @@
 import pytest
 import trio
 
-from fsm.cores import handler_quota
-from fsm.cores.link_wishes import LinkWishes, P2pWait, P2pWish, PeerWish
-from fsm.trace_line import Verdict
-from specs.limits import P2P_TIMEOUT, RETRY_COOL_DOWN
+from fsm.judge.trace_line import Verdict
+from fsm.p2p import handler_quota
+from fsm.p2p.link_policy import LinkWishes, P2pWait, P2pWish, PeerWish
+from specs.limits.protocol import P2P_TIMEOUT, RETRY_COOL_DOWN
 from specs.message import MessageType
 from specs.reply_code import Code
 from specs.trace import Kind, Op

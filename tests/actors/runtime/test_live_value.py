@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.runtime.live_parts import Place, Whole
-from actors.runtime.live_value import LiveList, LiveObject, plain_copy
-from actors.runtime.object_error import ObjectError, SchemaError
-from fsm.cores.object_change import smallest_change
-from fsm.cores.object_value import changed, same
+from actors.runtime.objects.error import ObjectError, SchemaError
+from actors.runtime.objects.live_parts import Place, Whole
+from actors.runtime.objects.live_value import LiveList, LiveObject, plain_copy
+from fsm.sync.value.smallest_change import smallest_change
+from fsm.sync.value.value import changed, same
 from tests.support.json_values import KEYS, OBJECTS, VALUES, least, over_the_wire, weight
 
 URL = "comm://a.ex/1"

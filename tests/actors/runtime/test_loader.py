@@ -12,22 +12,22 @@ from actors.kit.actor import Actor
 from actors.kit.delivery import Delivery
 from actors.kit.ids import IdSource
 from actors.kit.supervisor import ChildSpec
-from actors.runtime.catalogue import (
+from actors.runtime.hop_trace import Hops
+from actors.runtime.stubs.catalogue import (
     BuiltInCatalogue,
     Catalogue,
     Descriptor,
     NotInCatalogueError,
     StubKind,
 )
-from actors.runtime.hops import Hops
-from actors.runtime.loader import Load, Loader, LoaderTools, RegistryIs, Unload
-from actors.runtime.sandboxes import Sandboxes
-from actors.runtime.stub import StubConfig, StubContext
-from fsm.catalogue import MACHINES
-from fsm.cores.resolve_inputs import Deployed, DeployFailed, StubGone
-from specs import limits
-from specs.address import catalogue_stub
-from specs.limits import DEPLOY_TIMEOUT
+from actors.runtime.stubs.loader import Load, Loader, LoaderTools, RegistryIs, Unload
+from actors.runtime.stubs.sandboxes import Sandboxes
+from actors.runtime.stubs.stub import StubConfig, StubContext
+from fsm.machine_list import MACHINES
+from fsm.registry.resolve.inputs import Deployed, DeployFailed, StubGone
+from specs.addresses.address import catalogue_stub
+from specs.limits import protocol as limits
+from specs.limits.protocol import DEPLOY_TIMEOUT
 from specs.message import Message, MessageType, reply_to
 from specs.reply_code import Code
 from specs.trace import Kind

@@ -10,13 +10,13 @@ from typing_extensions import override
 from actors.kit.tracer import MemoryTracer
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
-from actors.runtime.allocation import AllocationError
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.credentials import Credentials, TokenFile, TokenFileError, given
-from actors.runtime.entering import SessionError
-from specs.limits import RETRY_COOL_DOWN
-from specs.limits_login import KEYS_PAUSE
+from actors.runtime.registry.allocation import AllocationError
+from actors.runtime.stubs.credentials import Credentials, TokenFile, TokenFileError, given
+from actors.runtime.stubs.entering import SessionError
+from specs.limits.login import KEYS_PAUSE
+from specs.limits.protocol import RETRY_COOL_DOWN
 from tests.support.domain import DOMAIN, Echo, counted_bytes
 from tests.support.issuer import Issuer, Shelf, login_by, written
 from transports.link import Kind

@@ -6,8 +6,8 @@ import trio
 from typing_extensions import override
 
 from actors.node.login.login import Admission
-from actors.runtime.credentials import Credentials
-from fsm.trace_line import Verdict
+from actors.runtime.stubs.credentials import Credentials
+from fsm.judge.trace_line import Verdict
 from specs.trace import Kind
 from tests.actors.runtime.test_node_restart import open_place
 from tests.support.domain import judged

@@ -8,12 +8,12 @@ from typing_extensions import override
 
 from actors.kit.ids import IdSource
 from actors.kit.supervisor import ChildSpec
-from actors.runtime.bus_messages import Origin
-from actors.runtime.policy import Policy
-from fsm.cores.resolve_effects import OwnerKnown, PeerKnown
-from fsm.cores.routing import ANY, Router, RoutingCore
+from actors.runtime.bus.messages import Origin
+from actors.runtime.policy.hook import Policy
+from fsm.bus.listeners import ANY, Router, RoutingCore
+from fsm.registry.resolve.effects import OwnerKnown, PeerKnown
 from specs.errors import SpecError
-from specs.limits import REPLY_TIMEOUT
+from specs.limits.protocol import REPLY_TIMEOUT
 from specs.reply_code import Code, DropReason
 from specs.trace import Op
 from tests.support.runtime_parts import Listener, R, open_bus

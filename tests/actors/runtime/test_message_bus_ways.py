@@ -4,10 +4,10 @@ import pytest
 import trio
 
 from actors.kit.delivery import Purpose
-from actors.runtime.bus_messages import Origin
-from fsm.cores.intent import Intent, intent_of
-from fsm.cores.pair_order import Behind
-from fsm.cores.resolve_effects import (
+from actors.runtime.bus.messages import Origin
+from fsm.bus.receiving_order import Behind
+from fsm.intent import Intent, intent_of
+from fsm.registry.resolve.effects import (
     NoRoute,
     OwnerDoubted,
     OwnerKnown,
@@ -16,9 +16,9 @@ from fsm.cores.resolve_effects import (
     Route,
     RoutesChanged,
 )
-from fsm.cores.resolve_inputs import Asked, LinkForged, OwnerAsked
-from specs.limits import REPLY_TIMEOUT
-from specs.limits_links import FORGERIES, HELD_MESSAGES, PROOF_TIMEOUT
+from fsm.registry.resolve.inputs import Asked, LinkForged, OwnerAsked
+from specs.limits.p2p import FORGERIES, HELD_MESSAGES, PROOF_TIMEOUT
+from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import Message, MessageType, reply_to, stamped
 from specs.reply_code import Code, DropReason
 from specs.trace import Op

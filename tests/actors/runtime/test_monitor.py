@@ -16,12 +16,12 @@ from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from fsm.cores.seen import SeenWindow
-from fsm.cores.stub_client import StubClientCore
-from fsm.cores.transactions import TransactionsCore
+from fsm.bus.deduplication import SeenWindow
+from fsm.bus.transactions import TransactionsCore
+from fsm.judge.replay import judge
+from fsm.judge.trace_line import Claim, Verdict, read_record
 from fsm.machines.stub_connection import Trigger
-from fsm.replay import judge
-from fsm.trace_line import Claim, Verdict, read_record
+from fsm.session.stub_client import StubClientCore
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from specs.trace import Kind, Op

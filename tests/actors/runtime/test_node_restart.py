@@ -12,8 +12,8 @@ from actors.node.config import NodeConfig
 from actors.node.login.login import Login
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.credentials import NO_CREDENTIALS, Credentials
-from fsm.trace_line import Verdict
+from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
+from fsm.judge.trace_line import Verdict
 from specs.trace import Kind
 from tests.support.domain import Echo, Member, counted_bytes, judged
 from tests.support.told import Told

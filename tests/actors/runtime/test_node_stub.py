@@ -2,7 +2,7 @@
 
 import trio
 
-from specs.limits import MAX_MESSAGE_BYTES, PING_PERIOD, PONG_TIMEOUT
+from specs.limits.protocol import MAX_MESSAGE_BYTES, PING_PERIOD, PONG_TIMEOUT
 from specs.reply_code import Code, DropReason
 from specs.trace import Kind, Op
 from tests.support.fake_node import S, open_node_stub

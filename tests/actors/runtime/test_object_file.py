@@ -10,11 +10,11 @@ import pytest
 import trio
 
 from actors.kit.supervisor import ChildSpec, Strategy, open_supervisor
-from actors.runtime.object_file import ObjectFile
-from actors.runtime.object_store import Commit, Later, ObjectStore
-from actors.runtime.store_error import StoreFileError
-from fsm.cores.object_rest import Rest
-from fsm.cores.object_rest_terms import (
+from actors.runtime.store.error import StoreFileError
+from actors.runtime.store.file import ObjectFile
+from actors.runtime.store.writer import Commit, Later, ObjectStore
+from fsm.sync.stored import Rest
+from fsm.sync.stored_io import (
     ChildrenKept,
     CopyForgotten,
     CopyKept,
@@ -27,7 +27,7 @@ from fsm.cores.object_rest_terms import (
     ObserverKept,
     SessionKept,
 )
-from specs.body_sync import DataObject
+from specs.bodies.sync import DataObject
 
 URL, ALICE, BOB = "comm://a.ex/o", "hyperty://a.ex/alice", "hyperty://b.ex/bob"
 R = "hyperty-runtime://a.ex/ra"
@@ -160,7 +160,7 @@ def test_a_file_that_is_none_of_ours_is_refused_and_left_as_it_is(sql, why, tmp_
 
 
 def test_a_file_of_a_registry_is_refused(tmp_path):
-    from actors.node.record_file import SqliteRecords
+    from actors.node.registry.record_file import SqliteRecords
 
     with contextlib.closing(SqliteRecords(tmp_path / "r.sqlite")) as records:
         records.load()

@@ -4,9 +4,9 @@ import pytest
 import trio
 from typing_extensions import override
 
-from actors.runtime.policy import Policy
-from specs.address import domain_registry
-from specs.limits import REGISTRATION_EXPIRES
+from actors.runtime.policy.hook import Policy
+from specs.addresses.address import domain_registry
+from specs.limits.protocol import REGISTRATION_EXPIRES
 from specs.message import Message, MessageType
 from specs.trace import Kind, Op
 from tests.actors.runtime.test_node_restart import open_place

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import actors
 from actors.kit.ids import IdSource
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.sync_publications import Publications
-from fsm.cores.data_object_terms import Granted
-from specs.body_sync import DataObject
+from actors.runtime.sync.reporter.publishing import Publications
+from fsm.sync.reporter_io import Granted
+from specs.bodies.sync import DataObject
 from tests.support.report_world import Closed, Open
 from transports.memory import MemoryNetwork
 

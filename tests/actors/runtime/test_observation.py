@@ -5,9 +5,9 @@ import trio
 
 from actors.kit.ids import IdSource
 from actors.kit.tracer import NULL_TRACER
-from actors.runtime.observation import open_observation
-from actors.runtime.seat import Seat
-from specs.body_sync import Observe
+from actors.runtime.objects.context import Seat
+from actors.runtime.objects.observation import open_observation
+from specs.bodies.sync import Observe
 from specs.message import Message, MessageType, reply_to
 
 URL, RUNTIME = "comm://a.ex/o", "hyperty-runtime://b.ex/rb"

@@ -6,10 +6,10 @@ import pytest
 import trio
 
 import actors
-from actors.runtime.observed_object import ObservedObject
-from fsm.cores.object_value import changed
-from specs.body_sync import Change
-from specs.limits_sync import CHANGES_KEPT
+from actors.runtime.objects.observed_object import ObservedObject
+from fsm.sync.value.value import changed
+from specs.bodies.sync import Change
+from specs.limits.sync import CHANGES_KEPT
 from specs.reply_code import Code
 from tests.support.report_world import Closed, Open, world
 

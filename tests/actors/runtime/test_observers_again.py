@@ -2,7 +2,7 @@
 
 import pytest
 
-from actors.runtime.sync_news import ObserveDone, RefusedAgain, Way
+from actors.runtime.sync.messages import ObserveDone, RefusedAgain, Way
 from specs.message import MessageType, refuse, reply_to
 from tests.support.lone_observers import BOB, CAROL, URL, Lone
 

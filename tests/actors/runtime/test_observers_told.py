@@ -5,7 +5,7 @@ import trio
 
 import actors
 from actors import ObserverJoined, ObserverLeft
-from specs.limits_sync import OBSERVER_CHANGES_KEPT
+from specs.limits.sync import OBSERVER_CHANGES_KEPT
 from specs.message import Message, MessageType
 from tests.support.parties import neighbour, parties
 from tests.support.report_world import Closed, Open, world

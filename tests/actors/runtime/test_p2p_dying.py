@@ -3,8 +3,8 @@
 import pytest
 import trio
 
-from fsm.trace_line import Verdict
-from specs.limits import PING_PERIOD, PONG_TIMEOUT
+from fsm.judge.trace_line import Verdict
+from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT
 from tests.support.domain import go_live, judged, open_domain
 from transports.link import Kind as Carrier
 

@@ -14,12 +14,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
-from actors.runtime import p2p_stub
-from actors.runtime.p2p_link import P2PLink
-from fsm.claims import judge as judge_claims
-from fsm.trace_line import read_record
-from specs.address import is_below, runtime_of
-from specs.limits_links import FORGERIES
+from actors.runtime.p2p import stub as p2p_stub
+from actors.runtime.p2p.link import P2PLink
+from fsm.judge.claims import judge as judge_claims
+from fsm.judge.trace_line import read_record
+from specs.addresses.address import is_below, runtime_of
+from specs.limits.p2p import FORGERIES
 from specs.message import Message, MessageType
 from specs.trace import Op
 from tests.support.domain import DOMAIN, Domain, Member, Wishes, go_live, in_memory, open_domain

@@ -5,8 +5,8 @@ import tempfile
 import pytest
 import trio
 
-from fsm.trace_line import Verdict
-from specs.limits import SESSION_IDLE
+from fsm.judge.trace_line import Verdict
+from specs.limits.protocol import SESSION_IDLE
 from specs.trace import Kind, Op
 from tests.support.domain import (
     NODE_PLACE,

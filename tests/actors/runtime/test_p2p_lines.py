@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.runtime.p2p_lines import read_control, write_behind
-from fsm.cores.pair_order import Behind
+from actors.runtime.p2p.control_lines import read_control, write_behind
+from fsm.bus.receiving_order import Behind
 from specs.errors import BadMessageError
-from specs.limits_links import ORDER_SENT
+from specs.limits.p2p import ORDER_SENT
 from tests.support.wire import A, B
 
 IDS = st.integers(min_value=0, max_value=2**53)

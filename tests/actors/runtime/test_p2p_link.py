@@ -11,20 +11,20 @@ import trio
 from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
 from actors.kit.tracer import MemoryTracer
-from actors.runtime.candidates import machine_secret, open_candidates
-from actors.runtime.p2p_end import LinkEnd
-from actors.runtime.p2p_handshake import ProvenLink, dial_candidate, welcome
-from actors.runtime.p2p_link import LinkUse, P2PLink
-from actors.runtime.p2p_signalling import Signalling
-from actors.runtime.p2p_work import LinkWork
-from actors.runtime.stub import LOOPBACK, StubConfig, StubContext
-from fsm.cores.link_proof import LinkKeys
-from fsm.cores.object_value import changed
-from fsm.cores.p2p_dial import DialPolicy
-from fsm.cores.p2p_effect import Dial
-from fsm.cores.p2p_input import Loss
-from specs.body_sync import Candidate, ChangeObject
-from specs.limits import PING_PERIOD, PONG_TIMEOUT
+from actors.runtime.p2p.candidates import machine_secret, open_candidates
+from actors.runtime.p2p.handshake import ProvenLink, dial_candidate, welcome
+from actors.runtime.p2p.link import LinkUse, P2PLink
+from actors.runtime.p2p.link_end import LinkEnd
+from actors.runtime.p2p.signalling import Signalling
+from actors.runtime.p2p.tasks import LinkWork
+from actors.runtime.stubs.stub import LOOPBACK, StubConfig, StubContext
+from fsm.p2p.dialling import DialPolicy
+from fsm.p2p.effects import Dial
+from fsm.p2p.inputs import Loss
+from fsm.p2p.proof import LinkKeys
+from fsm.sync.value.value import changed
+from specs.bodies.sync import Candidate, ChangeObject
+from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT
 from specs.message import Message, MessageType
 from specs.trace import Op
 from tests.support.p2p_bus import KeepingPort

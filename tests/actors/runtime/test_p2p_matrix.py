@@ -12,8 +12,8 @@ import orjson
 import pytest
 import trio
 
-from fsm.trace_line import Verdict
-from specs.limits import REPLY_TIMEOUT
+from fsm.judge.trace_line import Verdict
+from specs.limits.protocol import REPLY_TIMEOUT
 from specs.trace import Kind, Op
 from tests.support.domain import NODE_PLACE, Wishes, go_live, judged, open_domain
 

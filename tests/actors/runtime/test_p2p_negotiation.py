@@ -4,8 +4,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from fsm.trace_line import Verdict
-from specs.limits import PING_PERIOD
+from fsm.judge.trace_line import Verdict
+from specs.limits.protocol import PING_PERIOD
 from specs.trace import Kind, Op
 from tests.support.domain import P2P_KINDS, Wishes, go_live, judged, open_domain
 from tests.support.moving_network import moving_in_memory, moving_on_sockets

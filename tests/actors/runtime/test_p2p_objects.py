@@ -10,9 +10,9 @@ from actors.kit.delivery import Delivery
 from actors.kit.ids import IdSource
 from actors.kit.supervisor import ChildSpec, open_supervisor
 from actors.kit.tracer import MemoryTracer
-from actors.runtime import p2p_requester
-from actors.runtime.stub import StubConfig, StubContext
-from specs.limits import P2P_TIMEOUT, READ_PAUSE
+from actors.runtime.p2p import requester as p2p_requester
+from actors.runtime.stubs.stub import StubConfig, StubContext
+from specs.limits.protocol import P2P_TIMEOUT, READ_PAUSE
 from specs.message import Message, MessageType
 from specs.trace import Kind
 from tests.support.p2p_bus import KeepingPort

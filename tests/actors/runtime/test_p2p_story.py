@@ -3,8 +3,8 @@
 import orjson
 import pytest
 
-from specs.address import domain_registry
-from specs.body_sync import ObjectName
+from specs.addresses.address import domain_registry
+from specs.bodies.sync import ObjectName
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from specs.trace import Kind, Op

@@ -14,16 +14,16 @@ from trio.testing import MockClock
 from actors.kit.counters import Counters
 from actors.kit.ids import IdSource
 from actors.kit.tracer import MemoryTracer
-from actors.runtime.p2p_end import Happened, LinkEnd, LinkProven
-from actors.runtime.p2p_handshake import dial_candidate
-from actors.runtime.p2p_work import LinkWork
-from actors.runtime.stub import StubConfig, StubContext
-from fsm.cores.link_proof import LinkKeys
-from fsm.cores.p2p_dial import DialPolicy
-from fsm.cores.p2p_effect import Listen
-from specs.body_sync import Candidate
-from specs.limits import HANDSHAKE_TIMEOUT
-from specs.limits_links import PENDING_PROOFS
+from actors.runtime.p2p.handshake import dial_candidate
+from actors.runtime.p2p.link_end import Happened, LinkEnd, LinkProven
+from actors.runtime.p2p.tasks import LinkWork
+from actors.runtime.stubs.stub import StubConfig, StubContext
+from fsm.p2p.dialling import DialPolicy
+from fsm.p2p.effects import Listen
+from fsm.p2p.proof import LinkKeys
+from specs.bodies.sync import Candidate
+from specs.limits.p2p import PENDING_PROOFS
+from specs.limits.protocol import HANDSHAKE_TIMEOUT
 from tests.support.domain import P2P_KINDS
 from tests.support.growing import Growing
 from tests.support.p2p_bus import KeepingPort

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
-from fsm.trace_line import Verdict
+from fsm.judge.trace_line import Verdict
 from specs.trace import Op
 from tests.support.domain import Domain, Member, go_live, judged, open_domain
 from transports.link import Kind as Carrier

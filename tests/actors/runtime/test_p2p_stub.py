@@ -10,14 +10,15 @@ from actors.kit.delivery import Delivery
 from actors.kit.ids import IdSource
 from actors.kit.supervisor import ChildSpec, open_supervisor
 from actors.kit.tracer import MemoryTracer
-from actors.runtime import p2p_handler, p2p_requester
-from actors.runtime.p2p_end import LinkProven
-from actors.runtime.p2p_handshake import ProvenLink
-from actors.runtime.stub import StubConfig, StubContext
-from fsm.cores.link_proof import LinkKeys
-from fsm.cores.p2p_input import Opening
+from actors.runtime.p2p import handler as p2p_handler
+from actors.runtime.p2p import requester as p2p_requester
+from actors.runtime.p2p.handshake import ProvenLink
+from actors.runtime.p2p.link_end import LinkProven
+from actors.runtime.stubs.stub import StubConfig, StubContext
+from fsm.p2p.inputs import Opening
+from fsm.p2p.proof import LinkKeys
 from specs.errors import SpecError
-from specs.limits_links import HANDLED_OF_DOMAIN, INVITATION_BURST, INVITATION_RATE
+from specs.limits.p2p import HANDLED_OF_DOMAIN, INVITATION_BURST, INVITATION_RATE
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from specs.trace import Op

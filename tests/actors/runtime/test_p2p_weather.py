@@ -3,8 +3,8 @@
 import pytest
 import trio
 
-from actors.runtime.policy import Policy
-from fsm.trace_line import Verdict
+from actors.runtime.policy.hook import Policy
+from fsm.judge.trace_line import Verdict
 from specs.trace import Kind, Op
 from tests.support.domain import (
     NODE_PLACE,

@@ -5,7 +5,7 @@ import trio
 import trio.lowlevel
 import trio.testing
 
-from fsm.trace_line import Verdict
+from fsm.judge.trace_line import Verdict
 from specs.message import MessageType
 from specs.trace import Kind, Op
 from tests.support.domain import P2P_KINDS, P2P_PLACES, Wishes, go_live, judged, open_domain

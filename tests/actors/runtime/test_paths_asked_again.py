@@ -5,9 +5,9 @@ from itertools import pairwise
 import pytest
 import trio
 
-from actors.node.paths import PathDesk
-from actors.runtime.sync_renewal import Renewals
-from specs.limits_sync import RENEWED_AT_ONCE
+from actors.node.sync.subscriptions import PathDesk
+from actors.runtime.sync.presence.renewal import Renewals
+from specs.limits.sync import RENEWED_AT_ONCE
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 from tests.actors.runtime.test_path_renewed import place

@@ -3,10 +3,10 @@
 import pytest
 from typing_extensions import override
 
-from actors.runtime.bus_messages import Origin
+from actors.runtime.bus.interceptor import Interceptor, Objection, StagePlaceError
+from actors.runtime.bus.messages import Origin
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.interceptor import Interceptor, Objection, StagePlaceError
-from actors.runtime.policy import Policy
+from actors.runtime.policy.hook import Policy
 from specs.message import Message, MessageType
 from specs.reply_code import Code, DropReason
 from specs.routing import RUNTIME_CHECKS, Check, Direction, Power

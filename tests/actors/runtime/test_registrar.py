@@ -12,7 +12,7 @@ from actors.kit.actor import ActorRef
 from actors.kit.delivery import Delivery
 from actors.kit.ids import IdSource
 from actors.kit.supervisor import ChildSpec
-from actors.runtime.registrar import (
+from actors.runtime.registry.registrations import (
     RegisterWanted,
     Registrar,
     RegistrarMessage,
@@ -20,9 +20,9 @@ from actors.runtime.registrar import (
     ReplayWanted,
     UnregisterWanted,
 )
-from specs.address import domain_registry, subscription_manager
-from specs.body import Record
-from specs.limits import KEEP_ALIVE_SHARE, RETRY_COOL_DOWN
+from specs.addresses.address import domain_registry, subscription_manager
+from specs.bodies.body import Record
+from specs.limits.protocol import KEEP_ALIVE_SHARE, RETRY_COOL_DOWN
 from specs.message import MessageType, reply_to
 from specs.reply_code import Code
 from tests.support.runtime_parts import BusWorld, R, open_bus

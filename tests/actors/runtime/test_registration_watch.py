@@ -7,14 +7,14 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 from typing_extensions import override
 
-from actors.runtime.bus_messages import Origin
-from actors.runtime.hyperty import Hyperty
-from fsm.trace_line import Verdict
-from specs.address import domain_registry
+from actors.runtime.bus.messages import Origin
+from actors.runtime.hyperty.hyperty import Hyperty
+from fsm.judge.trace_line import Verdict
+from specs.addresses.address import domain_registry
+from specs.bodies.word import RecordStatus
 from specs.message import Message, MessageType
 from specs.reply_code import Code, DropReason
 from specs.trace import Kind, Op
-from specs.word import RecordStatus
 from tests.actors.runtime.test_node_restart import open_place
 from tests.support.domain import DOMAIN, Wishes, judged, open_domain
 from transports.link import Kind as Carrier

@@ -6,12 +6,12 @@ import trio.testing
 
 from actors.kit.ids import IdSource
 from actors.kit.supervisor import ChildSpec
-from actors.runtime.hops import Hops
-from actors.runtime.registry import Registry, RegistryParts
-from fsm.cores.intent import Intent
-from fsm.cores.link_wishes import WHENEVER_POSSIBLE
-from fsm.cores.resolve import ResolveConfig
-from fsm.cores.resolve_inputs import Asked, Deployed
+from actors.runtime.hop_trace import Hops
+from actors.runtime.registry.registry import Registry, RegistryParts
+from fsm.intent import Intent
+from fsm.p2p.link_policy import WHENEVER_POSSIBLE
+from fsm.registry.resolve.inputs import Asked, Deployed
+from fsm.registry.resolve.resolve import ResolveConfig
 from specs.trace import Op
 from tests.support.runtime_parts import Listener, R, open_bus
 

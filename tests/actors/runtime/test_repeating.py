@@ -6,14 +6,14 @@ import pytest
 import trio
 from typing_extensions import override
 
-from actors.runtime.bus_messages import Origin
-from actors.runtime.hyperty import Hyperty, Refused
-from fsm.cores.intent import Intent
-from fsm.cores.resolve_effects import Route
-from fsm.replay import judge
-from fsm.trace_line import Verdict, read_record
+from actors.runtime.bus.messages import Origin
+from actors.runtime.hyperty.hyperty import Hyperty, Refused
+from fsm.intent import Intent
+from fsm.judge.replay import judge
+from fsm.judge.trace_line import Verdict, read_record
+from fsm.registry.resolve.effects import Route
 from specs.errors import BadMessageError
-from specs.limits import REPLY_TIMEOUT
+from specs.limits.protocol import REPLY_TIMEOUT
 from specs.reply_code import Code, DropReason
 from tests.support.domain import open_domain
 from tests.support.runtime_parts import R

@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from actors.runtime.route_cache import Asking, RouteCache
-from fsm.cores.intent import Intent
-from fsm.cores.resolve_effects import Route
-from specs.limits import STUB_QUEUE
+from actors.runtime.bus.route_cache import Asking, RouteCache
+from fsm.intent import Intent
+from fsm.registry.resolve.effects import Route
+from specs.limits.protocol import STUB_QUEUE
 from tests.support.wire import ask
 
 REACH = Intent.REACH

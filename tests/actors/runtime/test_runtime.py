@@ -11,15 +11,15 @@ from typing_extensions import override
 from actors.kit.tracer import MemoryTracer
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
-from actors.runtime.allocation import AllocationError
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.hyperty import Hyperty, Refused
-from actors.runtime.hyperty_host import CONCURRENT
+from actors.runtime.hyperty.host import CONCURRENT
+from actors.runtime.hyperty.hyperty import Hyperty, Refused
+from actors.runtime.registry.allocation import AllocationError
 from actors.runtime.runtime import Runtime
-from fsm.replay import judge
-from fsm.trace_line import Verdict, read_record
-from specs.limits import DRAIN_TIMEOUT, REGISTRATION_EXPIRES, REPLY_TIMEOUT
+from fsm.judge.replay import judge
+from fsm.judge.trace_line import Verdict, read_record
+from specs.limits.protocol import DRAIN_TIMEOUT, REGISTRATION_EXPIRES, REPLY_TIMEOUT
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from specs.trace import Kind as About

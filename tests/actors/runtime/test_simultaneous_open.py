@@ -3,9 +3,9 @@
 import pytest
 import trio
 
-from actors.runtime import registry
-from fsm.replay import Verdict
-from specs.limits import P2P_TIMEOUT
+from actors.runtime.registry import registry
+from fsm.judge.replay import Verdict
+from specs.limits.protocol import P2P_TIMEOUT
 from specs.reply_code import Code
 from tests.support.domain import judged, open_domain
 

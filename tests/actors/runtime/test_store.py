@@ -11,10 +11,10 @@ import actors
 from actors.kit.ids import IdSource
 from actors.node.config import NodeConfig
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.object_file import ObjectFile
-from actors.runtime.store_error import StoreFileError
+from actors.runtime.store.error import StoreFileError
+from actors.runtime.store.file import ObjectFile
 from actors.testing.recorder import Recorder
-from specs.limits import SESSION_IDLE
+from specs.limits.protocol import SESSION_IDLE
 from specs.message import MessageType
 from transports.memory import MemoryNetwork
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 import trio
 
-from specs.limits import (
+from specs.limits.protocol import (
     MAX_MESSAGE_BYTES,
     PING_PERIOD,
     PONG_TIMEOUT,

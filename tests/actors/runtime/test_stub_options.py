@@ -5,11 +5,11 @@ import pytest
 
 from actors.kit.ids import IdSource
 from actors.kit.tracer import MemoryTracer
-from actors.runtime.loader import Load
-from actors.runtime.shipped import SHIPPED
-from actors.runtime.stub import StubConfig, StubContext
-from actors.runtime.stub_option import StubOptionError
-from fsm.cores.resolve_inputs import Deployed, DeployFailed
+from actors.runtime.catalogue.shipped import SHIPPED
+from actors.runtime.stubs.loader import Load
+from actors.runtime.stubs.options import StubOptionError
+from actors.runtime.stubs.stub import StubConfig, StubContext
+from fsm.registry.resolve.inputs import Deployed, DeployFailed
 from tests.actors.runtime.test_loader import HERE, R, S, open_loader
 from tests.support.p2p_bus import KeepingPort
 from transports.memory import MemoryNetwork

@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from specs.limits import REPLY_TIMEOUT
+from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import Message, MessageType, reply_to
 from specs.reply_code import Code
 from specs.trace import Kind, Op

@@ -50,7 +50,7 @@ async def test_a_refused_observer_is_told_and_hears_nothing(autojump_clock):
 
 
 async def refuse_all(message):
-    from actors.runtime.hyperty import Refused
+    from actors.runtime.hyperty.hyperty import Refused
     from specs.reply_code import Code
 
     raise Refused(Code.FORBIDDEN, "no")

@@ -2,8 +2,8 @@
 
 import trio
 
-from actors.runtime.hyperty import Refused
-from specs.limits import REPLY_TIMEOUT
+from actors.runtime.hyperty.hyperty import Refused
+from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import MessageType
 from specs.reply_code import Code
 from specs.trace import Kind, Op

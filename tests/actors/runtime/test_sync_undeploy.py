@@ -2,7 +2,7 @@
 
 import trio
 
-from specs.limits import GOODBYE_TIMEOUT
+from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.message import Message, MessageType
 from specs.trace import Kind, Op
 from tests.support.parties import SCHEMA, heard, moves, neighbour, parties, silent, slow

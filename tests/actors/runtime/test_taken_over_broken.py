@@ -2,8 +2,8 @@
 
 import trio
 
-from actors.runtime import taken_over
-from actors.runtime.object_error import ObjectError
+from actors.runtime.objects import taken_over
+from actors.runtime.objects.error import ObjectError
 from specs.reply_code import Code
 from tests.support.report_world import Closed, Open, world
 

@@ -11,26 +11,26 @@ from actors.kit.actor import Actor
 from actors.kit.delivery import Delivery
 from actors.kit.ids import IdSource
 from actors.kit.supervisor import ChildSpec
-from actors.runtime.allocation import (
+from actors.runtime.bus.messages import ListenerAdded, ListenerRemoved, Origin
+from actors.runtime.bus.mini_bus import MiniBus
+from actors.runtime.bus.ports import CorePort
+from actors.runtime.hop_trace import Hops
+from actors.runtime.registry.allocation import (
     AddressAllocation,
     AddressesWanted,
     AllocationError,
     FreeWanted,
 )
-from actors.runtime.bus_messages import ListenerAdded, ListenerRemoved, Origin
-from actors.runtime.hops import Hops
-from actors.runtime.mini_bus import MiniBus
-from actors.runtime.ports import CorePort
-from actors.runtime.registrar import (
+from actors.runtime.registry.registrations import (
     RegisterWanted,
     Registrar,
     RegistrationError,
     ReplayWanted,
     UnregisterWanted,
 )
-from specs.address import address_allocation, domain_registry, subscription_manager
-from specs.body import Record
-from specs.limits import RETRY_COOL_DOWN
+from specs.addresses.address import address_allocation, domain_registry, subscription_manager
+from specs.bodies.body import Record
+from specs.limits.protocol import RETRY_COOL_DOWN
 from specs.message import MessageType, reply_to
 from specs.reply_code import Code
 from tests.support.runtime_parts import Listener, R, open_bus

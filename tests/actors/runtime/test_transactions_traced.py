@@ -5,11 +5,11 @@ import trio
 
 from actors.kit.counters import Counters
 from actors.kit.tracer import NULL_TRACER, MemoryTracer
-from actors.runtime.hops import Hops
-from fsm.cores.transactions import Steps
-from fsm.replay import judge
-from fsm.trace_line import Verdict, read_record
-from specs.limits import DEDUP_WINDOW, REPLY_TIMEOUT
+from actors.runtime.hop_trace import Hops
+from fsm.bus.transactions import Steps
+from fsm.judge.replay import judge
+from fsm.judge.trace_line import Verdict, read_record
+from specs.limits.protocol import DEDUP_WINDOW, REPLY_TIMEOUT
 from specs.reply_code import DropReason
 from specs.trace import Kind
 from tests.support.runtime_parts import R, open_bus

@@ -6,10 +6,10 @@ import pytest
 import trio
 
 from actors.kit.supervisor import ChildSpec
-from actors.runtime.mini_bus import MiniBus
-from actors.runtime.ports import HypertyPort
-from specs.limits import REPLY_TIMEOUT
-from specs.limits_bus import OPEN_REQUESTS, SUBMIT_RATE, SUBMITTED
+from actors.runtime.bus.mini_bus import MiniBus
+from actors.runtime.bus.ports import HypertyPort
+from specs.limits.bus import OPEN_REQUESTS, SUBMIT_RATE, SUBMITTED
+from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from tests.support.wire import A, B, C, answer, ask, event

@@ -11,8 +11,8 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 import actors
-from fsm.cores.link_wishes import LinkWishes, P2pWait, P2pWish
-from fsm.cores.object_value import same
+from fsm.p2p.link_policy import LinkWishes, P2pWait, P2pWish
+from fsm.sync.value.value import same
 from tests.support.json_values import OBJECTS
 from tests.support.mirror import BAD, CODES, GOOD, NO_JSON, TOO_LARGE, Mirror
 from transports.memory import MemoryNetwork

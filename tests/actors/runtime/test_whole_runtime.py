@@ -9,17 +9,17 @@ from typing_extensions import override
 from actors.kit.errors import NameTakenError
 from actors.kit.supervisor import Intensity
 from actors.kit.tracer import MemoryTracer
-from actors.runtime.allocation import AllocationError
 from actors.runtime.app import open_runtime
-from actors.runtime.bus_messages import Origin
+from actors.runtime.bus.messages import Origin
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.hyperty import Hyperty
-from actors.runtime.hyperty_host import HypertyHost
-from actors.runtime.lifecycle import Lifecycle
-from actors.runtime.policy import Policy
-from actors.runtime.registrar import RegistrationError
-from actors.runtime.sandboxes import Component
-from specs.address import address_allocation, domain_registry
+from actors.runtime.hyperty.host import HypertyHost
+from actors.runtime.hyperty.hyperty import Hyperty
+from actors.runtime.hyperty.lifecycle import Lifecycle
+from actors.runtime.policy.hook import Policy
+from actors.runtime.registry.allocation import AllocationError
+from actors.runtime.registry.registrations import RegistrationError
+from actors.runtime.stubs.sandboxes import Component
+from specs.addresses.address import address_allocation, domain_registry
 from specs.message import MessageType
 from specs.reply_code import Code
 from specs.trace import Kind, Op

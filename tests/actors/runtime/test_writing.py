@@ -4,7 +4,7 @@ import pytest
 import trio
 
 import actors
-from specs.limits_sync import WRITES_WAITING
+from specs.limits.sync import WRITES_WAITING
 from tests.support.apart_todo import Writer
 from tests.support.report_world import Closed, Open, world
 

@@ -3,12 +3,12 @@
 import pytest
 import trio
 
-from actors.runtime import registrar
 from actors.runtime.app import BuiltInCatalogue
-from actors.runtime.catalogue import StubKind
-from actors.runtime.loader import Loader
-from specs.address import catalogue_stub
-from specs.limits import P2P_ENTRY_TIMEOUT, RETRY_COOL_DOWN
+from actors.runtime.registry import registrations as registrar
+from actors.runtime.stubs.catalogue import StubKind
+from actors.runtime.stubs.loader import Loader
+from specs.addresses.address import catalogue_stub
+from specs.limits.protocol import P2P_ENTRY_TIMEOUT, RETRY_COOL_DOWN
 from specs.reply_code import Code
 from tests.support.domain import DOMAIN, open_domain
 

@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from actors.kit.delivery import Delivery
-from specs.limits import MAX_FRAME_BYTES
+from specs.limits.protocol import MAX_FRAME_BYTES
 from specs.message import Message, MessageType
 from specs.reply_code import DropReason
 from tests.support.packages import StubCode, code_of, zipped

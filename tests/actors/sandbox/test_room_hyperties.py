@@ -5,9 +5,9 @@ import trio
 
 from actors.kit.supervisor import Intensity
 from actors.pipe.errors import RoomError
-from actors.runtime.room_hyperty import HypertyCode, NoCodeError
+from actors.runtime.isolation.hyperty import HypertyCode, NoCodeError
 from actors.sandbox.here import open_room_here
-from specs.limits import MAX_MESSAGE_BYTES, REPLY_TIMEOUT
+from specs.limits.protocol import MAX_MESSAGE_BYTES, REPLY_TIMEOUT
 from specs.message import reply_to
 from specs.reply_code import Code
 from tests.support.packages import code_of

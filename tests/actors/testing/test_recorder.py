@@ -9,7 +9,7 @@ import trio.testing
 import actors
 from actors.testing.domains import Domains, chaos
 from actors.testing.recorder import Recorder
-from fsm.catalogue import MACHINES
+from fsm.machine_list import MACHINES
 from specs.message import Message, MessageType
 from specs.trace import ABSENT, Fact, Kind, Op
 from tests.support.trace_files import step

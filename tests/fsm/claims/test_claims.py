@@ -2,11 +2,11 @@
 
 import pytest
 
-from fsm.catalogue import MACHINES
-from fsm.claims import judge
-from fsm.claims.catalogue import CLAIMS_JUDGED
-from fsm.claims.not_judged import BY_MACHINES, NOT_JUDGED
-from specs.claims import CLAIMS
+from fsm.judge.claims import judge
+from fsm.judge.claims.catalogue import CLAIMS_JUDGED
+from fsm.judge.claims.not_judged import BY_MACHINES, NOT_JUDGED
+from fsm.machine_list import MACHINES
+from specs.claims.all import CLAIMS
 from tests.fsm.claims import cases_links, cases_node, cases_objects, cases_traffic
 from tests.support.stories_told import told
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from fsm.trace_line import Verdict
-from fsm.verdict import judge_run
+from fsm.judge.trace_line import Verdict
+from fsm.judge.verdict import judge_run
 from tests.support.judged import lines_played
 from tests.support.recorded import NAMES, lines_of, scenario_of
 

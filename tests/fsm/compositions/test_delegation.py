@@ -3,8 +3,8 @@
 import attrs
 import pytest
 
-from fsm.catalogue import MACHINES
 from fsm.compositions.delegation import DELEGATION_PLAN, compose
+from fsm.machine_list import MACHINES
 from fsm.machines.object_delegation import State, Trigger
 from fsm.product.bounds import Bounds
 from fsm.product.explorer import Fault, explore

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsm.catalogue import MACHINES
 from fsm.compositions import session_terms as terms
 from fsm.compositions.session import SESSION_PLAN, compose
-from fsm.cores.node_session_terms import Credentials
+from fsm.machine_list import MACHINES
 from fsm.product.bounds import Bounds
 from fsm.product.explorer import Fault, explore
 from fsm.product.steps import Steps
+from fsm.session.node_session_io import Credentials
 from tests.support.session_world import SessionWorld
 from tests.support.shadow import Shadow
 

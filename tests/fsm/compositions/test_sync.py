@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsm.catalogue import MACHINES
 from fsm.compositions import sync_terms as terms
 from fsm.compositions.sync import SYNC_PLAN, compose
+from fsm.machine_list import MACHINES
 from fsm.product.bounds import Bounds
 from fsm.product.explorer import Fault, explore
 from fsm.product.steps import Steps

@@ -2,12 +2,12 @@
 
 import pytest
 
-from fsm.cores import resolve_effects as do
-from fsm.cores import resolve_inputs as told
-from specs.body import Record
-from specs.limits import NEGATIVE_CACHE
-from specs.limits_links import OWNERS_KEPT
-from specs.word import RecordStatus
+from fsm.registry.resolve import effects as do
+from fsm.registry.resolve import inputs as told
+from specs.bodies.body import Record
+from specs.bodies.word import RecordStatus
+from specs.limits.p2p import OWNERS_KEPT
+from specs.limits.protocol import NEGATIVE_CACHE
 from tests.support.registry_core import HB, HC, PQ, RA, RB, RC, RECORD, linked
 
 OTHER = "hyperty://b.ex/other"

@@ -5,10 +5,13 @@ from random import Random
 
 import pytest
 
-from fsm.cores import allocation
-from fsm.cores.address_mint import ENTROPY, AddressMint
-from fsm.cores.allocation import AllocationCore
-from fsm.cores.allocation_terms import (
+from fsm.effects import RowChanged
+from fsm.engine import Step
+from fsm.refused import Refused
+from fsm.registry import allocation
+from fsm.registry.address_names import ENTROPY, AddressMint
+from fsm.registry.allocation import AllocationCore
+from fsm.registry.allocation_io import (
     Allocate,
     Allocated,
     Bind,
@@ -19,10 +22,7 @@ from fsm.cores.allocation_terms import (
     Release,
     RuntimeCame,
 )
-from fsm.cores.effects import RowChanged
-from fsm.cores.refused import Refused
-from fsm.engine import Step
-from specs.limits import MAX_ADDRESSES, MAX_DOMAIN_ADDRESSES, MAX_TOMBSTONES
+from specs.limits.protocol import MAX_ADDRESSES, MAX_DOMAIN_ADDRESSES, MAX_TOMBSTONES
 from specs.trace import Op
 
 OWNERS = ["hyperty-runtime://a.ex/r1", "hyperty-runtime://a.ex/r2", "r3"]

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.cores.assertion import Acceptable, AssertionCore, AssertionTerms, Unacceptable
+from fsm.session.assertion import Acceptable, AssertionCore, AssertionTerms, Unacceptable
 from specs.identity import Identity
 
 NOW = 1_800_000_000.0

@@ -3,10 +3,10 @@
 import attrs
 import pytest
 
-from fsm.cores.candidate_place import Place, place_of
-from fsm.cores.link_wishes import LinkWishes, P2pWish, PeerWish
-from fsm.cores.p2p_dial import DialPolicy
-from specs.body_sync import Candidate
+from fsm.p2p.candidate_place import Place, place_of
+from fsm.p2p.dialling import DialPolicy
+from fsm.p2p.link_policy import LinkWishes, P2pWish, PeerWish
+from specs.bodies.sync import Candidate
 
 RB = "hyperty-runtime://b.ex/rb"
 KINDS = ("unix", "tcp", "websocket")

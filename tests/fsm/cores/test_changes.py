@@ -8,16 +8,16 @@ from collections import deque
 
 import pytest
 
-from fsm.cores import changes_terms as do
-from fsm.cores.changes_follower import ChangesFollower
-from fsm.cores.changes_publisher import ChangesPublisher
-from fsm.cores.resolve_effects import LinkDown, LinkGone, LinkUp
-from fsm.cores.resolve_inputs import Listed
 from fsm.engine import Step
-from specs.limits import EARLY_CHANGES, MAX_LIST, REPLY_TIMEOUT
-from specs.limits_links import MAX_LIST_BYTES
+from fsm.registry import changes_io as do
+from fsm.registry.changes_follower import ChangesFollower
+from fsm.registry.changes_publisher import ChangesPublisher
+from fsm.registry.resolve.effects import LinkDown, LinkGone, LinkUp
+from fsm.registry.resolve.inputs import Listed
+from specs.bodies.word import Operation
+from specs.limits.p2p import MAX_LIST_BYTES
+from specs.limits.protocol import EARLY_CHANGES, MAX_LIST, REPLY_TIMEOUT
 from specs.message import Message, MessageType
-from specs.word import Operation
 
 RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://b.ex/rb"
 PQ, PC = f"{RB}/p2prequester/1", f"{RA}/p2phandler/1/conn/1"

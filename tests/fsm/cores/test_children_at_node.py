@@ -2,13 +2,13 @@
 
 import pytest
 
-from fsm.cores.allocation import AllocationCore
-from fsm.cores.allocation_terms import Allocate
-from fsm.cores.node_rights import NodeRights
-from fsm.cores.node_routing import Admitted, NodeRouting, Refusal, ToRuntimes
-from fsm.cores.peer_form import PeerForm
-from fsm.cores.subscription_terms import Consented, Subscribe, Withdrawn
-from fsm.cores.subscriptions import SubscriptionCore
+from fsm.bus.node_rights import NodeRights
+from fsm.bus.node_routing import Admitted, NodeRouting, Refusal, ToRuntimes
+from fsm.registry.allocation import AllocationCore
+from fsm.registry.allocation_io import Allocate
+from fsm.session.peer_form import PeerForm
+from fsm.sync.subscriptions.io import Consented, Subscribe, Withdrawn
+from fsm.sync.subscriptions.subscriptions import SubscriptionCore
 from specs.message import Message, MessageType
 from specs.reply_code import Code, DropReason
 

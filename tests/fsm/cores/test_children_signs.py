@@ -3,8 +3,8 @@
 import math
 from itertools import pairwise
 
-from fsm.cores.children_signs import SignsCore
-from specs.limits_sync import REPEAT_FIRST, REPEAT_LAST, REPEAT_SPACING
+from fsm.sync.children.announcements import SignsCore
+from specs.limits.sync import REPEAT_FIRST, REPEAT_LAST, REPEAT_SPACING
 
 URL = "comm://a.ex/o"
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from fsm.cores.consents import ConsentCore
-from fsm.cores.subscription_terms import Consented, Declined, Withdrawn
-from specs.limits import MAX_SUBSCRIPTIONS, REPLY_TIMEOUT
+from fsm.sync.subscriptions.consents import ConsentCore
+from fsm.sync.subscriptions.io import Consented, Declined, Withdrawn
+from specs.limits.protocol import MAX_SUBSCRIPTIONS, REPLY_TIMEOUT
 from specs.message import Message, MessageType
 
 OBJ, SUB = "comm://a.ex/o1", "comm://a.ex/o1/subscription"

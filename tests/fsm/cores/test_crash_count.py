@@ -1,7 +1,7 @@
 """How often something may crash (R11)."""
 
-from fsm.cores.crash_count import CrashCount
-from specs.limits import ROOM_RESTARTS, ROOM_SECONDS
+from fsm.limits.crash_count import CrashCount
+from specs.limits.protocol import ROOM_RESTARTS, ROOM_SECONDS
 
 
 def test_crashes_count_for_a_minute():

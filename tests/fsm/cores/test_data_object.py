@@ -3,8 +3,11 @@
 import attrs
 import pytest
 
-from fsm.cores.data_object import ReporterCore
-from fsm.cores.data_object_terms import (
+from fsm.effects import RowChanged
+from fsm.engine import Step
+from fsm.machines.object_subscription import OBJECT_SUBSCRIPTION, Trigger
+from fsm.sync.reporter import ReporterCore
+from fsm.sync.reporter_io import (
     Authorised,
     ChangeAsked,
     DeleteAsked,
@@ -24,12 +27,9 @@ from fsm.cores.data_object_terms import (
     UnsubscribeAsked,
     Vacated,
 )
-from fsm.cores.effects import RowChanged
-from fsm.cores.object_value import changed
-from fsm.engine import Step
-from fsm.machines.object_subscription import OBJECT_SUBSCRIPTION, Trigger
-from specs.body_sync import Change, ChangeObject, DataObject
-from specs.limits import LEASE, REPLY_TIMEOUT
+from fsm.sync.value.value import changed
+from specs.bodies.sync import Change, ChangeObject, DataObject
+from specs.limits.protocol import LEASE, REPLY_TIMEOUT
 from specs.reply_code import Code
 from specs.trace import Op
 

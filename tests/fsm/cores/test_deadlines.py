@@ -2,32 +2,25 @@
 
 import pytest
 
-from fsm.catalogue import MACHINES
-from fsm.cores.data_object import ReporterCore
-from fsm.cores.data_object_terms import ReporterAsked, SubscribeAsked
-from fsm.cores.delegation_terms import Answered, Begun
-from fsm.cores.invitations import InvitationsCore, InviteAsked, InviteeAnswered
-from fsm.cores.node_session import NodeSessionCore
-from fsm.cores.node_session_terms import LinkLost, OpenAsked, Tick
-from fsm.cores.object_copy import ObserverCore
-from fsm.cores.object_copy_terms import Changed, ObserveBegun, SnapshotRead
-from fsm.cores.object_delegation import DelegationCore
-from fsm.cores.registration import RegistrationCore
-from fsm.cores.registration_terms import Create, Leave
-from fsm.cores.stub_client import StubClientCore
-from fsm.cores.stub_events import (
-    ConnectAsked,
-    Dialled,
-    SessionAnswered,
-    TimePassed,
-)
-from fsm.cores.stub_events import (
-    LinkLost as StubLinkLost,
-)
-from fsm.cores.transactions import TransactionsCore
-from specs import limits
-from specs.body_sync import Change, DataObject
-from specs.word import SessionMethod
+from fsm.bus.transactions import TransactionsCore
+from fsm.machine_list import MACHINES
+from fsm.registry.records import Create, Leave
+from fsm.registry.registration import RegistrationCore
+from fsm.session.node_session import NodeSessionCore
+from fsm.session.node_session_io import LinkLost, OpenAsked, Tick
+from fsm.session.stub_client import StubClientCore
+from fsm.session.stub_client_io import ConnectAsked, Dialled, SessionAnswered, TimePassed
+from fsm.session.stub_client_io import LinkLost as StubLinkLost
+from fsm.sync.copy import ObserverCore
+from fsm.sync.copy_io import Changed, ObserveBegun, SnapshotRead
+from fsm.sync.delegation import DelegationCore
+from fsm.sync.delegation_io import Answered, Begun
+from fsm.sync.invitations import InvitationsCore, InviteAsked, InviteeAnswered
+from fsm.sync.reporter import ReporterCore
+from fsm.sync.reporter_io import ReporterAsked, SubscribeAsked
+from specs.bodies.sync import Change, DataObject
+from specs.bodies.word import SessionMethod
+from specs.limits import protocol as limits
 from tests.support.wire import answer, ask
 
 R, HB, HC = "hyperty-runtime://a.ex/ra", "hyperty://a.ex/hb", "hyperty://c.ex/hc"

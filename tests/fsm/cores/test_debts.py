@@ -1,9 +1,9 @@
 """What is owed at a back end is tried again, with pauses that grow, and given up in the end."""
 
-from fsm.cores.debts import Debts
-from fsm.cores.reservations import Reservation, Reservations
-from fsm.cores.status_watch import StatusWatch
-from specs.limits_back_ends import DEBT_PAUSE, DEBT_TRIES, MAX_RESERVATIONS
+from fsm.registry.reservations import Reservation, Reservations
+from fsm.registry.retry_queue import Debts
+from fsm.registry.status_filter import StatusWatch
+from specs.limits.back_ends import DEBT_PAUSE, DEBT_TRIES, MAX_RESERVATIONS
 
 
 def test_pauses_double_up_to_the_longest_and_then_it_is_given_up():

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.cores.descriptor_terms import (
+from fsm.catalogue.descriptor_io import (
     Facts,
     Here,
     Level,
@@ -18,7 +18,8 @@ from fsm.cores.descriptor_terms import (
     Terms,
     Trusted,
 )
-from fsm.cores.descriptor_trust import judge, judge_entry, judge_package, judge_revocations
+from fsm.catalogue.descriptor_trust import judge, judge_entry, judge_package, judge_revocations
+from specs.addresses.descriptor import CatalogueType, Entry
 from specs.descriptor import (
     Revocations,
     Revoked,
@@ -26,8 +27,7 @@ from specs.descriptor import (
     StubDescriptor,
     StubProfile,
 )
-from specs.descriptor_address import CatalogueType, Entry
-from specs.limits_catalogue import DESCRIPTOR_LIFE
+from specs.limits.catalogue import DESCRIPTOR_LIFE
 
 ENTRY = Entry("b.ex", CatalogueType.STUB, "default")
 MACHINE = "5" * 64

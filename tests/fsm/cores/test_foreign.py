@@ -2,17 +2,17 @@
 
 import pytest
 
-from fsm.cores import foreign_terms as ft
-from fsm.cores.effects import Dropped
-from fsm.cores.foreign import ForeignCore
-from fsm.cores.node_session_terms import Parcel
-from fsm.cores.pace import Pace
-from fsm.cores.quarantine import QuarantineCore
-from fsm.cores.stub_mirror import StubMirror
+from fsm.catalogue import foreign_io as ft
+from fsm.catalogue.foreign import ForeignCore
+from fsm.catalogue.quarantine import QuarantineCore
+from fsm.effects import Dropped
 from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
+from fsm.limits.pace import Pace
 from fsm.machines.stub_connection import State
-from specs.limits import (
+from fsm.session.node_session_io import Parcel
+from fsm.session.stub_mirror import StubMirror
+from specs.limits.protocol import (
     DEPLOY_TIMEOUT,
     OUTBOX_BYTES,
     PEER_OFFENCES,

@@ -3,8 +3,8 @@
 import attrs
 import pytest
 
-from fsm.cores.handed import HandedCore
-from specs.limits import REPLY_TIMEOUT, ROOM_OUTSTANDING
+from fsm.bus.outstanding import HandedCore
+from specs.limits.protocol import REPLY_TIMEOUT, ROOM_OUTSTANDING
 from specs.message import Message, MessageType, reply_to
 
 ASKER, ASKED = "hyperty://a.ex/x", "hyperty://b.ex/y"

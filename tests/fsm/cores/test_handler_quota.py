@@ -1,7 +1,7 @@
 """How many links a handler has for others (T11)."""
 
-from fsm.cores.handler_quota import HandlerQuota
-from specs.limits_links import HANDLED_LINKS, HANDLED_OF_DOMAIN, INVITATION_BURST, INVITATION_RATE
+from fsm.p2p.handler_quota import HandlerQuota
+from specs.limits.p2p import HANDLED_LINKS, HANDLED_OF_DOMAIN, INVITATION_BURST, INVITATION_RATE
 
 
 def runtimes(count, domain="b.ex"):

@@ -1,7 +1,7 @@
 """When a silent peer is asked, and when it is given up (RELIABILITY R8)."""
 
-from fsm.cores.heartbeat import Beat, Heartbeat
-from specs.limits import PING_PERIOD, PONG_TIMEOUT
+from fsm.session.heartbeat import Beat, Heartbeat
+from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT
 
 
 def test_a_silent_peer_is_asked_once_and_then_given_up_within_30_seconds():

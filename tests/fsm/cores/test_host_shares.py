@@ -1,6 +1,6 @@
 """No host has all the connections there are (L6)."""
 
-from fsm.cores.host_shares import HostShares
+from fsm.limits.host_shares import HostShares
 
 
 def test_a_host_has_its_share_and_others_have_theirs():

@@ -4,7 +4,9 @@ import math
 
 import pytest
 
-from fsm.cores.invitations import (
+from fsm.engine import Step
+from fsm.machines.invitation import INVITATION
+from fsm.sync.invitations import (
     AnswerRelayed,
     InvitationsCore,
     InviteAsked,
@@ -13,9 +15,7 @@ from fsm.cores.invitations import (
     SendInvitation,
     SilenceEnded,
 )
-from fsm.engine import Step
-from fsm.machines.invitation import INVITATION
-from specs.limits import REPLY_TIMEOUT
+from specs.limits.protocol import REPLY_TIMEOUT
 
 URL, HB, HC = "comm://a.ex/o1", "hyperty://b.ex/hb", "hyperty://c.ex/hc"
 WISH = InviteAsked(URL, HB)

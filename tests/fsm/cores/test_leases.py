@@ -5,8 +5,11 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.cores.data_object import ReporterCore
-from fsm.cores.data_object_terms import (
+from fsm.engine import Step
+from fsm.sync.delegation_io import Watcher
+from fsm.sync.leases import LeasesCore, RenewalsCore
+from fsm.sync.reporter import ReporterCore
+from fsm.sync.reporter_io import (
     AllowAsked,
     ExpelAsked,
     Expired,
@@ -18,11 +21,8 @@ from fsm.cores.data_object_terms import (
     ReporterAsked,
     SubscribeAsked,
 )
-from fsm.cores.delegation_terms import Watcher
-from fsm.cores.leases import LeasesCore, RenewalsCore
-from fsm.engine import Step
-from specs.body_sync import DataObject
-from specs.limits_sync import LEASE_SLACK
+from specs.bodies.sync import DataObject
+from specs.limits.sync import LEASE_SLACK
 
 HA, HB, SM = "hyperty://a.ex/ha", "hyperty://b.ex/hb", "hyperty-runtime://b.ex/rb/sm"
 URL = "comm://a.ex/o"

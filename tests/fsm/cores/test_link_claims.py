@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from fsm.cores import resolve_effects as do
-from fsm.cores import resolve_inputs as told
-from specs.body import Record
-from specs.limits_links import CLAIM_BURST, CLAIM_RATE
+from fsm.registry.resolve import effects as do
+from fsm.registry.resolve import inputs as told
+from specs.bodies.body import Record
+from specs.limits.p2p import CLAIM_BURST, CLAIM_RATE
 from tests.support.registry_core import CRQ, HB, HC, KNOWN, PQ, RA, RB, RC, S1, linked
 
 OTHER = "hyperty://b.ex/other"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.cores.link_proof import (
+from fsm.p2p.proof import (
     DiallerProof,
     Hello,
     LinkKeys,

@@ -6,9 +6,9 @@ from collections import defaultdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.cores.link_senders import Holding, LinkSenders, Standing
-from specs.limits import SOFT_ERROR_PERIOD
-from specs.limits_links import FORGERIES, HELD_IN_ALL, HELD_MESSAGES, PROOF_TIMEOUT
+from fsm.bus.link_senders import Holding, LinkSenders, Standing
+from specs.limits.p2p import FORGERIES, HELD_IN_ALL, HELD_MESSAGES, PROOF_TIMEOUT
+from specs.limits.protocol import SOFT_ERROR_PERIOD
 from specs.trace import Op
 
 RB, RC = "hyperty-runtime://b.ex/rb", "hyperty-runtime://b.ex/rc"

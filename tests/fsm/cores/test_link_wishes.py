@@ -2,12 +2,12 @@
 
 import pytest
 
-from fsm.cores import resolve_effects as do
-from fsm.cores import resolve_inputs as told
-from fsm.cores.intent import Intent, intent_of
-from fsm.cores.link_wishes import LinkWishes, P2pWait, P2pWish, PeerWish
-from specs.body import Record
-from specs.limits import P2P_TIMEOUT
+from fsm.intent import Intent, intent_of
+from fsm.p2p.link_policy import LinkWishes, P2pWait, P2pWish, PeerWish
+from fsm.registry.resolve import effects as do
+from fsm.registry.resolve import inputs as told
+from specs.bodies.body import Record
+from specs.limits.protocol import P2P_TIMEOUT
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from tests.support.registry_core import (

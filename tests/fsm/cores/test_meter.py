@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.cores.meter import Meter, Rate
+from fsm.limits.token_bucket import Meter, Rate
 
 
 class Bucket:

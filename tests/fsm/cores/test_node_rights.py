@@ -2,17 +2,17 @@
 
 import pytest
 
-from fsm.cores.allocation import AllocationCore
-from fsm.cores.allocation_terms import Allocate, Bind
-from fsm.cores.node_rights import Hearing, NodeRights, Observation, Ownership
-from fsm.cores.node_routing import Admitted, NodeRouting, Refusal
-from fsm.cores.peer_form import PeerForm
-from fsm.cores.subscription_terms import Subscribe
-from fsm.cores.subscriptions import SubscriptionCore
-from specs.address import canonical, domain_of, is_backend, is_below, scheme_of
+from fsm.bus.node_rights import Hearing, NodeRights, Observation, Ownership
+from fsm.bus.node_routing import Admitted, NodeRouting, Refusal
+from fsm.registry.allocation import AllocationCore
+from fsm.registry.allocation_io import Allocate, Bind
+from fsm.session.peer_form import PeerForm
+from fsm.sync.subscriptions.io import Subscribe
+from fsm.sync.subscriptions.subscriptions import SubscriptionCore
+from specs.addresses.address import canonical, domain_of, is_backend, is_below, scheme_of
+from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError
 from specs.message import MessageType
-from specs.normalise import normalise
 from tests.support.forgery import (
     BOUND,
     DOMAIN,

@@ -4,9 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.cores.alarms import Alarms
-from fsm.cores.node_session import NodeSessionCore
-from fsm.cores.node_session_terms import (
+from fsm.engine import Step
+from fsm.limits.timers import Alarms
+from fsm.session.node_session import NodeSessionCore
+from fsm.session.node_session_io import (
     ClaimAsked,
     CloseAsked,
     Credentials,
@@ -27,8 +28,13 @@ from fsm.cores.node_session_terms import (
     Tick,
     Wait,
 )
-from fsm.engine import Step
-from specs.limits import OUTBOX_BYTES, PING_PERIOD, PONG_TIMEOUT, SESSION_IDLE, SESSION_QUEUE
+from specs.limits.protocol import (
+    OUTBOX_BYTES,
+    PING_PERIOD,
+    PONG_TIMEOUT,
+    SESSION_IDLE,
+    SESSION_QUEUE,
+)
 from specs.message import Message, MessageType
 
 TOKEN = "t" * 64

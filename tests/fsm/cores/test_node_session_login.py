@@ -4,8 +4,9 @@ import math
 
 import pytest
 
-from fsm.cores.node_session import NodeSessionCore
-from fsm.cores.node_session_terms import (
+from fsm.engine import Step
+from fsm.session.node_session import NodeSessionCore
+from fsm.session.node_session_io import (
     ClaimAsked,
     Credentials,
     Granted,
@@ -21,8 +22,7 @@ from fsm.cores.node_session_terms import (
     Tick,
     Wait,
 )
-from fsm.engine import Step
-from specs.limits import PING_PERIOD, SESSION_IDLE
+from specs.limits.protocol import PING_PERIOD, SESSION_IDLE
 from specs.message import Message, MessageType
 
 R = "hyperty-runtime://a.ex/ra"

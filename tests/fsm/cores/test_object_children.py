@@ -2,10 +2,10 @@
 
 import pytest
 
-from fsm.cores.object_children import ChildSet, children_in
-from fsm.cores.object_children_terms import Act, ChildGone, ChildOp, ChildRefused, ChildShown, op_in
-from specs import limits_sync as limits
+from fsm.sync.children.children import ChildSet, children_in
+from fsm.sync.children.io import Act, ChildGone, ChildOp, ChildRefused, ChildShown, op_in
 from specs.child import child_name, children_addresses, misnamed, named, parent_of
+from specs.limits import sync as limits
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 

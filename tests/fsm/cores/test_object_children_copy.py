@@ -6,9 +6,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from fsm.cores.object_children import ChildSet
-from fsm.cores.object_children_copy import ChildrenCopyCore
-from fsm.cores.object_children_terms import (
+from fsm.sync.children.children import ChildSet
+from fsm.sync.children.copy import ChildrenCopyCore
+from fsm.sync.children.io import (
     Act,
     AllChildren,
     ChildOp,
@@ -22,8 +22,8 @@ from fsm.cores.object_children_terms import (
     SignHeard,
 )
 from specs.child import RESOURCES, child_name
-from specs.limits import READ_PAUSE
-from specs.limits_sync import REASSERTIONS
+from specs.limits.protocol import READ_PAUSE
+from specs.limits.sync import REASSERTIONS
 from tests.support.children_world import ChildrenWorld
 
 HA, HB, HC = "hyperty://a.ex/ha", "hyperty://b.ex/hb", "hyperty://c.ex/hc"

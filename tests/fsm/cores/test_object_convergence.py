@@ -19,15 +19,15 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from fsm.cores import data_object_terms as rt
-from fsm.cores import object_copy_terms as ot
-from fsm.cores.data_object import ReporterCore
-from fsm.cores.object_copy import ObserverCore
-from fsm.cores.object_repeats import RepeatsCore
-from fsm.cores.object_value import changed
 from fsm.machines.observer_copy import State
-from specs.limits import READ_PAUSE, REPLY_TIMEOUT
-from specs.limits_sync import QUIET, REPEAT_FIRST, REPEAT_LAST
+from fsm.sync import copy_io as ot
+from fsm.sync import reporter_io as rt
+from fsm.sync.copy import ObserverCore
+from fsm.sync.repeats import RepeatsCore
+from fsm.sync.reporter import ReporterCore
+from fsm.sync.value.value import changed
+from specs.limits.protocol import READ_PAUSE, REPLY_TIMEOUT
+from specs.limits.sync import QUIET, REPEAT_FIRST, REPEAT_LAST
 from tests.support.object_world import HA, STRANGER, ObjectWorld
 
 PATHS = st.sampled_from(

@@ -7,16 +7,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from fsm.cores.data_object import ReporterCore
-from fsm.cores.data_object_terms import (
-    Authorised,
-    ChangeAsked,
-    Granted,
-    Published,
-    SubscribeAsked,
-)
-from fsm.cores.object_copy import ObserverCore
-from fsm.cores.object_copy_terms import (
+from fsm.engine import Step
+from fsm.errors import UndeclaredTransitionError
+from fsm.machines.observer_copy import OBSERVER_COPY, State
+from fsm.sync.copy import ObserverCore
+from fsm.sync.copy_io import (
     Applied,
     Changed,
     CopyTimeOver,
@@ -30,13 +25,12 @@ from fsm.cores.object_copy_terms import (
     SnapshotRead,
     WithdrawnByReporter,
 )
-from fsm.cores.object_repeats import RepeatsCore
-from fsm.engine import Step
-from fsm.errors import UndeclaredTransitionError
-from fsm.machines.observer_copy import OBSERVER_COPY, State
-from specs.body_sync import Change, ChangeObject, DataObject
-from specs.limits import EARLY_CHANGES, READ_PAUSE, REPLY_TIMEOUT
-from specs.limits_sync import GONE_READS, QUIET, REPEAT_LAST
+from fsm.sync.repeats import RepeatsCore
+from fsm.sync.reporter import ReporterCore
+from fsm.sync.reporter_io import Authorised, ChangeAsked, Granted, Published, SubscribeAsked
+from specs.bodies.sync import Change, ChangeObject, DataObject
+from specs.limits.protocol import EARLY_CHANGES, READ_PAUSE, REPLY_TIMEOUT
+from specs.limits.sync import GONE_READS, QUIET, REPEAT_LAST
 
 HA, HB = "hyperty://a.ex/ha", "hyperty://b.ex/hb"
 RA, SM, URL = "hyperty-runtime://a.ex/ra", "hyperty-runtime://b.ex/rb/sm", "comm://a.ex/o1"

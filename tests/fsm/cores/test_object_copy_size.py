@@ -4,14 +4,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fsm.cores import object_copy
-from fsm.cores.object_copy import ObserverCore
-from fsm.cores.object_copy_terms import Applied, Changed, ObserveBegun, ObserverGone, SnapshotRead
-from fsm.cores.object_json import json_size
-from fsm.cores.object_value import changed
 from fsm.machines.observer_copy import State
-from specs.body_sync import Change, DataObject
-from specs.limits_sync import VALUE_BYTES
+from fsm.sync import copy as object_copy
+from fsm.sync.copy import ObserverCore
+from fsm.sync.copy_io import Applied, Changed, ObserveBegun, ObserverGone, SnapshotRead
+from fsm.sync.value.json import json_size
+from fsm.sync.value.value import changed
+from specs.bodies.sync import Change, DataObject
+from specs.limits.sync import VALUE_BYTES
 from tests.support.json_values import KEYS, OBJECTS, VALUES
 
 HA, HB = "hyperty://a.ex/ha", "hyperty://b.ex/hb"

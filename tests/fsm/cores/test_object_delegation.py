@@ -9,13 +9,13 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from fsm.cores import delegation_terms as terms
-from fsm.cores.address_offers import AddressOffers, Move, Offer, Take, Withdraw
-from fsm.cores.object_delegation import DelegationCore, TakeOverCore
 from fsm.engine import Step
 from fsm.machines.object_delegation import OBJECT_DELEGATION, State
 from fsm.machines.object_take_over import OBJECT_TAKE_OVER
-from specs.limits_sync import HAND_OVER_GRACE
+from fsm.registry.address_offers import AddressOffers, Move, Offer, Take, Withdraw
+from fsm.sync import delegation_io as terms
+from fsm.sync.delegation import DelegationCore, TakeOverCore
+from specs.limits.sync import HAND_OVER_GRACE
 from specs.reply_code import Code
 
 O, H2, OLD, NEW = "comm://a.ex/o", "hyperty://a.ex/h2", "r/old", "r/new"  # noqa: E741

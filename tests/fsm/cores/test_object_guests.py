@@ -5,8 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.cores.data_object import ReporterCore
-from fsm.cores.data_object_terms import (
+from fsm.effects import RowChanged
+from fsm.engine import Step
+from fsm.sync.allowed_observers import Guests
+from fsm.sync.reporter import ReporterCore
+from fsm.sync.reporter_io import (
     AllowAsked,
     Authorised,
     CutOff,
@@ -24,11 +27,8 @@ from fsm.cores.data_object_terms import (
     SubscribeAsked,
     UnsubscribeAsked,
 )
-from fsm.cores.effects import RowChanged
-from fsm.cores.object_guests import Guests
-from fsm.engine import Step
-from specs.body_sync import DataObject
-from specs.limits_sync import MAX_GUESTS, MAX_UNDECIDED
+from specs.bodies.sync import DataObject
+from specs.limits.sync import MAX_GUESTS, MAX_UNDECIDED
 from specs.reply_code import Code
 from specs.trace import Op
 

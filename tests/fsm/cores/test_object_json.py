@@ -7,8 +7,8 @@ from types import MappingProxyType
 import pytest
 from hypothesis import given
 
-from fsm.cores.object_json import NotJsonError, as_json, json_size
-from specs.limits_sync import VALUE_DEPTH
+from fsm.sync.value.json import NotJsonError, as_json, json_size
+from specs.limits.sync import VALUE_DEPTH
 from tests.support.json_values import VALUES
 
 

@@ -2,11 +2,11 @@
 
 import pytest
 
-from fsm.cores.object_path import check_path
-from fsm.cores.object_value import changed
-from specs.body_sync import Change
+from fsm.sync.value.path import check_path
+from fsm.sync.value.value import changed
+from specs.bodies.sync import Change
 from specs.errors import BadMessageError
-from specs.limits import MAX_JSON_DEPTH
+from specs.limits.protocol import MAX_JSON_DEPTH
 
 
 @pytest.mark.parametrize("path", [None, "t", ".".join("a" * MAX_JSON_DEPTH)])

@@ -7,10 +7,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from fsm.cores.object_repeats import RepeatedChange, RepeatsCore
-from specs.body_sync import Change, DataObject
-from specs.limits import MESSAGE_RATE, P2P_TIMEOUT
-from specs.limits_sync import PART_REPEATS, REPEAT_FIRST, REPEAT_LAST, REPEAT_SPACING
+from fsm.sync.repeats import RepeatedChange, RepeatsCore
+from specs.bodies.sync import Change, DataObject
+from specs.limits.protocol import MESSAGE_RATE, P2P_TIMEOUT
+from specs.limits.sync import PART_REPEATS, REPEAT_FIRST, REPEAT_LAST, REPEAT_SPACING
 
 HA, RA, URL = "hyperty://a.ex/ha", "hyperty-runtime://a.ex/ra", "comm://a.ex/o1"
 PART = f"{RA}/p2phandler/h1"

@@ -3,11 +3,12 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsm.cores import data_object_terms as core
-from fsm.cores.data_object import ReporterCore
-from fsm.cores.object_guests import Guests
-from fsm.cores.object_rest import Rest, asked_for, begun, kept
-from fsm.cores.object_rest_terms import (
+from fsm.engine import Step
+from fsm.sync import reporter_io as core
+from fsm.sync.allowed_observers import Guests
+from fsm.sync.reporter import ReporterCore
+from fsm.sync.stored import Rest, asked_for, begun, kept
+from fsm.sync.stored_io import (
     ChildrenKept,
     CopyForgotten,
     CopyKept,
@@ -18,8 +19,7 @@ from fsm.cores.object_rest_terms import (
     ObserverKept,
     SessionKept,
 )
-from fsm.engine import Step
-from specs.body_sync import ChangeObject, DataObject
+from specs.bodies.sync import ChangeObject, DataObject
 
 URL, ALICE = "comm://a.ex/o", "hyperty://a.ex/alice"
 CREATED = DataObject(ALICE, "hyperty-runtime://a.ex/ra", {"n": 0}, URL, schema="s", name="todo")

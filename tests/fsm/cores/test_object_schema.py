@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.cores.object_schema import NoSchemaError, compiled
-from specs.limits_sync import DEFINITION_BYTES, SCHEMA_WORDS
+from fsm.sync.value.schema import NoSchemaError, compiled
+from specs.limits.sync import DEFINITION_BYTES, SCHEMA_WORDS
 from tests.support.json_values import VALUES
 
 TODO = {
@@ -86,7 +86,7 @@ def test_nothing_is_fetched(definition):
     program = (
         "import sys, socket\n"
         "sys.addaudithook(lambda name, args: name.startswith('socket.') and sys.exit('dialled'))\n"
-        "from fsm.cores.object_schema import NoSchemaError, compiled\n"
+        "from fsm.sync.value.schema import NoSchemaError, compiled\n"
         f"try: compiled({definition!r})\n"
         "except NoSchemaError: print('refused')\n"
     )
@@ -133,7 +133,7 @@ def test_nothing_is_imported_before_a_schema_is_used():
     program = (
         "import sys, actors\n"
         "from actors import open_runtime\n"
-        "import actors.runtime.reporting\n"
+        "import actors.runtime.objects.reporting\n"
         "print('jsonschema_rs' in sys.modules)\n"
     )
     done = subprocess.run(  # noqa: S603 - ours

@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given
 
-from fsm.cores.object_value import changed, same, without
-from specs.body_sync import ChangeObject
+from fsm.sync.value.value import changed, same, without
+from specs.bodies.sync import ChangeObject
 from tests.support.json_values import LISTS
 
 URL = "comm://a.ex/1"

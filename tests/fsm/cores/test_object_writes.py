@@ -4,12 +4,12 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from fsm.cores.object_json import Flaw
-from fsm.cores.object_schema import compiled
-from fsm.cores.object_value import changed, same
-from fsm.cores.object_writes import Unpublished, WritesCore, Written, flaw_in
-from specs.body_sync import ChangeObject
-from specs.limits_sync import VALUE_BYTES, WRITES_WAITING
+from fsm.sync.value.json import Flaw
+from fsm.sync.value.schema import compiled
+from fsm.sync.value.value import changed, same
+from fsm.sync.value.writes import Unpublished, WritesCore, Written, flaw_in
+from specs.bodies.sync import ChangeObject
+from specs.limits.sync import VALUE_BYTES, WRITES_WAITING
 from specs.reply_code import Code
 from tests.support.json_values import OBJECTS, over_the_wire
 

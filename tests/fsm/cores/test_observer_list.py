@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.cores.observer_list import ObserverJoined, ObserverLeft, ObserversCore, ObserversSeen
-from specs.body_observers import ObserverList, ObserversChange
-from specs.limits_sync import OBSERVER_CHANGES_KEPT
+from fsm.sync.observer_list import ObserverJoined, ObserverLeft, ObserversCore, ObserversSeen
+from specs.bodies.observers import ObserverList, ObserversChange
+from specs.limits.sync import OBSERVER_CHANGES_KEPT
 
 NAMES = [f"hyperty://a.ex/h{number}" for number in range(6)]
 HA, HB, HC, *_ = NAMES

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.cores.node_session_terms import Parcel
-from fsm.cores.outbox_budget import OutboxBudget, weight
-from specs.dialect import PLAIN
+from fsm.limits.outbox_budget import OutboxBudget, weight
+from fsm.session.node_session_io import Parcel
+from specs.dialects.dialect import PLAIN
 from specs.message import Message, MessageType
 
 MESSAGE = Message(1, MessageType.UPDATE, "comm://a.ex/1", "comm://a.ex/1/changes")

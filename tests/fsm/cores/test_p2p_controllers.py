@@ -2,14 +2,14 @@
 
 import pytest
 
-from fsm.cores import p2p_effect as do
-from fsm.cores import p2p_input as seen
-from fsm.cores.p2p_dial import DialPolicy
-from fsm.cores.p2p_handler import P2PHandlerCore
 from fsm.engine import Step
 from fsm.machines.handler_controller import HANDLER_CONTROLLER
-from specs.body_sync import ConnectionData
-from specs.limits import P2P_TIMEOUT, SESSION_IDLE
+from fsm.p2p import effects as do
+from fsm.p2p import inputs as seen
+from fsm.p2p.dialling import DialPolicy
+from fsm.p2p.handler import P2PHandlerCore
+from specs.bodies.sync import ConnectionData
+from specs.limits.protocol import P2P_TIMEOUT, SESSION_IDLE
 from specs.reply_code import Code
 from tests.support.stories import declared, edges, states
 

@@ -3,19 +3,19 @@
 import attrs
 import pytest
 
-from fsm.catalogue import MACHINES
-from fsm.cores import p2p_input as seen
-from fsm.cores import p2p_side
-from fsm.cores import resolve_inputs as told
-from fsm.cores.p2p_controller import P2PControllerCore
-from fsm.cores.p2p_dial import DialPolicy
-from fsm.cores.p2p_requester import P2PRequesterCore
-from fsm.cores.p2p_transfer import P2PTransferCore
+from fsm.machine_list import MACHINES
 from fsm.machines import handler_controller
 from fsm.machines.handler_controller import State as Handling
 from fsm.machines.p2p_connection import State
-from specs import limits
-from specs.body_sync import ConnectionData
+from fsm.p2p import inputs as seen
+from fsm.p2p import link_end as p2p_side
+from fsm.p2p.controller import P2PControllerCore
+from fsm.p2p.dialling import DialPolicy
+from fsm.p2p.requester import P2PRequesterCore
+from fsm.p2p.transfer import P2PTransferCore
+from fsm.registry.resolve import inputs as told
+from specs.bodies.sync import ConnectionData
+from specs.limits import protocol as limits
 from tests.support.registry_core import (
     HB,
     PC,

@@ -3,15 +3,15 @@
 import attrs
 import pytest
 
-from fsm.cores import p2p_effect as do
-from fsm.cores import p2p_input as seen
-from fsm.cores.p2p_controller import P2PControllerCore
-from fsm.cores.p2p_dial import DialPlan, DialPolicy
-from fsm.cores.p2p_requester import P2PRequesterCore
 from fsm.engine import Step
 from fsm.machines.p2p_connection import State
-from specs.body_sync import Candidate, ConnectionData
-from specs.limits import DIAL_TIMEOUT, HANDSHAKE_TIMEOUT, P2P_TIMEOUT, SESSION_IDLE
+from fsm.p2p import effects as do
+from fsm.p2p import inputs as seen
+from fsm.p2p.controller import P2PControllerCore
+from fsm.p2p.dialling import DialPlan, DialPolicy
+from fsm.p2p.requester import P2PRequesterCore
+from specs.bodies.sync import Candidate, ConnectionData
+from specs.limits.protocol import DIAL_TIMEOUT, HANDSHAKE_TIMEOUT, P2P_TIMEOUT, SESSION_IDLE
 from specs.reply_code import Code
 
 RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://b.ex/rb"

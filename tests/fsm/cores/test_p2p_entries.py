@@ -3,12 +3,12 @@
 import attrs
 import pytest
 
-from fsm.cores import resolve_effects as do
-from fsm.cores import resolve_inputs as told
-from fsm.cores.link_entry import Role
 from fsm.machines.p2p_entry import P2P_ENTRY
-from specs.body import Record
-from specs.limits import P2P_ENTRY_TIMEOUT, RETRY_COOL_DOWN, SESSION_IDLE
+from fsm.p2p.entry import Role
+from fsm.registry.resolve import effects as do
+from fsm.registry.resolve import inputs as told
+from specs.bodies.body import Record
+from specs.limits.protocol import P2P_ENTRY_TIMEOUT, RETRY_COOL_DOWN, SESSION_IDLE
 from tests.support.registry_core import (
     CRQ,
     HB,

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fsm.machines.p2p_connection import State
-from specs.limits import P2P_TIMEOUT, RETRY_COOL_DOWN
+from specs.limits.protocol import P2P_TIMEOUT, RETRY_COOL_DOWN
 from tests.support.p2p_world import World
 
 RA = "hyperty-runtime://a.ex/ra"

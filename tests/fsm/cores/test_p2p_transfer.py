@@ -4,16 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.cores.p2p_transfer import (
-    Ack,
-    Bye,
-    Numbered,
-    P2PTransferCore,
-    Ping,
-    Pong,
-    TransferEnd,
-)
-from specs.limits import LINK_WINDOW, PING_PERIOD, PONG_TIMEOUT, REPLY_TIMEOUT, STUB_QUEUE
+from fsm.p2p.transfer import Ack, Bye, Numbered, P2PTransferCore, Ping, Pong, TransferEnd
+from specs.limits.protocol import LINK_WINDOW, PING_PERIOD, PONG_TIMEOUT, REPLY_TIMEOUT, STUB_QUEUE
 from specs.message import Message, MessageType
 
 MANY = 10**6

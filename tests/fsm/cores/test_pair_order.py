@@ -6,11 +6,11 @@ from collections import deque
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fsm.cores.pair_order import NODE_PATH, Behind, PairOrderCore
-from fsm.cores.pair_path import Announce, PairPathCore
-from fsm.cores.seen import SeenWindow
-from specs.limits import REPLY_TIMEOUT
-from specs.limits_links import ORDER_HELD, ORDER_WAITS
+from fsm.bus.deduplication import SeenWindow
+from fsm.bus.receiving_order import NODE_PATH, Behind, PairOrderCore
+from fsm.bus.sending_order import Announce, PairPathCore
+from specs.limits.p2p import ORDER_HELD, ORDER_WAITS
+from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import Message, MessageType
 from tests.support.wire import A, B, answer, ask
 

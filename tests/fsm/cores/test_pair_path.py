@@ -2,9 +2,9 @@
 
 import math
 
-from fsm.cores.pair_order import Behind
-from fsm.cores.pair_path import Announce, PairPathCore
-from specs.limits import REPLY_TIMEOUT, SESSION_IDLE, STUB_QUEUE
+from fsm.bus.receiving_order import Behind
+from fsm.bus.sending_order import Announce, PairPathCore
+from specs.limits.protocol import REPLY_TIMEOUT, SESSION_IDLE, STUB_QUEUE
 from tests.support.wire import A, B, C, answer, ask
 
 NODE, LINK = "node-stub", "hyperty-runtime://a.ex/ra/p2prequester/1"

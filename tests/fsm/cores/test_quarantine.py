@@ -1,7 +1,7 @@
 """How long which node of another domain is kept out (S14)."""
 
-from fsm.cores.quarantine import QuarantineCore
-from specs.limits import PEER_OFFENCES, QUARANTINE
+from fsm.catalogue.quarantine import QuarantineCore
+from specs.limits.protocol import PEER_OFFENCES, QUARANTINE
 
 NODE, OTHER = "domain://msg-node.b.ex", "domain://msg-node.c.ex"
 

@@ -4,10 +4,10 @@ import math
 
 import pytest
 
-from fsm.cores.record_cache import RecordCache
-from specs.body import Record
+from fsm.registry.resolve.record_cache import RecordCache
+from specs.bodies.body import Record
 from specs.errors import BadMessageError
-from specs.limits import NEGATIVE_CACHE, REGISTRATION_EXPIRES, REPLY_TIMEOUT
+from specs.limits.protocol import NEGATIVE_CACHE, REGISTRATION_EXPIRES, REPLY_TIMEOUT
 
 HB, RB = "hyperty://b.ex/hb", "hyperty-runtime://b.ex/rb"
 RECORD = Record(HB, RB, expires=60.0)

@@ -3,8 +3,8 @@
 import attrs
 import pytest
 
-from fsm.cores import record_watch
-from fsm.cores.record_watch import (
+from fsm.registry import record_watch
+from fsm.registry.record_watch import (
     Answer,
     Follow,
     Left,

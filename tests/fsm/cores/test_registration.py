@@ -3,9 +3,10 @@
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from fsm.cores.record_index import By, Search, search_of
-from fsm.cores.registration import RegistrationCore
-from fsm.cores.registration_terms import (
+from fsm.engine import Step
+from fsm.machines.registration import State
+from fsm.registry.record_index import By, Search, search_of
+from fsm.registry.records import (
     Answered,
     Create,
     Find,
@@ -18,9 +19,8 @@ from fsm.cores.registration_terms import (
     Tick,
     Touch,
 )
-from fsm.engine import Step
-from fsm.machines.registration import State
-from specs.limits import REGISTRATION_EXPIRES, REGISTRATION_GRAVE
+from fsm.registry.registration import RegistrationCore
+from specs.limits.protocol import REGISTRATION_EXPIRES, REGISTRATION_GRAVE
 
 URLS = st.sampled_from(["hyperty://a.ex/1", "hyperty://a.ex/2"])
 RUNTIMES = st.sampled_from(["r1", "r2"])

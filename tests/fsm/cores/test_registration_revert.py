@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.cores.record_index import By, Search
-from fsm.cores.registration import RegistrationCore
-from fsm.cores.registration_terms import Answered, Create, Find, Leave, Read, Tick, Touch
 from fsm.engine import Step
-from specs.limits import REGISTRATION_EXPIRES, REGISTRATION_GRAVE
-from specs.limits_back_ends import MAX_RECORDS
+from fsm.registry.record_index import By, Search
+from fsm.registry.records import Answered, Create, Find, Leave, Read, Tick, Touch
+from fsm.registry.registration import RegistrationCore
+from specs.limits.back_ends import MAX_RECORDS
+from specs.limits.protocol import REGISTRATION_EXPIRES, REGISTRATION_GRAVE
 
 URLS = [f"hyperty://a.ex/{n}" for n in range(3)]
 USER = "user://idp.ex/bob"

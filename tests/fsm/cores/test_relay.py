@@ -4,7 +4,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from fsm.cores.relay import (
+from fsm.registry.relay import (
     Broke,
     Came,
     Deliver,

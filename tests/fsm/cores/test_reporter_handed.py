@@ -1,7 +1,11 @@
 """The reporter's end of an object that is handed over: it stands still, or goes on (SYN-26)."""
 
-from fsm.cores.data_object import ReporterCore
-from fsm.cores.data_object_terms import (
+from fsm.engine import Step
+from fsm.machines.object_subscription import OBJECT_SUBSCRIPTION, Trigger
+from fsm.sync.allowed_observers import Guests
+from fsm.sync.delegation_io import Watcher
+from fsm.sync.reporter import ReporterCore
+from fsm.sync.reporter_io import (
     Authorised,
     ChangeAsked,
     DeleteAsked,
@@ -16,11 +20,7 @@ from fsm.cores.data_object_terms import (
     SubscribeAsked,
     UnsubscribeAsked,
 )
-from fsm.cores.delegation_terms import Watcher
-from fsm.cores.object_guests import Guests
-from fsm.engine import Step
-from fsm.machines.object_subscription import OBJECT_SUBSCRIPTION, Trigger
-from specs.body_sync import Change, ChangeObject, DataObject
+from specs.bodies.sync import Change, ChangeObject, DataObject
 from specs.reply_code import Code
 
 URL, HA, HB, HC = "comm://a.ex/o", "hyperty://a.ex/ha", "hyperty://b.ex/hb", "hyperty://a.ex/hc"

@@ -2,13 +2,13 @@
 
 import pytest
 
-from fsm.cores import resolve_effects as do
-from fsm.cores import resolve_inputs as told
-from fsm.cores.effects import RowChanged
-from fsm.cores.intent import intent_of
-from fsm.cores.link_wishes import P2pWish
-from fsm.cores.resolve import Topology
-from specs.limits import RETRY_COOL_DOWN, ROOM_COOL_DOWN, ROOM_RESTARTS, ROOM_SECONDS
+from fsm.effects import RowChanged
+from fsm.intent import intent_of
+from fsm.p2p.link_policy import P2pWish
+from fsm.registry.resolve import effects as do
+from fsm.registry.resolve import inputs as told
+from fsm.registry.resolve.resolve import Topology
+from specs.limits.protocol import RETRY_COOL_DOWN, ROOM_COOL_DOWN, ROOM_RESTARTS, ROOM_SECONDS
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from tests.support.registry_core import (

@@ -4,13 +4,11 @@ import math
 
 import pytest
 
-from fsm.cores import resolve_effects as do
-from fsm.cores import resolve_inputs as told
-from fsm.cores.link_entry import Role
-from specs.body import Record
-from specs.limits import (
-    SESSION_IDLE,
-)
+from fsm.p2p.entry import Role
+from fsm.registry.resolve import effects as do
+from fsm.registry.resolve import inputs as told
+from specs.bodies.body import Record
+from specs.limits.protocol import SESSION_IDLE
 from tests.support.registry_core import (
     CRQ,
     HB,

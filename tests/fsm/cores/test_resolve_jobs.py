@@ -4,14 +4,19 @@ import math
 
 import pytest
 
-from fsm.cores import resolve_effects as do
-from fsm.cores import resolve_inputs as told
-from fsm.cores.link_wishes import P2pWish
-from fsm.cores.resolve_jobs import ResolveJobs
 from fsm.errors import UndeclaredTransitionError
 from fsm.machines.resolve_job import RESOLVE_JOB
-from specs.body import Record
-from specs.limits import NEGATIVE_CACHE, REGISTRATION_EXPIRES, REPLY_TIMEOUT, RETRY_COOL_DOWN
+from fsm.p2p.link_policy import P2pWish
+from fsm.registry.resolve import effects as do
+from fsm.registry.resolve import inputs as told
+from fsm.registry.resolve.jobs import ResolveJobs
+from specs.bodies.body import Record
+from specs.limits.protocol import (
+    NEGATIVE_CACHE,
+    REGISTRATION_EXPIRES,
+    REPLY_TIMEOUT,
+    RETRY_COOL_DOWN,
+)
 from tests.support.registry_core import (
     CRQ,
     HB,

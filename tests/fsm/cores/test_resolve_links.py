@@ -4,17 +4,12 @@ import math
 
 import pytest
 
-from fsm.cores import resolve_effects as do
-from fsm.cores import resolve_inputs as told
-from fsm.cores.intent import Intent
-from fsm.cores.link_wishes import P2pWish
-from specs.body import Record
-from specs.limits import (
-    DIAL_TIMEOUT,
-    NEGATIVE_CACHE,
-    RECONNECT_TRIES,
-    RETRY_COOL_DOWN,
-)
+from fsm.intent import Intent
+from fsm.p2p.link_policy import P2pWish
+from fsm.registry.resolve import effects as do
+from fsm.registry.resolve import inputs as told
+from specs.bodies.body import Record
+from specs.limits.protocol import DIAL_TIMEOUT, NEGATIVE_CACHE, RECONNECT_TRIES, RETRY_COOL_DOWN
 from specs.reply_code import Code
 from tests.support.registry_core import (
     CRQ,

@@ -2,11 +2,11 @@
 
 import pytest
 
-from fsm.cores import resolve_effects as do
-from fsm.cores import resolve_inputs as told
-from specs.body import Record
-from specs.limits import REPLY_TIMEOUT
-from specs.word import RecordStatus
+from fsm.registry.resolve import effects as do
+from fsm.registry.resolve import inputs as told
+from specs.bodies.body import Record
+from specs.bodies.word import RecordStatus
+from specs.limits.protocol import REPLY_TIMEOUT
 from tests.support.registry_core import HB, PQ, REACH, RECORD, S1, linked, requesting, with_node
 
 LIVE, AWAY, DEAD = RecordStatus.LIVE, RecordStatus.DISCONNECTED, RecordStatus.DEAD

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.cores.routing import ANY, Router, RoutingCore
+from fsm.bus.listeners import ANY, Router, RoutingCore
 from specs.errors import SpecError
 from specs.trace import Op
 

@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from fsm.cores.meter import Rate
-from fsm.cores.strangers import Strangers, host_key
+from fsm.limits.token_bucket import Rate
+from fsm.limits.unauthenticated_links import Strangers, host_key
 
 ANY = Rate(math.inf, 1)
 

@@ -6,12 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.cores import stub_events as ev
-from fsm.cores.effects import Dropped
-from fsm.cores.stub_client import StubClientCore
+from fsm.effects import Dropped
 from fsm.engine import Step
 from fsm.machines.stub_connection import State
-from specs.limits import (
+from fsm.session import stub_client_io as ev
+from fsm.session.stub_client import StubClientCore
+from specs.bodies.word import SessionMethod
+from specs.limits.protocol import (
     GOODBYE_TIMEOUT,
     OPEN_TIMEOUT,
     OUTBOX_MESSAGES,
@@ -21,7 +22,6 @@ from specs.limits import (
     STUB_QUEUE,
 )
 from specs.reply_code import Code, DropReason
-from specs.word import SessionMethod
 from tests.support.wire import ask, event
 
 OPENED = ev.SessionAnswered(SessionMethod.OPEN, 200, "token-1")

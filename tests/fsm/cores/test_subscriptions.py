@@ -7,8 +7,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from fsm.cores.refused import Refused
-from fsm.cores.subscription_terms import (
+from fsm.engine import Step
+from fsm.judge.replay import judge
+from fsm.judge.trace_line import Verdict
+from fsm.refused import Refused
+from fsm.sync.subscriptions.io import (
     AddressGone,
     Consented,
     Declined,
@@ -20,11 +23,8 @@ from fsm.cores.subscription_terms import (
     Withdrawn,
     entity_of,
 )
-from fsm.cores.subscriptions import SubscriptionCore
-from fsm.engine import Step
-from fsm.replay import judge
-from fsm.trace_line import Verdict
-from specs.limits import MAX_SUBSCRIPTIONS
+from fsm.sync.subscriptions.subscriptions import SubscriptionCore
+from specs.limits.protocol import MAX_SUBSCRIPTIONS
 from specs.trace import Op
 from tests.support.traces import step, trace
 

@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.cores.seen import SeenWindow
-from fsm.cores.transactions import Steps, Terms, TransactionsCore, same_request
+from fsm.bus.deduplication import SeenWindow
+from fsm.bus.transactions import Steps, Terms, TransactionsCore, same_request
 from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
-from fsm.replay import judge
-from fsm.trace_line import Verdict
-from specs.limits import DEDUP_SECONDS, DEDUP_WINDOW, REPLY_TIMEOUT
+from fsm.judge.replay import judge
+from fsm.judge.trace_line import Verdict
+from specs.limits.protocol import DEDUP_SECONDS, DEDUP_WINDOW, REPLY_TIMEOUT
 from specs.message import MessageType
 from specs.reply_code import DropReason
 from tests.support.traces import step, trace

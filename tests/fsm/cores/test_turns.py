@@ -4,8 +4,8 @@ import math
 
 import pytest
 
-from fsm.cores.turns import TurnsCore
-from specs.limits_bus import CONTENTION, SUBMIT_BURST, SUBMIT_RATE
+from fsm.limits.fair_queue import TurnsCore
+from specs.limits.bus import CONTENTION, SUBMIT_BURST, SUBMIT_RATE
 
 A, B = "alice", "bob"
 

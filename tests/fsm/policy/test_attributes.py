@@ -8,7 +8,7 @@ import pytest
 from fsm.policy.attributes import ATTRIBUTES
 from fsm.policy.request import Place, Request, subjects
 from specs.identity import Identity
-from specs.limits import MAX_LIST
+from specs.limits.protocol import MAX_LIST
 from specs.message import Message, MessageType
 
 RA = "hyperty-runtime://a.ex/ra"

@@ -5,7 +5,7 @@ from types import MappingProxyType
 import attrs
 import pytest
 
-from fsm import commands_product
+from fsm.commands import product as commands_product
 from fsm.compositions.catalogue import COMPOSITIONS
 from fsm.product.bounds import Bounds
 from fsm.product.composition import Plan

@@ -7,8 +7,10 @@ import attrs
 import pytest
 
 from actors.play.script.reader import read_script_lines
-from fsm.catalogue import MACHINES
 from fsm.compositions.p2p import P2P
+from fsm.judge.replay import judge
+from fsm.judge.trace_line import Claim, Verdict, read_line
+from fsm.machine_list import MACHINES
 from fsm.product.bounds import Bounds
 from fsm.product.composition import End, Message, Never, Wire
 from fsm.product.evidence import trace_of
@@ -16,8 +18,6 @@ from fsm.product.explorer import Fault, explore
 from fsm.product.mermaid import sequence_diagram
 from fsm.product.script import scenario_of
 from fsm.product.steps import Kind
-from fsm.replay import judge
-from fsm.trace_line import Claim, Verdict, read_line
 from tests.fsm.product.test_p2p import without_deadlines, without_refused
 from tests.support.toy_product import CALL, RULES, TOO_LATE, Call, Deadline, toy
 

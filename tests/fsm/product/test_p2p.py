@@ -7,10 +7,10 @@ The oracle is the protocol's: pages 03 (3.1, 3.3), 05 (P2P-14, P2P-16, P2P-27) a
 import attrs
 import pytest
 
-from fsm.catalogue import MACHINES
 from fsm.compositions.glare import GLARE, GLARE_LATE, GLARE_TIMEOUT
 from fsm.compositions.p2p import P2P, P2P_AGAIN, P2P_ANEW, P2P_ENDS
 from fsm.guard import ALWAYS
+from fsm.machine_list import MACHINES
 from fsm.machines import handler_controller as controller
 from fsm.machines import p2p_connection as connection
 from fsm.machines import p2p_entry as entry

@@ -6,7 +6,7 @@ import re
 import pytest
 from click.testing import CliRunner
 
-from fsm.commands import cli
+from fsm.commands.group import cli
 from fsm.compositions.catalogue import COMPOSITIONS
 
 

@@ -13,14 +13,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fsm.catalogue import MACHINES
 from fsm.compositions.p2p_scene import Scene
 from fsm.compositions.p2p_whole import Troubles, whole
+from fsm.machine_list import MACHINES
 from fsm.product.bounds import Bounds
 from fsm.product.rule import Got, Wished
 from fsm.product.run import run_of
 from fsm.product.steps import Kind, Steps
-from specs.limits import RECONNECT_TRIES
+from specs.limits.protocol import RECONNECT_TRIES
 from tests.support.p2p_refinement import Walk
 
 ASKS = {"one asks": {"a": 1, "b": 0}, "both ask": {"a": 1, "b": 1}}

@@ -9,8 +9,8 @@ from actors.kit.http_client import HttpError
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.global_registry import GlobalRecords
 from actors.node.connectors.service import BackEndError, Replied, with_value
-from fsm.cores.relay import RelayLimits
-from specs.address import GLOBAL_REGISTRY
+from fsm.registry.relay import RelayLimits
+from specs.addresses.address import GLOBAL_REGISTRY
 from tests.support.node_peer import RA, RB, open_world
 
 GUID = "user-guid://g"

@@ -10,8 +10,8 @@ from actors.kit.http_client import ServerUrl
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.global_registry import HttpGlobalRecords
 from actors.play.stage.back_ends import RecordsFake
-from specs.address import GLOBAL_REGISTRY
-from specs.limits import MAX_JSON_TEXT
+from specs.addresses.address import GLOBAL_REGISTRY
+from specs.limits.protocol import MAX_JSON_TEXT
 from tests.support.http_server import Said, open_http_server
 from tests.support.node_peer import RA, open_world
 from tests.support.quality_server import GlobalServer

@@ -10,9 +10,9 @@ from actors.kit.http_client import HttpError, ServerUrl
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.http_quality import HttpQualityBroker
 from actors.play.stage.back_ends import RelaysFake
-from fsm.cores.relay import RelayLimits
-from specs.body import QualityWish, TurnServer
-from specs.limits_back_ends import MAX_RESERVATIONS
+from fsm.registry.relay import RelayLimits
+from specs.bodies.body import QualityWish, TurnServer
+from specs.limits.back_ends import MAX_RESERVATIONS
 from tests.support.http_server import Said, open_http_server
 from tests.support.node_peer import RA, RB, open_world
 from tests.support.quality_server import QualityServer

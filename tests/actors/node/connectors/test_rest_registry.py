@@ -8,8 +8,8 @@ import trio
 
 from actors.kit.http_client import ServerUrl
 from actors.node.connectors.back_ends import BackEnds
-from fsm.cores.relay import RelayLimits
-from specs.limits_back_ends import REGISTRY_POLL
+from fsm.registry.relay import RelayLimits
+from specs.limits.back_ends import REGISTRY_POLL
 from tests.support.http_server import Said, open_http_server
 from tests.support.node_peer import RA, RB, SM, open_world
 from tests.support.records import BOB, create, read, record, registered, update

@@ -4,7 +4,7 @@ from contextlib import asynccontextmanager
 
 import trio
 
-from specs.limits import REPLY_TIMEOUT
+from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import Message, MessageType
 from tests.support.abroad import Wishes, open_two
 from tests.support.abroad_rooms import no_room

@@ -3,8 +3,8 @@
 import pytest
 import trio
 
-from fsm.cores.node_rights import Observation
-from specs.limits import PEER_OFFENCES, QUARANTINE
+from fsm.bus.node_rights import Observation
+from specs.limits.protocol import PEER_OFFENCES, QUARANTINE
 from tests.support.node_peer import ALLOCATION, DR, MN, RA, RB, RX, SESSION, SM, open_world
 
 NODE = "domain://msg-node.b.ex"

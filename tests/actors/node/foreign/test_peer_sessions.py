@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from specs.limits import PEER_OFFENCES, QUARANTINE
+from specs.limits.protocol import PEER_OFFENCES, QUARANTINE
 from specs.reply_code import DropReason
 from tests.support.node_peer import DR, RA, RX, SM, open_world
 

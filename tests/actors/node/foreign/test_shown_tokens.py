@@ -6,8 +6,8 @@ import attrs
 import trio
 
 from actors.node.login.login import Admission
-from fsm.cores.node_rights import Observation
-from specs.limits import RECONNECT_BASE, SESSION_IDLE
+from fsm.bus.node_rights import Observation
+from specs.limits.protocol import RECONNECT_BASE, SESSION_IDLE
 from tests.actors.node.foreign.test_onward import MN_A, change, come, set_path
 from tests.support.abroad import PLACES, B, Wishes, open_two
 from tests.support.issuer import Issuer, login_by

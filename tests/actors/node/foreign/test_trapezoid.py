@@ -4,8 +4,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from fsm.cores.resolve import Topology
-from specs.limits import DEPLOY_TIMEOUT, RETRY_COOL_DOWN
+from fsm.registry.resolve.resolve import Topology
+from specs.limits.protocol import DEPLOY_TIMEOUT, RETRY_COOL_DOWN
 from specs.reply_code import DropReason
 from tests.support.abroad import PLACES, STUB_B, B, Wishes, open_two
 from tests.support.abroad_rooms import deaf_room, no_room, room_that_says

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 from actors.kit.counters import Counters
 from actors.kit.monitor import Monitor
 from actors.node.errors import HttpPlaceError, OpenMetricsError
+from actors.node.health.readiness import Part, Standing
 from actors.node.http.config import HttpConfig
 from actors.node.http.service import open_http, site_of
-from actors.node.standing import Part, Standing
-from specs.limits import (
+from specs.limits.protocol import (
     HTTP_CONNECTIONS,
     HTTP_HEAD_BYTES,
     HTTP_PER_HOST,

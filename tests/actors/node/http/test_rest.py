@@ -11,10 +11,10 @@ import trio
 from actors.node.http.config import HttpConfig
 from actors.node.http.rest_link import RestLink
 from actors.node.limits import DEFAULT_LIMITS
-from actors.runtime.rest_http import RestHttp
-from fsm.cores.meter import Rate
-from specs.limits import PING_PERIOD, PONG_TIMEOUT, WRITE_TIMEOUT
-from specs.limits_rest import REST_CURSOR_WAIT, REST_POSTS
+from actors.runtime.stubs.wires.rest_http import RestHttp
+from fsm.limits.token_bucket import Rate
+from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT, WRITE_TIMEOUT
+from specs.limits.rest import REST_CURSOR_WAIT, REST_POSTS
 from specs.link_end import LinkEnd
 from tests.support.node_peer import RA, RB, SESSION, open_world
 from transports.gate import Guest

@@ -6,11 +6,11 @@ import pytest
 import trio
 
 from actors.kit.counters import Counters
+from actors.node.health.readiness import Part, Standing
 from actors.node.http.config import HttpConfig
 from actors.node.http.page import Visit
 from actors.node.http.service import site_of
 from actors.node.http.site import is_loopback
-from actors.node.standing import Part, Standing
 
 TOKEN = "canary-token-of-metrics"  # noqa: S105 - a token of tests
 LOCAL = (("host", "127.0.0.1:9440"),)

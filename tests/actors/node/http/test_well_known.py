@@ -5,10 +5,10 @@ import json
 import pytest
 
 from actors.kit.counters import Counters
+from actors.node.health.readiness import Standing
 from actors.node.http.config import HttpConfig, ShownCatalogue
 from actors.node.http.page import Visit
 from actors.node.http.service import site_of
-from actors.node.standing import Standing
 from tests.support.catalogues import Publishing, archive_of
 
 

@@ -1,0 +1,173 @@
+"""The file of `--config`: TOML, options by their names, in a table named like the command.
+
+What is wrong with it, or with an environment variable, is a wrong configuration (status 3),
+not a wrong command line (2): whoever starts the process again would only see it fail again.
+"""
+
+import os
+import tomllib
+from pathlib import Path
+from typing import Final
+
+import click
+import structlog
+from click.core import ParameterSource
+
+from actors.cli.command_error import CommandError
+from actors.cli.exit_code import ExitCode
+from actors.cli.group import SUMMARIES
+
+__all__ = [
+    "CONFIG",
+    "checked_tables",
+    "config_option",
+    "misconfigured",
+    "origin_of",
+    "tell_loaded",
+    "tell_unknown",
+]
+
+_log = structlog.get_logger("actors.commands")
+
+_LOADED: Final = "actors.cli.config_file"
+"""Where a context keeps the path of the file that was read."""
+
+CONFIG: Final = "config"
+"""Name of the option, which cannot stand in a file itself."""
+
+_COMMANDS: Final = [name for name in SUMMARIES if name != "config"]
+
+
+def _read(ctx: click.Context, _: click.Parameter, path: Path | None) -> None:
+    if path is None:
+        return
+    known = {one.name: one for one in ctx.command.params if one.name not in {None, CONFIG}}
+    named: dict[str, object] = {}
+    for key, value in _table(path, ctx.info_name or "").items():
+        name = key.replace("-", "_")
+        if name not in known:
+            raise CommandError(
+                f"{path} sets {key!r}, which is no option of {ctx.info_name}; remove it",
+                ExitCode.CONFIGURATION,
+            )
+        named[name] = _flat(value)
+        _check_shape(f"{path} [{ctx.info_name}]", key, known[name], named[name])
+    ctx.default_map = named
+    ctx.meta[_LOADED] = path
+
+
+def tell_unknown(ctx: click.Context) -> None:
+    """Tell of environment variables that look like options and are none.
+
+    No error: Kubernetes makes such variables of the names of its services.
+    """
+    prefix = f"{ctx.auto_envvar_prefix}_"
+    known = {f"{prefix}{(one.name or '').upper()}" for one in ctx.command.params}
+    for name in sorted(os.environ):
+        if name.startswith(prefix) and name not in known:
+            click.echo(f"protofly: {name} is no option of {ctx.info_name}, and ignored", err=True)
+
+
+def _check_shape(where: str, key: str, option: click.Parameter, value: object) -> None:
+    """Refuse what would be taken for something else once it is made a text."""
+    is_flag = isinstance(option, click.Option) and option.is_flag
+    if option.multiple:
+        wanted, fits = "a list", isinstance(value, list)
+    elif is_flag:
+        wanted, fits = "true or false", isinstance(value, bool | str)
+    else:
+        wanted = "a text or a number"
+        fits = isinstance(value, str | int | float) and not isinstance(value, bool)
+    if not fits:
+        raise CommandError(f"{where}: {key} has to be {wanted}; correct it", ExitCode.CONFIGURATION)
+
+
+def origin_of(ctx: click.Context, name: str) -> tuple[str, str]:
+    """Say where an option's value comes from, and where exactly that is.
+
+    Returns:
+        `command line`, `environment`, `file` or `default`; and the name of the environment
+        variable, or file and table; empty otherwise.
+    """
+    match ctx.get_parameter_source(name):
+        case ParameterSource.COMMANDLINE:
+            return "command line", ""
+        case ParameterSource.ENVIRONMENT:
+            return "environment", f"{ctx.auto_envvar_prefix}_{name.upper()}"
+        case ParameterSource.DEFAULT_MAP:
+            return "file", f"{ctx.meta[_LOADED]} [{ctx.info_name}]"
+        case _:
+            return "default", ""
+
+
+def misconfigured(error: click.ClickException) -> CommandError | None:
+    """Say what is wrong with a value that was not typed; None: it was, or there is none."""
+    if not isinstance(error, click.BadParameter) or error.ctx is None or error.param is None:
+        return None
+    _, where = origin_of(error.ctx, error.param.name or "")
+    if not where:
+        return None
+    return CommandError(f"{where}: {error.format_message()}", ExitCode.CONFIGURATION)
+
+
+def tell_loaded(ctx: click.Context) -> None:
+    """Tell the log which file was read; when it was read there was no log yet."""
+    path: object = ctx.meta.get(_LOADED)
+    if path is not None:
+        _log.info("configuration loaded", file=str(path), options=len(ctx.default_map or {}))
+
+
+def checked_tables(path: Path) -> dict[str, object]:
+    """Read a file of options by the commands that they are for.
+
+    Raises:
+        CommandError: It cannot be read, is no TOML, or speaks of something else.
+    """
+    tables = _tables(path)
+    for name in tables:
+        if name not in _COMMANDS:
+            raise CommandError(
+                f"{path} sets {name!r}, and there is no such command, only "
+                f"{', '.join(_COMMANDS)}; rename it, remove it or move it into a table",
+                ExitCode.CONFIGURATION,
+            )
+    return tables
+
+
+def _tables(path: Path) -> dict[str, object]:
+    try:
+        return tomllib.loads(path.read_text())
+    except OSError as exc:
+        raise CommandError(
+            f"cannot read {path}: {exc.strerror}; name another file with --config",
+            ExitCode.CONFIGURATION,
+        ) from exc
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as exc:
+        raise CommandError(f"{path} is no TOML: {exc}; correct it", ExitCode.CONFIGURATION) from exc
+
+
+def _flat(value: object) -> object:
+    """Return a table as the `NAME=VALUE`s that an option is given on the command line."""
+    return [f"{key}={one}" for key, one in value.items()] if isinstance(value, dict) else value
+
+
+def _table(path: Path, command: str) -> dict[str, object]:
+    table = checked_tables(path).get(command, {})
+    if not isinstance(table, dict):
+        raise CommandError(
+            f"{path} has {command!r} where a table [{command}] belongs; correct it",
+            ExitCode.CONFIGURATION,
+        )
+    return {str(key): value for key, value in table.items()}
+
+
+config_option = click.option(
+    "--config",
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    is_eager=True,
+    expose_value=False,
+    callback=_read,
+    help="TOML file with options, in a table named like the command.",
+)
+"""The option `--config FILE`; what the file says is the default of the other options."""

@@ -1,0 +1,34 @@
+"""How a process of ours ends: one sentence if something went wrong, and an exit status."""
+
+import sys
+from typing import NoReturn
+
+import click
+
+from actors.cli.command_error import CommandError
+from actors.cli.config_file import misconfigured
+from actors.cli.exit_code import ExitCode
+
+__all__ = ["enter"]
+
+
+def enter(command: click.Command) -> NoReturn:
+    """Run a command with the arguments of this process and exit with its status."""
+    try:
+        code = command.main(prog_name="protofly", standalone_mode=False)
+    except click.ClickException as error:
+        told = misconfigured(error)
+        if told is None:
+            error.show()
+            sys.exit(error.exit_code)
+        _fail(told)
+    except CommandError as error:
+        _fail(error)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(ExitCode.INTERRUPTED)
+    sys.exit(code if isinstance(code, int) else ExitCode.OK)
+
+
+def _fail(error: CommandError) -> NoReturn:
+    click.echo(f"protofly: {error}", err=True)
+    sys.exit(error.code)

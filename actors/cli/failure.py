@@ -1,0 +1,86 @@
+"""Every failure of a command is one sentence and an exit status."""
+
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Final
+
+import trio
+
+from actors.cli.command_error import CommandError
+from actors.cli.exit_code import ExitCode
+from actors.cli.meaning import Meanings, meant
+from actors.kit.errors import TraceDirectoryError
+from actors.node.errors import (
+    HttpPlaceError,
+    OpenMetricsError,
+    PolicyFileError,
+    RegistryFileError,
+)
+from actors.node.login.errors import UsedTokensError
+from actors.runtime.store.error import StoreFileError
+from specs.errors import ProtoflyError
+from transports.errors import DialError, ListenError
+
+__all__ = ["first_known", "run"]
+
+
+_MEANING: Final[Meanings] = (
+    (DialError, ExitCode.CANNOT_CONNECT, "start a node there, or name another with --node"),
+    (ListenError, ExitCode.FAILED, "choose another place with --listen; port 0 picks a free one"),
+    (TraceDirectoryError, ExitCode.CONFIGURATION, ""),
+    (RegistryFileError, ExitCode.CONFIGURATION, "name another with --registry"),
+    (StoreFileError, ExitCode.CONFIGURATION, "name another with --store"),
+    (UsedTokensError, ExitCode.CONFIGURATION, "name another with --used-tokens"),
+    (PolicyFileError, ExitCode.CONFIGURATION, ""),
+    (HttpPlaceError, ExitCode.FAILED, "choose another place with --http; port 0 picks a free one"),
+    (
+        OpenMetricsError,
+        ExitCode.CONFIGURATION,
+        "name a token with --http-token-file, or listen on 127.0.0.1",
+    ),
+)
+"""What the errors of the layers below mean to somebody at a terminal."""
+
+
+def run(work: Callable[[], Awaitable[ExitCode]], clock: trio.abc.Clock | None = None) -> ExitCode:
+    """Run a command's work under Trio; its known failures become `CommandError`.
+
+    Args:
+        work: The work.
+        clock: What its time is; by default the system's.
+    """
+    try:
+        return trio.run(work, clock=clock)
+    except (ProtoflyError, BaseExceptionGroup) as error:
+        known = first_known(error)
+        if known is None:
+            raise
+        raise explained(known) from error
+
+
+def explained(error: ProtoflyError | KeyboardInterrupt) -> CommandError:
+    """Turn what went wrong into a sentence for the person at the terminal."""
+    if isinstance(error, CommandError):
+        return error
+    if isinstance(error, KeyboardInterrupt):
+        return CommandError("interrupted", ExitCode.INTERRUPTED)
+    return meant(error, _MEANING) or CommandError(str(error), ExitCode.FAILED)
+
+
+def first_known(error: BaseException) -> ProtoflyError | KeyboardInterrupt | None:
+    """Find what a person can act on in an error, its groups and its causes.
+
+    The errors of the border (`_MEANING`) come before those that only pass them on.
+    """
+    found = [one for one in _flat(error) if isinstance(one, ProtoflyError | KeyboardInterrupt)]
+    border = (CommandError, KeyboardInterrupt, *(kind for kind, _, _ in _MEANING))
+    return next((one for one in found if isinstance(one, border)), next(iter(found), None))
+
+
+def _flat(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for one in error.exceptions:
+            yield from _flat(one)
+        return
+    yield error
+    if error.__cause__ is not None:
+        yield from _flat(error.__cause__)

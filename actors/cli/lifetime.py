@@ -1,0 +1,108 @@
+"""How long a process that serves lives: from ready until it is told to go."""
+
+import signal
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager
+from typing import Final, TypeVar, final
+
+import structlog
+import trio
+
+from actors.cli.exit_code import ExitCode
+from actors.cli.garbage import collect_seldom
+from actors.cli.kill_timer import Fuse
+from specs.limits.protocol import DRAIN_TIMEOUT
+
+__all__ = ["serve"]
+
+T = TypeVar("T")
+
+_STOP: Final = (signal.SIGINT, signal.SIGTERM)
+
+_log = structlog.get_logger("actors.commands")
+
+_EXIT_SHARE: Final = 0.8
+"""Part of the drain that is the service's; the rest is for the interpreter's exit (ours)."""
+
+_LAST_SHARE: Final = 0.96
+"""Part of the drain after which the process is ended, whatever hangs (ours)."""
+
+_AT_ONCE: Final = 0.3
+"""Seconds that who is told twice has to end by itself (ours)."""
+
+
+@final
+class _Life:
+    """Whether the service is ready, and whether it has been told to go."""
+
+    def __init__(self) -> None:
+        self.is_ready = False
+        self.told = trio.Event()
+        self._is_hurried = False
+        self._fuse = Fuse()
+
+    @property
+    def code(self) -> ExitCode:
+        """How the process ends."""
+        return ExitCode.OK if self.is_ready and not self._is_hurried else ExitCode.INTERRUPTED
+
+    async def heed(self, signals: AsyncIterator[int], scope: trio.CancelScope) -> None:
+        """Let the first signal drain, in bounded time, and the second end at once."""
+        async for number in signals:
+            told = signal.Signals(number).name
+            if self.told.is_set() or not self.is_ready:
+                self._hurry(told)
+                scope.cancel()
+            else:
+                self._drain(told)
+            self.told.set()
+            scope.deadline = min(scope.deadline, trio.current_time() + DRAIN_TIMEOUT * _EXIT_SHARE)
+
+    def ended(self) -> None:
+        """Note that the service is closed."""
+        self._fuse.put_out()
+
+    def _drain(self, told: str) -> None:
+        _log.info("drain begun", signal=told, seconds=DRAIN_TIMEOUT)
+        why = f"the drain took longer than {DRAIN_TIMEOUT:g} s; what was still open is lost"
+        self._fuse.light(DRAIN_TIMEOUT * _LAST_SHARE, ExitCode.FAILED, why)
+
+    def _hurry(self, told: str) -> None:
+        _log.warning("ended at once", signal=told)
+        self._is_hurried = True
+        self._fuse.light(_AT_ONCE, ExitCode.INTERRUPTED, "ended at once by a second signal")
+
+
+async def serve(
+    service: Callable[[], AbstractAsyncContextManager[T]], ready: Callable[[T], None]
+) -> ExitCode:
+    """Open a service, say that it is ready, and close it when a signal comes.
+
+    SIGTERM or SIGINT drains; a second one, or one before the service is ready, ends
+    at once, as an interruption. A drain that hangs is ended in the end, as a failure.
+    """
+    life = _Life()
+    try:
+        await _live(life, service, ready)
+    finally:
+        life.ended()
+    return life.code
+
+
+async def _live(
+    life: _Life,
+    service: Callable[[], AbstractAsyncContextManager[T]],
+    ready: Callable[[T], None],
+) -> None:
+    with trio.open_signal_receiver(*_STOP) as signals:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(life.heed, signals, nursery.cancel_scope)
+            async with service() as running:
+                collect_seldom()
+                ready(running)
+                _log.info("ready")
+                life.is_ready = True
+                await life.told.wait()
+                begun = trio.current_time()
+            _log.info("drain done", seconds=round(trio.current_time() - begun, 3))
+            nursery.cancel_scope.cancel()

@@ -1,0 +1,142 @@
+"""Options that several commands share, and the checks of their values."""
+
+from collections.abc import Callable
+from functools import wraps
+from pathlib import Path
+from typing import Final, TypeAlias
+
+import click
+
+from actors.cli.config_file import tell_loaded, tell_unknown
+from actors.kit.log import Level, Style, configure_log
+from specs.addresses.address import canonical, domain_name, runtime_name
+from specs.errors import BadUrlError
+from transports.link import FRAMED, Kind
+from transports.urls import read_host_port, read_websocket_url
+
+__all__ = [
+    "NO_LINKS",
+    "Handler",
+    "Option",
+    "check_address",
+    "check_domain",
+    "check_kinds",
+    "check_name",
+    "check_node",
+    "check_place",
+    "log_option",
+    "node_option",
+    "trace_option",
+]
+
+Handler: TypeAlias = Callable[..., int]  # type: ignore[explicit-any] # each command has its own
+"""What click calls with the values of a command's options."""
+
+Option: TypeAlias = Callable[[Handler], Handler]
+"""What `click.option` returns."""
+
+NO_LINKS: Final = "none"
+"""What stands for no P2P links at all."""
+
+
+def check_domain(_: click.Context, __: click.Parameter, value: str) -> str:
+    """Return the name of a domain in lower case; refuse what is none."""
+    try:
+        return domain_name(value)
+    except BadUrlError as exc:
+        raise click.BadParameter(f"{value!r} is no domain name such as a.example") from exc
+
+
+def check_address(_: click.Context, __: click.Parameter, value: str) -> str:
+    """Return a canonical address; refuse what is none."""
+    try:
+        return canonical(value)
+    except BadUrlError as exc:
+        raise click.BadParameter(str(exc)) from exc
+
+
+def check_name(_: click.Context, __: click.Parameter, value: str) -> str:
+    """Return the name of a runtime; refuse what cannot stand in its address."""
+    try:
+        return runtime_name(value)
+    except BadUrlError as exc:
+        raise click.BadParameter(f"{value!r} is no name such as alice") from exc
+
+
+def check_node(_: click.Context, __: click.Parameter, value: str) -> str:
+    """Return the URL of a node; refuse what cannot be dialled."""
+    try:
+        read_websocket_url(value)
+    except ValueError as exc:
+        raise click.BadParameter(f"{value!r} cannot be dialled: {exc}") from exc
+    return value
+
+
+def check_place(_: click.Context, __: click.Parameter, value: str | None) -> str | None:
+    """Return where to listen; refuse what is no place."""
+    try:
+        if value is not None:
+            read_host_port(value)
+    except ValueError as exc:
+        raise click.BadParameter(f"{value!r} is no place to listen: {exc}") from exc
+    return value
+
+
+def check_kinds(_: click.Context, __: click.Parameter, value: str) -> tuple[Kind, ...]:
+    """Return transports of P2P links, best first; refuse an unknown one."""
+    if value == NO_LINKS:
+        return ()
+    names = [name.strip() for name in value.split(",")]
+    for name in names:
+        if name not in FRAMED:
+            raise click.BadParameter(f"{name!r} is none of {', '.join([*FRAMED, NO_LINKS])}")
+    return tuple(Kind(name) for name in dict.fromkeys(names))
+
+
+node_option = click.option(
+    "--node",
+    required=True,
+    metavar="URL",
+    callback=check_node,
+    help="The domain's message node, such as ws://127.0.0.1:4123/link.",
+)
+"""The option `--node URL`."""
+
+trace_option = click.option(
+    "--trace",
+    metavar="DIR",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Keep the trace of this run there, in a folder of its own: "
+    "every state change and message hop.",
+)
+"""The option `--trace DIR`."""
+
+_level_option = click.option(
+    "--log",
+    type=click.Choice([str(level) for level in Level]),
+    default=str(Level.WARNING),
+    show_default=True,
+    help="From which severity on the log on stderr speaks.",
+)
+
+_style_option = click.option(
+    "--log-style",
+    type=click.Choice([str(style) for style in Style]),
+    default=str(Style.AUTO),
+    show_default=True,
+    help="How its lines look; auto is console on a terminal, else text.",
+)
+
+
+def log_option(command: Handler) -> Handler:
+    """Give a command `--log LEVEL` and `--log-style STYLE`: in force before it runs."""
+
+    @wraps(command)
+    def logged(*, log: str, log_style: str, **values: object) -> int:
+        configure_log(Level(log), Style(log_style))
+        ctx = click.get_current_context()
+        tell_loaded(ctx)
+        tell_unknown(ctx)
+        return command(**values)
+
+    return _level_option(_style_option(logged))

@@ -1,0 +1,1 @@
+"""Whether a message node can serve, and how much it holds."""

@@ -1,0 +1,1 @@
+"""Links of a message node: wire forms, ports, outboxes."""

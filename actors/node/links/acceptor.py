@@ -1,0 +1,110 @@
+"""The wire forms a node speaks: one door per path (DESIGN section 8).
+
+Behind its door every link looks the same: messages in normal form, sessions opened
+by session control. A door is made anew for each link and may keep what it learns.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import ClassVar, TypeAlias, final
+
+import attrs
+from typing_extensions import override
+
+from actors.kit.tally import Form
+from fsm.session.node_session_io import Liveness, Parcel
+from fsm.session.peer_form import PeerForm
+from specs.dialects.dialect import PLAIN, Dialect, dialect_of
+from specs.jsonvalue import JsonObject
+from specs.message import Message
+from transports.codec import BadLine, decode_frame, encode, frames
+
+__all__ = ["Claim", "Door", "Item", "LinkDoor", "spelt"]
+
+
+@final
+@attrs.frozen
+class Claim:
+    """The peer has come for the session of a runtime, and knows no tokens.
+
+    Attributes:
+        wish: To open the session, as session control would say it.
+    """
+
+    wish: Message
+
+
+Item: TypeAlias = Message | BadLine | Claim
+
+
+def spelt(parcel: Parcel, dialect: Dialect) -> bytes:
+    """Write a message as a peer spells it: once for all of its peers that spell alike."""
+    if dialect is PLAIN:
+        return parcel.line
+    known = {} if parcel.spelt is None else parcel.spelt
+    line = known.get(dialect)
+    if line is None:
+        line = known[dialect] = encode(parcel.message, dialect)
+    return line
+
+
+class Door(ABC):
+    """How one link writes the protocol.
+
+    Attributes:
+        liveness: How it is noticed that the peer is gone.
+        form: In whose form the peer speaks.
+        dialect: How the peer spells, as far as it has shown; outlives the link with
+            the session (N3).
+        has_shown: Whether it has shown on this link how it spells.
+    """
+
+    wire: ClassVar[Form]
+    liveness: ClassVar[Liveness]
+    form: ClassVar[PeerForm] = PeerForm.UPSTREAM
+    dialect: Dialect = PLAIN
+    has_shown: bool = False
+
+    def recall(self, dialect: Dialect) -> None:
+        """Spell as the peer did over its last link, unless it has shown already how it does now.
+
+        Its first messages may be read before it is granted its session.
+        """
+        if not self.has_shown:
+            self.dialect = dialect
+
+    def learn(self, raw: JsonObject) -> None:
+        """Learn from what the peer wrote how it spells."""
+        shown = dialect_of(raw, self.dialect)
+        if shown != self.dialect:  # a peer that spells as we do is written to without a look
+            self.dialect = shown
+        self.has_shown = True
+
+    def greeting(self) -> Sequence[Item]:
+        """Return what the peer means by having come."""
+        return ()
+
+    @abstractmethod
+    def read(self, frame: bytes) -> Sequence[Item]:
+        """Read a frame; never raises, what is no message is a `BadLine`."""
+
+    @abstractmethod
+    def write(self, parcels: Sequence[Parcel]) -> Iterable[bytes]:
+        """Write messages as frames, in order."""
+
+
+@final
+class LinkDoor(Door):
+    """`/link`, subprotocol `protofly.v1`: normal form, a frame is lines."""
+
+    wire = Form.LINK
+    liveness = Liveness.PINGED
+    form = PeerForm.OWN
+
+    @override
+    def read(self, frame: bytes) -> Sequence[Item]:
+        return decode_frame(frame)
+
+    @override
+    def write(self, parcels: Sequence[Parcel]) -> Iterable[bytes]:
+        return frames(parcel.line for parcel in parcels)

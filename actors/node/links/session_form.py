@@ -1,0 +1,150 @@
+"""The door of upstream's stubs that open a session at `mn:/session`."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final, final
+
+import attrs
+import orjson
+from typing_extensions import override
+
+from actors.kit.tally import Form
+from actors.node.links.acceptor import Door, Item, spelt
+from fsm.session.node_session_io import Liveness, Parcel
+from specs.addresses.address import canonical, is_below, runtime_of
+from specs.dialects.dialect import PLAIN, dialect_of
+from specs.errors import BadMessageError, BadUrlError
+from specs.jsonvalue import Json, JsonObject
+from specs.message import Message, MessageType
+from specs.reply_code import Code
+from transports.codec import decode_line, decode_object, encode, glance, read_object
+
+__all__ = ["SessionDoor"]
+
+_MANAGER: Final = "mn:/session"
+_STUB: Final = "protostub/session"
+"""What stands below the runtime, inside the node, for the address with the token."""
+
+
+@final
+class SessionDoor(Door):
+    """`/ws`: a message is a frame, a session is opened as upstream does it.
+
+    Its stubs call themselves `<runtime>/<token>`. The token stays behind this door:
+    inside, and towards everybody else, that is an address without it.
+    Session control is spelt apart: those stubs count and compare its ids by themselves.
+
+    Args:
+        control: Address of the node's session manager.
+    """
+
+    wire = Form.SESSION
+    liveness = Liveness.BY_LINK
+
+    def __init__(self, control: str) -> None:
+        self._control = control
+        self._manners = PLAIN
+        self._asker = ""
+        self._shown: str | None = None
+
+    @override
+    def read(self, frame: bytes) -> Sequence[Item]:
+        try:
+            raw = read_object(frame)
+        except BadMessageError:
+            self.learn(glance(frame))
+            return (decode_line(frame),)
+        if raw.get("to") == _MANAGER:
+            return (self._asked(raw),)
+        self.learn(raw)
+        item = decode_object(frame, raw)
+        if isinstance(item, Message) and self._shown is not None:
+            item = _renamed(item, self._shown, _hidden(self._shown))
+        return (item,)
+
+    @override
+    def write(self, parcels: Sequence[Parcel]) -> Iterable[bytes]:
+        for parcel in parcels:
+            message = parcel.message
+            if message.from_ == self._control:
+                yield from self._told(message)
+            else:
+                yield self._line(parcel)
+
+    def _line(self, parcel: Parcel) -> bytes:
+        """Write what is not the session manager's; few messages name the peer's stub."""
+        if self._shown is not None:
+            shown = _renamed(parcel.message, _hidden(self._shown), self._shown)
+            if shown != parcel.message:
+                return encode(shown, self.dialect)
+        return spelt(parcel, self.dialect)
+
+    def _asked(self, raw: JsonObject) -> Item:
+        """Say in our words what is asked of the session manager."""
+        self._manners = dialect_of(raw)
+        if self.dialect is PLAIN:
+            self.dialect = attrs.evolve(PLAIN, runtime_alias=self._manners.runtime_alias)
+        asker, type_ = raw.get("from"), raw.get("type")
+        method = type_.lower() if isinstance(type_, str) else type_
+        wish: JsonObject = {"id": raw.get("id"), "type": "execute", "from": asker}
+        body: JsonObject = {"method": method}
+        try:
+            self._asker = canonical(asker) if isinstance(asker, str) else ""
+        except BadUrlError:
+            self._asker = ""
+        if self._asker:
+            wish["from"] = _hidden(self._asker)
+            body["params"] = self._params(self._asker)
+        return decode_line(orjson.dumps({**wish, "to": self._control, "body": body}))
+
+    def _params(self, asker: str) -> JsonObject:
+        runtime = runtime_of(asker)
+        if self._shown is None and asker != runtime:
+            self._shown = asker
+        shown = asker if asker != runtime else self._shown
+        if shown is None or not is_below(shown, runtime):
+            return {"runtimeURL": runtime}
+        return {"runtimeURL": runtime, "token": shown.removeprefix(f"{runtime}/")}
+
+    def _told(self, message: Message) -> Iterable[bytes]:
+        """Write what the session manager says; of a close that is done it says nothing."""
+        token = _token(message.body.get("value"))
+        if token is not None:
+            self._shown = f"{runtime_of(message.to)}/{token}"
+            body: JsonObject = {"code": message.code, "runtimeToken": token}
+        elif message.code == Code.OK:
+            return
+        else:
+            body = {"code": message.code, "desc": message.body.get("description")}
+        to = self._asker or message.to
+        told = Message(message.id, MessageType.RESPONSE, _MANAGER, to, body)
+        yield encode(told, self._manners)
+
+
+def _token(value: Json) -> str | None:
+    token = value.get("sessionToken") if isinstance(value, dict) else None
+    return token if isinstance(token, str) else None
+
+
+def _hidden(shown: str) -> str:
+    """Return what an address of a stub is called inside, its token left out."""
+    return f"{runtime_of(shown)}/{_STUB}"
+
+
+def _renamed(message: Message, old: str, new: str) -> Message:
+    """Write one address instead of another wherever a message names its ends or way."""
+    body = message.body
+    changed: JsonObject = {
+        key: _put(body[key], old, new) for key in ("source", "via") if key in body
+    }
+    return attrs.evolve(
+        message,
+        from_=new if message.from_ == old else message.from_,
+        to=new if message.to == old else message.to,
+        body={**body, **changed} if changed else body,
+    )
+
+
+def _put(value: Json, old: str, new: str) -> Json:
+    if isinstance(value, list):
+        return [_put(one, old, new) for one in value]
+    return new if value == old else value

@@ -1,0 +1,203 @@
+"""What the node's bus is told."""
+
+from collections.abc import Sequence
+from typing import TypeAlias, final
+
+import attrs
+
+from actors.kit.actor import ActorRef, Reply
+from actors.node.errors import AddressTakenError
+from actors.node.foreign_messages import AbroadIs, ForgottenBy, FromAbroad
+from actors.node.links.acceptor import Item
+from actors.node.links.port import Port
+from specs.message import Message
+
+__all__ = [
+    "Alive",
+    "Arrived",
+    "Asked",
+    "Attached",
+    "BusMessage",
+    "Component",
+    "Connected",
+    "Detached",
+    "Drain",
+    "Emitted",
+    "Gone",
+    "Misbehaved",
+    "RuntimeLeft",
+    "SessionView",
+    "Snapshot",
+    "TooLarge",
+]
+
+
+@final
+@attrs.frozen
+class Connected:
+    """A link is there; it has no session yet."""
+
+    port: Port
+
+
+@final
+@attrs.frozen(slots=True)
+class Arrived:
+    """What one frame of a link held."""
+
+    number: int
+    items: Sequence[Item]
+
+
+@final
+@attrs.frozen
+class TooLarge:
+    """A link sent a frame over the limit: nothing more can be read from it."""
+
+    number: int
+
+
+@final
+@attrs.frozen
+class Misbehaved:
+    """A link sent more malformed messages than are borne: it has to go."""
+
+    number: int
+
+
+@final
+@attrs.frozen
+class Gone:
+    """A link is no more."""
+
+    number: int
+    name: str
+    why: str
+
+
+@final
+@attrs.frozen
+class Asked:
+    """A message for a component, with what only the bus knows.
+
+    Attributes:
+        by: The runtime whose session it came over.
+        owner: Who owns the address the message is about, if anybody.
+        is_moved: Whether it has it from somebody else.
+        is_upstream: Whether that runtime speaks upstream's form.
+    """
+
+    message: Message
+    by: str
+    owner: str | None
+    is_moved: bool = False
+    is_upstream: bool = False
+
+
+@final
+@attrs.frozen
+class RuntimeLeft:
+    """The session of a runtime is over."""
+
+    runtime: str
+    why: str
+
+
+Component: TypeAlias = ActorRef[Asked | RuntimeLeft]
+"""A part of the node that is an actor of its own."""
+
+
+@final
+@attrs.frozen
+class Attached:
+    """A component is to be reachable at an address from now on (MN-09).
+
+    Attributes:
+        verdict: Told what objects to it; None: nothing does.
+    """
+
+    address: str
+    component: Component
+    verdict: Reply[AddressTakenError | None] | None = None
+
+
+@final
+@attrs.frozen
+class Detached:
+    """A component is no longer reachable there."""
+
+    address: str
+    component: Component
+
+
+@final
+@attrs.frozen
+class Emitted:
+    """A component has something to say.
+
+    Attributes:
+        to_runtime: The session an answer goes back over; None: by its address.
+    """
+
+    message: Message
+    to_runtime: str | None = None
+
+
+@final
+@attrs.frozen
+class Drain:
+    """The node is going down: take leave of every session, take no new one."""
+
+    done: Reply[None]
+
+
+@final
+@attrs.frozen
+class Alive:
+    """Somebody wants to know whether the bus handles what it is told."""
+
+    reply: Reply[None]
+
+
+@final
+@attrs.frozen
+class SessionView:
+    """How a session stands.
+
+    Attributes:
+        link: Name of its link; None while detached.
+        addresses: What it owns.
+        paths: What it subscribes to.
+    """
+
+    runtime: str
+    state: str
+    link: str | None
+    addresses: tuple[str, ...]
+    paths: tuple[str, ...]
+
+
+@final
+@attrs.frozen
+class Snapshot:
+    """Somebody wants to see the sessions."""
+
+    reply: Reply[tuple[SessionView, ...]]
+
+
+BusMessage: TypeAlias = (
+    Connected
+    | Arrived
+    | TooLarge
+    | Misbehaved
+    | Gone
+    | Attached
+    | Detached
+    | Emitted
+    | AbroadIs
+    | FromAbroad
+    | ForgottenBy
+    | Drain
+    | Snapshot
+    | Alive
+)

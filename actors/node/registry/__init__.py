@@ -1,0 +1,1 @@
+"""The domain registry and the address allocation of a message node."""

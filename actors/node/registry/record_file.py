@@ -1,0 +1,215 @@
+"""Where the domain registry keeps its records: a SQLite file, or nothing but memory.
+
+What `commit` has returned for survives the process, however it ends. What is durable is
+known in memory, too, so that a file that breaks while the node runs can be written anew
+when it can be written again.
+"""
+
+import sqlite3
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, TypeAlias, final
+
+import orjson
+import trio
+from typing_extensions import override
+
+from actors.kit.database import DatabaseForm, open_database
+from actors.kit.file_lock import FileLock
+from actors.node.errors import RegistryFileError
+from fsm.machines.registration import State
+from fsm.registry.records import Forget, Keep, Row
+
+__all__ = ["Change", "MemoryRecords", "RecordFile", "SqliteRecords"]
+
+Change: TypeAlias = Keep | Forget
+
+_VERSION: Final = 1
+
+_SCHEMA: Final = """
+    CREATE TABLE IF NOT EXISTS record (
+        url     TEXT PRIMARY KEY,
+        runtime TEXT NOT NULL,
+        status  TEXT NOT NULL,
+        touched REAL NOT NULL,
+        value   BLOB NOT NULL
+    ) WITHOUT ROWID
+"""
+_KEEP: Final = "INSERT OR REPLACE INTO record VALUES (?, ?, ?, ?, ?)"
+_CLEAR: Final = "DELETE FROM record"
+_FORGET: Final = "DELETE FROM record WHERE url = ?"
+_FORM: Final = DatabaseForm(frozenset({"record"}), _VERSION)
+_ALL: Final = "SELECT url, runtime, status, touched, value FROM record ORDER BY url"
+
+
+class RecordFile(ABC):
+    """Keeps rows beyond the life of an actor."""
+
+    @abstractmethod
+    def load(self) -> list[Row]:
+        """Return every row that was kept.
+
+        Raises:
+            RegistryFileError: The file cannot be read, or is none of ours.
+        """
+
+    @abstractmethod
+    async def commit(self, changes: Sequence[Change]) -> None:
+        """Make changes durable, all or none, in order.
+
+        Cancelled: not before it is done.
+
+        Raises:
+            RegistryFileError: It cannot be written.
+        """
+
+    @abstractmethod
+    async def recover(self) -> None:
+        """Open the place again and write there all that `commit` ever returned for.
+
+        Cancelled: not before it is done.
+
+        Raises:
+            RegistryFileError: It still cannot be written.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Let go of the file."""
+
+
+@final
+class MemoryRecords(RecordFile):
+    """Keeps rows as long as the process lives."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, Row] = {}
+
+    @override
+    def load(self) -> list[Row]:
+        return list(self._rows.values())
+
+    @override
+    async def commit(self, changes: Sequence[Change]) -> None:
+        _follow(self._rows, changes)
+        await trio.lowlevel.checkpoint()
+
+    @override
+    async def recover(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+    @override
+    def close(self) -> None:
+        """Rows live as long as this object."""
+
+
+@final
+class SqliteRecords(RecordFile):
+    """Keeps rows in a SQLite file, which no other process may keep rows in meanwhile."""
+
+    def __init__(self, path: Path) -> None:
+        self.path: Final = path
+        self._lock = FileLock(path)
+        self._connection: sqlite3.Connection | None = None
+        self._rows: dict[str, Row] | None = None
+        self._inode = 0
+
+    @override
+    def load(self) -> list[Row]:
+        """Return every row that was kept; from the file the first time, then from memory."""
+        if self._rows is None:
+            self._rows = {row.url: row for row in self._read()}
+        return list(self._rows.values())
+
+    def _read(self) -> list[Row]:
+        try:
+            self._lock.take()
+            connection = self._open()
+            with connection:
+                _prepare(connection)
+            return [_row(*columns) for columns in connection.execute(_ALL)]
+        except (sqlite3.Error, OSError, ValueError, TypeError) as exc:
+            raise RegistryFileError(self.path, str(exc)) from exc
+
+    @override
+    async def commit(self, changes: Sequence[Change]) -> None:
+        if changes:
+            await trio.to_thread.run_sync(self._write, tuple(changes))
+            _follow({} if self._rows is None else self._rows, changes)
+
+    @override
+    async def recover(self) -> None:
+        await trio.to_thread.run_sync(self._rewrite, tuple(self.load()))
+
+    @override
+    def close(self) -> None:
+        self._disconnect()
+        self._lock.release()
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def _open(self) -> sqlite3.Connection:
+        """Return the connection; one thread at a time uses it: the loop's, or a commit's."""
+        if self._connection is None:
+            self._connection = open_database(self.path, _FORM)
+            self._inode = self.path.stat().st_ino
+        return self._connection
+
+    def _write(self, changes: Sequence[Change]) -> None:
+        try:
+            connection = self._open()
+            self._check_place()
+            with connection:
+                for change in changes:
+                    match change:
+                        case Keep(row):
+                            connection.execute(_KEEP, _columns(row))
+                        case Forget(url):
+                            connection.execute(_FORGET, (url,))
+        except (sqlite3.Error, OSError) as exc:
+            raise RegistryFileError(self.path, str(exc)) from exc
+
+    def _check_place(self) -> None:
+        """Refuse to write to a file that nobody will find any more: moved, removed or replaced."""
+        if self.path.stat().st_ino != self._inode:
+            raise RegistryFileError(self.path, "another file has taken its place")
+
+    def _rewrite(self, rows: Sequence[Row]) -> None:
+        try:
+            # Whatever was wrong with the old connection is not wrong with a new one.
+            self._disconnect()
+            connection = self._open()
+            with connection:
+                _prepare(connection)
+                connection.execute(_CLEAR)
+                connection.executemany(_KEEP, map(_columns, rows))
+        except (sqlite3.Error, OSError) as exc:
+            raise RegistryFileError(self.path, str(exc)) from exc
+
+
+def _prepare(connection: sqlite3.Connection) -> None:
+    # The version first: tables without one would be another program's.
+    connection.execute(f"PRAGMA user_version = {_VERSION}")
+    connection.execute(_SCHEMA)
+
+
+def _follow(rows: dict[str, Row], changes: Sequence[Change]) -> None:
+    """Note in memory what has become durable."""
+    for change in changes:
+        match change:
+            case Keep(row):
+                rows[row.url] = row
+            case Forget(url):
+                rows.pop(url, None)
+
+
+def _columns(row: Row) -> tuple[str, str, str, float, bytes]:
+    return row.url, row.runtime, row.status.value, row.touched, orjson.dumps(row.value)
+
+
+def _row(url: str, runtime: str, status: str, touched: float, value: bytes) -> Row:
+    return Row(url, runtime, State(status), touched, orjson.loads(value))

@@ -1,0 +1,1 @@
+"""Sessions of runtimes at a message node: login, opening, closing."""

@@ -1,0 +1,244 @@
+"""Session control: what a link says about its session (M-14..M-17); never leaves the link.
+
+A wish for a session is looked into in this order: whose session, who comes (by the
+session's token, by a login, or by nothing), what policy says of them, and only then the
+session itself. What is refused before that leaves nothing behind.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Final, assert_never, final
+
+import attrs
+
+from actors.node.links.port import Port
+from actors.node.login.login import Admission, Login
+from actors.node.session.exchange import Exchange
+from actors.node.session.gate import Gate
+from actors.node.session.logins import Denied, Logins, Verdict, Vouched
+from actors.node.session.open_request import Wish, wish_of
+from actors.node.session.opening import Opening
+from actors.node.session.session import Session
+from fsm.session.node_session_io import CloseAsked
+from fsm.session.peer_form import PeerForm
+from specs.addresses.address import is_below, is_node
+from specs.bodies.body import SessionControl
+from specs.bodies.word import SessionMethod
+from specs.errors import BadMessageError
+from specs.limits.protocol import MAX_FRAME_BYTES
+from specs.message import Message, MessageType, reply_to
+from specs.reply_code import Code, DropReason
+from transports.bodies import read_body
+
+__all__ = ["Control", "ControlParts"]
+
+_LOGIN: Final = "this node asks for a login, and no token was brought"
+
+
+@final
+@attrs.frozen
+class ControlParts:
+    """What session control is made of.
+
+    Attributes:
+        exchange: The sessions.
+        gate: Where policy is asked.
+        entropy: Source of tokens.
+        login: Who has to log in; None: nobody is asked.
+        clock: Seconds since the epoch, as the node counts them.
+    """
+
+    exchange: Exchange
+    gate: Gate
+    entropy: Callable[[int], bytes]
+    login: Login | None
+    clock: Callable[[], float]
+
+
+@final
+class Control:
+    """The session manager at `MN(d)/session`; part of the bus's task."""
+
+    def __init__(self, parts: ControlParts) -> None:
+        self._exchange = parts.exchange
+        self._gate = parts.gate
+        has_login = parts.login is not None
+        self._opening = Opening(parts.exchange, parts.gate, parts.entropy, has_login=has_login)
+        self._login = parts.login
+        self._logins = (
+            None if parts.login is None else Logins(parts.exchange, parts.login, parts.clock)
+        )
+
+    def receive(self, message: Message, port: Port) -> None:
+        """Do what a link asks for, and answer it.
+
+        Raises:
+            BadMessageError: It asks for nothing that is known.
+        """
+        session = self._exchange.session_of(port.number)
+        if message.is_response and session is not None:
+            self._is_permitted(message, port, session)
+            return
+        if message.type is not MessageType.EXECUTE:
+            raise BadMessageError("session control is by execute")
+        asked = read_body(message, SessionControl)
+        match asked.method:
+            case SessionMethod.OPEN:
+                self._open(wish_of(message, asked, port))
+            case SessionMethod.REOPEN:
+                self._reopen(wish_of(message, asked, port))
+            case SessionMethod.CLOSE | SessionMethod.PING if session is not None:
+                if self._is_permitted(message, port, session):
+                    self._exchange.tell_link(port, reply_to(message, Code.OK))
+                    self._end_if_asked(asked, session, port)
+            case _:
+                wish = Wish(message, port, "")
+                self._opening.refuse(wish, Code.UNAUTHENTICATED, "the link has no session")
+
+    def claim(self, message: Message, port: Port) -> None:
+        """Give a session to a link that knows no tokens, or refuse it.
+
+        Raises:
+            BadMessageError: It is the session of no runtime.
+        """
+        wish = wish_of(message, read_body(message, SessionControl), port)
+        if is_node(wish.runtime):
+            why = "a node opens its session by session control"
+            self._opening.refuse(wish, Code.UNAUTHENTICATED, why)
+        elif self._asks_for_login(wish):
+            self._opening.refuse(wish, Code.UNAUTHENTICATED, _LOGIN)
+        else:
+            self._opening.claimed(wish)
+
+    def answered(self, answer: Message) -> None:
+        """Take an answer of a part of the node to what session control asked it."""
+        verdict = None if self._logins is None else self._logins.answered(answer)
+        if verdict is None:
+            self._exchange.witness.drop(answer, DropReason.UNMATCHED)
+        else:
+            self._decided(verdict)
+
+    def gone(self, link: int) -> None:
+        """Wait for nothing of a link any more."""
+        if self._logins is not None:
+            self._logins.forget(link)
+
+    def deadline(self) -> float:
+        """Return when `tick` is due."""
+        return math.inf if self._logins is None else self._logins.deadline()
+
+    def tick(self) -> None:
+        """Give up on logins that take too long."""
+        for late in () if self._logins is None else self._logins.overdue():
+            self._decided(late)
+
+    def refuse_size(self, port: Port) -> None:
+        """Say that a frame was over the limit, whatever stood in it."""
+        session = self._exchange.session_of(port.number)
+        node = self._exchange.tables.addresses.session
+        refusal = Message(
+            id=self._exchange.next_id(node),
+            type=MessageType.RESPONSE,
+            from_=node,
+            to=node if session is None else session.stub,
+            body={
+                "code": int(Code.TOO_LARGE),
+                "description": f"a frame holds at most {MAX_FRAME_BYTES} bytes",
+            },
+        )
+        self._exchange.tell_link(port, refusal)
+
+    # ---- wishes for sessions
+
+    def _open(self, wish: Wish) -> None:
+        if self._is_out_of_place(wish):
+            return
+        session = self._exchange.sessions.get(wish.runtime)
+        is_own = session is not None and wish.token is not None and session.core.knows(wish.token)
+        if is_own or self._logins is None:
+            self._opening.anonymous(wish)
+        elif _brings_credentials(wish):
+            refusal = self._logins.ask(wish)
+            if refusal is not None:
+                self._decided(refusal)
+        elif self._asks_for_login(wish):
+            self._opening.refuse(wish, Code.UNAUTHENTICATED, _LOGIN)
+        else:
+            self._opening.anonymous(wish)
+
+    def _reopen(self, wish: Wish) -> None:
+        if self._is_out_of_place(wish):
+            return
+        session = self._exchange.sessions.get(wish.runtime)
+        if session is None:
+            self._opening.refuse(wish, Code.GONE, "unknown or expired session")
+        else:
+            self._opening.again(wish, session)
+
+    def _is_out_of_place(self, wish: Wish) -> bool:
+        """Refuse a wish that this link, or this sender, may not have."""
+        link, sender = wish.port.number, wish.message.from_
+        held = self._exchange.session_of(link)
+        if self._is_no_peer(wish):
+            why = f"{wish.runtime} gets no session here now"
+            self._opening.refuse(wish, Code.FORBIDDEN, why)
+        elif not is_below(sender, wish.runtime):
+            why = f"{sender} is no part of {wish.runtime}"
+            self._opening.refuse(wish, Code.UNAUTHENTICATED, why)
+        elif held is not None and held.core.runtime != wish.runtime:
+            why = "the link has a session of another runtime"
+            self._opening.refuse(wish, Code.CONFLICT, why)
+        elif self._logins is not None and self._logins.is_waiting(link):
+            self._opening.refuse(wish, Code.CONFLICT, "a login of this link is under way")
+        else:
+            return False
+        return True
+
+    def _is_no_peer(self, wish: Wish) -> bool:
+        """Say whether a wish is for this node's own session, or a quarantined node's (S14)."""
+        is_own = wish.runtime == self._exchange.tables.addresses.node
+        return is_own or self._exchange.border.keeps_out(wish.runtime)
+
+    def _asks_for_login(self, wish: Wish) -> bool:
+        """Say whether who comes with nothing is shown out; nodes are no peers that cannot log in.
+
+        Whoever opens a node's session speaks for a domain: where there are keys, it logs in.
+        """
+        if self._login is None:
+            return False
+        return self._login.admission is Admission.VOUCHED or is_node(wish.runtime)
+
+    def _decided(self, verdict: Verdict) -> None:
+        port = verdict.wish.port
+        if self._exchange.ports.get(port.number) is not port:
+            # It was cut meanwhile, and its end has not been told of yet.
+            self._exchange.witness.drop(verdict.wish.message, DropReason.SESSION_GONE)
+            return
+        match verdict:
+            case Vouched(wish, identity, credentials):
+                self._opening.logged_in(wish, identity, credentials)
+            case Denied(wish, code, why):
+                self._opening.refuse(wish, code, why)
+            case _:
+                assert_never(verdict)
+
+    # ---- what a session asks for
+
+    def _is_permitted(self, message: Message, port: Port, session: Session) -> bool:
+        objection = self._gate.objection(message, session.asker)
+        if objection is not None:
+            self._gate.refuse(message, port, objection)
+        return objection is None
+
+    def _end_if_asked(self, asked: SessionControl, session: Session, port: Port) -> None:
+        if asked.method == SessionMethod.CLOSE:
+            self._exchange.feed(session, CloseAsked(port.number))
+
+
+def _brings_credentials(wish: Wish) -> bool:
+    """Say whether what was brought can be a login.
+
+    Upstream's stubs have no place for one: what stands in their addresses is the token of
+    a session, maybe of one that is forgotten, and every proxy on the way has it in its log.
+    """
+    return wish.token is not None and wish.port.door.form is not PeerForm.UPSTREAM

@@ -1,0 +1,300 @@
+"""The sessions of a node and how messages reach them: host of the session core."""
+
+from collections.abc import Iterable
+from typing import assert_never, final
+
+import structlog
+import trio
+
+from actors.kit.ids import IdSource
+from actors.node.components import Components
+from actors.node.links.port import Port
+from actors.node.messages import RuntimeLeft
+from actors.node.session.bounds import Bounds
+from actors.node.session.disconnect_notices import PAUSE, Departures
+from actors.node.session.foreign_routes import Border
+from actors.node.session.log import note
+from actors.node.session.overload import Overload
+from actors.node.session.session import Outcome, Session
+from actors.node.tables import NodeAddresses, TableRules, Tables
+from actors.node.trace import Witness
+from fsm.engine import Step
+from fsm.limits.timers import Alarms
+from fsm.session.node_session_io import (
+    Ended,
+    Granted,
+    Input,
+    LinkCut,
+    LinkDone,
+    LinkLost,
+    NodeLeaves,
+    Overflowed,
+    Parcel,
+    PingDue,
+    Queued,
+    Refused,
+    Tick,
+    Wait,
+)
+from specs.link_end import LinkEnd
+from specs.message import Message, MessageType, refuse
+from specs.reply_code import Code, DropReason
+from specs.trace import Op
+from transports.codec import encode
+from transports.errors import Farewell
+
+__all__ = ["Exchange"]
+
+_log = structlog.get_logger("actors.node")
+
+
+@final
+class Exchange:
+    """Owned by the bus's task; nothing here waits.
+
+    Attributes:
+        sessions: By runtime; a session is here until it is closed or expires.
+        runtimes: By the number of the link that has its session.
+        ports: By number, of links that may still be written to.
+        components: Which parts of the node answer at which addresses.
+        departures: Who of them still has to hear that a runtime has left.
+        tables: Who owns and who subscribes to what.
+        border: Which other domains can be reached, and how.
+        witness: Where it reports.
+        budget: What waits, in links and for detached sessions.
+        fan_out: How many sessions one message may be given to (S12).
+    """
+
+    def __init__(
+        self,
+        addresses: NodeAddresses,
+        rules: TableRules,
+        witness: Witness,
+        ids: IdSource,
+        bounds: Bounds,
+    ) -> None:
+        self.sessions: dict[str, Session] = {}
+        self.ports: dict[int, Port] = {}
+        self.components = Components(addresses.parts, witness)
+        self.departures = Departures()
+        self.tables = Tables(addresses, rules, self.components, witness)
+        self.border = Border(addresses.domain, rules.abroad)
+        self.witness = witness
+        self.budget = bounds.fresh_budget()
+        self.fan_out = bounds.limits.fan_out
+        self._overload = Overload(self)
+        self._ids = ids
+        self.runtimes: dict[int, str] = {}
+        self._alarms = Alarms[str]()
+
+    def session_of(self, number: int) -> Session | None:
+        """Return the session a link has."""
+        runtime = self.runtimes.get(number)
+        return None if runtime is None else self.sessions[runtime]
+
+    def deadline(self) -> float:
+        """Return when `tick` is due."""
+        if not self.departures.is_settled:
+            return trio.current_time() + PAUSE
+        return self._alarms.deadline()
+
+    def tick(self) -> None:
+        """Look after every session that is due."""
+        for runtime in self._alarms.due(trio.current_time()):
+            session = self.sessions.get(runtime)
+            if session is not None:
+                self.feed(session, Tick())
+
+    def heard(self, number: int, now: float) -> Session | None:
+        """Note that a link showed a sign of life; return the session it has."""
+        session = self.session_of(number)
+        if session is not None:
+            session.core.heard(now)
+            if session.port is not None:
+                session.port.identity = session.identity
+        return session
+
+    def lost(self, number: int, why: str) -> None:
+        """Note that a link is gone."""
+        port, session = self.ports.pop(number, None), self.session_of(number)
+        unsent = [] if port is None else port.cut(Farewell.DONE)
+        if session is not None:
+            self.let_go(session, number)
+            self.feed(session, LinkLost(number, why))
+            self._overload.keep(session, unsent)
+
+    def next_id(self, from_: str) -> int:
+        """Return an id for a message the node itself makes."""
+        return self._ids.next(from_)
+
+    def drain(self) -> None:
+        """Take leave of every session; links without one are left too."""
+        for port in self.ports.values():
+            port.farewell = Farewell.GOING_AWAY
+        for session in list(self.sessions.values()):
+            self.feed(session, NodeLeaves())
+        for port in self.ports.values():
+            port.finish(Farewell.GOING_AWAY)
+        self.ports.clear()
+
+    def rest(self) -> None:
+        """Bring every session to rest: the bus has crashed, and nobody can come back to it."""
+        for runtime, session in self.sessions.items():
+            if session.core.state is not None:
+                for effect in session.core.feed(NodeLeaves(), trio.current_time()):
+                    if isinstance(effect, Step):
+                        self.witness.step(effect)
+            self.tables.release(runtime, "the bus of the node crashed")
+
+    # ---- towards runtimes
+
+    def send(self, runtime: str, message: Message) -> None:
+        """Give a message to the session of a runtime."""
+        self.hand_out_to((runtime,), Parcel(message, encode(message)))
+
+    def hand_out_to(self, runtimes: Iterable[str], parcel: Parcel) -> None:
+        """Give one parcel to the sessions of runtimes; too much waits only when all have it."""
+        for runtime in runtimes:
+            self._hand_on(runtime, parcel)
+        if self.budget.is_exceeded:
+            self._overload.check()
+
+    def _hand_on(self, runtime: str, parcel: Parcel) -> None:
+        session, message = self.sessions.get(runtime), parcel.message
+        if (why := self.border.objection(runtime, message)) is not None:
+            self.undeliverable(message, Code.FORBIDDEN, why, DropReason.UNKNOWN_SOURCE)
+            return
+        if self.border.is_for_stub(runtime, message, has_session=session is not None):
+            self._send_abroad(runtime, parcel)
+            return
+        if session is None:
+            self.witness.drop(message, DropReason.SESSION_GONE)
+        elif (port := session.port) is None:
+            self.feed(session, Wait(parcel))
+        elif port.put(parcel):
+            self.witness.xmit(message, port.name)
+        else:
+            self._overload.overrun(session, port, parcel)
+
+    def _send_abroad(self, peer: str, parcel: Parcel) -> None:
+        """Give a message to the stub that leads to a node of another domain (MN-19)."""
+        if self.border.send(peer, parcel):
+            self.witness.deliver(parcel.message, "foreign")
+        else:
+            why = f"too much is on its way to {peer}"
+            self.undeliverable(parcel.message, Code.UNAVAILABLE, why, DropReason.OVERFLOW)
+
+    def tell_link(self, port: Port, message: Message) -> None:
+        """Give a message that is the link's own business to a link."""
+        if not port.put(Parcel(message, encode(message))):
+            self.lost(port.number, "slow consumer")
+
+    def hand_out(self, port: Port, answer: Message, waiting: tuple[Parcel, ...]) -> None:
+        """Write the answer to a wish for a session, then what waited for it, in order."""
+        port.refill([Parcel(answer, encode(answer)), *waiting])
+        for parcel in waiting:
+            self.witness.hop(Op.FLUSH, parcel.message)
+            self.witness.xmit(parcel.message, port.name)
+
+    def undeliverable(self, message: Message, code: Code, why: str, reason: DropReason) -> None:
+        """Answer a request that reaches nobody; count anything else (MN-25, I-B12)."""
+        requester = self.tables.routing.owner_of(message.from_) if message.is_request else None
+        if requester is None:
+            self.witness.drop(message, reason)
+            return
+        answer = refuse(message, code, why)
+        self.witness.hop(Op.SYNTH, answer)
+        self.send(requester, answer)
+
+    # ---- effects of the session core
+
+    def feed(self, session: Session, happened: Input) -> Outcome:
+        """Tell a session what happened and do what it decides."""
+        core = session.core
+        unsent: list[Parcel] = []
+        verdict: Granted | Refused | None = None
+        effects = core.feed(happened, trio.current_time())
+        for effect in effects:
+            match effect:
+                case Granted():
+                    verdict = effect
+                    self._grant(session, effect)
+                case Refused():
+                    verdict = effect
+                case LinkCut(number, why):
+                    end = LinkEnd.SILENT if isinstance(happened, Tick) else LinkEnd.TAKEN_OVER
+                    _log.info("link cut", runtime=core.runtime, why=why)
+                    unsent += self._cut(session, number, end)
+                case _:
+                    self._perform(session, effect)
+        self._alarms.set(core.runtime, core.deadline())
+        if isinstance(verdict, Granted):
+            return Outcome(verdict, (*unsent, *verdict.waiting))
+        self._overload.keep(session, unsent)
+        return Outcome(verdict)
+
+    def _perform(
+        self, session: Session, effect: Step | LinkDone | Queued | Overflowed | PingDue | Ended
+    ) -> None:
+        match effect:
+            case Step():
+                note(self.witness, session.core.runtime, effect)
+            case LinkDone(number):
+                self._done(session, number)
+            case Queued(message):
+                self.witness.hop(Op.QUEUE, message)
+            case Overflowed(message):
+                why = "too many messages wait for the runtime"
+                self.undeliverable(message, Code.TOO_LARGE, why, DropReason.OVERFLOW)
+            case PingDue():
+                self._ping(session)
+            case Ended(why, undelivered):
+                self._end(session, why, undelivered)
+            case _:
+                assert_never(effect)
+
+    def _grant(self, session: Session, granted: Granted) -> None:
+        port = session.port = self.ports[granted.link]
+        self.tables.came(session.core.runtime, port.door.form)
+        if session.dialect is not None:
+            port.door.recall(session.dialect)
+            session.dialect = None
+        self.runtimes[granted.link] = session.core.runtime
+        self.witness.session(port, self.tables.addresses.node, session.core.runtime)
+        port.granted(session.core.runtime)
+
+    def _cut(self, session: Session, number: int, end: LinkEnd) -> list[Parcel]:
+        port = self.ports.pop(number, None)
+        self.let_go(session, number)
+        return [] if port is None else self._overload.lasting(port.cut(Farewell.REFUSED, end))
+
+    def _done(self, session: Session, number: int) -> None:
+        port = self.ports.pop(number, None)
+        self.let_go(session, number)
+        if port is not None:
+            port.finish(port.farewell)
+
+    def let_go(self, session: Session, number: int) -> None:
+        """Note that a link has the session no longer."""
+        self.runtimes.pop(number, None)
+        self.ports.pop(number, None)
+        if session.port is not None and session.port.number == number:
+            session.dialect = session.port.door.dialect
+            session.port = None
+
+    def _ping(self, session: Session) -> None:
+        if session.port is not None:
+            node = self.tables.addresses.session
+            ping = Message(
+                self._ids.next(node), MessageType.EXECUTE, node, session.stub, {"method": "ping"}
+            )
+            self.tell_link(session.port, ping)
+
+    def _end(self, session: Session, why: str, undelivered: tuple[Message, ...]) -> None:
+        runtime = session.core.runtime
+        del self.sessions[runtime]
+        self.tables.release(runtime, why)
+        self.departures.tell(self.components.values(), RuntimeLeft(runtime, why))
+        gone = "no session owns address"
+        for message in undelivered:
+            self.undeliverable(message, Code.NOT_FOUND, gone, DropReason.SESSION_GONE)

@@ -1,0 +1,114 @@
+"""What the bus knows of other domains: which it can reach, and who of them is kept out."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Container
+from typing import final
+
+import trio
+
+from actors.node.foreign_messages import Abroad, AbroadIs, ForgottenBy
+from fsm.catalogue.foreign_io import Banish, Send
+from fsm.catalogue.quarantine import QuarantineCore
+from fsm.session.node_session_io import Parcel
+from specs.addresses.address import domain_of, is_node
+from specs.message import Message
+
+__all__ = ["Border", "Paths"]
+
+
+class Paths(ABC):
+    """What this node subscribes at other domains' nodes."""
+
+    @abstractmethod
+    def answered(self, answer: Message) -> bool:
+        """Take the answer of another node; say whether it was asked."""
+
+    @abstractmethod
+    def renew(self, peer: str) -> None:
+        """Set everything again at a node that may have forgotten it."""
+
+    @abstractmethod
+    def settle(self) -> None:
+        """Remove at other nodes what nobody here has a path to any more."""
+
+
+@final
+class Border:
+    """The border of a domain; part of the bus's task.
+
+    Whoever is of another domain is known by that domain's node, the peer: over the
+    session it has here, and over the stub that leads to it.
+
+    Args:
+        domain: The node's own.
+        domains: Those there is a stub for.
+    """
+
+    def __init__(self, domain: str, domains: Container[str]) -> None:
+        self._domain = domain
+        self._domains = domains
+        self._quarantine = QuarantineCore()
+        self._abroad: Abroad | None = None
+        self._paths: Paths | None = None
+
+    def subscribe_by(self, paths: Paths) -> None:
+        """Take in who sets paths at other domains' nodes."""
+        self._paths = paths
+
+    def heed(self, news: AbroadIs | ForgottenBy) -> None:
+        """Take in who carries messages to other domains, or that a peer forgot its paths."""
+        match news:
+            case AbroadIs(abroad):
+                self._abroad = abroad
+            case ForgottenBy(peer) if self._paths is not None:
+                self._paths.renew(peer)
+            case _:
+                pass
+
+    def answered(self, answer: Message) -> bool:
+        """Take an answer to this node itself; say whether anybody awaited it."""
+        return self._paths is not None and self._paths.answered(answer)
+
+    def settle(self) -> None:
+        """Look after the paths at other nodes when a batch of messages is done."""
+        if self._paths is not None:
+            self._paths.settle()
+
+    def is_for_stub(self, peer: str, message: Message, *, has_session: bool) -> bool:
+        """Say whether a message to a peer goes by its stub, not by a session it has here.
+
+        Requests do (I-M10); an answer goes back over the session (MN-18), and so does what
+        the peer subscribed by it.
+        """
+        if not is_node(peer) or domain_of(peer) not in self._domains:
+            return False
+        return not has_session or message.is_request
+
+    def objection(self, peer: str, message: Message) -> str | None:
+        """Say why a peer would not take a message from this node, which speaks for its domain.
+
+        Whoever is here from a third domain would else make this node an offender there
+        (S14). An answer may be given for what the peer fanned out (C-81).
+        """
+        if not is_node(peer):
+            return None
+        its = {self._domain, domain_of(peer)} if message.is_response else {self._domain}
+        source = message.body.get("source")
+        claimed = (message.from_, source) if isinstance(source, str) else (message.from_,)
+        is_heard = all(domain_of(one) in its for one in claimed)
+        return None if is_heard else f"the node of {self._domain} speaks for nobody else"
+
+    def send(self, peer: str, parcel: Parcel) -> bool:
+        """Give a message to the stub of a peer; False: it cannot be taken now."""
+        return self._abroad is not None and self._abroad.try_tell(Send(domain_of(peer), parcel))
+
+    def offended(self, peer: str) -> bool:
+        """Count what a peer had no right to; say whether it is to be shown out (S14)."""
+        is_over = self._quarantine.offended(peer, trio.current_time())
+        if is_over and self._abroad is not None:
+            self._abroad.try_tell(Banish(domain_of(peer)))
+        return is_over
+
+    def keeps_out(self, peer: str) -> bool:
+        """Say whether a peer is in quarantine."""
+        return self._quarantine.holds(peer, trio.current_time())

@@ -1,0 +1,80 @@
+"""What policy says of a message, and how a message is refused over its link (POL-01, MN-25)."""
+
+from collections.abc import Callable
+from typing import TypeAlias, final
+
+from actors.kit.tally import Tally
+from actors.node.links.port import Port
+from actors.node.policy_hook import Asker, Decision, Policy
+from actors.node.session.exchange import Exchange
+from fsm.bus.node_routing import Refusal
+from specs.message import Message, refuse
+from specs.routing import Check
+from specs.trace import Op
+
+__all__ = ["Gate"]
+
+_After: TypeAlias = Callable[[], object]
+
+
+@final
+class Gate:
+    """Where the node's policy is asked, once for each message; part of the bus's task.
+
+    Args:
+        exchange: Sessions and links.
+        policy: Who may send what.
+    """
+
+    def __init__(self, exchange: Exchange, policy: Policy) -> None:
+        self._exchange = exchange
+        self._policy = policy
+        self._witness = exchange.witness
+        self._after: _After | None = None
+
+    def objection(self, message: Message, asker: Asker) -> Refusal | None:
+        """Ask policy about a message that goes no further; return what it objects to."""
+        passed = self.passed(message, asker)
+        return passed if isinstance(passed, Refusal) else None
+
+    def passed(self, message: Message, asker: Asker) -> Message | Refusal:
+        """Ask policy about a message; return it as it goes on, or what policy objects to."""
+        self.settle()
+        ruling = self._policy.judge(message, asker)
+        self._witness.authz(message, ruling)
+        self._after = ruling.after
+        if ruling.decision is Decision.PERMIT:
+            return message if ruling.marked is None else ruling.marked
+        return Refusal(Check.POLICY, ruling.why or "blocked by policy")
+
+    def settle(self) -> None:
+        """Do what policy wants done after the last message has gone, or was refused."""
+        after, self._after = self._after, None
+        if after is not None:
+            after()
+
+    def refuse(self, message: Message, port: Port, refusal: Refusal) -> None:
+        """Say no over the link the message came from, wherever it says it is from."""
+        answer = self._answer(message, refusal)
+        if answer is not None:
+            self._exchange.tell_link(port, answer)
+            self._witness.xmit(answer, port.name)
+
+    def turn_back(self, message: Message, peer: str, refusal: Refusal) -> None:
+        """Say no to the node of another domain, by the way that leads there."""
+        answer = self._answer(message, refusal)
+        if answer is not None:
+            self._exchange.send(peer, answer)
+
+    def _answer(self, message: Message, refusal: Refusal) -> Message | None:
+        """Put a refusal on record; return what a request is answered, None for all else."""
+        code = refusal.code
+        if code is not None:
+            self._witness.counters.count(Tally.REFUSALS, code)
+            self._witness.deny(message, code, refusal.why)
+        if code is None or not message.is_request:
+            self._witness.drop(message, refusal.reason)
+            return None
+        answer = refuse(message, code, refusal.why)
+        self._witness.hop(Op.SYNTH, answer)
+        return answer

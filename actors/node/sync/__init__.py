@@ -1,0 +1,1 @@
+"""Subscriptions of data objects at a message node."""

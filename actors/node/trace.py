@@ -1,0 +1,127 @@
+"""What the node's bus reports: steps and tables always, hops of messages when wanted."""
+
+from enum import StrEnum, unique
+from typing import final
+
+import attrs
+
+from actors.kit.counters import Counters
+from actors.kit.trace import Tracer, message_fact
+from actors.node.links.port import Port
+from actors.node.policy_hook import Decision, Ruling
+from fsm.effects import RowChanged
+from fsm.engine import Step
+from specs.message import Message
+from specs.reply_code import Code, DropReason
+from specs.trace import Fact, Kind, Op
+
+__all__ = ["Direction", "Witness"]
+
+
+@final
+@unique
+class Direction(StrEnum):
+    """Which way a connector relays (I-M11)."""
+
+    OUT = "out"
+    IN = "in"
+
+
+@final
+class Witness:
+    """The pen of one component.
+
+    Attributes:
+        counters: What it had to drop.
+    """
+
+    def __init__(self, tracer: Tracer, actor: str, counters: Counters) -> None:
+        self._tracer = tracer
+        self._actor = actor
+        self.counters = counters
+
+    def step(self, step: Step) -> None:
+        """An entity moved."""
+        self._tracer.step(self._actor, step)
+
+    def row(self, row: RowChanged) -> None:
+        """A table changed."""
+        fact = Fact(
+            k=Kind.TABLE, op=row.op, table=row.table, key=row.key, val=row.val, writer=row.writer
+        )
+        self._tracer.record(self._actor, fact)
+
+    def link(self, op: Op, name: str, node: str) -> None:
+        """A link came or went."""
+        self._tracer.record(self._actor, Fact(k=Kind.LINK, op=op, link=name, a=node, kind="mn"))
+
+    def session(self, port: Port, node: str, runtime: str) -> None:
+        """A link has the session of a runtime from now on."""
+        form = port.door.form.value
+        fact = Fact(k=Kind.SESSION, link=port.name, a=node, b=runtime, kind=form)
+        self._tracer.record(self._actor, fact)
+
+    def authz(self, message: Message, ruling: Ruling) -> None:
+        """The policy engine ruled."""
+        if ruling.decision is Decision.PERMIT:
+            self.counters.permitted += 1
+        else:
+            self.counters.denied += 1
+        if self._tracer.hops:
+            self._tracer.ruled(
+                self._actor,
+                message,
+                direction=ruling.direction,
+                decision=ruling.decision,
+                policy=ruling.policy,
+                version=ruling.version,
+                obligations=",".join(ruling.obligations) or None,
+            )
+
+    def rcv(self, message: Message, link: str) -> None:
+        """A message came over a link."""
+        if self._tracer.hops:
+            self._tracer.message(self._actor, Op.RCV, message, link=link)
+
+    def xmit(self, message: Message, link: str) -> None:
+        """A message was given to a link."""
+        if self._tracer.hops:
+            self._tracer.message(self._actor, Op.XMIT, message, link=link)
+
+    def hop(self, op: Op, message: Message) -> None:
+        """Something happened to a message that needs no more words."""
+        if self._tracer.hops:
+            self._tracer.message(self._actor, op, message)
+
+    def admit(self, message: Message, by: str) -> None:
+        """A message has passed all checks; `by`: whose session brought it (I-B10)."""
+        if self._tracer.hops:
+            self._tracer.message(self._actor, Op.ADMIT, message, by=by)
+
+    def deliver(self, message: Message, listener: str) -> None:
+        """A message was given to a part of the node."""
+        if self._tracer.hops:
+            self._tracer.message(self._actor, Op.DELIVER, message, listener=listener)
+
+    def deny(self, message: Message, code: Code, why: str) -> None:
+        """A message was refused before it had any effect."""
+        if self._tracer.hops:
+            fact = attrs.evolve(message_fact(Op.DENY, message), code=int(code), why=why)
+            self._tracer.record(self._actor, fact)
+
+    def publish(self, message: Message, targets: int) -> None:
+        """A message is fanned out."""
+        if self._tracer.hops:
+            self._tracer.message(self._actor, Op.PUBLISH, message, targets=targets)
+
+    def relay(self, message: Message, direction: Direction) -> None:
+        """A request went to a back end, or its answer came back."""
+        if self._tracer.hops:
+            fact = attrs.evolve(message_fact(Op.RELAY, message), direction=direction.value)
+            self._tracer.record(self._actor, fact)
+
+    def drop(self, message: Message, reason: DropReason) -> None:
+        """A message ends here."""
+        self.counters.drop(reason, message, self._actor)
+        if self._tracer.hops:
+            self._tracer.message(self._actor, Op.DROP, message, reason=reason)

@@ -1,0 +1,308 @@
+"""Who may submit what: the checks before a message has any effect (BUS-12, I-B8..I-B10)."""
+
+from collections.abc import Callable, Iterator
+from typing import Final, TypeAlias, final
+
+import structlog
+
+from actors.kit.crash import Crash
+from actors.runtime.bus.messages import Announced, Origin, Submitted
+from actors.runtime.hop_trace import Hops
+from actors.runtime.policy.hook import Policy
+from actors.runtime.policy.refusal import Refusal
+from fsm.bus.link_senders import LinkSenders, Standing
+from fsm.effects import RowChanged
+from fsm.intent import taken_off
+from specs.addresses.address import (
+    RUNTIME_SCHEME,
+    domain_of,
+    domain_registry,
+    is_below,
+    last_segment,
+    runtime_of,
+    scheme_of,
+    status_of,
+)
+from specs.child import misnamed, parent_of
+from specs.limits.protocol import HOP_LIMIT
+from specs.message import Message
+from specs.reply_code import Code
+from specs.routing import Direction, Exempt, Interception
+from specs.trace import Op
+
+__all__ = ["Admission", "Stage"]
+
+_log = structlog.get_logger("actors.runtime")
+
+Stage: TypeAlias = Callable[[Message, str], Message | Refusal | None]
+"""The work of one row of the pipelines, for a message and who submits it.
+
+None lets the message pass as it is; a message goes on in its stead.
+"""
+
+_Listens: TypeAlias = Callable[[str, str], bool]
+"""Says whether a component gets what is sent to an address."""
+
+_TABLE: Final = "components"
+_CHANGES: Final = "changes"
+
+
+@final
+class Admission:
+    """The grants of one runtime, and the checks that need them.
+
+    Attributes:
+        senders: What the peers of links may send from.
+    """
+
+    def __init__(
+        self,
+        runtime: str,
+        policy: Policy,
+        hops: Hops,
+        listens: _Listens = lambda _component, _address: False,
+    ) -> None:
+        self.senders: LinkSenders[Announced | Submitted] = LinkSenders()
+        self._policy = policy
+        self._listens = listens
+        self._hops = hops
+        self._runtime = runtime
+        self._origins: dict[str, Origin] = {}
+        self._granted: dict[str, set[str]] = {}
+        self._local: set[str] = set()
+        self._tellers: dict[str, str] = {}
+
+    def grant(self, owner: str, address: str, origin: Origin) -> None:
+        """Let `owner` send from an address and from what is below it."""
+        self._origins[owner] = origin
+        granted = self._granted.setdefault(owner, set())
+        if origin is Origin.LOCAL and address == runtime_of(address):
+            self._local.add(address)
+        if address not in granted:
+            self._hops.rows([RowChanged(Op.ADD, _TABLE, address, owner, origin.value)])
+        granted.add(address)
+
+    def revoke(self, owner: str, address: str) -> None:
+        """End it; what was not granted is no error."""
+        granted = self._granted.get(owner, set())
+        if address in granted:
+            origin = self._origins[owner].value
+            self._hops.rows([RowChanged(Op.DEL, _TABLE, address, owner, origin)])
+        granted.discard(address)
+        self._local.discard(address)
+        if not granted:
+            self._granted.pop(owner, None)
+            self._origins.pop(owner, None)
+
+    def let_tell(self, address: str, link: str | None) -> None:
+        """Let changes of an object be told by this link, and no other; None: by none."""
+        if link is None:
+            self._tellers.pop(address, None)
+        else:
+            self._tellers[address] = link
+
+    def origin(self, by: str) -> Origin | None:
+        """Return what kind of component submits; of a link, what its stub is."""
+        origin = self._origins.get(by)
+        if origin is not None:
+            # Nearly always: asked more than once for each message of the runtime.
+            return origin
+        owner = self._owner(by)
+        return None if owner is None else self._origins[owner]
+
+    def is_granted(self, address: str) -> bool:
+        """Say whether somebody here may speak from exactly this address."""
+        return any(address in granted for granted in self._granted.values())
+
+    def is_by_peer(self, message: Message, by: str) -> bool:
+        """Say whether a peer has sent this over a link: its stub has stamped it last.
+
+        What a P2P stub says for itself is not stamped.
+        """
+        return self.origin(by) is Origin.P2P_STUB and message.via[-1:] == (by,)
+
+    def standing(self, message: Message, link: str) -> Standing:
+        """Return what is known of the sender of a message that came over a link."""
+        if self._is_shared_answer(message, link):
+            return Standing.PROVEN
+        return self._standing(message.from_, link)
+
+    def announcer(self, from_: str, link: str) -> Standing:
+        """Return what is known of a sender whose order a link announces."""
+        return Standing.PROVEN if _is_shared(from_) else self._standing(from_, link)
+
+    def _standing(self, from_: str, link: str) -> Standing:
+        return Standing.FOREIGN if self._is_local(from_) else self.senders.standing(link, from_)
+
+    def direction(self, message: Message, origin: Origin) -> Direction:
+        """Return which pipeline a message takes: that of who is here, or who is not."""
+        # A stub that speaks for itself is part of this runtime.
+        if origin is Origin.LOCAL or is_below(message.from_, self._runtime):
+            return Direction.OUTGOING
+        return Direction.INCOMING
+
+    def is_exempt(self, message: Message, by: str, exempt: frozenset[Exempt]) -> bool:
+        """Say whether a message is of a kind that a stage does not see (BUS-13)."""
+        if message.is_response:
+            if Exempt.ANSWERS in exempt:
+                return True
+            return Exempt.SHARED_ANSWERS in exempt and self._is_shared_answer(message, by)
+        if not is_below(message.from_, self._runtime):
+            return False
+        if Exempt.OWN_STATUS in exempt and message.to == status_of(message.from_):
+            return True
+        is_part = self.origin(by) is Origin.LOCAL and is_below(message.to, self._runtime)
+        return is_part and Exempt.PARTS in exempt
+
+    # ---- stages
+
+    def source(self, row: Interception) -> Stage:
+        """Make the check that whoever submits has the address it speaks from (BUS-12)."""
+
+        def check(message: Message, by: str) -> Refusal | None:
+            # Looked at last: nearly every message needs no exemption.
+            if self.is_by_peer(message, by):
+                is_theirs = self.standing(message, by) is Standing.PROVEN
+            else:
+                is_theirs = self._owns(message, by) or self.is_exempt(message, by, row.exempt)
+            if is_theirs:
+                return None
+            return Refusal(row.drop, f"{message.from_} is not an address of {by}", row.refusal)
+
+        return check
+
+    def status_sender(self, row: Interception) -> Stage:
+        """Make the check that a status is told by its owner (ADR-06)."""
+        objection = Refusal(row.drop, "a status is told by its owner only", row.refusal)
+
+        def check(message: Message, by: str) -> Refusal | None:
+            return None if self._may_tell(message, by) else objection
+
+        return check
+
+    def child_writer(self, row: Interception) -> Stage:
+        """Make the check that children are written by their creators, who observe (I-D10)."""
+
+        def check(message: Message, by: str) -> Refusal | None:
+            url = None if message.is_response else parent_of(message.to)
+            if url is None:
+                return None
+            why = self._objection(message, url, by)
+            forbidden = row.refusal or Code.FORBIDDEN
+            return None if why is None else Refusal(row.drop, why, forbidden, in_place=forbidden)
+
+        return check
+
+    def _objection(self, message: Message, url: str, by: str) -> str | None:
+        """Say what is wrong with who writes a child; the node knows of those elsewhere."""
+        origin = self.origin(by)
+        if origin is Origin.P2P_STUB:
+            return "children are told of by the node, and by no link"
+        if message.from_ == url:
+            return None
+        if origin is Origin.LOCAL and not self._writes(message, by):
+            return misnamed(message) or f"{message.from_} does not observe {url}"
+        return misnamed(message)
+
+    def _writes(self, message: Message, by: str) -> bool:
+        """Say whether a component here is told of children itself, or answers for them."""
+        return self._listens(by, message.to) or message.to in self._granted.get(by, ())
+
+    def loop(self, row: Interception) -> Stage:
+        """Make the check that a message does not go round (STB-06)."""
+        objection = Refusal(row.drop, "it went round in a circle", row.refusal)
+
+        def check(message: Message, _by: str) -> Refusal | None:
+            return objection if "via" in message.body and _loops(message.via) else None
+
+        return check
+
+    def policy(self, row: Interception) -> Stage:
+        """Make the question to policy (POL-01)."""
+
+        def check(message: Message, by: str) -> Refusal | None:
+            if self.is_exempt(message, by, row.exempt):
+                return None
+            why: str | None = None
+            with Crash() as crash:
+                why = self._policy.refusal(message, by)
+            if crash.error is not None:
+                _log.error("policy crashed", by=by, exc_info=crash.error)
+                why = "the policy of the runtime failed on it"
+            self._hops.decided(message, why)
+            return None if why is None else Refusal(row.drop, why, row.refusal)
+
+        return check
+
+    def _may_tell(self, message: Message, by: str) -> bool:
+        """Say whether a status comes from whom it must: its owner, or a domain's registry.
+
+        That one speaks by a node; a peer that does has borrowed its name (M-30). So has one
+        that tells changes of an object of which it was not asked (I-D1), or its observers to go.
+        """
+        if self.origin(by) is Origin.P2P_STUB:
+            url = taken_off(message)
+            if url is not None:
+                return self._tellers.get(f"{url}/{_CHANGES}") == by
+        match last_segment(message.to):
+            case "status":
+                return message.to == status_of(message.from_)
+            case "registration" if message.is_event:
+                is_by_node = self.origin(by) is Origin.NODE_STUB
+                return is_by_node and message.from_ == domain_registry(domain_of(message.to))
+            case "changes" if self.origin(by) is Origin.P2P_STUB and not message.is_response:
+                is_of_registry = scheme_of(message.to) == RUNTIME_SCHEME
+                return is_of_registry or self._tellers.get(message.to) == by
+            case _:
+                return True
+
+    def _owns(self, message: Message, by: str) -> bool:
+        from_ = message.from_
+        if from_ in self._granted.get(by, ()):
+            return True
+        owner = self._owner(by)
+        if owner is None:
+            return False
+        granted = self._granted[owner]
+        if any(is_below(from_, address) for address in granted):
+            return True
+        origin = self._origins[owner]
+        # A P2P stub refuses what it cannot send in the name of the receiver.
+        is_stub = origin is Origin.NODE_STUB or (origin is Origin.P2P_STUB and message.is_response)
+        return is_stub and not self._is_local(from_)
+
+    def _is_shared_answer(self, message: Message, by: str) -> bool:
+        """Say whether it answers from an address that many listen to (C-81).
+
+        A peer answers for its own runtime only, and says so.
+        """
+        if not message.is_response or self.origin(by) in {None, Origin.LOCAL}:
+            return False
+        is_by_peer = self.is_by_peer(message, by)
+        if is_by_peer and message.body.get("source") != self.senders.remote(by):
+            return False
+        return _is_shared(message.from_)
+
+    def _owner(self, by: str) -> str | None:
+        if by in self._origins:
+            return by
+        return next((up for up in _upwards(by) if up in self._origins), None)
+
+    def _is_local(self, from_: str) -> bool:
+        return is_below(from_, self._runtime) or runtime_of(from_) in self._local
+
+
+def _is_shared(address: str) -> bool:
+    """Say whether several runtimes answer from an address (C-81)."""
+    return last_segment(address) == _CHANGES or parent_of(address) is not None
+
+
+def _loops(via: tuple[str, ...]) -> bool:
+    return len(via) > HOP_LIMIT or len(set(via)) != len(via)
+
+
+def _upwards(address: str) -> Iterator[str]:
+    head, _, _ = address.rpartition("/")
+    while "://" in head:
+        yield head
+        head, _, _ = head.rpartition("/")

@@ -1,0 +1,71 @@
+"""How a Message BUS gives messages to its listeners (BUS-01..03)."""
+
+from typing import TYPE_CHECKING, final
+
+from actors.kit.delivery import Delivery, Purpose
+from actors.runtime.hop_trace import Hops
+from fsm.bus.listeners import Router, RoutingCore
+from fsm.bus.receiving_order import Behind
+from specs.message import Message
+from specs.reply_code import DropReason
+from specs.trace import Op
+
+if TYPE_CHECKING:
+    from actors.runtime.bus.link_listener import Listener
+
+__all__ = ["Handing"]
+
+
+@final
+class Handing:
+    """The listeners of one bus, and the way into their mailboxes; it never waits.
+
+    Attributes:
+        routing: Who listens to what.
+    """
+
+    def __init__(self, hops: Hops) -> None:
+        self.routing: RoutingCore[Listener] = RoutingCore(Router.MESSAGE_BUS)
+        self._hops = hops
+
+    def give(
+        self,
+        message: Message,
+        route: str,
+        *,
+        is_foreign: bool = False,
+        behind: Behind | None = None,
+        purpose: Purpose = Purpose.SEND,
+    ) -> bool:
+        """Give a message to all listeners of a route; tell whether one had room.
+
+        If some had, the others' copies are drops. The rest is for the stub of a link.
+        """
+        delivery = Delivery(message, route, is_foreign, behind, purpose)
+        listeners = self.routing.find(route)
+        if len(listeners) == 1:
+            # Nearly always: once per message of the runtime.
+            if not listeners[0].try_tell(delivery):
+                return False
+            self._hops.say(Op.DELIVER, message, listener=listeners[0].name)
+            return True
+        full = 0
+        for listener in listeners:
+            if listener.try_tell(delivery):
+                self._hops.say(Op.DELIVER, message, listener=listener.name)
+            else:
+                full += 1
+        if full == len(listeners):
+            return False
+        for _ in range(full):
+            self._hops.dropped(message, DropReason.OVERFLOW)
+        return True
+
+    def listens(self, component: str, route: str) -> bool:
+        """Say whether who listens to a component's address listens to another, too."""
+        listeners = self.routing.find(route)
+        return any(one in listeners for one in self.routing.find(component))
+
+    def is_there(self, route: str) -> bool:
+        """Say whether anybody still reads what is sent to a route."""
+        return any(not one.is_gone for one in self.routing.find(route))

@@ -1,0 +1,339 @@
+"""What a Message BUS does with each message, step by step (BUS-03, 06, 07, 11..14).
+
+The pipelines, then: an answer goes to who asked, any other message to the listeners of its
+`to`, or, if there are none, outward. Nothing here waits for a mailbox to have room.
+"""
+
+from typing import Final, final
+
+import trio
+
+from actors.runtime.bus.admission import Admission
+from actors.runtime.bus.arrivals import Arrivals
+from actors.runtime.bus.delivery import Handing
+from actors.runtime.bus.interceptor import NO_INTERCEPTORS, Interceptor
+from actors.runtime.bus.messages import Announced, Origin, Submitted
+from actors.runtime.bus.open_requests import Answers
+from actors.runtime.bus.outbound import Outward
+from actors.runtime.bus.pending_reply import Waiter, intent_for
+from actors.runtime.bus.pipeline import Pipelines
+from actors.runtime.bus.sender_proofs import SenderProofs
+from actors.runtime.hop_trace import Hops
+from actors.runtime.policy.hook import Policy
+from actors.runtime.policy.refusal import Refusal
+from fsm.bus.receiving_order import NODE_PATH
+from fsm.intent import Intent, intent_of
+from fsm.registry.resolve.effects import Route
+from specs.addresses.address import is_below
+from specs.child import parent_of
+from specs.message import Message, instance_id, refuse
+from specs.reply_code import LAST_SUCCESS, Code, DropReason
+from specs.routing import Direction
+
+__all__ = ["Forwarding"]
+
+_GIVEN: Final = frozenset({DropReason.DENIED, DropReason.CRASHED})
+"""Why a message goes no further although it came in its turn."""
+
+
+@final
+class Forwarding:
+    """The messages of one runtime on their way.
+
+    Attributes:
+        routing: Who listens to what.
+        admission: Who may send as what.
+        outward: The ways out.
+        proofs: Who may send over links.
+        arrivals: What comes from outside, each pair's messages in order.
+    """
+
+    def __init__(
+        self,
+        runtime: str,
+        policy: Policy,
+        hops: Hops,
+        interceptors: tuple[Interceptor, ...] = NO_INTERCEPTORS,
+    ) -> None:
+        self._runtime = runtime
+        self._hops = hops
+        self._handing = Handing(hops)
+        self._answers = Answers(self._handing, hops)
+        self.routing = self._handing.routing
+        self.admission = Admission(runtime, policy, hops, self._handing.listens)
+        self.outward = Outward(self._handing, hops, self.refuse)
+        self.proofs = SenderProofs(self.admission, self.outward, hops, self._decided, self._deny)
+        self._pipelines = Pipelines(self.admission, self._repeated, interceptors)
+        self.arrivals = Arrivals(hops, self._take_arrived)
+
+    # ---- in
+
+    def submit(self, submitted: Submitted, now: float) -> None:
+        """Take a message from a component; what a peer sends waits for a proof of its sender."""
+        is_by_peer = self.admission.is_by_peer(submitted.message, submitted.by)
+        if not (is_by_peer and self.proofs.waits(submitted, now)):
+            self._admit(submitted, now)
+
+    def _decided(self, item: Submitted | Announced, now: float) -> None:
+        """Take what has waited for a proof of its sender."""
+        if isinstance(item, Submitted):
+            self._admit(item, now)
+        else:
+            self.announced(item, now)
+
+    def _admit(self, submitted: Submitted, now: float) -> None:
+        """Take a message; what a link brings waits for its turn."""
+        message, origin = submitted.message, self._origin(submitted)
+        if self.admission.direction(message, origin) is Direction.OUTGOING:
+            passed = self._pipelines.passed(message, submitted.by, Direction.OUTGOING)
+            self._take(submitted, passed, Direction.OUTGOING, now)
+            return
+        path = submitted.by if origin is Origin.P2P_STUB else NODE_PATH
+        if not self.arrivals.arrived(submitted, path, now):
+            why = "too many messages of this link wait for what the node has still to bring"
+            self._deny(submitted, Refusal(DropReason.OVERFLOW, why, Code.TOO_LARGE), now)
+
+    def _origin(self, submitted: Submitted) -> Origin:
+        return self.admission.origin(submitted.by) or Origin.LOCAL
+
+    def announced(self, announced: Announced, now: float) -> None:
+        """Take from a link what the messages of a pair follow, if their sender is its peer's."""
+        if self.proofs.may_announce(announced, now):
+            self.arrivals.announced(announced.behind, announced.by, now)
+
+    def _take_arrived(self, submitted: Submitted, path: str, now: float) -> bool:
+        """Take a message from outside whose turn has come; say whether it counts as given."""
+        passed = self._pipelines.passed(submitted.message, submitted.by, Direction.INCOMING)
+        if isinstance(passed, Message) and self.arrivals.is_late(passed, path):
+            self._answers.reject_late(submitted)
+            return False
+        is_by_node = self._origin(submitted) is Origin.NODE_STUB
+        if submitted.message.is_request and is_by_node and _is_known(passed):
+            self.outward.asked_by(submitted.message, submitted.by)
+        self._take(submitted, passed, Direction.INCOMING, now)
+        return isinstance(passed, Message) or passed.reason in _GIVEN
+
+    def _take(
+        self, submitted: Submitted, passed: Message | Refusal, direction: Direction, now: float
+    ) -> None:
+        if isinstance(passed, Refusal):
+            self._turn_down(submitted, passed, now)
+            return
+        by, origin = submitted.by, self._origin(submitted)
+        self._hops.submitted(passed, by)
+        if passed.is_response:
+            self._answer(passed, now)
+            return
+        if not passed.is_event and not self._is_only_told(passed, direction):
+            if self._answers.is_crowding(passed) and self.routing.find(passed.to):
+                why = "too many requests to this receiver are open; wait for answers"
+                self._answers.reject(submitted, Code.TOO_LARGE, why)
+                return
+            session = by if origin is Origin.NODE_STUB else None
+            is_ours = direction is Direction.OUTGOING
+            intent = submitted.intent or intent_for(passed, direction, origin)
+            waiter = Waiter(is_ours, intent, session, submitted.reply)
+            self._answers.open(passed, waiter, now, submitted.terms)
+        self._forward(passed, direction, now, submitted.intent)
+        if self.routing.find(passed.to) and self._is_for_others(submitted, passed, direction):
+            # Those who are told here are not all (BUS-09).
+            self.outward.go(passed, submitted.intent or intent_of(passed), now)
+
+    def _is_for_others(self, by: Submitted, passed: Message, direction: Direction) -> bool:
+        """Say whether a message that has listeners here is for others elsewhere, too."""
+        terms = by.terms
+        if terms.awaited:
+            return not terms.awaited <= {self._runtime, *terms.direct}
+        return direction is Direction.OUTGOING and parent_of(passed.to) is not None
+
+    def _is_only_told(self, request: Message, direction: Direction) -> bool:
+        """Say whether nobody here answers it: a child is acknowledged by the reporter's end."""
+        is_told = direction is Direction.INCOMING and parent_of(request.to) is not None
+        return is_told and not self.admission.is_granted(request.to)
+
+    def _repeated(self, message: Message, by: str) -> Refusal | None:
+        # The transaction of an answer knows better; what is forwarded for others is looked at.
+        if message.is_response and self.admission.origin(by) is Origin.LOCAL:
+            return None
+        return self._answers.repeated(message, trio.current_time())
+
+    def _turn_down(self, submitted: Submitted, refusal: Refusal, now: float) -> None:
+        """Refuse a message; one that a peer sends in the name of others counts against it."""
+        self._deny(submitted, refusal, now)
+        is_unknown = refusal.reason is DropReason.UNKNOWN_SOURCE
+        if is_unknown and self.admission.is_by_peer(submitted.message, submitted.by):
+            self.proofs.forged(submitted.by, now)
+
+    def _deny(self, submitted: Submitted, refusal: Refusal, now: float) -> None:
+        message, by = submitted.message, submitted.by
+        if refusal.reason is DropReason.DUPLICATE:
+            # It is the message that was let in before, and shares its name in the trace.
+            self._hops.submitted(message, by)
+        else:
+            self._hops.denied(message, by, int(refusal.code or 0), refusal.why)
+        self._hops.dropped(message, refusal.reason)
+        again = self._answers.again(message) if refusal.reason is DropReason.DUPLICATE else None
+        if message.is_response:
+            self._deny_answer(message, refusal, now)
+        elif again is not None and refusal.code is None:
+            # The answer was lost on its way, or the request came by two.
+            answer, waiter = again
+            self._hops.submitted(answer, answer.from_)
+            self._give(answer, waiter, now)
+        elif message.is_request and refusal.code is not None:
+            self._answers.reject(submitted, refusal.code, refusal.why)
+        elif submitted.reply is not None:
+            submitted.reply.send(refuse(message, refusal.in_place, refusal.why))
+        elif refusal.code is not None and parent_of(message.to) and self._is_of_component(by):
+            # Who changes a child that is not its own is told so (SC-36).
+            self._answers.reject(submitted, refusal.code, refusal.why)
+
+    def _is_of_component(self, by: str) -> bool:
+        return self.admission.origin(by) is Origin.LOCAL
+
+    def _deny_answer(self, response: Message, refusal: Refusal, now: float) -> None:
+        """Tell who asked that a stage of the application's own kept the answer."""
+        if refusal.reason not in {DropReason.DENIED, DropReason.CRASHED} or not response.is_final:
+            return
+        request = self._answers.asked_of(response)
+        if request is not None:
+            code = refusal.code or Code.FORBIDDEN
+            self.refuse(request, code, refusal.why, now)
+
+    # ---- answers
+
+    def _answer(self, response: Message, now: float) -> None:
+        answer = self._answers.taken(response, now)
+        if answer.transaction is None:
+            return
+        if answer.is_last:
+            is_reached = response.code <= LAST_SUCCESS
+            self.outward.settled(answer.transaction.request, now, is_reached=is_reached)
+        self._give(response, answer.transaction.waiter, now)
+        if not response.is_final:
+            self._answers.waits_anew(answer.transaction.request)
+
+    def _give(self, response: Message, waiter: Waiter, now: float) -> None:
+        if waiter.reply is not None or waiter.is_ours:
+            self._answers.give(response, waiter)
+        elif waiter.session and self.routing.find(waiter.session):
+            # An answer returns over the session that brought the request (MN-18).
+            self.outward.go_back(response, waiter.session, now)
+        else:
+            self.outward.go(response, waiter.way_back(response), now)
+
+    def refuse(self, message: Message, code: Code, why: str, now: float) -> None:
+        """End a message here: a request is answered, anything else counted."""
+        self.outward.settled(message, now)
+        ended = self._answers.give_up(message, f"{int(code)} {why}") if message.is_request else None
+        if ended is None:
+            is_full = code is Code.TOO_LARGE
+            self._hops.dropped(message, DropReason.OVERFLOW if is_full else DropReason.NO_TARGET)
+            return
+        response = refuse(message, code, why)
+        self._hops.synthesised(response, message)
+        self._give(response, ended.waiter, now)
+
+    def _refuse_full(self, message: Message, now: float) -> None:
+        if self._handing.is_there(message.to):
+            self.refuse(message, Code.TOO_LARGE, "the receiver's mailbox is full", now)
+        else:
+            self.refuse(message, Code.UNAVAILABLE, "the receiver is gone", now)
+
+    # ---- out
+
+    def _forward(
+        self, message: Message, direction: Direction, now: float, intent: Intent | None = None
+    ) -> None:
+        if self.routing.find(message.to):
+            is_foreign = direction is Direction.INCOMING
+            if not self._handing.give(message, message.to, is_foreign=is_foreign):
+                self._refuse_full(message, now)
+        elif direction is Direction.INCOMING or is_below(message.to, self._runtime):
+            # What came from outside goes nowhere else: a runtime is no relay.
+            self.refuse(message, Code.NOT_FOUND, "target not found", now)
+        else:
+            self.outward.go(message, intent or intent_of(message), now)
+
+    def routed(self, route: Route, now: float) -> None:
+        """Take a route from the registry: those who waited for it go."""
+        waiting, following = self.outward.routes.told(route)
+        for one in waiting:
+            if self._is_wanted(one.message, now):
+                if one.route is None:
+                    self.outward.go_by_node(one.message, route.url, now)
+                else:
+                    self.outward.go_by(one.message, one.route, now)
+        if following is not None:
+            self.outward.ask(route.to, following, now)
+
+    def _is_wanted(self, message: Message, now: float) -> bool:
+        """Say whether a message that waited still matters; a 408 may have come first.
+
+        A new child, whoever has answered it, is for all who observe.
+        """
+        is_for_all = not message.is_request or parent_of(message.to) is not None
+        if is_for_all or self._answers.is_open(message):
+            return True
+        self._hops.dropped(message, DropReason.NO_TARGET)
+        self.outward.settled(message, now)
+        return False
+
+    # ---- back, and time
+
+    def hand_back(self, messages: tuple[Message, ...], by: str, now: float) -> None:
+        """Route again what a stub could not deliver (I-R9, I-P22)."""
+        is_link = self.admission.origin(by) is Origin.P2P_STUB
+        routes = self.outward.returned(messages, by, now)
+        for message in messages:
+            route = routes.get(instance_id(message))
+            if route is not None:
+                if self._is_wanted(message, now):
+                    self.outward.go_by(message, route, now)
+            elif is_link and message.is_event and is_below(message.to, message.from_):
+                # Said to those who follow something here, and one does not by this link: it
+                # begins anew with all there is.
+                self.refuse(message, Code.NOT_FOUND, "target not found", now)
+            elif self._answers.is_direct(message):
+                self.refuse(message, Code.UNAVAILABLE, "the link is gone", now)
+            elif self._is_wanted(message, now):
+                is_published = is_below(message.to, message.from_)
+                way = Intent.NODE if is_published else intent_of(message)
+                self.outward.go(message, way, now)
+
+    def hand_on(self, message: Message, component: str, now: float) -> None:
+        """Give a component what came to another part of this runtime."""
+        if not self._handing.give(message, component):
+            self.refuse(message, Code.UNAVAILABLE, "the receiver takes no more", now)
+
+    def deadline(self) -> float:
+        """Return when `tick` is due."""
+        hosts = self._answers, self.proofs, self.arrivals, self.outward
+        return min(host.deadline() for host in hosts)
+
+    def tick(self, now: float) -> None:
+        """Answer 408 for those who waited too long, release what was held (MSG-06)."""
+        for request in self._answers.repeated_now(now):
+            # Who has it here, is at it; what went out may be lost.
+            if not self.routing.find(request.to) or parent_of(request.to) is not None:
+                self._hops.submitted(request, request.from_)
+                self.outward.settled(request, now)
+                self.outward.go(request, intent_of(request), now)
+        for ended in self._answers.overdue(now):
+            self.outward.settled(ended.request, now)
+            if ended.waiter.is_ours:
+                response = refuse(ended.request, Code.TIMEOUT, "Request Timeout")
+                self._hops.synthesised(response, ended.request)
+                self._give(response, ended.waiter, now)
+        self.proofs.tick(now)
+        self.outward.tick(now)
+        self.arrivals.tick(now)
+
+    def leave(self) -> None:
+        """End what is open: the bus stops, and whoever waits here is told so by that."""
+        self._answers.leave()
+
+
+def _is_known(passed: Message | Refusal) -> bool:
+    """Say whether a message was let in, now or before."""
+    return isinstance(passed, Message) or passed.reason is DropReason.DUPLICATE

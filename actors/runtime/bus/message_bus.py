@@ -1,0 +1,198 @@
+"""The Message BUS: router of one runtime, between its sandboxes and its stubs.
+
+Those who submit wait while its mailbox is full, and that is the backpressure; it
+waits for nobody itself.
+"""
+
+from typing import Final, assert_never, final
+
+import trio
+from typing_extensions import override
+
+from actors.kit.actor import Actor
+from actors.kit.counters import Counters
+from actors.kit.delivery import Purpose
+from actors.kit.tracer import Tracer
+from actors.runtime.bus.fair_queue import Turns
+from actors.runtime.bus.forwarding import Forwarding
+from actors.runtime.bus.interceptor import NO_INTERCEPTORS, Interceptor
+from actors.runtime.bus.link_listener import LinkListener
+from actors.runtime.bus.messages import (
+    Announced,
+    BusMessage,
+    CaughtUp,
+    Expelled,
+    Followed,
+    FollowingMessage,
+    Granted,
+    HandedBack,
+    HandedOn,
+    HeardBy,
+    KeptIn,
+    LinkMessage,
+    ListenerAdded,
+    ListenerRemoved,
+    Lost,
+    RegistryJoined,
+    Revoked,
+    RoutingMessage,
+    SentOut,
+    Submitted,
+    Unfollowed,
+)
+from actors.runtime.hop_trace import Hops
+from actors.runtime.policy.hook import Policy
+from fsm.registry.resolve.effects import (
+    NoRoute,
+    OwnerDoubted,
+    OwnerKnown,
+    PeerGone,
+    PeerKnown,
+    Route,
+    RoutesChanged,
+)
+
+__all__ = ["MessageBus"]
+
+_NAME: Final = "bus"
+
+
+@final
+class MessageBus(Actor[BusMessage]):
+    """Hosts the cores that forward messages."""
+
+    def __init__(
+        self,
+        runtime: str,
+        policy: Policy,
+        tracer: Tracer,
+        counters: Counters,
+        interceptors: tuple[Interceptor, ...] = NO_INTERCEPTORS,
+    ) -> None:
+        self._hops = Hops(tracer, _NAME, counters)
+        self._forwarding = Forwarding(runtime, policy, self._hops, interceptors)
+        self._turns = Turns()
+
+    @override
+    async def handle(self, message: BusMessage) -> None:
+        match message:
+            case Submitted():
+                self._submit(message)
+            case HandedBack() | HandedOn() | Lost():
+                self._hand(message)
+            case Announced() | CaughtUp():
+                self._follow_path(message)
+            case Route() | NoRoute() | RoutesChanged():
+                self._route(message)
+            case PeerKnown() | PeerGone() | OwnerKnown() | OwnerDoubted():
+                self._forwarding.proofs.told(message, trio.current_time())
+            case RegistryJoined(registry, done):
+                self._forwarding.outward.registry = registry
+                done.send(None)
+            case _:
+                self._write(message)
+
+    def _route(self, message: Route | NoRoute | RoutesChanged) -> None:
+        match message:
+            case Route():
+                self._forwarding.routed(message, trio.current_time())
+            case NoRoute():
+                self._forwarding.outward.no_route(message, trio.current_time())
+            case RoutesChanged():
+                self._forwarding.outward.routes.forget()
+            case _:
+                assert_never(message)
+
+    def _hand(self, message: HandedBack | HandedOn | Lost) -> None:
+        now = trio.current_time()
+        match message:
+            case HandedBack(messages, by):
+                self._forwarding.hand_back(messages, by, now)
+            case HandedOn(passed, component):
+                self._forwarding.hand_on(passed, component, now)
+            case Lost(delivery) if delivery.purpose is Purpose.ANNOUNCE:
+                pass
+            case Lost(delivery, code, why):
+                self._forwarding.refuse(delivery.message, code, why, now)
+            case _:
+                assert_never(message)
+
+    def _follow_path(self, message: Announced | CaughtUp) -> None:
+        now = trio.current_time()
+        match message:
+            case Announced():
+                self._forwarding.announced(message, now)
+            case CaughtUp(address, link, done):
+                self._forwarding.arrivals.catch_up(address, link, done, now)
+            case _:
+                assert_never(message)
+
+    def _submit(self, submitted: Submitted) -> None:
+        now = trio.current_time()
+        self._forwarding.submit(submitted, now)
+        if submitted.place is not None:
+            self._turns.taken(submitted.place, submitted.by, now)
+
+    def _write(self, message: RoutingMessage) -> None:
+        routing, admission = self._forwarding.routing, self._forwarding.admission
+        match message:
+            case Granted(owner, address, origin):
+                admission.grant(owner, address, origin)
+            case Revoked(owner, address):
+                admission.revoke(owner, address)
+            case ListenerAdded(address, listener, writer):
+                self._hops.rows(routing.add(address, listener, writer))
+            case ListenerRemoved(address, listener, writer):
+                self._hops.rows(routing.remove(address, listener, writer))
+            case SentOut() | KeptIn() | HeardBy():
+                self._write_link(message)
+            case _:
+                self._write_following(message)
+        message.done.send(None)
+
+    def _write_link(self, message: LinkMessage) -> None:
+        """Have what is sent to an address go out by a link, too, or no longer."""
+        routing, address = self._forwarding.routing, message.address
+        match message:
+            case SentOut(_, link, writer):
+                for stub in routing.find(link):
+                    now = trio.current_time()
+                    branch = self._forwarding.outward.branch(address, stub, link, now)
+                    self._hops.rows(routing.add(address, branch, writer))
+            case KeptIn(_, link, writer):
+                for row in routing.find(address):
+                    if isinstance(row, LinkListener) and row.link == link:
+                        self._hops.rows(routing.remove(address, row, writer))
+            case HeardBy(_, link):
+                self._forwarding.admission.let_tell(address, link)
+                if link is not None:
+                    self._forwarding.arrivals.expects(address, link)
+            case _:
+                assert_never(message)
+
+    def _write_following(self, message: FollowingMessage) -> None:
+        routing = self._forwarding.routing
+        for listener in routing.find(message.component):
+            match message:
+                case Followed(address, _, writer):
+                    self._hops.rows(routing.add(address, listener, writer))
+                case Unfollowed(address, _, writer):
+                    self._hops.rows(routing.remove(address, listener, writer))
+                case Expelled(_, writer):
+                    self._hops.rows(routing.remove_listener(listener, writer))
+                case _:
+                    assert_never(message)
+
+    @override
+    def deadline(self) -> float:
+        return min(self._forwarding.deadline(), self._turns.deadline())
+
+    @override
+    async def timed_out(self) -> None:
+        now = trio.current_time()
+        self._turns.tick(now)
+        self._forwarding.tick(now)
+
+    @override
+    async def stop(self) -> None:
+        self._forwarding.leave()

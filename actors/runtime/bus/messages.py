@@ -1,0 +1,300 @@
+"""What the buses of a runtime are told: they share no objects, only these."""
+
+from enum import Enum
+from typing import TypeAlias, final
+
+import attrs
+
+from actors.kit.actor import ActorRef, Reply
+from actors.kit.delivery import Delivery
+from actors.runtime.bus.fair_queue import Place
+from fsm.bus.receiving_order import Behind
+from fsm.bus.transactions import ASKED_ONCE, Terms
+from fsm.intent import Intent
+from fsm.registry.resolve.effects import NoRoute, Route, RoutesChanged, SenderNews
+from fsm.registry.resolve.inputs import Asked, LinkForged, OwnerAsked
+from specs.message import Message
+from specs.reply_code import Code
+
+__all__ = [
+    "Announced",
+    "BusMessage",
+    "BusQuestion",
+    "CaughtUp",
+    "Expelled",
+    "Followed",
+    "FollowingMessage",
+    "Granted",
+    "HandedBack",
+    "HandedOn",
+    "HeardBy",
+    "KeptIn",
+    "LinkMessage",
+    "ListenerAdded",
+    "ListenerRemoved",
+    "Lost",
+    "MiniBusMessage",
+    "Origin",
+    "RegistryJoined",
+    "Revoked",
+    "RoutingMessage",
+    "SentOut",
+    "Submitted",
+    "Unfollowed",
+]
+
+
+class Origin(Enum):
+    """What kind of component submits: it decides what its `from` may be."""
+
+    LOCAL = "local"
+    NODE_STUB = "node-stub"
+    P2P_STUB = "p2p-stub"
+
+
+@final
+@attrs.frozen(slots=True)
+class Submitted:
+    """A component hands a message to the Message BUS.
+
+    Attributes:
+        by: Address under which the component submits (BUS-12).
+        reply: Where the final answer goes; None: to the listener of `from`.
+        terms: How it is asked; `awaited` are the runtimes whose components observe what is
+            said here, this one's included (BUS-09), of a request each to answer for itself.
+        place: To be given back; None: the submitter is not held up.
+        intent: How it may go; None: as messages of its kind do.
+    """
+
+    message: Message
+    by: str
+    reply: Reply[Message] | None = None
+    terms: Terms = ASKED_ONCE
+    place: Place | None = None
+    intent: Intent | None = None
+
+
+@final
+@attrs.frozen(slots=True)
+class HandedBack:
+    """A stub could not deliver these: route them again, order kept.
+
+    Attributes:
+        by: The stub's address, or the connection's.
+    """
+
+    messages: tuple[Message, ...]
+    by: str
+
+
+@final
+@attrs.frozen(slots=True)
+class HandedOn:
+    """A part of the runtime passes what came to it on to a component: it was let in already."""
+
+    message: Message
+    component: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Announced:
+    """A link has announced what the messages of a pair follow that it brings (C-20).
+
+    Attributes:
+        by: The link's address.
+    """
+
+    behind: Behind
+    by: str
+
+
+@final
+@attrs.frozen(slots=True)
+class CaughtUp:
+    """Tell when a link brings what is told at an address, and all that went before has come.
+
+    Attributes:
+        done: Told then, or after `REPLY_TIMEOUT`.
+    """
+
+    address: str
+    link: str
+    done: Reply[None]
+
+
+@final
+@attrs.frozen(slots=True)
+class Granted:
+    """From now on what submits as `owner` may send from `address` and below it."""
+
+    owner: str
+    address: str
+    origin: Origin
+    done: Reply[None]
+
+
+@final
+@attrs.frozen(slots=True)
+class Revoked:
+    """What submits as `owner` may not send from `address` any more; repeated is fine."""
+
+    owner: str
+    address: str
+    done: Reply[None]
+
+
+@final
+@attrs.frozen(slots=True)
+class ListenerAdded:
+    """From now on `listener` gets what is sent to `address` (BUS-02).
+
+    Attributes:
+        writer: Who writes the row (BUS-18).
+        done: Told when the row is there.
+    """
+
+    address: str
+    listener: ActorRef[Delivery]
+    writer: str
+    done: Reply[None]
+
+
+@final
+@attrs.frozen(slots=True)
+class ListenerRemoved:
+    """Nothing more of `address` goes to `listener`; repeated is fine.
+
+    Attributes:
+        listener: None: nothing more goes to anybody.
+    """
+
+    address: str
+    listener: ActorRef[Delivery] | None
+    writer: str
+    done: Reply[None]
+
+
+@final
+@attrs.frozen(slots=True)
+class Followed:
+    """Whoever listens to `component` gets what is sent to `address`, too (SYN-06)."""
+
+    address: str
+    component: str
+    writer: str
+    done: Reply[None]
+
+
+@final
+@attrs.frozen(slots=True)
+class Unfollowed:
+    """Whoever listens to `component` no longer gets what is sent to `address` (I-D7).
+
+    Others that get it stay; repeated is fine.
+    """
+
+    address: str
+    component: str
+    writer: str
+    done: Reply[None]
+
+
+@final
+@attrs.frozen(slots=True)
+class Expelled:
+    """Whoever listens to `component` gets nothing more, whatever it is sent to."""
+
+    component: str
+    writer: str
+    done: Reply[None]
+
+
+@final
+@attrs.frozen(slots=True)
+class SentOut:
+    """What is sent to `address` goes out by a link, too, which has a listener (P2P-25)."""
+
+    address: str
+    link: str
+    writer: str
+    done: Reply[None]
+
+
+@final
+@attrs.frozen(slots=True)
+class KeptIn:
+    """It does no longer; repeated is fine, and so is a link that has no listener any more."""
+
+    address: str
+    link: str
+    writer: str
+    done: Reply[None]
+
+
+@final
+@attrs.frozen(slots=True)
+class HeardBy:
+    """What is told at `address` may come by this link, and no other; None: by none."""
+
+    address: str
+    link: str | None
+    done: Reply[None]
+
+
+@final
+@attrs.frozen(slots=True)
+class Lost:
+    """A delivery that its receiver will never handle.
+
+    Attributes:
+        code: What a request is answered with.
+        why: The same, for people.
+    """
+
+    delivery: Delivery
+    code: Code
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class RegistryJoined:
+    """From now on this registry knows the ways out."""
+
+    registry: ActorRef["BusQuestion"]
+    done: Reply[None]
+
+
+BusQuestion: TypeAlias = Asked | OwnerAsked | LinkForged
+"""What a Message BUS tells the registry."""
+
+FollowingMessage: TypeAlias = Followed | Unfollowed | Expelled
+"""What speaks of a listener by the component it listens to."""
+
+LinkMessage: TypeAlias = SentOut | KeptIn | HeardBy
+"""What has a link listen, or tell."""
+
+RoutingMessage: TypeAlias = (
+    Granted | Revoked | ListenerAdded | ListenerRemoved | FollowingMessage | LinkMessage
+)
+"""What changes a Message BUS's tables."""
+
+BusMessage: TypeAlias = (
+    Submitted
+    | HandedBack
+    | HandedOn
+    | Announced
+    | CaughtUp
+    | Lost
+    | Route
+    | NoRoute
+    | RoutesChanged
+    | SenderNews
+    | RegistryJoined
+    | RoutingMessage
+)
+"""What a Message BUS is told; the routes by the registry, which it asks for them."""
+
+MiniBusMessage: TypeAlias = Delivery | ListenerAdded | ListenerRemoved
+"""What a MiniBUS is told."""

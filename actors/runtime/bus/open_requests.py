@@ -1,0 +1,187 @@
+"""The open requests of a Message BUS: who waits, and who has answered (MSG-04..07, BUS-07)."""
+
+from collections import Counter, OrderedDict
+from typing import TypeAlias, final
+
+import trio
+
+from actors.runtime.bus.delivery import Handing
+from actors.runtime.bus.messages import Submitted
+from actors.runtime.bus.pending_reply import Waiter
+from actors.runtime.hop_trace import Hops
+from actors.runtime.policy.refusal import Refusal
+from fsm.bus.deduplication import SeenWindow
+from fsm.bus.transactions import (
+    Answer,
+    Ended,
+    Key,
+    Terms,
+    Transaction,
+    TransactionsCore,
+    same_request,
+)
+from fsm.intent import Intent
+from specs.limits.bus import ANSWERS_KEPT, OPEN_REQUESTS
+from specs.message import Message, refuse
+from specs.reply_code import Code, DropReason
+from specs.trace import Op
+
+__all__ = ["Answers"]
+
+_Pair: TypeAlias = tuple[str, str]
+
+
+@final
+class Answers:
+    """Hosts the core of open requests; part of the bus's task."""
+
+    def __init__(self, handing: Handing, hops: Hops) -> None:
+        self._handing = handing
+        self._hops = hops
+        self._open: TransactionsCore[Waiter] = TransactionsCore(hops.steps)
+        self._seen = SeenWindow()
+        self._answered: OrderedDict[Key, tuple[Transaction[Waiter], Message]] = OrderedDict()
+        self._load: Counter[_Pair] = Counter()
+
+    def open(self, request: Message, waiter: Waiter, now: float, terms: Terms) -> None:
+        """Begin to wait for the answer to a request."""
+        self._hops.step(self._open.open(request, waiter, now, terms))
+        self.waits_anew(request)
+        self._load[request.from_, request.to] += 1
+
+    def waits_anew(self, request: Message) -> None:
+        """Begin the wait when its evidence is written, however long that took (I-T6)."""
+        self._open.waits_since(request, trio.current_time())
+
+    def is_crowding(self, request: Message) -> bool:
+        """Say whether a sender has as much open at one receiver as it may (R11)."""
+        if len(self._open) < OPEN_REQUESTS:
+            return False
+        return self._load.get((request.from_, request.to), 0) >= OPEN_REQUESTS
+
+    def is_open(self, request: Message) -> bool:
+        """Say whether somebody still waits for the answer."""
+        return self._open.find(request) is not None
+
+    def is_direct(self, message: Message) -> bool:
+        """Say whether a request goes by a live link or not at all."""
+        there = None if message.is_response else self._open.find(message)
+        return there is not None and there.waiter.intent is Intent.DIRECT
+
+    def repeated(self, message: Message, now: float) -> Refusal | None:
+        """Say what is wrong with a message that was here before; None: it was not."""
+        # What is open is known for longer than the window reaches back.
+        there = None if message.is_response else self._open.find(message)
+        if self._seen.is_new(message, now) and there is None:
+            return None
+        before = there or self._before(message)
+        if before is not None and not same_request(before.request, message):
+            why = "another request had this id"
+            return Refusal(DropReason.DUPLICATE, why, Code.MALFORMED)
+        why = "this request has been made before"
+        return Refusal(DropReason.DUPLICATE, why, in_place=Code.CONFLICT)
+
+    def _before(self, request: Message) -> Transaction[Waiter] | None:
+        found = self._answered.get((request.from_, request.to, request.id))
+        return None if found is None else found[0]
+
+    def taken(self, response: Message, now: float) -> Answer[Waiter]:
+        """Take an answer; one that nobody waits for is dropped."""
+        answer = self._open.answered(response, now)
+        if answer.transaction is None:
+            self._hops.dropped(response, answer.drop or DropReason.UNMATCHED)
+        else:
+            self._hops.step(answer.step)
+            if answer.is_last:
+                self._closed(answer.transaction.request)
+                self._remember(answer.transaction, response)
+        return answer
+
+    def _remember(self, transaction: Transaction[Waiter], response: Message) -> None:
+        """Keep what somebody elsewhere was answered, in case it asks again (MSG-07)."""
+        request = transaction.request
+        if not transaction.waiter.is_ours:
+            self._answered[request.from_, request.to, request.id] = transaction, response
+            if len(self._answered) > ANSWERS_KEPT:
+                self._answered.popitem(last=False)
+
+    def again(self, request: Message) -> tuple[Message, Waiter] | None:
+        """Return the answer to a request that was answered before, and where it went."""
+        found = self._answered.get((request.from_, request.to, request.id))
+        if found is None or request.is_response:
+            return None
+        transaction, response = found
+        return response, transaction.waiter
+
+    def asked_of(self, response: Message) -> Message | None:
+        """Return the open request that this would answer."""
+        request = Message(response.id, response.type, response.to, response.from_)
+        found = self._open.find(request)
+        return None if found is None else found.request
+
+    def give_up(self, request: Message, why: str) -> Ended[Waiter] | None:
+        """End the wait for a request that the bus answers itself."""
+        ended = self._open.give_up(request, why)
+        if ended is not None:
+            self._hops.step(ended.step)
+            self._closed(request)
+        return ended
+
+    def reject(self, submitted: Submitted, code: Code, why: str) -> None:
+        """Answer the one who submitted, whoever `from` says it is."""
+        response = refuse(submitted.message, code, why)
+        self._hops.synthesised(response, submitted.message)
+        if submitted.reply is not None:
+            submitted.reply.send(response)
+        elif not self._handing.give(response, submitted.by):
+            self._hops.dropped(response, DropReason.NO_TARGET)
+
+    def reject_late(self, submitted: Submitted) -> None:
+        """Refuse what a younger message has overtaken by another path (I-B7)."""
+        message = submitted.message
+        self._hops.submitted(message, submitted.by)
+        self._hops.dropped(message, DropReason.OVERTAKEN)
+        if message.is_request:
+            why = "a later message of its sender came first, by another path"
+            self.reject(submitted, Code.UNAVAILABLE, why)
+
+    def give(self, response: Message, waiter: Waiter) -> None:
+        """Give an answer to a component here."""
+        if waiter.reply is not None:
+            self._hops.say(Op.CALLBACK, response)
+            if response.is_final:
+                waiter.reply.send(response)
+        elif not self._handing.give(response, response.to):
+            self._hops.dropped(response, DropReason.NO_TARGET)
+
+    def deadline(self) -> float:
+        """Return when the next wait is over."""
+        return self._open.deadline()
+
+    def repeated_now(self, now: float) -> list[Message]:
+        """Return the requests that are to be sent once more (MSG-07)."""
+        again = self._open.repeated(now)
+        for repeated in again:
+            self._hops.step(repeated.step)
+        return [repeated.request for repeated in again]
+
+    def overdue(self, now: float) -> list[Ended[Waiter]]:
+        """End and return all waits that are over (MSG-06)."""
+        over = self._open.overdue(now)
+        for ended in over:
+            self._hops.step(ended.step)
+            self._closed(ended.request)
+        return over
+
+    def leave(self) -> None:
+        """End what is open: the bus stops, and whoever waits here is told so by that."""
+        for ended in self._open.give_up_all("the runtime ends"):
+            self._hops.step(ended.step)
+
+    def _closed(self, request: Message) -> None:
+        pair = request.from_, request.to
+        left = self._load[pair] - 1
+        if left:
+            self._load[pair] = left
+        else:
+            del self._load[pair]

@@ -1,0 +1,184 @@
+"""The ways out of a Message BUS: what has no listener here goes by a stub (BUS-06, BUS-17)."""
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, TypeAlias, final
+
+from actors.kit.delivery import Delivery, Purpose
+from actors.runtime.bus.delivery import Handing
+from actors.runtime.bus.link_listener import LinkListener, Listener
+from actors.runtime.bus.route_cache import Asking, RouteCache
+from actors.runtime.hop_trace import Hops
+from fsm.bus.receiving_order import Behind
+from fsm.bus.sending_order import Announce, Forward, PairPathCore
+from fsm.intent import Intent, is_p2p_part
+from fsm.registry.resolve.effects import NoRoute
+from fsm.registry.resolve.inputs import Asked
+from specs.limits.p2p import ORDER_PAIRS
+from specs.message import Message, MessageType
+from specs.reply_code import Code
+from specs.trace import Op
+
+if TYPE_CHECKING:
+    from actors.kit.actor import ActorRef
+    from actors.runtime.bus.messages import BusQuestion
+
+__all__ = ["Outward", "Refuse"]
+
+Refuse: TypeAlias = Callable[[Message, Code, str, float], None]
+"""Ends a message that goes nowhere."""
+
+
+@final
+class Outward:
+    """Routes of one runtime, and the order of what goes by them; part of the bus's task.
+
+    Attributes:
+        routes: The ways out that the registry told.
+        registry: Knows the ways out; None before it has joined.
+    """
+
+    def __init__(self, handing: Handing, hops: Hops, refuse: Refuse) -> None:
+        self.routes = RouteCache()
+        self.registry: ActorRef[BusQuestion] | None = None
+        self._handing = handing
+        self._hops = hops
+        self._refuse = refuse
+        self._paths = PairPathCore()
+        self._sessions: OrderedDict[tuple[str, str], str] = OrderedDict()
+
+    def asked_by(self, request: Message, session: str) -> None:
+        """Note which session with a node brought the last request of a pair."""
+        pair = (request.from_, request.to)
+        self._sessions[pair] = session
+        self._sessions.move_to_end(pair)
+        if len(self._sessions) > ORDER_PAIRS:
+            self._sessions.popitem(last=False)
+
+    def go(self, message: Message, intent: Intent, now: float) -> None:
+        """Send a message by the route to its target; it waits until the registry knows one."""
+        route = self.routes.find(message.to, intent, now)
+        if route is not None:
+            self.go_by_node(message, route, now)
+            return
+        match self.routes.wait(message, intent):
+            case Asking.ASK:
+                self.ask(message.to, intent, now)
+            case Asking.FULL:
+                self._refuse(message, Code.TOO_LARGE, "too many wait for a route", now)
+            case Asking.WAIT:
+                pass
+
+    def ask(self, to: str, intent: Intent, now: float) -> None:
+        """Ask the registry for the way to a target."""
+        asked = Asked(to, intent)
+        if self.registry is None or not self.registry.try_tell(asked):
+            self.no_route(NoRoute(to, intent, Code.UNAVAILABLE, "the registry is busy"), now)
+
+    def no_route(self, refused: NoRoute, now: float) -> None:
+        """Take the registry's refusal: those who waited are refused, each once."""
+        waiting, following = self.routes.refused(refused.to, refused.intent)
+        for one in waiting:
+            if one.route is None:
+                self._refuse(one.message, refused.code, refused.why, now)
+            else:
+                self.go_by(one.message, one.route, now)
+        if following is not None:
+            self.ask(refused.to, following, now)
+
+    def go_back(self, answer: Message, session: str, now: float) -> None:
+        """Send an answer by the session of its request, behind those that wait for a route."""
+        match self.routes.wait_behind(answer, session):
+            case None:
+                self.go_by(answer, session, now)
+            case Asking.FULL:
+                self._refuse(answer, Code.TOO_LARGE, "too many wait for a route", now)
+            case _:
+                pass
+
+    def go_by_node(self, message: Message, route: str, now: float) -> None:
+        """Send a message by this route, or an answer by the node that brings its pair's requests.
+
+        Two nodes are two paths. An answer whose link has ended takes the one that its pair's
+        other answers take, so that it stays in order with them (I-B7).
+        """
+        if message.is_response and not is_p2p_part(route):
+            session = self._sessions.get((message.to, message.from_))
+            if session is not None and self._handing.is_there(session):
+                route = session
+        self.go_by(message, route, now)
+
+    def go_by(self, message: Message, route: str, now: float) -> None:
+        """Send a message by this route, behind what the pair has under way."""
+        forwards = self._paths.send(message, route, now)
+        if forwards is None:
+            self._refuse(message, Code.TOO_LARGE, "too many wait for a change of paths", now)
+            return
+        if not any(forward.message is message for forward in forwards):
+            self._hops.say(Op.QUEUE, message)
+        self._flush(forwards, now, message)
+
+    def settled(self, message: Message, now: float, *, is_reached: bool = False) -> None:
+        """Note that a request has its final answer, or a message goes nowhere.
+
+        What it held up goes. `is_reached`: its receiver has answered.
+        """
+        effects = self._paths.settled(message, now, is_reached=is_reached)
+        self._flush([one for one in effects if isinstance(one, Forward)], now)
+        for one in effects:
+            if isinstance(one, Announce):
+                for stub in self._handing.routing.find(one.route):
+                    stub.try_tell(_announcement(one.behind, one.route))
+
+    def send(self, forward: Forward, now: float) -> None:
+        """Give a message to the stub of a route."""
+        message, then = forward.message, forward.then
+        purpose = Purpose.SEND if then is None else Purpose.TURN_BACK
+        if self._handing.give(message, forward.route, behind=forward.behind, purpose=purpose):
+            return
+        if self._handing.is_there(forward.route):
+            self._refuse(message, Code.TOO_LARGE, "the stub's mailbox is full", now)
+        elif then is not None:
+            # The link is gone, and has given back what it owed.
+            self._paths.returned((message,), now)
+            self.go_by(message, then, now)
+        else:
+            self._refuse(message, Code.UNAVAILABLE, "the stub is gone", now)
+
+    def returned(self, messages: tuple[Message, ...], by: str, now: float) -> dict[str, str]:
+        """Note that a stub gave these back: they are routed again, before what is younger.
+
+        Returns:
+            The routes of those that a link was given for that, by their instance.
+        """
+        routes = self._paths.returned(messages, now)
+        if len(routes) < len(messages) or not messages:
+            self.routes.forget_stub(by)
+            self._paths.link_ended(by)
+        return {key: route for key, route in routes.items() if self._handing.is_there(route)}
+
+    def branch(self, address: str, stub: Listener, link: str, now: float) -> LinkListener:
+        """Make a link a listener of what is told at an address, behind what went by the node."""
+        behind = self._paths.behind(address.rpartition("/")[0], address, now)
+        is_told = stub.try_tell(_announcement(behind, link))
+        return LinkListener(stub, link, None if is_told else behind)
+
+    def deadline(self) -> float:
+        """Return when something that is held may go."""
+        return self._paths.deadline()
+
+    def tick(self, now: float) -> None:
+        """Let go what was held for long enough."""
+        self._flush(self._paths.tick(now), now)
+
+    def _flush(self, forwards: list[Forward], now: float, direct: Message | None = None) -> None:
+        for forward in forwards:
+            if forward.message is not direct:
+                self._hops.say(Op.FLUSH, forward.message)
+            self.send(forward, now)
+
+
+def _announcement(behind: Behind, link: str) -> Delivery:
+    """Return what has a link announce something before the next message of a pair."""
+    pair = Message(behind.top, MessageType.UPDATE, behind.from_, behind.to)
+    return Delivery(pair, link, behind=behind, purpose=Purpose.ANNOUNCE)

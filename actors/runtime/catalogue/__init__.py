@@ -1,0 +1,1 @@
+"""Which stub leads to another domain, and where it is fetched."""

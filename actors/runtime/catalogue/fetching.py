@@ -1,0 +1,210 @@
+"""Stubs of other domains, fetched when they are needed (PFY-01, CAT-03, STB-10, S16).
+
+What the configuration names comes first; nothing is fetched for it. Anything else is
+fetched, verified and judged by `actors.catalogue`; here a verdict becomes a stub: one that
+ships and is only pointed at the domain's node, or code that runs in a sandbox. Code never
+runs in this process.
+"""
+
+from typing import Final, final
+
+import attrs
+import structlog
+from typing_extensions import override
+
+from actors.catalogue.access import CatalogueAccess
+from actors.catalogue.client import CatalogueClient, Found
+from actors.catalogue.errors import RefusedDescriptorError
+from actors.kit.actor import Actor
+from actors.kit.delivery import Delivery
+from actors.kit.egress import PUBLIC
+from actors.kit.tally import Outcome, Tally
+from actors.runtime.catalogue.makers import Evidence, StubMakers
+from actors.runtime.stubs.catalogue import (
+    Catalogue,
+    Descriptor,
+    NotInCatalogueError,
+    SchemaRefusedError,
+    StubKind,
+)
+from actors.runtime.stubs.credentials import NO_CREDENTIALS
+from actors.runtime.stubs.guarded_network import GuardedNetwork
+from actors.runtime.stubs.stub import StubContext, StubFactory
+from fsm.catalogue.descriptor_io import Here, Level, Reach, Reason, Refused
+from fsm.fingerprint import fingerprints
+from fsm.machine_list import MACHINES
+from specs.addresses.descriptor import CatalogueType, Entry, read_entry
+from specs.errors import BadUrlError
+from specs.jsonvalue import JsonObject
+from specs.reply_code import Code
+from specs.trace import Fact, Kind, Op
+
+__all__ = ["FetchingCatalogue", "fetching"]
+
+_log = structlog.get_logger("actors.runtime")
+
+
+@final
+class FetchingCatalogue(Catalogue):
+    """Finds what is configured, and fetches what is not.
+
+    Args:
+        own: What is configured.
+        client: Fetches and judges.
+        makers: What stubs are made by.
+        evidence: Where it is told.
+    """
+
+    def __init__(
+        self, own: Catalogue, client: CatalogueClient, makers: StubMakers, evidence: Evidence
+    ) -> None:
+        self._own = own
+        self._client = client
+        self._makers = makers
+        self._evidence = evidence
+
+    @override
+    async def find(self, address: str) -> Descriptor:
+        """Return a descriptor that may be acted upon.
+
+        Raises:
+            NotInCatalogueError: The address is none of a catalogue.
+            RefusedDescriptorError: There is one, but not one to be trusted.
+            CatalogueFileError: What was seen cannot be remembered.
+        """
+        try:
+            entry, _ = read_entry(address)
+        except BadUrlError as exc:
+            raise NotInCatalogueError(address) from exc
+        try:
+            return await self._own.find(entry.address)
+        except NotInCatalogueError:
+            return await self._fetch(entry)
+
+    @override
+    async def data_schema(self, address: str) -> JsonObject | None:
+        entry = _schema_entry(address)
+        if entry is None:
+            return None
+        try:
+            return (await self._client.find_schema(entry)).schema
+        except RefusedDescriptorError as exc:
+            if exc.refused.reason in _NO_SCHEMA:
+                return None
+            self._tell_refused(entry, exc)
+            is_away = exc.refused.reason is Reason.AWAY
+            code = Code.BACKEND_TIMEOUT if is_away else Code.BAD_BACKEND
+            raise SchemaRefusedError(code, str(exc)) from exc
+
+    async def _fetch(self, entry: Entry) -> Descriptor:
+        try:
+            found = await self._client.find(entry)
+            made = self._made(entry, found)
+        except RefusedDescriptorError as exc:
+            self._tell_refused(entry, exc)
+            raise
+        self._tell_trusted(entry, found)
+        return made
+
+    def _made(self, entry: Entry, found: Found) -> Descriptor:
+        profile, package = found.descriptor.profile, found.descriptor.source_package
+        options = dict(found.descriptor.configuration or {})
+        if found.package is not None and package is not None:
+            if self._makers.code is None:
+                raise RefusedDescriptorError(entry.told, _NO_SANDBOX)
+            places = found.descriptor.endpoints
+            make = self._makers.code(found.package, package.entry_point, places)
+            return _descriptor(entry, _fenced(make, found.reach), None, options)
+        if profile is None:
+            raise RefusedDescriptorError(entry.told, _NO_PROFILE)
+        make = _fenced(self._makers.shipped[profile.stub], found.reach)
+        return _descriptor(entry, make, profile.endpoint, {**profile.options, **options})
+
+    def _tell_refused(self, entry: Entry, error: RefusedDescriptorError) -> None:
+        reason = error.refused.reason
+        _log.warning("stub refused", entry=entry.address, reason=str(reason), why=str(error))
+        self._evidence.counters.count(Tally.DESCRIPTORS, reason)
+        self._record(
+            Fact(
+                k=Kind.DESCRIPTOR,
+                op=Op.REFUSED,
+                to=entry.address,
+                reason=str(reason),
+                why=str(error),
+            )
+        )
+
+    def _tell_trusted(self, entry: Entry, found: Found) -> None:
+        counter, digest = found.descriptor.counter, found.digest
+        _log.info("stub trusted", entry=entry.address, counter=counter, level=found.level.value)
+        self._evidence.counters.count(Tally.DESCRIPTORS, Outcome.OK)
+        level = found.level.name.lower()
+        self._record(
+            Fact(
+                k=Kind.DESCRIPTOR,
+                op=Op.ADMIT,
+                to=entry.address,
+                version=counter,
+                digest=digest,
+                result=level,
+            )
+        )
+
+    def _record(self, fact: Fact) -> None:
+        self._evidence.tracer.record("catalogue", fact)
+
+
+_NO_SCHEMA: Final = frozenset({Reason.UNKNOWN_DOMAIN, Reason.NOT_THERE})
+"""Nobody says anything of a schema: its objects hold what their reporters put into them."""
+
+_NO_SANDBOX: Final = Refused(
+    Reason.NO_SANDBOX,
+    "its code would need a sandbox, and this runtime has none",
+    "ask the domain for a profile of a shipped stub",
+)
+_NO_PROFILE: Final = Refused(
+    Reason.NOTHING_TO_DEPLOY, "it has neither a profile nor a package", "ask the domain for one"
+)
+
+
+def fetching(
+    own: Catalogue, access: CatalogueAccess, makers: StubMakers, evidence: Evidence
+) -> Catalogue:
+    """Put together the catalogue of a runtime that fetches what `own` does not have."""
+    levels = {Level.PROFILE} if makers.code is None else set(Level)
+    machines = frozenset(fingerprints(MACHINES.values()))
+    here = Here(frozenset(makers.shipped), machines, frozenset(levels))
+    client = CatalogueClient(access.places, access.trust, here, access.shelf, access.clock_offset)
+    return FetchingCatalogue(own, client, makers, evidence)
+
+
+def _schema_entry(address: str) -> Entry | None:
+    """Return where a catalogue describes a data schema; None: the address is no such place."""
+    try:
+        entry, _ = read_entry(address)
+    except BadUrlError:
+        return None
+    return entry if entry.type is CatalogueType.SCHEMA else None
+
+
+def _descriptor(
+    entry: Entry, make: StubFactory, node_url: str | None, options: JsonObject
+) -> Descriptor:
+    return Descriptor(entry.address, StubKind.NODE, make, node_url, options)
+
+
+def _fenced(make: StubFactory, reach: Reach) -> StubFactory:
+    """Let a stub dial only where descriptors of its domain may lead, and log in nowhere.
+
+    What the runtime logs in with is good at its own domain's node: another domain that is
+    shown it could use it there.
+    """
+
+    def activate(context: StubContext) -> Actor[Delivery]:
+        config = attrs.evolve(context.config, credentials=NO_CREDENTIALS)
+        network = context.network
+        if reach is Reach.PUBLIC:
+            network = GuardedNetwork(network, PUBLIC)
+        return make(attrs.evolve(context, config=config, network=network))
+
+    return activate

@@ -1,0 +1,100 @@
+"""How the runtime's routers and stubs report what happens to messages."""
+
+from typing import Unpack, final
+
+import attrs
+
+from actors.kit.counters import Counters
+from actors.kit.trace import More, message_fact
+from actors.kit.tracer import Tracer
+from fsm.bus.transactions import Steps
+from fsm.effects import RowChanged
+from fsm.engine import Step
+from specs.message import Message, instance_id
+from specs.reply_code import DropReason
+from specs.trace import Fact, Kind, Op
+
+__all__ = ["Hops"]
+
+
+@final
+class Hops:
+    """Writes the facts of one router or stub; each drop is counted as well.
+
+    Attributes:
+        steps: Whether anybody wants to know how entities move.
+    """
+
+    def __init__(self, tracer: Tracer, actor: str, counters: Counters) -> None:
+        self._tracer = tracer
+        self._actor = actor
+        self._counters = counters
+        self._listen = tracer.hops
+        self.steps = Steps.TOLD if tracer.steps else Steps.UNTOLD
+        self._crossed: dict[tuple[str, Op], int] = {}
+
+    def say(self, op: Op, message: Message, **more: Unpack[More]) -> None:
+        """Say what happened to a message."""
+        if self._listen:
+            self._tracer.message(self._actor, op, message, **more)
+
+    def submitted(self, message: Message, by: str) -> None:
+        """Say that a message came in and may go on."""
+        if self._listen:
+            self._tracer.message(self._actor, Op.SUBMIT, message, by=by)
+            self._tracer.message(self._actor, Op.ADMIT, message, by=by)
+
+    def denied(self, message: Message, by: str, code: int, why: str) -> None:
+        """Say that a message came in and goes no further."""
+        if self._listen:
+            fact = message_fact(Op.SUBMIT, message, by=by)
+            self._tracer.record(self._actor, fact)
+            denied = attrs.evolve(fact, op=Op.DENY, code=code or None, why=why)
+            self._tracer.record(self._actor, denied)
+
+    def decided(self, message: Message, why: str | None) -> None:
+        """Say what the policy decided."""
+        if self._listen:
+            decision = "permit" if why is None else "deny"
+            self._tracer.ruled(self._actor, message, decision=decision, why=why)
+
+    def dropped(self, message: Message, reason: DropReason) -> None:
+        """Say, and count, that a message ends here."""
+        self._counters.drop(reason, message, self._actor)
+        self.say(Op.DROP, message, reason=reason)
+
+    def synthesised(self, response: Message, request: Message) -> None:
+        """Say that the router itself answers a request."""
+        if self._listen:
+            fact = attrs.evolve(message_fact(Op.SYNTH, response), ref=instance_id(request))
+            self._tracer.record(self._actor, fact)
+
+    def crossed(self, op: Op, message: Message, stub: str, link: str) -> None:
+        """Say that a message left by a link, or came over it; `seq` counts per link."""
+        if self._listen:
+            seq = self._crossed[link, op] = self._crossed.get((link, op), 0) + 1
+            self._tracer.message(self._actor, op, message, stub=stub, link=link, seq=seq)
+
+    def rows(self, changes: list[RowChanged]) -> None:
+        """Say that rows of a table changed."""
+        if self._listen:
+            for change in changes:
+                fact = Fact(
+                    k=Kind.TABLE,
+                    op=change.op,
+                    table=change.table,
+                    key=change.key,
+                    val=change.val,
+                    writer=change.writer,
+                )
+                self._tracer.record(self._actor, fact)
+
+    def step(self, step: Step | None) -> None:
+        """Say that an entity moved; this is always said. None: a core that was not to tell."""
+        if step is not None:
+            self._tracer.step(self._actor, step)
+
+    def fact(self, fact: Fact) -> None:
+        """Say anything else about hops."""
+        if self._listen:
+            self._tracer.record(self._actor, fact)

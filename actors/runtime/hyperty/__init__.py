@@ -1,0 +1,1 @@
+"""What an application writes, and the actor that it runs in."""

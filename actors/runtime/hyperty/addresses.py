@@ -1,0 +1,113 @@
+"""Where a runtime's hyperties have their addresses from, and where those go."""
+
+from collections.abc import Set as AbstractSet
+from typing import Final, final
+
+from actors.runtime.hyperty.profile import Profile
+from actors.runtime.parts import RuntimeParts
+from actors.runtime.registry.allocation import (
+    AddressGiven,
+    AddressKept,
+    AddressWanted,
+    AllocationError,
+    FreeWanted,
+)
+from fsm.registry.address_reuse import Purpose
+from specs.addresses.address import subscription_manager
+from specs.bodies.body import Path
+from specs.message import Message, MessageType
+from specs.reply_code import LAST_SUCCESS
+from transports.bodies import write_body
+
+__all__ = ["HypertyAddresses"]
+
+_HYPERTY: Final = "hyperty"
+
+_NAMED: Final = "name:"
+"""Before the name of a hyperty without a descriptor: what it is known again by."""
+
+
+@final
+class HypertyAddresses:
+    """Asks the address allocation of the same runtime.
+
+    With a store, a hyperty of which something is stored has its address again after a
+    restart: by its descriptor, or, without one, by its name.
+    """
+
+    def __init__(self, parts: RuntimeParts) -> None:
+        self._parts = parts
+        self._allocation = parts.allocation
+        self._shelf = parts.shelf
+
+    # --- stored ---------------------------------------------------------------------------
+
+    async def boot(self) -> None:
+        """Have the addresses again of hyperties of which something is stored."""
+        for url in list(self._shelf.rest.homes):
+            if self._shelf.descriptor_of(url) is None:
+                await self._shelf.forget_home(url)
+        await self.claim(frozenset())
+
+    async def claim(self, present: AbstractSet[str]) -> None:
+        """Claim the addresses that are stored, but for those in use, which are claimed anyway."""
+        for url, descriptor in list(self._shelf.rest.homes.items()):
+            if url not in present and self._shelf.descriptor_of(url) is not None:
+                await self._claim(url, descriptor)
+
+    async def _claim(self, url: str, descriptor: str) -> None:
+        config, agent = self._parts.config, self._parts.agent
+        body = write_body(Path((url,), config.runtime))
+        number, to = config.ids.next(agent.url), subscription_manager(config.domain)
+        asked = Message(number, MessageType.SUBSCRIBE, agent.url, to, body)
+        answer = await agent.request(asked)
+        if answer.code <= LAST_SUCCESS:
+            await self._allocation.tell(AddressKept(url, Purpose(_HYPERTY, descriptor)))
+
+    # --- given and taken back -------------------------------------------------------------
+
+    async def give(self, profile: Profile) -> AddressGiven:
+        """Return an address for a hyperty: one kept for its descriptor, else a new one.
+
+        Raises:
+            AllocationError: The node gave none.
+            NotKeptError: The profile names one that is not kept for it.
+        """
+        purpose, exactly = self._purpose(profile), profile.address
+        given: AddressGiven = await self._allocation.ask(
+            lambda reply: AddressWanted(purpose, exactly, reply)
+        )
+        await self._shelf.keep_home(given.address, purpose.descriptor)
+        return given
+
+    async def keep(self, url: str, profile: Profile) -> None:
+        """Keep an address that nobody uses now."""
+        await self._allocation.tell(AddressKept(url, self._purpose(profile)))
+
+    async def free(self, urls: tuple[str, ...]) -> None:
+        """Give addresses back, if there are any; repeated is fine.
+
+        Those of hyperties of which something is stored are kept.
+        """
+        freed = [url for url in urls if not await self._is_kept(url)]
+        if not freed:
+            return
+        try:
+            await self._allocation.ask(lambda reply: FreeWanted(tuple(freed), reply))
+        except AllocationError:
+            # The node frees what a session leaves (I-A7).
+            return
+
+    async def _is_kept(self, url: str) -> bool:
+        descriptor = self._shelf.descriptor_of(url)
+        if descriptor is None:
+            await self._shelf.forget_home(url)
+            return False
+        await self._allocation.tell(AddressKept(url, Purpose(_HYPERTY, descriptor)))
+        return True
+
+    def _purpose(self, profile: Profile) -> Purpose:
+        descriptor = profile.descriptor
+        if descriptor is None and self._shelf.stores:
+            descriptor = f"{_NAMED}{profile.name}"
+        return Purpose(_HYPERTY, descriptor)

@@ -1,0 +1,256 @@
+"""The actor that each hyperty runs in."""
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Final, TypeVar, final
+
+import attrs
+import trio
+from typing_extensions import override
+
+from actors.kit.actor import Actor
+from actors.kit.crash import Crash
+from actors.kit.delivery import Delivery
+from actors.runtime.bus.mini_bus import MiniBusPort
+from actors.runtime.bus.sendable import own, sendable
+from actors.runtime.hyperty.hyperty import Delegated, HypertyMaker, Invited, Refused
+from actors.runtime.hyperty.lifecycle import Faults, Lifecycle
+from actors.runtime.objects.context import Seat
+from actors.runtime.objects.error import ObjectError
+from actors.runtime.sync.context import code_in_use
+from actors.runtime.sync.presence.registration import SUBSCRIPTION
+from specs.addresses.address import is_below, scheme_of
+from specs.bodies.object import Forward
+from specs.bodies.sync import Invitation
+from specs.child import CHILDREN
+from specs.errors import BadMessageError
+from specs.jsonvalue import Json
+from specs.limits.protocol import GOODBYE_TIMEOUT
+from specs.message import Message, MessageType, refuse, reply_to
+from specs.reply_code import Code
+from transports.bodies import read_body
+
+if TYPE_CHECKING:
+    # Not needed in a sandbox process.
+    from actors.runtime.parts import RuntimeParts
+
+__all__ = ["CONCURRENT", "Home", "HypertyHost"]
+
+CONCURRENT: Final = 64
+"""Requests one hyperty works on at a time; more wait in its mailbox (ours)."""
+
+_INVITING: Final = f"/{SUBSCRIPTION}"
+
+T = TypeVar("T")
+
+
+@final
+@attrs.frozen
+class _Fault:
+    """A message that a handler failed on.
+
+    Attributes:
+        code: What a request is answered with.
+        why: Half a sentence for who asked, without anything of the inside.
+    """
+
+    code: Code
+    why: str
+
+
+@final
+class HypertyHost(Actor[Delivery]):
+    """Runs one hyperty, for one life.
+
+    What a handler of it raises ends the message at hand and nothing else. What `started`
+    raises, or work that was spawned, is a crash, as of any actor.
+
+    Args:
+        make: Makes the hyperty.
+        seat: The hyperty's, through all its lives.
+        faults: Takes what its handlers raise.
+    """
+
+    def __init__(self, make: HypertyMaker, seat: Seat, faults: Faults) -> None:
+        self._hyperty = make()
+        self._seat = seat
+        self._faults = faults
+        self._port = seat.port
+        self._room = trio.Semaphore(CONCURRENT)
+        self._previous: trio.Event | None = None
+        self._hyperty.enter(seat, self)
+
+    @override
+    async def start(self) -> None:
+        await self._hyperty.started()
+
+    @override
+    async def handle(self, message: Delivery) -> None:
+        request = message.message
+        if request.is_request and is_below(request.to, self._port.url):
+            await self._room.acquire()
+            begun = trio.Event()
+            # A hyperty of this runtime has made the body for this one receiver.
+            is_own = not message.is_foreign and scheme_of(request.from_) == "hyperty"
+            asked = request if is_own else own(request)
+            self.spawn(self._answer, asked, self._previous, begun)
+            self._previous = begun
+        else:
+            await self._kept(self._heard, request)
+
+    async def _kept(
+        self, handler: Callable[[Message], Awaitable[T]], message: Message
+    ) -> "T | _Fault":
+        """Have a message handled; whatever the application raises costs this message only.
+
+        The one border behind which the application's own code runs. Cancelled: what else was
+        raised meanwhile is on record all the same.
+        """
+        correlations: list[str] = []
+
+        def failed(error: Exception) -> None:
+            correlations.append(self._faults.raised(error, f"{message.type} to {message.to}"))
+
+        with Crash(failed) as crash:
+            return await handler(message)
+        is_large = isinstance(crash.error, BadMessageError) and crash.error.code == Code.TOO_LARGE
+        why = "the answer is too large" if is_large else "the hyperty failed on it"
+        said = f"{why}; error {correlations[0]}"
+        return _Fault(Code.TOO_LARGE if is_large else Code.INTERNAL, said)
+
+    async def _heard(self, message: Message) -> None:
+        """Take what nobody answers here."""
+        if CHILDREN in message.to and await self._seat.hears_of_child(message):
+            return
+        if (message.is_event or _is_told(message)) and not await self._hears(message):
+            await self._hyperty.on_event(own(message))
+
+    async def _hears(self, message: Message) -> bool:
+        """Pass on what an object says that the hyperty observes or reports."""
+        audience = self._seat.audiences.heard(message)
+        if audience is None:
+            return await self._seat.hears(message)
+        if audience.is_behind:
+            self.spawn(self._seat.read_observers, message.from_, audience)
+        return True
+
+    async def _answer(
+        self, request: Message, previous: trio.Event | None, begun: trio.Event
+    ) -> None:
+        """Have a request answered; whatever happens, it gets exactly one answer."""
+        answer = refuse(request, Code.UNAVAILABLE, "the hyperty was stopped")
+        try:
+            if previous is not None:
+                await previous.wait()
+            begun.set()
+            done = await self._kept(self._replied, request)
+            answer = refuse(request, done.code, done.why) if isinstance(done, _Fault) else done
+        finally:
+            begun.set()
+            self._room.release()
+            with trio.CancelScope(deadline=trio.current_time() + GOODBYE_TIMEOUT, shield=True):
+                await self._port.post(answer)
+
+    async def _replied(self, request: Message) -> Message:
+        """Return the hyperty's answer to a request, as it can be sent."""
+        try:
+            value = await self._said(request)
+        except Refused as refusal:
+            return sendable(refuse(request, refusal.code, refusal.why))
+        except BadMessageError as exc:
+            return sendable(refuse(request, exc.code, exc.reason))
+        return sendable(reply_to(request, Code.OK, {"value": value}))
+
+    async def _said(self, request: Message) -> Json:
+        """Have the hyperty say what it is asked: by whom, and about what."""
+        match request.type:
+            case MessageType.FORWARD | MessageType.CREATE if self._is_handed(request):
+                return await self._handed(request)
+            case MessageType.FORWARD if self._seat.decides_on(request.from_):
+                observer = read_body(request, Forward).message.from_
+                if observer != self._seat.url:
+                    await self._hyperty.on_subscribe(request.from_, observer)
+                return None
+            case MessageType.CREATE if request.from_.endswith(_INVITING):
+                await self._hyperty.on_invited(_invited(request))
+                return None
+            case MessageType.UPDATE if request.from_ == self._seat.manager:
+                await self._seat.shown(request)
+                return None
+            case MessageType.UNSUBSCRIBE if self._seat.watches(request):
+                await self._seat.expelled(request)
+                return None
+            case _:
+                return await self._hyperty.on_request(request)
+
+    def _is_handed(self, request: Message) -> bool:
+        """Say whether an object is to change hands (M-54)."""
+        if request.type is MessageType.FORWARD:
+            return _is_delegation(request)
+        manager = self._seat.delegated.get(str(request.body.get("resource")))
+        return "part" in request.body and request.from_ == manager
+
+    async def _handed(self, request: Message) -> Json:
+        """Have the hyperty asked; or have the sync manager take a part of an object."""
+        if request.type is MessageType.FORWARD:
+            return await self._delegated(request)
+        try:
+            await self._seat.take_over(request)
+        except ObjectError as error:
+            raise BadMessageError(error.why, code_in_use(error.code)) from error
+        return None
+
+    async def _delegated(self, request: Message) -> Json:
+        """Have the hyperty decide whether it takes an object over; say where it lives."""
+        asked = read_body(request, Forward).message
+        await self._hyperty.on_delegated(Delegated(request.from_, asked.from_, request))
+        self._seat.agree(request.from_, asked.to)
+        return {"runtime": self._seat.runtime}
+
+
+def _is_delegation(request: Message) -> bool:
+    """Say whether an object asks for another reporter (M-54), not about an observer (M-39)."""
+    asked = request.body.get("message")
+    body = asked.get("body") if isinstance(asked, dict) else None
+    return isinstance(body, dict) and body.get("resource") == request.from_ and "delegate" in body
+
+
+def _invited(request: Message) -> Invited:
+    """Understand an invitation, which only an object's sync manager sends (M-34)."""
+    told = read_body(request, Invitation)
+    url = request.from_.removesuffix(_INVITING)
+    return Invited(url, told.source, told.schema, told.value, request)
+
+
+def _is_told(request: Message) -> bool:
+    """Say whether an object that is observed says something to all who do (M-47).
+
+    Their sync manager answers it; what others say there is not the object's word.
+    """
+    observed, _, _ = request.to.rpartition("/")
+    return request.is_request and is_below(request.from_, observed)
+
+
+@final
+class Home:
+    """Makes the host of a hyperty for each of its lives, around one seat.
+
+    Attributes:
+        seat: There from the first life on.
+    """
+
+    seat: Seat
+
+    def __init__(self, make: HypertyMaker, parts: "RuntimeParts", life: Lifecycle) -> None:
+        self._make = make
+        self._parts = parts
+        self._life = life
+        self._is_first = True
+
+    def host(self, port: MiniBusPort) -> HypertyHost:
+        """Make the host of one life."""
+        if self._is_first:
+            config = self._parts.config
+            parts = self._parts
+            self.seat = Seat(config.runtime, port, config.ids, parts.tracer, parts.shelf)
+            self._is_first = False
+        return HypertyHost(self._make, self.seat, self._life)

@@ -1,0 +1,1 @@
+"""Sandboxes of a runtime: hyperties and stubs in nurseries or processes of their own."""

@@ -1,0 +1,203 @@
+"""Stubs that came as packages: each in a sandbox process of its own (PFY-01, STB-12, T13, T16).
+
+In the runtime's own sandbox there is only their keeper. Nothing a stub says is believed: it
+speaks as itself or for its domain, answers what it was asked, and tells the status of its
+connection that its table allows; the status events on the bus are the keeper's.
+"""
+
+from functools import partial
+from typing import Final, final
+
+import attrs
+import trio
+from typing_extensions import override
+
+from actors.kit.actor import Actor
+from actors.kit.delivery import Delivery
+from actors.pipe.errors import PipeError, RoomEndedError, RoomError
+from actors.pipe.keeper import KeeperTools
+from actors.pipe.plan import PackageRoom, RoomPlan
+from actors.pipe.spawn import Spawn
+from actors.pipe.stub_keeper import StubKeeper
+from actors.runtime.isolation.mail import RoomMail
+from actors.runtime.stubs.connection import status_event
+from actors.runtime.stubs.stub import StubContext, StubFactory
+from fsm.engine import Step
+from specs.addresses.address import domain_of, is_below, status_of
+from specs.limits.isolation import GUEST_BURST, GUEST_RATE
+from specs.limits.protocol import PEER_OFFENCES
+from specs.message import Message, refuse, stamped
+from specs.reply_code import Code, DropReason
+
+__all__ = ["StubCode", "room_stub"]
+
+_OWN_IDS: Final = 1_000_000_000
+"""Message ids in a stub's name that are its keeper's; those of the stub itself begin above."""
+
+
+@final
+@attrs.frozen
+class StubCode:
+    """The code of a stub, as its descriptor names it.
+
+    Attributes:
+        archive: The very bytes that were verified: a zip archive of Python sources.
+        entry_point: What makes the stub, as `module:activate`.
+    """
+
+    archive: bytes = attrs.field(repr=False)
+    entry_point: str
+
+
+def room_stub(code: StubCode, endpoints: tuple[str, ...], spawn: Spawn) -> StubFactory:
+    """Return what keeps such a stub in a sandbox, for each of its deployments.
+
+    Its actor starts when the stub runs; if that cannot be it raises why. When the sandbox
+    ends by itself it crashes, and whoever waits for the stub is answered 503.
+
+    Args:
+        code: Goes through the pipe and is imported from memory.
+        endpoints: The only places it may dial: `ws://host:port/path`, `tcp://host:port`
+            (frames behind their length), `stream://host:port` (raw bytes).
+        spawn: Makes the sandbox.
+    """
+    return partial(_keep, code, endpoints, spawn)
+
+
+def _keep(
+    code: StubCode, endpoints: tuple[str, ...], spawn: Spawn, context: StubContext
+) -> Actor[Delivery]:
+    config = context.config
+    plan = RoomPlan(
+        url=context.url,
+        runtime=config.runtime,
+        domain=config.domain,
+        contents=PackageRoom(code.entry_point, config.options),
+        endpoints=endpoints,
+        session=config.session,
+        ids=context.ids.next(context.url) + _OWN_IDS,
+        hops=context.tracer.hops,
+    )
+    tools = KeeperTools(
+        spawn=spawn,
+        network=context.network,
+        tracer=context.tracer,
+        counters=context.counters,
+        login=config.credentials.fresh,
+        archive=code.archive,
+        rate=GUEST_RATE,
+        burst=GUEST_BURST,
+    )
+    return RoomStub(plan, tools, context)
+
+
+@final
+class RoomStub(StubKeeper[Delivery]):
+    """The stub, as the rest of the runtime knows it."""
+
+    def __init__(self, plan: RoomPlan, tools: KeeperTools, context: StubContext) -> None:
+        super().__init__(plan, tools)
+        self._context = context
+        self._mail = RoomMail(context.bus, context.counters, self)
+        self._is_ready = trio.Event()
+        self._offences = 0
+        self._token: str | None = None
+        self._sessions = 1
+
+    @override
+    async def start(self) -> None:
+        await super().start()
+        try:
+            await self._is_ready.wait()
+        finally:
+            if not self._is_ready.is_set():
+                self.rest()
+
+    @override
+    async def handle(self, message: Delivery) -> None:
+        await self._mail.deliver(message.message)
+
+    # ---- what the stub says
+
+    @override
+    async def ready(self) -> None:
+        self._is_ready.set()
+
+    @override
+    async def asked(self, message: Message) -> None:
+        if message.from_ == self.plan.url:
+            await self._mail.ask(message)
+        else:
+            await self.posted(message)
+
+    @override
+    async def posted(self, message: Message) -> None:
+        if message.from_ == self.plan.url:
+            await self._own(message)
+        elif message.is_response:
+            await self._answer(message)
+        elif self._may_bring(message):
+            via = message if self.plan.url in message.via else stamped(message, self.plan.url)
+            await self._context.bus.post(via)
+        else:
+            self._offended(message)
+
+    async def _own(self, message: Message) -> None:
+        """Take what the stub says as itself; of its status the bus has heard already."""
+        if not is_below(message.to, status_of(self.plan.url)):
+            await self._context.bus.post(message)
+        elif message.body.get("value") != self.state:
+            raise PipeError("it told a status that is not so")
+
+    async def _answer(self, message: Message) -> None:
+        if self._mail.answered(message):
+            await self._context.bus.post(message)
+        else:
+            # An honest stub, too, answers what nobody waits for any more.
+            self._drop(message, DropReason.UNMATCHED)
+
+    def _may_bring(self, message: Message) -> bool:
+        """Say whether a message may come by this stub: the own domain's brings them all."""
+        own = domain_of(self.plan.runtime)
+        return self.plan.domain in {own, domain_of(message.from_)}
+
+    def _offended(self, message: Message) -> None:
+        """Refuse what the stub had no right to say; one that goes on so is ended."""
+        self._offences += 1
+        if self._offences >= PEER_OFFENCES:
+            raise PipeError("it said too much that it had no right to")
+        self._drop(message, DropReason.UNKNOWN_SOURCE)
+        if message.is_request:
+            why = f"{message.from_} is not of {self.plan.domain}"
+            self._mail.answer(refuse(message, Code.UNAUTHENTICATED, why))
+
+    def _drop(self, message: Message, reason: DropReason) -> None:
+        self._context.counters.drop(reason, message, self.plan.url)
+
+    @override
+    async def lost(self, message: Message) -> None:
+        await self._mail.lost(message)
+
+    # ---- its connection
+
+    @override
+    async def moved(self, step: Step) -> None:
+        await self._context.bus.post(status_event(self._context, step, self._sessions))
+
+    @override
+    async def kept(self, token: str) -> None:
+        if self._token not in {None, token}:
+            self._sessions += 1
+        self._token = token
+        self._context.keep(token)
+
+    # ---- the end
+
+    @override
+    def ended(self, why: str) -> None:
+        raise RoomEndedError(why) if self._is_ready.is_set() else RoomError(why)
+
+    @override
+    async def stop(self) -> None:
+        self.rest()
+        await self._mail.give_up(f"the stub is gone: {self.why}")

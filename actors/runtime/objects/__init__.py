@@ -1,0 +1,1 @@
+"""Data objects as an application holds them."""

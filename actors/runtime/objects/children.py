@@ -1,0 +1,300 @@
+"""The children of a data object as a hyperty has them in hand (SYN-24)."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import assert_never, final
+
+import trio
+from typing_extensions import override
+
+from actors.kit.errors import ActorStoppedError
+from actors.runtime.objects.child import Child, checked_child
+from actors.runtime.objects.child_changes import ChildChanges
+from actors.runtime.objects.context import ChildrenHeard, Seat
+from actors.runtime.objects.error import ObjectError
+from actors.runtime.sync.child_messages import VERBS, child_body, read_said
+from fsm.sync.children.children import Kept
+from fsm.sync.children.copy import ChildrenCopyCore
+from fsm.sync.children.io import (
+    Act,
+    AllChildren,
+    ChildGone,
+    ChildOp,
+    ChildRefused,
+    ChildrenDoubted,
+    ChildrenEffect,
+    ChildrenInput,
+    ChildrenNeeded,
+    ChildrenTimeOver,
+    ChildrenUnread,
+    ChildSaid,
+    ChildShown,
+    SaidAgain,
+)
+from specs.child import child_name, children_addresses
+from specs.errors import BadMessageError
+from specs.jsonvalue import Json
+from specs.limits.sync import CHILD_ATTEMPTS
+from specs.message import Message, MessageType, reason_in, reply_to
+from specs.reply_code import LAST_SUCCESS, Code
+from transports.background import open_background
+
+__all__ = ["Children"]
+
+
+@final
+class Children(Mapping[str, Child], ChildrenHeard):
+    """All children of a data object, by name, the oldest first.
+
+    Anybody who observes the object, and its reporter, may create some. They live as long as
+    the object; those of a hyperty that left stay as they are. What was lost on the way is
+    found out, and mended, within some seconds.
+    """
+
+    @classmethod
+    def of(cls, seat: Seat, url: str) -> "Children":
+        """Return those of an object; who reports it and observes it, too, has them once."""
+        there = seat.children.get(url)
+        return there if isinstance(there, Children) else cls(seat, url)
+
+    def __init__(self, seat: Seat, url: str) -> None:
+        self._seat = seat
+        self._url = url
+        self._core = ChildrenCopyCore(seat.url)
+        self._turn = trio.Lock()
+        self._open: list[trio.Nursery] = []
+        self._is_begun = self._is_over = False
+        self._news = trio.lowlevel.ParkingLot()
+        self._timer = trio.Event()
+        self._known = trio.Event()
+        self._known.set()
+        seat.children[url] = self
+
+    # --- what there is --------------------------------------------------------------------
+
+    @override
+    def __getitem__(self, name: str) -> Child:
+        if self.kept(name) is None:
+            raise KeyError(name)
+        return Child(name, self)
+
+    @override
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._core.children)
+
+    @override
+    def __len__(self) -> int:
+        return len(self._core.children)
+
+    def kept(self, name: str) -> Kept | None:
+        """Return what is known of a child."""
+        return self._core.children.find(name)
+
+    def changes(self) -> ChildChanges:
+        """Go through what becomes of children from now on: `async for change in ...`.
+
+        Who is slow is told what the children are now, not each value on the way. The loop
+        ends with the observation of the object, or its report.
+        """
+        return ChildChanges(self)
+
+    # --- what the hyperty does ------------------------------------------------------------
+
+    async def create(self, value: Json) -> Child:
+        """Create a child, and wait until the reporter's end has it.
+
+        What a hyperty does to its children of one object it does one after the other.
+
+        Cancelled: it may come to be.
+
+        Raises:
+            ObjectError: 400 the value is None, 403 the hyperty does not observe, 410 the object
+                is gone, 413 no room for it, 408 no answer: it may come to be.
+            NotJsonError: The value is no JSON; nobody was told.
+        """
+        async with self._turn:
+            await self._known.wait()
+            number = self._seat.ids.next(self._seat.url)
+            name = child_name(self._seat.url, number)
+            op = self._op(Act.CREATE, name, number, value)
+            answer = await self._insist(op)
+            if answer.code > LAST_SUCCESS:
+                raise ObjectError(self._url, answer.code, reason_in(answer))
+            self.feed(ChildSaid(op))
+            return Child(name, self)
+
+    async def change(self, act: Act, name: str, value: Json = None) -> None:
+        """Change or delete a child; called by `Child`.
+
+        Raises:
+            ObjectError: It is not there, or is not the hyperty's own.
+        """
+        if name.rpartition("#")[0] != self._seat.url:
+            raise ObjectError(name, Code.FORBIDDEN, "only its creator changes a child")
+        async with self._turn:
+            await self._known.wait()
+            if self.kept(name) is None:
+                raise ObjectError(name, Code.NOT_FOUND, "the child is deleted")
+            await self._say(act, name, value)
+
+    async def _say(self, act: Act, name: str, value: Json) -> None:
+        """Tell all who observe; nobody answers."""
+        op = self._op(act, name, self._seat.ids.next(self._seat.url), value)
+        self.feed(ChildSaid(op))
+        try:
+            await self._seat.port.post(self._message(op))
+        except ActorStoppedError as exc:
+            raise _gone(self._url) from exc
+
+    async def _insist(self, op: ChildOp) -> Message:
+        try:
+            return await self._seat.port.insist(self._message(op), CHILD_ATTEMPTS)
+        except ActorStoppedError as exc:
+            raise _gone(self._url) from exc
+
+    def _op(self, act: Act, name: str, version: int, value: Json) -> ChildOp:
+        """Say what is done, if nothing speaks against it."""
+        if self._is_over:
+            raise ObjectError(self._url, Code.GONE, "the object is gone, or left")
+        if act is not Act.DELETE:
+            value = checked_child(name, value)
+        creator, _, number = name.rpartition("#")
+        op = ChildOp(act, name, creator, int(number), version, value)
+        refusal = self._core.children.refusal(op)
+        if refusal is not None:
+            raise ObjectError(name, refusal.code, refusal.why)
+        return op
+
+    def _message(self, op: ChildOp) -> Message:
+        (to,) = children_addresses(self._url)
+        body = child_body(op.act, op.name, op.value)
+        return Message(op.version, VERBS[op.act], self._seat.url, to, body)
+
+    # --- what others do -------------------------------------------------------------------
+
+    @override
+    def heard(self, message: Message) -> Message | None:
+        if message.from_ == self._seat.url:
+            # What the hyperty has said itself comes back to it.
+            return None
+        try:
+            self.feed(read_said(message, self._url))
+        except BadMessageError:
+            return None
+        is_new = message.is_request and message.from_ != self._url
+        if is_new and self._url in self._seat.reported:
+            # Its sync manager keeps it already: it came from there.
+            return reply_to(message, Code.OK, {"source": self._seat.url})
+        return None
+
+    def begin(self, shown: Json, *, is_by_link: bool = False) -> None:
+        """Take the children that the whole object has, as the answer to the observer shows it.
+
+        Args:
+            shown: Them, or something else if it has none.
+            is_by_link: Whether the node has still to hear that the hyperty may observe.
+        """
+        if self._is_begun:
+            # It is older than what was heard since, which is not all: so it is read.
+            self.feed(ChildrenDoubted())
+        else:
+            self._is_begun = True
+            self.feed(AllChildren(shown if isinstance(shown, dict) else None))
+        if is_by_link and self._open:
+            self._known = trio.Event()
+            self._begin(partial(self._make_known, self._known))
+
+    def feed(self, happened: ChildrenInput) -> None:
+        """Have something happen to the copy."""
+        for effect in self._core.feed(happened, trio.current_time()):
+            self._perform(effect)
+        self._timer.set()
+        self._timer = trio.Event()
+
+    def _perform(self, effect: ChildrenEffect) -> None:
+        match effect:
+            case ChildShown() | ChildGone():
+                self._news.unpark_all()
+            case ChildrenNeeded(read):
+                self._begin(partial(self._read, read))
+            case SaidAgain():
+                self._begin(partial(self._say_again, effect))
+            case ChildRefused():
+                pass  # One more than fits here; the reporter's end has refused it, too.
+            case _:
+                assert_never(effect)
+
+    def _begin(self, job: Callable[[], Awaitable[None]]) -> None:
+        if self._open:
+            self._open[-1].start_soon(job)
+
+    async def _make_known(self, known: trio.Event) -> None:
+        """Let the node hear that the hyperty may observe; nothing is said before."""
+        try:
+            await self._read(0)
+        finally:
+            known.set()
+
+    async def _read(self, read: int) -> None:
+        """Read the whole object, by the node: it has to know who hears of children."""
+        answer = await self._seat.ask(self._url, MessageType.READ, {"p2p": False})
+        value = answer.body.get("value")
+        if answer.code <= LAST_SUCCESS and isinstance(value, dict):
+            shown = value.get("childrenObjects")
+            self.feed(AllChildren(shown if isinstance(shown, dict) else None))
+        else:
+            self.feed(ChildrenUnread(read))
+
+    async def _say_again(self, again: SaidAgain) -> None:
+        async with self._turn:
+            kept = self.kept(again.name)
+            if kept is not None or again.act is Act.DELETE:
+                await self._say(again.act, again.name, None if kept is None else kept.value)
+
+    # --- while it is open -----------------------------------------------------------------
+
+    @asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """While the context is open find out what was lost; of several the last one ends it."""
+        async with open_background() as nursery:
+            # Another context may have been left since this was made.
+            self._is_over, self._seat.children[self._url] = False, self
+            self._open.append(nursery)
+            nursery.start_soon(self._run)
+            try:
+                yield
+            finally:
+                self.end()
+                self._open.remove(nursery)
+                self.forget()
+
+    def forget(self) -> None:
+        """Hear of none any more, unless it is open."""
+        if not self._open:
+            self._seat.children.pop(self._url, None)
+
+    def end(self) -> None:
+        """Say that nothing will come any more: they died with their object, or it was left."""
+        if len(self._open) <= 1:
+            self._is_over = True
+            self._news.unpark_all()
+
+    async def _run(self) -> None:
+        while True:
+            with trio.move_on_at(self._core.deadline()):
+                await self._timer.wait()
+                continue
+            self.feed(ChildrenTimeOver())
+
+    async def later(self) -> bool:
+        """Wait until something is new; tell whether there will be anything."""
+        if self._is_over:
+            await trio.lowlevel.checkpoint()
+        else:
+            await self._news.park()
+        return not self._is_over
+
+
+def _gone(url: str) -> ObjectError:
+    return ObjectError(url, Code.GONE, "the hyperty was undeployed")

@@ -1,0 +1,1 @@
+"""The life of a direct link between two runtimes."""

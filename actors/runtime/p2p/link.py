@@ -1,0 +1,278 @@
+"""One live P2P link at work: it reads, writes and listens for silence (P2P-20).
+
+What is read goes to the bus before it is acknowledged, so that what the other
+end must remember is exactly what our bus does not have.
+"""
+
+from collections import deque
+from collections.abc import Sequence
+from typing import final
+
+import attrs
+import trio
+
+from actors.kit.delivery import Delivery, Purpose
+from actors.kit.trace import Tracer
+from actors.runtime.bus.mini_bus import MiniBusPort
+from actors.runtime.p2p.control_lines import is_own_line, read_control, write_behind, write_control
+from actors.runtime.p2p.handshake import ProvenLink
+from fsm.bus.receiving_order import Behind
+from fsm.p2p.control import Bye, Control
+from fsm.p2p.inputs import LinkLost, Loss
+from fsm.p2p.transfer import Numbered, Outgoing, P2PTransferCore, TransferEnd
+from specs.errors import BadMessageError
+from specs.limits.p2p import ACK_DELAY, LINK_LOOK
+from specs.limits.protocol import FRAME_MESSAGES, GOODBYE_TIMEOUT, MAX_MESSAGE_BYTES
+from specs.message import Message, stamped
+from specs.reply_code import DropReason
+from specs.trace import Op
+from transports.codec import BadLine, decode_frame, encode, frames
+from transports.errors import LinkError
+
+__all__ = ["LinkUse", "P2PLink"]
+
+
+@final
+@attrs.frozen(slots=True)
+class LinkUse:
+    """What a link works for.
+
+    Attributes:
+        stub: Address stamped into `via` and posted under: PQ or PC.
+        actor: Who reports to the trace.
+    """
+
+    stub: str
+    actor: str
+    bus: MiniBusPort
+    tracer: Tracer
+
+
+@final
+class P2PLink:
+    """One end of a live link; `run` is its life, in a task of the stub.
+
+    Attributes:
+        name: The same at both ends.
+    """
+
+    def __init__(self, proven: ProvenLink, use: LinkUse) -> None:
+        self.name = proven.name
+        self._pipe = proven.pipe
+        self._use = use
+        self._core = P2PTransferCore(trio.current_time())
+        self._lines: deque[bytes] = deque()
+        self._wake = trio.Event()
+        self._scope = trio.CancelScope()
+        self._ended = trio.Event()
+        self._why = ""
+
+    def send(self, message: Message) -> bool:
+        """Take a message to be written; False: it is too big, or too many wait.
+
+        Raises:
+            BadMessageError: It cannot be written at all.
+        """
+        line = encode(stamped(message, self._use.stub))
+        if len(line) > MAX_MESSAGE_BYTES or not self._core.send(message):
+            return False
+        self._lines.append(line)
+        self._wake.set()
+        return True
+
+    async def take(self, delivery: Delivery) -> bool:
+        """Do with a delivery of the bus what it is for; False: too many wait, or it is too big.
+
+        Raises:
+            BadMessageError: It cannot be written at all.
+        """
+        if delivery.behind is not None:
+            self._core.announce(delivery.behind)
+            self._wake.set()
+        match delivery.purpose:
+            case Purpose.SEND:
+                return self.send(delivery.message)
+            case Purpose.TURN_BACK:
+                is_taken = self._core.turn_back(delivery.message)
+                await self._hand_back_turned()
+                return is_taken
+            case Purpose.ANNOUNCE:
+                return True
+
+    async def _hand_back_turned(self) -> None:
+        turned = self._core.take_turned()
+        if turned:
+            # Nobody else has them, so a link that ends just now must not lose them.
+            with trio.CancelScope(shield=True):
+                await self._use.bus.hand_back(turned, self._use.stub)
+
+    def owed(self) -> Sequence[Message]:
+        """Return, once, what the other end did not acknowledge, in order."""
+        return self._core.owed()
+
+    async def say_goodbye(self) -> None:
+        """Write what waits and `bye`, then leave; bounded, by force in the end."""
+        for ask in (self._core.say_goodbye, self._core.insist_on_goodbye):
+            with trio.move_on_after(GOODBYE_TIMEOUT / 2):
+                ask()
+                self._wake.set()
+                await self._ended.wait()
+        self.break_off()
+
+    def break_off(self) -> None:
+        """Stop using the link now."""
+        self._scope.cancel()
+
+    async def run(self) -> LinkLost:
+        """Work until the link is gone; return how it ended.
+
+        Cancelled: the link is closed.
+        """
+        try:
+            with self._scope:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._write)
+                    nursery.start_soon(self._watch)
+                    await self._read()
+        finally:
+            self._ended.set()
+            with trio.CancelScope(shield=True):
+                await self._pipe.aclose()
+        loss = Loss.ORDERLY if self._core.end is TransferEnd.BYE else Loss.BROKEN
+        return LinkLost(self.name, loss, self._why or "closed")
+
+    # --- in -----------------------------------------------------------------------------
+
+    async def _read(self) -> None:
+        while self._core.end is None:
+            try:
+                frame = await self._pipe.receive()
+            except LinkError as exc:
+                self._end(str(exc))
+                return
+            if self._scope.cancel_called:
+                # It came as the stub let go of the link; its sender has no acknowledgement.
+                return
+            await self._take(frame)
+            self._wake.set()
+        self._end(f"the peer ended it: {self._core.end.value}")
+
+    async def _take(self, frame: bytes) -> None:
+        """Take messages and announcements in order, and other control lines after them."""
+        controls: list[Control] = []
+        messages: list[bytes] = []
+        for line in frame.split(b"\n"):
+            if not is_own_line(line):
+                messages.append(line)
+                continue
+            control = self._read_control(line)
+            if isinstance(control, Behind):
+                await self._take_messages(messages)
+                messages = []
+                await self._use.bus.announce(control, self._use.stub)
+            elif control is not None:
+                controls.append(control)
+        await self._take_messages(messages)
+        for control in controls:
+            self._core.heard(control, trio.current_time())
+        await self._hand_back_turned()
+
+    async def _take_messages(self, lines: Sequence[bytes]) -> None:
+        text = b"\n".join(lines)
+        for item in decode_frame(text) if text else ():
+            await self._take_message(item)
+
+    async def _take_message(self, item: Message | BadLine) -> None:
+        if isinstance(item, BadLine):
+            self._core.skipped(trio.current_time())
+            if item.answer is not None:
+                self.send(item.answer)
+            return
+        numbered = self._core.received(item, trio.current_time())
+        if self._use.stub in item.via:
+            self._trace_drop(item, DropReason.LOOP)
+        else:
+            arrived = stamped(item, self._use.stub)
+            self._trace(Op.RCV, arrived, numbered.seq)
+            await self._use.bus.post(arrived, self._use.stub)
+        self._core.taken(numbered)
+
+    def _read_control(self, line: bytes) -> Control | Behind | None:
+        try:
+            return read_control(line)
+        except BadMessageError as exc:
+            self._core.broken()
+            self._why = exc.reason
+            return None
+
+    # --- out ----------------------------------------------------------------------------
+
+    async def _write(self) -> None:
+        try:
+            while not await self._wrote_goodbye():
+                continue
+            self._end("closed by this end")
+        except LinkError as exc:
+            self._end(str(exc))
+
+    async def _wrote_goodbye(self) -> bool:
+        """Wait for output and write it; tell whether the last word was among it."""
+        while not self._core.has_output:
+            await self._woken()
+        if self._core.may_wait:
+            await self._wait_for_company()
+        written = self._core.take_output(FRAME_MESSAGES, trio.current_time())
+        await self._pipe.send_many(tuple(frames(self._lines_of(written))))
+        return any(isinstance(item, Bye) for item in written)
+
+    async def _wait_for_company(self) -> None:
+        """Keep an acknowledgement back: the answer to what was read is mostly ready soon."""
+        with trio.move_on_after(ACK_DELAY):
+            await self._woken()
+            while self._core.may_wait:
+                await self._woken()
+
+    async def _woken(self) -> None:
+        await self._wake.wait()
+        self._wake = trio.Event()
+
+    def _lines_of(self, written: list[Outgoing]) -> list[bytes]:
+        lines: list[bytes] = []
+        for item in written:
+            if isinstance(item, Numbered):
+                self._trace_sent(item)
+                lines.append(self._lines.popleft())
+            elif isinstance(item, Behind):
+                lines.append(write_behind(item))
+            else:
+                lines.append(write_control(item))
+        return lines
+
+    # --- silence and end ------------------------------------------------------------------
+
+    async def _watch(self) -> None:
+        while self._core.end is None:
+            # What is written meanwhile brings the deadline nearer.
+            soon = trio.current_time() + LINK_LOOK
+            await trio.sleep_until(min(self._core.deadline(), soon))
+            self._core.time_passed(trio.current_time())
+            self._wake.set()
+        self._end(f"the peer is {self._core.end.value}")
+
+    def _end(self, why: str) -> None:
+        self._why = self._why or why
+        self._scope.cancel()
+
+    # --- evidence -------------------------------------------------------------------------
+
+    def _trace_sent(self, item: Numbered) -> None:
+        if self._use.tracer.hops:
+            self._trace(Op.XMIT, stamped(item.message, self._use.stub), item.seq)
+
+    def _trace(self, op: Op, message: Message, seq: int) -> None:
+        use = self._use
+        if use.tracer.hops:
+            use.tracer.message(use.actor, op, message, stub=use.stub, link=self.name, seq=seq)
+
+    def _trace_drop(self, message: Message, reason: DropReason) -> None:
+        self._use.tracer.message(self._use.actor, Op.DROP, message, reason=reason.value)

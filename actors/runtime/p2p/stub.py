@@ -1,0 +1,352 @@
+"""What the P2P requester and the P2P handler have in common: the host of their effects.
+
+Everything goes through the stub's one mailbox: deliveries of the bus, and what its
+own tasks (listeners, dials, links) tell it. Requests are posted, not awaited; their
+answers come back as deliveries, so that what a link says stays in order.
+"""
+
+from abc import abstractmethod
+from collections.abc import Iterable
+from contextlib import suppress
+from typing import TYPE_CHECKING, TypeAlias, final
+
+import trio
+from typing_extensions import override
+
+from actors.kit.actor import Actor
+from actors.kit.delivery import Delivery, Purpose
+from actors.kit.errors import ActorStoppedError
+from actors.runtime.p2p.candidates import machine_secret
+from actors.runtime.p2p.connection_objects import LinkObjects
+from actors.runtime.p2p.link import LinkUse, P2PLink
+from actors.runtime.p2p.link_end import (
+    Happened,
+    LinkEnd,
+    LinkEnded,
+    LinkProven,
+    P2PMessage,
+    Understand,
+)
+from actors.runtime.p2p.signalling import Signalling
+from actors.runtime.p2p.tasks import LinkWork
+from actors.runtime.stubs.stub import StubContext
+from fsm.engine import Step
+from fsm.intent import is_p2p_part
+from fsm.p2p import effects as do
+from fsm.p2p.dialling import DialPolicy
+from fsm.p2p.inputs import DisconnectAsked, LinkOpened, SideInput
+from specs.errors import BadMessageError
+from specs.message import Message, MessageType, refuse, reply_to
+from specs.reply_code import Code, DropReason
+from specs.trace import Fact, Kind, Op
+from transports.errors import Farewell
+
+if TYPE_CHECKING:
+    from transports.link import Link
+
+__all__ = ["EndEffects", "P2PStub"]
+
+EndEffects: TypeAlias = Iterable[tuple[str, do.SideEffect]]
+"""Effects, each with the end it is for; empty: for none."""
+
+
+class P2PStub(Actor[P2PMessage]):
+    """A stub with any number of ends of P2P links; subclasses bring the core."""
+
+    def __init__(self, context: StubContext, description: str) -> None:
+        kinds = tuple(kind.value for kind in context.config.kinds)
+        self.context = context
+        self.policy = DialPolicy(kinds, machine_secret(), context.config.links)
+        self.signalling = Signalling(context)
+        self.objects = LinkObjects(self.signalling, description, context.tracer)
+        self._ends: dict[str, tuple[LinkEnd, LinkWork]] = {}
+        self._asked: dict[int, tuple[LinkEnd, Understand]] = {}
+        self._invitations: dict[str, Message] = {}
+        self._command: Message | None = None
+        self._unread: set[Link] = set()
+
+    # --- what subclasses say --------------------------------------------------------------
+
+    @abstractmethod
+    def decide(self, end: str, happened: SideInput) -> EndEffects:
+        """Feed the core of one end."""
+
+    @abstractmethod
+    def end_for(self, delivery: Delivery) -> str:
+        """Return the end that a message of others is to go out by."""
+
+    @abstractmethod
+    async def take_own(self, message: Message) -> None:
+        """Take a request to the stub itself."""
+
+    # --- in -------------------------------------------------------------------------------
+
+    @override
+    async def handle(self, message: P2PMessage) -> None:
+        match message:
+            case Delivery():
+                await self._delivered(message)
+            case LinkProven():
+                await self._proven(message)
+            case Happened(end, what) | LinkEnded(end, what):
+                await self.perform(self.decide(end, what))
+
+    async def _delivered(self, delivery: Delivery) -> None:
+        message = delivery.message
+        watcher, is_own = self.objects.watcher(message), message.to == self.context.url
+        if watcher is not None:
+            if is_own:
+                await self.answer(message, Code.OK)
+            await self._told(watcher, self.objects.changed(watcher, message))
+        elif is_own:
+            await self._taken(delivery)
+        else:
+            await self._send(delivery)
+
+    async def _taken(self, delivery: Delivery) -> None:
+        message, objection = delivery.message, _objection(delivery)
+        if message.is_response:
+            await self._answered(message)
+        elif objection is not None:
+            await self.answer(message, Code.FORBIDDEN, objection)
+        else:
+            await self.take_own(message)
+
+    async def _answered(self, answer: Message) -> None:
+        asked = self._asked.pop(answer.id, None) if answer.is_final else None
+        if asked is None:
+            return
+        end, understand = asked
+        await self._told(end, understand(answer))
+        if end.name not in self._ends:
+            # It came too late: what was made for an end that is gone goes, too.
+            await self._on_objects(end, do.Withdraw())
+
+    async def _told(self, end: LinkEnd, what: SideInput | None) -> None:
+        for reading, message, understand in self.objects.take_reads():
+            await self._ask(reading, message, understand)
+        if what is not None:
+            await self.perform(self.decide(end.name, what))
+
+    @final
+    async def copies_overdue(self) -> None:
+        """Read again, or give up, what was not answered in time (`objects.deadline`)."""
+        for end, what in self.objects.overdue():
+            await self._told(end, what)
+
+    # --- messages of others ---------------------------------------------------------------
+
+    async def _send(self, delivery: Delivery) -> None:
+        message, name = delivery.message, self.end_for(delivery)
+        end, _ = self._ends.get(name, (None, None))
+        if name in message.via and delivery.purpose is Purpose.SEND:
+            self._trace_drop(message, DropReason.LOOP)
+        elif end is not None and end.link is not None:
+            await self._write(end.link, delivery, name)
+        elif delivery.purpose is not Purpose.ANNOUNCE:
+            await self.context.bus.hand_back((message,), name)
+
+    async def _write(self, link: P2PLink, delivery: Delivery, name: str) -> None:
+        message = delivery.message
+        try:
+            is_taken = await link.take(delivery)
+        except BadMessageError as error:
+            self._trace_drop(message, DropReason.MALFORMED)
+            await self._refuse(message, name, error.code, error.reason)
+            return
+        if not is_taken:
+            self._trace_drop(message, DropReason.OVERFLOW)
+            why = "the link takes no more, or not so much at once"
+            await self._refuse(message, name, Code.TOO_LARGE, why)
+
+    async def _refuse(self, message: Message, name: str, code: Code, why: str) -> None:
+        if message.is_request:
+            await self.context.bus.post(refuse(message, code, why), name)
+
+    # --- effects --------------------------------------------------------------------------
+
+    @final
+    async def perform(self, effects: EndEffects) -> None:
+        """Do what a core says, in order."""
+        for name, effect in effects:
+            end, work = self._ends.get(name, (None, None))
+            self._trace_step(effect)
+            if isinstance(effect, do.Answered):
+                await self._answer_command(effect)
+            elif end is not None and work is not None:
+                await self._perform(end, work, effect)
+
+    async def _perform(self, end: LinkEnd, work: LinkWork, effect: do.SideEffect) -> None:
+        match effect:
+            case do.Announce(state, why):
+                event = self.signalling.status(end.remote, end.name, state, why)
+                await self.context.bus.post(event)
+            case do.AnswerInvitation(url, code, why):
+                await self._answer_invitation(url, code, why)
+            case do.Listen() | do.Dial():
+                work.do(effect)
+            case do.Renew(negotiation):
+                work.cancel()
+                end.begin_anew(negotiation)
+                self.add_end(end)
+                await self._on_objects(end, effect)
+            case do.Ended():
+                work.cancel()
+                await self.end_removed(end.name)
+                del self._ends[end.name]
+            case do.UseLink() | do.ReleaseLink() | do.CloseLink():
+                await self._on_link(end, effect)
+            case _:
+                await self._on_objects(end, effect)
+
+    async def end_removed(self, name: str) -> None:
+        """Clean up after an end that is done."""
+
+    async def _on_objects(self, end: LinkEnd, effect: do.SideEffect) -> None:
+        for message, understand in self.objects.requests(end, effect):
+            await self._ask(end, message, understand)
+
+    async def _ask(self, end: LinkEnd, message: Message, understand: Understand) -> None:
+        self._asked[message.id] = (end, understand)
+        await self.context.bus.post(message)
+
+    async def _answer_invitation(self, url: str, code: Code, why: str) -> None:
+        invitation = self._invitations.pop(url, None)
+        if invitation is not None:
+            await self.answer(invitation, code, why)
+
+    async def _answer_command(self, answer: do.Answered) -> None:
+        command, self._command = self._command, None
+        if command is not None:
+            self.spawn(self._answer_at_last, command, answer)
+
+    async def _answer_at_last(self, command: Message, answer: do.Answered) -> None:
+        await self.objects.withdrawn()
+        await self.answer(command, answer.code, answer.why)
+
+    @final
+    async def answer(self, request: Message, code: Code, why: str = "") -> None:
+        """Answer a request to the stub."""
+        answer = reply_to(request, code, {"description": why} if why else None)
+        await self.context.bus.post(answer)
+
+    @final
+    async def command(self, request: Message, effects: EndEffects) -> None:
+        """Do what a command of the registry leads to; its answer is among the effects."""
+        self._command = request
+        await self.perform(effects)
+
+    @final
+    async def invited(self, url: str, invitation: Message, effects: EndEffects) -> None:
+        """Do what an invitation leads to; it is answered when the core says so."""
+        self._invitations[url] = invitation
+        await self.perform(effects)
+
+    @final
+    def add_end(self, end: LinkEnd) -> None:
+        """Hold one more end, or let what one does begin anew."""
+        work = LinkWork(self.context, self.policy, end, self._hear)
+        self._ends[end.name] = (end, work)
+        self.spawn(work.run)
+
+    # --- links ----------------------------------------------------------------------------
+
+    async def _hear(self, news: Happened | LinkProven) -> None:
+        """Put news of a task into the mailbox; a link in it is closed with the stub."""
+        if not isinstance(news, LinkProven):
+            await self.me.tell(news)
+            return
+        self._unread.add(news.link.pipe)
+        try:
+            await self.me.tell(news)
+        except BaseException:
+            self._unread.discard(news.link.pipe)
+            raise
+
+    async def _proven(self, event: LinkProven) -> None:
+        self._unread.discard(event.link.pipe)
+        end, _ = self._ends.get(event.end, (None, None))
+        if end is None:
+            await event.link.pipe.aclose(Farewell.GOING_AWAY)
+            return
+        end.proven[event.link.name] = event.link
+        opened = LinkOpened(event.link.name, event.opening, event.negotiation)
+        await self.perform(self.decide(end.name, opened))
+
+    async def _on_link(
+        self, end: LinkEnd, effect: do.UseLink | do.ReleaseLink | do.CloseLink
+    ) -> None:
+        match effect:
+            case do.UseLink(name):
+                self._trace_link(Op.OPEN, end, name)
+                use = LinkUse(end.name, self.context.url, self.context.bus, self.context.tracer)
+                end.link = P2PLink(end.proven.pop(name), use)
+                self.spawn(self._run, end.name, end.link)
+            case do.CloseLink(name) if name in end.proven:
+                await end.proven.pop(name).pipe.aclose(Farewell.GOING_AWAY)
+            case do.CloseLink():
+                if end.link is not None:
+                    await end.link.say_goodbye()
+                await self._release(end)
+            case do.ReleaseLink():
+                await self._release(end)
+
+    async def _run(self, end: str, link: P2PLink) -> None:
+        ended = LinkEnded(end, await link.run())
+        # A stub that is being undeployed has said its farewell already.
+        with suppress(ActorStoppedError):
+            await self.me.tell(ended)
+
+    async def _release(self, end: LinkEnd) -> None:
+        link, end.link = end.link, None
+        if link is None:
+            return
+        link.break_off()
+        self._trace_link(Op.CLOSE, end, link.name)
+        # Also if nothing is owed: the bus is told that nothing is on its way by this link.
+        await self.context.bus.hand_back(link.owed(), end.name)
+
+    @override
+    async def farewell(self) -> None:
+        with suppress(ActorStoppedError):
+            for name in list(self._ends):
+                await self.perform(self.decide(name, DisconnectAsked("the stub is removed")))
+
+    @override
+    async def stop(self) -> None:
+        # After a crash nothing can be done any more, but every story has an end.
+        for name, (end, _) in self._ends.items():
+            self.objects.give_up(end)
+            for _, effect in self.decide(name, DisconnectAsked("the stub is gone")):
+                self._trace_step(effect)
+            self._unread.update(proven.pipe for proven in end.proven.values())
+        for pipe in self._unread:
+            await trio.aclose_forcefully(pipe)
+
+    # --- evidence -------------------------------------------------------------------------
+
+    def _trace_step(self, effect: do.SideEffect) -> None:
+        if isinstance(effect, Step):
+            self.context.tracer.step(self.context.url, effect)
+
+    def _trace_link(self, op: Op, end: LinkEnd, link: str) -> None:
+        own = self.context.config.runtime
+        fact = Fact(k=Kind.LINK, op=op, link=link, a=own, b=end.remote, kind="p2p", stub=end.name)
+        self.context.tracer.record(self.context.url, fact)
+
+    def _trace_drop(self, message: Message, reason: DropReason) -> None:
+        self.context.tracer.message(self.context.url, Op.DROP, message, reason=reason.value)
+
+
+def _objection(delivery: Delivery) -> str | None:
+    """Say why a stub does not take a request from elsewhere.
+
+    Another runtime invites, by the node, which has checked for whom it speaks (P2P-29).
+    """
+    message = delivery.message
+    if not delivery.is_foreign or not message.is_request:
+        return None
+    if message.type in {MessageType.EXECUTE, MessageType.SUBSCRIBE}:
+        return "a stub is told what to do by its own runtime only"
+    is_by_link = is_p2p_part(message.via[-1]) if message.via else False
+    return "an invitation comes by the node, and by no link" if is_by_link else None

@@ -1,0 +1,1 @@
+"""Policy in a runtime: one call per message, and the refusals."""

@@ -1,0 +1,244 @@
+"""Address allocation, R/address-allocation: addresses of the own node (ALC-01..ALC-03)."""
+
+from typing import TypeAlias, assert_never, final
+
+import attrs
+from typing_extensions import override
+
+from actors.kit.actor import Actor, Reply
+from actors.kit.delivery import Delivery
+from actors.kit.ids import IdSource
+from actors.runtime.bus.mini_bus import MiniBusPort
+from fsm.registry.address_reuse import AddressReuse, Purpose
+from specs.addresses.address import address_allocation
+from specs.bodies.body import Allocate, Allocated, AllocationWish, Free
+from specs.errors import BadMessageError, ProtoflyError
+from specs.jsonvalue import JsonObject
+from specs.message import Message, MessageType, reason_in, refuse
+from specs.reply_code import LAST_SUCCESS, Code
+from transports.bodies import read_body, write_body
+
+__all__ = [
+    "AddressAllocation",
+    "AddressGiven",
+    "AddressKept",
+    "AddressWanted",
+    "AddressesForgotten",
+    "AddressesWanted",
+    "AllocationError",
+    "AllocationMessage",
+    "FreeWanted",
+    "NotKeptError",
+]
+
+
+@final
+class AllocationError(ProtoflyError):
+    """The node gave no addresses, or did not take them back.
+
+    Attributes:
+        code: What it answered, or what was answered for it.
+        reason: Its own words.
+    """
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(f"no address: the node answered {code} {reason}".rstrip())
+        self.code = code
+        self.reason = reason
+
+
+@final
+class NotKeptError(ProtoflyError):
+    """A hyperty must have an address that is not kept for it; the node was not asked.
+
+    Attributes:
+        address: The address.
+    """
+
+    def __init__(self, address: str) -> None:
+        super().__init__(
+            f"{address} is not found among the addresses kept for such a hyperty; "
+            "deploy it without naming an address"
+        )
+        self.address = address
+
+
+@final
+@attrs.frozen(slots=True)
+class AddressGiven:
+    """An address for one hyperty.
+
+    Attributes:
+        is_new: Whether the node has just allocated it; else it was kept.
+    """
+
+    address: str
+    is_new: bool
+
+
+@final
+@attrs.frozen(slots=True)
+class AddressWanted:
+    """Give an address for a purpose: one that is kept for it, else a new one (ALC-02).
+
+    Fails with `AllocationError`; with `NotKeptError` if it has to be one that is not kept.
+
+    Attributes:
+        exactly: The address it has to be; None: any.
+    """
+
+    purpose: Purpose
+    exactly: str | None
+    reply: Reply[AddressGiven]
+
+
+@final
+@attrs.frozen(slots=True)
+class AddressKept:
+    """Nobody uses an address now; keep it for whoever has the same purpose."""
+
+    address: str
+    purpose: Purpose
+
+
+@final
+@attrs.frozen(slots=True)
+class AddressesForgotten:
+    """The node has forgotten this runtime: what was kept is nobody's any more."""
+
+
+@final
+@attrs.frozen(slots=True)
+class AddressesWanted:
+    """Allocate addresses; fails with `AllocationError`.
+
+    Attributes:
+        scheme: Such as `hyperty` or `connection`.
+    """
+
+    scheme: str
+    number: int
+    reply: Reply[tuple[str, ...]]
+
+
+@final
+@attrs.frozen(slots=True)
+class FreeWanted:
+    """Give addresses back; fails with `AllocationError`. Repeated is fine (C-47)."""
+
+    addresses: tuple[str, ...]
+    reply: Reply[None]
+
+
+_Keeping: TypeAlias = AddressWanted | AddressKept | AddressesForgotten
+
+AllocationMessage: TypeAlias = AddressesWanted | FreeWanted | Delivery | _Keeping
+
+
+@final
+class AddressAllocation(Actor[AllocationMessage]):
+    """The only part of a runtime that talks to its node about addresses."""
+
+    def __init__(self, domain: str, port: MiniBusPort, ids: IdSource) -> None:
+        self._node = address_allocation(domain)
+        self._port = port
+        self._ids = ids
+        self._kept = AddressReuse()
+
+    @override
+    async def start(self) -> None:
+        await self._port.add_listener(self._port.url, self.me)
+
+    @override
+    async def handle(self, message: AllocationMessage) -> None:
+        match message:
+            case AddressesWanted():
+                self.spawn(self._allocate, message)
+            case FreeWanted():
+                self.spawn(self._free, message)
+            case Delivery(request):
+                if request.is_request:
+                    why = "addresses are allocated by the node"
+                    await self._port.post(refuse(request, Code.MALFORMED, why))
+            case _:
+                self._keep(message)
+
+    def _keep(self, message: _Keeping) -> None:
+        match message:
+            case AddressWanted():
+                self._give(message)
+            case AddressKept(address, purpose):
+                self._kept.keep(address, purpose)
+            case AddressesForgotten():
+                self._kept.forget_all()
+            case _:
+                assert_never(message)
+
+    def _give(self, wanted: AddressWanted) -> None:
+        """Give an address out at once if one is kept, and out of one hand."""
+        address = wanted.exactly
+        if address is None:
+            address = self._kept.take_alike(wanted.purpose)
+        elif not self._kept.take(address, wanted.purpose):
+            wanted.reply.fail(NotKeptError(address))
+            return
+        if address is None:
+            self.spawn(self._allocate_one, wanted)
+        else:
+            wanted.reply.send(AddressGiven(address, is_new=False))
+
+    async def _allocate_one(self, wanted: AddressWanted) -> None:
+        try:
+            (address,) = await self._allocated(wanted.purpose.scheme, 1)
+        except (AllocationError, BadMessageError) as error:
+            wanted.reply.fail(error)
+        else:
+            wanted.reply.send(AddressGiven(address, is_new=True))
+
+    async def _allocate(self, wanted: AddressesWanted) -> None:
+        try:
+            addresses = await self._allocated(wanted.scheme, wanted.number)
+        except (AllocationError, BadMessageError) as error:
+            wanted.reply.fail(error)
+        else:
+            wanted.reply.send(addresses)
+
+    async def _allocated(self, scheme: str, number: int) -> tuple[str, ...]:
+        body = write_body(Allocate(scheme, AllocationWish(number)))
+        answer = await self._ask(MessageType.CREATE, body)
+        addresses = _allocated(answer)
+        if len(addresses) != number:
+            raise BadMessageError(f"{len(addresses)} addresses came where {number} were asked for")
+        return addresses
+
+    async def _free(self, wanted: FreeWanted) -> None:
+        self._kept.forget(wanted.addresses)
+        body = write_body(Free(children_resources=wanted.addresses))
+        answer = await self._ask(MessageType.DELETE, body)
+        if answer.code > LAST_SUCCESS:
+            wanted.reply.fail(_refused(answer))
+        else:
+            wanted.reply.send(None)
+
+    async def _ask(self, kind: MessageType, body: JsonObject) -> Message:
+        sender = self._port.url
+        number = self._ids.next(sender)
+        return await self._port.request(Message(number, kind, sender, self._node, body))
+
+
+def _allocated(answer: Message) -> tuple[str, ...]:
+    """Read the addresses out of an answer.
+
+    Raises:
+        AllocationError: It says no.
+        BadMessageError: It says yes, but not what.
+    """
+    if answer.code > LAST_SUCCESS:
+        raise _refused(answer)
+    value = answer.body.get("value")
+    told = attrs.evolve(answer, body=value if isinstance(value, dict) else {})
+    return read_body(told, Allocated).allocated
+
+
+def _refused(answer: Message) -> AllocationError:
+    return AllocationError(answer.code, reason_in(answer))

@@ -1,0 +1,245 @@
+"""Registrations of hyperties and data objects of this runtime in domain registries (M-21..24)."""
+
+import math
+from typing import TypeAlias, assert_never, final
+
+import attrs
+import trio
+from typing_extensions import override
+
+from actors.kit.actor import Actor, Reply
+from actors.kit.ids import IdSource
+from actors.runtime.bus.mini_bus import MiniBusPort
+from actors.runtime.stubs.catalogue import requester_descriptor
+from fsm.registry.resolve.inputs import HandlerReady
+from specs.addresses.address import domain_of, domain_registry, subscription_manager
+from specs.bodies.body import Path, Record, Register, UpdateRecord
+from specs.bodies.word import RecordAttribute, RecordStatus
+from specs.errors import ProtoflyError
+from specs.jsonvalue import JsonObject
+from specs.limits.protocol import KEEP_ALIVE_SHARE, RETRY_COOL_DOWN
+from specs.message import Message, MessageType, reason_in
+from specs.reply_code import LAST_SUCCESS, Code
+from transports.bodies import write_body
+
+__all__ = [
+    "ForgetWanted",
+    "RegisterWanted",
+    "Registrar",
+    "RegistrarMessage",
+    "RegistrationError",
+    "ReplayWanted",
+    "UnregisterWanted",
+]
+
+
+@final
+class RegistrationError(ProtoflyError):
+    """The domain registry did not take a record.
+
+    Attributes:
+        url: The address that is not registered.
+        code: What was answered.
+    """
+
+    def __init__(self, url: str, code: int, why: str) -> None:
+        super().__init__(f"{url} is not registered: the answer was {code} {why}".rstrip())
+        self.url = url
+        self.code = code
+
+
+@final
+@attrs.frozen(slots=True)
+class RegisterWanted:
+    """Register a record and keep it alive; fails with `RegistrationError`.
+
+    How the runtime is reached by P2P links is added to it, once it takes any.
+    """
+
+    record: Record
+    reply: Reply[None]
+
+
+@final
+@attrs.frozen(slots=True)
+class UnregisterWanted:
+    """Set a record to disconnected and let it be; one that is not ours is fine."""
+
+    url: str
+    reply: Reply[None]
+
+
+@final
+@attrs.frozen(slots=True)
+class ForgetWanted:
+    """Let a record be as it is, which another runtime keeps alive now."""
+
+    url: str
+    reply: Reply[None]
+
+
+@final
+@attrs.frozen(slots=True)
+class ReplayWanted:
+    """The node has forgotten us: claim all addresses and register all records again."""
+
+
+@final
+@attrs.frozen(slots=True)
+class _Refreshed:
+    """A keep-alive, or a registration made again, is answered."""
+
+    url: str
+    code: int
+
+
+@final
+@attrs.frozen(slots=True)
+class _Registered:
+    """A record is registered, and to be kept alive from now on."""
+
+    wanted: RegisterWanted
+
+
+RegistrarMessage: TypeAlias = (
+    _Registered
+    | RegisterWanted
+    | UnregisterWanted
+    | ForgetWanted
+    | ReplayWanted
+    | HandlerReady
+    | _Refreshed
+)
+
+
+@attrs.define(slots=True)
+class _Kept:
+    """A record that is kept alive, and when that is due."""
+
+    record: Record
+    due: float
+
+
+@final
+class Registrar(Actor[RegistrarMessage]):
+    """Speaks for the runtime's registry to the domain registry."""
+
+    def __init__(self, port: MiniBusPort, ids: IdSource) -> None:
+        self._port = port
+        self._ids = ids
+        self._kept: dict[str, _Kept] = {}
+        self._registering: set[str] = set()
+        self._handler: str | None = None
+
+    @override
+    def deadline(self) -> float:
+        return min((kept.due for kept in self._kept.values()), default=math.inf)
+
+    @override
+    async def timed_out(self) -> None:
+        now = trio.current_time()
+        for url, kept in self._kept.items():
+            if kept.due <= now:
+                kept.due = now + kept.record.expires / KEEP_ALIVE_SHARE
+                self.spawn(self._refresh, url, UpdateRecord(url), MessageType.UPDATE)
+
+    @override
+    async def handle(self, message: RegistrarMessage) -> None:
+        match message:
+            case RegisterWanted(record):
+                self._registering.add(record.url)
+                self.spawn(self._register, attrs.evolve(message, record=self._reachable(record)))
+            case HandlerReady(url):
+                self._handler = url
+            case _Registered(wanted):
+                self._registered(wanted)
+            case UnregisterWanted() | ForgetWanted():
+                self._end(message)
+            case ReplayWanted():
+                for kept in self._kept.values():
+                    self._again(kept)
+            case _Refreshed(url, code):
+                self._refreshed(url, code)
+            case _:
+                assert_never(message)
+
+    def _end(self, message: UnregisterWanted | ForgetWanted) -> None:
+        match message:
+            case UnregisterWanted(url):
+                self._registering.discard(url)
+                self.spawn(self._unregister, message)
+            case ForgetWanted(url, reply):
+                self._kept.pop(url, None)
+                reply.send(None)
+            case _:
+                assert_never(message)
+
+    def _reachable(self, record: Record) -> Record:
+        """Add by what P2P links reach this runtime, if it takes them (C-71)."""
+        if self._handler is None:
+            return record
+        requester = requester_descriptor(domain_of(record.runtime))
+        return attrs.evolve(record, p2p_handler=self._handler, p2p_requester=requester)
+
+    async def _register(self, wanted: RegisterWanted) -> None:
+        record = wanted.record
+        answer = await self._ask(MessageType.CREATE, record.url, write_body(Register(record)))
+        if answer.code > LAST_SUCCESS:
+            why = reason_in(answer)
+            self._registering.discard(record.url)
+            wanted.reply.fail(RegistrationError(record.url, answer.code, why))
+            return
+        await self.me.tell(_Registered(wanted))
+
+    def _registered(self, wanted: RegisterWanted) -> None:
+        record = wanted.record
+        if record.url not in self._registering:
+            # It was unregistered before the registry had answered.
+            self.spawn(self._disconnect, record.url)
+            wanted.reply.fail(RegistrationError(record.url, Code.GONE, "it is not wanted any more"))
+            return
+        self._registering.discard(record.url)
+        due = trio.current_time() + record.expires / KEEP_ALIVE_SHARE
+        self._kept[record.url] = _Kept(record, due)
+        wanted.reply.send(None)
+
+    async def _unregister(self, wanted: UnregisterWanted) -> None:
+        if self._kept.pop(wanted.url, None) is not None:
+            await self._disconnect(wanted.url)
+        wanted.reply.send(None)
+
+    async def _disconnect(self, url: str) -> None:
+        update = UpdateRecord(url, RecordStatus.DISCONNECTED.value, RecordAttribute.STATUS.value)
+        await self._ask(MessageType.UPDATE, url, write_body(update))
+
+    async def _refresh(self, url: str, body: UpdateRecord | Register, kind: MessageType) -> None:
+        answer = await self._ask(kind, url, write_body(body))
+        await self.me.tell(_Refreshed(url, answer.code))
+
+    def _refreshed(self, url: str, code: int) -> None:
+        """Register anew what the registry has forgotten; try the rest again soon (C-53)."""
+        kept = self._kept.get(url)
+        if kept is None or code <= LAST_SUCCESS:
+            return
+        if code == Code.NOT_FOUND:
+            self._again(kept)
+        else:
+            kept.due = min(kept.due, trio.current_time() + RETRY_COOL_DOWN)
+
+    def _again(self, kept: _Kept) -> None:
+        self.spawn(self._register_again, kept.record)
+
+    async def _register_again(self, record: Record) -> None:
+        """Claim the address, which a node that forgot us does not know as ours (C-44)."""
+        claim = write_body(Path((record.url,), record.runtime))
+        to = subscription_manager(domain_of(record.url))
+        await self._request(MessageType.SUBSCRIBE, to, claim)
+        if record.url in self._kept:
+            await self._refresh(record.url, Register(record), MessageType.CREATE)
+
+    async def _ask(self, kind: MessageType, url: str, body: JsonObject) -> Message:
+        return await self._request(kind, domain_registry(domain_of(url)), body)
+
+    async def _request(self, kind: MessageType, to: str, body: JsonObject) -> Message:
+        sender = self._port.url
+        return await self._port.request(Message(self._ids.next(sender), kind, sender, to, body))

@@ -1,0 +1,311 @@
+"""The runtime's registry, R/registry: the one writer of what is where (REG-01..05, RES-*).
+
+It hosts the resolve core. Whatever it must ask others for runs in its own tasks, which
+tell it the outcome; so its mailbox, and with it the runtime's routing, never stands.
+"""
+
+from collections.abc import Awaitable, Iterable
+from typing import assert_never, final
+
+import attrs
+import trio
+from typing_extensions import override
+
+from actors.kit.actor import Actor
+from actors.kit.delivery import Delivery
+from actors.runtime.registry.changes import RegistryChanges, is_changes
+from actors.runtime.registry.link_routes import LinkAwaited, LinkWitnessed, RegistryWays
+from actors.runtime.registry.messages import (
+    LinksClosed,
+    LinksWanted,
+    RegistryMessage,
+    RegistryParts,
+    RegistryView,
+)
+from actors.runtime.registry.queries import LinkOrder, RegistryTalk
+from actors.runtime.registry.rows import RowQuestions
+from actors.runtime.registry.watch import RegistrationWatch, is_registration
+from actors.runtime.stubs.catalogue import StubKind
+from actors.runtime.stubs.loader import Load, Unload
+from actors.runtime.stubs.stub import StubConfig
+from fsm.effects import RowChanged
+from fsm.engine import Step
+from fsm.intent import Intent
+from fsm.p2p.entry import Role
+from fsm.registry import changes_io as changes
+from fsm.registry.record_watch import Left, WatchRemoved, WatchSet
+from fsm.registry.resolve import effects as do
+from fsm.registry.resolve import inputs as told
+from fsm.registry.resolve.resolve import ResolveConfig, ResolveCore
+from specs.addresses.address import catalogue_stub
+from specs.bodies.body import LinkStatus, Status
+from specs.bodies.sync import ObjectName
+from specs.errors import BadMessageError
+from specs.message import Message, MessageType, refuse, reply_to
+from specs.reply_code import Code
+from specs.trace import Fact, Kind, Op
+from transports.bodies import read_body
+
+__all__ = [
+    "LinksClosed",
+    "LinksWanted",
+    "Registry",
+    "RegistryMessage",
+    "RegistryParts",
+    "RegistryView",
+]
+
+
+@final
+class Registry(Actor[RegistryMessage]):
+    """Hosts the resolve core."""
+
+    def __init__(self, config: ResolveConfig, parts: RegistryParts) -> None:
+        self._config = config
+        self._parts = parts
+        self._core = ResolveCore(config)
+        self._rows = RowQuestions(self._core)
+        self._talk = talk = RegistryTalk(config.domain, parts.port, parts.ids)
+        self._watch = RegistrationWatch(self._core, talk, parts.port, parts.hops, self._watching)
+        self._ways = RegistryWays(self._core)
+        self._changes = RegistryChanges(
+            runtime=config.runtime,
+            ways=self._core,
+            talk=talk,
+            port=parts.port,
+            ids=parts.ids,
+            hops=parts.hops,
+            task=self._following,
+            learn=self._feed,
+            answer=self._answer_now,
+        )
+
+    @override
+    async def start(self) -> None:
+        await self._parts.port.add_listener(self._parts.port.url, self.me)
+
+    @override
+    async def stop(self) -> None:
+        for effect in self._core.feed(told.Stopped(), trio.current_time()):
+            self._keep(effect)
+            if isinstance(effect, do.LinkGone):
+                self._changes.end(effect)
+
+    @override
+    def deadline(self) -> float:
+        return min(self._core.deadline(), self._changes.deadline())
+
+    @override
+    async def timed_out(self) -> None:
+        await self._feed(told.TimePassed())
+        await self._changes.feed(changes.TimePassed())
+
+    @override
+    async def handle(self, message: RegistryMessage) -> None:
+        match message:
+            case Delivery(delivered):
+                await self._delivered(delivered)
+            case LinksWanted(reply_):
+                links = tuple(attrs.evolve(entry) for entry in self._core.links())
+                stubs, watched = self._core.node_stubs(), self._watch.core.urls
+                reply_.send(RegistryView(links, stubs, watched))
+            case LinksClosed(closed):
+                entries = self._core.links()
+                await self._feed(told.Closing())
+                closed.send(tuple(end for entry in entries for end in entry.ends))
+            case told.Asked(to, intent):
+                begun = Fact(k=Kind.RESOLVE, op=Op.BEGIN, to=to, kind=intent.value)
+                self._parts.hops.fact(begun)
+                await self._feed(message)
+            case WatchSet() | WatchRemoved() | LinkAwaited() | LinkWitnessed():
+                await self._watched(message)
+            case changes.LocalLive() | changes.LocalGone() | changes.SnapshotRead():
+                await self._changes.feed(message)
+            case told.LocalRemoved(url):
+                await self._feed(message)
+                await self._watch.feed(Left(url))
+            case _:
+                await self._feed(message)
+
+    async def _watched(
+        self, message: WatchSet | WatchRemoved | LinkAwaited | LinkWitnessed
+    ) -> None:
+        match message:
+            case LinkAwaited() | LinkWitnessed():
+                await self._perform_all(self._ways.asked(message, trio.current_time()))
+            case _:
+                await self._watch.feed(message)
+
+    # ---- messages
+
+    async def _delivered(self, message: Message) -> None:
+        if message.is_event and is_registration(message.to):
+            heard = self._watch.heard(message)
+            if heard is not None:
+                await self._feed(heard)
+        elif is_changes(message):
+            await self._changes_told(message)
+        elif message.is_event:
+            await self._status(message)
+        elif message.type in {MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE}:
+            await self._watch.asked(message)
+        elif message.type is MessageType.DELETE:
+            await self._link_over(message)
+        elif message.is_request:
+            await self._post(self._rows.asked(message))
+
+    async def _changes_told(self, message: Message) -> None:
+        if message.is_event:
+            await self._changes.heard(message)
+        else:
+            await self._changes.asked(message)
+
+    async def _status(self, message: Message) -> None:
+        try:
+            is_of_stub = message.body.get("resource") is None
+            status = read_body(message, Status) if is_of_stub else read_body(message, LinkStatus)
+        except BadMessageError:
+            return
+        why = status.description or ""
+        seen = told.StatusSeen(message.from_, status.value, status.resource, status.link, why)
+        await self._feed(seen)
+
+    async def _link_over(self, message: Message) -> None:
+        """Remove the entry of a link that its handler will not get back; repeated is fine."""
+        try:
+            link = read_body(message, ObjectName).resource
+        except BadMessageError as error:
+            await self._parts.port.post(refuse(message, error.code, error.reason))
+            return
+        await self._feed(told.LinkOver(message.from_, link))
+        await self._parts.port.post(reply_to(message, Code.OK))
+
+    # ---- effects
+
+    async def _feed(self, happened: told.Input) -> None:
+        now = trio.current_time()
+        effects = self._core.feed(happened, now)
+        await self._perform_all(effects)
+        self._ways.look(effects, now)
+        await self._post(self._rows.decided())
+
+    async def _post(self, answers: Iterable[Message]) -> None:
+        for answer in answers:
+            await self._parts.port.post(answer)
+
+    async def _perform_all(self, effects: list[do.Effect]) -> None:
+        for effect in effects:
+            await self._perform(effect)
+
+    async def _perform(self, effect: do.Effect) -> None:
+        match effect:
+            case do.Route() | do.NoRoute():
+                self._trace_done(effect)
+                await self._parts.bus.tell(effect)
+            case (
+                do.RoutesChanged()
+                | do.PeerKnown()
+                | do.PeerGone()
+                | do.OwnerKnown()
+                | do.OwnerDoubted()
+            ):
+                await self._parts.bus.tell(effect)
+            case Step() | RowChanged():
+                self._keep(effect)
+            case do.Deploy() | do.Undeploy():
+                await self._load(effect)
+            case do.PathsLost(domain):
+                await self._renew_paths(domain)
+            case do.LinkUp() | do.LinkDown() | do.LinkGone():
+                await self._changes.feed(effect)
+            case _:
+                self._talk_about(effect)
+
+    def _keep(self, effect: do.Effect) -> None:
+        if isinstance(effect, Step):
+            self._parts.hops.step(effect)
+        elif isinstance(effect, RowChanged):
+            self._parts.hops.rows([effect])
+
+    def _talk_about(
+        self,
+        effect: do.ReadRecord
+        | do.ReadOwner
+        | do.SetPath
+        | do.RemovePath
+        | do.RegisterLink
+        | do.UnregisterLink
+        | LinkOrder,
+    ) -> None:
+        talk = self._talk
+        match effect:
+            case do.ReadRecord(entity) | do.ReadOwner(entity):
+                is_owner = isinstance(effect, do.ReadOwner)
+                read = talk.read_owner if is_owner else talk.read_record
+                self.spawn(self._tell, read(entity))
+            case do.SetPath(url):
+                self.spawn(self._tell, talk.set_path(url))
+            case do.RegisterLink(link, handler):
+                self.spawn(self._tell, talk.register_link(link, handler))
+            case do.RemovePath(url):
+                self.spawn(talk.remove_path, url)
+            case do.UnregisterLink(link):
+                self.spawn(talk.unregister_link, link)
+            case do.Connect() | do.Disconnect() | do.Yield() | do.Resume():
+                self.spawn(self._order, effect)
+            case _:
+                assert_never(effect)
+
+    async def _order(self, order: LinkOrder) -> None:
+        """Give an order; a stub that is to go on with its link, and does not, is gone."""
+        is_followed = await self._talk.order(order)
+        if not is_followed and isinstance(order, do.Connect | do.Resume):
+            await self.me.tell(told.StubGone(order.stub))
+
+    def _following(self, answer: Awaitable[changes.SnapshotRead]) -> None:
+        self.spawn(self._tell, answer)
+
+    async def _answer_now(self, answer: Message) -> None:
+        """Send an answer, with its way: while the bus asks for it, what follows would go first."""
+        await self._feed(told.Asked(answer.to, Intent.KNOWN))
+        await self._parts.port.post(answer)
+
+    def _watching(self, answer: Awaitable[WatchSet | WatchRemoved]) -> None:
+        self.spawn(self._tell, answer)
+
+    async def _tell(self, answer: Awaitable[RegistryMessage]) -> None:
+        await self.me.tell(await answer)
+
+    async def _load(self, effect: do.Deploy | do.Undeploy) -> None:
+        match effect:
+            case do.Deploy(url, plan):
+                await self._deploy(url, plan)
+            case do.Undeploy(url):
+                await self._parts.loader.tell(Unload(url))
+            case _:
+                assert_never(effect)
+
+    async def _deploy(self, url: str, plan: do.NodePlan | do.RequesterPlan) -> None:
+        match plan:
+            case do.NodePlan(domain):
+                config = StubConfig(self._config.runtime, domain)
+                load = Load(url, catalogue_stub(domain), config)
+            case do.RequesterPlan():
+                config = self._parts.requester(self._config, plan)
+                load = Load(url, plan.descriptor, config, kind=StubKind.P2P_REQUESTER)
+            case _:
+                assert_never(plan)
+        await self._parts.loader.tell(load)
+
+    async def _renew_paths(self, domain: str) -> None:
+        self.spawn(self._parts.paths_lost, domain)
+        for entry in self._core.links():
+            if domain == self._config.domain and entry.role is Role.REQUESTER:
+                self.spawn(self._talk.renew_path, entry.stub)
+        for unknown in await self._watch.node_forgot(domain):
+            await self._feed(unknown)
+
+    def _trace_done(self, effect: do.Route | do.NoRoute) -> None:
+        result = effect.url if isinstance(effect, do.Route) else None
+        done = Fact(k=Kind.RESOLVE, op=Op.DONE, to=effect.to, result=result, why=effect.why)
+        self._parts.hops.fact(attrs.evolve(done, kind=effect.intent.value))

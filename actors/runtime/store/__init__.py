@@ -1,0 +1,1 @@
+"""What a runtime stores, to find it after a restart."""

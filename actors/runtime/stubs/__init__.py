@@ -1,0 +1,1 @@
+"""Protostubs that lead to message nodes, and the loader that deploys them."""

@@ -1,0 +1,176 @@
+"""Which stub a catalogue address stands for (CAT-03, CAT-10, ADR-09).
+
+Here are the seam and what is built in; what fetches descriptors and verifies them is in
+`actors.runtime.catalogue.fetching`.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from enum import Enum, unique
+from typing import final
+
+import attrs
+from typing_extensions import override
+
+from actors.runtime.bus.messages import Origin
+from actors.runtime.stubs.stub import StubFactory
+from specs.addresses.address import catalogue_stub
+from specs.errors import ProtoflyError
+from specs.jsonvalue import JsonObject
+from specs.reply_code import Code
+
+__all__ = [
+    "BuiltInCatalogue",
+    "Catalogue",
+    "Descriptor",
+    "NotInCatalogueError",
+    "SchemaRefusedError",
+    "StubKind",
+    "WrongKindError",
+    "handler_descriptor",
+    "requester_descriptor",
+]
+
+
+@unique
+class StubKind(Enum):
+    """What a stub is for; its name in a catalogue, a table attribute elsewhere (C-38)."""
+
+    NODE = "node"
+    P2P_REQUESTER = "P2PRequester"
+    P2P_HANDLER = "P2PHandler"
+
+    @property
+    def origin(self) -> Origin:
+        """What such a stub is to the Message BUS."""
+        return Origin.NODE_STUB if self is StubKind.NODE else Origin.P2P_STUB
+
+
+@final
+@attrs.frozen(slots=True)
+class Descriptor:
+    """What is needed to deploy a stub.
+
+    Attributes:
+        address: Its catalogue address.
+        activate: Makes it (STB-01).
+        node_url: Where a node stub dials.
+        options: What else it is to know.
+    """
+
+    address: str
+    kind: StubKind
+    activate: StubFactory
+    node_url: str | None = None
+    options: JsonObject = attrs.field(factory=dict)
+
+
+@final
+class NotInCatalogueError(ProtoflyError):
+    """No descriptor stands at an address: there is no stub for it.
+
+    Attributes:
+        address: The catalogue address.
+    """
+
+    def __init__(self, address: str) -> None:
+        super().__init__(
+            f"no stub is described at {address}; say where its node is, or where its catalogue"
+        )
+        self.address = address
+
+
+@final
+class WrongKindError(ProtoflyError):
+    """A descriptor is of another kind of stub than is to be deployed.
+
+    Attributes:
+        address: The catalogue address.
+    """
+
+    def __init__(self, address: str, kind: StubKind, wanted: StubKind) -> None:
+        super().__init__(
+            f"the stub described at {address} is of kind {kind.value}, not {wanted.value}; "
+            f"the record or configuration that names it must name a stub of kind {wanted.value}"
+        )
+        self.address = address
+
+
+@final
+class SchemaRefusedError(ProtoflyError):
+    """What a catalogue says of a data schema is not known, or not believed.
+
+    Attributes:
+        code: The reply code for whoever asked: 502 not believed, 504 nobody there.
+        why: Half a sentence for people.
+    """
+
+    def __init__(self, code: Code, why: str) -> None:
+        super().__init__(f"{int(code)} {why}")
+        self.code = code
+        self.why = why
+
+
+class Catalogue(ABC):
+    """Finds descriptors."""
+
+    @abstractmethod
+    async def find(self, address: str) -> Descriptor:
+        """Return the descriptor at a catalogue address.
+
+        Raises:
+            NotInCatalogueError: There is none.
+        """
+
+    async def data_schema(self, address: str) -> JsonObject | None:  # noqa: ARG002 - see below
+        """Return the JSON Schema of data objects at a catalogue address; None: there is none.
+
+        Nothing that is built in has any.
+
+        Raises:
+            SchemaRefusedError: There is one, but it cannot be had, or not be trusted.
+        """
+        return None
+
+
+@final
+class BuiltInCatalogue(Catalogue):
+    """The stubs that ship, and the nodes the configuration names."""
+
+    def __init__(self, factories: Mapping[StubKind, StubFactory], nodes: Mapping[str, str]) -> None:
+        """Take what is known.
+
+        Args:
+            factories: What makes each kind of stub; a kind that is missing is not had.
+            nodes: Where the node of each domain is dialled.
+        """
+        self._factories = factories
+        self._nodes = {catalogue_stub(domain): url for domain, url in nodes.items()}
+
+    @override
+    async def find(self, address: str) -> Descriptor:
+        kind = self._kind(address)
+        if kind is None or kind not in self._factories:
+            raise NotInCatalogueError(address)
+        return Descriptor(address, kind, self._factories[kind], self._nodes.get(address))
+
+    def _kind(self, address: str) -> StubKind | None:
+        if address in self._nodes:
+            return StubKind.NODE
+        name = address.rpartition("/.well-known/protocolstub/")[2]
+        p2p = {StubKind.P2P_REQUESTER.value, StubKind.P2P_HANDLER.value}
+        return StubKind(name) if name in p2p else None
+
+
+def requester_descriptor(domain: str) -> str:
+    """Return where a domain describes the stub that reaches its runtimes."""
+    return _well_known(domain, StubKind.P2P_REQUESTER)
+
+
+def handler_descriptor(domain: str) -> str:
+    """Return where a domain describes the stub that takes links for its runtimes."""
+    return _well_known(domain, StubKind.P2P_HANDLER)
+
+
+def _well_known(domain: str, kind: StubKind) -> str:
+    return f"hyperty-catalogue://catalogue.{domain}/.well-known/protocolstub/{kind.value}"

@@ -1,0 +1,289 @@
+"""The stub loader, R/ua: deploys stubs into sandboxes and removes them (STB-10, STB-16).
+
+In this order: descriptor, status listener, sandbox, bus listener, the stub itself: so
+not even a stub's first status event is missed (I-S7), and every request it makes while
+it starts finds its way back.
+"""
+
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from typing import TypeAlias, assert_never, final
+
+import attrs
+import trio
+from typing_extensions import override
+
+from actors.kit.actor import Actor, ActorRef, Reply
+from actors.kit.crash import Crash
+from actors.kit.delivery import Delivery
+from actors.kit.errors import ActorStoppedError
+from actors.kit.ids import IdSource
+from actors.runtime.bus.mini_bus import MiniBusPort
+from actors.runtime.bus.ports import CorePort
+from actors.runtime.hop_trace import Hops
+from actors.runtime.stubs.catalogue import Catalogue, Descriptor, StubKind, WrongKindError
+from actors.runtime.stubs.sandbox import STUB_INTENSITY, SandboxMessage
+from actors.runtime.stubs.sandboxes import Component, Sandboxes
+from actors.runtime.stubs.stub import StubConfig, StubContext
+from fsm.engine import Entity
+from fsm.machines.stub_deployment import STUB_DEPLOYMENT, Trigger
+from fsm.registry.resolve.inputs import Deployed, DeployFailed, LocalRemoved, StubGone
+from specs.addresses.address import status_of
+from specs.bodies.body import Command
+from specs.limits.protocol import GOODBYE_TIMEOUT
+from specs.message import Message, MessageType
+from transports.bodies import write_body
+
+__all__ = [
+    "Load",
+    "Loader",
+    "LoaderMessage",
+    "LoaderTools",
+    "RegistryIs",
+    "RegistryRef",
+    "StubToolbox",
+    "Unload",
+]
+
+RegistryRef: TypeAlias = ActorRef[Deployed | DeployFailed | StubGone | LocalRemoved | Delivery]
+"""Who is told how deployments and hyperties end, and hears their status events."""
+
+StubToolbox: TypeAlias = Callable[[str, MiniBusPort, StubConfig], StubContext]
+"""Puts together what a stub may use; the composition root knows how."""
+
+
+@final
+@attrs.frozen(slots=True)
+class Load:
+    """Deploy a stub; the registry is told `Deployed` or `DeployFailed`.
+
+    Attributes:
+        url: Minted by the registry, never used before (STB-15).
+        descriptor: Catalogue address.
+        config: The deployer's part; the descriptor's comes first (STB-13).
+        done: Told why it failed, or None; the registry is not told of success then:
+            it did not ask.
+        kind: What the stub is to be; a descriptor of another kind is not deployed.
+    """
+
+    url: str
+    descriptor: str
+    config: StubConfig
+    done: Reply[str | None] | None = None
+    kind: StubKind = StubKind.NODE
+
+
+@final
+@attrs.frozen(slots=True)
+class Unload:
+    """Disconnect a stub and remove it; repeated is fine."""
+
+    url: str
+    remote: str | None = None
+    done: Reply[None] | None = None
+
+
+@final
+@attrs.frozen(slots=True)
+class Hosted:
+    """A hyperty runs in a sandbox: its status is heard (REG-06); when it ends, it leaves the bus.
+
+    Attributes:
+        ended: Told its address then, and what its sandbox crashed with, if it did, to take
+            leave of it elsewhere.
+    """
+
+    url: str
+    sandbox: ActorRef[SandboxMessage]
+    ended: Callable[[str, Exception | None], Awaitable[None]]
+
+
+@final
+@attrs.frozen(slots=True)
+class _Ended:
+    """A sandbox is gone, asked for or not."""
+
+    url: str
+
+
+@final
+@attrs.frozen(slots=True)
+class RegistryIs:
+    """Who is told how deployments end; comes before the first `Load`."""
+
+    registry: RegistryRef
+    done: Reply[None]
+
+
+LoaderMessage: TypeAlias = RegistryIs | Load | Unload | Hosted | Delivery | _Ended
+
+
+@final
+@attrs.frozen(slots=True)
+class LoaderTools:
+    """What the loader needs beside its neighbours.
+
+    Attributes:
+        hops: Takes its evidence.
+        ids: Message ids.
+        context: Puts together what a stub may use.
+    """
+
+    hops: Hops
+    ids: IdSource
+    context: StubToolbox
+
+
+@final
+class Loader(Actor[LoaderMessage]):
+    """Keeps the deployment machine of every stub of the runtime."""
+
+    def __init__(
+        self,
+        port: CorePort,
+        sandboxes: Sandboxes,
+        catalogue: Catalogue,
+        tools: LoaderTools,
+    ) -> None:
+        self._port = port
+        self._sandboxes = sandboxes
+        self._catalogue = catalogue
+        self._registry: RegistryRef | None = None
+        self._tools = tools
+        self._deploying: dict[str, Entity] = {}
+        self._deployed: set[str] = set()
+
+    @override
+    async def start(self) -> None:
+        await self._port.add_listener(self._port.url, self.me)
+
+    @override
+    async def stop(self) -> None:
+        for entity in self._deploying.values():
+            self._tools.hops.step(entity.step(Trigger.LOAD_FAILED, "the loader stops"))
+
+    @override
+    async def handle(self, message: LoaderMessage) -> None:
+        match message:
+            case RegistryIs(registry, done):
+                self._registry = registry
+                done.send(None)
+            case Load() | Unload() | Hosted() | _Ended():
+                if self._registry is not None:
+                    self._work(message, self._registry)
+            case Delivery():
+                pass
+            case _:
+                assert_never(message)
+
+    def _work(self, message: Load | Unload | Hosted | _Ended, registry: RegistryRef) -> None:
+        match message:
+            case Hosted():
+                self.spawn(self._watch_hyperty, message, registry)
+            case Load():
+                self.spawn(self._load, message, registry)
+            case Unload(url):
+                if self._forget(url):
+                    self.spawn(self._unload, message, registry)
+                elif message.done is not None:
+                    message.done.send(None)
+            case _Ended(url):
+                if self._forget(url):
+                    self.spawn(self._clear, url, registry)
+            case _:
+                assert_never(message)
+
+    def _forget(self, url: str) -> bool:
+        """Take a stub off the list; tell whether it was on it."""
+        known = url in self._deployed
+        self._deployed.discard(url)
+        return known
+
+    # ---- deployment
+
+    async def _load(self, load: Load, registry: RegistryRef) -> None:
+        entity = self._deploying[load.url] = Entity(STUB_DEPLOYMENT, load.url)
+        self._tools.hops.step(entity.step(Trigger.LOAD))
+        why: str | None = "it took too long"
+        with trio.move_on_after(entity.patience):
+            why = await self._deploy(load, registry)
+        del self._deploying[load.url]
+        if why is None:
+            self._tools.hops.step(entity.step(Trigger.LOADED))
+            self._deployed.add(load.url)
+            if load.done is None:
+                await registry.tell(Deployed(load.url))
+        else:
+            self._tools.hops.step(entity.step(Trigger.LOAD_FAILED, why))
+            await self._remove(load.url, registry)
+            await registry.tell(DeployFailed(load.url, why))
+        if load.done is not None:
+            load.done.send(why)
+
+    async def _deploy(self, load: Load, registry: RegistryRef) -> str | None:
+        """Deploy, and return why that is impossible; None: it is done."""
+        with Crash() as crash:
+            descriptor = await self._catalogue.find(load.descriptor)
+            if descriptor.kind is not load.kind:
+                raise WrongKindError(load.descriptor, descriptor.kind, load.kind)
+            await self._port.watch(status_of(load.url), registry)
+            sandbox = await self._sandboxes.open(self._component(load, descriptor))
+            self.spawn(self._watch, load.url, sandbox)
+        return None if crash.error is None else str(crash.error)
+
+    def _component(self, load: Load, descriptor: Descriptor) -> Component:
+        """Say what is deployed, and for what: of both the deployer's word is the last (STB-13)."""
+        config = load.config
+        config = attrs.evolve(
+            config,
+            node_url=descriptor.node_url if config.node_url is None else config.node_url,
+            options={**descriptor.options, **config.options},
+        )
+        make = partial(self._make, descriptor, config)
+        return Component(load.url, descriptor.kind.origin, make, STUB_INTENSITY)
+
+    def _make(
+        self, descriptor: Descriptor, config: StubConfig, port: MiniBusPort
+    ) -> Actor[Delivery]:
+        return descriptor.activate(self._tools.context(port.url, port, config))
+
+    async def _watch(self, url: str, sandbox: ActorRef[SandboxMessage]) -> None:
+        await sandbox.wait_stopped()
+        await self.me.tell(_Ended(url))
+
+    async def _watch_hyperty(self, hosted: Hosted, registry: RegistryRef) -> None:
+        await self._port.watch(status_of(hosted.url), registry)
+        cause = await hosted.sandbox.wait_stopped()
+        await self._port.unwatch(status_of(hosted.url), registry)
+        await self._sandboxes.close(hosted.url)
+        with suppress(ActorStoppedError):
+            await registry.tell(LocalRemoved(hosted.url))
+        await hosted.ended(hosted.url, cause)
+
+    # ---- removal
+
+    async def _unload(self, unload: Unload, registry: RegistryRef) -> None:
+        with trio.move_on_after(GOODBYE_TIMEOUT):
+            await self._disconnect(unload)
+        await self._remove(unload.url, registry)
+        if unload.done is not None:
+            unload.done.send(None)
+
+    async def _disconnect(self, unload: Unload) -> None:
+        params = () if unload.remote is None else (unload.remote,)
+        sender = self._port.url
+        number = self._tools.ids.next(sender)
+        body = write_body(Command("disconnect", params))
+        request = Message(number, MessageType.EXECUTE, sender, unload.url, body)
+        await self._port.request(request)
+
+    async def _clear(self, url: str, registry: RegistryRef) -> None:
+        await self._remove(url, registry)
+        # When the runtime ends the registry may be gone first; it has no use for this then.
+        with suppress(ActorStoppedError):
+            await registry.tell(StubGone(url))
+
+    async def _remove(self, url: str, registry: RegistryRef) -> None:
+        await self._sandboxes.close(url)
+        await self._port.unwatch(status_of(url), registry)

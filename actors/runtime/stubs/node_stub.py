@@ -1,0 +1,265 @@
+"""The stub that leads to a message node, by whatever wire (STB-02..09, DESIGN section 8)."""
+
+from typing import Final, TypeAlias, final
+
+import trio
+from typing_extensions import override
+
+from actors.kit.actor import Actor
+from actors.kit.delivery import Delivery
+from actors.runtime.hop_trace import Hops
+from actors.runtime.stubs.connection import status_event
+from actors.runtime.stubs.node_link import LinkNews, NodeLink, Opened, Read, Unavailable, Wrote
+from actors.runtime.stubs.options import read_options
+from actors.runtime.stubs.stub import StubContext
+from actors.runtime.stubs.wires.protofly import OwnWire
+from actors.runtime.stubs.wires.wire import Item, Reply, Stray, WireMaker
+from fsm.effects import Dropped
+from fsm.engine import Step
+from fsm.session import stub_client_io as ev
+from fsm.session.stub_client import StubClientCore
+from specs.bodies.body import Command
+from specs.bodies.word import SessionMethod, StubMethod
+from specs.errors import BadMessageError
+from specs.limits.protocol import MAX_MESSAGE_BYTES
+from specs.message import Message, refuse, reply_to, stamped
+from specs.reply_code import Code, DropReason
+from specs.trace import Op
+from transports.bodies import read_body
+from transports.codec import BadLine
+
+__all__ = ["NodeStub", "NodeStubMessage", "activate"]
+
+NodeStubMessage: TypeAlias = Delivery | LinkNews
+
+_JITTER_BYTES: Final = 2
+
+
+def activate(context: StubContext) -> Actor[NodeStubMessage]:
+    """Make the stub `websocket`, which speaks `protofly.v1` (STB-01).
+
+    Raises:
+        StubOptionError: Its profile says more than where it dials.
+    """
+    read_options("websocket", context.config.options, {})
+    return NodeStub(context, lambda: OwnWire(context))
+
+
+@final
+class NodeStub(Actor[NodeStubMessage]):
+    """Hosts a `StubClientCore` over one link at a time.
+
+    Args:
+        context: What it may use.
+        make_wire: How its node is spoken to.
+    """
+
+    def __init__(self, context: StubContext, make_wire: WireMaker) -> None:
+        self._context = context
+        self._make_wire = make_wire
+        self._url = context.url
+        self._hops = Hops(context.tracer, f"stub:{context.url}", context.counters)
+        self._core = StubClientCore(context.url, self._jitter, context.config.session)
+        self._link: NodeLink | None = None
+        self._attempts = 0
+        self._leave_asked: list[Message] = []
+
+    def _jitter(self) -> float:
+        drawn = int.from_bytes(self._context.entropy(_JITTER_BYTES))
+        return drawn / (1 << (8 * _JITTER_BYTES))
+
+    @override
+    async def start(self) -> None:
+        await self._perform(self._core.begin())
+
+    @override
+    def deadline(self) -> float:
+        return self._core.deadline()
+
+    @override
+    async def timed_out(self) -> None:
+        sign = None if self._link is None else self._link.sign_of_life()
+        if sign is not None:
+            await self._perform(self._core.feed(ev.Heard(), sign))
+        await self._feed(ev.TimePassed())
+
+    @override
+    async def drained(self) -> None:
+        if self._link is not None:
+            self._link.flush()
+
+    @override
+    async def stop(self) -> None:
+        # Stopped without a farewell: the machine comes to rest, waiters are told.
+        now = trio.current_time()
+        effects = self._core.feed(ev.DisconnectAsked(), now)
+        effects += self._core.feed(ev.LinkLost("the stub was stopped"), now)
+        for effect in effects:
+            if isinstance(effect, Step):
+                self._hops.step(effect)
+
+    @override
+    async def handle(self, message: NodeStubMessage) -> None:
+        match message:
+            case Delivery(outbound) if outbound.to == self._url:
+                await self._command(outbound)
+            case Delivery(outbound):
+                await self._feed(ev.SendAsked(outbound))
+            case Opened() | Unavailable() | Read() | Wrote():
+                if self._link is not None and message.attempt == self._link.attempt:
+                    await self._news(message, self._link)
+
+    async def _news(self, news: LinkNews, link: NodeLink) -> None:
+        match news:
+            case Opened():
+                await self._feed(ev.Dialled())
+            case Unavailable(_, why):
+                self._link = None
+                await self._feed(ev.LinkLost(why))
+            case Wrote(_, messages):
+                await self._feed(ev.Written(messages))
+            case Read(_, frame):
+                await self._feed(ev.Heard())
+                for item in link.wire.read(frame):
+                    await self._heard(item, link)
+
+    async def _feed(self, happened: ev.Input) -> None:
+        await self._perform(self._core.feed(happened, trio.current_time()))
+
+    # ---- commands of the runtime
+
+    async def _command(self, message: Message) -> None:
+        if message.is_response:
+            return
+        try:
+            method = read_body(message, Command).method
+        except BadMessageError as error:
+            await self._post(refuse(message, error.code, error.reason))
+            return
+        if method == StubMethod.CONNECT:
+            await self._feed(ev.ConnectAsked())
+            await self._post(reply_to(message, Code.ACCEPTED))
+        else:
+            self._leave_asked.append(message)
+            await self._feed(ev.DisconnectAsked())
+
+    async def _post(self, message: Message) -> None:
+        await self._context.bus.post(message)
+
+    # ---- what came over the link
+
+    async def _heard(self, item: Item, link: NodeLink) -> None:
+        match item:
+            case Message():
+                await self._inbound(item)
+            case BadLine(_, _, answer):
+                self._context.counters.drop(DropReason.MALFORMED)
+                if answer is not None:
+                    link.control(link.wire.write(answer))
+            case ev.SessionAnswered():
+                if item.token is not None:
+                    self._context.keep(item.token)
+                    await self._context.remember(item.token)
+                await self._feed(item)
+            case Reply(line):
+                link.control(line)
+            case Stray(message):
+                self._hops.dropped(message, DropReason.UNMATCHED)
+
+    async def _inbound(self, message: Message) -> None:
+        if self._url in message.via:
+            self._hops.dropped(message, DropReason.LOOP)
+            return
+        self._hops.crossed(Op.RCV, message, self._url, self._link_name())
+        await self._post(stamped(message, self._url))
+
+    def _link_name(self) -> str:
+        return "" if self._link is None else self._link.name
+
+    # ---- effects
+
+    async def _perform(self, effects: list[ev.Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case Step():
+                    await self._stepped(effect)
+                case ev.Refuse(message, code, why):
+                    await self._refuse(message, code, why)
+                case ev.Queued(message):
+                    self._hops.say(Op.QUEUE, message)
+                case ev.Released(message):
+                    self._hops.say(Op.FLUSH, message)
+                case Dropped(message, reason):
+                    self._hops.dropped(message, reason)
+                case ev.Ended():
+                    await self._ended()
+                case _:
+                    await self._on_link(effect)
+
+    async def _on_link(self, effect: ev.Dial | ev.HangUp | ev.Ask | ev.Write) -> None:
+        match effect:
+            case ev.Dial():
+                self._attempts += 1
+                fresh = self._link = NodeLink(self._attempts, self._make_wire(), self.me)
+                self.spawn(fresh.run)
+            case ev.HangUp():
+                link, self._link = self._link, None
+                if link is not None:
+                    link.hang_up()
+            case ev.Ask(method, token):
+                await self._ask(method, token)
+            case ev.Write(message):
+                await self._write(message)
+
+    async def _stepped(self, step: Step) -> None:
+        self._hops.step(step)
+        await self._post(status_event(self._context, step, self._core.sessions))
+
+    async def _refuse(self, message: Message, code: Code, why: str) -> None:
+        self._hops.synthesised(response := refuse(message, code, why), message)
+        await self._post(response)
+
+    async def _ended(self) -> None:
+        asked, self._leave_asked = self._leave_asked, []
+        for message in asked:
+            await self._post(reply_to(message, Code.OK))
+
+    async def _ask(self, method: SessionMethod, token: str | None) -> None:
+        if method is SessionMethod.OPEN and token is None:
+            token = await self._context.config.credentials.fresh()
+        if self._link is None:
+            return
+        match self._link.wire.ask(method, token):
+            case None:
+                self._link.ping()
+            case ev.SessionAnswered() as answer:
+                await self._feed(answer)
+            case line:
+                self._link.control(line)
+
+    async def _write(self, message: Message) -> None:
+        if self._link is None:
+            return
+        if self._url in message.via:
+            self._hops.dropped(message, DropReason.LOOP)
+            await self._feed(ev.Unwritable(message))
+            return
+        stamp = stamped(message, self._url)
+        try:
+            line = self._link.wire.write(stamp)
+        except BadMessageError as error:
+            await self._unwritable(message, error.code, error.reason)
+            return
+        if len(line) > MAX_MESSAGE_BYTES:
+            why = f"larger than {MAX_MESSAGE_BYTES} bytes"
+            await self._unwritable(message, Code.TOO_LARGE, why)
+            return
+        self._hops.crossed(Op.XMIT, stamp, self._url, self._link.name)
+        self._link.message(line)
+
+    async def _unwritable(self, message: Message, code: Code, why: str) -> None:
+        await self._feed(ev.Unwritable(message))
+        if message.is_request:
+            await self._refuse(message, code, why)
+        else:
+            self._hops.dropped(message, DropReason.MALFORMED)

@@ -1,0 +1,131 @@
+"""What a protostub is given, and what it must keep to (STB-01..07).
+
+A stub is an actor, alone in its sandbox. Its MiniBUS hands it, as `Delivery`,
+everything the Message BUS routes to its address (the sandbox's `*` listener is
+the stub); what it reads from its link it posts on its bus.
+
+Every stub keeps to this:
+
+1. Each step of its connection machine is traced and then posted as exactly one
+   status event to `<stub>/status`, in order (STB-05, I-S4).
+2. It transmits only while live; what it does not deliver it hands back or refuses.
+   On loss of its link: first the status event, then `hand_back`.
+3. It drops what already crossed it and appends its own address to `via`, on the way
+   out and on the way in (STB-06).
+
+A P2P stub keeps to this, too:
+
+4. `execute connect [PH]` (M-11) is one attempt to get the link back in place; it is
+   answered 202 at once, also while an attempt is under way. The registry repeats it
+   and gives up in the end; the stub has no back-off of its own.
+5. `execute disconnect [remote runtime]` (M-12) ends the link at both ends and its
+   Connection objects; it is answered 200 when that is done, also if there is none.
+6. A handler names its links `<PH>/conn/<k>`, k never reused; the `link` of each status
+   event is that address. When the registry subscribes it (M-05) the handler adds the
+   MiniBUS listener, then answers 200; 404 if it has no such link. When a link of it
+   has ended for good it tells the registry: `delete` to `R/registry`, `resource` the
+   link.
+"""
+
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeAlias, final
+
+import attrs
+
+from actors.kit.actor import Actor
+from actors.kit.counters import Counters
+from actors.kit.delivery import Delivery
+from actors.kit.ids import IdSource
+from actors.kit.trace import Tracer
+from actors.runtime.bus.mini_bus import MiniBusPort
+from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
+from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkWishes
+from specs.jsonvalue import JsonObject
+from transports.link import Kind
+from transports.network import Network
+
+__all__ = ["LOOPBACK", "StubConfig", "StubContext", "StubFactory"]
+
+LOOPBACK: Final = "127.0.0.1"
+"""Where P2P stubs listen if nobody says otherwise: for this machine only."""
+
+
+@final
+@attrs.frozen(slots=True)
+class StubConfig:
+    """What one stub is deployed for (STB-13): descriptor, then deployer, later wins.
+
+    Attributes:
+        runtime: The runtime it serves.
+        domain: The domain its link leads to; the own domain for P2P stubs.
+        node_url: Where a node stub dials, such as ws://127.0.0.1:4123/link.
+        credentials: What to log in with at each open, if the node asks for it.
+        session: Token of a session that an earlier stub had, to come back to.
+        remote_runtime: The runtime a P2P requester links to (C-30).
+        p2p_handler: That runtime's handler stub, which a requester invites.
+        kinds: Transports a P2P link may use, best first.
+        host: Where a P2P stub listens, as the other end is to dial it.
+        links: To whom a P2P handler lets itself be linked; who is named there may be told
+            places of a private network, and name such places (T10).
+        options: What its descriptor says of it beyond that; what is in it, the stub knows.
+        endpoints: The only places a stub that came as a package may dial, as
+            `transports.endpoint` writes them; `node_url` is the first of them.
+    """
+
+    runtime: str
+    domain: str
+    node_url: str | None = None
+    credentials: Credentials = NO_CREDENTIALS
+    session: str | None = None
+    remote_runtime: str | None = None
+    p2p_handler: str | None = None
+    kinds: tuple[Kind, ...] = ()
+    host: str = LOOPBACK
+    links: LinkWishes = WHENEVER_POSSIBLE
+    options: JsonObject = attrs.field(factory=dict)
+    endpoints: tuple[str, ...] = ()
+
+
+def _let_go(_token: str) -> None:
+    """Keep no token: in a runtime a stub outlives its sessions."""
+
+
+async def _forget(_token: str) -> None:
+    """Store no token."""
+
+
+@final
+@attrs.frozen(slots=True)
+class StubContext:
+    """All that a stub may use; there is nothing else for it to reach.
+
+    Attributes:
+        url: Its own address.
+        bus: Its sandbox's MiniBUS.
+        config: What it is deployed for.
+        network: Dials and listens.
+        tracer: Takes its evidence.
+        ids: Message ids for its own addresses.
+        entropy: n random bytes.
+        counters: Counts what it drops.
+        keep: Takes the token of its session, for a stub that may come after it.
+        remember: Takes it, too, and has stored it when it returns; before the session is used.
+    """
+
+    url: str
+    bus: MiniBusPort
+    config: StubConfig
+    network: Network
+    tracer: Tracer
+    ids: IdSource
+    entropy: Callable[[int], bytes]
+    counters: Counters = attrs.field(factory=Counters)
+    keep: Callable[[str], None] = _let_go
+    remember: Callable[[str], Awaitable[None]] = _forget
+
+
+StubFactory: TypeAlias = Callable[[StubContext], Actor[Delivery]]
+"""What a stub module exports as `activate` (STB-01, C-67).
+
+The actor may take more message classes than `Delivery`, for its own tasks.
+"""

@@ -1,0 +1,1 @@
+"""Wire forms that a node stub speaks."""

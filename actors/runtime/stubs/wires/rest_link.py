@@ -1,0 +1,289 @@
+"""A link made of HTTP requests, the runtime's end (CON-06).
+
+A request that is not answered is asked once more, over another connection: posts have a
+number, and who asks for messages says what was read, so that nothing is taken twice. When
+the node cannot be reached, or says that it has no such session, the link is lost.
+"""
+
+from abc import abstractmethod
+from collections import deque
+from collections.abc import Container, Sequence
+from typing import Final, final
+
+import attrs
+import trio
+from typing_extensions import override
+
+from actors.runtime.stubs.wires.rest_events import EventReader
+from actors.runtime.stubs.wires.rest_http import (
+    RestAnswer,
+    RestDialError,
+    RestError,
+    RestHttp,
+    RestStream,
+)
+from specs.errors import BadMessageError
+from specs.jsonvalue import Json, JsonObject
+from transports.codec import read_object
+from transports.errors import Farewell, LinkBrokenError, LinkClosedError
+from transports.link import Kind, Link, Upgrade
+from transports.turn import Turn
+
+__all__ = ["EventLink", "PollLink", "RestLink", "RestPast"]
+
+_OK: Final = 200
+_ACCEPTED: Final = 202
+_TRIES: Final = 5
+"""As many connections may have been hung up unseen, and one that was not."""
+
+_EVENTS: Final = {"accept": "text/event-stream"}
+
+
+@final
+@attrs.define
+class RestPast:
+    """What one link of a stub leaves to the next.
+
+    Attributes:
+        links: How many there were.
+        read: Up to which message of the last one was read.
+    """
+
+    links: int = 0
+    read: int = 0
+
+
+class RestLink(Link):
+    """One session's requests.
+
+    Args:
+        http: Asks the node.
+        apart: Frames that are control of the session, which has a path of its own.
+        past: Of the links before.
+    """
+
+    __slots__ = (
+        "_apart", "_has_session", "_inbox", "_is_closed", "_is_leaving", "_news", "_past",
+        "_posts", "_receiving", "_sending", "http",
+    )  # fmt: skip
+
+    def __init__(self, http: RestHttp, apart: Container[bytes], past: RestPast) -> None:
+        past.links += 1
+        super().__init__(Kind.STREAM, f"rest-{past.links}-out", Upgrade())
+        self.http: Final = http
+        self._apart: Final = apart
+        self._past: Final = past
+        self._inbox: Final[deque[bytes]] = deque()
+        self._news = trio.Event()
+        self._has_session = False
+        self._is_leaving = False
+        self._is_closed = False
+        self._posts = 0
+        self._sending: Final = Turn("sending")
+        self._receiving: Final = Turn("receiving")
+
+    # ---- sending
+
+    @final
+    @override
+    async def send_many(self, frames: Sequence[bytes]) -> None:
+        self._check_sizes(frames)
+        with self._sending:
+            for frame in frames:
+                self._check_open()
+                if frame in self._apart:
+                    await self._control(frame)
+                else:
+                    await self._post(frame)
+
+    async def _control(self, frame: bytes) -> None:
+        """Say something about the session; its answer is received like a message."""
+        self._is_leaving = self._has_session
+        path = f"/session?after={self._past.read}" if self._past.read else "/session"
+        answer = await self._asked("POST", path, frame)
+        said = _said(answer)
+        if "type" not in said:
+            raise LinkBrokenError(self.name, _reason(answer, said))
+        token = _token(said.get("body"))
+        if answer.status == _OK and token is not None:
+            self.http.bear(token)
+            self._has_session = True
+            self._past.read = 0
+        self._inbox.append(answer.body)
+        self._news.set()
+
+    async def _post(self, frame: bytes) -> None:
+        self._posts += 1
+        answer = await self._asked("POST", f"/messages?number={self._posts}", frame)
+        if answer.status != _ACCEPTED:
+            raise LinkBrokenError(self.name, _reason(answer, _said(answer)))
+
+    async def _asked(self, method: str, path: str, body: bytes = b"") -> RestAnswer:
+        """Ask; and once a session is had, again: nothing then is done twice.
+
+        Raises:
+            LinkBrokenError: There is no answer to be had.
+        """
+        why = ""
+        for _ in range(_TRIES if self._has_session else 1):
+            try:
+                answer = await self.http.ask(method, path, body)
+            except RestDialError as exc:
+                raise LinkBrokenError(self.name, exc.reason) from exc
+            except RestError as exc:
+                why = exc.reason
+            else:
+                self.heard_at = trio.current_time()
+                return answer
+        raise LinkBrokenError(self.name, why)
+
+    # ---- receiving
+
+    @final
+    @override
+    async def receive(self) -> bytes:
+        with self._receiving:
+            while not self._inbox:
+                self._check_open()
+                if self._has_session and not self._is_leaving:
+                    await self._ask_for_more()
+                else:
+                    await self._news.wait()
+                    self._news = trio.Event()
+            return self._inbox.popleft()
+
+    @abstractmethod
+    async def _ask_for_more(self) -> None:
+        """Ask for messages until there are some, or the node wants to be asked again."""
+
+    @final
+    def _came(self, frame: bytes, up_to: int) -> None:
+        self._past.read = up_to
+        self._inbox.append(frame)
+
+    @final
+    def _refused(self, answer: RestAnswer) -> None:
+        """Note that the node gave no messages; while the session is closed it cannot.
+
+        Raises:
+            LinkBrokenError: The session is not to be had by this link any more.
+        """
+        if not self._is_leaving:
+            raise LinkBrokenError(self.name, _reason(answer, _said(answer)))
+
+    # ---- leaving
+
+    @override
+    async def aclose(self, farewell: Farewell = Farewell.DONE) -> None:
+        self._is_closed = True
+        self._news.set()
+        await self.http.aclose()
+
+    def _check_open(self) -> None:
+        if self._is_closed:
+            raise LinkClosedError(self.name)
+
+
+@final
+class PollLink(RestLink):
+    """Asks by long polls: each says what was read."""
+
+    __slots__ = ()
+
+    @override
+    async def _ask_for_more(self) -> None:
+        read = self._past.read
+        answer = await self._asked("GET", f"/messages?after={read}")
+        if answer.status != _OK:
+            self._refused(answer)
+        elif answer.body:
+            self._came(answer.body, read + answer.body.count(b"\n"))
+
+
+@final
+class EventLink(RestLink):
+    """Has the messages sent as events, and says of each part that it was read."""
+
+    __slots__ = ("_acknowledged", "_failures", "_reader", "_stream")
+
+    def __init__(self, http: RestHttp, apart: Container[bytes], past: RestPast) -> None:
+        super().__init__(http, apart, past)
+        self._stream: RestStream | None = None
+        self._reader = EventReader()
+        self._acknowledged = 0
+        self._failures = 0
+
+    @override
+    async def _ask_for_more(self) -> None:
+        if self._acknowledged != self._past.read:
+            self._acknowledged = self._past.read
+            await self._asked("POST", f"/messages?after={self._past.read}")
+        if self._stream is None:
+            await self._open()
+        else:
+            await self._read(self._stream)
+
+    async def _open(self) -> None:
+        since = {**_EVENTS, "last-event-id": str(self._past.read)}
+        try:
+            stream = await self.http.open("GET", "/messages", more=since)
+        except RestDialError as exc:
+            raise LinkBrokenError(self.name, exc.reason) from exc
+        except RestError as exc:
+            self._failed(exc.reason)
+            return
+        if stream.status == _OK:
+            self._stream, self._reader = stream, EventReader()
+        else:
+            self._refused(RestAnswer(stream.status, await stream.next()))
+            await stream.aclose()
+
+    async def _read(self, stream: RestStream) -> None:
+        try:
+            part = await stream.next()
+            events = self._reader.take(part)
+        except RestError as exc:
+            self._failed(exc.reason)
+            part, events = b"", []
+        else:
+            self.heard_at = trio.current_time()
+        if events:
+            self._failures = 0
+            self._came(b"\n".join(events), self._reader.last or self._past.read)
+        if not part:
+            self._stream = None
+            await stream.aclose()
+
+    def _failed(self, why: str) -> None:
+        """Note that a stream broke; it is asked for again.
+
+        Raises:
+            LinkBrokenError: Again and again, and it brought nothing.
+        """
+        self._failures += 1
+        if self._failures == _TRIES:
+            raise LinkBrokenError(self.name, why)
+
+    @override
+    async def aclose(self, farewell: Farewell = Farewell.DONE) -> None:
+        if self._stream is not None:
+            await self._stream.aclose()
+        await super().aclose(farewell)
+
+
+def _said(answer: RestAnswer) -> JsonObject:
+    try:
+        return read_object(answer.body)
+    except BadMessageError:
+        return {}
+
+
+def _reason(answer: RestAnswer, said: JsonObject) -> str:
+    why = said.get("description")
+    return why if isinstance(why, str) else f"the node answered with HTTP {answer.status}"
+
+
+def _token(body: Json) -> str | None:
+    value = body.get("value") if isinstance(body, dict) else None
+    token = value.get("sessionToken") if isinstance(value, dict) else None
+    return token if isinstance(token, str) else None

@@ -1,0 +1,1 @@
+"""The sync manager: reporters and observers meet through it."""

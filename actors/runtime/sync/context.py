@@ -1,0 +1,326 @@
+"""What the sync manager is given, and what its own tasks tell it."""
+
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Final, TypeAlias, final
+
+import attrs
+import trio
+
+from actors.kit.actor import ActorRef, Reply
+from actors.kit.counters import Counters
+from actors.kit.delivery import Delivery
+from actors.kit.ids import IdSource
+from actors.kit.trace_message import value_digest
+from actors.kit.tracer import Tracer
+from actors.runtime.bus.ports import CorePort
+from actors.runtime.registry.link_routes import WaysWanted
+from actors.runtime.store.barrier import StoreGate
+from actors.runtime.sync.data_schemas import DataSchemas
+from actors.runtime.sync.messages import SyncNews
+from fsm.effects import RowChanged
+from fsm.engine import Step
+from fsm.registry.changes_io import LocalGone, LocalLive
+from fsm.registry.resolve.resolve import Topology
+from fsm.sync.reporter_io import Refused
+from specs.addresses.address import RUNTIME_SCHEME, domain_of, is_below, runtime_of, scheme_of
+from specs.bodies.registry import Record
+from specs.bodies.sync import DataObject, Subscription
+from specs.errors import BadMessageError
+from specs.jsonvalue import Json, JsonObject
+from specs.limits.protocol import LEASE
+from specs.message import Message, MessageType, refuse, reply_to
+from specs.reply_code import Code, DropReason
+from specs.trace import Fact, Kind, Op
+from transports.bodies import read_body
+
+__all__ = [
+    "Addresses",
+    "ComponentLeft",
+    "Job",
+    "ObjectsClosed",
+    "PathsForgotten",
+    "Records",
+    "Spawn",
+    "SyncContext",
+    "SyncMessage",
+    "code_in_use",
+    "observer_of",
+]
+
+_MANAGER: Final = "sm"
+_CODES: Final = frozenset(Code)
+
+
+class Addresses(ABC):
+    """Where addresses of data objects come from: the runtime's address allocation."""
+
+    @abstractmethod
+    async def allocate(self, scheme: str) -> str | None:
+        """Return a new address of a scheme; None: the node gives none."""
+
+    @abstractmethod
+    async def free(self, address: str) -> None:
+        """Give an address back; one that is not ours any more is fine."""
+
+
+class Records(ABC):
+    """Where data objects can be looked up: the domain registry, by the runtime's own."""
+
+    @abstractmethod
+    async def register(self, record: Record) -> Refused | None:
+        """Register an object and keep its record alive; None: it is registered."""
+
+    @abstractmethod
+    async def unregister(self, url: str) -> None:
+        """Set a record to disconnected; one that is not there is fine."""
+
+    @abstractmethod
+    async def forget(self, url: str) -> None:
+        """Keep a record alive no more, without a word: it is another runtime's now."""
+
+
+@final
+@attrs.frozen(slots=True)
+class SyncContext:
+    """All that the sync manager may use.
+
+    Attributes:
+        runtime: The runtime it serves.
+        domain: Its domain, at whose node reporter paths are set.
+        topology: Whose node paths to objects of other domains are set at.
+        bus: Its handle on the Message BUS; the handle's address is its own.
+        registry: Tells other runtimes what is reported here, and hears its status events.
+        counters: Where messages that end here are counted.
+        schemas: What values must obey.
+        gate: Where what is said of stored objects waits until it is on disk.
+        lease: Seconds for which observers may observe, unless they renew that.
+        entropy: Source of random bytes for jitter.
+    """
+
+    runtime: str
+    domain: str
+    bus: CorePort
+    addresses: Addresses
+    records: Records
+    ids: IdSource
+    tracer: Tracer
+    registry: ActorRef[LocalLive | LocalGone | Delivery | WaysWanted]
+    topology: Topology = Topology.TRIANGLE
+    counters: Counters = attrs.field(factory=Counters, eq=False)
+    schemas: DataSchemas = attrs.field(factory=DataSchemas, eq=False)
+    gate: StoreGate = attrs.field(factory=StoreGate, eq=False)
+    lease: int = LEASE
+    entropy: Callable[[int], bytes] = secrets.token_bytes
+
+    def now(self) -> tuple[float, float]:
+        """Return the time, and a number between 0 and 1 that nobody foresees."""
+        return trio.current_time(), self.entropy(1)[0] / 255
+
+    def node_for(self, url: str) -> str:
+        """Return the domain at whose node the path to an object is set (C-49).
+
+        In the triangle that of the object's reporter, which fans out; in the trapezoid the
+        own one, which subscribes onward.
+        """
+        return domain_of(url) if self.topology is Topology.TRIANGLE else self.domain
+
+    def request(
+        self, kind: MessageType, to: str, body: JsonObject, from_: str | None = None
+    ) -> Message:
+        """Write a request, from the sync manager itself or from an object."""
+        sender = from_ or self.bus.url
+        return Message(self.ids.next(sender), kind, sender, to, body)
+
+    def last_id(self, url: str) -> int:
+        """Return above which ids the messages of an object have been sent by nobody."""
+        return max(self.ids.last(sender) for sender in _senders(url))
+
+    def go_on(self, url: str, last: int) -> None:
+        """Let the ids of an object's messages go on above those it had elsewhere (MSG-03)."""
+        for sender in _senders(url):
+            self.ids.go_on(sender, last)
+
+    async def answer(self, request: Message, code: int, **body: Json) -> None:
+        """Answer a request; if it is about a stored object, once all that is on disk."""
+        await self._say(request, reply_to(request, code, body))
+
+    async def refuse(self, request: Message, code: int, why: str) -> None:
+        """Answer a request with a refusal; likewise."""
+        await self._say(request, refuse(request, code, why))
+
+    async def post(self, message: Message) -> None:
+        """Say something; likewise."""
+        await self._say(message, message)
+
+    async def _say(self, about: Message, message: Message) -> None:
+        if self.gate.holds(about, message):
+            self.gate.hold(partial(self._post_held, message))
+        else:
+            await self.bus.post(message)
+
+    async def _post_held(self, message: Message) -> None:
+        await self.bus.post(self._renumbered(message))
+
+    def _renumbered(self, message: Message) -> Message:
+        """Return a message that waited for the disk with a newer id; an answer keeps its own.
+
+        Its sender may have sent others meanwhile, that had not to wait (I-T7).
+        """
+        if message.is_response:
+            return message
+        self.ids.go_on(message.from_, message.id)
+        return attrs.evolve(message, id=self.ids.next(message.from_))
+
+    async def publish(
+        self, message: Message, runtimes: frozenset[str], direct: frozenset[str] = frozenset()
+    ) -> None:
+        """Say something to all who observe an object; likewise."""
+        if self.gate.holds(message):
+            self.gate.hold(partial(self._publish_held, message, runtimes, direct))
+        else:
+            await self.bus.publish(message, runtimes, direct)
+
+    async def _publish_held(
+        self, message: Message, runtimes: frozenset[str], direct: frozenset[str]
+    ) -> None:
+        await self.bus.publish(self._renumbered(message), runtimes, direct)
+
+    def step(self, step: Step) -> None:
+        """Trace that an entity moved."""
+        self.tracer.step(_MANAGER, step)
+
+    def row(self, row: RowChanged) -> None:
+        """Trace that a row of a table changed."""
+        if self.tracer.hops:
+            fact = Fact(
+                k=Kind.TABLE,
+                op=row.op,
+                table=row.table,
+                key=row.key,
+                val=row.val,
+                writer=row.writer,
+            )
+            self.tracer.record(_MANAGER, fact)
+
+    def child(self, done: Op, url: str, name: str, version: int, by: str) -> None:
+        """Trace what was done to a child, and by whom (I-D10)."""
+        fact = Fact(k=Kind.OBJ, op=done, key=f"{url}|{name}", version=version, by=by)
+        self.tracer.record(_MANAGER, fact)
+
+    def guest(self, op: Op, url: str, observer: str, by: str) -> None:
+        """Trace that somebody lets an observer in unasked, or everybody, or not any more (I-D9)."""
+        self.row(RowChanged(op, "guests", url, observer, by))
+
+    def deleted(self, url: str, by: str) -> None:
+        """Trace that an object is deleted (I-D8)."""
+        self.tracer.record(_MANAGER, Fact(k=Kind.OBJ, op=Op.DEL, key=url, by=by))
+
+    def dropped(self, message: Message, reason: DropReason) -> None:
+        """Count, and trace, that a message ends here unanswered."""
+        self.counters.drop(reason, message, _MANAGER)
+        if self.tracer.hops:
+            self.tracer.message(_MANAGER, Op.DROP, message, reason=reason)
+
+    def written(self, written: DataObject) -> None:
+        """Trace that an object has a new version; of a stored one, once it is on disk."""
+        if self.gate.is_dirty(written.url):
+            self.gate.hold_note(partial(self._trace_written, written))
+        else:
+            self._trace_written(written)
+
+    def _trace_written(self, written: DataObject) -> None:
+        fact = Fact(
+            k=Kind.OBJ,
+            op=Op.WRITE,
+            key=written.url,
+            version=written.version,
+            by=written.reporter,
+            digest=value_digest(written.data) if self.tracer.hops else None,
+        )
+        self.tracer.record(_MANAGER, fact)
+
+
+@final
+@attrs.frozen(slots=True)
+class PathsForgotten:
+    """The node of a domain has forgotten us: set all paths there again (STB-09)."""
+
+    domain: str
+
+
+@final
+@attrs.frozen(slots=True)
+class ObjectsClosed:
+    """Delete every object that is reported here, leave every one that is observed.
+
+    Attributes:
+        done: Told when nothing is left; observers that do not answer hold it up.
+    """
+
+    done: Reply[None]
+
+
+@final
+@attrs.frozen(slots=True)
+class ComponentLeft:
+    """A component is gone for good: delete what it reports, leave what it observes.
+
+    Attributes:
+        component: Its address; nothing is said as it any more.
+        done: Told when nothing of it is left; observers that do not answer hold it up.
+    """
+
+    component: str
+    done: Reply[None]
+
+
+SyncMessage: TypeAlias = Delivery | SyncNews | PathsForgotten | ObjectsClosed | ComponentLeft
+"""What the sync manager is told."""
+
+Job: TypeAlias = Callable[[], Awaitable[None]]
+"""Work for a task."""
+
+Spawn: TypeAlias = Callable[[Job], None]
+"""Runs work in a task of the sync manager."""
+
+
+def observer_of(request: Message) -> str:
+    """Return for whom a sync manager asks: itself, or one that lives in its runtime.
+
+    Where another runtime's hyperties live its node knows, and has checked (MN-03); a
+    part of a runtime is known by its address.
+
+    Raises:
+        BadMessageError: It asks for somebody else.
+    """
+    observer, asking = read_body(request, Subscription).source, request.from_
+    is_manager = asking == f"{runtime_of(asking)}/{_MANAGER}"
+    is_part = scheme_of(observer) == RUNTIME_SCHEME
+    if observer == asking or (is_manager and not is_part):
+        return observer
+    if is_manager and is_below(observer, runtime_of(asking)):
+        return observer
+    raise BadMessageError(f"{asking} does not speak for {observer}", Code.FORBIDDEN)
+
+
+def _senders(url: str) -> tuple[str, str]:
+    """Return the addresses that an object speaks from."""
+    return url, f"{url}/subscription"
+
+
+def code_in_use(code: int) -> Code:
+    """Return a code to pass on: one that is not in use counts as x00 of its class (RFC 9110)."""
+    if code in _CODES:
+        return Code(code)
+    match code // 100:
+        case 1:
+            return Code.TRYING
+        case 2:
+            return Code.OK
+        case 5:
+            return Code.INTERNAL
+        case _:
+            return Code.MALFORMED

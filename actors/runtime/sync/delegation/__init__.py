@@ -1,0 +1,1 @@
+"""Data objects that are handed over to another reporter."""

@@ -1,0 +1,254 @@
+"""Data objects that change hands: the sync manager's part at both ends (SYN-26, M-54, I-D1).
+
+It hosts the cores of `fsm.sync.delegation`. What waits for others runs in tasks;
+what they hear comes back by the mailbox, so that the tables change in its own task only.
+"""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Final, TypeAlias, assert_never, final
+
+import attrs
+import trio
+
+from actors.runtime.sync.context import Spawn, SyncContext
+from actors.runtime.sync.delegation.giving import HandOvers
+from actors.runtime.sync.delegation.taking import TakeOvers
+from actors.runtime.sync.messages import DelegationNews, TakeOverNews, Tell
+from actors.runtime.sync.presence.registration import SUBSCRIPTION
+from actors.runtime.sync.reporter.transfers import ObjectHands
+from fsm.engine import Step
+from fsm.sync import delegation_io as terms
+from fsm.sync.delegation import DelegationCore
+from fsm.sync.reporter_io import Held, Released
+from specs.addresses.address import RUNTIME_SCHEME, domain_of, scheme_of
+from specs.bodies.object import Delegate
+from specs.errors import BadMessageError
+from specs.limits.protocol import REPLY_TIMEOUT
+from specs.limits.sync import HAND_OVER_PART, HAND_OVER_PARTS, HANDED_ON
+from specs.message import Message
+from specs.reply_code import LAST_SUCCESS, Code
+from transports.bodies import read_body
+
+__all__ = ["Delegations"]
+
+Work: TypeAlias = Callable[[], Awaitable[terms.Answered]]
+"""Asks somebody, and returns what was answered."""
+
+_SILENCE: Final = terms.Answered(Code.TIMEOUT, "nobody answered in time")
+_SIGN_OF_LIFE: Final = REPLY_TIMEOUT / 3
+_MOVING: Final = "the object is being handed over; try again"
+_MOST: Final = HAND_OVER_PART * (HAND_OVER_PARTS - 1)
+
+
+@final
+@attrs.frozen
+class _Giving:
+    """A hand-over that was begun here, and the request to be answered."""
+
+    core: DelegationCore
+    request: Message
+
+
+@final
+class Delegations:
+    """The hand-overs of one runtime, of both kinds."""
+
+    def __init__(
+        self, context: SyncContext, spawn: Spawn, tell: Tell, reported: ObjectHands
+    ) -> None:
+        self._context = context
+        self._spawn = spawn
+        self._tell = tell
+        self._reported = reported
+        self._work = HandOvers(context)
+        self._giving: dict[str, _Giving] = {}
+        self._numbers: dict[str, int] = {}
+        self._given: dict[str, None] = {}
+        self._taking = TakeOvers(context, spawn, tell, reported)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is on its way."""
+        return not self._giving and self._taking.is_empty
+
+    @property
+    def takers(self) -> set[str]:
+        """Who is being handed something."""
+        return self._taking.takers
+
+    def is_moving(self, address: str) -> bool:
+        """Say whether an address is of an object on its way to another runtime, or from one."""
+        url = address.removesuffix(f"/{SUBSCRIPTION}")
+        return url in self._given or self._taking.is_taking(url)
+
+    async def put_off(self, request: Message) -> None:
+        """Answer a request to an object that is on its way."""
+        await self._context.refuse(request, Code.UNAVAILABLE, _MOVING)
+
+    # --- the end that gives -----------------------------------------------------------------
+
+    async def delegate(self, request: Message) -> None:
+        """Hand an object over for its reporter (M-54)."""
+        body = read_body(request, Delegate)
+        url, to = body.resource, body.delegate
+        reported = self._reported.find(url)
+        if reported is None:
+            raise BadMessageError("no such object", Code.NOT_FOUND)
+        if reported.snapshot.reporter != request.from_:
+            raise BadMessageError("only the reporter hands it over", Code.FORBIDDEN)
+        self._check(url, to)
+        if to == request.from_:
+            await self._context.answer(request, Code.OK)
+            return
+        self._numbers = {one: k for one, k in self._numbers.items() if self._reported.find(one)}
+        # Above all ids of the object's messages, that rise over a restart; the rest does not.
+        number = self._numbers[url] = 1 + max(
+            self._numbers.get(url, 0), self._taking.number_of(url), self._context.last_id(url)
+        )
+        self._giving[url] = _Giving(DelegationCore(url, to, number), request)
+        self._spawn(partial(self._say_trying, url, number, request))
+        await self._feed(url, terms.Begun())
+
+    async def _say_trying(self, url: str, number: int, request: Message) -> None:
+        """Let the reporter's request live for as long as the hand-over is under way."""
+        giving: _Giving | None = self._giving[url]
+        while giving is not None and giving.core.number == number:
+            await self._context.answer(request, Code.TRYING)
+            await trio.sleep(_SIGN_OF_LIFE)
+            giving = self._giving.get(url)
+
+    def _check(self, url: str, to: str) -> None:
+        reported = self._reported.find(url)
+        if url in self._giving:
+            raise BadMessageError("it is being handed over already", Code.CONFLICT)
+        if scheme_of(to) == RUNTIME_SCHEME:
+            raise BadMessageError("a part of a runtime reports nothing for others", Code.FORBIDDEN)
+        if domain_of(to) != self._context.domain:
+            raise BadMessageError("an object does not leave its domain", Code.FORBIDDEN)
+        if reported is not None and len(reported.observers) > _MOST:
+            raise BadMessageError("it has too many observers to be handed over", Code.TOO_LARGE)
+
+    async def told(self, news: DelegationNews) -> None:
+        """Take what a task has heard."""
+        giving = self._giving.get(news.url)
+        if giving is None or giving.core.number != news.number:
+            return
+        reported = self._reported.find(news.url)
+        is_gone = reported is None and giving.core.may_write
+        heard = terms.Answered(news.code, news.why, is_here=news.is_here)
+        await self._feed(news.url, terms.Left() if is_gone else heard)
+
+    async def _feed(self, url: str, happened: terms.DelegationInput) -> None:
+        giving = self._giving[url]
+        for effect in giving.core.feed(happened):
+            await self._perform(giving, effect)
+
+    async def _perform(self, giving: _Giving, effect: terms.DelegationEffect) -> None:
+        core, url = giving.core, giving.core.url
+        match effect:
+            case Step():
+                self._context.step(effect)
+            case terms.Kept() | terms.GivenAway() | terms.Passed():
+                await self._end(giving, effect)
+            case terms.AddressOffered():
+                await self._reported.feed(url, Held())
+                self._do(core, partial(self._work.offer, core))
+            case terms.OfferDropped():
+                await self._work.post_withdrawal(core)
+            case terms.ObjectHanded():
+                self._hand(core)
+            case terms.OtherAsked():
+                self._do(core, partial(self._work.ask, core, giving.request))
+            case terms.AddressWithdrawn() | terms.AddressClaimed():
+                self._doubt(core, effect)
+            case _:
+                assert_never(effect)
+
+    def _hand(self, core: DelegationCore) -> None:
+        reported = self._reported.find(core.url)
+        if reported is not None:
+            self._do(core, partial(self._work.hand, core, self._reported.handed(reported)))
+
+    def _doubt(
+        self, core: DelegationCore, effect: terms.AddressWithdrawn | terms.AddressClaimed
+    ) -> None:
+        match effect:
+            case terms.AddressWithdrawn(pause):
+                self._do(core, partial(self._work.withdraw, core), pause)
+            case terms.AddressClaimed():
+                self._do(core, partial(self._work.claim, core))
+            case _:
+                assert_never(effect)
+
+    def _do(self, core: DelegationCore, work: Work, pause: float = 0.0) -> None:
+        self._spawn(partial(self._run, core, work, pause, core.patience))
+
+    async def _run(self, core: DelegationCore, work: Work, pause: float, patience: float) -> None:
+        await trio.sleep(pause)
+        heard = _SILENCE
+        with trio.move_on_after(patience):
+            heard = await work()
+        await self._tell(
+            DelegationNews(core.url, core.number, heard.code, heard.why, heard.is_here)
+        )
+
+    async def _end(
+        self, giving: _Giving, effect: terms.Kept | terms.GivenAway | terms.Passed
+    ) -> None:
+        """Tell the reporter what came of it, when all is in place."""
+        url, request = giving.core.url, giving.request
+        del self._giving[url]
+        match effect:
+            case terms.Kept(code, why):
+                await self._reported.feed(url, Released())
+                if giving.core.is_forgotten:
+                    self._reported.renew(url)
+                await self._context.refuse(request, code, why)
+            case terms.GivenAway(code, why):
+                self._note_given(url)
+                await self._reported.give_away(url)
+                if code <= LAST_SUCCESS:
+                    await self._context.answer(request, Code.OK)
+                else:
+                    await self._context.refuse(request, code, why)
+            case terms.Passed():
+                await self._reported.pass_on(url, giving.core.to)
+                await self._context.answer(request, Code.OK)
+            case _:
+                assert_never(effect)
+
+    def _note_given(self, url: str) -> None:
+        self._given[url] = None
+        if len(self._given) > HANDED_ON:
+            del self._given[next(iter(self._given))]
+
+    def is_in_doubt(self, url: str) -> bool:
+        """Say whether only the node can tell who reports an object."""
+        giving = self._giving.get(url)
+        return giving is not None and not giving.core.may_write
+
+    # --- the end that takes -----------------------------------------------------------------
+
+    async def take(self, request: Message) -> None:
+        """Take a part of what is handed over to a component of this runtime."""
+        await self._taking.take(request)
+
+    async def taken(self, news: TakeOverNews) -> None:
+        """Take what the node has said to who takes an object."""
+        url = news.url
+        if await self._taking.told(news):
+            self._given.pop(url, None)
+
+    def leave(self, component: str) -> None:
+        """Forget what has only begun to come to a component that is gone."""
+        self._taking.leave(component)
+
+    def let_go(self) -> None:
+        """End everything without a word: the runtime leaves."""
+        for giving in tuple(self._giving.values()):
+            for effect in giving.core.feed(terms.Left()):
+                if isinstance(effect, Step):
+                    self._context.step(effect)
+        self._giving.clear()
+        self._taking.let_go()

@@ -1,0 +1,304 @@
+"""The sync manager of a runtime: reporters and observers meet through it (SYN-01..SYN-22).
+
+It alone writes versions and publishes; a reporter asks it to (`update` to `R/sm`), so
+that its snapshot is never behind what was published. What waits for others runs in
+tasks; the tables change only in the mailbox's own task.
+"""
+
+from typing import assert_never, final
+
+from typing_extensions import override
+
+from actors.kit.actor import Actor, Reply
+from actors.kit.delivery import Delivery
+from actors.runtime.stubs.catalogue import SchemaRefusedError
+from actors.runtime.sync.askers import check_asker
+from actors.runtime.sync.context import (
+    ComponentLeft,
+    ObjectsClosed,
+    PathsForgotten,
+    SyncContext,
+    SyncMessage,
+)
+from actors.runtime.sync.delegation.delegation import Delegations
+from actors.runtime.sync.messages import (
+    Decided,
+    DelegationNews,
+    LeaseAnswered,
+    LinkIs,
+    MoveNews,
+    ObjectReady,
+    ObjectRegistered,
+    ObjectRemoved,
+    ObserveDone,
+    ObserverLeft,
+    ObserverNews,
+    PathClosed,
+    RefusedAgain,
+    ReporterNews,
+    StillObserved,
+    SyncNews,
+    TakeOverNews,
+    WayMoved,
+    Witnessed,
+)
+from actors.runtime.sync.observer.observer import ObservedObjects
+from actors.runtime.sync.presence.registration import SUBSCRIPTION
+from actors.runtime.sync.reporter.reporter import ReportedObjects
+from actors.runtime.sync.reporter.stored import say_stored
+from specs.addresses.address import RUNTIME_SCHEME, scheme_of
+from specs.bodies.observers import ObserverName
+from specs.bodies.sync import ObjectName
+from specs.errors import BadMessageError
+from specs.message import Message, MessageType
+from specs.reply_code import Code
+from transports.bodies import read_body
+
+__all__ = ["SyncManager"]
+
+
+@final
+class SyncManager(Actor[SyncMessage]):
+    """`R/sm`."""
+
+    def __init__(self, context: SyncContext) -> None:
+        self._context = context
+        self._reported = ReportedObjects(context, self.spawn, self._tell)
+        self._observed = ObservedObjects(context, self.spawn, self._tell, self._reported.answering)
+        self._reported.meet(self._observed.observes)
+        self._moves = Delegations(context, self.spawn, self._tell, self._reported.hands)
+        self._closing: list[Reply[None]] = []
+        self._leaving: list[ComponentLeft] = []
+
+    async def _tell(self, done: SyncNews) -> None:
+        await self.me.tell(done)
+
+    @override
+    async def start(self) -> None:
+        self._reported.start(self.me)
+        self._observed.start(self.me)
+        await self._context.bus.add_listener(self._context.bus.url, self.me)
+        await self._reported.revival.revive()
+
+    @override
+    async def handle(self, message: SyncMessage) -> None:
+        match message:
+            case Delivery():
+                await self._delivered(message.message, is_foreign=message.is_foreign)
+            case (
+                ObserveDone()
+                | ObserverLeft()
+                | RefusedAgain()
+                | LeaseAnswered()
+                | PathClosed()
+                | WayMoved()
+            ):
+                await self._news_of_observed(message)
+            case PathsForgotten(domain):
+                self._reported.lives.renew_paths(domain)
+                self._observed.renew_paths(domain)
+            case ObjectsClosed(done):
+                self._closing.append(done)
+            case ComponentLeft():
+                self._leaving.append(message)
+            case LinkIs():
+                await self._link_is(message)
+            case DelegationNews() | TakeOverNews():
+                await self._news_of_moved(message)
+            case _:
+                await self._news_of_reported(message)
+        await self._close()
+
+    async def _link_is(self, news: LinkIs) -> None:
+        if scheme_of(news.entity) == RUNTIME_SCHEME:
+            await self._reported.admissions.link_is(news)
+        else:
+            self._observed.link_is(news)
+
+    async def _news_of_reported(self, news: ReporterNews) -> None:
+        match news:
+            case ObjectReady():
+                await self._reported.lives.ready(news)
+            case ObjectRegistered():
+                await self._reported.lives.registered(news)
+            case Decided():
+                await self._reported.admissions.decided(news)
+            case ObjectRemoved():
+                await self._reported.lives.removed(news)
+            case Witnessed():
+                await self._reported.admissions.witnessed(news)
+            case StillObserved():
+                await self._reported.revival.still_observed(news)
+            case _:
+                assert_never(news)
+
+    async def _news_of_observed(self, news: ObserverNews) -> None:
+        match news:
+            case ObserveDone():
+                await self._observed.done(news)
+            case ObserverLeft():
+                await self._observed.left(news)
+            case RefusedAgain():
+                await self._observed.refused_again(news)
+            case LeaseAnswered():
+                await self._observed.lease_answered(news)
+            case PathClosed(url):
+                await self._observed.closed(url)
+            case WayMoved():
+                self._observed.moved(news)
+            case _:
+                assert_never(news)
+
+    async def _news_of_moved(self, news: MoveNews) -> None:
+        match news:
+            case DelegationNews():
+                await self._moves.told(news)
+            case TakeOverNews():
+                await self._moves.taken(news)
+            case _:
+                assert_never(news)
+
+    @property
+    def _busy(self) -> set[str]:
+        """Who has to do with an object here."""
+        return self._reported.reporters | self._observed.observers | self._moves.takers
+
+    async def _close(self) -> None:
+        """End what is to end, and what came of it meanwhile; tell who waits for that."""
+        gone = {left.component for left in self._leaving}
+        if self._closing:
+            gone |= self._busy
+        for component in sorted(gone):
+            await self._reported.lives.leave(component)
+            await self._observed.leave_all(component)
+            self._moves.leave(component)
+        for left in tuple(self._leaving):
+            if left.component not in self._busy:
+                self._leaving.remove(left)
+                left.done.send(None)
+        if self._reported.is_empty and self._observed.is_empty and self._moves.is_empty:
+            while self._closing:
+                self._closing.pop().send(None)
+
+    @override
+    def deadline(self) -> float:
+        observed, written = self._observed.deadline(), self._context.gate.deadline()
+        return min(self._reported.deadline(), observed, written)
+
+    @override
+    async def timed_out(self) -> None:
+        await self._reported.time_over()
+        self._observed.time_over()
+        await self._context.gate.settle()
+
+    @override
+    async def drained(self) -> None:
+        await self._context.gate.settle()
+
+    @override
+    async def stop(self) -> None:
+        # Whoever did not answer in time, or came to a crash: every story has an end.
+        self._moves.let_go()
+        self._reported.lives.let_go()
+
+    # --- messages ---------------------------------------------------------------------------
+
+    async def _delivered(self, message: Message, *, is_foreign: bool) -> None:
+        if message.is_response:
+            await self._answered(message)
+            return
+        try:
+            check_asker(message, self._context.bus.url, is_foreign=is_foreign)
+            await self._asked(message)
+        except BadMessageError as exc:
+            if message.is_request:
+                await self._context.refuse(message, exc.code, exc.reason)
+
+    async def _answered(self, answer: Message) -> None:
+        """Take an answer to an object; other requests are awaited where they are made."""
+        reported = self._reported.owner_of(answer.to)
+        if reported is not None:
+            await self._reported.admissions.answered(reported, answer)
+
+    async def _asked(self, message: Message) -> None:
+        if message.to == self._context.bus.url:
+            await self._by_component(message)
+            return
+        reported = self._reported.owner_of(message.to)
+        observed = self._observed.observed(message.to)
+        if reported is not None:
+            await self._reported.admissions.asked(reported, message)
+        elif observed is not None and message.type is MessageType.DELETE:
+            await self._observed.deleted(observed, message)
+        elif observed is not None and message.type is MessageType.UPDATE:
+            self._observed.changed(observed, message)
+        elif message.is_request and self._moves.is_moving(message.to):
+            await self._moves.put_off(message)
+        elif message.is_request:
+            await self._context.refuse(message, Code.NOT_FOUND, "no such object")
+
+    async def _by_component(self, message: Message) -> None:
+        match message.type:
+            case MessageType.CREATE:
+                await self._created(message)
+            case MessageType.UPDATE:
+                await self._reported.lives.change(message)
+            case MessageType.DELETE:
+                await self._reported.lives.delete(message)
+            case MessageType.SUBSCRIBE:
+                await self._subscribed(message)
+            case MessageType.UNSUBSCRIBE:
+                await self._unsubscribed(message)
+            case MessageType.READ:
+                asked = read_body(message, ObjectName)
+                self.spawn(self._tell_schema, message, asked.resource)
+            case _:
+                raise BadMessageError("a sync manager does not do this")
+
+    async def _tell_schema(self, request: Message, address: str) -> None:
+        """Say what values of a data schema must obey, to who is about to report one."""
+        try:
+            found = await self._context.schemas.find(address)
+        except SchemaRefusedError as exc:
+            await self._context.refuse(request, exc.code, exc.why)
+            return
+        if found is None:
+            await self._context.refuse(request, Code.NOT_FOUND, "no such data schema is known")
+        else:
+            await self._context.answer(request, Code.OK, value=found)
+
+    async def _created(self, message: Message) -> None:
+        """Take what a reporter wants made: an object, an invitation, an allowance."""
+        if "resume" in message.body and "value" not in message.body:
+            await self._reported.revival.resume(message)
+        elif "authorise" in message.body:
+            await self._reported.admissions.invite(message)
+        elif "observer" in message.body:
+            await self._reported.admissions.allow(message)
+        elif "delegate" in message.body:
+            await self._moves.delegate(message)
+        elif "part" in message.body:
+            await self._moves.take(message)
+        else:
+            self._reported.lives.create(message)
+
+    async def _subscribed(self, message: Message) -> None:
+        """Observe for a component, or again for an object that is back (M-36, M-52)."""
+        resource = message.body.get("resource")
+        if resource is None:
+            await say_stored(self._context, message)
+        elif message.from_ == f"{resource}/{SUBSCRIPTION}":
+            await self._observed.back(message)
+        else:
+            await self._observed.observe(message)
+
+    async def _unsubscribed(self, message: Message) -> None:
+        """Let an observer go; or have it shut out, here or where it lives (SYN-21)."""
+        if "observer" not in message.body:
+            await self._observed.leave(message)
+            return
+        body = read_body(message, ObserverName)
+        if message.from_ == f"{body.resource}/{SUBSCRIPTION}":
+            await self._observed.shut_out(message, body)
+        else:
+            await self._reported.admissions.expel(message, body)

@@ -1,0 +1,277 @@
+"""What the sync manager's own tasks tell it."""
+
+from collections.abc import Awaitable, Callable
+from typing import TypeAlias, final
+
+import attrs
+
+from fsm.sync.observer_route import Moving, ObserverWay
+from fsm.sync.reporter_io import Refused, ReporterAccepted, ReporterRefused
+from specs.bodies.sync import DataObject
+from specs.message import Message
+
+__all__ = [
+    "Decided",
+    "DelegationNews",
+    "LeaseAnswered",
+    "LinkIs",
+    "MoveNews",
+    "ObjectReady",
+    "ObjectRegistered",
+    "ObjectRemoved",
+    "ObserveDone",
+    "ObserverLeft",
+    "ObserverNews",
+    "PathClosed",
+    "ReporterNews",
+    "StillObserved",
+    "SyncNews",
+    "TakeOverNews",
+    "Tell",
+    "Way",
+    "WayMoved",
+    "Witnessed",
+]
+
+
+@final
+@attrs.frozen(slots=True)
+class ObjectReady:
+    """A new object has its address and path.
+
+    Attributes:
+        request: The reporter's own.
+        created: None: there will be none, and the reporter has been told.
+    """
+
+    request: Message
+    created: DataObject | None
+
+
+@final
+@attrs.frozen(slots=True)
+class ObjectRegistered:
+    """The domain registry has answered about a new object.
+
+    Attributes:
+        request: The reporter's own, still to be answered.
+        refusal: Why it is not registered; None: it is.
+    """
+
+    request: Message
+    url: str
+    refusal: Refused | None
+
+
+@final
+@attrs.frozen(slots=True)
+class Decided:
+    """The reporter said whether an observer may subscribe."""
+
+    url: str
+    decision: ReporterAccepted | ReporterRefused
+
+
+@final
+@attrs.frozen(slots=True)
+class ObjectRemoved:
+    """Path, record, listeners and address of a deleted object are gone.
+
+    Attributes:
+        request: The reporter's own; None: nobody asked for it.
+    """
+
+    url: str
+    request: Message | None
+
+
+@final
+@attrs.frozen(slots=True)
+class Way:
+    """By which way an observer was answered.
+
+    Attributes:
+        link: The link; None: the node.
+        barred: The link by which it was not let in.
+        is_first: Whether it is the first observer of its object here.
+    """
+
+    link: str | None = None
+    barred: str | None = None
+    is_first: bool = False
+
+
+@final
+@attrs.frozen(slots=True)
+class ObserveDone:
+    """The reporter's end answered, or the path was refused.
+
+    Attributes:
+        request: The observer's own request.
+        answer: What it comes to.
+    """
+
+    request: Message
+    url: str
+    answer: Message
+    way: Way
+
+
+@final
+@attrs.frozen(slots=True)
+class WayMoved:
+    """The changes of an object come by another way now, or it was tried.
+
+    Attributes:
+        way: What decided so; another decides if the object was left meanwhile.
+        link: By which they were to come; None: by the node.
+    """
+
+    url: str
+    way: ObserverWay
+    link: str | None
+    how: Moving
+
+
+@final
+@attrs.frozen(slots=True)
+class ObserverLeft:
+    """The reporter's end knows that an observer left.
+
+    Attributes:
+        request: The observer's own; None: nobody asked for it.
+    """
+
+    url: str
+    observer: str
+    request: Message | None
+
+
+@final
+@attrs.frozen(slots=True)
+class RefusedAgain:
+    """The reporter's end, asked once more, does not let an observer in any more.
+
+    Attributes:
+        number: Of the request by which it observes.
+    """
+
+    url: str
+    observer: str
+    number: int
+
+
+@final
+@attrs.frozen(slots=True)
+class LeaseAnswered:
+    """The reporter's end was asked to let an observer go on observing.
+
+    Attributes:
+        number: Of the request by which it observes.
+        answer: What it said.
+        link: By which it was asked; None: by the node.
+    """
+
+    url: str
+    observer: str
+    number: int
+    answer: Message
+    link: str | None
+
+
+@final
+@attrs.frozen(slots=True)
+class StillObserved:
+    """A sync manager has said who observes there an object that is back."""
+
+    url: str
+    manager: str
+    observers: frozenset[str]
+
+
+@final
+@attrs.frozen(slots=True)
+class PathClosed:
+    """Nothing of an object comes here any more: its path and listeners are gone."""
+
+    url: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Witnessed:
+    """It was found out whether somebody who asks over a link speaks for an observer.
+
+    Attributes:
+        request: What was asked; to be answered.
+        link: By which it came.
+    """
+
+    url: str
+    request: Message
+    link: str
+    is_so: bool
+
+
+@final
+@attrs.frozen(slots=True)
+class LinkIs:
+    """This live link leads to a runtime, or to an object that is observed; None: none does."""
+
+    entity: str
+    link: str | None
+
+
+@final
+@attrs.frozen(slots=True)
+class DelegationNews:
+    """What was asked of others to hand an object over is answered.
+
+    Attributes:
+        number: Of the attempt.
+        code: What was answered; 408: nothing in time.
+        is_here: Whether whoever answered lives in this runtime.
+    """
+
+    url: str
+    number: int
+    code: int
+    why: str
+    is_here: bool = False
+
+
+@final
+@attrs.frozen(slots=True)
+class TakeOverNews:
+    """The node has answered who takes an object.
+
+    Attributes:
+        to: The new reporter.
+        number: Of the attempt.
+    """
+
+    url: str
+    to: str
+    number: int
+    code: int
+    why: str
+
+
+ReporterNews: TypeAlias = (
+    ObjectReady | ObjectRegistered | Decided | ObjectRemoved | Witnessed | StillObserved
+)
+"""What tasks tell of objects that are reported here."""
+
+ObserverNews: TypeAlias = (
+    ObserveDone | ObserverLeft | RefusedAgain | LeaseAnswered | PathClosed | WayMoved
+)
+"""What tasks tell of objects that are observed here."""
+
+MoveNews: TypeAlias = DelegationNews | TakeOverNews
+"""What tasks tell of objects that change hands."""
+
+SyncNews: TypeAlias = ReporterNews | ObserverNews | MoveNews | LinkIs
+"""What any of them tells."""
+
+Tell: TypeAlias = Callable[[SyncNews], Awaitable[None]]
+"""Tells the sync manager."""

@@ -1,0 +1,379 @@
+"""The objects that components of this runtime observe (M-36..M-38, M-42..M-44, M-47)."""
+
+import math
+from functools import partial
+from typing import final
+
+import trio
+
+from actors.kit.actor import ActorRef
+from actors.kit.delivery import Delivery
+from actors.runtime.sync.context import Spawn, SyncContext, code_in_use
+from actors.runtime.sync.messages import (
+    LeaseAnswered,
+    LinkIs,
+    ObserveDone,
+    ObserverLeft,
+    PathClosed,
+    RefusedAgain,
+    Tell,
+    Way,
+    WayMoved,
+)
+from actors.runtime.sync.observer.owners import AskedOwners, Observed
+from actors.runtime.sync.observer.routes import ObserverPaths, Reporter
+from actors.runtime.sync.presence.registration import CHANGES, SUBSCRIPTION
+from fsm.sync.leases import RenewalsCore
+from specs.bodies.observers import ObserverName
+from specs.bodies.sync import ObjectName, Observe
+from specs.child import child_resources, children_addresses
+from specs.jsonvalue import JsonObject
+from specs.message import Message, refuse
+from specs.reply_code import LAST_SUCCESS, Code
+from transports.bodies import read_body
+
+__all__ = ["ObservedObjects"]
+
+
+@final
+class ObservedObjects:
+    """The observers' end of every object observed here; one path serves all observers."""
+
+    def __init__(self, context: SyncContext, spawn: Spawn, tell: Tell, reporter: Reporter) -> None:
+        self._context = context
+        self._spawn = spawn
+        self._tell = tell
+        self._objects: dict[str, Observed] = {}
+        self._owners = AskedOwners(context, self._objects, tell)
+        self._reporter = reporter
+        self._paths = ObserverPaths(context, spawn, tell, self._renew, reporter)
+        self._renewals = RenewalsCore()
+        self._listener: ActorRef[Delivery]
+
+    def start(self, listener: ActorRef[Delivery]) -> None:
+        """Let what is said to observed objects' sync managers lead to `listener`."""
+        self._listener = listener
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is observed here."""
+        return not self._objects
+
+    @property
+    def observers(self) -> set[str]:
+        """Who observes something, is about to, or is about to stop."""
+        found: set[str] = set()
+        for there in self._objects.values():
+            found |= there.leaving.union(there.observers, (one.from_ for one in there.waiting))
+        return found
+
+    def observes(self, url: str, component: str) -> bool:
+        """Say whether a component observes an object, and has been let in."""
+        there = self._objects.get(url)
+        asked = None if there is None else there.observers.get(component)
+        return there is not None and asked is not None and (component, asked) not in there.asking
+
+    def observed(self, address: str) -> str | None:
+        """Return the observed object whose changes go to an address."""
+        url = address.removesuffix(f"/{CHANGES}")
+        return url if url != address and url in self._objects else None
+
+    # --- time ---------------------------------------------------------------------------
+
+    def deadline(self) -> float:
+        """Return when `time_over` is due."""
+        return self._renewals.deadline()
+
+    def time_over(self) -> None:
+        """Renew what is due: each subscription is a lease."""
+        for url, observer in self._renewals.due(trio.current_time()):
+            self._spawn(partial(self._renew_lease, url, observer))
+
+    async def _renew_lease(self, url: str, observer: str) -> None:
+        """Ask for an observer to go on; one that has left meanwhile is not asked for."""
+        there = self._objects.get(url)
+        number = None if there is None else there.observers.get(observer)
+        if there is not None and number is not None:
+            answer, link = await self._paths.join(url, observer, there.version or None)
+            await self._tell(LeaseAnswered(url, observer, number, answer, link))
+
+    async def lease_answered(self, news: LeaseAnswered) -> None:
+        """Take it how a renewal ended; it is made again if it is not decided.
+
+        Where the lease was over already, the node has removed the path, and others here may
+        have lost theirs: all of them subscribe again.
+        """
+        url, observer, answer = news.url, news.observer, news.answer
+        there = self._objects.get(url)
+        if there is None or there.observers.get(observer) != news.number:
+            return
+        if answer.code == Code.FORBIDDEN:
+            await self.refused_again(RefusedAgain(url, observer, news.number))
+        elif answer.code > LAST_SUCCESS:
+            self._renewals.unanswered(url, observer, self._context.now())
+        else:
+            self._paths.answered(url, Way(news.link))
+            self._granted(url, observer, answer)
+            if answer.body.get("renewed") is not True and self._paths.is_by_node(url):
+                self._renew_once(url)
+            if "value" in answer.body:
+                await self._owners.show(url, observer, answer.body["value"])
+
+    def _granted(self, url: str, observer: str, answer: Message) -> None:
+        """Note for how long an observer is let in, and with what."""
+        value, lease = answer.body.get("value"), answer.body.get("lease")
+        life = float(lease) if isinstance(lease, int) and lease > 0 else math.inf
+        self._renewals.granted(url, observer, life, self._context.now())
+        if isinstance(value, dict):
+            self._came(url, value)
+
+    def _came(self, url: str, told: JsonObject) -> None:
+        version = told.get("version")
+        if isinstance(version, int):
+            self._objects[url].version = max(version, self._objects[url].version)
+
+    def changed(self, url: str, event: Message) -> None:
+        """Note that a change of an object has come here; its observers get it themselves."""
+        if event.from_ == url:
+            self._came(url, event.body)
+
+    # --- begin --------------------------------------------------------------------------
+
+    async def observe(self, request: Message) -> None:
+        """Observe an object for a component (M-36): its listener comes first (SYN-06)."""
+        wish = read_body(request, Observe)
+        url, names = wish.resource, [] if wish.p2p is True else child_resources(wish.resource)
+        await self._context.answer(request, Code.TRYING, resources=[*names])
+        there = self._objects.get(url)
+        if there is not None and there.is_closing:
+            there.waiting.append(request)
+        else:
+            await self._observe(request, url)
+
+    async def _observe(self, request: Message, url: str) -> None:
+        is_first = url not in self._objects
+        there = self._objects.setdefault(url, Observed())
+        there.observers[request.from_] = request.id
+        there.asking.add((request.from_, request.id))
+        if is_first:
+            await self._context.bus.add_listener(f"{url}/{CHANGES}", self._listener)
+            await self._follow(url, request.from_)
+        self._paths.wished(url, request.from_, p2p=read_body(request, Observe).p2p)
+        self._spawn(partial(self._open if is_first else self._join, request, url))
+
+    async def _follow(self, url: str, observer: str) -> None:
+        """Have an observer hear of an object; a gap shows by what is said next.
+
+        Of its children its reporter is told anyway, before all others.
+        """
+        children = () if self._reporter(url) == observer else children_addresses(url)
+        for address in (f"{url}/{CHANGES}", *children):
+            await self._context.bus.follow(address, observer)
+
+    async def _open(self, request: Message, url: str) -> None:
+        answer, link, barred = await self._paths.open(url, request.from_)
+        await self._let_hear_of_children(url, link)
+        await self._tell(ObserveDone(request, url, answer, Way(link, barred, is_first=True)))
+
+    async def _join(self, request: Message, url: str) -> None:
+        there = self._objects.get(url)
+        link: str | None = None
+        if there is not None and request.from_ in there.observers:
+            # Whoever goes on is no new one: what was expelled does not come back so.
+            is_known = read_body(request, Observe).resume and there.version
+            version = there.version if is_known else None
+            answer, link = await self._paths.join(url, request.from_, version)
+            await self._let_hear_of_children(url, link)
+        else:
+            answer = refuse(request, Code.GONE, "the observer left before it was subscribed")
+        await self._tell(ObserveDone(request, url, answer, Way(link)))
+
+    async def _let_hear_of_children(self, url: str, link: str | None) -> None:
+        if link is not None:
+            await self._paths.set_children(url)
+
+    def link_is(self, news: LinkIs) -> None:
+        """Take it that another link leads to where an object is reported, or none."""
+        self._paths.link_is(news)
+
+    def moved(self, news: WayMoved) -> None:
+        """Take it that the changes of an object come by another way now, or do not."""
+        self._paths.moved(news)
+
+    def renew_paths(self, domain: str) -> None:
+        """Set the paths again that the node of a domain has forgotten."""
+        for url, there in self._objects.items():
+            is_there = self._context.node_for(url) == domain and not there.is_closing
+            if is_there and self._paths.is_by_node(url):
+                self._spawn(partial(self._renew, url))
+
+    async def back(self, request: Message) -> None:
+        """Subscribe again to an object that is back, and say who observes it here (M-52)."""
+        url = read_body(request, ObjectName).resource
+        there = self._objects.get(url)
+        observers = [] if there is None or there.is_closing else [*there.observers]
+        await self._context.answer(request, Code.OK, value=[*observers])
+        if observers:
+            self._renew_once(url)
+
+    def _renew_once(self, url: str) -> None:
+        """Set a path again, and ask its owner again, unless that is being done."""
+        there = self._objects[url]
+        if not there.is_renewed:
+            there.is_renewed = True
+            self._spawn(partial(self._renew_for, url, there))
+
+    async def _renew_for(self, url: str, there: Observed) -> None:
+        try:
+            await self._renew(url)
+        finally:
+            there.is_renewed = False
+
+    async def _renew(self, url: str) -> None:
+        """Set a path again, and ask its owner again: the node has forgotten both."""
+        await self._paths.set_path(url)
+        await self._owners.ask_again(url)
+
+    async def done(self, done: ObserveDone) -> None:
+        """Answer the observer; what was set up for nothing is removed."""
+        request, url, answer = done.request, done.url, done.answer
+        there = self._objects.get(url)
+        if there is not None:
+            there.asking.discard((request.from_, request.id))
+        self._paths.answered(url, done.way)
+        asked = None if there is None else there.observers.get(request.from_)
+        if answer.code <= LAST_SUCCESS:
+            value = answer.body.get("value")
+            by_link: JsonObject = {} if done.way.link is None else {"p2p": True}
+            if there is not None:
+                await self._let_in(url, there, request.from_)
+            if asked == request.id:
+                self._granted(url, request.from_, answer)
+            await self._context.answer(request, Code.OK, value=value, **by_link)
+            return
+        if answer.code == Code.TIMEOUT and asked in {None, request.id}:
+            # The reporter's yes may be on its way: it must not stay. Of an observer that has
+            # asked again it is the other request's.
+            await self._owners.take_back(url, request.from_)
+        if asked == request.id:
+            await self._take_off(url, request.from_)
+        await self._close_if_left(url, None)
+        if there is not None and there.observers and self._paths.is_by_node(url):
+            # The node took the path away with the refusal; others may have come since.
+            self._spawn(partial(self._renew, url))
+        why = answer.body.get("description")
+        told = {"description": why} if isinstance(why, str) else {}
+        await self._context.answer(request, code_in_use(answer.code), **told)
+
+    async def _let_in(self, url: str, there: Observed, observer: str) -> None:
+        """Have an observer hear of an object, and nobody who is not let in yet (I-D9)."""
+        for other, number in there.asking:
+            if there.observers.get(other) == number:
+                await self._unfollow(url, other)
+        if observer in there.observers:
+            await self._follow(url, observer)
+
+    # --- end ----------------------------------------------------------------------------
+
+    async def leave(self, request: Message) -> None:
+        """Stop observing for a component (M-42)."""
+        url = read_body(request, ObjectName).resource
+        there = self._objects.get(url)
+        if there is not None and request.from_ in there.observers:
+            await self._let_go(url, request.from_, request)
+        else:
+            await self._context.answer(request, Code.OK)
+
+    async def leave_all(self, observer: str) -> None:
+        """Leave every object for a component that is gone."""
+        for url, there in self._objects.items():
+            for request in [one for one in there.waiting if one.from_ == observer]:
+                there.waiting.remove(request)
+                await self._context.refuse(request, Code.GONE, "the observer left")
+            if observer in there.observers:
+                await self._let_go(url, observer, None)
+
+    async def _let_go(self, url: str, observer: str, request: Message | None) -> None:
+        await self._take_off(url, observer)
+        self._objects[url].leaving.add(observer)
+        self._spawn(partial(self._leave, url, observer, request))
+
+    async def _take_off(self, url: str, observer: str) -> None:
+        """Deliver no change to an observer any more; its neighbours observe on (I-D7)."""
+        del self._objects[url].observers[observer]
+        self._renewals.ended(url, observer)
+        self._paths.left(url, observer)
+        await self._unfollow(url, observer)
+
+    async def _unfollow(self, url: str, observer: str) -> None:
+        for address in (f"{url}/{CHANGES}", *children_addresses(url)):
+            await self._context.bus.unfollow(address, observer)
+
+    async def _leave(self, url: str, observer: str, request: Message | None) -> None:
+        await self._owners.leave(url, observer, self._paths.leave)
+        await self._tell(ObserverLeft(url, observer, request))
+
+    async def left(self, done: ObserverLeft) -> None:
+        """Take note that an observer is gone; with the last one the path goes (SYN-20)."""
+        there = self._objects.get(done.url)
+        if there is not None:
+            there.leaving.discard(done.observer)
+        await self._close_if_left(done.url, done.request)
+
+    async def _close_if_left(self, url: str, request: Message | None) -> None:
+        """Remove the path if nobody observes any more, not even again."""
+        there = self._objects.get(url)
+        if there is not None and not there.observers and not there.is_closing:
+            there.is_closing = True
+            self._spawn(partial(self._close_path, url, request))
+        elif request is not None:
+            await self._context.answer(request, Code.OK)
+
+    async def shut_out(self, event: Message, told: ObserverName) -> None:
+        """Let an observer hear nothing more: its reporter's end has shut it out (SYN-21).
+
+        One that has asked again since is being decided on anew, and stays until then.
+        """
+        await self._context.answer(event, Code.OK)
+        url, observer = told.resource, told.observer
+        there = self._objects.get(url)
+        if there is None or (observer, there.observers.get(observer, 0)) in there.asking:
+            return
+        if observer in there.observers:
+            await self._take_off(url, observer)
+            await self._close_if_left(url, None)
+
+    async def refused_again(self, news: RefusedAgain) -> None:
+        """Let an observer hear nothing more, and tell it: it is not let in any more."""
+        url, observer = news.url, news.observer
+        there = self._objects.get(url)
+        is_same = there is not None and there.observers.get(observer) == news.number
+        if there is not None and is_same and (observer, news.number) not in there.asking:
+            await self._take_off(url, observer)
+            await self._owners.say_refused(url, observer)
+            await self._close_if_left(url, None)
+
+    async def deleted(self, url: str, event: Message) -> None:
+        """Take the reporter's word, nobody else's, that the object is gone (M-47)."""
+        if event.from_ != f"{url}/{SUBSCRIPTION}":
+            await self._context.refuse(event, Code.FORBIDDEN, "only its reporter deletes an object")
+            return
+        await self._context.answer(event, Code.OK, source=self._context.runtime)
+        for observer in tuple(self._objects[url].observers):
+            await self._take_off(url, observer)
+        self._paths.deleted(url)
+        await self._close_if_left(url, None)
+
+    async def _close_path(self, url: str, request: Message | None) -> None:
+        await self._context.bus.remove_listener(f"{url}/{CHANGES}", self._listener)
+        await self._paths.close(url)
+        await self._tell(PathClosed(url))
+        if request is not None:
+            await self._context.answer(request, Code.OK)
+
+    async def closed(self, url: str) -> None:
+        """Forget an object; who wanted to observe it meanwhile begins now."""
+        there = self._objects.pop(url)
+        await self._paths.forget(url)
+        for request in there.waiting:
+            await self._observe(request, url)

@@ -1,0 +1,280 @@
+"""The ways by which changes of observed objects come here: links, and paths at nodes (P2P-30).
+
+What is decided of them is decided in the sync manager's own task; its other tasks ask.
+"""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Final, TypeAlias, final
+
+import attrs
+
+from actors.runtime.sync.context import Spawn, SyncContext
+from actors.runtime.sync.link_watches import LinkWatches
+from actors.runtime.sync.messages import LinkIs, Tell, Way, WayMoved
+from actors.runtime.sync.observer.owners import of_observer
+from actors.runtime.sync.presence.registration import CHANGES
+from fsm.intent import is_p2p_part
+from fsm.sync.observer_route import MoveTo, Moving, ObserverWay
+from specs.addresses.address import subscription_manager
+from specs.bodies.body import Path
+from specs.bodies.sync import Subscription
+from specs.child import children_addresses
+from specs.message import Message, MessageType
+from specs.reply_code import LAST_SUCCESS, Code
+from transports.bodies import write_body
+
+__all__ = ["ObserverPaths", "Opened", "Renew"]
+
+Renew: TypeAlias = Callable[[str], Awaitable[None]]
+"""Sets the path of an object at its node, and asks its reporter for all observers again."""
+
+Reporter: TypeAlias = Callable[[str], str | None]
+"""Says who reports an object here; None: nobody does."""
+
+Opened: TypeAlias = tuple[Message, str | None, str | None]
+"""The answer to the first observer; the link it was let in by, and the one it was not."""
+
+_LEFT: Final = "the observer left before it was subscribed"
+
+_UNHEARD: Final = frozenset({Code.TIMEOUT, Code.UNAVAILABLE, Code.BAD_BACKEND, Code.INTERNAL})
+"""Answers that come instead of the one who was asked."""
+
+_NOT_BY_LINK: Final = _UNHEARD | {Code.UNAUTHENTICATED}
+"""Answers by a link to which the node may know a better one."""
+
+
+@final
+class ObserverPaths:
+    """Each observed object's way.
+
+    Args:
+        context: What the sync manager may use.
+        spawn: Runs a task of it.
+        tell: Tells it.
+        renew: Sets a path.
+        reporter: Who reports an object here: then the path of its children is for that, too.
+    """
+
+    def __init__(
+        self, context: SyncContext, spawn: Spawn, tell: Tell, renew: Renew, reporter: Reporter
+    ) -> None:
+        self._context = context
+        self._reporter = reporter
+        self._spawn = spawn
+        self._tell = tell
+        self._renew = renew
+        self._watches = LinkWatches(context.registry, spawn, tell)
+        self._ways: dict[str, ObserverWay] = {}
+        self._paths: set[str] = set()
+        self._with_children: set[str] = set()
+        self._deleted: set[str] = set()
+
+    def is_by_node(self, url: str) -> bool:
+        """Say whether the changes of an object come by a path at a node."""
+        return url not in self._ways or self._ways[url].used is None
+
+    # --- who observes -----------------------------------------------------------------------
+
+    def wished(self, url: str, observer: str, *, p2p: bool | None) -> None:
+        """Note what an observer wants; what links are made of never comes by one (I-P13)."""
+        way = self._ways.setdefault(url, ObserverWay())
+        self._move(url, way.wished(observer, p2p=False if is_p2p_part(url) else p2p))
+
+    def left(self, url: str, observer: str) -> None:
+        """Take it that an observer is gone."""
+        way = self._ways.get(url)
+        if way is not None:
+            self._move(url, way.left(observer))
+
+    async def open(self, url: str, observer: str) -> Opened:
+        """Ask for the first observer: by the live link there is, else by the node."""
+        way = self._ways.get(url)
+        link = await self._watches.link_to(url) if way is not None and way.may_use_links else None
+        if link is not None:
+            await self._hear_by(url, link)
+            answer = await self._ask_by_link(MessageType.SUBSCRIBE, url, observer)
+            if answer.code <= LAST_SUCCESS or answer.code == Code.FORBIDDEN:
+                return answer, link, None
+            await self._hear_by(url, None)
+        answer = await self.set_path(url)
+        if way is None or not way.is_wanted_by(observer):
+            # Its farewell has gone already: what is asked now would never be taken back.
+            answer = attrs.evolve(answer, body={"code": Code.GONE, "description": _LEFT})
+        if answer.code <= LAST_SUCCESS:
+            answer = await self._ask_by_node(MessageType.SUBSCRIBE, url, observer)
+        return answer, None, link
+
+    def answered(self, url: str, by: Way) -> None:
+        """Note by which way an observer was answered; from the first on, follow links."""
+        way = self._ways.get(url)
+        if way is None:
+            return
+        if not by.is_first:
+            self._move(url, way.asked(by.link))
+            return
+        self._move(url, way.opened(by.link, by.barred))
+        if not is_p2p_part(url):
+            self._watches.watch(url, by.link or by.barred, is_wanted=way.wants_link)
+
+    async def join(
+        self, url: str, observer: str, version: int | None = None
+    ) -> tuple[Message, str | None]:
+        """Ask for one more observer, by the way in use; return the answer, and the way.
+
+        Args:
+            url: The object.
+            observer: Who observes it.
+            version: Of what came here, if it observes already, and goes on.
+        """
+        way, bus = self._ways.get(url), self._context.bus
+        asks = Subscription(observer, version=version)
+        if way is not None and way.used is not None:
+            used = way.used
+            answer = await bus.request_direct(self._subscribe(url, asks))
+            is_decided = answer.code <= LAST_SUCCESS or answer.code == Code.FORBIDDEN
+            if is_decided or not way.is_wanted_by(observer):
+                return answer, used
+        return await bus.request(self._subscribe(url, asks)), None
+
+    def _subscribe(self, url: str, asks: Subscription) -> Message:
+        return of_observer(self._context, MessageType.SUBSCRIBE, url, asks)
+
+    async def leave(self, url: str, observer: str) -> Message:
+        """Tell the reporter's end that an observer leaves, by the way in use; say what it says."""
+        if not self.is_by_node(url):
+            answer = await self._ask_by_link(MessageType.UNSUBSCRIBE, url, observer)
+            if answer.code not in _NOT_BY_LINK:
+                return answer
+        return await self._ask_by_node(MessageType.UNSUBSCRIBE, url, observer)
+
+    async def _ask_by_node(self, kind: MessageType, url: str, observer: str) -> Message:
+        return await self._context.bus.request(self._of_observer(kind, url, observer))
+
+    async def _ask_by_link(self, kind: MessageType, url: str, observer: str) -> Message:
+        return await self._context.bus.request_direct(self._of_observer(kind, url, observer))
+
+    def _of_observer(self, kind: MessageType, url: str, observer: str) -> Message:
+        return of_observer(self._context, kind, url, Subscription(observer))
+
+    # --- the path at a node -------------------------------------------------------------------
+
+    async def set_path(self, url: str) -> Message:
+        """Have the node deliver what is told of an object here, and of its children (M-37)."""
+        self._paths.add(url)
+        children = self.children_of(url)
+        self._with_children |= {url} if children else set()
+        return await self._request(MessageType.SUBSCRIBE, url, (f"{url}/{CHANGES}", *children))
+
+    async def remove_path(self, url: str) -> None:
+        """Have the node deliver no changes any more; what is told of children still comes by it."""
+        if url in self._paths:
+            self._paths.discard(url)
+            await self._request(MessageType.UNSUBSCRIBE, url, (f"{url}/{CHANGES}",))
+
+    async def close(self, url: str) -> None:
+        """Have the node forget it all (M-44); a path that was never set costs nothing."""
+        is_told = url in self._with_children and self._reporter(url) is None
+        children = children_addresses(url) if is_told else ()
+        changes: tuple[str, ...] = (f"{url}/{CHANGES}",) if url in self._paths else ()
+        self._paths.discard(url)
+        self._with_children.discard(url)
+        if url in self._deleted:
+            # They have died with their object, and are nothing of it any more.
+            self._deleted.discard(url)
+            parts = [children, changes]
+        else:
+            parts = [(*changes, *children)]
+        for part in parts:
+            if part:
+                await self._request(MessageType.UNSUBSCRIBE, url, part)
+
+    def deleted(self, url: str) -> None:
+        """Take it that the object is gone; its paths are removed by `close`."""
+        self._deleted.add(url)
+
+    async def _request(self, kind: MessageType, url: str, paths: tuple[str, ...]) -> Message:
+        to = subscription_manager(self._context.node_for(url))
+        body = write_body(Path(paths, self._context.runtime))
+        return await self._context.bus.request(self._context.request(kind, to, body))
+
+    # --- children -------------------------------------------------------------------------------
+
+    def children_of(self, url: str) -> tuple[str, ...]:
+        """Return where children of an object are told of: by the node, or not at all.
+
+        Whoever wants to hear of an object by a link only hears of no children.
+        """
+        way = self._ways.get(url)
+        return () if way is not None and way.is_link_only else children_addresses(url)
+
+    async def set_children(self, url: str) -> None:
+        """Have the node deliver what is told of children, where changes come by a link.
+
+        Its owner's consent follows when an observer reads the object by the node.
+        """
+        children = self.children_of(url)
+        if children and url not in self._with_children:
+            self._with_children.add(url)
+            await self._request(MessageType.SUBSCRIBE, url, children)
+
+    # --- moves ----------------------------------------------------------------------------------
+
+    def link_is(self, news: LinkIs) -> None:
+        """Take it that another link leads to where an object is reported, or none."""
+        way = self._ways.get(news.entity)
+        if way is not None:
+            self._move(news.entity, way.link_is(news.link))
+
+    def _move(self, url: str, moves: list[MoveTo]) -> None:
+        way = self._ways[url]
+        for move in moves:
+            job = self._to_node if move.link is None else partial(self._to_link, link=move.link)
+            self._spawn(partial(job, url, way))
+
+    async def _hear_by(self, url: str, link: str | None) -> None:
+        """Let changes come by a link, before it is asked for (SYN-06); or by none."""
+        await self._context.bus.hear_by(f"{url}/{CHANGES}", link)
+
+    async def _to_node(self, url: str, way: ObserverWay) -> None:
+        await self._renew(url)
+        if self._ways.get(url) is way:
+            await self._hear_by(url, None)
+        await self._tell(WayMoved(url, way, None, Moving.DONE))
+
+    async def _to_link(self, url: str, way: ObserverWay, link: str) -> None:
+        """Ask for one observer by the link: then its whole runtime is told by that (I-D12).
+
+        The path stays until what went by the node has come.
+        """
+        observer = way.anybody
+        if observer is None:
+            how = Moving.REFUSED
+        else:
+            await self._hear_by(url, link)
+            answer = await self._ask_by_link(MessageType.SUBSCRIBE, url, observer)
+            how = _outcome(answer)
+        if how is Moving.DONE and url in self._paths:
+            await self._context.bus.caught_up(f"{url}/{CHANGES}", link)
+            if self._ways.get(url) is way:
+                await self.remove_path(url)
+        await self._tell(WayMoved(url, way, link, how))
+
+    def moved(self, news: WayMoved) -> None:
+        """Take it how a move ended; one of an object that was left means nothing."""
+        if self._ways.get(news.url) is news.way:
+            self._move(news.url, news.way.moved(news.link, news.how))
+
+    async def forget(self, url: str) -> None:
+        """Take it that an object is observed no more."""
+        await self._hear_by(url, None)
+        self._watches.unwatch(url)
+        self._ways.pop(url, None)
+        # A deletion may have been told while its path was being closed.
+        self._deleted.discard(url)
+
+
+def _outcome(answer: Message) -> Moving:
+    if answer.code <= LAST_SUCCESS:
+        return Moving.DONE
+    return Moving.UNSURE if answer.code in _UNHEARD else Moving.REFUSED

@@ -1,0 +1,1 @@
+"""What a data object has outside of its reporter: address, paths, record."""

@@ -1,0 +1,51 @@
+"""How the sync manager has data objects registered: by the runtime's own registrar."""
+
+from contextlib import suppress
+from typing import final
+
+from typing_extensions import override
+
+from actors.kit.actor import ActorRef
+from actors.kit.errors import ActorStoppedError
+from actors.runtime.registry.registrations import (
+    ForgetWanted,
+    RegisterWanted,
+    RegistrarMessage,
+    RegistrationError,
+    UnregisterWanted,
+)
+from actors.runtime.sync.context import Records, code_in_use
+from fsm.sync.reporter_io import Refused
+from specs.bodies.registry import Record
+from specs.reply_code import Code
+
+__all__ = ["RegisteredObjects"]
+
+
+@final
+class RegisteredObjects(Records):
+    """Asks the registrar of the same runtime."""
+
+    def __init__(self, registrar: ActorRef[RegistrarMessage]) -> None:
+        self._registrar = registrar
+
+    @override
+    async def register(self, record: Record) -> Refused | None:
+        try:
+            await self._registrar.ask(lambda reply: RegisterWanted(record, reply))
+        except RegistrationError as error:
+            return Refused(code_in_use(error.code), str(error))
+        except ActorStoppedError:
+            return Refused(Code.UNAVAILABLE, "the runtime is going")
+        return None
+
+    @override
+    async def unregister(self, url: str) -> None:
+        # What cannot be told now, the node notes when the session ends (REG-09).
+        with suppress(ActorStoppedError):
+            await self._registrar.ask(lambda reply: UnregisterWanted(url, reply))
+
+    @override
+    async def forget(self, url: str) -> None:
+        with suppress(ActorStoppedError):
+            await self._registrar.ask(lambda reply: ForgetWanted(url, reply))

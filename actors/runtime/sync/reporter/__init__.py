@@ -1,0 +1,1 @@
+"""Data objects that components of a runtime report."""

@@ -1,0 +1,213 @@
+"""The children of the objects that this runtime reports: their keeper (SYN-24, M-48..M-50).
+
+What a creator says comes here first. What counts is kept and passed on to the reporter,
+which answers a new child; whatever the reporter itself creates is answered here. So a child
+that was acknowledged is kept, and is in every snapshot from then on.
+"""
+
+from collections.abc import Callable
+from functools import partial
+from typing import TypeAlias, assert_never, final
+
+import attrs
+import trio
+
+from actors.kit.actor import ActorRef
+from actors.kit.delivery import Delivery
+from actors.runtime.sync.child_messages import read_op
+from actors.runtime.sync.context import SyncContext
+from fsm.sync.children.announcements import SignsCore
+from fsm.sync.children.children import ChildSet, Taken, children_in
+from fsm.sync.children.io import Act, ChildGone, ChildOp, ChildRefused, ChildShown
+from fsm.sync.delegation_io import HandedOver
+from fsm.sync.repeats import IsObserved
+from fsm.sync.reporter import ReporterCore
+from fsm.sync.reporter_io import Denied, Granted
+from specs.bodies.sync import DataObject
+from specs.child import RESOURCES, children_addresses
+from specs.errors import BadMessageError
+from specs.jsonvalue import JsonObject
+from specs.message import Message, MessageType
+from specs.reply_code import Code, DropReason
+from specs.trace import Op
+from transports.bodies import write_body
+
+__all__ = ["Observes", "ReportedChildren"]
+
+Observes: TypeAlias = Callable[[str, str], bool]
+"""Says whether a component observes an object."""
+
+_STRANGER = ChildRefused(Code.FORBIDDEN, "only who observes an object, or reports it, writes")
+_HELD = ChildRefused(Code.UNAVAILABLE, "another is about to report the object; say it again")
+_GONE = ChildRefused(Code.NOT_FOUND, "no such object")
+
+
+@final
+class ReportedChildren:
+    """The children of every object reported here.
+
+    Attributes:
+        observes: Who that has to do with an object reported here observes it, too.
+    """
+
+    def __init__(self, context: SyncContext) -> None:
+        self.observes: Observes = lambda _url, _who: False
+        self._context = context
+        self._sets: dict[str, ChildSet] = {}
+        self._used: set[str] = set()
+        self._answering: dict[str, str] = {}
+        self._signs = SignsCore()
+
+    # --- objects come and go --------------------------------------------------------------
+
+    async def open(self, created: DataObject, listener: ActorRef[Delivery]) -> None:
+        """Keep the children of a new object, and those that it has already."""
+        children = self._sets[created.url] = ChildSet()
+        if created.children_objects is not None:
+            children.become(children_in(_of_resource(created.children_objects)))
+            self._used.add(created.url)
+        for address in children_addresses(created.url):
+            await self._context.bus.add_listener(address, listener)
+        await self.passed_on(created)
+
+    async def passed_on(self, thing: DataObject) -> None:
+        """Let the reporter, and no longer the one before it, answer for new children."""
+        await self._answers_no_more(thing.url)
+        self._answering[thing.url] = thing.reporter
+        for address in children_addresses(thing.url):
+            await self._context.bus.lend(address, thing.reporter)
+            # It is told by this keeper, of what counts only, whether it observes or not.
+            await self._context.bus.unfollow(address, thing.reporter)
+
+    async def _answers_no_more(self, url: str) -> None:
+        """Let who reports no more hear of children as all who observe do, if it does."""
+        before = self._answering.pop(url, None)
+        if before is None:
+            return
+        for address in children_addresses(url):
+            await self._context.bus.take_back(address, before)
+            if self.observes(url, before):
+                await self._context.bus.follow(address, before)
+
+    def answering(self, url: str) -> str | None:
+        """Return who reports an object here; None: nobody does."""
+        return self._answering.get(url)
+
+    async def close(self, gone: DataObject, listener: ActorRef[Delivery]) -> None:
+        """Forget the children: they die with their object; repeated is fine."""
+        self._sets.pop(gone.url, None)
+        self._used.discard(gone.url)
+        self._signs.forget(gone.url)
+        await self._answers_no_more(gone.url)
+        for address in children_addresses(gone.url):
+            await self._context.bus.remove_listener(address, listener)
+
+    def with_children(self, snapshot: DataObject) -> DataObject:
+        """Return the whole object with its children, if it ever had any, and there is room.
+
+        Whoever misses them then sees by their sign that it does, and reads again.
+        """
+        children = self._sets.get(snapshot.url)
+        if children is None or snapshot.url not in self._used:
+            return snapshot
+        if not children.fits_beside(snapshot.data):
+            return snapshot
+        return attrs.evolve(snapshot, children_objects={RESOURCES: children.shown()})
+
+    def handed(self, handed: HandedOver) -> HandedOver:
+        """Let who takes the object over have its children, too."""
+        return attrs.evolve(handed, thing=self.with_children(handed.thing))
+
+    def whole(self, told: Granted | Denied) -> Granted | Denied:
+        """Let an observer that is let in have the children of the object, too."""
+        if isinstance(told, Denied):
+            return told
+        self._signs.observed(told.snapshot.url, trio.current_time())
+        return attrs.evolve(told, snapshot=self.with_children(told.snapshot))
+
+    # --- what is said of children ---------------------------------------------------------
+
+    async def said(self, reported: ReporterCore, message: Message) -> None:
+        """Take what came to the address of an object's children."""
+        of = reported.snapshot
+        if message.from_ == of.url:
+            # Its own sign, which it does not need.
+            return
+        try:
+            op = read_op(message)
+        except BadMessageError as exc:
+            await self._refuse(message, ChildRefused(exc.code, exc.reason))
+            return
+        taken = self._taken(reported, op)
+        if isinstance(taken, ChildRefused):
+            await self._refuse(message, taken)
+            return
+        if taken is not None:
+            self._trace(of.url, taken, op)
+            self._used.add(of.url)
+            self._keep(of.url)
+            self._signs.changed(of.url, trio.current_time())
+        await self._pass_on(of.reporter, message)
+
+    def _taken(self, reported: ReporterCore, op: ChildOp) -> Taken:
+        children = self._sets.get(reported.snapshot.url)
+        if children is None or reported.is_deleted:
+            return _GONE
+        if reported.is_held:
+            return _HELD
+        if op.creator != reported.snapshot.reporter and op.creator not in reported.observers:
+            return _STRANGER
+        return children.take(op)
+
+    def _keep(self, url: str) -> None:
+        """Have the children of a stored object written, before anybody hears of them."""
+        self._context.gate.keep_children(url, {RESOURCES: self._sets[url].shown()})
+
+    async def _refuse(self, message: Message, refusal: ChildRefused) -> None:
+        if message.is_request:
+            refused: JsonObject = {"description": refusal.why, "source": self._context.runtime}
+            await self._context.answer(message, refusal.code, **refused)
+        else:
+            self._context.dropped(message, DropReason.DENIED)
+
+    async def _pass_on(self, reporter: str, message: Message) -> None:
+        gate, bus = self._context.gate, self._context.bus
+        if message.from_ != reporter and gate.holds(message):
+            # It answers a new child at once: it must not hear of one that is not on disk.
+            gate.hold(partial(bus.hand_on, message, reporter))
+        elif message.from_ != reporter:
+            await bus.hand_on(message, reporter)
+        elif message.is_request:
+            await self._context.answer(message, Code.OK, source=self._context.runtime)
+
+    def _trace(self, url: str, taken: ChildShown | ChildGone, op: ChildOp) -> None:
+        match op.act:
+            case Act.CREATE:
+                done = Op.ADD
+            case Act.UPDATE:
+                done = Op.UPD
+            case Act.DELETE:
+                done = Op.DEL
+            case _:
+                assert_never(op.act)
+        self._context.child(done, url, taken.name, op.version, op.creator)
+
+    # --- signs ----------------------------------------------------------------------------
+
+    def deadline(self) -> float:
+        """Return when `time_over` is due."""
+        return self._signs.deadline()
+
+    async def time_over(self, is_observed: IsObserved) -> None:
+        """Tell the sign that is due, where anybody observes."""
+        url = self._signs.due(trio.current_time(), is_observed)
+        if url is not None:
+            sign = write_body(self._sets[url].sign)
+            for address in children_addresses(url):
+                told = self._context.request(MessageType.UPDATE, address, sign, url)
+                await self._context.post(told)
+
+
+def _of_resource(shown: JsonObject) -> JsonObject | None:
+    children = shown.get(RESOURCES)
+    return children if isinstance(children, dict) else None

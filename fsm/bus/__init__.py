@@ -1,0 +1,1 @@
+"""Where a message goes next: routing, open requests, order, duplicates."""

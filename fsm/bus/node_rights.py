@@ -1,0 +1,219 @@
+"""What a session of a message node may say and hear: whose addresses are whose (I-A3, I-B10, S3).
+
+Pure questions to the table of addresses; nothing is changed here.
+"""
+
+from collections.abc import Callable, Container
+from enum import Enum, unique
+from typing import Final, final
+
+from fsm.registry.allocation import AllocationCore
+from fsm.session.peer_form import PeerForm
+from fsm.sync.subscriptions.io import entity_of
+from specs.addresses.address import (
+    RUNTIME_SCHEME,
+    domain_of,
+    is_backend,
+    is_below,
+    is_node,
+    message_node,
+    runtime_of,
+    scheme_of,
+)
+
+__all__ = ["CHILDREN", "Hearing", "NodeRights", "Observation", "Ownership"]
+
+CHILDREN: Final = "/children/"
+"""What stands between an object and the name of its children (ADR-05)."""
+
+_ASKED_FOR: Final = frozenset({"/changes", "/observers"})
+"""Parts of an object that are heard by whom its owner consents to."""
+
+_PUBLIC: Final = "/registration"
+"""Where the status of a record is told to everybody (M-29)."""
+
+_COMPONENT: Final = 3
+"""Slashes in the address of a runtime; one of its components has more."""
+
+
+@final
+@unique
+class Ownership(Enum):
+    """Whether a session may use an address as its own."""
+
+    OWN = "own"
+    BINDABLE = "nobody's yet, and not the node's to allocate"
+    FOREIGN = "somebody else's"
+
+
+@final
+@unique
+class Hearing(Enum):
+    """Whether a session may be delivered what goes to an address."""
+
+    AT_ONCE = "nobody has to be asked"
+    BY_CONSENT = "once its owner consents"
+    NEVER = "it is not made to be observed"
+
+
+@final
+@unique
+class Observation(Enum):
+    """Who decides that an object is observed."""
+
+    OWNER = "owner"
+    OPEN = "open"
+
+
+@final
+class NodeRights:
+    """Who may use and hear which address at the node of one domain.
+
+    Args:
+        domain: The domain the node serves.
+        allocation: Who owns what.
+        form_of: How the peer speaks that has a session, attached or not; None: it has none.
+        observation: Who decides that an object is observed.
+        abroad: Other domains to which the node knows a way of its own.
+    """
+
+    def __init__(
+        self,
+        domain: str,
+        allocation: AllocationCore,
+        form_of: Callable[[str], PeerForm | None],
+        observation: Observation = Observation.OWNER,
+        abroad: Container[str] = frozenset(),
+    ) -> None:
+        self._domain = domain
+        self._allocation = allocation
+        self._form_of = form_of
+        self._observation = observation
+        self._abroad = abroad
+
+    def ownership(self, address: str, by: str) -> Ownership:
+        """Say whether the session of `by` may use an address as its own (I-A3, I-B10)."""
+        if is_below(address, by):
+            return Ownership.OWN
+        owner = self._holder_of(address)
+        if owner == by:
+            return Ownership.OWN
+        if is_node(by):
+            return self._of_domain(address, by, owner)
+        if owner is not None or is_backend(address):
+            return Ownership.FOREIGN
+        if scheme_of(address) == RUNTIME_SCHEME:
+            return self._of_component(address, by)
+        return self._of_other(address, by)
+
+    def _of_other(self, address: str, by: str) -> Ownership:
+        """Say whether nobody's address of another domain may be used for the first time (MN-13).
+
+        Where that domain's node can be asked, only its own runtimes may: whoever else did
+        would speak as its users, and hear what goes to them.
+        """
+        domain = domain_of(address)
+        if domain == self._domain:
+            return Ownership.FOREIGN
+        is_its = domain_of(by) == domain or self._peer_of(address) is None
+        return Ownership.BINDABLE if is_its else Ownership.FOREIGN
+
+    def _holder_of(self, address: str) -> str | None:
+        """Return whose session an address is noted for.
+
+        What was bound before its domain's node could be asked is bound no more.
+        """
+        owner = self._allocation.owner_of(address)
+        if owner is None or domain_of(address) in {self._domain, domain_of(owner)}:
+            return owner
+        return owner if self._peer_of(address) is None else None
+
+    def _of_domain(self, address: str, by: str, owner: str | None) -> Ownership:
+        """Say whether the node of another domain may speak as an address (S14).
+
+        As all of its domain, whatever the scheme, but for what has a session of its own.
+        """
+        is_its = domain_of(address) == domain_of(by) and owner is None
+        is_here = scheme_of(address) == RUNTIME_SCHEME and self._has_session(runtime_of(address))
+        return Ownership.OWN if is_its and not is_here else Ownership.FOREIGN
+
+    def _has_session(self, runtime: str) -> bool:
+        return self._form_of(runtime) is not None
+
+    def _of_component(self, address: str, by: str) -> Ownership:
+        """Say whether nobody's component of a runtime may be used for the first time (C-43).
+
+        Upstream's peers speak as `runtime://<d>/registry/1`, which is below no runtime that
+        has a session.
+        """
+        is_free = (
+            address.count("/") > _COMPONENT
+            and domain_of(address) == self._domain
+            and self._form_of(runtime_of(address)) is None
+            and self._form_of(by) is PeerForm.UPSTREAM
+        )
+        return Ownership.BINDABLE if is_free else Ownership.FOREIGN
+
+    def bound_as(self, address: str) -> str:
+        """Return what is bound to a session that uses a bindable address (MN-13)."""
+        return address if scheme_of(address) == RUNTIME_SCHEME else entity_of(address)
+
+    def owner_of(self, address: str) -> str | None:
+        """Return the runtime an address belongs to, if its session is known here.
+
+        What is of another domain, and nobody's here, belongs to that domain's node, if
+        there is a way to it.
+        """
+        if scheme_of(address) == RUNTIME_SCHEME:
+            runtime = runtime_of(address)
+            if self._form_of(runtime) is not None:
+                return runtime
+        owner = self._holder_of(address)
+        return self._peer_of(address) if owner is None else owner
+
+    def _peer_of(self, address: str) -> str | None:
+        domain = domain_of(address)
+        if domain == self._domain:
+            return None
+        peer = message_node(domain)
+        return peer if domain in self._abroad or self._has_session(peer) else None
+
+    def hearing(self, resource: str, by: str) -> Hearing:
+        """Say whether the session of `by` may be delivered what goes to an address.
+
+        Its own addresses always; of others only the parts of objects that are made to be
+        observed, never what is addressed to themselves, nor the parts of a runtime.
+        """
+        if self.owner_of(resource) == by or is_below(resource, by):
+            return Hearing.AT_ONCE
+        entity = entity_of(resource)
+        part = resource.removeprefix(entity)
+        if scheme_of(resource) == RUNTIME_SCHEME or is_backend(resource):
+            return Hearing.NEVER
+        if part == _PUBLIC:
+            return Hearing.AT_ONCE
+        if part not in _ASKED_FOR and not part.startswith(CHILDREN):
+            return Hearing.NEVER
+        return Hearing.AT_ONCE if self.is_open(entity) else Hearing.BY_CONSENT
+
+    def is_open(self, entity: str) -> bool:
+        """Say whether an object may be observed without its owner's consent."""
+        if self._observation is Observation.OPEN:
+            return True
+        owner = self.owner_of(entity)
+        return owner is not None and self._form_of(owner) is PeerForm.UPSTREAM
+
+    def may_claim(self, resource: str, by: str) -> bool:
+        """Say whether an address is one of this domain that nobody has (C-44).
+
+        The node of another domain has no part in that (S14).
+        """
+        return (
+            not is_node(by)
+            and resource == entity_of(resource)
+            and resource.count("/") > len("//")
+            and domain_of(resource) == self._domain
+            and scheme_of(resource) != RUNTIME_SCHEME
+            and not is_backend(resource)
+            and self._allocation.owner_of(resource) is None
+        )

@@ -1,0 +1,254 @@
+"""Where a message goes that a message node was given, and whether it may (MN-03, MN-16, MN-27).
+
+Pure questions to the tables of allocation and subscription; nothing is changed here.
+The order of the questions is the host's: `admit`, policy, `route`.
+"""
+
+from collections.abc import Collection
+from typing import Final, TypeAlias, final
+
+import attrs
+
+from fsm.bus.node_rights import CHILDREN, NodeRights, Ownership
+from fsm.sync.subscriptions.subscriptions import SubscriptionCore
+from specs.addresses.address import domain_of, is_node, subscription_manager
+from specs.child import misnamed, parent_of
+from specs.limits.protocol import HOP_LIMIT
+from specs.message import Message
+from specs.reply_code import Code, DropReason
+from specs.routing import NODE_CHECKS, Check
+
+__all__ = [
+    "Admission",
+    "Admitted",
+    "Nobody",
+    "NodeRouting",
+    "Refusal",
+    "Route",
+    "ToComponent",
+    "ToRuntimes",
+]
+
+
+@final
+@attrs.frozen(slots=True)
+class Admitted:
+    """The message may go on.
+
+    Attributes:
+        bind: Addresses to be bound to the session first: of other domains (MN-13), or what
+            upstream's peers use without asking (C-43).
+    """
+
+    bind: tuple[str, ...] = ()
+
+
+@final
+@attrs.frozen(slots=True)
+class Refusal:
+    """The message must not go on: a check of the node objects.
+
+    Attributes:
+        instead: What a request is answered with, where that is not what the check says.
+        is_offence: Whether a node of another domain must have known that it has no right to
+            it; nobody else offends.
+    """
+
+    check: Check
+    why: str
+    instead: Code | None = None
+    is_offence: bool = False
+
+    @property
+    def code(self) -> Code | None:
+        """What a request is answered with; None: it is dropped."""
+        return self.instead or _CHECKS[self.check].refusal
+
+    @property
+    def reason(self) -> DropReason:
+        """What is counted for everything that is not answered."""
+        return _CHECKS[self.check].drop
+
+
+Admission: TypeAlias = Admitted | Refusal
+
+
+@final
+@attrs.frozen(slots=True)
+class ToComponent:
+    """To a part of the node."""
+
+    address: str
+
+
+@final
+@attrs.frozen(slots=True)
+class ToRuntimes:
+    """To the sessions of these runtimes, one copy each.
+
+    Attributes:
+        is_published: Whether subscriptions said so, not ownership.
+    """
+
+    runtimes: tuple[str, ...]
+    is_published: bool = False
+
+
+@final
+@attrs.frozen(slots=True)
+class Nobody:
+    """Nobody is there for it."""
+
+    why: str
+
+
+Route: TypeAlias = ToComponent | ToRuntimes | Nobody
+
+_ADMITTED: Final = Admitted()
+_CHECKS: Final = {row.check: row for row in NODE_CHECKS}
+
+
+@final
+class NodeRouting:
+    """The routing decisions of the node of one domain.
+
+    Args:
+        domain: The domain the node serves.
+        rights: Whose is what.
+        subscriptions: Who hears what.
+        components: Addresses of the node's own parts.
+    """
+
+    def __init__(
+        self,
+        domain: str,
+        rights: NodeRights,
+        subscriptions: SubscriptionCore,
+        components: Collection[str],
+    ) -> None:
+        self._domain = domain
+        self._rights = rights
+        self._subscriptions = subscriptions
+        self._components = components
+        self._paths = subscription_manager(domain)
+        self._own = f"://{domain}/"
+
+    def admit(self, message: Message, by: str) -> Admission:
+        """Check source and way of a message that came over the session of `by`."""
+        body = message.body
+        bind: tuple[str, ...] = ()
+        source = body.get("source")
+        claimed = [] if self._answers_for_path(message, by) else [message.from_]
+        if isinstance(source, str):
+            claimed.append(source)
+        for address in claimed:
+            match self._rights.ownership(address, by):
+                case Ownership.FOREIGN:
+                    return self._foreign(address, message, by)
+                case Ownership.BINDABLE:
+                    bind = (*bind, self._rights.bound_as(address))
+                case Ownership.OWN:
+                    pass
+        if "via" in body and _is_circle(message.via):
+            return Refusal(Check.LOOP, "the message has gone in a circle")
+        objection = self._objection(message, by)
+        if objection is not None:
+            return objection
+        return Admitted(bind) if bind else _ADMITTED
+
+    def _objection(self, message: Message, by: str) -> Refusal | None:
+        """Object to a message whose sender is who it says, but has no business there."""
+        if is_node(by) and not self._is_ours(message.to, by):
+            why = f"the node of {self._domain} is no way to {domain_of(message.to)}"
+            return Refusal(Check.SOURCE, why, Code.FORBIDDEN, is_offence=True)
+        if CHILDREN in message.to and not message.is_response:
+            return self._of_child(message, by)
+        return None
+
+    def _of_child(self, message: Message, by: str) -> Refusal | None:
+        """Object to who writes a child that is not its own, or does not observe (I-D10)."""
+        url = parent_of(message.to)
+        if url is None or message.from_ == url:
+            return None
+        why = misnamed(message)
+        if why is None and not self._is_writer(message, url, by):
+            why = f"{message.from_} does not observe {url}"
+        return None if why is None else Refusal(Check.SOURCE, why, Code.FORBIDDEN)
+
+    def _is_writer(self, message: Message, url: str, by: str) -> bool:
+        if self.owner_of(url) == by:
+            return True
+        return self._subscriptions.is_heard_by(message.to, by, message.from_)
+
+    def _is_ours(self, to: str, by: str) -> bool:
+        """Say whether a node of another domain may send something here for an address.
+
+        What goes to an address of its own domain is for whoever subscribed it here.
+        """
+        return domain_of(to) in {self._domain, domain_of(by)} or to in self._components
+
+    def _foreign(self, address: str, message: Message, by: str) -> Refusal:
+        """Object to an address; who sets a path for somebody else is forbidden to (MN-14).
+
+        A node cannot know who of its domain has come here by another way.
+        """
+        is_for_other = message.to == self._paths and address != message.from_
+        why = f"the session does not own {address}"
+        return Refusal(
+            Check.SOURCE,
+            why,
+            Code.FORBIDDEN if is_for_other else None,
+            is_offence=is_node(by) and domain_of(address) != domain_of(by),
+        )
+
+    def _answers_for_path(self, message: Message, by: str) -> bool:
+        """Say whether this is a subscriber's answer to what was fanned out (C-81)."""
+        return message.is_response and by in self._subscriptions.subscribers(message.from_)
+
+    def owner_of(self, address: str) -> str | None:
+        """Return the runtime an address belongs to, if its session is known here."""
+        return self._rights.owner_of(address)
+
+    def route(self, message: Message, by: str | None) -> Route:
+        """Say where an admitted message goes; `by` None: the node itself made it."""
+        to = message.to
+        if to in self._components:
+            return ToComponent(to)
+        subscribers = self._subscriptions.subscribers(to)
+        beyond = self._beyond(to, by)
+        if subscribers:
+            return self._fan_out(to, subscribers, by, beyond)
+        owner = beyond if message.is_event else self.owner_of(to)
+        if owner is None:
+            return Nobody(self._why_nobody(to))
+        if owner == by:
+            return Nobody("the only way leads back to where it came from")
+        return ToRuntimes((owner,))
+
+    def _beyond(self, to: str, by: str | None) -> str | None:
+        """Return the node of another domain that has to hear of what goes to an address there."""
+        # Once per message: an address of this domain is known without reading all of it.
+        if self._own in to or domain_of(to) == self._domain:
+            return None
+        owner = self.owner_of(to)
+        return owner if owner is not None and owner != by and is_node(owner) else None
+
+    def _fan_out(
+        self, to: str, subscribers: Collection[str], by: str | None, beyond: str | None
+    ) -> Route:
+        is_echoed = CHILDREN in to and (by is None or not is_node(by))
+        others = tuple(one for one in subscribers if is_echoed or one != by)
+        if beyond is not None and beyond not in others:
+            others = (*others, beyond)
+        if not others:
+            return Nobody("nobody else subscribes to it")
+        return ToRuntimes(others, is_published=True)
+
+    def _why_nobody(self, to: str) -> str:
+        if domain_of(to) == self._domain:
+            return "no session owns address"
+        return f"the node of {self._domain} knows no way to {domain_of(to)}"
+
+
+def _is_circle(via: tuple[str, ...]) -> bool:
+    return len(via) > HOP_LIMIT or len(set(via)) < len(via)

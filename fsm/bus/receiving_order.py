@@ -1,0 +1,245 @@
+"""Order of a pair's messages at the end that receives them, whatever paths they take (I-B7).
+
+A pair is a sender and a receiver. A sender that changes from the node to a direct link
+announces over the link which message went by the node last. What the link brings for the
+pair waits until the node has brought that one; the node keeps the order of what it carries.
+A message that the node lost is waited for until `REPLY_TIMEOUT` is over since it was sent:
+by then a request among what is missing has been answered 408.
+
+The order does not depend on that time. The ids of a sender rise, so a request or event
+that comes by one path after a younger one has come by another is too late: the host refuses
+it. The ids of answers do not rise, so the announcement names those that may be under way: any
+other answer that the node brings is younger than what waits, which goes before it.
+"""
+
+import math
+from collections import Counter, OrderedDict
+from typing import Final, Generic, TypeAlias, TypeVar, final
+
+import attrs
+
+from specs.limits.p2p import ORDER_HELD, ORDER_PAIRS, ORDER_WAITS
+from specs.limits.protocol import REPLY_TIMEOUT, SESSION_IDLE
+from specs.message import Message, instance_id
+
+__all__ = ["ANSWERS_NAMED", "NODE_PATH", "Behind", "Key", "PairOrderCore", "key_of"]
+
+T = TypeVar("T")
+
+Key: TypeAlias = int | str
+"""Name of a message within its pair: the id of a request or event, the name of an answer."""
+
+NODE_PATH: Final = ""
+"""The path by the node, whichever stub is the last; other paths are named by their links."""
+
+ANSWERS_NAMED: Final = 64
+"""Answers of a pair that are known by name; the oldest is forgotten first (ours)."""
+
+
+def key_of(message: Message) -> Key:
+    """Return the name of a message within its pair."""
+    return instance_id(message) if message.is_response else message.id
+
+
+@final
+@attrs.frozen(slots=True)
+class Behind:
+    """An announcement: what a link brings for a pair from now on follows what went before.
+
+    Attributes:
+        last: The last message that went by the node and may still be on its way; None:
+            there is none.
+        top: The highest id of the requests and events among what went by the node.
+        age: Seconds since `last` was sent.
+        answers: Ids of the answers among what went by the node and may be on its way.
+    """
+
+    from_: str
+    to: str
+    last: Key | None = None
+    top: int = 0
+    age: float = 0.0
+    answers: frozenset[int] = frozenset()
+
+
+_Pair: TypeAlias = tuple[str, str]
+_Wait: TypeAlias = tuple[str, str, str]
+"""A pair, and the link whose messages wait."""
+
+
+@attrs.define(slots=True)
+class _Given:
+    """What is known of a pair.
+
+    Attributes:
+        at: When a message of it came last.
+        best: The highest id of its requests and events, and `path`, by which it came.
+        answers: The last answers.
+        links: The links whose announcements hold.
+    """
+
+    at: float
+    best: int = 0
+    path: str = NODE_PATH
+    answers: OrderedDict[str, None] = attrs.field(factory=OrderedDict)
+    links: set[str] = attrs.field(factory=set)
+
+    def has(self, key: Key) -> bool:
+        return key in self.answers if isinstance(key, str) else self.best >= key
+
+
+@attrs.define(slots=True)
+class _Waiting(Generic[T]):
+    behind: Behind
+    until: float
+    held: list[T] = attrs.field(factory=list)
+
+
+@final
+class PairOrderCore(Generic[T]):
+    """Holds what came by a link too early, and knows what comes too late.
+
+    `T` is what the host handles when a message's turn has come. The core remembers
+    `ORDER_PAIRS` pairs, each for `SESSION_IDLE` after its last message, which is as long as
+    a node keeps a message for a session that is away. Of one link `ORDER_WAITS` pairs and
+    `ORDER_HELD` messages wait.
+    """
+
+    def __init__(self) -> None:
+        self._pairs: OrderedDict[_Pair, _Given] = OrderedDict()
+        self._waiting: dict[_Wait, _Waiting[T]] = {}
+        self._waits: Counter[str] = Counter()
+        self._held: Counter[str] = Counter()
+
+    @property
+    def held(self) -> int:
+        """How many messages wait."""
+        return self._held.total()
+
+    def announced(self, behind: Behind, link: str, now: float) -> list[T]:
+        """Take an announcement, or a newer one; return what waits no longer, in order."""
+        given = self._known((behind.from_, behind.to), now)
+        given.links.add(link)
+        name = (behind.from_, behind.to, link)
+        until = now + REPLY_TIMEOUT - behind.age
+        is_come = behind.last is None or given.has(behind.last) or until <= now
+        waiting = self._waiting.get(name)
+        if is_come or (waiting is None and self._waits[link] >= ORDER_WAITS):
+            return self._release(name)
+        if waiting is None:
+            self._waits[link] += 1
+            self._waiting[name] = _Waiting(behind, until)
+        else:
+            waiting.behind = behind
+        return []
+
+    def arrives(self, message: Message, path: str, what: T) -> list[T] | None:
+        """Return what is to be handled now, in order; nothing: it waits; None: there is no room.
+
+        Args:
+            message: As it came.
+            path: The link that brought it, or `NODE_PATH`.
+            what: What the host handles for this message.
+        """
+        if not self._waiting:
+            return [what]
+        if path == NODE_PATH:
+            return [*self._overtaken_by(message), what]
+        name = (message.from_, message.to, path)
+        waiting = self._waiting.get(name)
+        if waiting is None:
+            return [what]
+        if self._held[path] >= ORDER_HELD:
+            return None
+        self._held[path] += 1
+        waiting.held.append(what)
+        return []
+
+    def _overtaken_by(self, message: Message) -> list[T]:
+        """Return what waits for messages that the node will not bring: this one is younger."""
+        pair = (message.from_, message.to)
+        due = [name for name, waiting in self._of(pair) if self._is_after(waiting.behind, message)]
+        return [what for name in due for what in self._release(name)]
+
+    def _is_after(self, behind: Behind, message: Message) -> bool:
+        """Say whether a message by the node was sent after what an announcement waits for."""
+        if not message.is_response:
+            return message.id > behind.top
+        given = self._pairs.get((message.from_, message.to))
+        is_repeat = given is not None and given.has(instance_id(message))
+        return not is_repeat and message.id not in behind.answers
+
+    def is_late(self, message: Message, path: str) -> bool:
+        """Say whether a request or event comes after a younger one.
+
+        By the node alone it may: it is a repeat of what the node lost.
+        """
+        given = self._pairs.get((message.from_, message.to))
+        if given is None or message.is_response:
+            return False
+        is_repeat = path == given.path == NODE_PATH
+        return message.id < given.best and not is_repeat
+
+    def given(self, message: Message, path: str, now: float) -> list[T]:
+        """Note that a message was given or refused for good; return what waits no longer."""
+        pair = (message.from_, message.to)
+        given = self._known(pair, now)
+        if message.is_response:
+            given.answers[instance_id(message)] = None
+            if len(given.answers) > ANSWERS_NAMED:
+                given.answers.popitem(last=False)
+        elif message.id >= given.best:
+            given.best, given.path = message.id, path
+        if not self._waiting:
+            return []
+        behinds = [(name, waiting.behind.last) for name, waiting in self._of(pair)]
+        due = [name for name, last in behinds if last is None or given.has(last)]
+        return [what for name in due for what in self._release(name)]
+
+    def expects(self, from_: str, to: str, link: str) -> None:
+        """Forget what a link announced of a pair: it will be asked to announce it anew."""
+        given = self._pairs.get((from_, to))
+        if given is not None:
+            given.links.discard(link)
+
+    def is_reached(self, from_: str, to: str, link: str) -> bool:
+        """Say whether a link has announced a pair, and all that went before has come."""
+        given = self._pairs.get((from_, to))
+        return given is not None and link in given.links and (from_, to, link) not in self._waiting
+
+    def deadline(self) -> float:
+        """Return when `tick` is due."""
+        return min((waiting.until for waiting in self._waiting.values()), default=math.inf)
+
+    def tick(self, now: float) -> list[T]:
+        """Return what has waited for so long that what is missing counts as lost."""
+        due = [name for name, waiting in self._waiting.items() if waiting.until <= now]
+        return [what for name in due for what in self._release(name)]
+
+    def _of(self, pair: _Pair) -> list[tuple[_Wait, _Waiting[T]]]:
+        return [(name, waiting) for name, waiting in self._waiting.items() if name[:2] == pair]
+
+    def _release(self, name: _Wait) -> list[T]:
+        waiting = self._waiting.pop(name, None)
+        if waiting is None:
+            return []
+        self._waits[name[2]] -= 1
+        self._held[name[2]] -= len(waiting.held)
+        return waiting.held
+
+    def _known(self, pair: _Pair, now: float) -> _Given:
+        given = self._pairs.get(pair)
+        if given is None:
+            self._forget(now)
+            given = self._pairs[pair] = _Given(now)
+        else:
+            given.at = now
+            self._pairs.move_to_end(pair)
+        return given
+
+    def _forget(self, now: float) -> None:
+        while self._pairs:
+            pair = next(iter(self._pairs))
+            if self._pairs[pair].at + SESSION_IDLE > now and len(self._pairs) < ORDER_PAIRS:
+                return
+            del self._pairs[pair]

@@ -1,0 +1,1 @@
+"""Descriptors of other domains: whether they are trusted, and their stubs."""

@@ -1,0 +1,250 @@
+"""Whether a descriptor may be acted upon (T12..T15, S16, CAT-08, PFY-01).
+
+Signatures have been verified before, hashes taken and archives looked through; here it is
+decided what follows. Whatever is not clearly right is refused.
+"""
+
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from fsm.catalogue.descriptor_io import (
+    Facts,
+    Here,
+    Level,
+    Memory,
+    Package,
+    Reach,
+    Reason,
+    Refused,
+    Seen,
+    Terms,
+    Trusted,
+    Verdict,
+)
+from specs.addresses.descriptor import Entry
+from specs.addresses.host import host_in, is_public_host
+from specs.descriptor import LANGUAGE, Described, Revocations, Revoked, SourcePackage
+from specs.limits.catalogue import DESCRIPTOR_LIFE
+
+__all__ = ["judge", "judge_entry", "judge_offer", "judge_package", "judge_revocations"]
+
+_Check: TypeAlias = Callable[[], Refused | None]
+
+_ASK_DOMAIN: Final = "ask the domain for one that is right"
+_ASK_NEW: Final = "ask the domain for a newer one"
+_PRIVATE: Final = 'write reach = "anywhere" for the domain in the trust file if you mean it'
+
+
+def judge(facts: Facts, terms: Terms, memory: Memory, here: Here, now: float) -> Verdict:
+    """Judge the descriptor of a stub.
+
+    Args:
+        facts: What was found out about it.
+        terms: What the operator says of its domain.
+        memory: What is remembered of its domain.
+        here: What this runtime can do.
+        now: Seconds since the epoch.
+    """
+    entry, descriptor = facts.wanted, facts.descriptor
+    refused = judge_entry(entry, descriptor, memory, facts.digest, now)
+    if refused is not None:
+        return refused
+    seen = Seen(descriptor.counter, facts.digest)
+    if descriptor.source_package is not None:
+        return _package(facts, terms, here, memory.revocations) or Trusted(Level.PACKAGE, seen)
+    return _profile(facts, terms, here) or Trusted(Level.PROFILE, seen)
+
+
+def judge_entry(
+    entry: Entry, descriptor: Described, memory: Memory, digest: str, now: float
+) -> Refused | None:
+    """Judge what all descriptors have in common; None: nothing is wrong with it.
+
+    Args:
+        entry: Where it was fetched from.
+        descriptor: What it says.
+        memory: What is remembered of its domain.
+        digest: Hash of what was signed.
+        now: Seconds since the epoch.
+    """
+    checks: tuple[_Check, ...] = (
+        lambda: _place(entry, descriptor),
+        lambda: _time(descriptor, now),
+        lambda: _progress(descriptor, memory.seen.get(entry), digest),
+        lambda: _list_age(memory.revocations, now),
+        lambda: _revoked(entry, descriptor.counter, memory.revocations),
+    )
+    return next((one for check in checks if (one := check()) is not None), None)
+
+
+def judge_offer(facts: Facts, here: Here) -> Refused | None:
+    """Judge what a domain wants to offer; None: whoever trusts all of it could deploy it.
+
+    Args:
+        facts: What it says.
+        here: What runtimes can do.
+    """
+    package = facts.descriptor.source_package
+    if package is None:
+        return _profile(facts, Terms(reach=Reach.ANYWHERE), here)
+    return _package(facts, Terms(frozenset({package.publisher}), Reach.ANYWHERE), here, None)
+
+
+def judge_revocations(
+    domain: str, found: Revocations, known: Revocations | None, now: float
+) -> Refused | None:
+    """Judge a list of what is revoked, whose signature fits; None: it takes the place of `known`.
+
+    Args:
+        domain: Whose list was asked for.
+        found: The list.
+        known: The one before it.
+        now: Seconds since the epoch.
+    """
+    if found.domain != domain:
+        why = f"its list of what is revoked is that of {found.domain}"
+        return Refused(Reason.MISPLACED, why, _ASK_DOMAIN)
+    if known is not None and found != known and found.counter <= known.counter:
+        return _old_list(found, known)
+    return _list_age(found, now)
+
+
+def judge_package(promised: SourcePackage, found: Package) -> Refused | None:
+    """Judge the bytes of a package; None: they are those that were promised, and in order."""
+    if found.size != promised.size:
+        why = f"its package has {found.size} bytes and not {promised.size}"
+        return Refused(Reason.TOO_LARGE, why, _ASK_DOMAIN)
+    if found.sha256 != promised.sha256:
+        why = "its package is not the one whose hash was signed"
+        return Refused(Reason.WRONG_HASH, why, _ASK_DOMAIN)
+    if found.flaw is not None:
+        return Refused(Reason.BAD_ARCHIVE, f"its package {found.flaw}", _ASK_DOMAIN)
+    return None
+
+
+# ---- what all descriptors have in common
+
+
+def _place(entry: Entry, descriptor: Described) -> Refused | None:
+    said = (descriptor.cguid, descriptor.type, descriptor.object_name)
+    if said == (entry.address, str(entry.type), entry.name):
+        return None
+    why = f"it was signed for another place, {descriptor.cguid}"
+    return Refused(Reason.MISPLACED, why, _ASK_DOMAIN)
+
+
+def _time(descriptor: Described, now: float) -> Refused | None:
+    left = descriptor.expires - now
+    if left <= 0:
+        return Refused(Reason.EXPIRED, f"it expired {-left:.0f} s ago", _ASK_NEW)
+    if left > DESCRIPTOR_LIFE:
+        why = f"it would be good for more than {DESCRIPTOR_LIFE // 86_400} days"
+        return Refused(Reason.LIVES_TOO_LONG, why, "ask the domain for one that expires sooner")
+    return None
+
+
+def _progress(descriptor: Described, seen: Seen | None, digest: str) -> Refused | None:
+    if seen is None or descriptor.counter > seen.counter:
+        return None
+    if descriptor.counter == seen.counter and digest == seen.digest:
+        return None
+    if descriptor.counter == seen.counter:
+        why = f"another one with the same counter {seen.counter} was seen before"
+    else:
+        why = f"its counter {descriptor.counter} is less than {seen.counter}, which was seen before"
+    return Refused(Reason.ROLLED_BACK, why, "ask the domain why it serves an old one")
+
+
+def _list_age(known: Revocations | None, now: float) -> Refused | None:
+    if known is None or known.expires > now:
+        return None
+    why = f"its list of what is revoked expired {now - known.expires:.0f} s ago"
+    return Refused(Reason.LIST_EXPIRED, why, _ASK_NEW)
+
+
+def _old_list(found: Revocations, known: Revocations) -> Refused:
+    why = (
+        f"its list of what is revoked has the counter {found.counter}, "
+        f"and another with {known.counter} was seen before"
+    )
+    return Refused(Reason.LIST_ROLLED_BACK, why, "ask the domain why it serves an old one")
+
+
+def _revoked(entry: Entry, counter: int, known: Revocations | None) -> Refused | None:
+    for one in _entries(known):
+        if one.cguid == entry.address and counter <= one.counter:
+            return _is_revoked("it is", one.why)
+    return None
+
+
+def _is_revoked(what: str, why: str) -> Refused:
+    told = f"{what} revoked by its domain{f': {why[:200]}' if why else ''}"
+    return Refused(Reason.REVOKED, told, _ASK_NEW)
+
+
+# ---- level 1: a stub that ships
+
+
+def _profile(facts: Facts, terms: Terms, here: Here) -> Refused | None:
+    profile = facts.descriptor.profile
+    if profile is None:
+        why = "it has neither a profile nor a package with hash and publisher"
+        return Refused(Reason.NOTHING_TO_DEPLOY, why, _ASK_DOMAIN)
+    if profile.stub not in here.stubs:
+        known = ", ".join(sorted(here.stubs))
+        why = f"no stub {profile.stub[:40]!r} ships with this runtime, only {known}"
+        return Refused(Reason.UNKNOWN_STUB, why, "ask the domain for one of them")
+    return _places((profile.endpoint,), terms)
+
+
+def _places(endpoints: tuple[str, ...], terms: Terms) -> Refused | None:
+    for endpoint in endpoints:
+        host = host_in(endpoint)
+        if host is None:
+            why = f"its endpoint {endpoint[:80]!r} names no host"
+            return Refused(Reason.PRIVATE_PLACE, why, _ASK_DOMAIN)
+        if terms.reach is Reach.PUBLIC and not is_public_host(host):
+            why = f"its endpoint {endpoint[:80]!r} is in a private network"
+            return Refused(Reason.PRIVATE_PLACE, why, _PRIVATE)
+    return None
+
+
+# ---- level 2: code
+
+
+def _package(
+    facts: Facts, terms: Terms, here: Here, revocations: Revocations | None
+) -> Refused | None:
+    descriptor, package = facts.descriptor, facts.descriptor.source_package
+    if package is None or descriptor.language.lower() != LANGUAGE:
+        why = f"its code is written in {descriptor.language[:40]!r}"
+        return Refused(Reason.LANGUAGE, why, f"ask the domain for one in {LANGUAGE}")
+    if package.publisher not in terms.publishers:
+        why = f"the publisher of its code, {package.publisher[:80]!r}, is not allowed"
+        return Refused(
+            Reason.UNKNOWN_PUBLISHER, why, "name it in the trust file if you trust its code"
+        )
+    if any(one.sha256 == package.sha256 for one in _entries(revocations)):
+        return _is_revoked("its package is", "")
+    return _fitness(facts, terms, here)
+
+
+def _fitness(facts: Facts, terms: Terms, here: Here) -> Refused | None:
+    """Refuse code that cannot be watched, kept in, or told where to dial."""
+    descriptor = facts.descriptor
+    if descriptor.machine is None or descriptor.machine not in here.machines:
+        why = "it follows a machine that nobody here knows"
+        return Refused(
+            Reason.UNKNOWN_MACHINE, why, "ask the domain for one that follows a known one"
+        )
+    if not descriptor.endpoints:
+        why = "it does not say where its code dials"
+        return Refused(Reason.NO_ENDPOINTS, why, _ASK_DOMAIN)
+    if Level.PACKAGE not in here.levels:
+        why = "its code would need a sandbox, and this runtime has none"
+        return Refused(Reason.NO_SANDBOX, why, "ask the domain for a profile of a shipped stub")
+    return _places(descriptor.endpoints, terms)
+
+
+def _entries(known: Revocations | None) -> tuple[Revoked, ...]:
+    return () if known is None else known.revoked

@@ -1,0 +1,273 @@
+"""The foreign domains of a message node: one stub for each, in a room of its own.
+
+The first message for a domain has its stub deployed; what comes meanwhile waits, in
+order and within bounds (MN-19, STB-11). A room that cannot be had, or whose stub cannot
+connect, is left alone for a while, and whoever waited is told 503 (STB-14). A room that
+crashes takes nobody with it: what it still owed an answer is answered 503, and the next
+message opens another, with the session the first one had; after too many crashes the
+domain rests (MN-20, R11). No stub's name is used twice (STB-15).
+
+A stub speaks only of its own status, and hands on what it has stamped; all it hands on
+is checked by the node again, as if it came over the network (T16).
+"""
+
+import math
+from collections.abc import Container
+from typing import Final, assert_never, final
+
+from fsm.catalogue.foreign_io import (
+    Answer,
+    Banish,
+    Effect,
+    End,
+    Hand,
+    Input,
+    Leave,
+    OfRoom,
+    Open,
+    Pass,
+    Refuse,
+    Renew,
+    RoomFull,
+    RoomGone,
+    RoomKept,
+    RoomLost,
+    RoomMoved,
+    RoomReady,
+    RoomSpoke,
+    Send,
+    Tick,
+)
+from fsm.catalogue.foreign_sandbox import ForeignPast, ForeignRoom
+from fsm.effects import Dropped
+from fsm.machines.stub_connection import State
+from fsm.machines.stub_deployment import State as Deployment
+from fsm.machines.stub_deployment import Trigger
+from fsm.session.node_session_io import Parcel
+from specs.addresses.address import is_below
+from specs.limits.protocol import PEER_OFFENCES, QUARANTINE, RETRY_COOL_DOWN
+from specs.message import Message
+from specs.reply_code import Code, DropReason
+
+__all__ = ["ForeignCore"]
+
+_TOO_LATE: Final = "it took too long"
+_BAD: Final = "it said too much that it had no right to"
+_SENTENCE: Final = 200
+_LEAVING: Final = "the node is going down"
+
+
+@final
+class ForeignCore:
+    """One node's table of foreign domains.
+
+    Args:
+        node: The address of the node; its stubs are below it.
+        domains: Those it may reach.
+    """
+
+    def __init__(self, node: str, domains: Container[str]) -> None:
+        self._node = node
+        self._domains = domains
+        self._rooms: dict[str, ForeignRoom] = {}
+        self._stubs: dict[str, ForeignRoom] = {}
+        self._past: dict[str, ForeignPast] = {}
+        self._deadlines: dict[str, float] = {}
+        self._is_leaving = False
+
+    def deadline(self) -> float:
+        """Return when a `Tick` is due."""
+        return min(self._deadlines.values(), default=math.inf)
+
+    def feed(self, happened: Input, now: float) -> list[Effect]:
+        """Decide."""
+        match happened:
+            case Send(domain, parcel):
+                return self._send(domain, parcel, now)
+            case Tick():
+                return self._tick(now)
+            case Banish(domain):
+                return self._banish(domain, now)
+            case Leave():
+                return self._leave()
+            case _:
+                room = self._stubs.get(happened.stub)
+                return [] if room is None else self._of_room(room, happened, now)
+
+    def _of_room(self, room: ForeignRoom, happened: OfRoom, now: float) -> list[Effect]:
+        match happened:
+            case RoomReady():
+                return self._ready(room, now)
+            case RoomMoved(_, state, why):
+                return self._moved(room, state, why)
+            case RoomSpoke(_, message):
+                return self._spoke(room, message)
+            case RoomLost(_, message) | RoomFull(_, message):
+                room.handed.forget(message)
+                is_full = isinstance(happened, RoomFull)
+                code = Code.TOO_LARGE if is_full else Code.UNAVAILABLE
+                why = "its stub has no room" if is_full else "its sandbox is not there"
+                return [_refused(message, code, why)]
+            case RoomKept(_, token):
+                return self._past[room.domain].keep(room.domain, token)
+            case RoomGone(_, why):
+                return self._gone(room, why, now)
+            case _:
+                assert_never(happened)
+
+    # ---- towards the domain
+
+    def _send(self, domain: str, parcel: Parcel, now: float) -> list[Effect]:
+        message = parcel.message
+        if any(is_below(one, self._name(domain)) for one in message.via):
+            return [Dropped(message, DropReason.LOOP)]
+        why = self._why_not(domain, now)
+        if why is not None:
+            return [_refused(message, Code.UNAVAILABLE, f"no way to {domain}: {why}")]
+        room = self._rooms.get(domain)
+        if room is None:
+            return self._open(domain, parcel, now)
+        if room.deployment.state is Deployment.DEPLOYED:
+            return [self._hand(room, parcel, now)]
+        if room.wait(parcel):
+            return []
+        return [_refused(message, Code.TOO_LARGE, "too many messages wait for the stub already")]
+
+    def _name(self, domain: str) -> str:
+        return f"{self._node}/protostub/{domain}"
+
+    def _why_not(self, domain: str, now: float) -> str | None:
+        """Return why nothing can be sent to a domain now; None: it can."""
+        if self._is_leaving:
+            return _LEAVING
+        if domain not in self._domains:
+            return "it is not configured"
+        room = self._rooms.get(domain)
+        if room is not None:
+            return room.why if room.is_ending else None
+        past = self._past.get(domain)
+        return past.why if past is not None and now < past.until else None
+
+    def _open(self, domain: str, parcel: Parcel, now: float) -> list[Effect]:
+        past = self._past.setdefault(domain, ForeignPast())
+        past.rooms += 1
+        name = self._name(domain)
+        stub = name if past.rooms == 1 else f"{name}/{past.rooms}"
+        room = self._rooms[domain] = self._stubs[stub] = ForeignRoom(stub, domain)
+        room.wait(parcel)
+        step = room.deployment.step(Trigger.LOAD)
+        self._deadlines[stub] = now + room.deployment.patience
+        return [step, Open(stub, domain, past.token)]
+
+    def _hand(self, room: ForeignRoom, parcel: Parcel, now: float) -> Hand:
+        if parcel.message.is_request:
+            room.handed.ask(parcel.message, now)
+        return Hand(room.stub, parcel)
+
+    def _ready(self, room: ForeignRoom, now: float) -> list[Effect]:
+        if room.deployment.state is not Deployment.DEPLOYING:
+            return []
+        del self._deadlines[room.stub]
+        step = room.deployment.step(Trigger.LOADED)
+        return [step, *(self._hand(room, parcel, now) for parcel in room.release())]
+
+    # ---- from the domain
+
+    def _moved(self, room: ForeignRoom, state: State, why: str) -> list[Effect]:
+        room.state = state
+        if state is not State.FAILED or room.is_ending:
+            return []
+        return [self._end(room, why or "it could not connect")]
+
+    def _spoke(self, room: ForeignRoom, message: Message) -> list[Effect]:
+        if room.is_about_itself(message):
+            is_true = message.is_response or message.body.get("value") == room.state
+            return [] if is_true else self._offended(room, message, DropReason.FORGED_STATUS)
+        request = room.handed.asked(message)
+        if room.has_brought(message):
+            return [Pass(room.domain, room.stub, message)]
+        if request is None and message.is_response:
+            # An honest stub, too, answers what nobody waits for any more.
+            return [Dropped(message, DropReason.UNMATCHED)]
+        if request is None:
+            return self._offended(room, message, DropReason.UNKNOWN_SOURCE)
+        # The stub itself answers: whatever it could not do, here there is no way then.
+        code = Code.TOO_LARGE if message.code == Code.TOO_LARGE else Code.UNAVAILABLE
+        return [Refuse(request, code, f"no way to {room.domain}: {_why(message)}")]
+
+    def _offended(self, room: ForeignRoom, message: Message, reason: DropReason) -> list[Effect]:
+        """Refuse what a stub had no right to say; one that goes on so is ended."""
+        room.offences += 1
+        refusal: Effect = Dropped(message, reason)
+        if message.is_request:
+            why = "a stub speaks for its domain only"
+            refusal = Answer(room.stub, message, Code.UNAUTHENTICATED, why)
+        if room.offences < PEER_OFFENCES or room.is_ending:
+            return [refusal]
+        return [refusal, self._end(room, _BAD)]
+
+    def _banish(self, domain: str, now: float) -> list[Effect]:
+        self._past.setdefault(domain, ForeignPast()).rest(now + QUARANTINE, _BAD)
+        room = self._rooms.get(domain)
+        if room is None or room.is_ending:
+            return []
+        room.offences = PEER_OFFENCES
+        return [self._end(room, _BAD)]
+
+    def _end(self, room: ForeignRoom, why: str) -> End:
+        room.is_ending = True
+        room.why = why
+        return End(room.stub, why)
+
+    # ---- the end of a room
+
+    def _gone(self, room: ForeignRoom, why: str, now: float) -> list[Effect]:
+        del self._rooms[room.domain], self._stubs[room.stub]
+        why = room.why or why
+        steps: list[Effect] = []
+        past = self._past[room.domain]
+        if room.deployment.state is Deployment.DEPLOYING:
+            steps = self._failed(room, why)
+        if room.offences >= PEER_OFFENCES:
+            past.rest(now + QUARANTINE, why)
+        elif room.is_ending or room.deployment.state is not Deployment.DEPLOYED:
+            past.rest(now + RETRY_COOL_DOWN, why)
+        else:
+            past.crashed(why, now)
+            steps.append(Renew(room.domain))
+        return [*room.unanswered(f"no way to {room.domain}: {why}"), *steps]
+
+    def _failed(self, room: ForeignRoom, why: str) -> list[Effect]:
+        """Note that a stub was not deployed, and tell whoever waited for it."""
+        self._deadlines.pop(room.stub, None)
+        told = f"no way to {room.domain}: {why}"
+        waited = [_refused(one.message, Code.UNAVAILABLE, told) for one in room.release()]
+        return [room.deployment.step(Trigger.LOAD_FAILED, why), *waited]
+
+    def _tick(self, now: float) -> list[Effect]:
+        late = [self._stubs[stub] for stub, until in self._deadlines.items() if until <= now]
+        return [
+            effect
+            for room in late
+            for effect in (*self._failed(room, _TOO_LATE), self._end(room, _TOO_LATE))
+        ]
+
+    def _leave(self) -> list[Effect]:
+        """Let every room end; what becomes of what waits is said when it has."""
+        self._is_leaving = True
+        self._deadlines.clear()
+        running = [room for room in self._rooms.values() if not room.is_ending]
+        return [self._end(room, _LEAVING) for room in running]
+
+
+def _why(answer: Message) -> str:
+    why = answer.body.get("description")
+    return why[:_SENTENCE] if isinstance(why, str) else "its stub gave no reason"
+
+
+def _refused(message: Message, code: Code, why: str) -> Refuse | Dropped:
+    """Return what becomes of a message that does not get there: only requests are answered."""
+    if message.is_request:
+        return Refuse(message, code, why)
+    over = code is Code.TOO_LARGE
+    return Dropped(message, DropReason.OVERFLOW if over else DropReason.SESSION_GONE)

@@ -1,0 +1,1 @@
+"""The static check of machines, and the census of steps taken."""

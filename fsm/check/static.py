@@ -1,0 +1,189 @@
+"""The static check: what a table can be built with and should still not have.
+
+A table that contradicts itself does not get this far (`fsm.table`): two rows for one
+state and trigger, for instance, are refused when it is built. What is left of
+nondeterminism is in the drawing: the same words on two edges out of one state.
+
+`check` looks at a table alone; `check_fired` and `check_taken` hold it against what
+uses it: the sources of the cores, and the steps that a run took.
+"""
+
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from enum import StrEnum, unique
+from itertools import combinations
+from typing import Final, final
+
+import attrs
+
+from fsm.check.census import TakenStep
+from fsm.check.paths import can_end, shortest_ways
+from fsm.check.sources import dotted
+from fsm.table import Table, Transition
+
+__all__ = ["Finding", "Rule", "check", "check_fired", "check_taken", "check_unknown"]
+
+
+@unique
+class Rule(StrEnum):
+    """What is looked for."""
+
+    UNREACHABLE = "unreachable"
+    DEAD_END = "dead-end"
+    NONDETERMINISM = "nondeterminism"
+    NO_DEADLINE = "no-deadline"
+    NO_CITATION = "no-citation"
+    UNUSED_TRIGGER = "unused-trigger"
+    INCOMPLETE_GUARD = "incomplete-guard"
+    NEVER_FIRED = "never-fired"
+    NEVER_TOLD = "never-told"
+    NEVER_TAKEN = "never-taken"
+    NOT_DECLARED = "not-declared"
+
+
+@final
+@attrs.frozen(slots=True)
+class Finding:
+    """Something a table should not have.
+
+    Attributes:
+        machine: Name of the table.
+        rule: What is wrong.
+        subject: The state, row, trigger or condition.
+        detail: What to think of it, as half a sentence.
+    """
+
+    machine: str
+    rule: Rule
+    subject: str
+    detail: str
+
+
+def check(table: Table) -> list[Finding]:
+    """Find what is wrong with a table."""
+    found: list[Finding] = []
+    for rule, search in _SEARCHES.items():
+        found += [Finding(table.name, rule, subject, detail) for subject, detail in search(table)]
+    return found
+
+
+def check_fired(table: Table, mentioned: AbstractSet[str]) -> list[Finding]:
+    """Find the triggers that no core fires, and the conditions that none tells.
+
+    Args:
+        table: The machine.
+        mentioned: What the cores' sources mention (`fsm.check.sources.mentions`).
+    """
+    unfired = [one for one in table.triggers if dotted(one) not in mentioned]
+    untold = [one for one in table.conditions if dotted(one) not in mentioned]
+    return [
+        *(Finding(table.name, Rule.NEVER_FIRED, one, "no core fires it") for one in unfired),
+        *(Finding(table.name, Rule.NEVER_TOLD, one, "no core tells it") for one in untold),
+    ]
+
+
+def check_taken(table: Table, steps: Iterable[TakenStep]) -> list[Finding]:
+    """Find the rows that no step followed, and the steps that follow no row.
+
+    Args:
+        table: The machine.
+        steps: What was taken; those of other machines are passed over.
+    """
+    taken = [step for step in steps if step.machine == table.name]
+    found = [
+        Finding(table.name, Rule.NEVER_TAKEN, f"{row.old} {row.words}", "no test ever took it")
+        for row in table.rows
+        if not any(_follows(step, row) for step in taken)
+    ]
+    for step in taken:
+        if not any(_follows(step, row) for row in table.rows_for(step.old, step.cause)):
+            what = f"{step.old} {step.cause} {step.new}"
+            found.append(
+                Finding(table.name, Rule.NOT_DECLARED, what, "taken, and no row allows it")
+            )
+    return found
+
+
+def check_unknown(names: Container[str], steps: Iterable[TakenStep]) -> list[Finding]:
+    """Find the steps of machines that nobody declares."""
+    unknown = dict.fromkeys(step.machine for step in steps if step.machine not in names)
+    why = "steps of it were taken, and no machine has that name"
+    return [Finding(name, Rule.NOT_DECLARED, "machine", why) for name in unknown]
+
+
+def _follows(step: TakenStep, row: Transition) -> bool:
+    same = (step.old, step.cause, step.new) == (row.old, row.trigger.value, row.target.value)
+    return same and row.guard.holds(step.given)
+
+
+def _unreachable(table: Table) -> Iterator[tuple[str, str]]:
+    reached = shortest_ways(table)
+    for state in table.states:
+        if state not in reached:
+            yield state.value, "no way leads to it"
+
+
+def _dead_ends(table: Table) -> Iterator[tuple[str, str]]:
+    released = can_end(table)
+    for state in table.states:
+        if state not in released:
+            yield state.value, "it may not end and no way leads to a state that may"
+
+
+def _nondeterminism(table: Table) -> Iterator[tuple[str, str]]:
+    said: defaultdict[tuple[str, str, str], set[str]] = defaultdict(set)
+    for row in table.rows:
+        if row.label:
+            said[row.old, row.label, str(row.guard)].add(row.target.value)
+    for (state, label, _), targets in said.items():
+        if len(targets) > 1:
+            yield state, f"{label!r} leads to {' and to '.join(sorted(targets))}"
+
+
+def _no_deadline(table: Table) -> Iterator[tuple[str, str]]:
+    timed = {deadline.state for deadline in table.deadlines if deadline.limit or deadline.why}
+    for state in table.states:
+        if state not in table.may_end | timed:
+            yield state.value, "neither a deadline nor a reason to wait without end"
+
+
+def _no_citation(table: Table) -> Iterator[tuple[str, str]]:
+    for row in table.rows:
+        if not row.cite.strip():
+            yield f"{row.old} {row.trigger.value}", "the row does not say where it comes from"
+
+
+def _unused_triggers(table: Table) -> Iterator[tuple[str, str]]:
+    used = {row.trigger for row in table.rows}
+    for trigger in table.triggers:
+        if trigger not in used:
+            yield trigger.value, "no row has it"
+
+
+def _incomplete_guards(table: Table) -> Iterator[tuple[str, str]]:
+    rows_of: defaultdict[tuple[str, str], list[Transition]] = defaultdict(list)
+    for row in table.rows:
+        rows_of[row.old, row.trigger.value].append(row)
+    for (state, trigger), rows in rows_of.items():
+        named = sorted({one for row in rows for one in row.guard.when | row.guard.unless})
+        for case in _cases(named):
+            if not any(row.guard.holds(case) for row in rows):
+                words = [one if one in case else f"not {one}" for one in named]
+                yield f"{state} {trigger}", f"no row for the case {' and '.join(words)}"
+
+
+def _cases(conditions: Sequence[StrEnum]) -> Iterator[frozenset[StrEnum]]:
+    for count in range(len(conditions) + 1):
+        yield from map(frozenset, combinations(conditions, count))
+
+
+_SEARCHES: Final = {
+    Rule.UNREACHABLE: _unreachable,
+    Rule.DEAD_END: _dead_ends,
+    Rule.NONDETERMINISM: _nondeterminism,
+    Rule.NO_DEADLINE: _no_deadline,
+    Rule.NO_CITATION: _no_citation,
+    Rule.UNUSED_TRIGGER: _unused_triggers,
+    Rule.INCOMPLETE_GUARD: _incomplete_guards,
+}

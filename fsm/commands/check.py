@@ -1,0 +1,140 @@
+"""`python -m fsm check`: what the declared machines should not have."""
+
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final, Unpack, final
+
+import click
+from click.core import ParameterSource
+
+from fsm.check.census import TakenStep, read_census
+from fsm.check.sources import mentions
+from fsm.check.static import Finding, check, check_fired, check_taken, check_unknown
+from fsm.commands.product import Asked, check_product, product_options
+from fsm.commands.shared import UsageError, counted, json_option, machines_named, print_json
+from fsm.errors import CensusError
+from fsm.machine_list import MACHINES
+from fsm.table import Table
+from specs.jsonvalue import JsonObject
+
+__all__ = ["check_machines"]
+
+_CONFIGURATION: Final = 3
+"""Exit status of a file that cannot be used."""
+
+_OF_COMPOSITIONS: Final = ("--losses", "--duplicates", "--channel", "--max-states", "--output")
+"""The options that say nothing of a machine by itself."""
+
+_USERS: Final = ("fsm.cores", "actors")
+"""The packages that fire triggers."""
+
+
+@final
+class _FileError(click.ClickException):
+    """One sentence about a file."""
+
+    exit_code = _CONFIGURATION
+
+
+@product_options
+@click.command(name="check", short_help="Check MACHINES, or all, for dead ends and the like.")
+@click.argument("names", nargs=-1, metavar="[MACHINES]...")
+@click.option(
+    "--steps",
+    "census",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Census of the steps that a run of the tests took: each row must be in it.",
+)
+@json_option
+@click.pass_context
+def check_machines(
+    ctx: click.Context,
+    names: tuple[str, ...],
+    census: Path | None,
+    *,
+    wants_json: bool,
+    **asked: Unpack[Asked],
+) -> None:
+    """Check MACHINES, or all, for states nobody reaches or leaves, and the like.
+
+    With --product, the names are of compositions of machines: every state that one can
+    reach is looked at, while messages are lost and repeated.
+    """
+    if asked["product"]:
+        _refuse(ctx, "--steps", "without --product: only machines are held against steps")
+        ctx.exit(1 if check_product(names, asked, wants_json=wants_json) else 0)
+    for option in _OF_COMPOSITIONS:
+        _refuse(ctx, option, "with --product: machines by themselves send no messages")
+    machines = machines_named(names)
+    found = [finding for table in machines for finding in check(table)]
+    found += _fired(machines)
+    if census is not None:
+        found += _taken(machines, _read(census))
+    if wants_json:
+        print_json(*(_finding_json(finding) for finding in found))
+        print_json(
+            {"schema": "protofly.check/1", "machines": len(machines), "findings": len(found)}
+        )
+    else:
+        for finding in found:
+            click.echo(f"{finding.machine}: {finding.rule}: {finding.subject}: {finding.detail}")
+        checked = counted(len(machines), "machine")
+        click.echo(f"{checked} checked, {counted(len(found), 'finding')}")
+    ctx.exit(1 if found else 0)
+
+
+def _refuse(ctx: click.Context, option: str, why: str) -> None:
+    """Refuse an option that would be passed over in silence."""
+    for param in ctx.command.params:
+        source = ctx.get_parameter_source(param.name or "")
+        if option in param.opts and source is ParameterSource.COMMANDLINE:
+            raise UsageError(f"{option} goes {why}")
+
+
+def _fired(machines: Sequence[Table]) -> Iterator[Finding]:
+    missing = [package for package in _USERS if not _sources(package)]
+    if missing:
+        click.echo(
+            f"the sources of {' and '.join(missing)} are not installed here: "
+            "whether every trigger is fired was not checked",
+            err=True,
+        )
+        return
+    paths = (path for package in _USERS for path in _sources(package))
+    names = frozenset[str]().union(*(mentions(path.read_text("utf-8")) for path in paths))
+    for table in machines:
+        yield from check_fired(table, names)
+
+
+def _sources(package: str) -> list[Path]:
+    # Looked up, not imported: actors are above this package.
+    spec = find_spec(package)
+    folders = (spec and spec.submodule_search_locations) or ()
+    return [path for folder in folders for path in sorted(Path(folder).rglob("*.py"))]
+
+
+def _read(census: Path) -> frozenset[TakenStep]:
+    try:
+        return read_census(census.read_text("utf-8").splitlines())
+    except OSError as exc:
+        raise _FileError(f"cannot read {census}: {exc.strerror}; `make test` writes it") from exc
+    except (CensusError, UnicodeDecodeError) as exc:
+        raise _FileError(f"{census} is no census of steps: {exc}; `make test` writes it") from exc
+
+
+def _taken(machines: Sequence[Table], steps: frozenset[TakenStep]) -> Iterator[Finding]:
+    for table in machines:
+        yield from check_taken(table, sorted(steps))
+    yield from check_unknown(MACHINES, sorted(steps))
+
+
+def _finding_json(finding: Finding) -> JsonObject:
+    return {
+        "schema": "protofly.finding/1",
+        "machine": finding.machine,
+        "rule": finding.rule.value,
+        "subject": finding.subject,
+        "detail": finding.detail,
+    }

@@ -1,0 +1,166 @@
+"""`python -m fsm judge`: what traces say of machines, messages, tables and links."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, final
+
+import click
+
+from fsm.commands.shared import counted, json_option, print_json
+from fsm.judge.claims import Finding
+from fsm.judge.claims.catalogue import CLAIMS_JUDGED
+from fsm.judge.missing import Missing
+from fsm.judge.replay import Violation
+from fsm.judge.trace_files import Reading, TraceFileError, read_traces
+from fsm.judge.trace_line import Verdict
+from fsm.judge.verdict import RunJudgement, judge_run
+from specs.claims.all import CLAIMS
+from specs.jsonvalue import JsonObject
+
+__all__ = ["judge_traces"]
+
+_NO_TRACE: Final = 3
+"""Exit status of a path without a trace, as Spark's command has it."""
+
+
+@final
+class _NoTraceError(click.ClickException):
+    """One sentence about a path."""
+
+    exit_code = _NO_TRACE
+
+
+@click.command(name="judge", short_help="Judge TRACE...: machines, messages, tables and links.")
+@click.argument(
+    "traces", nargs=-1, required=True, metavar="TRACE...", type=click.Path(path_type=Path)
+)
+@click.option(
+    "--untraced",
+    metavar="NAME",
+    multiple=True,
+    help="An address or a domain of which no trace is expected; may be given several times.",
+)
+@json_option
+@click.pass_context
+def judge_traces(
+    ctx: click.Context, traces: tuple[Path, ...], *, untraced: tuple[str, ...], wants_json: bool
+) -> None:
+    """Judge the traces at TRACE...: directories of runs, runs, nodes of a run, or files.
+
+    Name all that belong together: much is seen only from both ends, and a participant
+    without a trace makes the verdict incomplete. Exits with 0 if the traces are
+    conformant, with 1 if they are not or do not tell all, with 3 if there is no trace.
+    """
+    try:
+        reading = read_traces(traces)
+    except TraceFileError as exc:
+        raise _NoTraceError(str(exc)) from exc
+    judged = judge_run(reading.records, len(reading.bad), untraced)
+    flaws = list(_flaws(judged, reading))
+    verdict = judged.verdict
+    if flaws and verdict is Verdict.CONFORMANT:
+        verdict = Verdict.INCOMPLETE
+    if wants_json:
+        print_json(*_as_json(judged, reading, flaws, verdict))
+    else:
+        for line in _as_text(judged, reading, flaws, verdict):
+            click.echo(line)
+    ctx.exit(0 if verdict is Verdict.CONFORMANT else 1)
+
+
+def _flaws(judged: RunJudgement, reading: Reading) -> Iterator[JsonObject]:
+    """Yield what the traces do not tell, each with its place."""
+    for one in judged.missing:
+        yield _flaw(one, reading)
+    for bad in reading.bad:
+        reason = f"the line cannot be read: {bad.reason}"
+        yield {"file": str(bad.file), "line": bad.line, "reason": reason}
+    for (run, node), file in reading.silent.items():
+        yield {"run": run, "node": node, "file": str(file), "reason": "no record is in this trace"}
+
+
+def _flaw(one: Missing, reading: Reading) -> JsonObject:
+    told: JsonObject = {"run": one.run, "node": one.node, "ln": one.ln, "reason": one.reason}
+    place = reading.place(one.run, one.node, one.ln)
+    return told if place is None else told | {"file": str(place[0]), "line": place[1]}
+
+
+def _flaw_line(flaw: JsonObject) -> str:
+    """Say what is missing, on one line: where, of which process, what."""
+    where = ":".join(str(flaw[name]) for name in ("file", "line") if name in flaw)
+    whose = f"trace of {flaw['node']}: " if flaw.get("node") else ""
+    return f"incomplete: {where}: {whose}{flaw['reason']}"
+
+
+def _as_text(
+    judged: RunJudgement, reading: Reading, flaws: list[JsonObject], verdict: Verdict
+) -> Iterator[str]:
+    for claim, first in _firsts(judged.findings).items():
+        times = counted(judged.by_claim[claim], "time")
+        yield f"broken {times}: {CLAIMS[claim].text}"
+        where = " and ".join(first.nodes)
+        yield f"  first at {where}, record {first.ln}: {first.about}: expected {first.expected}"
+    for machine, broken in _first_steps(judged).items():
+        times = counted(sum(one.entity.machine == machine for one in _steps(judged)), "time")
+        yield f"machine {machine} broken {times}: {broken.claim.replace('_', ' ')}"
+        where, key = broken.entity.node, broken.entity.key
+        yield f"  first at {where}, record {broken.ln}: {key}: expected {broken.expected}"
+    yield from map(_flaw_line, flaws)
+    told = counted(len(reading.records), "record")
+    judges = counted(len(CLAIMS_JUDGED), "claim")
+    yield f"{verdict.value}: {told}, {judges} judged, {len(judged.by_claim)} broken"
+
+
+def _as_json(
+    judged: RunJudgement, reading: Reading, flaws: list[JsonObject], verdict: Verdict
+) -> Iterator[JsonObject]:
+    for first in _firsts(judged.findings).values():
+        claim = CLAIMS[first.claim]
+        yield {
+            "schema": "protofly.broken-claim/1",
+            "claim": claim.name,
+            "text": claim.text,
+            "times": judged.by_claim[first.claim],
+            "run": first.run,
+            "nodes": list(first.nodes),
+            "ln": first.ln,
+            "about": first.about,
+            "expected": first.expected,
+        }
+    for flaw in flaws:
+        yield {"schema": "protofly.flaw/1", **flaw}
+    yield {
+        "schema": "protofly.judgement/1",
+        "verdict": verdict.value,
+        "records": len(reading.records),
+        "quarantined": len(reading.bad),
+        "claims": len(CLAIMS_JUDGED),
+        "findings": len(judged.findings),
+        "steps_broken": len(judged.machines.violations),
+        "flaws": {
+            node.node: [flaw.value for flaw in sorted(node.flaws)]
+            for node in judged.machines.nodes
+            if node.flaws
+        },
+        "missing": len(flaws),
+    }
+
+
+def _firsts(findings: tuple[Finding, ...]) -> dict[str, Finding]:
+    """Return the first finding of each claim, in the order of the claims."""
+    firsts: dict[str, Finding] = {}
+    for finding in findings:
+        firsts.setdefault(finding.claim, finding)
+    return firsts
+
+
+def _steps(judged: RunJudgement) -> tuple[Violation, ...]:
+    return judged.machines.violations
+
+
+def _first_steps(judged: RunJudgement) -> dict[str, Violation]:
+    """Return the first violation of each machine."""
+    firsts: dict[str, Violation] = {}
+    for broken in _steps(judged):
+        firsts.setdefault(broken.entity.machine, broken)
+    return firsts

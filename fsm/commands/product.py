@@ -1,0 +1,235 @@
+"""`python -m fsm check --product`: the compositions, explored; findings, written down."""
+
+import gc
+import re
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final, TypedDict, final
+
+import attrs
+import click
+
+from fsm.commands.shared import UsageError, counted, print_json
+from fsm.compositions.catalogue import COMPOSITIONS
+from fsm.machine_list import MACHINES
+from fsm.product.bounds import Bounds
+from fsm.product.composition import Plan
+from fsm.product.evidence import trace_of
+from fsm.product.explorer import MAX_STATES, Exploration, Fault, Finding, explore
+from fsm.product.mermaid import sequence_diagram
+from fsm.product.script import scenario_of
+from specs.errors import SpecError
+from specs.jsonvalue import JsonObject
+
+__all__ = ["Asked", "check_product", "product_options"]
+
+_MOST: Final = 1000
+"""The largest bound: what is left of each is counted, so its numbers are made beforehand."""
+
+_REST: Final = 60.0
+"""Seconds that a scenario of those who rest goes on (ours): longer than two runtimes wait
+for each other or for an answer, shorter than anything lasts that nobody uses."""
+
+
+@final
+class Asked(TypedDict):
+    """What the options of `product_options` ask for.
+
+    Attributes:
+        product: Whether compositions are asked for at all.
+        losses: Instead of each composition's own number; so are the next two. None: that.
+        max_states: States after which an exploration stops.
+        output: Directory for the runs of findings; None: they are not written.
+    """
+
+    product: bool
+    losses: int | None
+    duplicates: int | None
+    channel: int | None
+    max_states: int
+    output: Path | None
+
+
+_OPTIONS: Final = (
+    click.option("--product", is_flag=True, help="Explore compositions of machines instead."),
+    click.option("--losses", type=click.IntRange(0, _MOST), help="Messages lost in one run."),
+    click.option("--duplicates", type=click.IntRange(0, _MOST), help="Messages delivered twice."),
+    click.option("--channel", type=click.IntRange(1, _MOST), help="Messages under way at a time."),
+    click.option(
+        "--max-states",
+        type=click.IntRange(1),
+        default=MAX_STATES,
+        show_default=True,
+        help="States of a composition after which the exploration stops.",
+    ),
+    click.option(
+        "-o",
+        "--output",
+        type=click.Path(file_okay=False, path_type=Path),
+        metavar="DIR",
+        help="Directory for a diagram, a trace and a scenario of each finding's run.",
+    ),
+)
+
+
+def product_options(command: click.Command) -> click.Command:
+    """Give a command the options of the composition check."""
+    for option in _OPTIONS:
+        command = option(command)
+    return command
+
+
+@final
+@attrs.frozen(slots=True)
+class _Wanted:
+    """What the command line asks for, and how it wants to be told."""
+
+    asked: Asked
+    wants_json: bool
+
+
+def check_product(names: tuple[str, ...], asked: Asked, *, wants_json: bool) -> int:
+    """Explore compositions, all if none is named; return how many do not hold.
+
+    Raises:
+        click.ClickException: A name is wrong, or the directory cannot be written.
+    """
+    wanted = _Wanted(asked, wants_json)
+    plans = [_plan(name) for name in dict.fromkeys(names)] or list(COMPOSITIONS.values())
+    return sum(not _check(plan, wanted) for plan in plans)
+
+
+def _plan(name: str) -> Plan:
+    if name not in COMPOSITIONS:
+        known = ", ".join(COMPOSITIONS)
+        raise UsageError(f"no composition is named {name!r}: it is one of {known}")
+    return COMPOSITIONS[name]
+
+
+def _bounds(own: Bounds, asked: Asked) -> Bounds:
+    losses, duplicates, channel = asked["losses"], asked["duplicates"], asked["channel"]
+    return Bounds(
+        losses=own.losses if losses is None else losses,
+        duplicates=own.duplicates if duplicates is None else duplicates,
+        channel=own.channel if channel is None else channel,
+    )
+
+
+def _check(plan: Plan, wanted: _Wanted) -> bool:
+    """Explore one composition, tell what was found; False: it does not hold."""
+    begun = time.perf_counter()
+    try:
+        composition = plan.compose(MACHINES, _bounds(plan.bounds, wanted.asked))
+        # It makes tuples of numbers, a million of them, and none is ever garbage.
+        gc.disable()
+        found = explore(composition, wanted.asked["max_states"])
+    except SpecError as exc:
+        raise UsageError(str(exc)) from exc
+    finally:
+        gc.enable()
+    seconds = time.perf_counter() - begun
+    if wanted.wants_json:
+        print_json(*_json(plan, found, seconds))
+    else:
+        for text in _words(plan, found, seconds):
+            click.echo(text)
+    if wanted.asked["output"] is not None:
+        _write_all(wanted.asked["output"], plan, found)
+    return found.holds
+
+
+# --- what is told -------------------------------------------------------------------------
+
+
+def _verdict(found: Exploration) -> str:
+    if found.findings:
+        return counted(len(found.findings), "finding")
+    return "holds" if found.is_complete else "not finished"
+
+
+def _waited(found: Exploration) -> str:
+    return f" ({found.held_back} steps waited for room)" if found.held_back else ""
+
+
+def _words(plan: Plan, found: Exploration, seconds: float) -> Iterator[str]:
+    yield (
+        f"{plan.name}: {found.states} states, {found.transitions} transitions, "
+        f"depth {found.depth}, {seconds:.1f} s: {_verdict(found)}{_waited(found)}"
+    )
+    if not found.is_complete:
+        yield (
+            f"  {plan.name} has more than {found.states} states, so this proves nothing: "
+            "allow more with --max-states, or less to go wrong"
+        )
+    for count, finding in enumerate(found.findings, start=1):
+        yield f"  {count}. {finding.fault}: {_subject(finding)}, in {finding.times} states"
+        for number, step in enumerate(finding.run.steps, start=1):
+            yield f"     {number:2} {step.words}"
+        yield from _last(finding)
+
+
+def _subject(finding: Finding) -> str:
+    return finding.subject or "it comes to rest, or goes on for ever, where it may not"
+
+
+def _last(finding: Finding) -> Iterator[str]:
+    run = finding.run
+    if run.refused is not None:
+        yield f"      ! {run.refused.words}"
+    for channel, held in run.under_way.items():
+        yield f"        unread in {channel}: {', '.join(held)}"
+
+
+def _json(plan: Plan, found: Exploration, seconds: float) -> Iterator[JsonObject]:
+    for finding in found.findings:
+        yield {
+            "schema": "protofly.product-finding/1",
+            "composition": plan.name,
+            "fault": finding.fault.value,
+            "subject": finding.subject,
+            "times": finding.times,
+            "run": [step.words for step in finding.run.steps],
+            "refused": None if finding.run.refused is None else finding.run.refused.words,
+            "last": dict(finding.run.last),
+        }
+    yield {
+        "schema": "protofly.product/1",
+        "composition": plan.name,
+        "states": found.states,
+        "transitions": found.transitions,
+        "depth": found.depth,
+        "held_back": found.held_back,
+        "seconds": round(seconds, 3),
+        "verdict": _verdict(found),
+    }
+
+
+# --- what is written ----------------------------------------------------------------------
+
+
+def _write_all(directory: Path, plan: Plan, found: Exploration) -> None:
+    try:
+        for count, finding in enumerate(found.findings, start=1):
+            _write(directory / f"{plan.name}-{count}-{finding.fault}", found, finding)
+    except OSError as exc:
+        why = f"cannot write {directory}: {exc.strerror}; name another directory with --output"
+        raise click.ClickException(why) from exc
+
+
+def _write(directory: Path, found: Exploration, finding: Finding) -> None:
+    """Write one run as diagram, trace and scenario."""
+    whole, run = found.composition, finding.run
+    title = f"{whole.name}: {finding.fault} {finding.subject}".rstrip()
+    name = "CX-" + re.sub("[^A-Za-z0-9]+", "-", f"{whole.name}-{finding.fault}")
+    directory.mkdir(parents=True, exist_ok=True)
+    diagram = sequence_diagram(whole, run, title)
+    (directory / "sequence.mmd").write_text(diagram, encoding="utf-8")
+    rest = _REST if finding.fault in {Fault.DEADLOCK, Fault.BAD_END} else 0.0
+    scenario = scenario_of(whole, run, name, rest)
+    (directory / "scenario.jsonl").write_text(scenario, encoding="utf-8")
+    for node, lines in trace_of(whole, run).items():
+        place = directory / "trace" / f"node={node}"
+        place.mkdir(parents=True, exist_ok=True)
+        text = "".join(f"{line}\n" for line in lines)
+        (place / "part-00000.jsonl").write_text(text, encoding="utf-8")

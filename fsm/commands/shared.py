@@ -1,0 +1,55 @@
+"""What the commands of `python -m fsm` share: machines by name, and JSON lines."""
+
+import json
+from typing import Final, final
+
+import click
+
+from fsm.machine_list import MACHINES
+from fsm.table import Table
+from specs.jsonvalue import JsonObject
+
+__all__ = ["UsageError", "counted", "json_option", "machine_named", "machines_named", "print_json"]
+
+_USAGE: Final = 2
+"""Exit status of a wrong command line."""
+
+
+@final
+class UsageError(click.ClickException):
+    """A wrong command line: one sentence, and no usage text around it."""
+
+    exit_code = _USAGE
+
+
+json_option: Final = click.option(
+    "--json", "wants_json", is_flag=True, help="One JSON object per line."
+)
+"""The option of every command that a script may want to read."""
+
+
+def machine_named(_ctx: click.Context, _param: click.Parameter, name: str) -> Table:
+    """Return the machine of that name: the callback of an argument."""
+    return _named(name)
+
+
+def _named(name: str) -> Table:
+    if name not in MACHINES:
+        raise UsageError(f"no machine is named {name!r}: it is one of {', '.join(MACHINES)}")
+    return MACHINES[name]
+
+
+def machines_named(names: tuple[str, ...]) -> tuple[Table, ...]:
+    """Return the machines of those names, each once; all if there is none."""
+    return tuple(map(_named, dict.fromkeys(names))) or tuple(MACHINES.values())
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, as in `1 finding` and `2 findings`."""
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+def print_json(*values: JsonObject) -> None:
+    """Print one JSON object per line."""
+    for value in values:
+        click.echo(json.dumps(value, ensure_ascii=False))

@@ -1,1 +1,0 @@
-"""The deciders: `feed(input, now)` gives effects; no input or output of their own."""

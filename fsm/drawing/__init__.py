@@ -1,0 +1,1 @@
+"""Drawings and descriptions of machines, all from their tables."""

@@ -1,0 +1,91 @@
+"""What may be done for a message that has no listener here."""
+
+from enum import Enum, unique
+from typing import Final
+
+from specs.addresses.address import RUNTIME_SCHEME, scheme_of
+from specs.child import CHILDREN
+from specs.message import Message, MessageType
+
+__all__ = [
+    "Intent",
+    "intent_of",
+    "is_p2p_part",
+    "taken_off",
+]
+
+_CONNECTION_SCHEME: Final = "connection"
+_OBSERVING: Final = frozenset({MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE})
+_SUBSCRIPTION: Final = "/subscription"
+_P2P_PARTS: Final = frozenset({"p2phandler", "p2prequester"})
+_PART: Final = 4
+"""Where the part stands in `hyperty-runtime://d/name/part/n`, split at slashes."""
+
+
+@unique
+class Intent(Enum):
+    """What a message may have done for it to get a route."""
+
+    REACH = "reach"
+    """A request: the registry may be asked, a P2P link may be set up (RES-04..08)."""
+
+    LINK = "link"
+    """A request whose sender asks for a direct link (RES-06)."""
+
+    KNOWN = "known"
+    """An answer or event: by what is known now."""
+
+    NODE = "node"
+    """By the message node only: P2P signalling (P2P-29), the sender's wish (C-21), asking
+    the owner of an object to be an observer, which its node has to see (M-38, M-43, S3), or
+    telling observers what only that owner may, which its node has checked (M-45, M-52)."""
+
+    DIRECT = "direct"
+    """By the live link there is, or not at all: who sends it has another way (P2P-30)."""
+
+
+def intent_of(message: Message) -> Intent:
+    """Return what may be done for a message that has no listener here."""
+    if message.body.get("p2p") is False or _is_signalling(message.from_, message.to):
+        return Intent.NODE
+    if message.type in _OBSERVING and message.to.endswith(_SUBSCRIPTION):
+        return Intent.NODE
+    if taken_off(message) is not None:
+        return Intent.NODE
+    if CHILDREN in message.to:
+        # Only the node knows all who are told of children.
+        return Intent.NODE
+    if not message.is_request:
+        return Intent.KNOWN
+    return Intent.LINK if message.body.get("p2p") is True else Intent.REACH
+
+
+def taken_off(message: Message) -> str | None:
+    """Return of which object an observer is told to observe it no more, or again (M-45, M-52).
+
+    Its owner says so from `O/subscription`, or its reporter. None: it is nothing of the kind.
+    """
+    if message.type not in _OBSERVING or message.is_response:
+        return None
+    if message.from_.endswith(_SUBSCRIPTION):
+        return message.from_.removesuffix(_SUBSCRIPTION)
+    named = message.body.get("resource")
+    is_of_part = scheme_of(message.from_) == RUNTIME_SCHEME
+    if message.type is MessageType.SUBSCRIBE or is_of_part or not isinstance(named, str):
+        return None
+    return named
+
+
+def _is_signalling(*ends: str) -> bool:
+    return any(is_p2p_part(end) for end in ends)
+
+
+def is_p2p_part(address: str) -> bool:
+    """Say whether an address is a P2P stub's, a link's, or a Connection object's."""
+    scheme = scheme_of(address)
+    if scheme == _CONNECTION_SCHEME:
+        return True
+    if scheme != RUNTIME_SCHEME:
+        return False
+    segments = address.split("/", _PART + 1)
+    return len(segments) > _PART and segments[_PART] in _P2P_PARTS

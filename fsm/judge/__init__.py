@@ -1,0 +1,1 @@
+"""The reference judge of a trace: machines, messages, tables and links."""

@@ -1,0 +1,168 @@
+"""Judges of the lives of direct links; of their steps the machines are (I-P4..I-P12).
+
+An end of a link is an entity `own R|remote R|role|address of the end`.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Final
+
+from fsm.judge.claims.finding import Finding
+from fsm.judge.claims.told import (
+    LINK_MACHINE,
+    LIVE,
+    SLACK,
+    NodeTrace,
+    Trace,
+    is_p2p_end,
+    is_p2p_link,
+    split,
+)
+from fsm.judge.trace_line import TraceLine
+from specs.trace import ABSENT, Kind, Op
+
+__all__ = [
+    "agreement",
+    "glare",
+    "no_second_set_up",
+    "object_per_requester",
+    "one_entry",
+    "side_order",
+    "single_reporter",
+    "unique_pair",
+]
+
+_OVER: Final = frozenset({"failed", "disconnected"})
+_REQUESTER: Final = "requester"
+_HANDLER: Final = "handler"
+
+
+def agreement(trace: Trace) -> Iterator[Finding]:
+    """A link that stays open at one end was opened at the other, too (I-P4).
+
+    Processes have clocks of their own, so which end closed it first is not judged.
+    """
+    whole = _whole(trace)
+    opened = {(node.home, link) for node in trace.nodes for link in _opened(node)}
+    for node in trace.nodes:
+        for link, (record, until) in _opened(node).items():
+            is_alone = {node.home, record.b} <= whole and (record.b, link) not in opened
+            if is_alone and until - record.t > SLACK:
+                yield node.finding("I-P4", record, f"{record.b} to have opened it, too")
+
+
+def _whole(trace: Trace) -> set[str | None]:
+    """Return the runtimes of whose lives, however often they began anew, all is told."""
+    cut_off = {node.home for node in trace.nodes if node.end is None}
+    return {node.home for node in trace.nodes if node.home not in cut_off}
+
+
+def _opened(node: NodeTrace) -> dict[str | None, tuple[TraceLine, float]]:
+    """Return by link when it was opened, and until when it stayed so."""
+    opened: dict[str | None, tuple[TraceLine, float]] = {}
+    for record in node.records:
+        if is_p2p_link(record) and record.op == Op.OPEN:
+            opened[record.link] = (record, math.inf)
+        elif is_p2p_link(record) and record.link in opened:
+            opened[record.link] = (opened[record.link][0], record.t)
+    return opened
+
+
+def side_order(trace: Trace) -> Iterator[Finding]:
+    """A handler's end is there because a requester's was created (I-P5)."""
+    begun = [
+        (node, step, split(step.key))
+        for node in trace.nodes
+        for step in node.steps(LINK_MACHINE)
+        if step.old == ABSENT
+    ]
+    asked = {(key[0], key[1]) for _, step, key in begun if _role(step) == _REQUESTER}
+    known = _whole(trace)
+    for node, step, (own, remote, *_) in begun:
+        if _role(step) == _HANDLER and remote in known and (remote, own) not in asked:
+            yield node.finding("I-P5", step, f"{remote} to have asked for it")
+
+
+def unique_pair(node: NodeTrace) -> Iterator[Finding]:
+    """Two runtimes have one link open at a time (I-P6)."""
+    opened: dict[str | None, str | None] = {}
+    for record in node.records:
+        if not is_p2p_link(record):
+            continue
+        if record.op == Op.CLOSE:
+            if opened.get(record.b) == record.link:
+                del opened[record.b]
+        else:
+            if record.b in opened:
+                yield node.finding("I-P6", record, f"{opened[record.b]} to be closed first")
+            opened[record.b] = record.link
+
+
+def no_second_set_up(node: NodeTrace) -> Iterator[Finding]:
+    """No requester is made for a runtime while another one is at it (I-P7)."""
+    yield from _one_at_a_time(node, "I-P7", _REQUESTER)
+
+
+def one_entry(node: NodeTrace) -> Iterator[Finding]:
+    """A handler has one end for each remote runtime (I-P8)."""
+    yield from _one_at_a_time(node, "I-P8", _HANDLER)
+
+
+def _one_at_a_time(node: NodeTrace, claim: str, role: str) -> Iterator[Finding]:
+    busy: dict[str, set[str]] = defaultdict(set)
+    for step in node.steps(LINK_MACHINE):
+        _, remote, its_role, *end = [*split(step.key), "", "", ""]
+        if its_role != role:
+            continue
+        if step.old == ABSENT and busy[remote]:
+            yield node.finding(claim, step, f"{min(busy[remote])} to be over first")
+        if step.new in _OVER:
+            busy[remote].discard(end[0])
+        else:
+            busy[remote].add(end[0])
+
+
+def glare(node: NodeTrace) -> Iterator[Finding]:
+    """If both runtimes ask for a link, that of the smaller one comes up (I-P20)."""
+    at_it: dict[tuple[str, str], str] = {}
+    losers: dict[str, str] = {}
+    for step in node.steps(LINK_MACHINE):
+        own, remote, role, end, *_ = [*split(step.key), "", "", ""]
+        if step.old == ABSENT:
+            at_it[remote, role] = end
+            if (remote, _REQUESTER) in at_it and (remote, _HANDLER) in at_it:
+                losers[at_it[remote, _HANDLER if own < remote else _REQUESTER]] = min(own, remote)
+        elif step.new == LIVE and end in losers:
+            yield node.finding("I-P20", step, f"the link that {losers[end]} asked for")
+        elif step.new == LIVE or step.new in _OVER:
+            at_it.pop((remote, role), None)
+
+
+def single_reporter(node: NodeTrace) -> Iterator[Finding]:
+    """A Connection object has one writer (I-P11)."""
+    writers: dict[str, str] = {}
+    for record in _writes(node):
+        if writers.setdefault(record.key or "", record.by or "") != record.by:
+            yield node.finding("I-P11", record, f"{writers[record.key or '']} as its one writer")
+
+
+def object_per_requester(node: NodeTrace) -> Iterator[Finding]:
+    """A requester reports one Connection object (I-P12)."""
+    objects: dict[str, str] = {}
+    for record in _writes(node):
+        if "/p2prequester/" not in (record.by or ""):
+            continue
+        if objects.setdefault(record.by or "", record.key or "") != record.key:
+            yield node.finding("I-P12", record, f"{objects[record.by or '']} as its one object")
+
+
+def _writes(node: NodeTrace) -> Iterator[TraceLine]:
+    for record in node.records:
+        is_write = record.k == Kind.OBJ and record.op == Op.WRITE
+        if is_write and record.by is not None and is_p2p_end(record.by):
+            yield record
+
+
+def _role(step: TraceLine) -> str:
+    return [*split(step.key), "", "", ""][2]

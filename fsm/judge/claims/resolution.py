@@ -1,0 +1,174 @@
+"""Judges of the ways that a runtime's registry finds (I-R1..I-R9).
+
+A row of `stubs` is a stub's address and how it is; a row of `p2p` how a link is, the
+address it is reached by, and who is bound to it.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Final
+
+from fsm.intent import Intent
+from fsm.judge.claims.finding import Finding
+from fsm.judge.claims.rows import Rows
+from fsm.judge.claims.told import (
+    LINK_MACHINE,
+    LIVE,
+    SLACK,
+    NodeTrace,
+    is_answer,
+    is_p2p_end,
+    is_shared,
+    split,
+)
+from fsm.judge.trace_line import TraceLine
+from fsm.sync.subscriptions.io import entity_of
+from specs.addresses.address import domain_of, is_backend
+from specs.limits.protocol import REPLY_TIMEOUT
+from specs.trace import Kind, Op
+
+__all__ = [
+    "backend",
+    "fallback_keeps",
+    "live_only",
+    "preference",
+    "right_node_stub",
+    "set_up_goes_on",
+    "single_flight",
+    "termination",
+]
+
+_BY_ANY_WAY: Final = frozenset({Intent.REACH.value, Intent.KNOWN.value})
+_BY_A_LINK: Final = Intent.DIRECT.value
+_DEPLOYING: Final = "deploying"
+
+
+def backend(node: NodeTrace) -> Iterator[Finding]:
+    """Services are reached by a node, never by a peer (I-R1)."""
+    for record in node.records:
+        if _is_done(record) and is_backend(record.to or "") and is_p2p_end(record.result or ""):
+            yield node.finding("I-R1", record, "a node's stub")
+
+
+def live_only(node: NodeTrace) -> Iterator[Finding]:
+    """A direct link is a way only while it is live (I-R2): by its row, or by its own steps.
+
+    The row may be told a little later than the step that it is written for.
+    """
+    links = Rows("p2p")
+    ends: dict[str, str | None] = {}
+    for record in node.records:
+        if record.is_step and record.machine == LINK_MACHINE:
+            ends[split(record.key)[-1]] = record.new
+        elif not links.take(record) and _is_done(record) and is_p2p_end(record.result or ""):
+            end = record.result or ""
+            is_known = ends.get(end) == LIVE or any(_is_live(row, end) for _, row in links.all())
+            if not is_known and not is_backend(record.to or ""):
+                yield node.finding("I-R2", record, f"{end} to be live")
+
+
+def _is_live(row: list[str], url: str) -> bool:
+    return row[:2] == [LIVE, url]
+
+
+def preference(node: NodeTrace) -> Iterator[Finding]:
+    """What is bound to a live link goes by it, if the sender does not want the node (I-R3)."""
+    links = Rows("p2p")
+    for record in node.records:
+        if links.take(record) or not _is_done(record) or record.kind not in _BY_ANY_WAY:
+            continue
+        entity = entity_of(record.to or "")
+        lives = [row[1] for _, row in links.all() if row[0] == LIVE and entity in row[2:]]
+        if lives and record.result not in lives:
+            yield node.finding("I-R3", record, f"the way by {lives[0]}")
+
+
+def set_up_goes_on(node: NodeTrace) -> Iterator[Finding]:
+    """While a link is not live, messages go by the node that is there (I-R4).
+
+    But for those whose sender wants the link or nothing, and goes by the node itself else.
+    """
+    links, stubs = Rows("p2p"), Rows("stubs")
+    for record in node.records:
+        if links.take(record) or stubs.take(record) or not _is_done(record) or record.result:
+            continue
+        if record.kind == _BY_A_LINK:
+            continue
+        to = record.to or ""
+        is_near = stubs.words(domain_of(to))[1:] == [LIVE]
+        bound = [row for _, row in links.all() if entity_of(to) in row[2:]]
+        if is_near and any(row[0] != LIVE for row in bound):
+            yield node.finding("I-R4", record, "the way by the node")
+
+
+def right_node_stub(node: NodeTrace) -> Iterator[Finding]:
+    """The stub chosen leads to the target's domain, or to the own (I-R5)."""
+    home: dict[str, str] = {}
+    for record in node.records:
+        if record.k == Kind.TABLE and record.table == "stubs" and record.op != Op.DEL:
+            home[(record.val or "").partition(" ")[0]] = record.key or ""
+        elif _is_done(record) and record.result in home and node.home is not None:
+            domain = home[record.result]
+            if domain not in {domain_of(record.to or ""), domain_of(node.home)}:
+                yield node.finding("I-R5", record, f"a stub for {domain_of(record.to or '')}")
+
+
+def single_flight(node: NodeTrace) -> Iterator[Finding]:
+    """For one domain no second stub is deployed while the first still is (I-R6)."""
+    flying: dict[str, str] = {}
+    stubs = Rows("stubs")
+    for record in node.records:
+        domain, before = record.key or "", stubs.words(record.key or "")
+        if record.is_step and record.machine == "stub_deployment":
+            flying[domain] = record.new or ""
+        elif stubs.take(record):
+            after = stubs.words(domain)
+            is_other = bool(before and after) and before[0] != after[0]
+            if is_other and flying.get(before[0]) == _DEPLOYING:
+                yield node.finding("I-R6", record, f"{before[0]} to be deployed first")
+
+
+def termination(node: NodeTrace) -> Iterator[Finding]:
+    """Who looks for a way finds one, or that there is none, in time (I-R7)."""
+    looking: dict[str, TraceLine] = {}
+    for record in node.records:
+        if record.k == Kind.RESOLVE and record.op == Op.BEGIN:
+            looking.setdefault(record.to or "", record)
+        elif _is_done(record):
+            looking.pop(record.to or "", None)
+    for begun in looking.values():
+        if node.is_over_since(begun.t + REPLY_TIMEOUT + SLACK):
+            yield node.finding("I-R7", begun, f"an end within {REPLY_TIMEOUT:g} s")
+
+
+def fallback_keeps(node: NodeTrace) -> Iterator[Finding]:
+    """What could not go by a link goes by the node, once for each time it is asked for (I-R9).
+
+    What is said to all who follow an object goes by the node and by links, so each of those
+    links may have the node carry it once more.
+    """
+    sent: dict[str | None, Counter[tuple[str | None, ...]]] = {}
+    branches: dict[str | None, set[str]] = {}
+    for record in node.messages:
+        mid, one = record.mid, (record.listener or "").removeprefix("minibus:")
+        if record.op == Op.SUBMIT:
+            sent.pop(mid, None)
+            branches.pop(mid, None)
+        elif record.op == Op.DELIVER and is_p2p_end(one) and is_shared(record.to or ""):
+            branches.setdefault(mid, set()).add(one)
+        elif _is_asked_of_node(record):
+            way = (record.stub, record.link, record.to)
+            ways = sent.setdefault(mid, Counter())
+            ways[way] += 1
+            if ways[way] > 1 + len(branches.get(mid, ())):
+                yield node.finding("I-R9", record, "it to be sent once over one link")
+
+
+def _is_asked_of_node(record: TraceLine) -> bool:
+    """Say whether a stub sends what is no answer; who asks again is answered again."""
+    is_sent = record.op == Op.XMIT and record.seq is not None and not is_answer(record)
+    return is_sent and not is_p2p_end(record.stub or "")
+
+
+def _is_done(record: TraceLine) -> bool:
+    return record.k == Kind.RESOLVE and record.op == Op.DONE

@@ -1,0 +1,299 @@
+"""One line of a trace, and the words that judges share.
+
+`fsm.judge.replay` and the Spark job judge the same lines by the same rules; what both need
+stands here. A line is good when it is a JSON object, carries every field of the stamp
+(`specs.trace.Stamp`), and every field it has of the stamp and the fact
+(`specs.trace.Fact`) is of that field's type; null is as good as not there. A state
+record must say which machine and entity, and as a step also `old`, `new` and `cause`.
+Fields that nobody declared are ignored. Anything else is quarantined, not judged.
+"""
+
+import json
+from collections.abc import Mapping
+from enum import StrEnum, unique
+from sys import intern
+from typing import Final, TypeAlias, final, get_args
+
+import attrs
+
+from specs.errors import ProtoflyError
+from specs.trace import Fact, Kind, Op, Stamp
+
+__all__ = [
+    "CLAIMS",
+    "FIELDS",
+    "BadTraceLineError",
+    "Claim",
+    "Flaw",
+    "TraceLine",
+    "Verdict",
+    "line_of",
+    "read_line",
+    "read_record",
+    "wire_name",
+]
+
+_Scalar: TypeAlias = type[str] | type[int] | type[float]
+
+
+@unique
+class Claim(StrEnum):
+    """What a trace of states must keep; in this order at one record.
+
+    Attributes:
+        DECLARED_STEP: The machine's table has the row (old, cause, new).
+        STARTS_AT_INITIAL: The first step of an entity leaves `[*]`.
+        NO_GAP_BETWEEN_STEPS: Any other step leaves the state that the step before it
+            entered; or `[*]`, if the story before might end there.
+        ENDS_AT_REST: In a trace that has its end, the last step of an entity enters a
+            state that may end.
+        REFUSED_STEP: Nothing undeclared was asked of an entity.
+        UNKNOWN_MACHINE: The machine is declared; if it is not, DECLARED_STEP and
+            ENDS_AT_REST say nothing, and the others hold as ever.
+    """
+
+    DECLARED_STEP = "declared_step"
+    STARTS_AT_INITIAL = "starts_at_initial"
+    NO_GAP_BETWEEN_STEPS = "no_gap_between_steps"
+    ENDS_AT_REST = "ends_at_rest"
+    REFUSED_STEP = "refused_step"
+    UNKNOWN_MACHINE = "unknown_machine"
+
+
+CLAIMS: Final = tuple(Claim)
+"""All claims, in their order."""
+
+
+@unique
+class Flaw(StrEnum):
+    """Why the trace of one node, sorted by `ln`, does not tell all.
+
+    Attributes:
+        NO_START: Its first record is no `start`.
+        NO_END: Its last record is no `end`: the process did not end orderly.
+        GAP: Its `ln` are not 1, 2, 3, ... without a hole or a double.
+        DROPPED: It has a `dropped` record: the sink could not keep up.
+    """
+
+    NO_START = "no_start"
+    NO_END = "no_end"
+    GAP = "gap"
+    DROPPED = "dropped"
+
+
+@unique
+class Verdict(StrEnum):
+    """What is judged: violations before incomplete before conformant."""
+
+    CONFORMANT = "conformant"
+    VIOLATIONS = "violations"
+    INCOMPLETE = "incomplete"
+
+
+@final
+class BadTraceLineError(ProtoflyError):
+    """A line of a trace cannot be read: quarantine it.
+
+    Attributes:
+        reason: Which rule it breaks, as half a sentence.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"bad trace line: {reason}")
+        self.reason = reason
+
+
+@final
+@attrs.frozen(slots=True, kw_only=True, order=False)
+class TraceLine:
+    """The fields of a record by which it is judged; what they mean stands at `specs.trace`."""
+
+    run: str
+    node: str
+    ln: int
+    k: str
+    t: float = 0.0
+    actor: str = ""
+    op: str | None = None
+    machine: str | None = None
+    key: str | None = None
+    old: str | None = None
+    new: str | None = None
+    cause: str | None = None
+    why: str | None = None
+    mid: str | None = None
+    ref: str | None = None
+    type: str | None = None
+    id: int | None = None
+    from_: str | None = None
+    to: str | None = None
+    code: int | None = None
+    digest: str | None = None
+    via: str | None = None
+    by: str | None = None
+    listener: str | None = None
+    stub: str | None = None
+    link: str | None = None
+    seq: int | None = None
+    reason: str | None = None
+    direction: str | None = None
+    decision: str | None = None
+    result: str | None = None
+    table: str | None = None
+    val: str | None = None
+    writer: str | None = None
+    a: str | None = None
+    b: str | None = None
+    kind: str | None = None
+    targets: int | None = None
+    version: int | None = None
+
+    @property
+    def is_step(self) -> bool:
+        """Whether an entity moved."""
+        return self.k == Kind.STATE and self.op == Op.STEP
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether an entity was asked for an undeclared step."""
+        return self.k == Kind.STATE and self.op == Op.REFUSED
+
+
+def wire_name(field: str) -> str:
+    """The name in the trace of a field of `Fact` or `Stamp` (`from_` is `from`)."""
+    return field.removesuffix("_")
+
+
+def _scalar(declared: object) -> _Scalar:
+    kinds = [kind for kind in (declared, *get_args(declared)) if isinstance(kind, type)]
+    if any(issubclass(kind, int) for kind in kinds):
+        return int
+    return float if float in kinds else str
+
+
+FIELDS: Final[Mapping[str, _Scalar]] = {
+    wire_name(field.name): _scalar(field.type)
+    for field in (*attrs.fields(Stamp), *attrs.fields(Fact))
+}
+"""Each declared field of a record by its name in the trace, and what it holds."""
+
+_INT64: Final = 2**63
+"""Whole numbers of a trace fit into 64 bits."""
+
+_STAMP: Final = tuple(wire_name(field.name) for field in attrs.fields(Stamp))
+_KINDS: Final = frozenset(Kind)
+_STATE_OPS: Final = frozenset({Op.STEP, Op.REFUSED})
+_STATE_FIELDS: Final = {
+    Op.STEP.value: ("machine", "key", "old", "new", "cause"),
+    Op.REFUSED.value: ("machine", "key", "cause"),
+}
+
+
+def read_line(text: str | bytes) -> TraceLine:
+    """Read one line of a trace.
+
+    Raises:
+        BadTraceLineError: It is no record.
+    """
+    try:
+        record = json.loads(text, parse_constant=_refuse)
+    except (ValueError, RecursionError) as exc:
+        raise BadTraceLineError("no JSON") from exc
+    if not isinstance(record, dict):
+        raise BadTraceLineError("no JSON object")
+    return read_record(record)
+
+
+def read_record(record: Mapping[str, object]) -> TraceLine:
+    """Read one decoded record.
+
+    Raises:
+        BadTraceLineError: A field is missing or of the wrong type.
+    """
+    for name, value in record.items():
+        if value is not None and name in FIELDS and not _is_a(value, FIELDS[name]):
+            raise BadTraceLineError(f"{name} is no {FIELDS[name].__name__}")
+    kind, op = record.get("k"), record.get("op")
+    if kind not in _KINDS:
+        raise BadTraceLineError("k is no kind of record")
+    needed = _STAMP
+    if kind == Kind.STATE:
+        if op not in _STATE_OPS:
+            raise BadTraceLineError("op is neither step nor refused")
+        needed += _STATE_FIELDS[str(op)]
+    for name in needed:
+        if record.get(name) is None:
+            raise BadTraceLineError(f"{name} is missing")
+    return _line(record)
+
+
+def line_of(stamp: Stamp, fact: Fact) -> TraceLine:
+    """Return what a sink would have written, as it would be read."""
+    told = attrs.asdict(stamp, recurse=False) | attrs.asdict(fact, recurse=False)
+    return _line({wire_name(name): value for name, value in told.items()})
+
+
+def _refuse(constant: str) -> None:
+    raise BadTraceLineError(f"{constant} is no JSON")
+
+
+def _is_a(value: object, kind: _Scalar) -> bool:
+    if isinstance(value, bool):
+        return False
+    if kind is int:
+        return isinstance(value, int) and -_INT64 <= value < _INT64
+    return isinstance(value, int | float) if kind is float else isinstance(value, kind)
+
+
+def _line(record: Mapping[str, object]) -> TraceLine:
+    def text(name: str) -> str | None:
+        value = record.get(name)
+        # One copy of each text: a trace has few, and tells them often.
+        return None if value is None else intern(str(value))
+
+    def whole(name: str) -> int | None:
+        value = record.get(name)
+        return value if isinstance(value, int) else None
+
+    t = record["t"]
+    return TraceLine(
+        run=text("run") or "",
+        node=text("node") or "",
+        ln=whole("ln") or 0,
+        k=text("k") or "",
+        t=float(t) if isinstance(t, int | float) else 0.0,
+        actor=text("actor") or "",
+        op=text("op"),
+        machine=text("machine"),
+        key=text("key"),
+        old=text("old"),
+        new=text("new"),
+        cause=text("cause"),
+        why=text("why"),
+        mid=text("mid"),
+        ref=text("ref"),
+        type=text("type"),
+        id=whole("id"),
+        from_=text("from"),
+        to=text("to"),
+        code=whole("code"),
+        digest=text("digest"),
+        via=text("via"),
+        by=text("by"),
+        listener=text("listener"),
+        stub=text("stub"),
+        link=text("link"),
+        seq=whole("seq"),
+        reason=text("reason"),
+        direction=text("direction"),
+        decision=text("decision"),
+        result=text("result"),
+        table=text("table"),
+        val=text("val"),
+        writer=text("writer"),
+        a=text("a"),
+        b=text("b"),
+        kind=text("kind"),
+        targets=whole("targets"),
+        version=whole("version"),
+    )

@@ -1,0 +1,1 @@
+"""What is bounded, and by how much: token buckets, budgets, windows, timers."""

@@ -1,0 +1,117 @@
+"""What all outboxes of a node may hold together, and who gives way first (RELIABILITY L2)."""
+
+import heapq
+from collections.abc import Iterable, Iterator
+from typing import Final, TypeVar, final
+
+from fsm.session.node_session_io import Parcel
+
+__all__ = ["OutboxBudget", "weight"]
+
+K = TypeVar("K")
+
+_KEPT: Final = 7 / 8
+"""Part of the budget that is left in use when it was exceeded."""
+
+
+_TIGHT: Final = 1 / 2
+"""Part of the budget from which on links make smaller frames: each is a copy."""
+
+_COPIES: Final = 2
+"""How often the text of a waiting message is there: as a line, and as it was read."""
+
+_OBJECTS: Final = 1024
+"""Bytes of the objects that a message is made of, its text left out."""
+
+_PLACE: Final = 32
+"""Bytes that a message takes in each queue it waits in, however many share it."""
+
+
+def weight(messages: int, size: int) -> int:
+    """Return about how much memory so many messages take, whose lines have `size` bytes."""
+    return _COPIES * size + _OBJECTS * messages
+
+
+def _weight_of(parcel: Parcel) -> int:
+    """Return how much memory a parcel takes, in all spellings made of it so far."""
+    spelt = parcel.spelt
+    more = sum(map(len, spelt.values())) if spelt else 0
+    return weight(1, len(parcel.line)) + more
+
+
+@final
+class OutboxBudget:
+    """The memory that what waits in a node takes, in bytes.
+
+    A message that waits in many queues is there once, and counts once: from the first
+    queue that takes it in until the last one has let it go. Each queue adds its place, and
+    each link the frames that it is writing, which are copies of its own.
+
+    Counting is a few additions. Only when there is too much does anybody look who holds
+    how much; then an eighth of the budget is freed, so that the next look comes no
+    sooner than after so many more bytes.
+
+    Attributes:
+        used: Bytes that what waits now takes.
+    """
+
+    __slots__ = ("_ample", "_enough", "_limit", "used")
+
+    def __init__(self, limit: float) -> None:
+        """Begin with nothing; `limit`: in bytes, may be infinite."""
+        self._limit: Final = limit
+        self._enough: Final = limit * _KEPT
+        self._ample: Final = limit * _TIGHT
+        self.used = 0
+
+    @property
+    def is_exceeded(self) -> bool:
+        """Whether somebody has to give way."""
+        return self.used > self._limit
+
+    @property
+    def is_tight(self) -> bool:
+        """Whether frames should be small, so that nobody has to give way for them."""
+        return self.used > self._ample
+
+    def count(self, size: int) -> None:
+        """Note that so many bytes more are held which are no parcels; less if negative."""
+        self.used += size
+
+    def hold(self, parcel: Parcel) -> None:
+        """Note that one more queue has a parcel."""
+        if not parcel.holders:
+            parcel.weight = _weight_of(parcel)
+            self.used += parcel.weight
+        parcel.holders += 1
+        self.used += _PLACE
+
+    def release(self, parcel: Parcel) -> None:
+        """Note that one of the queues has a parcel no longer."""
+        parcel.holders -= 1
+        self.used -= _PLACE
+        if not parcel.holders:
+            self.used -= parcel.weight
+
+    def reweigh(self, parcel: Parcel) -> None:
+        """Note that a parcel which is held may have been spelt in one more way."""
+        grown = _weight_of(parcel) - parcel.weight
+        parcel.weight += grown
+        self.used += grown
+
+    @staticmethod
+    def share(parcels: Iterable[Parcel]) -> float:
+        """Return how much memory one queue answers for: of what it shares, its part."""
+        return sum(parcel.weight / parcel.holders + _PLACE for parcel in parcels)
+
+    def largest_first(self, holders: Iterable[tuple[float, K]]) -> Iterator[K]:
+        """Name who has to give way, the one who holds most first, until enough is free.
+
+        Args:
+            holders: How many bytes each holds; what they hold is given up, and counted,
+                before the next one is asked for. Of equals the first goes first.
+        """
+        heap = [(-size, number, key) for number, (size, key) in enumerate(holders) if size]
+        heapq.heapify(heap)
+        while heap and self.used > self._enough:
+            yield heapq.heappop(heap)[2]

@@ -1,0 +1,103 @@
+"""Who may knock at a node, and who of those that have no session yet must go (RELIABILITY L5, L6).
+
+Those who open connections and never say who they are must not keep others out. So
+nobody is turned away because too many are there: the one who has been there longest
+makes room, of the same host if that has too many, else of all. Who is honest is known
+after milliseconds, and no longer counts.
+"""
+
+from collections import OrderedDict
+from ipaddress import IPv6Address, ip_address
+from typing import Final, final
+
+import attrs
+
+from fsm.limits.token_bucket import Meter, Rate
+
+__all__ = ["Knock", "Strangers", "host_key"]
+
+_IPV6_SITE_BITS: Final = 64
+"""Bits of an IPv6 address that name whoever has it: the rest is his to choose (RFC 4291)."""
+
+
+def host_key(host: str) -> str:
+    """Return what connections of one host have in common; of IPv6 its /64."""
+    try:
+        address = ip_address(host.partition("%")[0])
+    except ValueError:
+        return host
+    if not isinstance(address, IPv6Address):
+        return str(address)
+    if address.ipv4_mapped is not None:
+        return str(address.ipv4_mapped)
+    return f"{int(address) >> (128 - _IPV6_SITE_BITS):x}/{_IPV6_SITE_BITS}"
+
+
+@final
+@attrs.frozen
+class Knock:
+    """Somebody is let in.
+
+    Attributes:
+        number: By which it is known here.
+        makes_room: Number of the one who has to go for it; None: nobody.
+    """
+
+    number: int
+    makes_room: int | None
+
+
+@final
+class Strangers:
+    """Connections that have no session yet.
+
+    Args:
+        rate: How often one host may knock.
+        most: How many there may be.
+        most_per_host: How many of one host.
+    """
+
+    __slots__ = ("_by_host", "_everybody", "_meter", "_most", "_most_per_host", "_next")
+
+    def __init__(self, rate: Rate, most: float, most_per_host: float) -> None:
+        self._meter: Final = Meter[str](rate)
+        self._most: Final = most
+        self._most_per_host: Final = most_per_host
+        self._everybody: Final[OrderedDict[int, str]] = OrderedDict()
+        self._by_host: Final[dict[str, OrderedDict[int, None]]] = {}
+        self._next = 0
+
+    def __len__(self) -> int:
+        return len(self._everybody)
+
+    def knock(self, host: str, now: float) -> Knock | None:
+        """Let somebody in; None: its host knocks too often."""
+        key = host_key(host)
+        if not self._meter.try_spend(key, now):
+            return None
+        makes_room = self._oldest(key)
+        if makes_room is not None:
+            self.forget(makes_room)
+        self._next += 1
+        self._everybody[self._next] = key
+        self._by_host.setdefault(key, OrderedDict())[self._next] = None
+        return Knock(self._next, makes_room)
+
+    def forget(self, number: int) -> None:
+        """Count one no longer: it has a session now, or is gone."""
+        key = self._everybody.pop(number, None)
+        if key is None:
+            return
+        neighbours = self._by_host[key]
+        del neighbours[number]
+        if not neighbours:
+            del self._by_host[key]
+
+    def _oldest(self, key: str) -> int | None:
+        """Return who has to go for one more of a host."""
+        neighbours = self._by_host.get(key)
+        if neighbours and len(neighbours) >= self._most_per_host:
+            return next(iter(neighbours))
+        if self._everybody and len(self._everybody) >= self._most:
+            return next(iter(self._everybody))
+        return None

@@ -1,0 +1,1 @@
+"""The life of a direct link: requester, handler, negotiation, transfer."""

@@ -1,0 +1,104 @@
+"""The handler stub: one controller per requester, many at once, none knows another (P2P-19)."""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import final
+
+import attrs
+
+from fsm.p2p.controller import P2PControllerCore
+from fsm.p2p.dialling import DialPolicy
+from fsm.p2p.effects import Answered, Ended, SideEffect
+from fsm.p2p.inputs import DisconnectAsked, LinkTerms, SideInput, Started, TimePassed
+from fsm.p2p.link_end import after_the_end
+from specs.reply_code import Code
+
+__all__ = ["P2PHandlerCore", "PerLink"]
+
+
+@final
+@attrs.frozen(slots=True)
+class PerLink:
+    """An effect of one of the handler's links.
+
+    Attributes:
+        link: Address of the link, PC; empty: of none.
+    """
+
+    link: str
+    effect: SideEffect
+
+
+@final
+class P2PHandlerCore:
+    """Decides for one handler stub."""
+
+    def __init__(self, runtime: str, url: str, policy: DialPolicy) -> None:
+        self._runtime = runtime
+        self._url = url
+        self._policy = policy
+        self._links: dict[str, P2PControllerCore] = {}
+        self._minted = 0
+
+    def deadline(self) -> float:
+        """Return when `time_passed` is due."""
+        return min((each.deadline() for each in self._links.values()), default=math.inf)
+
+    def knows(self, link: str) -> bool:
+        """Say whether a link of that address is at work."""
+        return link in self._links
+
+    def terms(self, link: str) -> LinkTerms:
+        """Return between whom a link is.
+
+        Raises:
+            KeyError: There is no such link.
+        """
+        return self._links[link].terms
+
+    def invited(self, offer: str, requester: str, remote: str, now: float) -> list[PerLink]:
+        """Take an invitation; an older link of the same runtime is closed first."""
+        effects: list[PerLink] = []
+        for name in [name for name, core in self._links.items() if core.terms.remote == remote]:
+            gone = self.feed(name, DisconnectAsked("the requester asks for a new link"), now)
+            effects += [each for each in gone if not isinstance(each.effect, Answered)]
+        self._minted += 1
+        name = f"{self._url}/conn/{self._minted}"
+        terms = LinkTerms(self._runtime, remote, name, requester)
+        self._links[name] = P2PControllerCore(terms, offer, self._policy)
+        return [*effects, *self.feed(name, Started(), now)]
+
+    def remotes(self) -> tuple[str, ...]:
+        """Return the runtimes there are links to."""
+        return tuple(dict.fromkeys(core.terms.remote for core in self._links.values()))
+
+    def disconnect(self, named: Sequence[str], why: str, now: float) -> list[PerLink]:
+        """Close some links (M-12); exactly one answer is among the effects.
+
+        Args:
+            named: Addresses of links, or of runtimes: all links to those.
+            why: Half a sentence for people.
+            now: The time.
+        """
+        effects: list[PerLink] = []
+        for name in [
+            name for name, core in self._links.items() if {name, core.terms.remote} & set(named)
+        ]:
+            effects += self.feed(name, DisconnectAsked(why), now)
+        kept = [each for each in effects if not isinstance(each.effect, Answered)]
+        return [*kept, PerLink("", Answered(Code.OK))]
+
+    def feed(self, link: str, happened: SideInput, now: float) -> list[PerLink]:
+        """Take one input of one link; one that is gone only cleans up."""
+        core = self._links.get(link)
+        effects = after_the_end(happened) if core is None else core.feed(happened, now)
+        if any(isinstance(effect, Ended) for effect in effects):
+            del self._links[link]
+        return [PerLink(link, effect) for effect in effects]
+
+    def time_passed(self, now: float) -> list[PerLink]:
+        """Feed every link whose deadline is over."""
+        return [effect for link in self._due(now) for effect in self.feed(link, TimePassed(), now)]
+
+    def _due(self, now: float) -> Iterator[str]:
+        yield from [name for name, core in self._links.items() if core.deadline() <= now]

@@ -1,0 +1,256 @@
+"""What happens to one end of a P2P link; both ends take the same inputs."""
+
+from enum import Enum, unique
+from typing import TypeAlias, final
+
+import attrs
+
+from fsm.p2p.negotiation import FIRST
+from specs.bodies.sync import Candidate, ConnectionData
+
+__all__ = [
+    "CandidatesReady",
+    "Command",
+    "ConnectAsked",
+    "DialFailed",
+    "DisconnectAsked",
+    "InvitationAnswered",
+    "LinkInput",
+    "LinkLost",
+    "LinkOpened",
+    "LinkTerms",
+    "Loss",
+    "ObjectCreated",
+    "ObjectRefused",
+    "ObserveRefused",
+    "Opening",
+    "Order",
+    "OwnObjectInput",
+    "PeerInvited",
+    "PeerObjectDeleted",
+    "PeerObjectInput",
+    "PeerObjectSeen",
+    "ResumeAsked",
+    "RowTold",
+    "SideInput",
+    "Started",
+    "TimePassed",
+    "YieldAsked",
+]
+
+
+@final
+@attrs.frozen(slots=True)
+class LinkTerms:
+    """Between whom a link is, as seen from one end.
+
+    Attributes:
+        own: This runtime.
+        remote: The other runtime.
+        name: Address of this end of the link: PQ or PC.
+        peer: Address of the stub at the other end: PH or PQ.
+    """
+
+    own: str
+    remote: str
+    name: str
+    peer: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Started:
+    """The stub was activated, or the handler invited by `peer`."""
+
+
+@final
+@attrs.frozen(slots=True)
+class RowTold:
+    """What the registry's table says about the remote runtime (P2P-18).
+
+    Attributes:
+        has_own_request: An own requester is at work there, not in a final state.
+    """
+
+    has_own_request: bool
+
+
+@final
+@attrs.frozen(slots=True)
+class ObjectCreated:
+    """The own Connection object was returned (M-32 answered)."""
+
+    url: str
+
+
+@final
+@attrs.frozen(slots=True)
+class ObjectRefused:
+    """The own Connection object was refused."""
+
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class InvitationAnswered:
+    """The peer's final answer to our invitation (M-33)."""
+
+    code: int
+    why: str = ""
+
+
+@final
+@attrs.frozen(slots=True)
+class PeerInvited:
+    """The peer invites us to observe its object (M-34)."""
+
+    url: str
+    source: str
+
+
+@final
+@attrs.frozen(slots=True)
+class PeerObjectSeen:
+    """The peer's object as it is now: its snapshot, or after a change."""
+
+    data: ConnectionData
+
+
+@final
+@attrs.frozen(slots=True)
+class ObserveRefused:
+    """The peer's object may not be observed, or nobody answers for it."""
+
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class PeerObjectDeleted:
+    """The peer deleted its object: it gave up, or is leaving (M-47)."""
+
+
+@final
+@attrs.frozen(slots=True)
+class CandidatesReady:
+    """Own listeners are open.
+
+    Attributes:
+        negotiation: The one they were opened for.
+    """
+
+    candidates: tuple[Candidate, ...]
+    negotiation: int = FIRST
+
+
+@final
+@attrs.frozen(slots=True)
+class DialFailed:
+    """Dialling a candidate came to nothing."""
+
+    attempt: int
+
+
+@unique
+class Opening(Enum):
+    """Which end dialled."""
+
+    DIALLED = "dialled"
+    ACCEPTED = "accepted"
+
+
+@final
+@attrs.frozen(slots=True)
+class LinkOpened:
+    """A link is open both ways, its secret proven by both ends.
+
+    Attributes:
+        negotiation: The one that its secret is of.
+    """
+
+    link: str
+    opening: Opening
+    negotiation: int = FIRST
+
+
+@unique
+class Loss(Enum):
+    """How a link ended."""
+
+    BROKEN = "broken"
+    ORDERLY = "orderly"
+
+
+@final
+@attrs.frozen(slots=True)
+class LinkLost:
+    """A link is gone; ORDERLY: the peer said goodbye and is not coming back."""
+
+    link: str
+    loss: Loss
+    why: str = ""
+
+
+@final
+@attrs.frozen(slots=True)
+class ConnectAsked:
+    """The registry wants the link back (M-11)."""
+
+
+@final
+@attrs.frozen(slots=True)
+class DisconnectAsked:
+    """The registry, or the runtime's shutdown, wants the link closed for good (M-12)."""
+
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class YieldAsked:
+    """The registry has lost a simultaneous open to the peer: this link waits (P2P-27).
+
+    Attributes:
+        negotiation: The one that lost; the order is stale in any other.
+    """
+
+    negotiation: int = FIRST
+
+
+@final
+@attrs.frozen(slots=True)
+class ResumeAsked:
+    """The link that the registry waited for has failed: this one goes on (P2P-27).
+
+    Attributes:
+        negotiation: The one that yielded; the order is stale in any other.
+    """
+
+    negotiation: int = FIRST
+
+
+@final
+@attrs.frozen(slots=True)
+class TimePassed:
+    """The deadline is over."""
+
+
+OwnObjectInput: TypeAlias = (
+    Started | RowTold | ObjectCreated | ObjectRefused | InvitationAnswered | CandidatesReady
+)
+"""About the set-up's beginning and the own Connection object."""
+
+PeerObjectInput: TypeAlias = PeerInvited | PeerObjectSeen | ObserveRefused | PeerObjectDeleted
+"""About the peer's Connection object."""
+
+LinkInput: TypeAlias = DialFailed | LinkOpened | LinkLost
+"""About links."""
+
+Order: TypeAlias = ConnectAsked | DisconnectAsked | YieldAsked | ResumeAsked
+"""What the registry orders; each is answered."""
+
+Command: TypeAlias = Order | TimePassed
+"""About what the registry, or the clock, wants."""
+
+SideInput: TypeAlias = OwnObjectInput | PeerObjectInput | LinkInput | Command

@@ -1,0 +1,303 @@
+"""What both ends of a P2P link have in common: its states, its links, its dialling."""
+
+import math
+from typing import Final, final
+
+from fsm.engine import Entity
+from fsm.machines.p2p_connection import P2P_CONNECTION, State, Trigger
+from fsm.p2p.dialling import DialPlan, DialPolicy
+from fsm.p2p.effects import (
+    Announce,
+    Answered,
+    AnswerInvitation,
+    CloseLink,
+    Dial,
+    Ended,
+    Listen,
+    Offer,
+    Plead,
+    ReleaseLink,
+    Renew,
+    SideEffect,
+    UseLink,
+    Withdraw,
+)
+from fsm.p2p.entry import Role
+from fsm.p2p.inputs import (
+    CandidatesReady,
+    ConnectAsked,
+    DisconnectAsked,
+    LinkLost,
+    LinkOpened,
+    LinkTerms,
+    Loss,
+    ObjectCreated,
+    Opening,
+    PeerInvited,
+    ResumeAsked,
+    SideInput,
+    YieldAsked,
+)
+from fsm.p2p.negotiation import FIRST, beginning, plea
+from specs.bodies.sync import Candidate
+from specs.limits.protocol import DIAL_TIMEOUT, HANDSHAKE_TIMEOUT, SESSION_IDLE
+from specs.reply_code import Code
+
+__all__ = ["LinkSide", "after_the_end"]
+
+_GIVE_UP: Final = {
+    State.CREATED: Trigger.REFUSED,
+    State.IN_PROGRESS: Trigger.ESTABLISH_FAILED,
+    State.YIELDING: Trigger.ESTABLISH_FAILED,
+    State.LIVE: Trigger.CLOSED,
+}
+_SET_UP: Final = (State.CREATED, State.IN_PROGRESS, State.YIELDING)
+_CROSSING: Final = DIAL_TIMEOUT + HANDSHAKE_TIMEOUT
+"""Seconds in which what the ends dialled before either had a link may still open."""
+
+
+@final
+class LinkSide:
+    """One end of one link: the only place that moves its state.
+
+    Attributes:
+        negotiation: Which offer and answer its candidates are of.
+        ended: Nothing more will come of it.
+    """
+
+    def __init__(self, terms: LinkTerms, role: Role, policy: DialPolicy) -> None:
+        key = f"{terms.own}|{terms.remote}|{role.value}|{terms.name}"
+        self._entity = Entity(P2P_CONNECTION, key)
+        self._plan = DialPlan(policy, terms.remote)
+        self._role = role
+        self._since = -math.inf
+        self._link: str | None = None
+        self._dialling = False
+        self._attempt = 0
+        self._pleas = 0
+        self._deadline = math.inf
+        self.negotiation = FIRST
+        self.ended = False
+
+    @property
+    def state(self) -> State | None:
+        """The state of the connection; None: not begun."""
+        state = self._entity.state
+        return None if state is None else State(state)
+
+    @property
+    def is_setting_up(self) -> bool:
+        """Whether it is on the way to a link by its offer and answer."""
+        return self.state in _SET_UP and not self.ended
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether the link is gone and may come back in place."""
+        return self.state is State.DISCONNECTED and not self.ended
+
+    @property
+    def is_dialling(self) -> bool:
+        """Whether a dial is under way."""
+        return self._dialling
+
+    @property
+    def knows_no_candidate(self) -> bool:
+        """Whether the peer has not offered anything yet."""
+        return self._plan.is_blank
+
+    def deadline(self) -> float:
+        """Return when this end must be fed `TimePassed`."""
+        return self._deadline
+
+    def begin(self, now: float) -> list[SideEffect]:
+        """Begin at `created`."""
+        effects = self._move(Trigger.STARTED)
+        self._deadline = now + self._entity.patience
+        return effects
+
+    def object_returned(self, now: float) -> list[SideEffect]:
+        """Enter `in-progress`, which does not prolong the time for the set-up."""
+        effects = self._move(Trigger.OBJECT_RETURNED)
+        self._deadline = min(self._deadline, now + self._entity.patience)
+        return effects
+
+    def _move(self, trigger: Trigger, why: str = "") -> list[SideEffect]:
+        step = self._entity.step(trigger, why)
+        return [step, Announce(State(step.new), why)]
+
+    # --- links --------------------------------------------------------------------------
+
+    def opened(self, event: LinkOpened, now: float) -> list[SideEffect]:
+        """Take a link into use, or close it: there is at most one.
+
+        One by a secret that is void is none.
+        """
+        effects: list[SideEffect] = []
+        if event.negotiation != self.negotiation:
+            return [CloseLink(event.link)]
+        if self.state is State.LIVE and self._replaces(event.opening, now):
+            effects += self.lost(LinkLost(self._link or "", Loss.BROKEN, "replaced"), now)
+        if self.is_setting_up and self.state is State.IN_PROGRESS:
+            trigger = Trigger.ESTABLISHED
+        elif self.is_lost:
+            trigger = Trigger.REESTABLISHED
+        else:
+            return [*effects, CloseLink(event.link)]
+        self._link = event.link
+        self._since = now
+        self._dialling = False
+        self._deadline = math.inf
+        return [*effects, UseLink(event.link), *self._move(trigger)]
+
+    def _replaces(self, opening: Opening, now: float) -> bool:
+        """Say whether a link takes the place of the live one.
+
+        Both ends may dial at once. Then both have two links, perhaps in another order, and
+        keep the one that the requester dialled. Later than that, the peer dials only while
+        it has none: one that it opened replaces the one that we still believe in.
+        """
+        is_requesters = (opening is Opening.DIALLED) is (self._role is Role.REQUESTER)
+        is_crossing = now - self._since <= _CROSSING
+        return is_requesters if is_crossing else opening is Opening.ACCEPTED
+
+    def lost(self, event: LinkLost, now: float) -> list[SideEffect]:
+        """Leave `live` if it was our link that went."""
+        if event.link != self._link:
+            return []
+        self._link = None
+        self._deadline = now + SESSION_IDLE
+        self._plan.restart()
+        effects = [*self._move(Trigger.CLOSED, event.why), ReleaseLink(event.link)]
+        return effects if event.loss is Loss.BROKEN else [*effects, *self._end()]
+
+    # --- simultaneous open --------------------------------------------------------------
+
+    @property
+    def is_yielding(self) -> bool:
+        """Whether it waits for the link that the peer asks for."""
+        return self.state is State.YIELDING and not self.ended
+
+    def yields(self, order: YieldAsked, why: str) -> list[SideEffect]:
+        """Wait for the peer's link; a link without an object has nothing to wait with (t3).
+
+        It dials nothing meanwhile, and a link that opens all the same is hung up. That
+        gives it no more time. A stale order changes nothing: the link has been live.
+        """
+        if self.state is State.CREATED:
+            return [*self.give_up(why), Answered(Code.OK)]
+        if self.is_yielding:
+            return [Answered(Code.OK)]
+        if self.state is not State.IN_PROGRESS or order.negotiation != self.negotiation:
+            return [Answered(Code.CONFLICT, "the link is not being set up")]
+        self._dialling = False
+        self._plan.restart()
+        return [*self._move(Trigger.YIELDED, why), Answered(Code.OK)]
+
+    def resumes(self, order: ResumeAsked) -> list[SideEffect]:
+        """Go on with the set-up after the peer's link has failed."""
+        if not self.is_yielding or order.negotiation != self.negotiation:
+            return [Answered(Code.CONFLICT, "the link does not yield")]
+        return [*self._move(Trigger.RESUMED, "the peer's link has failed"), Answered(Code.OK)]
+
+    # --- offer and answer ---------------------------------------------------------------
+
+    def renew(self, negotiation: int, why: str, now: float) -> list[SideEffect]:
+        """Begin a new negotiation, in place (t8): a link still believed in is gone.
+
+        An end that has not been live since its last one just takes the new one up; that
+        gives it no more time.
+        """
+        effects: list[SideEffect] = []
+        if self._link is not None:
+            effects += self.lost(LinkLost(self._link, Loss.BROKEN, why), now)
+        if self.is_lost:
+            effects += self._move(Trigger.RENEGOTIATED, why)
+            self._deadline = now + self._entity.patience
+        self.negotiation = negotiation
+        self._plan.forget()
+        self._dialling = False
+        return [*effects, Renew(negotiation, beginning(negotiation)), Listen()]
+
+    def offer(self, ready: CandidatesReady) -> list[SideEffect]:
+        """Offer the own candidates, unless their listeners are closed by now."""
+        is_current = ready.negotiation == self.negotiation
+        return [Offer(ready.candidates)] if is_current and ready.candidates else []
+
+    def plead(self) -> list[SideEffect]:
+        """Plead to be dialled."""
+        self._pleas += 1
+        return [Plead(plea(self.negotiation, self._pleas))]
+
+    # --- dialling -----------------------------------------------------------------------
+
+    def learn(self, candidates: tuple[Candidate, ...]) -> None:
+        """Take note of the peer's candidates."""
+        self._plan.learn(candidates)
+
+    def new_round(self) -> None:
+        """Let every candidate be tried again."""
+        self._plan.restart()
+
+    def dial_next(self) -> list[SideEffect]:
+        """Dial the best candidate left, if none is being dialled; empty: none left."""
+        candidate = None if self._dialling or self.ended else self._plan.next()
+        if candidate is None:
+            return []
+        self._dialling = True
+        self._attempt += 1
+        return [Dial(candidate, self._attempt)]
+
+    def dial_failed(self, attempt: int) -> bool:
+        """Take note of a failed dial; False: it was not the one under way."""
+        if not self._dialling or attempt != self._attempt:
+            return False
+        self._dialling = False
+        return True
+
+    # --- the end ------------------------------------------------------------------------
+
+    def time_passed(self, now: float) -> list[SideEffect]:
+        """Give up if the deadline is over."""
+        if now < self._deadline:
+            return []
+        return self.give_up("timeout" if self.is_setting_up else "the link did not come back")
+
+    def refused(self, why: str) -> list[SideEffect]:
+        """Give up a set-up that was refused; empty: it was not. A link stands without it."""
+        return self.give_up(why) if why and self.is_setting_up else []
+
+    def give_up(self, why: str) -> list[SideEffect]:
+        """End for good, from any state: failed if never live, else disconnected."""
+        if self.ended:
+            return []
+        effects: list[SideEffect] = []
+        trigger = None if self.state is None else _GIVE_UP.get(self.state)
+        if trigger is not None:
+            effects += self._move(trigger, why)
+        if self._link is not None:
+            effects.append(CloseLink(self._link))
+            self._link = None
+        return [*effects, *self._end()]
+
+    def _end(self) -> list[SideEffect]:
+        self.ended = True
+        self._dialling = False
+        self._deadline = math.inf
+        return [Withdraw(), Ended()]
+
+
+def after_the_end(happened: SideInput) -> list[SideEffect]:
+    """Clean up what arrives at an end that is done."""
+    match happened:
+        case ConnectAsked() | ResumeAsked():
+            return [Answered(Code.GONE, "the link has ended")]
+        case DisconnectAsked() | YieldAsked():
+            return [Answered(Code.OK)]
+        case ObjectCreated():
+            return [Withdraw()]
+        case LinkOpened(link):
+            return [CloseLink(link)]
+        case PeerInvited(url):
+            return [AnswerInvitation(url, Code.GONE, "the link has ended")]
+        case _:
+            return []

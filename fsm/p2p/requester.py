@@ -1,0 +1,225 @@
+"""The requester's end of a P2P link (SC-16, 23..26): reporter of the offer C1.
+
+It creates C1, invites the remote handler, observes the answer C2 and dials its
+candidates. If none opens it pleads, by C1, to be dialled. A link that is lost
+comes back in place, by the same objects, one attempt each time the registry asks: first
+by what both ends know, then by a new offer and answer, which is the last attempt.
+
+If both runtimes have asked at once and the peer's request wins, the registry orders this
+link to yield: it goes when the other is live, and is resumed if that one fails (P2P-27).
+"""
+
+from typing import assert_never, final
+
+from fsm.machines.p2p_connection import State
+from fsm.p2p.dialling import DialPolicy
+from fsm.p2p.effects import (
+    Answered,
+    AnswerInvitation,
+    CreateObject,
+    Invite,
+    Listen,
+    Observe,
+    SideEffect,
+)
+from fsm.p2p.entry import Role
+from fsm.p2p.inputs import (
+    CandidatesReady,
+    Command,
+    ConnectAsked,
+    DialFailed,
+    DisconnectAsked,
+    InvitationAnswered,
+    LinkInput,
+    LinkLost,
+    LinkOpened,
+    LinkTerms,
+    ObjectCreated,
+    ObjectRefused,
+    ObserveRefused,
+    OwnObjectInput,
+    PeerInvited,
+    PeerObjectDeleted,
+    PeerObjectInput,
+    PeerObjectSeen,
+    ResumeAsked,
+    RowTold,
+    SideInput,
+    Started,
+    TimePassed,
+    YieldAsked,
+)
+from fsm.p2p.link_end import LinkSide, after_the_end
+from fsm.p2p.negotiation import is_plea, negotiation_of
+from specs.bodies.sync import ConnectionData
+from specs.limits.protocol import IN_PLACE_TRIES
+from specs.reply_code import LAST_SUCCESS, Code
+
+__all__ = ["P2PRequesterCore"]
+
+_UNREACHED = "no candidate of either end opens"
+
+
+@final
+class P2PRequesterCore:
+    """Decides for one requester stub: one link to one remote runtime."""
+
+    def __init__(self, terms: LinkTerms, policy: DialPolicy) -> None:
+        self._terms = terms
+        self._side = LinkSide(terms, Role.REQUESTER, policy)
+        self._answer: str | None = None
+        self._tries = 0
+        self._peer_pleas: str | None = None
+        self._has_pleaded = False
+        self._is_coming_back = False
+
+    @property
+    def state(self) -> State | None:
+        """The state of the connection; None: not begun."""
+        return self._side.state
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing more will come of it."""
+        return self._side.ended
+
+    def deadline(self) -> float:
+        """Return when it must be fed `TimePassed`."""
+        return self._side.deadline()
+
+    def feed(self, happened: SideInput, now: float) -> list[SideEffect]:
+        """Take one input, say what is to be done."""
+        if self._side.ended:
+            return after_the_end(happened)
+        if isinstance(happened, Command):
+            return self._commanded(happened, now)
+        if isinstance(happened, LinkInput):
+            return self._link_changed(happened, now)
+        if isinstance(happened, PeerObjectInput):
+            return self._peer_changed(happened)
+        return self._set_up(happened, now)
+
+    def _commanded(self, command: Command, now: float) -> list[SideEffect]:
+        match command:
+            case ConnectAsked():
+                return [Answered(Code.ACCEPTED, "reconnecting"), *self._connect(now)]
+            case DisconnectAsked(why):
+                lost = self._lost if self._side.is_yielding else why
+                return [*self._side.give_up(lost), Answered(Code.OK)]
+            case YieldAsked():
+                return self._side.yields(command, self._lost)
+            case ResumeAsked():
+                return [*self._side.resumes(command), *self._resumed()]
+            case TimePassed():
+                return self._side.time_passed(now)
+            case _:
+                assert_never(command)
+
+    @property
+    def _lost(self) -> str:
+        """Why a request ends that lost a simultaneous open (I-P20)."""
+        return f"{int(Code.CONFLICT)}: the link requested by {self._terms.remote} wins"
+
+    def _resumed(self) -> list[SideEffect]:
+        """Dial what the peer has offered by now."""
+        if self.state is not State.IN_PROGRESS:
+            return []
+        self._has_pleaded = False
+        return self._dial_on()
+
+    def _link_changed(self, happened: LinkInput, now: float) -> list[SideEffect]:
+        match happened:
+            case LinkOpened():
+                return self._opened(happened, now)
+            case LinkLost():
+                return self._side.lost(happened, now)
+            case DialFailed(attempt):
+                return self._dial_on() if self._side.dial_failed(attempt) else []
+            case _:
+                assert_never(happened)
+
+    def _set_up(self, happened: OwnObjectInput, now: float) -> list[SideEffect]:
+        match happened:
+            case Started():
+                return [*self._side.begin(now), CreateObject()]
+            case ObjectCreated():
+                return [*self._side.object_returned(now), Listen(), Invite()]
+            case ObjectRefused(why):
+                return self._side.give_up(why)
+            case InvitationAnswered(code, why):
+                refused = f"refused {code}" if code > LAST_SUCCESS else ""
+                return self._side.refused(refused and (why or refused))
+            case CandidatesReady():
+                return self._side.offer(happened)
+            case RowTold():
+                return []
+            case _:
+                assert_never(happened)
+
+    def _peer_changed(self, happened: PeerObjectInput) -> list[SideEffect]:
+        match happened:
+            case PeerInvited(url, source):
+                return self._peer_invited(url, source)
+            case PeerObjectSeen(data):
+                return self._peer_seen(data)
+            case ObserveRefused(why):
+                return self._side.refused(why)
+            case PeerObjectDeleted():
+                return self._side.give_up("the peer deleted its object")
+            case _:
+                assert_never(happened)
+
+    def _peer_invited(self, url: str, source: str) -> list[SideEffect]:
+        if source != self._terms.peer or not self._side.is_setting_up:
+            return [AnswerInvitation(url, Code.FORBIDDEN, "nobody here expects this object")]
+        if self._answer is not None:
+            return [AnswerInvitation(url, Code.CONFLICT, "there is an answer object already")]
+        self._answer = url
+        return [AnswerInvitation(url, Code.OK), Observe(url)]
+
+    def _peer_seen(self, data: ConnectionData) -> list[SideEffect]:
+        if negotiation_of(data.status) != self._side.negotiation:
+            # It answers an offer that is void.
+            return []
+        self._side.learn(data.ice_candidates)
+        pleads = is_plea(data.status) and data.status != self._peer_pleas
+        self._peer_pleas = data.status
+        if self._side.is_setting_up:
+            return self._side.give_up(_UNREACHED) if pleads else self._dial_on()
+        return self._dial_on() if self._is_coming_back else []
+
+    # --- dialling and coming back ---------------------------------------------------------
+
+    def _dial_on(self) -> list[SideEffect]:
+        """Dial what is left of this round; at its end plead, once."""
+        dial = [] if self._side.is_yielding else self._side.dial_next()
+        is_done = self._has_pleaded or self._side.is_yielding
+        if dial or self._side.is_dialling or self._side.knows_no_candidate or is_done:
+            return dial
+        self._has_pleaded = True
+        return self._side.plead()
+
+    def _opened(self, event: LinkOpened, now: float) -> list[SideEffect]:
+        effects = self._side.opened(event, now)
+        if self.state is State.LIVE:
+            self._rest()
+        return effects
+
+    def _rest(self) -> None:
+        self._tries = 0
+        self._is_coming_back = False
+        self._has_pleaded = False
+
+    def _connect(self, now: float) -> list[SideEffect]:
+        if not self._side.is_lost:
+            return []
+        if self._tries == IN_PLACE_TRIES:
+            self._rest()
+            return self._side.renew(self._side.negotiation + 1, "a new offer is needed", now)
+        self._tries += 1
+        if self._side.is_dialling:
+            return []
+        self._is_coming_back = True
+        self._has_pleaded = False
+        self._side.new_round()
+        return self._dial_on()

@@ -1,0 +1,290 @@
+"""What travels on a live P2P link, and what is still owed when it dies (P2P-15, P2P-20).
+
+Each message written has the next number of its direction; nobody writes the
+number down, because a link loses only the end of what was sent. The receiver
+acknowledges cumulatively what its bus has taken, where it can along with messages of
+its own. What was not acknowledged when
+the link dies is handed back in order, and so may arrive twice: the bus knows by
+(from, to, id). A link that is silent is pinged; one that does not answer is dead.
+"""
+
+import math
+from collections import deque
+from enum import Enum, unique
+from typing import Final, TypeAlias, final
+
+import attrs
+
+from fsm.bus.receiving_order import Behind
+from fsm.machines.p2p_connection import P2P_CONNECTION, State
+from fsm.p2p.control import Ack, Bye, Control, Ping, Pong
+from specs.limits.protocol import LINK_WINDOW, PING_PERIOD, STUB_QUEUE
+from specs.message import Message
+
+__all__ = [
+    "Ack",
+    "Bye",
+    "Control",
+    "Numbered",
+    "Outgoing",
+    "P2PTransferCore",
+    "Ping",
+    "Pong",
+    "TransferEnd",
+]
+
+
+@final
+@attrs.frozen(slots=True)
+class Numbered:
+    """A message with its number on the link."""
+
+    seq: int
+    message: Message
+
+
+Outgoing: TypeAlias = Numbered | Behind | Control
+
+_PRESSING: Final = LINK_WINDOW // 8
+"""Messages taken at which their acknowledgement waits for nothing any more (ours)."""
+
+
+@final
+@attrs.frozen(slots=True)
+class _Turned:
+    """A message that is given back when all before it is acknowledged."""
+
+    message: Message
+
+
+@unique
+class TransferEnd(Enum):
+    """How it ended."""
+
+    BYE = "bye"
+    SILENT = "silent"
+    PROTOCOL = "protocol"
+
+
+@unique
+class _Farewell(Enum):
+    NONE = "none"
+    POLITE = "polite"
+    AT_ONCE = "at-once"
+    SAID = "said"
+
+
+@final
+class P2PTransferCore:
+    """One end of one live link.
+
+    Attributes:
+        end: Why nothing more may be done with the link; None: it is alive.
+    """
+
+    def __init__(self, now: float) -> None:
+        self._unacknowledged: deque[Numbered] = deque()
+        self._waiting: deque[Message | Behind | _Turned] = deque()
+        self._turned: list[Message] = []
+        self._controls: deque[Control] = deque()
+        self._sent = 0
+        self._received = 0
+        self._acknowledged = 0
+        self._heard = now
+        self._pinged: float | None = None
+        self._owed_since: float | None = None
+        self._farewell = _Farewell.NONE
+        self.end: TransferEnd | None = None
+
+    # --- out --------------------------------------------------------------------------------
+
+    def send(self, message: Message) -> bool:
+        """Take a message to be written; False: too many wait, it was not taken."""
+        if len(self._waiting) >= STUB_QUEUE:
+            return False
+        self._waiting.append(message)
+        return True
+
+    def announce(self, behind: Behind) -> None:
+        """Write an announcement before what is taken after it; it is not acknowledged.
+
+        If too many messages wait, it is left out, as is what follows it.
+        """
+        if len(self._waiting) < STUB_QUEUE:
+            self._waiting.append(behind)
+
+    def turn_back(self, message: Message) -> bool:
+        """Take a message to be given back when all before it is acknowledged (C-20).
+
+        Returns:
+            Whether it was taken; False: too many messages wait.
+        """
+        if len(self._waiting) >= STUB_QUEUE:
+            return False
+        self._waiting.append(_Turned(message))
+        self._turn()
+        return True
+
+    def take_turned(self) -> list[Message]:
+        """Return, once, what is to be given back now, in order."""
+        turned, self._turned = self._turned, []
+        return turned
+
+    def _turn(self) -> None:
+        while not self._unacknowledged and self._waiting:
+            following = self._waiting[0]
+            if not isinstance(following, _Turned):
+                return
+            self._waiting.popleft()
+            self._turned.append(following.message)
+
+    def say_goodbye(self) -> None:
+        """Write `bye` as soon as all is written and acknowledged."""
+        self._farewell = _Farewell.POLITE
+
+    def insist_on_goodbye(self) -> None:
+        """Write `bye` now, whatever is left."""
+        self._farewell = _Farewell.AT_ONCE
+
+    @property
+    def has_output(self) -> bool:
+        """Whether `take_output` would return anything."""
+        return self._has_messages or self._owes_ack or self._says_bye or bool(self._controls)
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether the output is an acknowledgement that nobody misses for a while."""
+        if self._received - self._acknowledged >= _PRESSING or self._controls:
+            return False
+        return self._owes_ack and not (self._has_messages or self._says_bye)
+
+    @property
+    def _has_messages(self) -> bool:
+        if not self._waiting or isinstance(self._waiting[0], _Turned):
+            return False
+        return len(self._unacknowledged) < LINK_WINDOW
+
+    @property
+    def _says_bye(self) -> bool:
+        is_drained = not (self._waiting or self._unacknowledged)
+        return self._farewell is _Farewell.AT_ONCE or (
+            self._farewell is _Farewell.POLITE and is_drained
+        )
+
+    @property
+    def _owes_ack(self) -> bool:
+        return self._received > self._acknowledged
+
+    def take_output(self, at_most: int, now: float) -> list[Outgoing]:
+        """Return what is to be written now: messages first, then control lines.
+
+        Messages wait for acknowledgements when the window is full.
+        """
+        written: list[Outgoing] = []
+        while self._has_messages and len(written) < at_most:
+            following = self._waiting.popleft()
+            if isinstance(following, Behind):
+                written.append(following)
+            elif isinstance(following, Message):
+                self._sent += 1
+                numbered = Numbered(self._sent, following)
+                self._unacknowledged.append(numbered)
+                written.append(numbered)
+        self._turn()
+        if self._unacknowledged and self._owed_since is None:
+            self._owed_since = now
+        if self._owes_ack:
+            self._acknowledged = self._received
+            written.append(Ack(self._received))
+        written.extend(self._controls)
+        self._controls.clear()
+        if self._says_bye:
+            self._farewell = _Farewell.SAID
+            written.append(Bye())
+        return written
+
+    # --- in ---------------------------------------------------------------------------------
+
+    def received(self, message: Message, now: float) -> Numbered:
+        """Number a message that was read; acknowledge it by `taken`."""
+        self._heard, self._pinged = now, None
+        return Numbered(self._received + 1, message)
+
+    def taken(self, numbered: Numbered) -> None:
+        """Note that the bus has taken the message: it will be acknowledged."""
+        self._received = numbered.seq
+
+    def skipped(self, now: float) -> None:
+        """Count a message line that was read but is no message."""
+        self._heard, self._pinged = now, None
+        self._received += 1
+
+    def broken(self) -> None:
+        """The peer wrote what no peer writes: end the link."""
+        self.end = self.end or TransferEnd.PROTOCOL
+
+    def heard(self, control: Control, now: float) -> None:
+        """Take a control line that was read; look at `end` afterwards."""
+        self._heard, self._pinged = now, None
+        match control:
+            case Ack(seq):
+                self._acknowledge(seq, now)
+            case Ping():
+                # One answer does for all pings that were not answered yet.
+                if Pong() not in self._controls:
+                    self._controls.append(Pong())
+            case Pong():
+                pass
+            case Bye():
+                self.end = self.end or TransferEnd.BYE
+
+    def _acknowledge(self, seq: int, now: float) -> None:
+        if seq > self._sent:
+            self.end = TransferEnd.PROTOCOL
+            return
+        while self._unacknowledged and self._unacknowledged[0].seq <= seq:
+            self._unacknowledged.popleft()
+            self._owed_since = now if self._unacknowledged else None
+        self._turn()
+
+    # --- time and end -----------------------------------------------------------------------
+
+    def deadline(self) -> float:
+        """Return when `time_passed` is due; it may come nearer with what is written."""
+        if self.end is not None:
+            return math.inf
+        if self._pinged is None:
+            return min(self._heard + PING_PERIOD, self._silent_at)
+        return min(self._pinged + P2P_CONNECTION.patience(State.LIVE), self._silent_at)
+
+    @property
+    def _silent_at(self) -> float:
+        """When what is not acknowledged has waited long enough: a message is as good as a ping.
+
+        So who waits for an answer hears nothing of a link that died under it: there is
+        time left to send by another way.
+        """
+        if self._owed_since is None:
+            return math.inf
+        return self._owed_since + P2P_CONNECTION.patience(State.LIVE)
+
+    def time_passed(self, now: float) -> None:
+        """Ping a silent peer; end the link if it did not answer."""
+        if now < self.deadline():
+            return
+        if self._pinged is not None or now >= self._silent_at:
+            self.end = TransferEnd.SILENT
+        else:
+            self._pinged = now
+            self._controls.append(Ping())
+
+    def owed(self) -> list[Message]:
+        """Return, and forget, what was not acknowledged and what still waits, in order."""
+        owed = [numbered.message for numbered in self._unacknowledged]
+        owed.extend(self._turned)
+        waiting = (one for one in self._waiting if not isinstance(one, Behind))
+        owed.extend(one.message if isinstance(one, _Turned) else one for one in waiting)
+        self._turned.clear()
+        self._unacknowledged.clear()
+        self._waiting.clear()
+        return owed

@@ -1,0 +1,1 @@
+"""Who is where: records, addresses, allocation, changes told between registries."""

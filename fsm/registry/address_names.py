@@ -1,0 +1,73 @@
+"""Names of addresses that a node makes, and knows again without a list of them (I-A1, T3).
+
+A name is a UUID: 60 random bits, a keyed digest of them and of whom it was made for, and in
+its last 4 bytes a keyed digest of all that. So a node can tell, of any address whatsoever,
+whether it made it, and for whom; what it made and nobody owns was released, and needs no
+tombstone. Nobody gains by forging a digest: an address that looks made is refused to
+whoever claims it, but for the runtime it was made for, which may come back to it. A name
+that a peer made itself looks so once in 2^32.
+The key lasts as long as the node: after a restart runtimes may claim what they had (C-44).
+"""
+
+import hashlib
+from typing import Final, final
+from uuid import UUID
+
+from fsm.sync.subscriptions.io import entity_of
+
+__all__ = ["ENTROPY", "AddressMint"]
+
+ENTROPY: Final = 8
+"""Random bytes in a name."""
+
+_OWNER: Final = 4
+_TAG: Final = 4
+_HEAD: Final = ENTROPY + _OWNER
+_VARIANT, _FREE_BITS = 0x80, 0x3F
+_TEXT: Final = 36
+
+
+@final
+class AddressMint:
+    """Makes names and knows them again.
+
+    Args:
+        key: Secret of this node, at most 64 bytes.
+    """
+
+    def __init__(self, key: bytes) -> None:
+        self._key = key
+
+    def name(self, random: bytes, owner: str) -> str:
+        """Return a name made of `ENTROPY` random bytes, for a runtime."""
+        chance = UUID(bytes=random + bytes(_OWNER + _TAG), version=4).bytes[:ENTROPY]
+        head = chance + self._owner_tag(chance, owner)
+        return str(UUID(bytes=head + self._tag(head)))
+
+    def made(self, address: str) -> bool:
+        """Say whether the name of an address was made here."""
+        return self._raw(address) is not None
+
+    def made_for(self, address: str, owner: str) -> bool:
+        """Say whether the name of an address was made here for this runtime."""
+        raw = self._raw(address)
+        return raw is not None and raw[ENTROPY:_HEAD] == self._owner_tag(raw[:ENTROPY], owner)
+
+    def _raw(self, address: str) -> bytes | None:
+        name = entity_of(address).rpartition("/")[2]
+        if len(name) != _TEXT:
+            return None
+        try:
+            raw = UUID(name).bytes
+        except ValueError:
+            return None
+        return raw if self._tag(raw[:_HEAD]) == raw[_HEAD:] else None
+
+    def _owner_tag(self, chance: bytes, owner: str) -> bytes:
+        """Return what stands for the owner; two of its bits belong to the UUID's form."""
+        drawn = hashlib.blake2b(chance + owner.encode(), key=self._key, digest_size=_OWNER)
+        first, *rest = drawn.digest()
+        return bytes([first & _FREE_BITS | _VARIANT, *rest])
+
+    def _tag(self, head: bytes) -> bytes:
+        return hashlib.blake2b(head, key=self._key, digest_size=_TAG).digest()

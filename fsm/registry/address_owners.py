@@ -1,0 +1,148 @@
+"""Which runtime owns an address, by the registry of its domain (I-B10, S1, REG-13).
+
+The Message BUS asks for the owner of an address that a peer sends from. The answer is
+read by the node path, and remembered as long as the record is good. A record that is away
+names its owner, too: a runtime that has lost its node still speaks by its links.
+"""
+
+import math
+from collections import OrderedDict
+from typing import Final, final
+
+import attrs
+
+from fsm.limits.timers import Alarms
+from fsm.registry.resolve.effects import Effect, OwnerDoubted, OwnerKnown, ReadOwner
+from fsm.registry.resolve.inputs import OwnerRead
+from fsm.registry.resolve.record_cache import RecordCache
+from specs.bodies.body import Record
+from specs.limits.p2p import OWNERS_KEPT
+from specs.limits.protocol import NEGATIVE_CACHE, REGISTRATION_EXPIRES
+
+__all__ = ["AddressOwners"]
+
+
+@final
+@attrs.frozen(slots=True)
+class _Owner:
+    """What a registry said.
+
+    Attributes:
+        runtime: The owner; None: there is no record.
+        fresh: Until when another answer is not looked for.
+        until: Until when it counts.
+    """
+
+    runtime: str | None
+    fresh: float
+    until: float
+
+
+@final
+@attrs.define(slots=True)
+class _Question:
+    """A record that is being read, or is to be read once more.
+
+    Attributes:
+        is_first: Whether a record that is not there is looked for again: it may be on its way.
+        is_stale: Whether the record has changed since it was asked for.
+        again: When it is to be read again.
+    """
+
+    is_first: bool = True
+    is_stale: bool = False
+    again: float = math.inf
+
+
+@final
+class AddressOwners:
+    """The owners that were asked for, of one runtime.
+
+    Args:
+        records: What was read of remote entities for other reasons.
+    """
+
+    def __init__(self, records: RecordCache) -> None:
+        self._records: Final = records
+        self._known: Final[OrderedDict[str, _Owner]] = OrderedDict()
+        self._asked: Final[dict[str, _Question]] = {}
+        self._alarms: Final = Alarms[str]()
+
+    def asked(self, entity: str, remote: str, now: float) -> list[Effect]:
+        """Tell who owns an entity that a peer at `remote` sends from; read it if need be."""
+        known = self._known.get(entity)
+        if known is not None and now < (known.until if known.runtime == remote else known.fresh):
+            return [OwnerKnown(entity, known.runtime)]
+        record = self._records.find(entity, now)
+        if record is not None and record.runtime == remote:
+            return self._keep(entity, remote, now, self._records.good_until(entity))
+        if entity in self._asked:
+            return []
+        self._asked[entity] = _Question()
+        return [ReadOwner(entity)]
+
+    def read(self, read: OwnerRead, now: float) -> list[Effect]:
+        """Take the record of an entity; one that is not there is looked for once more.
+
+        Where no registry answers nothing is told: who asked does not wait for ever.
+        """
+        entity, record = read.entity, read.record
+        question = self._asked.get(entity)
+        if question is None:
+            return []
+        if question.is_stale:
+            question.is_stale = False
+            return [ReadOwner(entity)]
+        if record is None and question.is_first:
+            question.is_first, question.again = False, now + NEGATIVE_CACHE
+            self._alarms.set(entity, question.again)
+            return []
+        del self._asked[entity]
+        if not read.is_answered:
+            return []
+        if record is None:
+            return self._keep(entity, None, now, now + NEGATIVE_CACHE)
+        life = min(record.expires, REGISTRATION_EXPIRES)
+        return self._keep(entity, record.runtime, now, now + life)
+
+    def noticed(self, entity: str, record: Record | None) -> list[Effect]:
+        """Take a record that was read for something else: its owner may be another by now."""
+        known = self._known.get(entity)
+        if record is None or known is None or known.runtime == record.runtime:
+            return []
+        return self.changed(entity)
+
+    def changed(self, entity: str) -> list[Effect]:
+        """Take it that a record has changed, or may have: its owner is to be read anew."""
+        question = self._asked.get(entity)
+        if question is not None and question.again == math.inf:
+            question.is_stale = True
+        return [] if self._known.pop(entity, None) is None else [OwnerDoubted(entity)]
+
+    def deadline(self) -> float:
+        """Return when `tick` is due."""
+        return self._alarms.deadline()
+
+    def tick(self, now: float) -> list[Effect]:
+        """Read again what was not there; forget what is good no longer."""
+        effects: list[Effect] = []
+        for entity in self._alarms.due(now):
+            question, known = self._asked.get(entity), self._known.get(entity)
+            if question is not None and question.again <= now:
+                question.again = math.inf
+                effects.append(ReadOwner(entity))
+            if known is not None and known.until <= now:
+                effects += self.changed(entity)
+            elif known is not None:
+                self._alarms.set(entity, known.until)
+        return effects
+
+    def _keep(self, entity: str, owner: str | None, now: float, until: float) -> list[Effect]:
+        self._known[entity] = _Owner(owner, now + NEGATIVE_CACHE, until)
+        self._known.move_to_end(entity)
+        self._alarms.set(entity, until)
+        told = OwnerKnown(entity, owner)
+        if len(self._known) <= OWNERS_KEPT:
+            return [told]
+        oldest, _ = self._known.popitem(last=False)
+        return [OwnerDoubted(oldest), told]

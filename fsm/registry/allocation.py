@@ -1,0 +1,274 @@
+"""Who owns which address of a domain (MN-10..MN-13, I-A1..I-A7).
+
+An address is allocated once in the life of a node. A released one is never handed out again,
+and only whose it was may claim it: a runtime that comes back to what it has stored. What the
+node made itself it knows again by its name (`fsm.registry.address_names`), of what peers made a
+digest is kept as a tombstone, with whose it was. Addresses that are not the node's to
+allocate, but that a connected runtime uses, are bound to its session: owned like the
+others, without a machine, and free again afterwards.
+"""
+
+import math
+from collections.abc import Iterable
+from typing import Final, assert_never, final
+
+from fsm.effects import RowChanged
+from fsm.engine import Entity
+from fsm.machines.address import ADDRESS, State, Trigger
+from fsm.refused import Refused
+from fsm.registry.allocation_io import (
+    Allocate,
+    Allocated,
+    Bind,
+    Claim,
+    Effect,
+    Free,
+    FreeBlock,
+    Freed,
+    Input,
+    Move,
+    Release,
+    RuntimeCame,
+    Taken,
+)
+from fsm.registry.tombstones import Mint, Tombstones
+from specs.addresses.address import RUNTIME_SCHEME, is_below, runtime_of, scheme_of
+from specs.limits.protocol import MAX_ADDRESSES, MAX_DOMAIN_ADDRESSES, MAX_TOMBSTONES
+from specs.reply_code import Code
+from specs.trace import Op
+
+__all__ = ["AllocationCore"]
+
+_TOO_MANY: Final = Refused(Code.TOO_LARGE, f"a session holds at most {MAX_ADDRESSES} addresses")
+_FULL: Final = Refused(
+    Code.UNAVAILABLE, f"all {MAX_DOMAIN_ADDRESSES} addresses of the domain are taken"
+)
+_NO_CLAIMS: Final = Refused(
+    Code.UNAVAILABLE, "too many claimed addresses were released; have one allocated instead"
+)
+
+
+@final
+class AllocationCore:
+    """The allocation table of one domain.
+
+    Memory grows with what lives, and by about 70 bytes with each claimed address that was
+    released, up to `MAX_TOMBSTONES` of them; then nothing more can be claimed.
+
+    Args:
+        mint: Knows what the node made, which nobody but whom it was made for can claim;
+            None: it makes nothing.
+    """
+
+    def __init__(self, mint: Mint | None = None) -> None:
+        self._owners: dict[str, str] = {}
+        self._bound: dict[str, None] = {}
+        self._of: dict[str, dict[str, str | None]] = {}
+        self._blocks: dict[tuple[str, str], dict[str, None]] = {}
+        self._components: dict[str, dict[str, None]] = {}
+        self._tombstones = Tombstones(mint)
+
+    def owner_of(self, address: str) -> str | None:
+        """Return who owns an address or the nearest one above it."""
+        owners = self._owners
+        slash = "/"
+        while slash and not address.endswith("/"):
+            owner = owners.get(address)
+            if owner is not None:
+                return owner
+            address, slash, _ = address.rpartition("/")
+        return None
+
+    def owned_by(self, owner: str) -> tuple[str, ...]:
+        """Return what a runtime owns, oldest first."""
+        return tuple(self._of.get(owner, ()))
+
+    def is_tombstone(self, address: str) -> bool:
+        """Say whether an address was allocated once and released."""
+        return address not in self._owners and self._tombstones.is_spent(address)
+
+    def __len__(self) -> int:
+        return len(self._owners)
+
+    def deadline(self) -> float:
+        """Return when to be fed again: never, addresses live as long as sessions."""
+        return math.inf
+
+    def feed(self, happened: Input, now: float) -> list[Effect]:
+        """Decide; `now` is not looked at."""
+        del now
+        match happened:
+            case Allocate(owner, addresses, key):
+                effects = self._allocate(owner, addresses, key)
+            case Claim(owner, addresses):
+                effects = self._claim(owner, addresses)
+            case Bind(owner, address):
+                effects = self._bind(owner, address)
+            case FreeBlock() | Free():
+                effects = self._free_asked(happened)
+            case Move(owner, address, to):
+                effects = self._move(owner, address, to)
+            case Release(owner, why):
+                effects = self._drop(owner, self.owned_by(owner), why)
+            case RuntimeCame(runtime):
+                effects = self._yield_to(runtime)
+            case _:
+                assert_never(happened)
+        return effects
+
+    # ---- taken
+
+    def _allocate(self, owner: str, addresses: tuple[str, ...], key: str | None) -> list[Effect]:
+        full = self._full(owner, len(addresses))
+        if full is not None:
+            return [full]
+        if any(one in self._owners or one in self._tombstones for one in addresses):
+            return [Refused(Code.CONFLICT, "an address of that name was allocated before")]
+        why = "create" if key is None else f"create key={key}"
+        return [*self._take(owner, addresses, why, key), Allocated(addresses)]
+
+    def _claim(self, owner: str, addresses: tuple[str, ...]) -> list[Effect]:
+        fresh = tuple(one for one in addresses if self._owners.get(one) != owner)
+        again = frozenset(one for one in fresh if self._is_back(one, owner))
+        new = tuple(one for one in fresh if one not in again)
+        if any(one in self._owners or self.is_tombstone(one) for one in new):
+            return [Refused(Code.FORBIDDEN, "the address is or was somebody else's")]
+        full = self._full(owner, len(fresh))
+        if full is not None:
+            return [full]
+        if new and len(self._tombstones) >= MAX_TOMBSTONES:
+            return [_NO_CLAIMS]
+        return [
+            *self._take(owner, new, "claimed by path", None),
+            *self._take_back(owner, tuple(one for one in fresh if one in again)),
+        ]
+
+    def _is_back(self, address: str, owner: str) -> bool:
+        return address not in self._owners and self._tombstones.was_of(address, owner)
+
+    def _take_back(self, owner: str, addresses: tuple[str, ...]) -> list[Effect]:
+        """Give a runtime again what was released of it."""
+        effects: list[Effect] = []
+        for address in addresses:
+            self._tombstones.lift(address)
+            self._note(owner, address, None)
+            entity = Entity.recalled(ADDRESS, address, State.RELEASED)
+            effects += [entity.step(Trigger.RECLAIM), _row(Op.ADD, address, owner)]
+        return [*effects, Taken(addresses)] if addresses else []
+
+    def _bind(self, owner: str, address: str) -> list[Effect]:
+        held = self.owner_of(address)
+        if held == owner:
+            return []
+        if held is not None:
+            return [Refused(Code.UNAUTHENTICATED, "the address is bound to another session")]
+        full = self._full(owner, 1)
+        if full is not None:
+            return [full]
+        self._note(owner, address, None)
+        self._bound[address] = None
+        if scheme_of(address) == RUNTIME_SCHEME:
+            self._components.setdefault(runtime_of(address), {})[address] = None
+        return [_row(Op.ADD, address, owner), Taken((address,))]
+
+    def _full(self, owner: str, wanted: int) -> Refused | None:
+        if len(self._of.get(owner, ())) + wanted > MAX_ADDRESSES:
+            return _TOO_MANY
+        return _FULL if len(self._owners) + wanted > MAX_DOMAIN_ADDRESSES else None
+
+    def _take(
+        self, owner: str, addresses: tuple[str, ...], why: str, key: str | None
+    ) -> list[Effect]:
+        effects: list[Effect] = []
+        for address in addresses:
+            self._note(owner, address, key)
+            effects += [
+                Entity(ADDRESS, address).step(Trigger.ALLOCATE, why),
+                _row(Op.ADD, address, owner),
+            ]
+        return [*effects, Taken(addresses)] if addresses else []
+
+    def _note(self, owner: str, address: str, key: str | None) -> None:
+        self._owners[address] = owner
+        self._of.setdefault(owner, {})[address] = key
+        if key is not None:
+            self._blocks.setdefault((owner, key), {})[address] = None
+
+    def _move(self, owner: str, address: str, to: str) -> list[Effect]:
+        if self._owners.get(address) != owner or address in self._bound:
+            return [Refused(Code.FORBIDDEN, "not the owner")]
+        full = self._full(to, 1)
+        if full is not None:
+            return [full]
+        if len(self._tombstones) >= MAX_TOMBSTONES:
+            return [_NO_CLAIMS]
+        self._forget(owner, address)
+        self._note(to, address, None)
+        # Its name may say that it was made for another: whose it is now must be kept.
+        self._tombstones.keep(address, to)
+        return [_row(Op.DEL, address, owner), _row(Op.ADD, address, to)]
+
+    # ---- freed
+
+    def _free_asked(self, asked: Free | FreeBlock) -> list[Effect]:
+        match asked:
+            case FreeBlock(owner, key):
+                return self._free_block(owner, key)
+            case Free(owner, addresses):
+                return self._free(owner, addresses)
+
+    def _free_block(self, owner: str, key: str) -> list[Effect]:
+        block = tuple(self._blocks.get((owner, key), ()))
+        if block:
+            return [*self._drop(owner, block, "delete by key"), Freed(block)]
+        return self._free(owner, (key,))
+
+    def _free(self, owner: str, addresses: tuple[str, ...]) -> list[Effect]:
+        if any(self._owners.get(one, owner) != owner for one in addresses):
+            return [Refused(Code.FORBIDDEN, "not the owner")]
+        mine = tuple(one for one in dict.fromkeys(addresses) if one in self._owners)
+        return [*self._drop(owner, mine, "delete by list"), Freed(mine)]
+
+    def _yield_to(self, runtime: str) -> list[Effect]:
+        effects: list[Effect] = []
+        for address in tuple(self._components.get(runtime, ())):
+            owner = self._owners[address]
+            if owner != runtime and is_below(address, runtime):
+                effects += [*self._drop(owner, (address,), "its runtime came"), Freed((address,))]
+        return effects
+
+    def _drop(self, owner: str, addresses: Iterable[str], why: str) -> list[Effect]:
+        effects: list[Effect] = []
+        for address in addresses:
+            self._forget(owner, address)
+            if address in self._bound:
+                self._unbind(address)
+            else:
+                self._tombstones.bury(address, owner)
+                entity = Entity.recalled(ADDRESS, address, State.ALLOCATED)
+                effects.append(entity.step(Trigger.RELEASE, why))
+            effects.append(_row(Op.DEL, address, owner))
+        return effects
+
+    def _forget(self, owner: str, address: str) -> None:
+        held = self._of[owner]
+        key = held.pop(address)
+        if not held:
+            del self._of[owner]
+        if key is not None:
+            block = self._blocks[owner, key]
+            del block[address]
+            if not block:
+                del self._blocks[owner, key]
+        del self._owners[address]
+
+    def _unbind(self, address: str) -> None:
+        del self._bound[address]
+        beside = self._components.get(runtime_of(address), {})
+        beside.pop(address, None)
+        if not beside:
+            self._components.pop(runtime_of(address), None)
+
+
+def _row(op: Op, address: str, owner: str) -> RowChanged:
+    return RowChanged(op, "alloc", address, owner, "address-allocation")

@@ -1,0 +1,299 @@
+"""The records of a domain registry: who may change them, how long they live, who finds them.
+
+Decides on records that are in memory; the host makes each `Keep` and `Forget` durable
+before it lets out what follows it (I-G3). Times are seconds since the epoch, because
+records outlive the process. Expiry is by keep-alive (I-G4); a change of status that
+others can see is told (I-G5).
+"""
+
+from collections.abc import Iterable
+from typing import Final, assert_never, final
+
+import attrs
+
+from fsm.engine import Entity, Step
+from fsm.limits.timers import Alarms
+from fsm.machines.registration import REGISTRATION, State, Trigger
+from fsm.registry.record_index import By, RecordIndex, Search
+from fsm.registry.record_rules import (
+    AWAY,
+    NO_SUCH_STATUS,
+    OK,
+    UNKNOWN,
+    create_refusal,
+    size_refusal,
+    touch_refusal,
+    wanted_state,
+)
+from fsm.registry.records import (
+    KEPT,
+    Answered,
+    Create,
+    Effect,
+    Find,
+    Forget,
+    Input,
+    Keep,
+    Leave,
+    Read,
+    Row,
+    StatusChanged,
+    Tick,
+    Touch,
+    shown,
+)
+from specs.jsonvalue import Json, JsonObject
+from specs.limits.back_ends import MAX_RECORDS
+from specs.reply_code import Code
+
+__all__ = ["RegistrationCore"]
+
+_MANY: Final = f"a runtime has at most {MAX_RECORDS} records"
+_TOLD: Final = frozenset({State.LIVE, State.LASTING, State.DISCONNECTED})
+
+
+@final
+@attrs.frozen(slots=True)
+class _Before:
+    """How an address stood when the last changes were durable.
+
+    Attributes:
+        told: Key and state of its entity; None: its story has not begun here.
+        buried: How many of its stories are over.
+    """
+
+    row: Row | None
+    told: tuple[str, State] | None
+    buried: int
+
+
+@final
+class RegistrationCore:
+    """The records of one domain.
+
+    The host makes changes durable by groups: after each it says so (`settle`), or that it
+    could not be done (`revert`), and then all is as it was before the group.
+
+    Args:
+        rows: What was kept from before.
+    """
+
+    def __init__(self, rows: Iterable[Row] = ()) -> None:
+        self._rows: dict[str, Row] = {}
+        self._entities: dict[str, Entity] = {}
+        self._buried: dict[str, int] = {}
+        self._index = RecordIndex()
+        self._alarms = Alarms[str]()
+        self._before: dict[str, _Before] = {}
+        for row in rows:
+            self._put(row)
+        self.settle()
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def row(self, url: str) -> Row | None:
+        """Return the row of an address."""
+        return self._rows.get(url)
+
+    def deadline(self) -> float:
+        """Return when a `Tick` is due."""
+        return self._alarms.deadline()
+
+    def settle(self) -> None:
+        """Hear that all changes so far are durable."""
+        self._before.clear()
+
+    def revert(self) -> None:
+        """Hear that the changes since the last `settle` were lost: undo them."""
+        for url, before in self._before.items():
+            self._undo(url, before.row)
+            self._entities.pop(url, None)
+            if before.told is not None:
+                self._entities[url] = Entity.recalled(REGISTRATION, *before.told)
+            self._buried[url] = before.buried
+        self._before.clear()
+
+    def _undo(self, url: str, row: Row | None) -> None:
+        held = self._rows.pop(url, None)
+        old = None if held is None else held.value
+        if row is not None:
+            self._rows[url] = row
+            self._index.replace(url, old, row.value)
+            self._alarms.set(url, row.due)
+        elif old is not None:
+            self._index.remove(url, old)
+
+    def feed(self, happened: Input, now: float) -> list[Effect]:
+        """Decide."""
+        match happened:
+            case Create():
+                return self._create(happened, now)
+            case Touch():
+                return self._touch(happened, now)
+            case Read() | Find():
+                return [self._read(happened, now)]
+            case Leave(runtime, why):
+                return self._leave(runtime, why, now)
+            case Tick():
+                return self._tick(now)
+            case _:
+                assert_never(happened)
+
+    def _create(self, asked: Create, now: float) -> list[Effect]:
+        refusal = self._create_refusal(asked)
+        if refusal is not None:
+            return [refusal]
+        held = self._rows.get(asked.url)
+        live = State.LASTING if asked.is_lasting else State.LIVE
+        wanted = State.CREATED if asked.value.get("status") == State.CREATED else live
+        if held is not None:
+            held = attrs.evolve(held, runtime=asked.by)
+            wanted = live if held.status is not State.CREATED else wanted
+            return [*self._change(held, wanted, asked.value, now), OK]
+        row = _row(asked.url, asked.by, wanted, now, asked.value)
+        self._put(row)
+        step = self._new_entity(asked.url).step(_WAY[wanted][0], "create")
+        return [step, Keep(row), *_told(None, row), OK]
+
+    def _create_refusal(self, asked: Create) -> Answered | None:
+        held = self._rows.get(asked.url)
+        is_new = held is None or held.runtime != asked.by
+        if is_new and self._index.count(By.RUNTIME, asked.by) >= MAX_RECORDS:
+            return Answered(Code.TOO_LARGE, _MANY)
+        return create_refusal(asked, None if held is None else held.runtime)
+
+    def _touch(self, asked: Touch, now: float) -> list[Effect]:
+        held = self._rows.get(asked.url)
+        if held is None:
+            return [UNKNOWN]
+        value = {**held.value, **asked.fields}
+        refusal = touch_refusal(asked, {**held.value, "runtime": held.runtime})
+        if refusal is None and asked.fields:
+            refusal = size_refusal(value)
+        if refusal is not None:
+            return [refusal]
+        wanted = wanted_state(held.status, asked.fields)
+        if wanted is None:
+            return [NO_SUCH_STATUS]
+        if wanted in _WAYS_TO_LIVE:
+            wanted = State.LASTING if asked.is_lasting else State.LIVE
+        return [*self._change(held, wanted, value, now), OK]
+
+    def _change(self, held: Row, wanted: State, value: JsonObject, now: float) -> list[Effect]:
+        row = _row(held.url, held.runtime, wanted, now, value)
+        self._put(row)
+        if wanted is held.status:
+            return [Keep(row)]
+        trigger = _WAYS_TO_LIVE.get(wanted, Trigger.DISCONNECT)
+        steps = self._step(held, trigger, "update" if row.is_live else "unregister")
+        return [*steps, Keep(row), *_told(held, row)]
+
+    def _read(self, asked: Read | Find, now: float) -> Answered:
+        if isinstance(asked, Read):
+            held = self._rows.get(asked.url)
+            seen = [held] if held is not None and held.status in _TOLD else []
+        else:
+            seen = self._found(asked.search)
+        live: list[Json] = [row.value for row in seen if _is_live(row, now)]
+        if live:
+            return Answered(Code.OK, value=live[0] if isinstance(asked, Read) else live)
+        away: list[Json] = [{**row.value, "status": State.DISCONNECTED.value} for row in seen]
+        return Answered(Code.TIMEOUT, AWAY, away) if away else UNKNOWN
+
+    def _found(self, search: Search) -> list[Row]:
+        rows = [self._rows[url] for url in self._index.find(search.by, search.value)]
+        return [row for row in rows if row.status in _TOLD and search.accepts(row.url, row.value)]
+
+    def _leave(self, runtime: str, why: str, now: float) -> list[Effect]:
+        effects: list[Effect] = []
+        for url in self._index.find(By.RUNTIME, runtime):
+            held = self._rows[url]
+            if held.status is State.LIVE:
+                effects += self._disconnect(held, why, now)
+            elif held.status is State.CREATED:
+                effects += self._bury(held, why)
+        return effects
+
+    def _disconnect(self, held: Row, why: str, now: float) -> list[Effect]:
+        row = _row(held.url, held.runtime, State.DISCONNECTED, now, held.value)
+        self._put(row)
+        steps = self._step(held, Trigger.DISCONNECT, why)
+        return [*steps, Keep(row), *_told(held, row)]
+
+    def _tick(self, now: float) -> list[Effect]:
+        effects: list[Effect] = []
+        for url in self._alarms.due(now):
+            held = self._rows.get(url)
+            if held is None:
+                continue
+            if held.due > now:
+                self._alarms.set(url, held.due)
+            elif held.is_live:
+                effects += self._disconnect(held, "expired", now)
+            else:
+                effects += self._bury(held, "nobody came back")
+        return effects
+
+    def _bury(self, held: Row, why: str) -> list[Effect]:
+        self._note(held.url)
+        steps = self._step(held, Trigger.BURY, why)
+        self._index.remove(held.url, held.value)
+        del self._rows[held.url], self._entities[held.url]
+        self._buried[held.url] = self._buried.get(held.url, 0) + 1
+        return [*steps, Forget(held.url)]
+
+    def _note(self, url: str) -> None:
+        """Remember how an address stood, for `revert`."""
+        if url not in self._before:
+            entity = self._entities.get(url)
+            told = None if entity is None else (entity.key, State(str(entity.state)))
+            self._before[url] = _Before(self._rows.get(url), told, self._buried.get(url, 0))
+
+    def _put(self, row: Row) -> None:
+        self._note(row.url)
+        held = self._rows.get(row.url)
+        self._rows[row.url] = row
+        self._index.replace(row.url, None if held is None else held.value, row.value)
+        self._alarms.set(row.url, row.due)
+
+    def _new_entity(self, url: str) -> Entity:
+        lives = self._buried.get(url, 0)
+        key = f"{url}|{lives + 1}" if lives else url
+        entity = self._entities[url] = Entity(REGISTRATION, key)
+        return entity
+
+    def _step(self, held: Row, trigger: Trigger, why: str) -> list[Step]:
+        """Follow a row of the machine; first tell what happened in another process."""
+        entity = self._entities.get(held.url)
+        told: list[Step] = []
+        if entity is None:
+            entity = self._new_entity(held.url)
+            told = [entity.step(one, KEPT) for one in _WAY[held.status]]
+        return [*told, entity.step(trigger, why)]
+
+
+_WAY: Final = {
+    State.CREATED: (Trigger.CREATE,),
+    State.LIVE: (Trigger.CREATE_LIVE,),
+    State.LASTING: (Trigger.CREATE_LASTING,),
+    State.DISCONNECTED: (Trigger.CREATE_LIVE, Trigger.DISCONNECT),
+}
+"""The shortest way to each state a kept row can be in."""
+
+_WAYS_TO_LIVE: Final = {State.LIVE: Trigger.SET_LIVE, State.LASTING: Trigger.SET_LASTING}
+
+
+def _row(url: str, runtime: str, status: State, now: float, value: JsonObject) -> Row:
+    return Row(url, runtime, status, now, {**value, "status": shown(status).value})
+
+
+def _told(held: Row | None, row: Row) -> list[StatusChanged]:
+    """Tell what has changed for those who see it."""
+    before, after = None if held is None else shown(held.status), shown(row.status)
+    return [StatusChanged(row.url, after)] if row.status in _TOLD and before != after else []
+
+
+def _is_live(row: Row, now: float) -> bool:
+    """Say whether a record counts as live; its time may be over and nobody have noted it."""
+    return row.is_live and now < row.due

@@ -1,0 +1,1 @@
+"""By which way an address is reached: links, stubs, cached records."""

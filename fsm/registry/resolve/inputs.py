@@ -1,0 +1,258 @@
+"""What the registry is told about routes (RES-01..15)."""
+
+from typing import TypeAlias, final
+
+import attrs
+
+from fsm.intent import Intent
+from specs.bodies.body import Record
+from specs.bodies.word import RecordStatus
+
+__all__ = [
+    "Asked",
+    "Closing",
+    "DeployFailed",
+    "Deployed",
+    "HandlerReady",
+    "Input",
+    "LinkForged",
+    "LinkOver",
+    "LinkRegistered",
+    "Listed",
+    "LocalAdded",
+    "LocalRemoved",
+    "NotAsked",
+    "OwnerAsked",
+    "OwnerRead",
+    "PathSet",
+    "RecordRead",
+    "RecordTold",
+    "StatusSeen",
+    "Stopped",
+    "StubGone",
+    "TimePassed",
+    "WitnessCalled",
+]
+
+
+@final
+@attrs.frozen(slots=True)
+class Asked:
+    """A bus has no listener for `to`."""
+
+    to: str
+    intent: Intent
+
+
+@final
+@attrs.frozen(slots=True)
+class Deployed:
+    """The stub asked for by `Deploy` runs."""
+
+    url: str
+
+
+@final
+@attrs.frozen(slots=True)
+class DeployFailed:
+    """The stub asked for by `Deploy` does not run, and never will."""
+
+    url: str
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class StubGone:
+    """A stub that ran crashed, and its sandbox is gone."""
+
+    url: str
+
+
+@final
+@attrs.frozen(slots=True)
+class StatusSeen:
+    """A stub's status event (M-06, M-07, M-13).
+
+    Attributes:
+        stub: The stub it comes from.
+        value: State entered, in the machine's words.
+        resource: Remote runtime; None for a node stub.
+        link: The P2P link it is about; of a node stub, its session.
+        why: Half a sentence for people.
+    """
+
+    stub: str
+    value: str
+    resource: str | None = None
+    link: str | None = None
+    why: str = ""
+
+
+@final
+@attrs.frozen(slots=True)
+class RecordRead:
+    """The answer to `ReadRecord`; None: no such record, or nobody answered."""
+
+    entity: str
+    record: Record | None
+
+
+@final
+@attrs.frozen(slots=True)
+class RecordTold:
+    """A registry told the new status of a record that is followed (M-30, REG-13).
+
+    Attributes:
+        status: None: it may have changed while nobody could tell.
+    """
+
+    entity: str
+    status: RecordStatus | None
+
+
+@final
+@attrs.frozen(slots=True)
+class PathSet:
+    """The answer to `SetPath`: None, or why the node refused it."""
+
+    url: str
+    refusal: str | None = None
+
+
+@final
+@attrs.frozen(slots=True)
+class LinkRegistered:
+    """The answer to `RegisterLink`: None, or why the handler refused it."""
+
+    link: str
+    refusal: str | None = None
+
+
+@final
+@attrs.frozen(slots=True)
+class LinkOver:
+    """A handler says that a link of it has ended for good and will not come back."""
+
+    stub: str
+    link: str
+
+
+@final
+@attrs.frozen(slots=True)
+class OwnerAsked:
+    """A peer at `remote` sends from an entity: whose is it (I-B10)?"""
+
+    entity: str
+    remote: str
+
+
+@final
+@attrs.frozen(slots=True)
+class OwnerRead:
+    """The answer to `ReadOwner`.
+
+    Attributes:
+        record: Live or away; None: there is none, or nobody answered.
+        is_answered: Whether a registry has answered.
+    """
+
+    entity: str
+    record: Record | None
+    is_answered: bool = True
+
+
+@final
+@attrs.frozen(slots=True)
+class LinkForged:
+    """A peer sends too much from addresses that are not its own (S1)."""
+
+    link: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Listed:
+    """The registry of a remote runtime told what lives there, or no longer (M-08, M-09, I-R8)."""
+
+    remote: str
+    there: tuple[str, ...]
+    gone: tuple[str, ...]
+
+
+@final
+@attrs.frozen(slots=True)
+class WitnessCalled:
+    """Somebody at a link's other end speaks for an entity: does it live there (P2P-30)?"""
+
+    link: str
+    entity: str
+
+
+@final
+@attrs.frozen(slots=True)
+class HandlerReady:
+    """The own handler stub is deployed and its path set (P2P-01, P2P-02)."""
+
+    url: str
+
+
+@final
+@attrs.frozen(slots=True)
+class LocalAdded:
+    """A hyperty or object of this runtime has this address."""
+
+    address: str
+
+
+@final
+@attrs.frozen(slots=True)
+class LocalRemoved:
+    """It is no more; what is sent to it is answered 404."""
+
+    address: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Closing:
+    """The runtime goes: whoever says so ends the links; none is set up any more."""
+
+
+@final
+@attrs.frozen(slots=True)
+class Stopped:
+    """The registry itself goes: what it still looks for, it will not find."""
+
+
+@final
+@attrs.frozen(slots=True)
+class TimePassed:
+    """The deadline may have passed."""
+
+
+NotAsked: TypeAlias = (
+    Deployed
+    | DeployFailed
+    | StubGone
+    | StatusSeen
+    | RecordRead
+    | RecordTold
+    | PathSet
+    | LinkRegistered
+    | LinkOver
+    | LinkForged
+    | OwnerAsked
+    | OwnerRead
+    | Listed
+    | HandlerReady
+    | LocalAdded
+    | LocalRemoved
+    | Closing
+    | Stopped
+    | TimePassed
+    | WitnessCalled
+)
+"""What is learnt, without anybody waiting for an answer."""
+
+Input: TypeAlias = Asked | NotAsked

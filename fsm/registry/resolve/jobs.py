@@ -1,0 +1,102 @@
+"""The registry's searches that are under way, one per thing looked for (RES-13, I-R6, I-R7).
+
+A search that has ended is forgotten; under its key the next one begins.
+"""
+
+from collections.abc import Iterable
+from typing import Final, final
+
+from fsm.engine import Entity, Step
+from fsm.limits.timers import Alarms
+from fsm.machines.resolve_job import RESOLVE_JOB, State, Trigger
+
+__all__ = ["ResolveJobs", "link_key", "node_key"]
+
+_LINK: Final = "link|"
+_LOOKING: Final = (State.LOOKUP, State.QUERY)
+_WAITING: Final = (State.ATTACHED, State.WAIT)
+
+
+def node_key(domain: str) -> str:
+    """Return the key of the search for the stub of a domain's node."""
+    return f"node|{domain}"
+
+
+def link_key(entity: str) -> str:
+    """Return the key of the search for a direct link to an entity."""
+    return f"{_LINK}{entity}"
+
+
+@final
+class ResolveJobs:
+    """The only place that moves a search."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, Entity] = {}
+        self._alarms = Alarms[str]()
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def is_open(self, key: str) -> bool:
+        """Say whether such a search is under way."""
+        return key in self._open
+
+    def begin(self, key: str) -> list[Step]:
+        """Begin a search.
+
+        Raises:
+            UndeclaredTransitionError: It is under way; ask `is_open` first.
+        """
+        job = self._open.setdefault(key, Entity(RESOLVE_JOB, key))
+        return [job.step(Trigger.ASKED)]
+
+    def answer(self, key: str, why: str) -> list[Step]:
+        """Find what is there already; a search that is under way goes on as it is."""
+        if key in self._open:
+            return []
+        begun = self.begin(key)
+        return [*begun, *self.decide(key, Trigger.ATTACH, why), *self.settle([key], Trigger.FOUND)]
+
+    def query(self, key: str, now: float) -> list[Step]:
+        """Note that the search waits for a record, but not for ever."""
+        steps = self.decide(key, Trigger.QUERIED)
+        self._alarms.set(key, now + self._open[key].patience)
+        return steps
+
+    def decide(self, key: str, trigger: Trigger, why: str = "") -> list[Step]:
+        """Move a search by what looking or asking came to; one that is further stays."""
+        job = self._open.get(key)
+        return [] if job is None or job.state not in _LOOKING else [self._move(job, trigger, why)]
+
+    def settle(self, keys: Iterable[str], trigger: Trigger, why: str = "") -> list[Step]:
+        """End those of these searches that wait for a stub or link."""
+        found = (self._open.get(key) for key in keys)
+        jobs = [job for job in found if job is not None and job.state in _WAITING]
+        return [self._move(job, trigger, why) for job in jobs]
+
+    def deadline(self) -> float:
+        """Return when the first record must have come."""
+        return self._alarms.deadline()
+
+    def late(self, now: float) -> list[str]:
+        """Take out the entities whose record has not come in time."""
+        return [key.removeprefix(_LINK) for key in self._alarms.due(now)]
+
+    def end_links(self, why: str) -> list[Step]:
+        """End every search for a link: nobody sets one up any more."""
+        return self._end([job for key, job in self._open.items() if key.startswith(_LINK)], why)
+
+    def end(self, why: str) -> list[Step]:
+        """End every search."""
+        return self._end(list(self._open.values()), why)
+
+    def _end(self, jobs: list[Entity], why: str) -> list[Step]:
+        return [self._move(job, Trigger.NONE, why) for job in jobs]
+
+    def _move(self, job: Entity, trigger: Trigger, why: str) -> Step:
+        step = job.step(trigger, why)
+        self._alarms.set(job.key, float("inf"))
+        if job.may_end:
+            del self._open[job.key]
+        return step

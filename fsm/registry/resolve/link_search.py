@@ -1,0 +1,115 @@
+"""How the registry looks for a direct link to an entity (RES-03, RES-06, RES-13).
+
+The record of the entity says where it lives, and whether a link can be set up to there. It
+is read, or known already, or told by a registry; the search then waits for the link, or
+ends because there will be none.
+"""
+
+from typing import final
+
+from fsm.intent import Intent
+from fsm.machines.resolve_job import Trigger
+from fsm.p2p.entry import plan_of
+from fsm.p2p.link_policy import P2pWish
+from fsm.registry.resolve.config import ResolveConfig
+from fsm.registry.resolve.effects import Effect, ReadRecord
+from fsm.registry.resolve.jobs import ResolveJobs, link_key
+from fsm.registry.resolve.link_table import LinkTable
+from fsm.registry.resolve.record_cache import RecordCache
+from specs.bodies.body import Record
+from specs.bodies.word import RecordStatus
+
+__all__ = ["LinkSearch"]
+
+
+@final
+class LinkSearch:
+    """The searches for links of one registry, over its tables.
+
+    Args:
+        config: What the runtime wants of links.
+        jobs: The searches that are under way.
+        records: What is known of remote entities.
+        links: The links there are, or that are being set up.
+    """
+
+    def __init__(
+        self, config: ResolveConfig, jobs: ResolveJobs, records: RecordCache, links: LinkTable
+    ) -> None:
+        self._config = config
+        self._jobs = jobs
+        self._records = records
+        self._links = links
+        self._is_closing = False
+
+    def close(self) -> None:
+        """Begin no search any more."""
+        self._is_closing = True
+
+    def is_open(self, entity: str) -> bool:
+        """Say whether a link to an entity is looked for, or being set up."""
+        return self._jobs.is_open(link_key(entity))
+
+    def wish(self, entity: str) -> P2pWish:
+        """Return what is wanted of a peer, by its address and by where it is known to live."""
+        entry = self._links.entities.entry_of(entity)
+        return self._config.wishes.of(*([entry.remote] if entry is not None else []), entity)
+
+    def seek(self, entity: str, intent: Intent, now: float) -> list[Effect]:
+        """Look for a P2P link beside, if a request may and the runtime wants one."""
+        key = link_key(entity)
+        wish = self.wish(entity)
+        is_due = intent is Intent.REACH and wish is not P2pWish.WHEN_ASKED
+        is_wanted = (is_due or intent is Intent.LINK) and wish is not P2pWish.NEVER
+        if not is_wanted or self._is_closing or self._jobs.is_open(key):
+            return []
+        begun = self._jobs.begin(key)
+        record = self._records.find(entity, now)
+        if record is not None:
+            return [*begun, *self._set_up(entity, record, now)]
+        if self._records.is_known(entity, now):
+            return [*begun, *self._joined(entity, Trigger.ATTACH)]
+        return [*begun, *self._jobs.query(key, now), ReadRecord(entity)]
+
+    def told(self, entity: str, record: Record | None, now: float) -> list[Effect]:
+        """Take the record of an entity; None: there is none, or none was to be had."""
+        self._records.put(entity, record, now)
+        kept = self._records.find(entity, now)
+        if self._links.claims.settles(entity):
+            return [] if kept is None else self._links.entities.bind(entity, kept.runtime)
+        if kept is None:
+            return self._joined(entity, Trigger.ATTACH)
+        return self._set_up(entity, kept, now)
+
+    def changed(self, entity: str, status: RecordStatus | None, now: float) -> list[Effect]:
+        """Take a registry's word (REG-13): what is away is not linked to, what comes is sought.
+
+        A link that is live stays the way: it needs no registry.
+        """
+        if status is None or status is RecordStatus.LIVE:
+            self._records.forget(entity)
+            return [] if status is None else self._links.entities.unbind(entity)
+        self._records.away(entity, now)
+        return self._joined(entity, Trigger.ATTACH)
+
+    def late(self, now: float) -> list[Effect]:
+        """Go on without the records that have not come in time."""
+        return [each for one in self._jobs.late(now) for each in self.told(one, None, now)]
+
+    def _set_up(self, entity: str, record: Record, now: float) -> list[Effect]:
+        plan, begun, bound = plan_of(record), list[Effect](), list[Effect]()
+        is_refused = self._config.wishes.of(record.runtime, entity) is P2pWish.NEVER
+        if record.runtime != self._config.runtime and not is_refused:
+            begun = self._links.plan(plan, now) if plan is not None else []
+            bound = self._links.entities.bind(entity, record.runtime)
+        joined = self._joined(entity, Trigger.DEPLOY if begun else Trigger.ATTACH)
+        return [*joined, *begun, *bound]
+
+    def _joined(self, entity: str, trigger: Trigger) -> list[Effect]:
+        """Let the search for a link wait for what there is now; or there is none."""
+        key, entry = link_key(entity), self._links.entities.entry_of(entity)
+        if entry is None:
+            return [*self._jobs.decide(key, Trigger.NONE, "no link to where it lives")]
+        steps = self._jobs.decide(key, trigger)
+        found = self._jobs.settle([key], Trigger.FOUND) if entry.is_live else []
+        return [*steps, *found]

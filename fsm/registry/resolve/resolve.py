@@ -1,0 +1,300 @@
+"""How the registry finds the way to an address that has no listener here (RES-01..15).
+
+Opportunistic (C-20): the answer is the live P2P link if the entity is bound to one,
+else the message node's stub, at once; records are read and links set up beside that.
+So a message waits only for a stub of its domain that is being deployed, and never
+for P2P. A runtime may want its messages to wait for a link, for a time, or that they go
+by a link or not at all (`link_wishes`).
+"""
+
+from typing import assert_never, final
+
+from fsm.intent import Intent
+from fsm.machines.p2p_connection import State
+from fsm.p2p.entry import LinkEntry
+from fsm.p2p.link_policy import P2pWait, P2pWish
+from fsm.registry.address_owners import AddressOwners
+from fsm.registry.resolve.config import ResolveConfig, Topology
+from fsm.registry.resolve.effects import Effect, NoRoute, Route
+from fsm.registry.resolve.inputs import (
+    Asked,
+    Closing,
+    Deployed,
+    DeployFailed,
+    HandlerReady,
+    Input,
+    LinkForged,
+    LinkOver,
+    LinkRegistered,
+    Listed,
+    LocalAdded,
+    LocalRemoved,
+    NotAsked,
+    OwnerAsked,
+    OwnerRead,
+    PathSet,
+    RecordRead,
+    RecordTold,
+    StatusSeen,
+    Stopped,
+    StubGone,
+    TimePassed,
+    WitnessCalled,
+)
+from fsm.registry.resolve.jobs import ResolveJobs, link_key
+from fsm.registry.resolve.link_search import LinkSearch
+from fsm.registry.resolve.link_table import LinkTable
+from fsm.registry.resolve.node_stubs import NodeStubTable
+from fsm.registry.resolve.record_cache import RecordCache
+from fsm.registry.resolve.waiting_messages import LinkWaiters, WaitingAsk
+from specs.addresses.address import domain_of, is_backend, is_below, runtime_of
+from specs.bodies.word import RecordStatus
+from specs.limits.protocol import NEGATIVE_CACHE
+from specs.reply_code import Code
+
+__all__ = ["ResolveConfig", "ResolveCore", "Topology"]
+
+
+@final
+class ResolveCore:
+    """The registry's tables of stubs, links, remote records and own addresses.
+
+    Attributes:
+        handler: The own handler stub, once its path is set.
+    """
+
+    def __init__(self, config: ResolveConfig) -> None:
+        self.handler: str | None = None
+        self._config = config
+        self._jobs = ResolveJobs()
+        self._stubs = NodeStubTable(config.runtime, self._jobs)
+        self._records = RecordCache()
+        self._links = LinkTable(config.runtime, self._jobs, self._records)
+        self._search = LinkSearch(config, self._jobs, self._records, self._links)
+        self._waiters = LinkWaiters()
+        self._owners = AddressOwners(self._records)
+        self._local: set[str] = set()
+
+    def links(self) -> tuple[LinkEntry, ...]:
+        """Return the P2P entries (P2P-18); not to be changed."""
+        return self._links.entries()
+
+    def row(self, whom: str, stub: str) -> LinkEntry | None:
+        """Return what `stub` is shown of the link to a runtime, or to who lives there (P2P-18)."""
+        return self._links.row(whom, stub)
+
+    def node_stubs(self) -> tuple[str, ...]:
+        """Return the node stubs that are deployed."""
+        return self._stubs.urls()
+
+    def node_of(self, to: str) -> str:
+        """Return the domain whose node leads to an address (C-49)."""
+        if self._config.topology is Topology.TRIANGLE and not to.startswith("global:"):
+            return domain_of(to)
+        return self._config.domain
+
+    def node_stub(self, to: str) -> str | None:
+        """Return the stub of that node, if it is deployed."""
+        return self._stubs.url(self.node_of(to))
+
+    def is_local(self, address: str) -> bool:
+        """Say whether an address is, or was, a component's of this runtime."""
+        return runtime_of(address) in self._local or is_below(address, self._config.runtime)
+
+    def live_link(self, entity: str) -> str | None:
+        """Return the live link that leads to an entity, or to a runtime; None: none does."""
+        return self._links.live_link(entity)
+
+    def speaks_for(self, link: str, part: str, who: str, now: float) -> bool | None:
+        """Say whether a part of the runtime at a link's other end speaks for an entity (P2P-30).
+
+        For the parts of that runtime always; for others, which may speak for themselves, too,
+        by their records, as a node would: to have been heard over a link proves nothing.
+        None: the link is not live yet, or the record is to be read.
+        """
+        entry = self._links.entry_by(link)
+        if entry is None or not (part == who or is_below(part, entry.remote)):
+            return False
+        if not entry.is_live:
+            return None
+        if is_below(who, entry.remote):
+            return True
+        record = self._records.find(who, now)
+        if record is None and not self._records.is_known(who, now):
+            return None
+        return record is not None and record.runtime == entry.remote
+
+    @property
+    def searches(self) -> int:
+        """How many searches for a way are under way."""
+        return len(self._jobs)
+
+    def deadline(self) -> float:
+        """Return when `TimePassed` is due."""
+        searches = min(self._jobs.deadline(), self._waiters.deadline())
+        return min(self._links.deadline(), searches, self._owners.deadline())
+
+    def feed(self, happened: Input, now: float) -> list[Effect]:
+        """Take what happened and return what is to be done, in order."""
+        if isinstance(happened, Asked):
+            return self._asked(happened.to, happened.intent, now)
+        return [*self._feed(happened, now), *self._waited(now)]
+
+    def _feed(self, happened: NotAsked, now: float) -> list[Effect]:
+        match happened:
+            case StatusSeen():
+                return self._status(happened, now)
+            case RecordRead() | RecordTold() | WitnessCalled():
+                return self._read(happened, now)
+            case Listed() | LinkOver() | LinkForged() | OwnerAsked() | OwnerRead():
+                return self._learnt(happened, now)
+            case HandlerReady() | LocalAdded() | LocalRemoved() | Closing() | Stopped():
+                return self._own(happened)
+            case TimePassed():
+                return self._passed(now)
+            case Deployed() | DeployFailed() | StubGone() | PathSet() | LinkRegistered():
+                return self._stub(happened, now)
+            case _:
+                assert_never(happened)
+
+    def _owner_read(self, read: OwnerRead, now: float) -> list[Effect]:
+        # The way back is known before what waited for that goes on.
+        bound: list[Effect] = []
+        if read.record is not None and read.record.status == RecordStatus.LIVE:
+            bound = self._links.entities.bind(read.entity, read.record.runtime)
+        return [*bound, *self._owners.read(read, now)]
+
+    def _learnt(
+        self, happened: Listed | LinkOver | LinkForged | OwnerAsked | OwnerRead, now: float
+    ) -> list[Effect]:
+        match happened:
+            case OwnerAsked(entity, remote):
+                return self._owners.asked(entity, remote, now)
+            case OwnerRead():
+                return self._owner_read(happened, now)
+            case LinkOver(stub, link):
+                return self._links.over(stub, link, now)
+            case LinkForged(link):
+                return self._links.forged(link, now)
+            case Listed():
+                return self._links.told(happened, now)
+            case _:
+                assert_never(happened)
+
+    def _read(self, happened: RecordRead | RecordTold | WitnessCalled, now: float) -> list[Effect]:
+        match happened:
+            case RecordRead(entity, record):
+                noticed = self._owners.noticed(entity, record)
+                return [*noticed, *self._search.told(entity, record, now)]
+            case RecordTold(entity, status):
+                doubted = self._owners.changed(entity)
+                return [*doubted, *self._search.changed(entity, status, now)]
+            case WitnessCalled(link, entity):
+                return self._links.witness(link, entity, now)
+            case _:
+                assert_never(happened)
+
+    def _own(
+        self, happened: HandlerReady | LocalAdded | LocalRemoved | Closing | Stopped
+    ) -> list[Effect]:
+        match happened:
+            case HandlerReady(url):
+                self.handler = url
+                return []
+            case LocalAdded(address):
+                self._local.add(address)
+                return []
+            case Closing():
+                self._search.close()
+                return [*self._links.close(), *self._jobs.end_links("the runtime goes")]
+            case Stopped():
+                self._search.close()
+                return [*self._links.close(), *self._jobs.end("the registry goes")]
+            case LocalRemoved():
+                # It stays ours: whoever still writes to it is answered here.
+                return []
+            case _:
+                assert_never(happened)
+
+    def _stub(
+        self, happened: Deployed | DeployFailed | StubGone | PathSet | LinkRegistered, now: float
+    ) -> list[Effect]:
+        match happened:
+            case Deployed(url):
+                return [] if self._links.has_requester(url) else self._stubs.deployed(url)
+            case DeployFailed(url, why):
+                return [*self._links.gone(url, now), *self._stubs.failed(url, why, now)]
+            case StubGone(url):
+                return [*self._links.gone(url, now), *self._stubs.crashed(url, now)]
+            case PathSet(url, refusal):
+                return self._links.path_set(url, refusal, now)
+            case LinkRegistered(link, refusal):
+                return self._links.registered(link, refusal, now)
+            case _:
+                assert_never(happened)
+
+    def _asked(self, to: str, intent: Intent, now: float) -> list[Effect]:
+        entity = runtime_of(to)
+        if self.is_local(to):
+            return [NoRoute(to, intent, Code.NOT_FOUND, "target not found")]
+        if not domain_of(to):
+            why = f"{to[:80]!r} is no address such as hyperty://a.example/1"
+            return [NoRoute(to, intent, Code.MALFORMED, why)]
+        if is_backend(to) or intent is Intent.NODE:
+            return self._by_node(to, intent, now)
+        return self._by_link(WaitingAsk(to, intent, entity), now)
+
+    def _by_link(self, ask: WaitingAsk, now: float) -> list[Effect]:
+        """Take the link there is; else the node, and look for a link if that is wanted."""
+        to, intent, entity = ask.to, ask.intent, ask.entity
+        link = self.live_link(entity)
+        if link is not None:
+            why = "live link"
+            found = self._jobs.answer(link_key(entity), why)
+            return [*found, Route(to, intent, link, now + NEGATIVE_CACHE, why)]
+        if intent is Intent.DIRECT:
+            return [NoRoute(to, intent, Code.UNAVAILABLE, "no live link leads there")]
+        sought = self._search.seek(entity, intent, now)
+        if self._may_wait(ask, now):
+            return sought
+        return [*self._without_link(to, intent, now), *sought]
+
+    def _may_wait(self, ask: WaitingAsk, now: float) -> bool:
+        """Let a request wait for a link that is being set up, if that is wanted (RES-09)."""
+        if ask.intent is Intent.KNOWN or not self._search.is_open(ask.entity):
+            return False
+        entry = self._links.entities.entry_of(ask.entity)
+        is_lost = entry is not None and entry.status is State.DISCONNECTED
+        is_required = self._search.wish(ask.entity) is P2pWish.REQUIRED
+        is_awaited = self._config.wishes.wait is P2pWait.AWAIT and not is_lost
+        return (is_required or is_awaited) and self._waiters.wait(ask, now)
+
+    def _waited(self, now: float) -> list[Effect]:
+        """Answer those who need not wait for their link any more."""
+        over = self._waiters.done(lambda entity: not self._search.is_open(entity), now)
+        return [effect for ask in over for effect in self._after_waiting(ask, now)]
+
+    def _after_waiting(self, ask: WaitingAsk, now: float) -> list[Effect]:
+        link = self._links.live_link(ask.entity)
+        if link is None:
+            return self._without_link(ask.to, ask.intent, now)
+        return [Route(ask.to, ask.intent, link, now + NEGATIVE_CACHE, "live link")]
+
+    def _without_link(self, to: str, intent: Intent, now: float) -> list[Effect]:
+        if self._search.wish(runtime_of(to)) is P2pWish.REQUIRED:
+            return [NoRoute(to, intent, Code.UNAVAILABLE, "no direct link, and none other may be")]
+        return self._by_node(to, intent, now)
+
+    def _by_node(self, to: str, intent: Intent, now: float) -> list[Effect]:
+        return self._stubs.ask(self.node_of(to), (to, intent), now, now + NEGATIVE_CACHE)
+
+    def _passed(self, now: float) -> list[Effect]:
+        return [*self._search.late(now), *self._links.tick(now), *self._owners.tick(now)]
+
+    def _status(self, seen: StatusSeen, now: float) -> list[Effect]:
+        if seen.resource is None:
+            return self._stubs.status(seen, now)
+        effects = self._links.status(seen, now)
+        if seen.value == State.FAILED:
+            self._records.forget_runtime(seen.resource)
+        return effects

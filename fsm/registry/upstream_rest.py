@@ -1,0 +1,164 @@
+"""A domain registry in the form of upstream's REST interface, and back (CON-02).
+
+| asked | call |
+|---|---|
+| register a hyperty | `PUT /hyperty/user/<user>/<url>` |
+| register a data object | `PUT /hyperty/dataobject/<url>` |
+| change, unregister, keep alive | `PUT /hyperty/url/<url>` or `PUT /dataobject/url/<url>` |
+| one record | `GET /hyperty/url/<url>` or `GET /hyperty/dataobject/url/<url>` |
+| of a user | `GET /hyperty/user/<user>`, with criteria `/hyperty?resources=...&dataSchemes=...` |
+| of a GUID | `GET /hyperty/guid/<guid>` |
+| by identifier | `GET /hyperty/email/<identifier>`, with criteria the same behind it |
+| data objects | `GET /hyperty/dataobject/name/<name>` or `reporter/<url>`, criteria by `/do?` |
+
+Records come as an object by URL, as a list or alone, in upstream's names or in ours. What
+the server is not able to select by is selected here.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Final, final
+
+import attrs
+
+from fsm.machines.registration import State
+from fsm.registry.record_index import By, Search
+from fsm.registry.record_rules import AWAY, UNKNOWN
+from fsm.registry.records import Answered, Create, Find, Read, Touch
+from specs.addresses.address import scheme_of
+from specs.jsonvalue import Json, JsonObject
+from specs.reply_code import Code
+
+__all__ = ["RestCall", "create_call", "found", "read_call", "records_in", "touch_call"]
+
+_HYPERTIES: Final = frozenset({"hyperty", "hyperty-runtime", "user", "user-guid"})
+"""Schemes of what upstream keeps with its hyperties; all others are data objects."""
+
+_HYPERTY_FIELDS: Final = (
+    "descriptor", "expires", "resources", "dataSchemes", "status", "runtime",
+    "p2pRequester", "p2pHandler", "guid",
+)  # fmt: skip
+_OBJECT_FIELDS: Final = (
+    "name", "schema", "url", "reporter", "expires", "dataSchemes", "resources", "status",
+    "runtime", "p2pRequester",
+)  # fmt: skip
+_OURS: Final = {"hypertyID": "url", "userID": "user"}
+"""Our names of what upstream's server calls otherwise."""
+
+_SEEN: Final = frozenset({State.LIVE.value, State.DISCONNECTED.value})
+_NO_USER: Final = Answered(Code.MALFORMED, "the registry behind this node needs value.user")
+
+
+@final
+@attrs.frozen
+class RestCall:
+    """A call of the REST interface.
+
+    Attributes:
+        path: Segments of the path, not yet quoted.
+        body: What is sent along; None: nothing.
+    """
+
+    method: str
+    path: tuple[str, ...]
+    query: Mapping[str, str] = attrs.field(factory=dict)
+    body: JsonObject | None = None
+
+
+def create_call(asked: Create) -> RestCall | Answered:
+    """Register a record (M-21)."""
+    value: JsonObject = {
+        "status": State.LIVE.value, "resources": [], "dataSchemes": [], **asked.value
+    }  # fmt: skip
+    if not _is_hyperty(asked.url):
+        body = _some(value, _OBJECT_FIELDS)
+        return RestCall("PUT", ("hyperty", "dataobject", asked.url), body=body)
+    user = value.get("user")
+    if not isinstance(user, str) or not user:
+        return _NO_USER
+    body = _some(value, _HYPERTY_FIELDS)
+    return RestCall("PUT", ("hyperty", "user", user, asked.url), body=body)
+
+
+def touch_call(asked: Touch) -> RestCall:
+    """Change a record, unregister it, or keep it alive by an empty body (M-22..M-24)."""
+    path = ("hyperty", "url") if _is_hyperty(asked.url) else ("dataobject", "url")
+    return RestCall("PUT", (*path, asked.url), body=asked.fields)
+
+
+def read_call(asked: Read | Find) -> RestCall | Answered:
+    """Ask for a record, or for all that may be meant by a search (M-25..M-28)."""
+    if isinstance(asked, Read):
+        kind = ("url",) if _is_hyperty(asked.url) else ("dataobject", "url")
+        return RestCall("GET", ("hyperty", *kind, asked.url))
+    search = asked.search
+    way = _WAYS.get(search.by)
+    if way is None:
+        return UNKNOWN
+    path, narrowed = way
+    query = _query(search)
+    if query and narrowed:
+        return RestCall("GET", ("hyperty", *path, search.value, narrowed), query)
+    return RestCall("GET", ("hyperty", *path, search.value))
+
+
+_WAYS: Final[Mapping[By, tuple[tuple[str, ...], str]]] = {
+    By.USER: (("user",), "hyperty"),
+    By.GUID: (("guid",), ""),
+    By.IDENTIFIER: (("email",), "hyperty"),
+    By.NAME: (("dataobject", "name"), "do"),
+    By.REPORTER: (("dataobject", "reporter"), "do"),
+}
+"""Path of each search, and what stands behind it if the server is to narrow it; "": cannot."""
+
+
+def found(asked: Read | Find, records: list[JsonObject]) -> Answered:
+    """Answer from what the server has shown: 200, or 408 if nothing of it is live, or 404."""
+    meant = [one for one in records if one.get("status") in _SEEN and _is_meant(asked, one)]
+    live: list[Json] = [one for one in meant if one["status"] == State.LIVE.value]
+    if live:
+        return Answered(Code.OK, value=live[0] if isinstance(asked, Read) else live)
+    away: list[Json] = [*meant]
+    return Answered(Code.TIMEOUT, AWAY, away) if away else UNKNOWN
+
+
+def records_in(said: Json) -> list[JsonObject]:
+    """Return the records in what the server said, in our names."""
+    return [record for record in map(_ours, _listed(said)) if "url" in record]
+
+
+def _listed(said: Json) -> Iterator[JsonObject]:
+    if isinstance(said, list):
+        yield from (one for one in said if isinstance(one, dict))
+    elif isinstance(said, dict) and said and all("://" in name for name in said):
+        for url, one in said.items():
+            if isinstance(one, dict):
+                yield {**one, "url": url}
+            elif isinstance(one, str):
+                yield {"url": url, "status": one}
+    elif isinstance(said, dict):
+        yield said
+
+
+def _ours(record: JsonObject) -> JsonObject:
+    ours = {_OURS.get(name, name): one for name, one in record.items() if one is not None}
+    return {"status": State.LIVE.value, **ours}
+
+
+def _is_meant(asked: Read | Find, record: JsonObject) -> bool:
+    url = record["url"]
+    if not isinstance(url, str):
+        return False
+    return url == asked.url if isinstance(asked, Read) else asked.search.accepts(url, record)
+
+
+def _is_hyperty(url: str) -> bool:
+    return scheme_of(url) in _HYPERTIES
+
+
+def _some(value: JsonObject, names: tuple[str, ...]) -> JsonObject:
+    return {name: value[name] for name in names if value.get(name) is not None}
+
+
+def _query(search: Search) -> dict[str, str]:
+    listed = {"resources": search.resources, "dataSchemes": search.data_schemes}
+    return {name: ",".join(sorted(values)) for name, values in listed.items() if values}

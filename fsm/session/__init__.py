@@ -1,0 +1,1 @@
+"""How a runtime stays connected to its node: both ends of a session."""

@@ -1,0 +1,298 @@
+"""One runtime's session at a message node, the node's side (MN-04..MN-08, I-M1..I-M4).
+
+The session belongs to a runtime, not to a socket. It outlives its link: while
+detached it keeps what is sent to the runtime, in order and within bounds, and whoever
+knows the token gets all of it. A newer link with the token takes over at once; frames
+of the older one are told apart by the number of the link and no longer count.
+Only a hash of the token is kept. A session that was claimed has none, and goes to
+whoever claims it next; one that has a token is never claimed away. A session that was
+opened as upstream's stubs do, where nobody logs in, keeps its token: its runtime, which
+forgets it, is told it again when it opens anew while the session is detached (C-84).
+
+A session that somebody logged in for is theirs: the same user of the same issuer gets it
+by a new login, and with it a new token (C-84). When the credentials are over the link
+is cut, and the token opens nothing before a new login (MN-05).
+"""
+
+import hashlib
+import hmac
+import math
+from collections.abc import Sequence
+from typing import Final, assert_never, final
+
+from fsm.engine import Entity
+from fsm.limits.outbox_budget import OutboxBudget
+from fsm.machines.session import SESSION, State, Trigger
+from fsm.session.node_session_io import (
+    ClaimAsked,
+    CloseAsked,
+    Credentials,
+    Effect,
+    Ended,
+    Granted,
+    Input,
+    LinkCut,
+    LinkDone,
+    LinkLost,
+    Liveness,
+    NodeLeaves,
+    OpenAsked,
+    Overflowed,
+    Parcel,
+    PingDue,
+    Queued,
+    Refused,
+    ReopenAsked,
+    Shed,
+    Tick,
+    Wait,
+)
+from specs.limits.protocol import LATE, OUTBOX_BYTES, PING_PERIOD, PONG_TIMEOUT, SESSION_QUEUE
+from specs.reply_code import Code
+
+__all__ = ["NodeSessionCore"]
+
+
+_OVER: Final = "the credentials of the session are over; log in again"
+
+
+@final
+class NodeSessionCore:
+    """The session of one runtime; what waits for it counts in a budget, if one is given.
+
+    Attributes:
+        link: Number of the link that has the session; None while detached.
+        runtime: Whose session it is.
+    """
+
+    __slots__ = (
+        "_budget", "_bytes", "_credentials", "_digest", "_entity", "_is_taken_up", "_liveness",
+        "_pinged", "_queue", "_since", "_told_anew", "link", "runtime",
+    )  # fmt: skip
+
+    def __init__(self, key: str, runtime: str, budget: OutboxBudget | None = None) -> None:
+        self.runtime = runtime
+        self.link: int | None = None
+        self._entity = Entity(SESSION, key)
+        self._digest = b""
+        self._told_anew = ""
+        self._credentials: Credentials | None = None
+        self._budget = budget or OutboxBudget(math.inf)
+        self._queue: list[Parcel] = []
+        self._bytes = 0
+        self._since = 0.0
+        self._pinged = False
+        self._is_taken_up = False
+        self._liveness = Liveness.PINGED
+
+    @property
+    def state(self) -> State | None:
+        """Where the session stands; None before it was opened."""
+        state = self._entity.state
+        return None if state is None else State(state)
+
+    def knows(self, token: str) -> bool:
+        """Say whether a token is the session's."""
+        return bool(self._digest) and hmac.compare_digest(_digest(token), self._digest)
+
+    def is_over(self, now: float) -> bool:
+        """Say whether the credentials that the session was opened with are over."""
+        return self._credentials is not None and now >= self._credentials.until
+
+    @property
+    def waiting(self) -> Sequence[Parcel]:
+        """What waits for the runtime to come back, in order."""
+        return self._queue
+
+    def heard(self, now: float) -> None:
+        """Note that the link that has the session showed a sign of life."""
+        self._is_taken_up = True
+        self._alive(now)
+
+    def _alive(self, now: float) -> None:
+        self._since = now
+        self._pinged = False
+
+    def deadline(self) -> float:
+        """Return when a `Tick` is due."""
+        if self._entity.state is not State.OPEN:
+            return self._since + self._entity.patience
+        over = math.inf if self._credentials is None else self._credentials.until
+        if self._liveness is not Liveness.PINGED:
+            return over
+        pause = PING_PERIOD + (self._entity.patience if self._pinged else 0.0)
+        return min(over, self._since + pause)
+
+    def feed(self, happened: Input, now: float) -> list[Effect]:
+        """Decide."""
+        match happened:
+            case OpenAsked() | ReopenAsked() | ClaimAsked():
+                return self._grant(happened, now)
+            case CloseAsked(link):
+                return self._close("disconnect()") if link == self.link else []
+            case LinkLost(link, why):
+                return self._lose(link, why, now)
+            case Wait() | Shed():
+                return self._queued(happened)
+            case NodeLeaves():
+                return self._close("the node is going down")
+            case Tick():
+                return self._tick(now)
+            case _:
+                assert_never(happened)
+
+    def _grant(self, asked: OpenAsked | ReopenAsked | ClaimAsked, now: float) -> list[Effect]:
+        if isinstance(asked, ClaimAsked):
+            return self._claim(asked, now)
+        if isinstance(asked, ReopenAsked):
+            return self._take_over(asked, Code.UNAUTHENTICATED, now)
+        if self._entity.state is not None:
+            return self._open_again(asked, now)
+        self._own(asked)
+        step = self._entity.step(Trigger.OPENED, f"open runtimeURL={self.runtime}")
+        return [step, self._attach(asked, asked.fresh, now)]
+
+    def _open_again(self, asked: OpenAsked, now: float) -> list[Effect]:
+        if self._is_owner(asked.credentials):
+            return self._renew(asked, now)
+        if asked.is_unproved and self._told_anew and self.link is None:
+            return self._resume(asked, self._told_anew, now)
+        if self._is_nobodys():
+            return [*self._queued(Shed()), *self._renew(asked, now)]
+        return self._take_over(asked, Code.CONFLICT, now)
+
+    def _take_over(self, asked: OpenAsked | ReopenAsked, refusal: Code, now: float) -> list[Effect]:
+        token = asked.token
+        if token is None or not self.knows(token):
+            why = "the session of this runtime has another token"
+            return [Refused(asked.link, refusal, why)]
+        if self.is_over(now):
+            return [Refused(asked.link, Code.UNAUTHENTICATED, _OVER)]
+        self._is_taken_up = True
+        return self._resume(asked, token, now)
+
+    def _is_owner(self, shown: Credentials | None) -> bool:
+        mine = self._credentials
+        return (
+            mine is not None
+            and shown is not None
+            and (shown.user, shown.issuer) == (mine.user, mine.issuer)
+        )
+
+    def _is_nobodys(self) -> bool:
+        """Say whether nobody can come back: whoever opened it left before it knew the token.
+
+        The answer was lost, or its link, before anything was heard that shows it came. So
+        nothing belongs to the session either.
+        """
+        is_known = self._is_taken_up or self._credentials is not None or not self._digest
+        return self.link is None and not is_known
+
+    def _renew(self, asked: OpenAsked, now: float) -> list[Effect]:
+        """Give the session to who opens it anew; the old token is void."""
+        self._own(asked)
+        return self._resume(asked, asked.fresh, now)
+
+    def _own(self, asked: OpenAsked) -> None:
+        self._digest = _digest(asked.fresh)
+        self._told_anew = asked.fresh if asked.is_unproved else ""
+        self._credentials = asked.credentials
+        self._is_taken_up = False
+
+    def _claim(self, asked: ClaimAsked, now: float) -> list[Effect]:
+        if self._digest:
+            return [Refused(asked.link, Code.CONFLICT, "the session of this runtime has a token")]
+        if self._entity.state is not None:
+            return self._resume(asked, "", now)
+        step = self._entity.step(Trigger.OPENED, f"claim runtimeURL={self.runtime}")
+        return [step, self._attach(asked, "", now)]
+
+    def _resume(
+        self, asked: OpenAsked | ReopenAsked | ClaimAsked, token: str, now: float
+    ) -> list[Effect]:
+        if asked.link == self.link:
+            return [Granted(asked.link, token, ())]
+        fenced = self._cut("a newer link of the runtime took over", now)
+        step = self._entity.step(Trigger.REOPENED, f"re-open runtimeURL={self.runtime}")
+        return [*fenced, step, self._attach(asked, token, now)]
+
+    def _attach(
+        self, asked: OpenAsked | ReopenAsked | ClaimAsked, token: str, now: float
+    ) -> Granted:
+        self.link = asked.link
+        self._liveness = asked.liveness
+        self._alive(now)
+        return Granted(asked.link, token, self._emptied())
+
+    def _lose(self, link: int, why: str, now: float) -> list[Effect]:
+        if link != self.link:
+            return []
+        self.link = None
+        self._since = now
+        return [self._entity.step(Trigger.LINK_LOST, why)]
+
+    def _cut(self, why: str, now: float) -> list[Effect]:
+        return (
+            [] if self.link is None else [LinkCut(self.link, why), *self._lose(self.link, why, now)]
+        )
+
+    def _keep(self, parcel: Parcel) -> Queued | Overflowed:
+        size = len(parcel.line)
+        if len(self._queue) >= SESSION_QUEUE or self._bytes + size > OUTBOX_BYTES:
+            return Overflowed(parcel.message)
+        self._queue.append(parcel)
+        self._bytes += size
+        self._budget.hold(parcel)
+        return Queued(parcel.message)
+
+    def _emptied(self) -> tuple[Parcel, ...]:
+        """Let go of what waits, and return it."""
+        waiting = tuple(self._queue)
+        self._queue.clear()
+        self._bytes = 0
+        for parcel in waiting:
+            self._budget.release(parcel)
+        return waiting
+
+    def _queued(self, happened: Wait | Shed) -> list[Effect]:
+        if isinstance(happened, Wait):
+            return [self._keep(happened.parcel)]
+        return [Overflowed(parcel.message) for parcel in self._emptied()]
+
+    def _tick(self, now: float) -> list[Effect]:
+        if now < self.deadline():
+            return []
+        if self.link is None:
+            return self._end(Trigger.EXPIRE, "session expired")
+        if self.is_over(now):
+            return self._cut(_OVER, now)
+        if self._pinged:
+            if self._was_late(now):
+                return []
+            return self._cut("silent, and a ping was not answered", now)
+        self._pinged = True
+        return [PingDue(self.link)]
+
+    def _was_late(self, now: float) -> bool:
+        """Say whether the node looks too late itself; then the peer has some more time.
+
+        What it has answered may not be read yet.
+        """
+        late = now - self.deadline()
+        if late > LATE:
+            self._since += late + min(late, PONG_TIMEOUT)
+        return late > LATE
+
+    def _close(self, why: str) -> list[Effect]:
+        done: list[Effect] = [] if self.link is None else [LinkDone(self.link)]
+        return [*self._end(Trigger.CLOSE, why), *done]
+
+    def _end(self, trigger: Trigger, why: str) -> list[Effect]:
+        step = self._entity.step(trigger, why)
+        undelivered = tuple(parcel.message for parcel in self._emptied())
+        self.link = None
+        return [step, Ended(why, undelivered)]
+
+
+def _digest(token: str) -> bytes:
+    return hashlib.sha256(token.encode()).digest()

@@ -1,0 +1,264 @@
+"""What the session core of a node is told, and what it tells."""
+
+from enum import Enum, unique
+from typing import TypeAlias, final
+
+import attrs
+
+from fsm.engine import Step
+from specs.dialects.dialect import Dialect
+from specs.message import Message
+from specs.reply_code import Code
+
+__all__ = [
+    "ClaimAsked",
+    "CloseAsked",
+    "Credentials",
+    "Effect",
+    "Ended",
+    "Granted",
+    "Input",
+    "LinkCut",
+    "LinkDone",
+    "LinkLost",
+    "Liveness",
+    "NodeLeaves",
+    "OpenAsked",
+    "Overflowed",
+    "Parcel",
+    "PingDue",
+    "Queued",
+    "Refused",
+    "ReopenAsked",
+    "Shed",
+    "Tick",
+    "Wait",
+]
+
+
+@final
+@unique
+class Liveness(Enum):
+    """How it is noticed that the peer of a link is gone."""
+
+    PINGED = "pinged by messages"
+    BY_LINK = "left to the link"
+
+
+@final
+@attrs.define(slots=True)
+class Parcel:
+    """A message on its way to runtimes, and how it is written.
+
+    Attributes:
+        line: The message as one line of the wire, in normal form.
+        spelt: What was made of it for peers that spell otherwise, for others that spell
+            alike; None: it is for one peer only.
+        holders: In how many queues it waits; of the budget that counts it.
+        weight: Bytes of memory that the budget counts for it while it waits; likewise.
+    """
+
+    message: Message
+    line: bytes
+    spelt: dict[Dialect, bytes] | None = attrs.field(default=None, eq=False, repr=False)
+    holders: int = attrs.field(default=0, init=False, eq=False, repr=False)
+    weight: int = attrs.field(default=0, init=False, eq=False, repr=False)
+
+
+@final
+@attrs.frozen(slots=True)
+class Credentials:
+    """What a login has shown.
+
+    Attributes:
+        user: Who came.
+        issuer: Who vouches for it: only both together are the same somebody.
+        until: From when on the session has no valid credentials, by the core's clock.
+    """
+
+    user: str
+    issuer: str
+    until: float
+
+
+@final
+@attrs.frozen(slots=True)
+class OpenAsked:
+    """A link asks for the session (M-14).
+
+    Attributes:
+        link: Number of the link; never used twice in a node.
+        token: What the link offers to prove that the session is its own.
+        fresh: The token to be given if the session is new, or taken over by a login;
+            random, made by the host.
+        credentials: What a login has shown; None: nobody logged in.
+        is_unproved: Whether it comes as upstream's stubs do, which prove nothing, to a node
+            where nobody logs in: while detached, a session that was opened so is given to
+            whoever opens so.
+    """
+
+    link: int
+    token: str | None
+    fresh: str
+    liveness: Liveness = Liveness.PINGED
+    credentials: Credentials | None = None
+    is_unproved: bool = False
+
+
+@final
+@attrs.frozen(slots=True)
+class ReopenAsked:
+    """A link asks for the session it knows the token of (M-15)."""
+
+    link: int
+    token: str | None
+    liveness: Liveness = Liveness.PINGED
+
+
+@final
+@attrs.frozen(slots=True)
+class ClaimAsked:
+    """A link of a kind that knows no tokens asks for the session.
+
+    It gets a session that never had a token, from whichever link has it.
+    """
+
+    link: int
+    liveness: Liveness = Liveness.BY_LINK
+
+
+@final
+@attrs.frozen(slots=True)
+class CloseAsked:
+    """The link says goodbye (M-16)."""
+
+    link: int
+
+
+@final
+@attrs.frozen(slots=True)
+class LinkLost:
+    """A link is gone; feed what was not written to it as `Wait`, in order."""
+
+    link: int
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Wait:
+    """Keep a message until the runtime is back; only while detached."""
+
+    parcel: Parcel
+
+
+@final
+@attrs.frozen(slots=True)
+class Shed:
+    """Give up what waits for the runtime: the node holds too much."""
+
+
+@final
+@attrs.frozen(slots=True)
+class NodeLeaves:
+    """The node is going down: no session can be come back to."""
+
+
+@final
+@attrs.frozen(slots=True)
+class Tick:
+    """The deadline has passed."""
+
+
+Input: TypeAlias = (
+    OpenAsked | ReopenAsked | ClaimAsked | CloseAsked | LinkLost | Wait | Shed | NodeLeaves | Tick
+)
+
+
+@final
+@attrs.frozen(slots=True)
+class Granted:
+    """The link has the session now; what waited goes out first, in order.
+
+    Attributes:
+        token: What resumes the session; empty if a claim does.
+        waiting: Messages for the runtime that came while it was away.
+    """
+
+    link: int
+    token: str
+    waiting: tuple[Parcel, ...]
+
+
+@final
+@attrs.frozen(slots=True)
+class Refused:
+    """The link does not get the session, because of this."""
+
+    link: int
+    code: Code
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class LinkCut:
+    """A link has to go at once; what it still sends is not listened to.
+
+    Feed what was not written to it as `Wait`, unless the session is granted anew in
+    the same breath: then it goes out first.
+    """
+
+    link: int
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class LinkDone:
+    """A link is no longer needed: write what is left, then say goodbye."""
+
+    link: int
+
+
+@final
+@attrs.frozen(slots=True)
+class Queued:
+    """A message waits for the runtime."""
+
+    message: Message
+
+
+@final
+@attrs.frozen(slots=True)
+class Overflowed:
+    """There is no room for a message: refuse it."""
+
+    message: Message
+
+
+@final
+@attrs.frozen(slots=True)
+class PingDue:
+    """The runtime was silent for long: ask whether it is there."""
+
+    link: int
+
+
+@final
+@attrs.frozen(slots=True)
+class Ended:
+    """The session is over: release all it owned (I-A7).
+
+    Attributes:
+        why: Half a sentence, for the traces of what is released.
+        undelivered: Messages that will not reach the runtime.
+    """
+
+    why: str
+    undelivered: tuple[Message, ...]
+
+
+Effect: TypeAlias = (
+    Step | Granted | Refused | LinkCut | LinkDone | Queued | Overflowed | PingDue | Ended
+)

@@ -1,0 +1,292 @@
+"""What a message node's stub does with its session (3.2, STB-03..09, STB-17, C-66).
+
+The first message connects; while there is no session, messages queue in order. A lost
+link is dialled again at once and then with growing pauses, and the session re-opened
+with its token, so that the node keeps what it had; a node that has forgotten the
+session (410) gets a new one, and the owners of paths set them again. Who asks for the
+disconnect gets it for good: later messages are refused, nothing reconnects (I-S10).
+
+Unanswered requests of a session that cannot be had are answered 503, all of them, or with
+what the node said if it lets the runtime in for no asking; what the queue has no room for
+is answered 413, the newest first.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Final, assert_never, final
+
+from fsm.engine import Entity
+from fsm.machines.stub_connection import STUB_CONNECTION, State, Trigger
+from fsm.session import stub_client_io as ev
+from fsm.session.backoff import Backoff
+from fsm.session.stub_outbox import StubOutbox, refused
+from fsm.session.stub_phase import TALKING, Phase
+from specs.bodies.word import SessionMethod
+from specs.limits.protocol import (
+    GOODBYE_TIMEOUT,
+    LATE,
+    PING_PERIOD,
+    PONG_TIMEOUT,
+    RECONNECT_BASE,
+    STUB_QUEUE,
+)
+from specs.message import Message
+from specs.reply_code import FIRST_FINAL, LAST_SUCCESS, TURNED_AWAY, Code
+
+__all__ = ["StubClientCore"]
+
+
+_FORGOTTEN: Final = frozenset({Code.GONE, Code.UNAUTHENTICATED, Code.NOT_FOUND})
+"""Answers to a re-open that say: there is no such session any more."""
+
+
+@final
+class StubClientCore:
+    """One node stub.
+
+    Attributes:
+        sessions: How many sessions it has opened anew; a re-open is none.
+    """
+
+    def __init__(self, url: str, jitter: Callable[[], float], token: str | None = None) -> None:
+        """Construct the stub; `begin` takes its first step.
+
+        Args:
+            url: The stub's address.
+            jitter: Between 0 and 1; spreads the attempts of many stubs.
+            token: Of a session that an earlier stub had: it is re-opened.
+        """
+        self.sessions = 0
+        self._entity = Entity(STUB_CONNECTION, url)
+        self._jitter = jitter
+        self._phase = Phase.IDLE
+        self._outbox = StubOutbox()
+        self._token = token
+        self._backoff = Backoff()
+        self._until = math.inf
+        self._give_up = math.inf
+        self._tried = -math.inf
+        self._since = -math.inf
+
+    @property
+    def state(self) -> State | None:
+        """The connection's state."""
+        state = self._entity.state
+        return None if state is None else State(state)
+
+    @property
+    def queued(self) -> int:
+        """How many messages wait for the session."""
+        return len(self._outbox)
+
+    def begin(self) -> list[ev.Effect]:
+        """Take the constructor's step."""
+        return [self._entity.step(Trigger.CONSTRUCTED)]
+
+    def deadline(self) -> float:
+        """Return when `TimePassed` is due."""
+        return min(self._until, self._give_up)
+
+    def feed(self, happened: ev.Input, now: float) -> list[ev.Effect]:
+        """Take what happened and return what is to be done, in order."""
+        match happened:
+            case ev.SendAsked(message):
+                return self._send(message, now)
+            case ev.Heard():
+                return self._heard(now)
+            case ev.Written(count):
+                self._outbox.written(count)
+                return []
+            case ev.Unwritable(message):
+                self._outbox.unwritable(message)
+                return []
+            case ev.DisconnectAsked():
+                return self._disconnect(now)
+            case _:
+                return self._link(happened, now)
+
+    def _link(self, happened: ev.LinkInput, now: float) -> list[ev.Effect]:
+        match happened:
+            case ev.ConnectAsked():
+                return self._connect(now)
+            case ev.Dialled():
+                return self._dialled(now)
+            case ev.DialFailed(why) | ev.LinkLost(why):
+                return self._lost(why, now)
+            case ev.SessionAnswered():
+                return self._session(happened, now)
+            case ev.TimePassed():
+                return self._time(now)
+            case _:
+                assert_never(happened)
+
+    # ---- messages
+
+    def _send(self, message: Message, now: float) -> list[ev.Effect]:
+        if self._phase in TALKING:
+            return self._outbox.write(message)
+        if self._phase in {Phase.ENDED, Phase.CLOSING} or self.state is State.FAILED:
+            return [refused(message, Code.UNAVAILABLE, "the stub is closed")]
+        if self._phase is Phase.PAUSED and self._is_hopeless(now):
+            return [refused(message, Code.UNAVAILABLE, "the message node cannot be reached")]
+        if not self._outbox.has_room():
+            return [refused(message, Code.TOO_LARGE, f"{STUB_QUEUE} messages wait already")]
+        return [*self._outbox.wait(message), *self._connect(now)]
+
+    def _is_hopeless(self, now: float) -> bool:
+        return self._backoff.is_over and now < self._tried + RECONNECT_BASE
+
+    # ---- link and session
+
+    def _connect(self, now: float) -> list[ev.Effect]:
+        if self._phase is Phase.IDLE:
+            step = self._entity.step(Trigger.CONNECT)
+            self._give_up = now + self._entity.patience
+            return [step, *self._dial(now)]
+        if self._phase is Phase.PAUSED and self._backoff.is_over:
+            return self._dial(now)
+        return []
+
+    def _dial(self, now: float) -> list[ev.Effect]:
+        self._phase = Phase.DIALLING
+        self._until = math.inf
+        self._tried = now
+        self._backoff.attempt()
+        return [ev.Dial()]
+
+    def _dialled(self, now: float) -> list[ev.Effect]:
+        if self._phase is not Phase.DIALLING:
+            return [ev.HangUp()]
+        self._phase = Phase.OPENING
+        self._until = now + STUB_CONNECTION.patience(State.IN_PROGRESS)
+        return [self._ask_session()]
+
+    def _ask_session(self) -> ev.Ask:
+        if self._token is None:
+            return ev.Ask(SessionMethod.OPEN)
+        return ev.Ask(SessionMethod.REOPEN, self._token)
+
+    def _session(self, answer: ev.SessionAnswered, now: float) -> list[ev.Effect]:
+        if answer.code < FIRST_FINAL:
+            return []
+        match answer.method:
+            case SessionMethod.OPEN | SessionMethod.REOPEN if self._phase is Phase.OPENING:
+                return self._opened(answer, now)
+            case SessionMethod.OPEN if self._phase in TALKING and answer.code > LAST_SUCCESS:
+                # Where coming is having the session, the node shows out whom it does not want.
+                return [ev.HangUp(), *self._lost(answer.reason, now)]
+            case SessionMethod.CLOSE if self._phase is Phase.CLOSING:
+                return self._end("closed")
+            case _:
+                return self._heard(now)
+
+    def _opened(self, answer: ev.SessionAnswered, now: float) -> list[ev.Effect]:
+        if answer.code <= LAST_SUCCESS:
+            return self._live(answer, now)
+        if answer.method is SessionMethod.REOPEN and answer.code in _FORGOTTEN:
+            self._token = None
+            self._until = now + STUB_CONNECTION.patience(State.IN_PROGRESS)
+            return [self._ask_session()]
+        why = answer.reason
+        if self.state is State.IN_PROGRESS and answer.code in TURNED_AWAY:
+            return [ev.HangUp(), *self._fail(why, Code(answer.code))]
+        return [ev.HangUp(), *self._lost(why, now)]
+
+    def _live(self, answer: ev.SessionAnswered, now: float) -> list[ev.Effect]:
+        self._phase = Phase.OPEN
+        self._since = now
+        self._until = now + PING_PERIOD
+        self._give_up = math.inf
+        self._backoff.succeed()
+        if answer.method is SessionMethod.OPEN:
+            self.sessions += 1
+        self._token = answer.token or self._token
+        first = self.state is State.IN_PROGRESS
+        trigger = Trigger.ESTABLISHED if first else Trigger.REESTABLISHED
+        return [self._entity.step(trigger), *self._outbox.flush()]
+
+    def _heard(self, now: float) -> list[ev.Effect]:
+        if self._phase in TALKING:
+            self._phase = Phase.OPEN
+            self._until = now + PING_PERIOD
+        return []
+
+    def _lost(self, why: str, now: float) -> list[ev.Effect]:
+        match self._phase:
+            case Phase.CLOSING:
+                return self._end(why)
+            case Phase.IDLE | Phase.PAUSED | Phase.ENDED:
+                return []
+            case _:
+                return self._pause(why, now)
+
+    def _pause(self, why: str, now: float) -> list[ev.Effect]:
+        effects: list[ev.Effect] = []
+        if self.state is State.LIVE:
+            effects.append(self._entity.step(Trigger.CLOSED, why))
+            effects += self._outbox.keep()
+            self._backoff.lost(now - self._since)
+        self._phase = Phase.PAUSED
+        self._until = now + self._backoff.pause(self._jitter())
+        if self.state is State.IN_PROGRESS and self._until >= self._give_up:
+            return [*effects, *self._fail(why)]
+        if self._backoff.is_over:
+            effects += self._outbox.refuse(why)
+        return effects
+
+    def _fail(self, why: str, code: Code = Code.UNAVAILABLE) -> list[ev.Effect]:
+        self._phase = Phase.ENDED
+        self._until = self._give_up = math.inf
+        step = self._entity.step(Trigger.ESTABLISH_FAILED, why)
+        return [step, *self._outbox.refuse(why, code)]
+
+    # ---- time and the end
+
+    def _time(self, now: float) -> list[ev.Effect]:
+        if now >= self._give_up:
+            return [ev.HangUp(), *self._fail("no session in time")]
+        return self._due(now) if now >= self._until else []
+
+    def _due(self, now: float) -> list[ev.Effect]:
+        match self._phase:
+            case Phase.PAUSED:
+                return self._dial(now)
+            case Phase.OPEN:
+                self._phase = Phase.PINGING
+                self._until = now + self._entity.patience
+                return [ev.Ask(SessionMethod.PING)]
+            case Phase.PINGING if now > self._until + LATE:
+                # Late itself: what the node has answered may not be read yet.
+                self._until = now + min(now - self._until, PONG_TIMEOUT)
+                return []
+            case Phase.PINGING:
+                return [ev.HangUp(), *self._lost("a ping was not answered", now)]
+            case Phase.OPENING:
+                return [ev.HangUp(), *self._lost("no session in time", now)]
+            case _:
+                return self._end("no answer to the close")
+
+    def _disconnect(self, now: float) -> list[ev.Effect]:
+        if self._phase in TALKING:
+            self._phase = Phase.CLOSING
+            self._until = now + GOODBYE_TIMEOUT
+            return [ev.Ask(SessionMethod.CLOSE)]
+        if self._phase is Phase.CLOSING:
+            return []
+        return self._end("disconnect")
+
+    def _end(self, why: str) -> list[ev.Effect]:
+        self._phase = Phase.ENDED
+        self._until = self._give_up = math.inf
+        effects: list[ev.Effect] = [ev.HangUp()]
+        match self.state:
+            case State.LIVE:
+                effects.append(self._entity.step(Trigger.CLOSED, why))
+                effects += self._outbox.keep()
+            case State.IN_PROGRESS:
+                effects.append(self._entity.step(Trigger.ESTABLISH_FAILED, why))
+            case State.CREATED:
+                effects.append(self._entity.step(Trigger.CONNECT_IMPOSSIBLE, why))
+            case _:
+                pass
+        return [*effects, *self._outbox.refuse("the stub is closed"), ev.Ended()]

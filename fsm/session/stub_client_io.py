@@ -1,0 +1,204 @@
+"""What happens to a node stub, and what it has done about it (`fsm.session.stub_client`)."""
+
+from typing import TypeAlias, final
+
+import attrs
+
+from fsm.effects import Dropped
+from fsm.engine import Step
+from specs.bodies.word import SessionMethod
+from specs.message import Message
+from specs.reply_code import Code
+
+__all__ = [
+    "Ask",
+    "ConnectAsked",
+    "Dial",
+    "DialFailed",
+    "Dialled",
+    "DisconnectAsked",
+    "Effect",
+    "Ended",
+    "HangUp",
+    "Heard",
+    "Input",
+    "LinkInput",
+    "LinkLost",
+    "Queued",
+    "Refuse",
+    "Released",
+    "SendAsked",
+    "SessionAnswered",
+    "TimePassed",
+    "Unwritable",
+    "Write",
+    "Written",
+]
+
+
+# ---- inputs
+
+
+@final
+@attrs.frozen(slots=True)
+class SendAsked:
+    """A message is to go to the node."""
+
+    message: Message
+
+
+@final
+@attrs.frozen(slots=True)
+class ConnectAsked:
+    """Connect without waiting for a first message (C-66)."""
+
+
+@final
+@attrs.frozen(slots=True)
+class DisconnectAsked:
+    """Close the session, for good (STB-04)."""
+
+
+@final
+@attrs.frozen(slots=True)
+class Dialled:
+    """The link asked for by `Dial` is open."""
+
+
+@final
+@attrs.frozen(slots=True)
+class DialFailed:
+    """The link asked for by `Dial` could not be opened."""
+
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class LinkLost:
+    """The link is gone."""
+
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class SessionAnswered:
+    """The node answered a session control.
+
+    Attributes:
+        token: The session's token, if the answer brought one.
+    """
+
+    method: SessionMethod
+    code: int
+    token: str | None = None
+    why: str = ""
+
+    @property
+    def reason(self) -> str:
+        """Half a sentence about a refusal."""
+        return self.why or f"the node answered {self.code}"
+
+
+@final
+@attrs.frozen(slots=True)
+class Heard:
+    """Something came over the link: the node is alive."""
+
+
+@final
+@attrs.frozen(slots=True)
+class Written:
+    """The oldest `count` messages of `Write` are with the link."""
+
+    count: int
+
+
+@final
+@attrs.frozen(slots=True)
+class Unwritable:
+    """The message of a `Write` cannot go over any link; the host says so to whom it may."""
+
+    message: Message
+
+
+@final
+@attrs.frozen(slots=True)
+class TimePassed:
+    """The deadline may have passed."""
+
+
+LinkInput: TypeAlias = ConnectAsked | Dialled | DialFailed | LinkLost | SessionAnswered | TimePassed
+"""What moves link and session."""
+
+Input: TypeAlias = LinkInput | SendAsked | DisconnectAsked | Heard | Written | Unwritable
+
+
+# ---- effects
+
+
+@final
+@attrs.frozen(slots=True)
+class Dial:
+    """Open a link to the node; answer `Dialled` or `DialFailed`."""
+
+
+@final
+@attrs.frozen(slots=True)
+class HangUp:
+    """Stop dialling, or close the link; no answer is expected."""
+
+
+@final
+@attrs.frozen(slots=True)
+class Ask:
+    """Send a session control over the link; answer `SessionAnswered`."""
+
+    method: SessionMethod
+    token: str | None = None
+
+
+@final
+@attrs.frozen(slots=True)
+class Write:
+    """Send a message over the link; answer `Written`."""
+
+    message: Message
+
+
+@final
+@attrs.frozen(slots=True)
+class Queued:
+    """The message waits for the session."""
+
+    message: Message
+
+
+@final
+@attrs.frozen(slots=True)
+class Released:
+    """The message waits no longer; what becomes of it follows."""
+
+    message: Message
+
+
+@final
+@attrs.frozen(slots=True)
+class Refuse:
+    """Answer a request instead of sending it."""
+
+    message: Message
+    code: Code
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Ended:
+    """The disconnect is done: the stub may be undeployed."""
+
+
+Effect: TypeAlias = (
+    Step | Dial | HangUp | Ask | Write | Queued | Released | Refuse | Dropped | Ended
+)

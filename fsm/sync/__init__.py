@@ -1,0 +1,1 @@
+"""How data objects converge: reporters, observers, delegation."""

@@ -1,0 +1,1 @@
+"""Children of data objects at both ends."""

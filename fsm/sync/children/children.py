@@ -1,0 +1,286 @@
+"""The children of one data object, as one place knows them (SYN-24, I-D10, M-48..M-50).
+
+Each child has one writer, its creator, and each thing that it says has an id greater than
+all before (MSG-03). So what is newer than the last word of a creator counts, whatever was
+lost before it, and what is not is late, or was here before. No place needs to know in which
+order different creators spoke, and places that have the same children at the same versions
+are alike: the digest of a set is the sum of digests of its members, so that it costs the
+same however many there are.
+"""
+
+import json
+from collections.abc import Iterator
+from hashlib import blake2b
+from typing import Final, TypeAlias, final
+
+import attrs
+
+from fsm.sync.children.io import Act, ChildGone, ChildOp, ChildRefused, ChildShown
+from specs.bodies.object import ChildrenSign
+from specs.child import named
+from specs.jsonvalue import Json, JsonObject
+from specs.limits.sync import (
+    CHILD_BYTES,
+    CHILD_DEPTH,
+    CHILDREN_BYTES,
+    CHILDREN_OF_CREATOR,
+    CHILDREN_OF_OBJECT,
+    CREATOR_BYTES,
+    CREATORS_KEPT,
+    VALUE_BYTES,
+)
+from specs.reply_code import Code
+from specs.schema.frozen_json import frozen
+
+__all__ = ["ChildSet", "Kept", "Taken", "children_in"]
+
+_DIGEST_BYTES: Final = 8
+_ENTRY: Final = 64
+"""Bytes around one child where the whole object shows it (ours)."""
+
+_DIGESTS: Final = 1 << (8 * _DIGEST_BYTES)
+_LATE: Final = ChildRefused(Code.CONFLICT, "this was said before, or something later was")
+
+
+@final
+@attrs.frozen(slots=True)
+class Kept:
+    """One child.
+
+    Attributes:
+        value: What it holds, frozen: readers get it as it is.
+        version: Id of the message that wrote it.
+        size: Bytes it counts for.
+    """
+
+    creator: str
+    value: Json = attrs.field(converter=frozen)
+    version: int
+    size: int
+
+
+Taken: TypeAlias = ChildShown | ChildGone | ChildRefused | None
+"""What something said came to; None: to nothing new."""
+
+
+@final
+@attrs.define
+class _Creator:
+    """What is known of one creator.
+
+    Attributes:
+        said: Id of its last message that counted.
+        number: The greatest number of a child of its own.
+    """
+
+    said: int = 0
+    number: int = 0
+    count: int = 0
+    size: int = 0
+
+
+@final
+class ChildSet:
+    """All children of one object; bounded in number and size, per creator and together."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Kept] = {}
+        self._creators: dict[str, _Creator] = {}
+        self._size = 0
+        self._digest = 0
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._kept)
+
+    def find(self, name: str) -> Kept | None:
+        """Return a child; None: there is none of this name."""
+        return self._kept.get(name)
+
+    def names_of(self, creator: str) -> list[str]:
+        """Return the children of one creator."""
+        return [name for name, kept in self._kept.items() if kept.creator == creator]
+
+    @property
+    def size(self) -> int:
+        """Bytes that all children count for."""
+        return self._size
+
+    @property
+    def sign(self) -> ChildrenSign:
+        """What children there are, in few words."""
+        return ChildrenSign(len(self._kept), f"{self._digest:016x}")
+
+    def fits_beside(self, data: JsonObject) -> bool:
+        """Say whether one message can show these beside the value of their object."""
+        return self._size + _ENTRY * len(self._kept) + _bytes(data) <= VALUE_BYTES
+
+    def shown(self) -> JsonObject:
+        """Return all children as the whole object shows them, without their resource."""
+        return {
+            name: {"value": kept.value, "version": kept.version}
+            for name, kept in self._kept.items()
+        }
+
+    # --- one by one -----------------------------------------------------------------------
+
+    def take(self, op: ChildOp) -> Taken:
+        """Take what a creator said; what is late changes nothing."""
+        creator = self._creators.get(op.creator, _Creator())
+        if op.version <= creator.said:
+            there = self._kept.get(op.name)
+            is_again = there is not None and there.version == op.version
+            return _LATE if op.act is Act.CREATE and not is_again else None
+        refusal = self._refusal(op, creator)
+        if refusal is not None:
+            return refusal
+        self._spoke(op)
+        if op.act is not Act.DELETE:
+            self._put(op.name, Kept(op.creator, op.value, op.version, _size(op.name, op.value)))
+            return ChildShown(op.name, op.value, op.version)
+        return ChildGone(op.name) if self._drop(op.name) else None
+
+    def refusal(self, op: ChildOp) -> ChildRefused | None:
+        """Say what speaks against something before it is said."""
+        return self._refusal(op, self._creators.get(op.creator, _Creator()))
+
+    def _refusal(self, op: ChildOp, creator: _Creator) -> ChildRefused | None:
+        if op.act is Act.DELETE:
+            return None
+        if op.act is Act.CREATE and op.number <= creator.number:
+            return ChildRefused(Code.CONFLICT, "the numbers of children only grow")
+        if _depth(op.value) > CHILD_DEPTH:
+            return ChildRefused(Code.TOO_LARGE, f"its value is nested deeper than {CHILD_DEPTH}")
+        there = self._kept.get(op.name)
+        return _no_room(op, there, creator, len(self._kept), self._size)
+
+    def _spoke(self, op: ChildOp) -> None:
+        creator = self._creators.pop(op.creator, None) or _Creator()
+        creator.said = op.version
+        creator.number = max(creator.number, op.number)
+        self._creators[op.creator] = creator
+        if len(self._creators) > CREATORS_KEPT:
+            self._forget_one()
+
+    def _forget_one(self) -> None:
+        idle = next((who for who, one in self._creators.items() if not one.count), None)
+        if idle is not None:
+            del self._creators[idle]
+
+    def _put(self, name: str, kept: Kept) -> None:
+        there = self._kept.get(name)
+        if there is not None:
+            self._count(name, there, -1)
+        self._kept[name] = kept
+        self._count(name, kept, 1)
+
+    def _drop(self, name: str) -> bool:
+        there = self._kept.pop(name, None)
+        if there is not None:
+            self._count(name, there, -1)
+        return there is not None
+
+    def _count(self, name: str, kept: Kept, sign: int) -> None:
+        creator = self._creators.setdefault(kept.creator, _Creator())
+        creator.count += sign
+        creator.size += sign * kept.size
+        self._size += sign * kept.size
+        self._digest = (self._digest + sign * _digest(name, kept.version)) % _DIGESTS
+
+    # --- all at once ----------------------------------------------------------------------
+
+    def become(self, others: "dict[str, Kept]") -> list[ChildShown | ChildGone]:
+        """Have exactly these children from now on; return what is new about it.
+
+        How far each creator has come is then what these show: what is later counts.
+        """
+        for creator in self._creators.values():
+            creator.said = 0
+        told: list[ChildShown | ChildGone] = []
+        for name in [name for name in self._kept if name not in others]:
+            self._drop(name)
+            told.append(ChildGone(name))
+        for name, kept in others.items():
+            there = self._kept.get(name)
+            if there is None or there.version != kept.version:
+                self._put(name, kept)
+                told.append(ChildShown(name, kept.value, kept.version))
+            self._heed(name, kept)
+        return told
+
+    def _heed(self, name: str, kept: Kept) -> None:
+        """Take note of how far a creator has come, by a child that is there."""
+        creator, found = self._creators[kept.creator], named(name)
+        creator.said = max(creator.said, kept.version)
+        creator.number = max(creator.number, found[1] if found else 0)
+
+
+def children_in(shown: JsonObject | None) -> dict[str, Kept]:
+    """Read the children of one resource that the whole object shows.
+
+    What is none is left out; so is what is beyond the bounds of an object. Where no version
+    is told, whatever is said later counts.
+    """
+    found: dict[str, Kept] = {}
+    room = CHILDREN_BYTES
+    for name, told in (shown or {}).items():
+        read, value = named(name), told.get("value") if isinstance(told, dict) else None
+        size = _size(name, value)
+        if read is None or not isinstance(told, dict) or size > room:
+            continue
+        if len(found) == CHILDREN_OF_OBJECT:
+            break
+        version = told.get("version")
+        kept = Kept(read[0], value, version if isinstance(version, int) else 0, size)
+        found[name], room = kept, room - size
+    return found
+
+
+def _no_room(
+    op: ChildOp, there: Kept | None, creator: _Creator, count: int, size: int
+) -> ChildRefused | None:
+    """Say which bound a child would break; None: none."""
+    fresh, known = _size(op.name, op.value), 0 if there is None else there.size
+    more, one = fresh - known, 1 if there is None else 0
+    bounds = (
+        (fresh - len(op.name), CHILD_BYTES, "a child of more than {} bytes"),
+        (creator.count + one, CHILDREN_OF_CREATOR, "more than {} children of one creator"),
+        (creator.size + more, CREATOR_BYTES, "more than {} bytes of one creator"),
+        (count + one, CHILDREN_OF_OBJECT, "more than {} children"),
+        (size + more, CHILDREN_BYTES, "more than {} bytes of children"),
+    )
+    for wanted, bound, what in bounds:
+        if wanted > bound:
+            return ChildRefused(Code.TOO_LARGE, f"no object has {what.format(bound)}")
+    return None
+
+
+def _size(name: str, value: Json) -> int:
+    return _bytes(value) + len(name)
+
+
+def _bytes(value: Json) -> int:
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return len(text.encode(errors="surrogatepass"))
+
+
+def _depth(value: Json) -> int:
+    level: list[Json] = [value]
+    for depth in range(CHILD_DEPTH + 1):
+        inner: list[Json] = []
+        for one in level:
+            if isinstance(one, dict):
+                inner += one.values()
+            elif isinstance(one, list):
+                inner += one
+        if not inner and not any(isinstance(one, dict | list) for one in level):
+            return depth
+        level = inner
+    return CHILD_DEPTH + 1
+
+
+def _digest(name: str, version: int) -> int:
+    text = f"{name} {version}".encode()
+    return int.from_bytes(blake2b(text, digest_size=_DIGEST_BYTES).digest())

@@ -1,0 +1,209 @@
+"""What happens to the children of a data object, and what is to be done about it (SYN-24)."""
+
+from enum import Enum, unique
+from typing import TypeAlias, final
+
+import attrs
+
+from specs.bodies.object import ChildrenSign
+from specs.child import named
+from specs.jsonvalue import Json, JsonObject
+from specs.message import Message, MessageType
+from specs.reply_code import Code
+
+__all__ = [
+    "Act",
+    "AllChildren",
+    "ChildGone",
+    "ChildOp",
+    "ChildRefused",
+    "ChildSaid",
+    "ChildShown",
+    "ChildrenAsked",
+    "ChildrenDoubted",
+    "ChildrenEffect",
+    "ChildrenInput",
+    "ChildrenNeeded",
+    "ChildrenTimeOver",
+    "ChildrenUnread",
+    "SaidAgain",
+    "SignHeard",
+    "op_in",
+]
+
+
+@final
+@unique
+class Act(Enum):
+    """What is done to a child."""
+
+    CREATE = "create"
+    UPDATE = "update"
+    DELETE = "delete"
+
+
+_ACTS = {
+    MessageType.CREATE: Act.CREATE,
+    MessageType.UPDATE: Act.UPDATE,
+    MessageType.DELETE: Act.DELETE,
+}
+
+
+@final
+@attrs.frozen(slots=True)
+class ChildOp:
+    """One thing that a creator did to a child of its own.
+
+    Attributes:
+        name: The child: `creator#number`.
+        version: Id of the message that said it: of one creator the greater is the later.
+        value: What it holds from now on; nothing, if it is deleted.
+    """
+
+    act: Act
+    name: str
+    creator: str
+    number: int
+    version: int
+    value: Json = None
+
+
+def op_in(message: Message) -> ChildOp | None:
+    """Read what a message does to a child; None: nothing its sender may do (I-D10).
+
+    Whoever sent it must be the one whose name the child has: a router has checked that it is.
+    """
+    act, name = _ACTS.get(message.type), message.body.get("resource")
+    found = named(name) if isinstance(name, str) else None
+    if act is None or found is None or found[0] != message.from_:
+        return None
+    creator, number = found
+    value = None if act is Act.DELETE else message.body.get("value")
+    return ChildOp(act, str(name), creator, number, message.id, value)
+
+
+# --- what happens -----------------------------------------------------------------------
+
+
+@final
+@attrs.frozen(slots=True)
+class ChildSaid:
+    """A creator did something; also who keeps this copy, once it is sent."""
+
+    op: ChildOp
+
+
+@final
+@attrs.frozen(slots=True)
+class SignHeard:
+    """The reporter's end told what children there are."""
+
+    sign: ChildrenSign
+
+
+@final
+@attrs.frozen(slots=True)
+class AllChildren:
+    """The whole object came, with all its children.
+
+    Attributes:
+        shown: As `childrenObjects` has them; None: the object did not say.
+    """
+
+    shown: JsonObject | None
+
+
+@final
+@attrs.frozen(slots=True)
+class ChildrenUnread:
+    """A read of the object came to nothing for now.
+
+    Attributes:
+        read: Its number, as `ChildrenNeeded` gave it.
+    """
+
+    read: int
+
+
+@final
+@attrs.frozen(slots=True)
+class ChildrenAsked:
+    """Somebody wants something done at the reporter's end.
+
+    Attributes:
+        is_welcome: Whether the sender observes the object, or reports it.
+    """
+
+    op: ChildOp
+    is_welcome: bool
+
+
+@final
+@attrs.frozen(slots=True)
+class ChildrenDoubted:
+    """Some may have been missed, and no sign will tell: the object is to be read."""
+
+
+@final
+@attrs.frozen(slots=True)
+class ChildrenTimeOver:
+    """The deadline is over."""
+
+
+ChildrenInput: TypeAlias = (
+    ChildSaid | SignHeard | AllChildren | ChildrenUnread | ChildrenDoubted | ChildrenTimeOver
+)
+
+
+# --- what is to be done -----------------------------------------------------------------
+
+
+@final
+@attrs.frozen(slots=True)
+class ChildShown:
+    """A child is there, or has another value."""
+
+    name: str
+    value: Json
+    version: int
+
+
+@final
+@attrs.frozen(slots=True)
+class ChildGone:
+    """A child is there no more."""
+
+    name: str
+
+
+@final
+@attrs.frozen(slots=True)
+class ChildRefused:
+    """It is not done, and the sender of a request is told why."""
+
+    code: Code
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class ChildrenNeeded:
+    """Some are missing, or too many are there: read the whole object (M-41)."""
+
+    read: int
+
+
+@final
+@attrs.frozen(slots=True)
+class SaidAgain:
+    """The reporter's end does not have what the keeper of this copy did: say it again.
+
+    What is said has a version of its own; `ChildSaid` tells it to the core.
+    """
+
+    act: Act
+    name: str
+    value: Json = None
+
+
+ChildrenEffect: TypeAlias = ChildShown | ChildGone | ChildRefused | ChildrenNeeded | SaidAgain

@@ -1,0 +1,240 @@
+"""A data object changes hands: the end that gives it, and the end that takes it (SYN-26, I-D1).
+
+The node is the arbiter. The old reporter's end stops writing, tells the node who may take
+the address, and hands the whole object over; the new one's end takes the address at the
+node, which moves it with its paths in one step, and only then writes. An offer that is
+taken back cannot be taken any more, and one that was taken cannot be taken back: the node
+says which it was. So until the node has answered, the old end writes nothing: at most one
+of the two is ever a writer, whatever is lost, comes twice or late, or crashes.
+"""
+
+from typing import Final, assert_never, final
+
+from fsm.engine import Entity
+from fsm.machines import object_take_over as taking
+from fsm.machines.object_delegation import OBJECT_DELEGATION, State, Trigger
+from fsm.machines.object_take_over import OBJECT_TAKE_OVER
+from fsm.sync.delegation_io import (
+    AddressClaimed,
+    AddressOffered,
+    AddressTaken,
+    AddressWithdrawn,
+    Answered,
+    Begun,
+    DelegationEffect,
+    DelegationInput,
+    Dropped,
+    GivenAway,
+    Kept,
+    Left,
+    ObjectHanded,
+    OfferDropped,
+    OtherAsked,
+    Passed,
+    TakeOverEffect,
+    TookOver,
+)
+from specs.limits.sync import HAND_OVER_GRACE, HAND_OVER_PAUSE
+from specs.reply_code import LAST_SUCCESS, Code
+
+__all__ = ["DelegationCore", "TakeOverCore"]
+
+_FINAL_NO: Final = frozenset(
+    {Code.MALFORMED, Code.UNAUTHENTICATED, Code.FORBIDDEN, Code.NOT_FOUND, Code.CONFLICT}
+    | {Code.GONE, Code.TOO_LARGE}
+)
+"""What a node answers when it has decided; anything else decides nothing."""
+
+_LEAVING: Final = "the runtime leaves"
+_CODES: Final = frozenset(Code)
+
+
+@final
+class DelegationCore:
+    """The end that gives: one attempt to hand one object to one hyperty.
+
+    Args:
+        url: The object.
+        to: The new reporter.
+        number: Of the attempt; rises by one with each of this object.
+    """
+
+    def __init__(self, url: str, to: str, number: int) -> None:
+        self.url: Final = url
+        self.to: Final = to
+        self.number: Final = number
+        self._entity = Entity(OBJECT_DELEGATION, f"{url}|{to}|{number}")
+        self._why = Kept(Code.INTERNAL, "")
+        self._forgotten = 0.0
+        self._is_claiming = False
+
+    @property
+    def state(self) -> State | None:
+        """How far the role has moved; None: it was not begun."""
+        state = self._entity.state
+        return None if state is None else State(state)
+
+    @property
+    def may_write(self) -> bool:
+        """Whether the old reporter is the one who writes."""
+        return self.state in {None, State.ASKED, State.KEPT}
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is decided who reports the object."""
+        return self.state is not None and self._entity.may_end
+
+    @property
+    def is_forgotten(self) -> bool:
+        """Whether the node has forgotten the address meanwhile: its paths, too."""
+        return self._forgotten > 0.0
+
+    @property
+    def patience(self) -> float:
+        """Seconds that an answer is waited for."""
+        return self._entity.patience
+
+    def feed(self, happened: DelegationInput) -> list[DelegationEffect]:
+        """Take one input, say what is to be done; what comes after the end is ignored."""
+        if self.is_over:
+            return []
+        match happened:
+            case Begun():
+                return [self._entity.step(Trigger.ASK), OtherAsked()]
+            case Answered():
+                return self._answered(happened)
+            case Left():
+                return self._leave()
+            case _:
+                assert_never(happened)
+
+    def _answered(self, answer: Answered) -> list[DelegationEffect]:
+        is_yes = answer.code <= LAST_SUCCESS
+        match self.state:
+            case State.ASKED:
+                return self._agreed(answer) if is_yes else self._refused(answer)
+            case State.OFFERED if is_yes:
+                return [self._entity.step(Trigger.NOTED), ObjectHanded()]
+            case State.OFFERED:
+                # Who has not been handed the object does not take its address.
+                return [OfferDropped(), *self._refused(answer)]
+            case State.HANDING if is_yes:
+                return [self._entity.step(Trigger.TAKEN), GivenAway()]
+            case State.DOUBTFUL:
+                return self._told(answer)
+            case _:
+                self._why = _kept(answer)
+                return [self._entity.step(Trigger.DOUBT, answer.why), AddressWithdrawn()]
+
+    def _agreed(self, answer: Answered) -> list[DelegationEffect]:
+        if answer.is_here:
+            return [self._entity.step(Trigger.PASS), Passed()]
+        return [self._entity.step(Trigger.AGREE), AddressOffered()]
+
+    def _refused(self, answer: Answered) -> list[DelegationEffect]:
+        return [self._entity.step(Trigger.REFUSE, answer.why), _kept(answer)]
+
+    # --- doubt ----------------------------------------------------------------------------
+
+    def _told(self, answer: Answered) -> list[DelegationEffect]:
+        """Believe the node, and it alone."""
+        if answer.code <= LAST_SUCCESS:
+            return [self._entity.step(Trigger.STAYS, self._why.why), self._why]
+        is_claiming, self._is_claiming = self._is_claiming, False
+        if answer.code == Code.GONE:
+            return [self._entity.step(Trigger.TAKEN), GivenAway()]
+        if is_claiming and answer.code in _FINAL_NO:
+            return self._lose(Code.GONE, "the node has let somebody else have the object")
+        if answer.code == Code.NOT_FOUND:
+            return self._unknown()
+        self._forgotten = 0.0
+        return self._again(answer.why)
+
+    def _unknown(self) -> list[DelegationEffect]:
+        """The node has forgotten all: who took the address before must claim it first."""
+        if self._forgotten < HAND_OVER_GRACE:
+            self._forgotten += HAND_OVER_PAUSE
+            return self._again("the node has forgotten it")
+        self._is_claiming = True
+        return [self._entity.step(Trigger.AGAIN, "nobody came for it"), AddressClaimed()]
+
+    def _again(self, why: str) -> list[DelegationEffect]:
+        return [self._entity.step(Trigger.AGAIN, why), AddressWithdrawn(HAND_OVER_PAUSE)]
+
+    def _leave(self) -> list[DelegationEffect]:
+        match self.state:
+            case None:
+                return []
+            case State.ASKED | State.OFFERED:
+                return self._refused(Answered(Code.GONE, _LEAVING))
+            case State.DOUBTFUL:
+                return self._lose(Code.GONE, _LEAVING)
+            case _:
+                doubt = self._entity.step(Trigger.DOUBT, _LEAVING)
+                return [doubt, *self._lose(Code.GONE, _LEAVING)]
+
+    def _lose(self, code: Code, why: str) -> list[DelegationEffect]:
+        return [self._entity.step(Trigger.LOSE, why), GivenAway(code, why)]
+
+
+@final
+class TakeOverCore:
+    """The end that takes: one object that was handed over, whole.
+
+    Args:
+        url: The object.
+        to: The new reporter, who lives here.
+        number: Of the attempt, as the old reporter's end counts.
+    """
+
+    def __init__(self, url: str, to: str, number: int) -> None:
+        self.url: Final = url
+        self.to: Final = to
+        self.number: Final = number
+        self._entity = Entity(OBJECT_TAKE_OVER, f"{url}|{to}|{number}")
+
+    @property
+    def state(self) -> taking.State | None:
+        """Whether the object is reported here; None: it was not begun."""
+        state = self._entity.state
+        return None if state is None else taking.State(state)
+
+    @property
+    def may_write(self) -> bool:
+        """Whether the new reporter is the one who writes."""
+        return self.state is taking.State.TAKEN
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it is decided who reports the object."""
+        return self.state is not None and self._entity.may_end
+
+    def feed(self, happened: DelegationInput) -> list[TakeOverEffect]:
+        """Take one input, say what is to be done; what comes after the end is ignored."""
+        if self.is_over:
+            return []
+        match happened:
+            case Begun():
+                return [self._entity.step(taking.Trigger.TAKE), AddressTaken()]
+            case Answered(code) if code <= LAST_SUCCESS:
+                return [self._entity.step(taking.Trigger.GRANT), TookOver()]
+            case Answered(code, why) if code in _FINAL_NO:
+                return self._drop(_code(code), why)
+            case Answered(_, why):
+                step = self._entity.step(taking.Trigger.AGAIN, why)
+                return [step, AddressTaken(HAND_OVER_PAUSE)]
+            case Left():
+                return self._drop(Code.GONE, _LEAVING) if self.state is not None else []
+            case _:
+                assert_never(happened)
+
+    def _drop(self, code: Code, why: str) -> list[TakeOverEffect]:
+        return [self._entity.step(taking.Trigger.DENY, why), Dropped(code, why)]
+
+
+def _kept(answer: Answered) -> Kept:
+    return Kept(_code(answer.code), answer.why)
+
+
+def _code(code: int) -> Code:
+    return Code(code) if code in _CODES else Code.INTERNAL

@@ -1,0 +1,186 @@
+"""How long subscriptions of data objects last: both ends' clocks (SYN-20).
+
+What an observer says at its end may be lost, and a runtime that is killed says nothing. So
+a subscription is granted for a time, its lease, which the observer's sync manager renews.
+Who has not does not observe any more; who is there all the same subscribes again.
+
+One of each serves all objects of a runtime. Their times are of a clock that never goes
+back; it may stand still, or leap, while the machine sleeps.
+"""
+
+import math
+from typing import Final, final
+
+import attrs
+
+from fsm.limits.timers import Alarms
+from specs.limits.protocol import READ_PAUSE
+from specs.limits.sync import LEASE_SLACK
+
+__all__ = ["LeasesCore", "RenewalsCore"]
+
+_RENEWED_AFTER: Final = 1 / 3
+"""Part of a lease after which it is renewed at the latest: two more attempts fit into it."""
+
+_JITTER: Final = 1 / 4
+"""Part of that by which some are renewed earlier than others."""
+
+_LAST_PAUSE: Final = 1 / 12
+"""Part of a lease to which the pauses between attempts grow."""
+
+
+@final
+@attrs.define(slots=True)
+class _Lease:
+    """One observer's, at the reporter's end.
+
+    Attributes:
+        life: Seconds that it lasts.
+        until: When it is over.
+    """
+
+    life: float
+    until: float
+
+
+@final
+class LeasesCore:
+    """What the reporter's end has granted for a time."""
+
+    def __init__(self) -> None:
+        self._leases: dict[str, _Lease] = {}
+        self._alarms: Final[Alarms[str]] = Alarms()
+
+    def __len__(self) -> int:
+        return len(self._leases)
+
+    def begin(self, url: str, observer: str, life: float, now: float) -> None:
+        """Begin a lease, or begin it anew."""
+        key = _key(url, observer)
+        self._leases[key] = _Lease(life, now + life)
+        self._alarms.set(key, now + life)
+
+    def end(self, url: str, observer: str) -> None:
+        """Forget a lease; one that is not there is fine."""
+        key = _key(url, observer)
+        self._leases.pop(key, None)
+        self._alarms.set(key, math.inf)
+
+    def deadline(self) -> float:
+        """Return when `due` is to be asked; infinity: never."""
+        return self._alarms.deadline()
+
+    def due(self, now: float) -> list[tuple[str, str]]:
+        """Take out the leases that are over: the objects, and who observes them no more.
+
+        Whoever looks much too late has slept, and what came meanwhile is still to be read:
+        then there is time for one more renewal.
+        """
+        over: list[tuple[str, str]] = []
+        for key in self._alarms.due(now):
+            lease = self._leases[key]
+            if now - lease.until > LEASE_SLACK:
+                lease.until = now + lease.life * _RENEWED_AFTER
+            if lease.until > now:
+                self._alarms.set(key, lease.until)
+            else:
+                del self._leases[key]
+                over.append(_parts(key))
+        return over
+
+
+@final
+@attrs.define(slots=True)
+class _Grant:
+    """One observer's lease, at its own end.
+
+    Attributes:
+        life: Seconds that it lasts.
+        pause: Before the next attempt, if this one is not answered.
+    """
+
+    life: float
+    pause: float
+
+
+@final
+class RenewalsCore:
+    """What the observers of a runtime were granted, and when that is to be renewed."""
+
+    def __init__(self) -> None:
+        self._grants: dict[str, _Grant] = {}
+        self._alarms: Final[Alarms[str]] = Alarms()
+        self._when: dict[str, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._grants)
+
+    def granted(self, url: str, observer: str, life: float, at: tuple[float, float]) -> None:
+        """Note what was granted.
+
+        Args:
+            url: The object.
+            observer: Who observes it.
+            life: Seconds for which; infinity: it lasts.
+            at: The time, and a number between 0 and 1: those who came together do not
+                renew together.
+        """
+        if life == math.inf:
+            self.ended(url, observer)
+            return
+        now, chance = at
+        self._grants[_key(url, observer)] = _Grant(life, min(READ_PAUSE, life * _LAST_PAUSE))
+        self._set(_key(url, observer), now + life * _RENEWED_AFTER * (1 - _JITTER * chance))
+
+    def unanswered(self, url: str, observer: str, at: tuple[float, float]) -> None:
+        """Note that a renewal was not answered, or not decided; it is due again after a pause.
+
+        Args:
+            url: The object.
+            observer: Who observes it.
+            at: As of `granted`.
+        """
+        grant = self._grants.get(_key(url, observer))
+        if grant is None:
+            return
+        now, chance = at
+        self._set(_key(url, observer), now + grant.pause * (1 - _JITTER * chance))
+        grant.pause = min(2 * grant.pause, grant.life * _LAST_PAUSE)
+
+    def ended(self, url: str, observer: str) -> None:
+        """Take it that somebody observes no more; one that never did is fine."""
+        key = _key(url, observer)
+        self._grants.pop(key, None)
+        self._when.pop(key, None)
+        self._alarms.set(key, math.inf)
+
+    def deadline(self) -> float:
+        """Return when `due` is to be asked; infinity: never."""
+        return self._alarms.deadline()
+
+    def due(self, now: float) -> list[tuple[str, str]]:
+        """Return whose subscription of which object is to be renewed now.
+
+        Of each it is to be said what came of it.
+        """
+        ready: list[tuple[str, str]] = []
+        for key in self._alarms.due(now):
+            if self._when[key] > now:
+                self._alarms.set(key, self._when[key])
+            else:
+                del self._when[key]
+                ready.append(_parts(key))
+        return ready
+
+    def _set(self, key: str, when: float) -> None:
+        self._when[key] = when
+        self._alarms.set(key, when)
+
+
+def _key(url: str, observer: str) -> str:
+    return f"{url}|{observer}"
+
+
+def _parts(key: str) -> tuple[str, str]:
+    url, _, observer = key.partition("|")
+    return url, observer

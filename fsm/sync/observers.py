@@ -1,0 +1,228 @@
+"""Who observes one data object, and who waits for its reporter to decide.
+
+One entity of the machine `object_subscription` per observer. One that was refused or removed
+is forgotten: when it asks again, a new story begins under the same key.
+"""
+
+from collections.abc import Collection, Iterable
+from typing import Final, final
+
+import attrs
+
+from fsm.effects import RowChanged
+from fsm.engine import Entity, Step
+from fsm.machines.object_subscription import OBJECT_SUBSCRIPTION, State, Trigger
+from fsm.sync.delegation_io import Watcher
+from fsm.sync.reporter_io import (
+    Denied,
+    Granted,
+    Question,
+    Renewed,
+    ReporterAsked,
+    ReporterEffect,
+    SubscribeAsked,
+)
+from specs.addresses.address import runtime_of
+from specs.bodies.sync import DataObject
+from specs.limits.sync import MAX_GUESTS, MAX_UNDECIDED
+from specs.reply_code import Code
+from specs.trace import Op
+
+__all__ = ["ObjectObservers"]
+
+_RECALLED: Final = "it observed before a restart"
+
+
+@final
+@attrs.define
+class _Subscription:
+    """One observer's subscription, while it is requested or active.
+
+    Attributes:
+        manager: The sync manager that asked for it last.
+        lease: Seconds for which it is granted; None: it lasts.
+        question: What the reporter is asked; None: it need not be.
+    """
+
+    entity: Entity
+    manager: str
+    lease: int | None = None
+    question: Question | None = None
+
+    @property
+    def is_active(self) -> bool:
+        return self.entity.state is State.ACTIVE
+
+    @property
+    def runtime(self) -> str:
+        """By which it answers what all observers are asked (C-81)."""
+        return runtime_of(self.manager)
+
+
+@final
+class ObjectObservers:
+    """The subscriptions to one object, in the order they were asked for.
+
+    Args:
+        url: The object.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._all: dict[str, _Subscription] = {}
+        self._undecided = 0
+        self._asked = 0
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    @property
+    def watchers(self) -> tuple[Watcher, ...]:
+        """Who observes, each with its sync manager."""
+        active = {who: each for who, each in self._all.items() if each.is_active}
+        return tuple(Watcher(who, each.manager, each.lease) for who, each in active.items())
+
+    @property
+    def active(self) -> tuple[str, ...]:
+        """Who observes."""
+        return tuple(who for who, each in self._all.items() if each.is_active)
+
+    @property
+    def runtimes(self) -> tuple[str, ...]:
+        """The runtimes of those who observe, each once."""
+        active = [each for each in self._all.values() if each.is_active]
+        return tuple(dict.fromkeys(each.runtime for each in active))
+
+    @property
+    def asking(self) -> tuple[str, ...]:
+        """The runtimes of those who are still to be decided on; some may be twice."""
+        return tuple(each.runtime for each in self._all.values() if not each.is_active)
+
+    def is_active(self, observer: str) -> bool:
+        """Say whether somebody observes."""
+        subscription = self._all.get(observer)
+        return subscription is not None and subscription.is_active
+
+    def is_waiting(self, observer: str) -> bool:
+        """Say whether somebody is still to be decided on."""
+        subscription = self._all.get(observer)
+        return subscription is not None and not subscription.is_active
+
+    def is_asked(self, observer: str, question: Question) -> bool:
+        """Say whether somebody waits for the answer to this question, not to an older one."""
+        return self.is_waiting(observer) and self._all[observer].question == question
+
+    def manager_of(self, observer: str) -> str | None:
+        """Return the sync manager of one who observes or waits; None: it does neither."""
+        subscription = self._all.get(observer)
+        return None if subscription is None else subscription.manager
+
+    def lease_of(self, observer: str) -> int | None:
+        """Return for how long somebody observes, unless it renews that; None: it lasts."""
+        return self._all[observer].lease if self.is_active(observer) else None
+
+    def has_room(self, welcome: str) -> bool:
+        """Say whether there is room for one more observer, and for one more question.
+
+        Args:
+            welcome: Why the reporter need not be asked; nothing: it is to be asked.
+        """
+        is_answerable = bool(welcome) or self._undecided < MAX_UNDECIDED
+        return is_answerable and len(self._all) < MAX_GUESTS
+
+    # --- one of them ----------------------------------------------------------------------
+
+    def begin(self, asked: SubscribeAsked, version: int) -> tuple[Step, ReporterAsked]:
+        """Let somebody wait to be decided on; return the question, should it be needed.
+
+        Args:
+            asked: Who asks, and by whom.
+            version: Of the object.
+        """
+        observer = asked.observer
+        entity = self._enter(Watcher(observer, asked.manager, asked.lease))
+        self._undecided += 1
+        self._asked += 1
+        question = self._all[observer].question = Question(version, self._asked)
+        return entity.step(Trigger.REQUEST), ReporterAsked(observer, entity.patience, question)
+
+    def again(self, asked: SubscribeAsked, now: DataObject) -> list[ReporterEffect]:
+        """Take a retry, or a renewal: whoever is active gets the object again, others wait on.
+
+        An object is not shown to who has it, and nothing is new.
+        """
+        observer, lease = asked.observer, asked.lease
+        there = self._all[observer]
+        is_as_before = (there.manager, there.lease) == (asked.manager, lease)
+        there.manager, there.lease = asked.manager, lease
+        if not there.is_active:
+            return []
+        steps = [] if lease is None else [there.entity.step(Trigger.RENEW)]
+        if is_as_before and asked.version == now.version:
+            return [*steps, Renewed(observer, lease)]
+        return [*steps, Granted(observer, asked.manager, now, lease, is_renewal=True)]
+
+    def accept(self, observer: str, why: str, now: DataObject) -> list[ReporterEffect]:
+        """Let in one who waits, before it is given the object (I-D6); of others nothing."""
+        if not self.is_waiting(observer):
+            return []
+        subscription = self._all[observer]
+        self._undecided -= 1
+        return [
+            self._row(Op.ADD, observer),
+            subscription.entity.step(Trigger.ACCEPT, why),
+            Granted(observer, subscription.manager, now, subscription.lease),
+        ]
+
+    def refuse(self, observer: str, trigger: Trigger, code: Code, why: str) -> list[ReporterEffect]:
+        """Forget one who waits, and answer it."""
+        subscription = self._all.pop(observer)
+        self._undecided -= 1
+        step = subscription.entity.step(trigger, why)
+        return [step, Denied(observer, subscription.manager, code, why)]
+
+    def remove(self, observer: str, trigger: Trigger, why: str = "") -> list[ReporterEffect]:
+        """Forget one who observes."""
+        subscription = self._all.pop(observer)
+        return [subscription.entity.step(trigger, why), self._row(Op.DEL, observer)]
+
+    # --- many of them ---------------------------------------------------------------------
+
+    def refuse_all(self, trigger: Trigger, code: Code, why: str) -> list[ReporterEffect]:
+        """Forget all who wait, and answer them."""
+        waiting = [who for who, each in self._all.items() if not each.is_active]
+        return [one for who in waiting for one in self.refuse(who, trigger, code, why)]
+
+    def remove_all(self, trigger: Trigger, runtimes: Collection[str]) -> list[ReporterEffect]:
+        """Forget all who observe and live in one of these runtimes."""
+        gone = [who for who in self.active if self._all[who].runtime in runtimes]
+        return [one for who in gone for one in self.remove(who, trigger)]
+
+    def recall(self, watchers: Iterable[Watcher]) -> list[ReporterEffect]:
+        """Have observers again that there were before a restart.
+
+        Each is a new story of its subscription, for whoever looks at this process only.
+        """
+        effects: list[ReporterEffect] = []
+        for one in watchers:
+            entity = self._enter(one)
+            begun = entity.step(Trigger.REQUEST, _RECALLED)
+            row = self._row(Op.ADD, one.observer)
+            effects += [begun, row, entity.step(Trigger.ACCEPT, _RECALLED)]
+        return effects
+
+    def take(self, watchers: tuple[Watcher, ...]) -> list[ReporterEffect]:
+        """Go on with the observers that another runtime has handed over."""
+        effects: list[ReporterEffect] = []
+        for one in watchers:
+            entity = self._enter(one)
+            effects += [self._row(Op.ADD, one.observer), entity.step(Trigger.TAKE_OVER)]
+        return effects
+
+    def _enter(self, one: Watcher) -> Entity:
+        entity = Entity(OBJECT_SUBSCRIPTION, f"{self._url}|{one.observer}")
+        self._all[one.observer] = _Subscription(entity, one.manager, one.lease)
+        return entity
+
+    def _row(self, op: Op, observer: str) -> RowChanged:
+        return RowChanged(op, "observers", self._url, observer, "sm")

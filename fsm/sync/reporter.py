@@ -1,0 +1,314 @@
+"""The reporter's end of a data object: who may observe it, and what is published.
+
+It counts versions, adds an observer before it gives out the snapshot (I-D6) and
+lets nobody but the reporter write (I-D1). Connection objects of P2P links are
+ordinary objects of this machinery.
+"""
+
+from collections.abc import Iterable
+from typing import Final, assert_never, final
+
+import attrs
+
+from fsm.machines.object_subscription import Trigger
+from fsm.sync.allowed_observers import ALLOWED, Guests
+from fsm.sync.delegation_io import HandedOver, Watcher
+from fsm.sync.observers import ObjectObservers
+from fsm.sync.reporter_io import (
+    AllowAsked,
+    Authorised,
+    ChangeAsked,
+    CutOff,
+    DeleteAsked,
+    Deleted,
+    Denied,
+    ExpelAsked,
+    Expired,
+    HandedTo,
+    Held,
+    LeaseOver,
+    Obeyed,
+    ObserversTold,
+    Published,
+    Refused,
+    Released,
+    ReporterAccepted,
+    ReporterEffect,
+    ReporterInput,
+    ReporterRefused,
+    RuntimeTold,
+    SubscribeAsked,
+    UnsubscribeAsked,
+    Vacated,
+)
+from fsm.sync.value.value import changed
+from specs.bodies.sync import Change, ChangeObject, DataObject
+from specs.limits.sync import MAX_GUESTS
+from specs.reply_code import Code
+
+__all__ = ["ReporterCore"]
+
+_DELETED: Final = "the object is deleted"
+_NOT_REPORTER: Final = "only the reporter may"
+_HELD: Final = "the object is being handed over; try again"
+_LEFT: Final = "the observer left before the decision"
+_EXPELLED: Final = "the reporter expelled the observer"
+_CROWD: Final = "too many observe, or wait for the reporter to decide; ask again later"
+_NO_ROOM: Final = f"{MAX_GUESTS} observers are allowed already; expel one of them first"
+
+
+@final
+class ReporterCore:
+    """The reporter's end of one data object.
+
+    Args:
+        created: The object.
+        guests: Who may observe it unasked.
+    """
+
+    def __init__(self, created: DataObject, guests: Guests | None = None) -> None:
+        self._object = created
+        self._guests = Guests() if guests is None else guests
+        self._observers = ObjectObservers(created.url)
+        self._deleted = False
+        self._held = False
+
+    @property
+    def snapshot(self) -> DataObject:
+        """The newest object, version included."""
+        return self._object
+
+    @property
+    def guests(self) -> Guests:
+        """Who may observe unasked, and who may not even then."""
+        return self._guests
+
+    @property
+    def observers(self) -> tuple[str, ...]:
+        """Who observes, in the order they asked."""
+        return self._observers.active
+
+    @property
+    def runtimes(self) -> tuple[str, ...]:
+        """The runtimes of those who observe, each once."""
+        return self._observers.runtimes
+
+    @property
+    def asking(self) -> tuple[str, ...]:
+        """The runtimes of those who are still to be decided on; some may be twice."""
+        return self._observers.asking
+
+    @property
+    def is_deleted(self) -> bool:
+        """Whether there is nothing to observe, read or change any more."""
+        return self._deleted
+
+    @property
+    def is_held(self) -> bool:
+        """Whether nothing of it may change: it is being handed over (SYN-26)."""
+        return self._held
+
+    def lease_of(self, observer: str) -> int | None:
+        """Return for how long somebody observes, unless it renews that; None: it lasts."""
+        return self._observers.lease_of(observer)
+
+    def may_read(self, reader: str) -> bool:
+        """Say whether the object is shown to `reader` (SYN-18)."""
+        is_welcome = self._observers.is_active(reader) or bool(self._guests.welcome(reader))
+        return is_welcome or reader == self._object.reporter
+
+    def feed(self, happened: ReporterInput) -> list[ReporterEffect]:
+        """Take one input, say what is to be done."""
+        match happened:
+            case Authorised() | AllowAsked() | ExpelAsked():
+                return self._allowance(happened)
+            case SubscribeAsked() | UnsubscribeAsked() | LeaseOver():
+                return self._come_or_go(happened)
+            case ReporterAccepted() | ReporterRefused():
+                return self._decided(happened)
+            case ChangeAsked(by, change):
+                return self._change(by, change)
+            case DeleteAsked() | RuntimeTold() | ObserversTold():
+                return self._end(happened)
+            case Held() | Released() | HandedTo():
+                return self._hand_over(happened)
+            case _:
+                assert_never(happened)
+
+    # --- observers ------------------------------------------------------------------------
+
+    def _come_or_go(
+        self, happened: SubscribeAsked | UnsubscribeAsked | LeaseOver
+    ) -> list[ReporterEffect]:
+        match happened:
+            case SubscribeAsked():
+                return self._subscribe(happened)
+            case UnsubscribeAsked(observer, manager):
+                return self._leave(observer, manager)
+            case LeaseOver(observer):
+                return self._expire(observer)
+            case _:
+                assert_never(happened)
+
+    def _subscribe(self, asked: SubscribeAsked) -> list[ReporterEffect]:
+        observer, manager = asked.observer, asked.manager
+        if self._deleted:
+            return [Denied(observer, manager, Code.NOT_FOUND, _DELETED)]
+        if self._held:
+            return [Denied(observer, manager, Code.UNAVAILABLE, _HELD)]
+        if self._observers.manager_of(observer) is not None:
+            return self._observers.again(asked, self._object)
+        if asked.version is None:
+            self._guests.asks_anew(observer)
+        elif not self._guests.may_renew(observer):
+            return [Denied(observer, manager, Code.FORBIDDEN, _EXPELLED)]
+        welcome = self._guests.welcome(observer)
+        if not self._observers.has_room(welcome):
+            return [Denied(observer, manager, Code.UNAVAILABLE, _CROWD)]
+        begun, question = self._observers.begin(asked, self._object.version)
+        return [begun, *self._accept(observer, welcome)] if welcome else [begun, question]
+
+    def _decided(self, decision: ReporterAccepted | ReporterRefused) -> list[ReporterEffect]:
+        observer = decision.observer
+        if not self._observers.is_asked(observer, decision.question):
+            # Whoever was asked before a hand-over or an expulsion, says nothing of what is now.
+            return []
+        if isinstance(decision, ReporterAccepted):
+            return self._accept(observer)
+        return self._observers.refuse(observer, Trigger.REFUSE, Code.FORBIDDEN, decision.why)
+
+    def _accept(self, observer: str, why: str = "") -> list[ReporterEffect]:
+        return self._observers.accept(observer, why, self._object)
+
+    def _leave(self, observer: str, manager: str) -> list[ReporterEffect]:
+        if self._observers.manager_of(observer) != manager:
+            return []
+        if self._held:
+            # It is among those who go to the new end: there it would stay for good.
+            return [Refused(Code.UNAVAILABLE, _HELD)]
+        if self._observers.is_waiting(observer):
+            return self._observers.refuse(observer, Trigger.UNSUBSCRIBE, Code.GONE, _LEFT)
+        return [*self._observers.remove(observer, Trigger.UNSUBSCRIBE), *self._vacated()]
+
+    def _expire(self, observer: str) -> list[ReporterEffect]:
+        """Let go of one that has not renewed its subscription, and may ask again."""
+        manager = self._observers.manager_of(observer)
+        if manager is None or self.lease_of(observer) is None or self._held:
+            return []
+        gone = self._observers.remove(observer, Trigger.EXPIRE)
+        return [*gone, Expired(observer, manager), *self._vacated()]
+
+    def recall(self, observers: Iterable[Watcher]) -> list[ReporterEffect]:
+        """Have observers again that it had before a restart."""
+        return self._observers.recall(observers)
+
+    # --- allowances -----------------------------------------------------------------------
+
+    def _allowance(self, wish: Authorised | AllowAsked | ExpelAsked) -> list[ReporterEffect]:
+        if isinstance(wish, Authorised):
+            if self._held:
+                return [Refused(Code.UNAVAILABLE, _HELD)]
+            return self._allow(wish.observer)
+        refused = self._refusal(wish.by)
+        if refused is not None:
+            return [refused]
+        if isinstance(wish, ExpelAsked):
+            return [*self._expel(wish.observer), Obeyed()]
+        effects = self._allow(wish.observer)
+        is_full = any(isinstance(each, Refused) for each in effects)
+        return effects if is_full else [*effects, Obeyed()]
+
+    def _allow(self, observer: str) -> list[ReporterEffect]:
+        if not self._guests.allow(observer):
+            return [Refused(Code.TOO_LARGE, _NO_ROOM)]
+        return self._accept(observer, ALLOWED)
+
+    def _expel(self, observer: str) -> list[ReporterEffect]:
+        """Withdraw the allowance, and the subscription: whoever is out may ask again."""
+        self._guests.expel(observer)
+        manager = self._observers.manager_of(observer)
+        if manager is None:
+            return [CutOff(observer)]
+        if self._observers.is_waiting(observer):
+            gone = self._observers.refuse(observer, Trigger.REFUSE, Code.FORBIDDEN, _EXPELLED)
+        else:
+            gone = self._observers.remove(observer, Trigger.UNSUBSCRIBE, _EXPELLED)
+        return [*gone, CutOff(observer, manager)]
+
+    # --- the object -----------------------------------------------------------------------
+
+    def _change(self, by: str, change: ChangeObject) -> list[ReporterEffect]:
+        refused = self._refusal(by)
+        if refused is not None:
+            return [refused]
+        version = self._object.version + 1
+        data = changed(self._object.data, change)
+        self._object = attrs.evolve(self._object, version=version, data=data)
+        published = Change(
+            version,
+            change.attribute,
+            change.value,
+            change.attribute_type,
+            change.operation,
+            source=by,
+        )
+        return [Published(published)]
+
+    def _end(self, happened: DeleteAsked | RuntimeTold | ObserversTold) -> list[ReporterEffect]:
+        if not isinstance(happened, DeleteAsked):
+            return self._told(happened)
+        refused = self._refusal(happened.by)
+        if refused is not None:
+            return [refused]
+        self._deleted = True
+        waited = self._observers.refuse_all(Trigger.OBJECT_DELETED, Code.NOT_FOUND, _DELETED)
+        return [*waited, Deleted(self.runtimes), *self._vacated()]
+
+    def _told(self, told: RuntimeTold | ObserversTold) -> list[ReporterEffect]:
+        if not self._deleted or not self._observers:
+            return []
+        runtimes = (told.runtime,) if isinstance(told, RuntimeTold) else self.runtimes
+        left = self._observers.remove_all(Trigger.OBJECT_DELETED, runtimes)
+        return [*left, *self._vacated()]
+
+    def _vacated(self) -> list[ReporterEffect]:
+        return [Vacated()] if self._deleted and not self._observers else []
+
+    def _refusal(self, by: str) -> Refused | None:
+        if self._deleted:
+            return Refused(Code.NOT_FOUND, _DELETED)
+        if by != self._object.reporter:
+            return Refused(Code.FORBIDDEN, _NOT_REPORTER)
+        return Refused(Code.UNAVAILABLE, _HELD) if self._held else None
+
+    # --- another reporter -----------------------------------------------------------------
+
+    def _hand_over(self, happened: Held | Released | HandedTo) -> list[ReporterEffect]:
+        """Stand still until it is decided; who waits for the reporter asks again later."""
+        self._held = isinstance(happened, Held)
+        if isinstance(happened, HandedTo):
+            return self._announce(happened.reporter)
+        if not self._held:
+            return []
+        return self._observers.refuse_all(Trigger.REFUSE, Code.UNAVAILABLE, _HELD)
+
+    def _announce(self, reporter: str) -> list[ReporterEffect]:
+        """Say as the next version who reports now; it is the whole value, for all to agree on."""
+        version = self._object.version + 1
+        self._object = attrs.evolve(self._object, version=version, reporter=reporter)
+        return [Published(Change(version, value=self._object.data, source=reporter))]
+
+    def handed(self) -> HandedOver:
+        """Return all that whoever goes on with the object has to know."""
+        watchers = self._observers.watchers
+        guests = self._guests
+        return HandedOver(self._object, watchers, guests.allowed, guests.is_public, guests.expelled)
+
+    def give(self) -> list[ReporterEffect]:
+        """End it here: another runtime goes on with the observers."""
+        self._deleted = True
+        return self._observers.remove_all(Trigger.HAND_OVER, self.runtimes)
+
+    def take(self, watchers: tuple[Watcher, ...], reporter: str) -> list[ReporterEffect]:
+        """Go on with what another runtime has handed over, observers included."""
+        return [*self._observers.take(watchers), *self._announce(reporter)]

@@ -1,0 +1,194 @@
+"""What of data objects outlives the process, and what a restart makes of it (SYN-25, SYN-28).
+
+Of an object that its reporter wants stored all is kept that an observer could have seen, or
+relies on: its value and version, who observes by which sync manager, who may. Whoever hosts
+a `ReporterCore` asks `kept` after each input what is new, has it written, and only then says
+anything of it. `Rest` is what a file holds: the sum of what was written.
+"""
+
+from collections.abc import Iterable
+from typing import assert_never, final
+
+import attrs
+
+from fsm.effects import RowChanged
+from fsm.sync import reporter_io as core
+from fsm.sync.allowed_observers import Guests
+from fsm.sync.delegation_io import Watcher
+from fsm.sync.reporter import ReporterCore
+from fsm.sync.stored_io import (
+    ChildrenKept,
+    CopyForgotten,
+    CopyKept,
+    GuestKept,
+    HomeForgotten,
+    HomeKept,
+    Keep,
+    ObjectForgotten,
+    ObjectKept,
+    ObserverForgotten,
+    ObserverKept,
+    SessionKept,
+)
+from specs.bodies.sync import DataObject
+from specs.jsonvalue import JsonObject
+from specs.trace import Op
+
+__all__ = ["ObjectAtRest", "Rest", "asked_for", "begun", "kept"]
+
+
+# --- what there is ------------------------------------------------------------------------
+
+
+@final
+@attrs.define(slots=True)
+class ObjectAtRest:
+    """One object that is stored.
+
+    Attributes:
+        observers: Who observes.
+        guests: Of whom the reporter has said whether they may.
+        children: As `ChildrenKept`.
+    """
+
+    snapshot: DataObject
+    is_public: bool = False
+    observers: dict[str, Watcher] = attrs.field(factory=dict)
+    guests: dict[str, bool] = attrs.field(factory=dict)
+    children: JsonObject | None = None
+
+    def revived(self) -> tuple[ReporterCore, list[core.ReporterEffect]]:
+        """Make its core as it was; the effects tell of observers that it has again."""
+        allowed = tuple(who for who, may in self.guests.items() if may)
+        guests = Guests(allowed, is_public=self.is_public)
+        for who in [who for who, may in self.guests.items() if not may]:
+            guests.expel(who)
+        alive = ReporterCore(self.snapshot, guests)
+        return alive, alive.recall(self.observers.values())
+
+
+@final
+@attrs.define(slots=True)
+class Rest:
+    """All that one runtime has stored.
+
+    Attributes:
+        objects: By address.
+        copies: By object and observer.
+        homes: Addresses of hyperties, with what they are known by.
+        sessions: Tokens, by domain.
+    """
+
+    objects: dict[str, ObjectAtRest] = attrs.field(factory=dict)
+    copies: dict[tuple[str, str], CopyKept] = attrs.field(factory=dict)
+    homes: dict[str, str] = attrs.field(factory=dict)
+    sessions: dict[str, str] = attrs.field(factory=dict)
+
+    def follow(self, changes: Iterable[Keep]) -> None:
+        """Take in what was written; of an object that is not there nothing is kept."""
+        for change in changes:
+            match change:
+                case CopyKept() | CopyForgotten():
+                    self._copy(change)
+                case HomeKept(url, descriptor):
+                    self.homes[url] = descriptor
+                case HomeForgotten(url):
+                    self.homes.pop(url, None)
+                case SessionKept(domain, token):
+                    self.sessions[domain] = token
+                case ObjectKept(snapshot, is_public):
+                    self._object(snapshot, is_public)
+                case ObjectForgotten(url):
+                    self.objects.pop(url, None)
+                case _:
+                    self._around(change)
+
+    def _copy(self, change: CopyKept | CopyForgotten) -> None:
+        at = change.url, change.observer
+        if isinstance(change, CopyKept):
+            self.copies[at] = change
+        else:
+            self.copies.pop(at, None)
+
+    def _object(self, snapshot: DataObject, is_public: bool) -> None:  # noqa: FBT001
+        there = self.objects.setdefault(snapshot.url, ObjectAtRest(snapshot))
+        there.snapshot, there.is_public = snapshot, is_public
+
+    def _around(self, change: ObserverKept | ObserverForgotten | GuestKept | ChildrenKept) -> None:
+        there = self.objects.get(change.url)
+        if there is None:
+            return
+        match change:
+            case ObserverKept(_, observer, manager, lease):
+                there.observers[observer] = Watcher(observer, manager, lease)
+            case ObserverForgotten(_, observer):
+                there.observers.pop(observer, None)
+            case GuestKept(_, guest, may):
+                if may is None:
+                    there.guests.pop(guest, None)
+                else:
+                    there.guests[guest] = may
+            case ChildrenKept(_, children):
+                there.children = children
+            case _:
+                assert_never(change)
+
+    @property
+    def tenants(self) -> set[str]:
+        """The hyperties of which something is stored."""
+        reporters = {each.snapshot.reporter for each in self.objects.values()}
+        return reporters | {observer for _, observer in self.copies}
+
+
+# --- what is new --------------------------------------------------------------------------
+
+
+def begun(reported: ReporterCore) -> list[Keep]:
+    """Return what is to be written of an object from now on stored, but for its children."""
+    handed = reported.handed()
+    url = handed.thing.url
+    allowed: list[Keep] = [GuestKept(url, who, may=True) for who in handed.authorised]
+    expelled: list[Keep] = [GuestKept(url, who, may=False) for who in handed.expelled]
+    watchers = [ObserverKept(url, one.observer, one.manager, one.lease) for one in handed.watchers]
+    return [ObjectKept(handed.thing, handed.public), *allowed, *expelled, *watchers]
+
+
+def kept(
+    before: DataObject, effects: Iterable[core.ReporterEffect], after: ReporterCore
+) -> list[Keep]:
+    """Return what is to be written before any of the effects is performed.
+
+    Args:
+        before: The object before an input.
+        effects: What the core made of it.
+        after: The core, as it is now; what was said of guests is taken out of it.
+    """
+    url, guests = before.url, after.guests
+    said = [GuestKept(url, one, guests.said_of(one)) for one in guests.news()]
+    if after.is_deleted:
+        return [ObjectForgotten(url)]
+    changes: list[Keep] = [*said]
+    if after.snapshot is not before:
+        changes.append(ObjectKept(after.snapshot, guests.is_public))
+    for effect in effects:
+        match effect:
+            case core.Granted(observer, manager, _, lease):
+                changes.append(ObserverKept(url, observer, manager, lease))
+            case RowChanged(Op.DEL, "observers", _, observer):
+                changes.append(ObserverForgotten(url, observer))
+            case _:
+                pass
+    return changes
+
+
+def asked_for(
+    objects: Iterable[DataObject], reporter: str, schema: str | None, name: str | None
+) -> list[DataObject]:
+    """Return what a reporter means by what it takes up again (M-51).
+
+    Without a schema it is all it had; with one, that of the same name, or without one.
+    """
+    mine = [one for one in objects if one.reporter == reporter]
+    if schema is None:
+        return mine
+    return [one for one in mine if one.schema == schema and one.name == name]

@@ -1,0 +1,1 @@
+"""Values of data objects: changes, differences, schemas."""

@@ -1,0 +1,132 @@
+"""What may stand in the value of a data object, and how it is taken over (SYN-01, I-D4).
+
+A value is copied on its way in, so that nobody who holds it can change it behind the
+reporter's back, and looked at, so that each peer reads what was written.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from math import isfinite
+from typing import Final, TypeAlias, final
+
+import attrs
+
+from specs.errors import ProtoflyError
+from specs.jsonvalue import Json
+from specs.limits.sync import VALUE_DEPTH
+
+__all__ = ["Flaw", "NotJsonError", "Steps", "Unpack", "as_json", "dotted", "json_size"]
+
+Steps: TypeAlias = tuple[str | int, ...]
+"""A path, as keys of objects and numbers of elements."""
+
+_LEAST: Final = -(2**63)
+_MOST: Final = 2**64 - 1
+
+
+@final
+@attrs.frozen(slots=True)
+class Flaw:
+    """Why something cannot be the value of an object.
+
+    Attributes:
+        path: Where, dotted; empty: the whole.
+        why: Half a sentence.
+    """
+
+    path: str
+    why: str
+
+
+Unpack: TypeAlias = Callable[[object], object]
+"""Gives the plain value of what stands for one; anything else as it is."""
+
+
+@final
+class NotJsonError(ProtoflyError, ValueError):
+    """Something cannot be written as JSON and read again as what it was.
+
+    Attributes:
+        flaw: Where, and why.
+    """
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path}: {why}" if path else why)
+        self.flaw = Flaw(path, why)
+
+
+def dotted(steps: Steps) -> str:
+    """Write a path as people read it."""
+    return ".".join(map(str, steps))
+
+
+def as_json(value: object, at: Steps, unpack: Unpack, depth: int = VALUE_DEPTH) -> Json:
+    """Return a copy of a value, in plain objects and lists.
+
+    Any mapping with texts as keys becomes an object, a tuple becomes a list.
+
+    Args:
+        value: What is written.
+        at: Where; how deep that is counts.
+        unpack: Called for each part.
+        depth: Nesting that is taken.
+
+    Raises:
+        NotJsonError: Something in it is no JSON, or is nested too deep.
+    """
+    value = unpack(value)
+    if isinstance(value, Mapping):
+        _check_depth(at, depth)
+        return {
+            _name(key, at): as_json(each, (*at, str(key)), unpack, depth)
+            for key, each in value.items()
+        }
+    if isinstance(value, list | tuple):
+        _check_depth(at, depth)
+        return [as_json(each, (*at, number), unpack, depth) for number, each in enumerate(value)]
+    return _plain(value, at)
+
+
+def _check_depth(at: Steps, depth: int) -> None:
+    if len(at) >= depth:
+        raise NotJsonError(dotted(at), f"it is nested deeper than {depth}")
+
+
+def _name(key: object, at: Steps) -> str:
+    if not isinstance(key, str):
+        raise NotJsonError(dotted(at), f"{_kind(key)} cannot name an attribute")
+    return _text(key, at)
+
+
+def _plain(value: object, at: Steps) -> Json:
+    match value:
+        case None | bool():
+            return value
+        case int() if _LEAST <= value <= _MOST:
+            return int(value)
+        case float() if isfinite(value):
+            return float(value)
+        case str():
+            return _text(value, at)
+        case int():
+            raise NotJsonError(dotted(at), "the number has more than 64 bits")
+        case _:
+            raise NotJsonError(dotted(at), f"{_kind(value)} is no JSON")
+
+
+def _text(value: str, at: Steps) -> str:
+    try:
+        value.encode()
+    except UnicodeEncodeError as exc:
+        raise NotJsonError(dotted(at), "there is half a character in the text") from exc
+    return str.__str__(value)
+
+
+def _kind(value: object) -> str:
+    told = f" {value}" if isinstance(value, float) else ""
+    return f"a value of type {type(value).__name__}{told}"
+
+
+def json_size(value: Json) -> int:
+    """Return how many bytes a value has when it is written."""
+    return len(json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode())

@@ -1,0 +1,1 @@
+"""Bodies of messages: one frozen class each."""

@@ -1,0 +1,233 @@
+"""Bodies of answers: one class per shape. Which request gets which says `specs.message_catalogue`.
+
+A provisional answer is below 200, a refusal at or above 300 (MSG-05, MSG-17).
+`specs.message.reply_to` sets the code; an answer that is written from one of
+these classes says it already.
+"""
+
+from typing import Annotated, Final, TypeAlias
+
+import attrs
+
+from specs.bodies.allocation import Allocated
+from specs.bodies.connector import TurnServer
+from specs.bodies.registry import FoundRecord
+from specs.bodies.session import SessionGranted
+from specs.bodies.sync import Lease, Snapshot
+from specs.jsonvalue import Json
+from specs.reply_code import FIRST_CODE, FIRST_FINAL, LAST_CODE, LAST_SUCCESS, Code
+from specs.schema.field import Address, Filled, Names, checked, wire
+from specs.schema.shape import Size, Whole
+
+Yes: TypeAlias = Annotated[int, Whole(FIRST_FINAL, LAST_SUCCESS)]
+"""A code that says yes."""
+
+OK: Final = int(Code.OK)
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class Provisional:
+    """Not yet: the final answer follows (MSG-05).
+
+    Attributes:
+        source: For whom, where several are asked (M-33).
+    """
+
+    code: Annotated[int, Whole(FIRST_CODE, FIRST_FINAL - 1)] = int(Code.TRYING)
+    description: str | None = None
+    source: Address | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class Refusal:
+    """No, and why. A registry that knows only disconnected records shows them (M-25).
+
+    Attributes:
+        description: The reason, for people.
+        source: Who says no, where several are asked (M-33, M-47).
+    """
+
+    code: Annotated[int, Whole(LAST_SUCCESS + 1, LAST_CODE)]
+    description: str | None = None
+    source: Address | None = None
+    value: Json = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class Done:
+    """Yes, and nothing more to say.
+
+    Attributes:
+        source: Who says so, where several are asked (M-33, M-47, M-48).
+    """
+
+    code: Yes = OK
+    description: str | None = None
+    source: Address | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class Sourced:
+    """Yes, from one of several that were asked (M-33, M-47, M-48, C-81)."""
+
+    source: Address
+    code: Yes = OK
+    description: str | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class Listed:
+    """The live addresses of a runtime, now (M-08); it may have none."""
+
+    value: tuple[Address, ...]
+    code: Yes = OK
+    description: str | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class SessionOpened:
+    """The session is open (M-14, M-15)."""
+
+    value: SessionGranted
+    code: Yes = OK
+    description: str | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class SessionResumed:
+    """The session is open again; its token may be a new one (M-15)."""
+
+    value: SessionGranted | None = None
+    code: Yes = OK
+    description: str | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class AddressesGiven:
+    """The addresses that were asked for (M-18)."""
+
+    value: Allocated
+    code: Yes = OK
+    description: str | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class RecordFound:
+    """The record of an address (M-25)."""
+
+    value: FoundRecord
+    code: Yes = OK
+    description: str | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class RecordsFound:
+    """The records a search found (M-26..M-28)."""
+
+    value: tuple[FoundRecord, ...]
+    code: Yes = OK
+    description: str | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class RecordsAway:
+    """Only disconnected records; without a value: nobody answered in time (M-25..M-28)."""
+
+    code: Annotated[int, Whole(Code.TIMEOUT, Code.TIMEOUT)] = int(Code.TIMEOUT)
+    value: tuple[FoundRecord, ...] | None = None
+    description: str | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class ObjectCreated:
+    """The address of a new object, and its child resources (M-32)."""
+
+    resource: Address
+    children_resources: Names | None = attrs.field(default=None, metadata=wire("childrenResources"))
+    code: Yes = OK
+    description: str | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class ChildrenTold:
+    """The child resources to listen to, before the object comes (M-36, SYN-07)."""
+
+    resources: Names
+    code: Annotated[int, Whole(FIRST_CODE, FIRST_FINAL - 1)] = int(Code.TRYING)
+    description: str | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class ObjectShown:
+    """The newest object, version included (M-36, M-41)."""
+
+    value: Snapshot
+    code: Yes = OK
+    description: str | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class SubscriptionGranted:
+    """The newest object; the observer hears of it from now on (M-38).
+
+    Attributes:
+        lease: How long; absent: until it leaves or is expelled, or the object goes.
+    """
+
+    value: Snapshot
+    lease: Lease | None = None
+    code: Yes = OK
+    description: str | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class SubscriptionRenewed:
+    """The observer goes on hearing of the object (M-38).
+
+    Attributes:
+        value: The newest object; absent: it has the version that the observer has.
+        lease: As of `SubscriptionGranted`, from now on.
+        renewed: Absent: the subscription was over, and it is a new one.
+    """
+
+    value: Snapshot | None = None
+    lease: Lease | None = None
+    renewed: bool | None = None
+    code: Yes = OK
+    description: str | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class ObjectsResumed:
+    """The objects that a reporter takes up again (M-51)."""
+
+    value: Annotated[tuple[Snapshot, ...], Size(1)]
+    code: Yes = OK
+    description: str | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class ValueGiven:
+    """What was asked for, in the words of whoever was asked (M-31, M-55, M-58)."""
+
+    value: Json
+    code: Yes = OK
+    description: str | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class TokenGiven:
+    """A signed record, as a JSON Web Token (M-56)."""
+
+    value: Filled
+    code: Yes = OK
+    description: str | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class TurnGiven:
+    """A relay to use (M-58)."""
+
+    value: TurnServer
+    code: Yes = OK
+    description: str | None = None

@@ -1,0 +1,78 @@
+"""Bodies of paths, P2P links and registry changes (M-01..M-12, M-29, M-35, M-37, M-44)."""
+
+from typing import Annotated
+
+import attrs
+
+from specs.bodies.word import AttributeType, LinkValue, Operation, StubMethod
+from specs.limits.protocol import MAX_ID
+from specs.schema.field import Address, Addresses, checked, wire
+from specs.schema.shape import Whole
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class Path:
+    """Set or remove routing paths (M-01..M-05, M-08, M-10, M-29, M-35, M-37, M-44).
+
+    Attributes:
+        resources: Addresses to be delivered.
+        source: The true subscriber; absent means the sender.
+    """
+
+    resources: Addresses
+    source: Address | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class LinkStatus:
+    """A step of a P2P link, told by its stub (M-06, M-07).
+
+    Attributes:
+        value: State entered, in the machine's words.
+        resource: The remote runtime (I-S11).
+        link: Name of the link the event is about.
+        description: Half a sentence for people.
+    """
+
+    value: Annotated[str, LinkValue]
+    resource: Address
+    description: str | None = None
+    link: str | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class ListChange:
+    """What was added to a list of addresses, or removed (M-09).
+
+    Attributes:
+        value: What was added or removed.
+        attribute_type: Always `array`.
+    """
+
+    value: Addresses
+    operation: Annotated[str, Operation]
+    attribute_type: Annotated[str, AttributeType] = attrs.field(
+        default=AttributeType.ARRAY.value, metadata=wire("attributeType")
+    )
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class Command:
+    """Have a stub connect, disconnect, yield or resume (M-11, M-12).
+
+    Attributes:
+        params: The handler to connect to, or the remote runtime to leave.
+        link: The one link that is meant; absent: all links to that runtime.
+        negotiation: The negotiation of the link that is meant; in another one the order is
+            stale, and changes nothing.
+    """
+
+    method: Annotated[str, StubMethod]
+    params: tuple[Address, ...] = ()
+    link: Address | None = None
+    negotiation: Annotated[int, Whole(1, MAX_ID)] | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class Nothing:
+    """Say nothing more than the envelope does (M-41, M-47, M-58); keys are let be."""

@@ -1,0 +1,134 @@
+"""Bodies of policy management at a node (POL-05); ours, beside the catalogue's messages.
+
+An administrator sends them to `MN(d)/policy`: `read` lists the sets or shows one,
+`create` adds one, `update` replaces one, `delete` removes one, and `execute` has the
+files read again.
+"""
+
+from typing import Annotated, Final
+
+import attrs
+
+from specs.bodies.answer import OK, Yes
+from specs.bodies.word import PolicyMethod
+from specs.jsonvalue import JsonObject
+from specs.limits.protocol import MAX_ID
+from specs.schema.field import Filled, checked
+from specs.schema.shape import Whole
+
+UNTIL_STOP: Final = "until the node stops or reads its policy files again"
+"""How long a change by message lasts."""
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class ReadPolicies:
+    """Show policies.
+
+    Attributes:
+        resource: Id of the set to show; None lists all.
+    """
+
+    resource: Filled | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class AddPolicies:
+    """Judge by one more set; the value is what a policy file holds."""
+
+    value: JsonObject
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class ReplacePolicies:
+    """Judge by another set of the same id."""
+
+    resource: Filled
+    value: JsonObject
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class RemovePolicies:
+    """Judge without a set."""
+
+    resource: Filled
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class PolicyCommand:
+    """Have the policy files read again."""
+
+    method: Annotated[str, PolicyMethod]
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class PolicyEntry:
+    """One set in the list of all.
+
+    Attributes:
+        version: Its author's name for this version of it; may be empty.
+        rules: How many it has.
+        source: The file it came from, or whose message.
+    """
+
+    id: Filled
+    version: str
+    rules: Annotated[int, Whole(0, MAX_ID)]
+    source: str
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class PolicyBook:
+    """All that a node judges by.
+
+    Attributes:
+        version: Counts up with each change.
+        combining: How the results of the sets become one.
+        default: What happens to a message that nothing applies to.
+        counts: What obligations have counted since the node started, by name.
+    """
+
+    version: Annotated[int, Whole(1, MAX_ID)]
+    combining: Filled
+    default: Filled
+    sets: tuple[PolicyEntry, ...]
+    counts: JsonObject = attrs.field(factory=dict)
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class PolicyChange:
+    """What a change has brought about.
+
+    Attributes:
+        version: Of all that the node judges by from now on.
+        lasts: How long it will be so, in words.
+    """
+
+    version: Annotated[int, Whole(1, MAX_ID)]
+    lasts: Filled
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class PoliciesListed:
+    """All sets, as an answer."""
+
+    value: PolicyBook
+    code: Yes = OK
+    description: str | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class PoliciesShown:
+    """One set, as its author wrote it."""
+
+    value: JsonObject
+    code: Yes = OK
+    description: str | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class PoliciesChanged:
+    """A change is made."""
+
+    value: PolicyChange
+    code: Yes = OK
+    description: str | None = None

@@ -1,0 +1,121 @@
+"""Bodies of the domain registry and of discovery (M-21..M-31)."""
+
+from typing import Annotated
+
+import attrs
+
+from specs.bodies.word import RecordAttribute, RecordStatus
+from specs.jsonvalue import Json, JsonObject
+from specs.limits.protocol import REGISTRATION_EXPIRES
+from specs.schema.field import Address, Filled, Names, checked, wire
+from specs.schema.rule import Needs, ObjectUnless, ruled
+from specs.schema.shape import Number, Text
+
+LOCAL_SEARCH = Text(
+    pattern="^/[^/]+/(user|url|name|reporter|guid|userprofile)/.",
+    meaning="/<type>/<user, url, name, reporter, guid or userprofile>/<what is looked for>",
+)
+"""What a search in the own runtime looks for (M-31)."""
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class Record:
+    """A registration record of a hyperty or data object (REG-07, REG-10).
+
+    Attributes:
+        url: The address registered.
+        runtime: The runtime that owns it.
+        status: created, live, disconnected or dead.
+        expires: Seconds without keep-alive until it is disconnected.
+        p2p_handler: The runtime's handler stub, if it takes P2P links.
+        p2p_requester: Catalogue address of the stub that reaches it.
+    """
+
+    url: Address
+    runtime: Address
+    status: Annotated[str, RecordStatus] = RecordStatus.LIVE.value
+    expires: Annotated[float, Number(1.0, REGISTRATION_EXPIRES)] = REGISTRATION_EXPIRES
+    descriptor: str | None = None
+    user: str | None = None
+    guid: str | None = None
+    reporter: str | None = None
+    schema: str | None = None
+    name: str | None = None
+    resources: Names = ()
+    data_schemes: Names = attrs.field(default=(), metadata=wire("dataSchemes"))
+    starting_time: str | None = attrs.field(default=None, metadata=wire("startingTime"))
+    last_modified: str | None = attrs.field(default=None, metadata=wire("lastModified"))
+    p2p_handler: Address | None = attrs.field(default=None, metadata=wire("p2pHandler"))
+    p2p_requester: Address | None = attrs.field(default=None, metadata=wire("p2pRequester"))
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class FoundRecord:
+    """A record as a registry shows it: what it does not know is absent (M-25..M-28)."""
+
+    url: Address
+    runtime: Address | None = None
+    status: Annotated[str, RecordStatus] | None = None
+    expires: Annotated[float, Number(0.0, REGISTRATION_EXPIRES)] | None = None
+    descriptor: str | None = None
+    user: str | None = None
+    guid: str | None = None
+    reporter: str | None = None
+    schema: str | None = None
+    name: str | None = None
+    resources: Names | None = None
+    data_schemes: Names | None = attrs.field(default=None, metadata=wire("dataSchemes"))
+    starting_time: str | None = attrs.field(default=None, metadata=wire("startingTime"))
+    last_modified: str | None = attrs.field(default=None, metadata=wire("lastModified"))
+    p2p_handler: Address | None = attrs.field(default=None, metadata=wire("p2pHandler"))
+    p2p_requester: Address | None = attrs.field(default=None, metadata=wire("p2pRequester"))
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class Register:
+    """Register a record (M-21)."""
+
+    value: Record
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+@ruled(Needs("attribute", "value"), ObjectUnless("value", "attribute"))
+class UpdateRecord:
+    """Change a record (M-22), set one attribute (M-23) or keep it alive (M-24).
+
+    Attributes:
+        value: Fields to set, or the value of `attribute`; absent keeps alive.
+    """
+
+    resource: Address
+    value: Json = None
+    attribute: Filled | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class ReadRecord:
+    """Read a record by address, or search (M-25..M-28).
+
+    Attributes:
+        resource: An address, or `/<scheme>/user/...` and the like.
+        criteria: Narrows a search: `resources`, `dataSchemes` and more.
+    """
+
+    resource: Filled
+    criteria: JsonObject | None = None
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class RecordChanged:
+    """Tell whoever subscribed that a record's status changed (M-30, C-55)."""
+
+    attribute: Annotated[str, RecordAttribute]
+    value: Annotated[str, RecordStatus]
+
+
+@attrs.frozen(slots=True, field_transformer=checked)
+class Discover:
+    """Search in the own runtime (M-31)."""
+
+    resource: Annotated[str, LOCAL_SEARCH]
+    criteria: JsonObject | None = None

@@ -1,0 +1,1 @@
+"""How peers spell the protocol: the one way in, and its inverse."""

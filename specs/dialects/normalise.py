@@ -1,0 +1,265 @@
+"""The one way in: any spelling a peer may use becomes one `Message` (MSG-18).
+
+Nothing behind this function knows that other spellings exist. Input that could
+mean two things is refused. A message already in normal form passes a short
+check and is taken as it is.
+"""
+
+import re
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import Final, TypeGuard
+
+import attrs
+
+from specs.addresses.address import RUNTIME_SCHEME, Url, parse
+from specs.dialects import spellings as forms
+from specs.errors import BadMessageError, BadUrlError
+from specs.jsonvalue import Json, JsonObject
+from specs.limits.protocol import MAX_ID, MAX_LIST
+from specs.message import Message, MessageType
+from specs.reply_code import FIRST_CODE, LAST_CODE
+
+CHILDREN: Final[Mapping[str, frozenset[str]]] = {"comm": frozenset({"resources"})}
+"""Child resources the built-in data schemas name, by object scheme (N11)."""
+
+ALLOCATION_ALIASES: Final = frozenset({"hyperty-address-allocation", "object-address-allocation"})
+"""Other last segments of a node's allocation address (N16)."""
+
+BODILESS: Final = frozenset({MessageType.READ, MessageType.DELETE})
+"""Verbs whose messages may have no body."""
+
+NODE_HOST: Final = "msg-node."
+REGISTRY_HOST: Final = "registry."
+
+_TYPES: Final = {str(one): one for one in MessageType}
+_PATH_TYPES: Final = frozenset({MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE})
+_STATUS_TYPES: Final = frozenset({MessageType.CREATE, MessageType.UPDATE})
+_SLOW_TYPES: Final = _PATH_TYPES | {MessageType.FORWARD, MessageType.DELETE}
+_SLOW_KEYS: Final = frozenset(forms.KEY_ALIASES)
+_ID: Final = re.compile(r"[1-9][0-9]{0,15}")
+
+
+def normalise(raw: JsonObject) -> Message:
+    """Read one message as a peer wrote it.
+
+    Raises:
+        BadMessageError: It is no message, or could be two; tells what to answer.
+    """
+    if is_normal(raw):
+        return _take(raw)
+    message = _envelope(raw)
+    return attrs.evolve(message, body=_body(message))
+
+
+def is_normal(raw: JsonObject) -> bool:
+    """Say whether an object is surely in normal form already.
+
+    Quick and careful: `False` only means that a closer look is needed.
+    """
+    id_, type_, body = raw.get("id"), raw.get("type"), raw.get("body")
+    if type(id_) is not int or not 0 < id_ <= MAX_ID or not isinstance(body, dict):
+        return False
+    if not isinstance(type_, str) or type_ not in _TYPES or type_ in _SLOW_TYPES:
+        return False
+    return (
+        _is_canonical(raw.get("from"))
+        and _is_canonical(raw.get("to"))
+        and body.keys().isdisjoint(_SLOW_KEYS)
+        and _has_normal_addresses(body)
+        and _has_normal_values(type_, str(raw["to"]), body)
+    )
+
+
+def _has_normal_addresses(body: JsonObject) -> bool:
+    if "source" in body and not _is_canonical(body["source"]):
+        return False
+    via = body.get("via", [])
+    return isinstance(via, list) and len(via) <= MAX_LIST and all(_is_canonical(one) for one in via)
+
+
+def _has_normal_values(type_: str, to: str, body: JsonObject) -> bool:
+    code = body.get("code")
+    if type_ == MessageType.RESPONSE:
+        return type(code) is int and FIRST_CODE <= code <= LAST_CODE
+    if "code" in body:
+        return False
+    return type_ not in _STATUS_TYPES or not _may_carry_status(to)
+
+
+def _take(raw: JsonObject) -> Message:
+    """Take an object in normal form as it is."""
+    body = raw["body"]
+    return Message(
+        id=raw["id"] if isinstance(raw["id"], int) else 0,
+        type=_TYPES[str(raw["type"])],
+        from_=str(raw["from"]),
+        to=str(raw["to"]),
+        body=body if isinstance(body, dict) else {},
+    )
+
+
+def _envelope(raw: JsonObject) -> Message:
+    """Read the five fields, the body as it is (N1, N2, N6, N12)."""
+    type_ = _type(raw.get("type"))
+    return Message(
+        id=_id(raw.get("id")),
+        type=type_,
+        from_=_end(raw, "from"),
+        to=_end(raw, "to"),
+        body=_raw_body(raw, type_),
+    )
+
+
+def _type(value: Json) -> MessageType:
+    known = _TYPES.get(value.lower()) if isinstance(value, str) else None
+    if known is None:
+        raise BadMessageError(f"type must be one of {', '.join(_TYPES)}")
+    return known
+
+
+def _id(value: Json) -> int:
+    if isinstance(value, str) and _ID.fullmatch(value):
+        value = int(value)
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= MAX_ID:
+        raise BadMessageError(f"id must be a whole number from 1 to {MAX_ID}")
+    return value
+
+
+def _end(raw: JsonObject, field: str) -> str:
+    value = raw.get(field)
+    if isinstance(value, list):
+        raise BadMessageError(f"{field} names several addresses; send one message each")
+    if not isinstance(value, str):
+        raise BadMessageError(f"{field} is missing or no text")
+    try:
+        return normal_address(value)
+    except BadUrlError as exc:
+        raise BadMessageError(f"{field} {exc}") from exc
+
+
+def _raw_body(raw: JsonObject, type_: MessageType) -> JsonObject:
+    if "body" not in raw and type_ in BODILESS:
+        return {}
+    body = raw.get("body")
+    if not isinstance(body, dict):
+        raise BadMessageError(f"{type_} needs a body, and a body is an object")
+    return body
+
+
+def _body(message: Message) -> JsonObject:
+    body = forms.common_addresses(forms.common_keys(message.body))
+    if message.is_response:
+        return forms.answer_code(body)
+    if "code" in body:
+        raise BadMessageError("only answers carry a code")
+    if message.type in _PATH_TYPES:
+        return _path_body(message.to, body)
+    if message.type in _STATUS_TYPES:
+        return _status_body(message.to, body)
+    if message.type is MessageType.FORWARD:
+        return _forwarded(body)
+    if message.type is MessageType.DELETE and _is_part(message.to, "address-allocation"):
+        return forms.freed(body)
+    return body
+
+
+def _path_body(to: str, body: JsonObject) -> JsonObject:
+    """List what a path message names under one key, in full (N8, N10, N11)."""
+    if not lists_paths(to):
+        return body
+    listed = forms.path_list(forms.seed_list(body) if _is_part(to, "sm") else body)
+    resources = listed.get("resources")
+    if isinstance(resources, list):
+        return {**listed, "resources": [normal_address(str(one)) for one in resources]}
+    return listed
+
+
+def lists_paths(to: str) -> bool:
+    """Say whether a subscribe to an address is a path message (N8).
+
+    Paths are set at a node's subscription manager and at a runtime's parts;
+    the runtime's own sync manager is asked to observe one object instead.
+    """
+    if to.startswith(f"{RUNTIME_SCHEME}://"):
+        return not _is_own_sync_manager(to)
+    return _is_part(to, "sm")
+
+
+def _is_own_sync_manager(to: str) -> bool:
+    return to.split("/")[4:] == ["sm"]
+
+
+def _status_body(to: str, body: JsonObject) -> JsonObject:
+    if to.endswith("/status"):
+        return forms.status_value(body)
+    return forms.record_status(body) if _may_carry_status(to) else body
+
+
+def _forwarded(body: JsonObject) -> JsonObject:
+    """Bring the wrapped message of a forward into normal form, one level deep (M-39)."""
+    inner = body.get("message")
+    if not isinstance(inner, dict):
+        raise BadMessageError("forward needs a message in body.message")
+    message = _envelope(inner if "body" in inner else {**inner, "body": {}})
+    if message.type is not MessageType.FORWARD:
+        message = attrs.evolve(message, body=_body(message))
+    shown: JsonObject = {
+        "id": message.id,
+        "type": str(message.type),
+        "from": message.from_,
+        "to": message.to,
+    }
+    if "body" in inner:
+        shown["body"] = message.body
+    return {**body, "message": shown}
+
+
+def _may_carry_status(to: str) -> bool:
+    """Say whether messages to an address may tell a status in the machines' words (N13)."""
+    return to.endswith(("/status", "/registration")) or to.startswith(f"domain://{REGISTRY_HOST}")
+
+
+def _is_part(to: str, part: str) -> bool:
+    """Say whether an address is this component of some domain's message node."""
+    return to.startswith(f"domain://{NODE_HOST}") and to.partition("://")[2].split("/")[1:] == [
+        part
+    ]
+
+
+def _is_canonical(text: Json) -> TypeGuard[str]:
+    try:
+        return isinstance(text, str) and normal_address(text) == text
+    except BadUrlError:
+        return False
+
+
+@lru_cache(maxsize=16384)
+def normal_address(text: str) -> str:
+    """Return the address every spelling of it stands for (N11, N12, N16).
+
+    Raises:
+        BadUrlError: It is no address.
+    """
+    url = parse(text)
+    if url.scheme == "domain" and url.domain.startswith(NODE_HOST):
+        return _allocation(url).text
+    return _child_path(url).text
+
+
+def _allocation(url: Url) -> Url:
+    if len(url.path) == 1 and url.path[0] in ALLOCATION_ALIASES:
+        return attrs.evolve(url, path=("address-allocation",))
+    return url
+
+
+def _child_path(url: Url) -> Url:
+    """Write a child resource's address in full, if the object's schema names it (N11)."""
+    names = CHILDREN.get(url.scheme, frozenset())
+    match url.path:
+        case (*root, name, "child") if root and name in names and root[-1] != "children":
+            return attrs.evolve(url, path=(*root, "children", name))
+        case (*root, name) if root and name in names and root[-1] != "children":
+            return attrs.evolve(url, path=(*root, "children", name))
+        case _:
+            return url

@@ -1,0 +1,212 @@
+"""What old peers call things in a body, and what the protocol calls them.
+
+Each function takes a body and gives one in normal form; the body taken is left
+as it was. Two spellings of one thing that differ are refused, never guessed.
+Applied in order by `specs.dialects.normalise`; page 2 of the protocol numbers the rules.
+"""
+
+from typing import Final
+
+from specs.addresses.address import canonical
+from specs.errors import BadMessageError, BadUrlError
+from specs.jsonvalue import Json, JsonObject
+from specs.limits.protocol import MAX_LIST
+from specs.reply_code import FIRST_CODE, LAST_CODE, Code
+
+KEY_ALIASES: Final = {
+    "desc": "description",
+    "Message": "description",
+    "Value": "value",
+    "Code": "code",
+    "subscriber": "source",
+}
+"""Other names of common body fields (N5, N9)."""
+
+CODE_ALIASES: Final = {"1XX": 100, "2XX": 200, "error": 500}
+"""Patterns and words that stand for a code (N4)."""
+
+STATUS_ALIASES: Final = {"connected": "live", "connecting": "in-progress", "create": "created"}
+"""Other words for the states of the machines (N13)."""
+
+STATUS_WORDS: Final = frozenset(
+    {"created", "in-progress", "live", "disconnected", "failed", "dead"}
+)
+"""The states that travel as status values (C-12, C-57)."""
+
+LIST_KEYS: Final = ("resources", "subscribe", "unsubscribe", "resource")
+"""Keys under which a path message lists its addresses; the first is ours (N8)."""
+
+_FREED: Final = "childrenResources"
+"""Under which key addresses that are to be freed are listed (M-20)."""
+
+OBJECT_PARTS: Final = frozenset({"changes", "subscription", "observers", "status", "registration"})
+"""Last segments that name a part of an object, never an object (ADR-05)."""
+
+
+def address(value: Json, field: str) -> str:
+    """Return the canonical text of an address that stands in `field` (N12).
+
+    Raises:
+        BadMessageError: It is no address.
+    """
+    if not isinstance(value, str):
+        raise BadMessageError(f"{field} must be one address, as text")
+    try:
+        return canonical(value)
+    except BadUrlError as exc:
+        raise BadMessageError(f"{field} {exc}") from exc
+
+
+def addresses(value: Json, field: str) -> list[Json]:
+    """Return a list of canonical addresses; one alone may stand without a list (N7, N8).
+
+    Raises:
+        BadMessageError: One of them is no address, or they are too many.
+    """
+    listed = value if isinstance(value, list) else [value]
+    if len(listed) > MAX_LIST:
+        raise BadMessageError(f"{field} lists more than {MAX_LIST} addresses", Code.TOO_LARGE)
+    return [address(one, field) for one in listed]
+
+
+def common_keys(body: JsonObject) -> JsonObject:
+    """Give common fields their names (N5, N9).
+
+    Raises:
+        BadMessageError: Two spellings of one field differ.
+    """
+    normal: JsonObject = {}
+    for key, value in body.items():
+        name = KEY_ALIASES.get(key, key)
+        if name in normal and normal[name] != value:
+            raise BadMessageError(f"{name} is given twice and differs")
+        normal[name] = value
+    return normal
+
+
+def common_addresses(body: JsonObject) -> JsonObject:
+    """Bring `via` and `source` into normal form (N7, N12)."""
+    normal = dict(body)
+    if "via" in normal:
+        normal["via"] = addresses(normal["via"], "via")
+    if "source" in normal:
+        normal["source"] = address(normal["source"], "source")
+    return normal
+
+
+def answer_code(body: JsonObject) -> JsonObject:
+    """Bring the reply code of an answer into normal form (N4).
+
+    Raises:
+        BadMessageError: There is none, or it is no code.
+    """
+    code = body.get("code")
+    if isinstance(code, str):
+        code = CODE_ALIASES.get(code, int(code) if code.isascii() and code.isdigit() else None)
+    if not isinstance(code, int) or isinstance(code, bool) or not FIRST_CODE <= code <= LAST_CODE:
+        raise BadMessageError(f"an answer needs a code from {FIRST_CODE} to {LAST_CODE}")
+    return {**body, "code": code}
+
+
+def status_word(value: Json) -> Json:
+    """Return a status in the machines' words; what is no status stays (N13)."""
+    if not isinstance(value, str):
+        return value
+    word = STATUS_ALIASES.get(value.lower(), value.lower())
+    return word if word in STATUS_WORDS else value
+
+
+def status_value(body: JsonObject) -> JsonObject:
+    """Bring the value of a status event into normal form (N13)."""
+    return {**body, "value": status_word(body["value"])} if "value" in body else body
+
+
+def record_status(body: JsonObject) -> JsonObject:
+    """Bring the status in a registration message into normal form (N13)."""
+    value = body.get("value")
+    if isinstance(value, dict) and "status" in value:
+        return {**body, "value": {**value, "status": status_word(value["status"])}}
+    return status_value(body) if body.get("attribute") == "status" else body
+
+
+def freed(body: JsonObject) -> JsonObject:
+    """Name what is to be freed by `resource`, a key, or `childrenResources`, a flat list (N14).
+
+    Old peers put both into `value`, a key into a list, and blocks into a list of lists.
+
+    Raises:
+        BadMessageError: Two blocks are named, or several keys.
+    """
+    normal = _out_of_value(_out_of_value(body, "allocationKey", "resource"), _FREED, _FREED)
+    key, listed = normal.get("resource"), normal.get(_FREED)
+    if isinstance(key, list):
+        if len(key) != 1:
+            raise BadMessageError("resource names one block; free others by other messages")
+        normal = {**normal, "resource": key[0]}
+    if isinstance(listed, list) and listed and isinstance(listed[0], list):
+        flat = [one for block in listed for one in (block if isinstance(block, list) else [block])]
+        if len(flat) > MAX_LIST:
+            why = f"{_FREED} lists more than {MAX_LIST} addresses"
+            raise BadMessageError(why, Code.TOO_LARGE)
+        normal = {**normal, _FREED: flat}
+    return normal
+
+
+def _out_of_value(body: JsonObject, old: str, new: str) -> JsonObject:
+    """Take a field out of `value` and give it its name.
+
+    Raises:
+        BadMessageError: It is given twice and differs.
+    """
+    value = body.get("value")
+    if not isinstance(value, dict) or old not in value:
+        return body
+    if body.get(new, value[old]) != value[old]:
+        raise BadMessageError(f"{new} and {old} in value name different blocks")
+    rest: JsonObject = {k: v for k, v in value.items() if k != old}
+    normal: JsonObject = {k: v for k, v in body.items() if k != "value"}
+    return {**normal, **({"value": rest} if rest else {}), new: value[old]}
+
+
+def path_list(body: JsonObject) -> JsonObject:
+    """List the addresses of a path message under `resources` (N8).
+
+    Raises:
+        BadMessageError: Two lists are given and differ.
+    """
+    given = [(key, addresses(body[key], key)) for key in LIST_KEYS if key in body]
+    if not given:
+        return body
+    first_key, first = given[0]
+    for key, listed in given[1:]:
+        if listed != first:
+            raise BadMessageError(f"{first_key} and {key} list different addresses")
+    rest: JsonObject = {k: v for k, v in body.items() if k not in LIST_KEYS}
+    return {**rest, "resources": first}
+
+
+def seed_list(body: JsonObject) -> JsonObject:
+    """Turn an object and its child resources into the addresses they mean (N10).
+
+    Raises:
+        BadMessageError: The object or a child's name is malformed.
+    """
+    if "childrenResources" not in body:
+        return body
+    children = body["childrenResources"]
+    if "resource" not in body or not isinstance(children, list) or len(children) >= MAX_LIST:
+        raise BadMessageError("childrenResources must be a list of names beside one resource")
+    root = address(body["resource"], "resource")
+    if root.rpartition("/")[2] in OBJECT_PARTS:
+        raise BadMessageError("resource names a part of an object where the object is expected")
+    listed: list[Json] = [f"{root}/changes", *(_child(root, name) for name in children)]
+    rest: JsonObject = {k: v for k, v in body.items() if k not in {"resource", "childrenResources"}}
+    if addresses(rest.get("resources", listed), "resources") != listed:
+        raise BadMessageError("resources and childrenResources list different addresses")
+    return {**rest, "resources": listed}
+
+
+def _child(root: str, name: Json) -> str:
+    if not isinstance(name, str) or "/" in name:
+        raise BadMessageError("childrenResources must be names, not addresses")
+    return address(f"{root}/children/{name}", "childrenResources")

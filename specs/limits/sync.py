@@ -1,0 +1,150 @@
+"""Numbers of data objects beyond their reads, with unit and source."""
+
+from typing import Final
+
+from specs.limits import protocol as limits
+
+REPEAT_FIRST: Final = 2.0
+"""Seconds after which the last change of an object is published again (ours, I-D4: who lost it
+has no other way to see that something is missing)."""
+
+REPEAT_LAST: Final = 60.0
+"""Seconds to which the pauses between such repeats grow, doubling (ours, I-D4)."""
+
+REPEAT_SPACING: Final = 0.05
+"""Seconds between two repeats of one runtime: a fifth of what a session may send (ours, L5)."""
+
+PART_REPEATS: Final = 3
+"""Repeats of a change that a part of a runtime made, such as the offer of a link: they outlast
+`P2P_TIMEOUT`, after which the link's own machine asks anew (ours, P2P-16)."""
+
+QUIET: Final = 3 * REPEAT_LAST
+"""Seconds without a word of its reporter after which a live copy reads the object (ours, I-D4)."""
+
+GONE_READS: Final = 5
+"""Reads in a row that find no such object until it counts as gone: over 15 seconds, in which a
+runtime comes back to a node that has forgotten it (ours, STB-09)."""
+
+CHANGES_KEPT: Final = 256
+"""Changes of a copy that a reader may be behind and still see each one; then it is told the
+difference (ours)."""
+
+MAX_GUESTS: Final = 10_000
+"""Observers that one object may have, that its reporter may have allowed, or expelled from a
+public one (ours: ten times as many as are expected)."""
+
+MAX_UNDECIDED: Final = 256
+"""Observers of one object that wait for its reporter to decide; more are told to ask later
+(ours: four times as many as a hyperty works on at a time)."""
+
+MAX_REPEATED_ASKS: Final = 16
+"""Requests of one observer that wait for the same decision; more are refused (ours)."""
+
+OBSERVER_CHANGES_KEPT: Final = 256
+"""Joins and leaves that a reader may be behind and still see each one; then it is told the
+difference (ours)."""
+
+HAND_OVER_PART: Final = 100
+"""Observers named in one message of a hand-over: their addresses fill a quarter of it (ours)."""
+
+HAND_OVER_PARTS: Final = 200
+"""Messages of one hand-over: an object with more observers than fit into these stays (ours)."""
+
+HAND_OVERS: Final = 100
+"""Objects that one runtime is being handed at a time (ours)."""
+
+HAND_OVER_PAUSE: Final = 1.0
+"""Seconds between two questions to a node whose an address is, that it did not answer (ours)."""
+
+LEAVE_TRIES: Final = 5
+"""How often an observer leaves an object that answers that it is being handed over, at such
+pauses (ours: longer than a hand-over takes in which nothing is lost)."""
+
+HAND_OVER_GRACE: Final = 30.0
+"""Seconds that a node which has forgotten all is given to hear from the new reporter, before the
+old one claims the address in doubt (ours: a stub is back within `RECONNECT_TRIES` by then)."""
+
+HANDED_ON: Final = 1000
+"""Objects of which a runtime knows that they are reported elsewhere now (ours)."""
+
+CHILDREN_OF_OBJECT: Final = 200
+"""Children of one object; they are keys of one JSON object, of which `MAX_JSON_KEYS` may be (ours,
+SYN-24)."""
+
+CHILDREN_OF_CREATOR: Final = 100
+"""Of these, those of one creator: it alone cannot fill the object (ours, SYN-24)."""
+
+CHILD_BYTES: Final = 8192
+"""Bytes of one child's value, as compact JSON (ours, SYN-24)."""
+
+CHILDREN_BYTES: Final = 32_768
+"""Bytes of all children of one object, with their names: half of the message that shows the whole
+object (ours, SYN-24)."""
+
+CREATOR_BYTES: Final = 16_384
+"""Of these, those of one creator (ours, SYN-24)."""
+
+CHILD_DEPTH: Final = 16
+"""Nesting of a child's value: it is shown deep in a message of `MAX_JSON_DEPTH` (ours, SYN-24)."""
+
+CREATORS_KEPT: Final = 1000
+"""Creators without a child whose last message is remembered; then the oldest go (ours, SYN-24)."""
+
+CHILD_ATTEMPTS: Final = 2
+"""How often a new child is sent at most, while nobody answers (ours, SYN-24)."""
+
+REASSERTIONS: Final = 3
+"""How often a creator says again what the reporter's end does not have, of one child; then that
+end's word counts (ours, SYN-24)."""
+
+WRITES_WAITING: Final = 256
+"""Writes of one object that wait to be published; more are refused (ours)."""
+
+VALUE_BYTES: Final = limits.BODY_BYTES
+"""Bytes of JSON in the value of an object: with all that goes around it, it is still a message
+(ours)."""
+
+VALUE_DEPTH: Final = 24
+"""Nesting in the value of an object: what goes around it leads to `MAX_JSON_DEPTH` (ours)."""
+
+DEFINITION_BYTES: Final = 49_152
+"""Bytes of JSON in the definition of a value: those of a descriptor, without what is signed
+around it (ours)."""
+
+DEFINITION_DEPTH: Final = 64
+"""Nesting in the definition of a value (ours; half of what the validator takes)."""
+
+SCHEMA_WORDS: Final = 200
+"""Characters that an error says of what is wrong with a value (ours)."""
+
+WITNESS_TIMEOUT: Final = 5.0
+"""Seconds in which it must be found out that a link's other end speaks for an observer: a third
+of what its request may take, so that there is time for the other way (ours)."""
+
+MAX_WITNESSED: Final = 256
+"""Observers for whom that is being found out at a time (ours)."""
+
+COPY_PAUSE: Final = 0.2
+"""Seconds that the newest copy of an observed object waits to be stored with others (ours, SYN-25:
+as long as a trace; what is lost of it is read again)."""
+
+STORE_PAUSE: Final = 1.0
+"""Seconds between attempts to write to a store that could not be written (ours, SYN-25)."""
+
+COPIES_STORED: Final = 10_000
+"""Copies of observed objects that one runtime stores (ours, SYN-25)."""
+
+BACK_AT_ONCE: Final = 16
+"""Sync managers that are told at a time that an object is back (ours, SYN-25)."""
+
+RENEWED_AT_ONCE: Final = 16
+"""Objects whose address and paths a runtime sets anew at a time (ours, STB-09: so that the answers
+for thousands of them come in time)."""
+
+BACK_TRIES: Final = 5
+"""How often the observers of an object that is back are told so, if they do not answer (ours,
+SYN-25)."""
+
+LEASE_SLACK: Final = 5.0
+"""Seconds that the end of a lease may be noticed late by a process that was awake all the time
+(ours: far more than a busy one takes for what waits in a mailbox)."""

@@ -1,0 +1,180 @@
+"""The message catalogue: which messages there are, between whom, with which bodies (M-01..M-58).
+
+Routers do not use it. It says which class a message's body is read into, and each
+of its answers; tests, players and readers of traces ask it what a message is.
+What hyperties say to each other is free and in no row.
+"""
+
+from typing import Final
+
+from specs.bodies.body import (
+    AddressesGiven,
+    Allocate,
+    AskQuality,
+    Change,
+    Child,
+    ChildName,
+    ChildrenSign,
+    ChildrenTold,
+    Command,
+    CreateObject,
+    Delegate,
+    Discover,
+    Done,
+    EndReport,
+    Forward,
+    Free,
+    GlobalRecord,
+    HandOver,
+    IdentityCall,
+    Invitation,
+    InviteObservers,
+    LinkStatus,
+    ListChange,
+    Listed,
+    MoveAddress,
+    Nothing,
+    ObjectAnew,
+    ObjectCreated,
+    ObjectName,
+    ObjectShown,
+    ObjectsResumed,
+    Observe,
+    ObserversChange,
+    Path,
+    ReadRecord,
+    RecordChanged,
+    RecordFound,
+    RecordsAway,
+    RecordsFound,
+    Register,
+    Resume,
+    SessionControl,
+    SessionOpened,
+    SessionResumed,
+    Sourced,
+    Status,
+    Subscription,
+    SubscriptionGranted,
+    SubscriptionRenewed,
+    TokenGiven,
+    TurnGiven,
+    UpdateRecord,
+    ValueGiven,
+)
+from specs.message import Message, MessageType
+from specs.message_kind import Answers, Kind
+
+_CRE, _REA, _UPD = MessageType.CREATE, MessageType.READ, MessageType.UPDATE
+_DEL, _SUB, _UNS = MessageType.DELETE, MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE
+_EXE, _FWD = MessageType.EXECUTE, MessageType.FORWARD
+
+_DONE: Final = Answers(Done)
+_SOURCED: Final = Answers(Sourced)
+_LISTED: Final = Answers(Listed)
+_OPENED: Final = Answers(SessionOpened)
+_RESUMED: Final = Answers(SessionResumed)
+_GIVEN: Final = Answers(AddressesGiven)
+_RECORD: Final = Answers(RecordFound, late=RecordsAway)
+_FOUND: Final = Answers(RecordsFound, late=RecordsAway)
+_CREATED: Final = Answers(ObjectCreated)
+_OBSERVED: Final = Answers(ObjectShown, wait=ChildrenTold)
+_SHOWN: Final = Answers(ObjectShown)
+_GRANTED: Final = Answers(SubscriptionGranted)
+_RENEWED: Final = Answers(SubscriptionRenewed)
+_OBJECTS: Final = Answers(ObjectsResumed)
+_VALUE: Final = Answers(ValueGiven)
+_TOKEN: Final = Answers(TokenGiven)
+_TURN: Final = Answers(TurnGiven)
+
+# fmt: off
+# ruff: noqa: E501 - a row of the table is one line
+
+KINDS: Final = (
+    # Paths and P2P links
+    Kind("M-01", _SUB, "R/ua",                 "MN/sm",                 "resources:PH",                      Path,            _DONE,     "set the path of a handler", "C-09, C-28, C-29"),
+    Kind("M-02", _UNS, "R/ua",                 "MN/sm",                 "resources:PH",                      Path,            _DONE,     "remove the path of a handler"),
+    Kind("M-03", _SUB, "R/registry",           "MN/sm",                 "resources:PQ",                      Path,            _DONE,     "set the path of a requester", "C-28"),
+    Kind("M-04", _UNS, "R/registry",           "MN/sm",                 "resources:PQ",                      Path,            _DONE,     "remove the path of a requester"),
+    Kind("M-05", _SUB, "R/registry",           "PH",                    "resources:PC",                      Path,            _DONE,     "set a listener for one link of a handler"),
+    Kind("M-06", _CRE, "PX",                   "PX/status",             "resource value=created",            LinkStatus,      None,      "tell of a new link", "C-13"),
+    Kind("M-07", _UPD, "PX",                   "PX/status",             "resource",                          LinkStatus,      None,      "tell of a step of a link", "C-12"),
+    Kind("M-08", _SUB, "R1/registry",          "R2/registry",           "resources:R2/registry/changes",     Path,            _LISTED,   "follow what lives in a runtime", "C-33, C-34"),
+    Kind("M-09", _UPD, "R2/registry",          "R2/registry/changes",   "operation",                         ListChange,      None,      "tell who came to a runtime, or left", "C-35"),
+    Kind("M-10", _UNS, "R1/registry",          "R2/registry",           "resources:R2/registry/changes",     Path,            _DONE,     "follow it no more"),
+    Kind("M-11", _EXE, "R/registry",           "PQ",                    "method=connect",                    Command,         _DONE,     "have a link established again"),
+    Kind("M-12", _EXE, "R/registry",           "PX",                    "method=disconnect",                 Command,         _DONE,     "have a link ended"),
+    Kind("M-12", _EXE, "R/registry",           "PQ",                    "method=yield",                      Command,         _DONE,     "have a link wait for the peer's", "P2P-27"),
+    Kind("M-12", _EXE, "R/registry",           "PQ",                    "method=resume",                     Command,         _DONE,     "have a link wait no longer", "P2P-27"),
+    # Stubs and sessions
+    Kind("M-13", _UPD, "S",                    "S/status",              "!resource",                         Status,          None,      "tell of a step of a stub", "C-12"),
+    Kind("M-14", _EXE, "S",                    "MN/session",            "method=open",                       SessionControl,  _OPENED,   "open a session", "C-65, C-79"),
+    Kind("M-15", _EXE, "S",                    "MN/session",            "method=re-open",                    SessionControl,  _RESUMED,  "take up a session again", "C-65, C-79"),
+    Kind("M-16", _EXE, "S",                    "MN/session",            "method=close",                      SessionControl,  _DONE,     "close a session"),
+    Kind("M-17", _EXE, "S",                    "MN/session",            "method=ping",                       SessionControl,  _DONE,     "keep a session alive"),
+    # Addresses
+    Kind("M-18", _CRE, "R/address-allocation", "MN/address-allocation", "",                                  Allocate,        _GIVEN,    "allocate addresses", "C-42..C-45"),
+    Kind("M-19", _DEL, "R/address-allocation", "MN/address-allocation", "resource",                          Free,            _DONE,     "free a block of addresses", "C-46"),
+    Kind("M-20", _DEL, "R/address-allocation", "MN/address-allocation", "childrenResources",                 Free,            _DONE,     "free addresses", "C-47"),
+    # Registry
+    Kind("M-21", _CRE, "R/registry",           "DR",                    "value:{}",                          Register,        _DONE,     "register", "REG-07, REG-10"),
+    Kind("M-22", _UPD, "R/registry",           "DR",                    "value:{} !attribute",               UpdateRecord,    _DONE,     "change a record"),
+    Kind("M-23", _UPD, "R/registry",           "DR",                    "attribute=status value",            UpdateRecord,    _DONE,     "unregister", "C-52"),
+    Kind("M-24", _UPD, "R/registry",           "DR",                    "!value !attribute",                 UpdateRecord,    _DONE,     "keep a registration alive", "C-53"),
+    Kind("M-25", _REA, "R/registry",           "DR",                    "resource:URL",                      ReadRecord,      _RECORD,   "read a record", "C-54"),
+    Kind("M-26", _REA, "x",                    "DR",                    "resource:USER",                     ReadRecord,      _FOUND,    "search by user"),
+    Kind("M-27", _REA, "x",                    "DR",                    "resource:GUID",                     ReadRecord,      _FOUND,    "search by global identifier"),
+    Kind("M-28", _REA, "x",                    "DR",                    "resource:IDP",                      ReadRecord,      _FOUND,    "search by an identity provider's name"),
+    Kind("M-29", _SUB, "x",                    "MN/sm",                 "resources:x/registration",          Path,            _DONE,     "follow the status of a registration"),
+    Kind("M-30", _UPD, "DR",                   "x/registration",        "",                                  RecordChanged,   None,      "tell the status of a registration", "C-55"),
+    Kind("M-31", _REA, "H",                    "R/discovery",           "resource",                          Discover,        _VALUE,    "search in the own runtime"),
+    # Data objects
+    Kind("M-32", _CRE, "H",                    "R/sm",                  "value schema !authorise !delegate", CreateObject,    _CREATED,  "create an object"),
+    Kind("M-33", _CRE, "H",                    "R/sm",                  "resource authorise",                InviteObservers, _SOURCED,  "have an observer invited", "C-80"),
+    Kind("M-34", _CRE, "O/subscription",       "H",                     "source",                            Invitation,      _DONE,     "invite an observer"),
+    Kind("M-35", _SUB, "R/sm",                 "MN/sm",                 "resources:O",                       Path,            _DONE,     "set the paths of an object"),
+    Kind("M-36", _SUB, "H",                    "R/sm",                  "resource",                          Observe,         _OBSERVED, "observe an object", "C-51"),
+    Kind("M-36", _UPD, "R/sm",                 "H",                     "resource value:{}",                 ObjectAnew,      _DONE,     "show an observer the object again"),
+    Kind("M-37", _SUB, "R/sm",                 "MN/sm",                 "resources:O/changes",               Path,            _DONE,     "set the path of an observer", "C-49"),
+    Kind("M-38", _SUB, "R/sm",                 "O/subscription",        "source !version",                   Subscription,    _GRANTED,  "subscribe an observer"),
+    Kind("M-38", _SUB, "R/sm",                 "O/subscription",        "source version",                    Subscription,    _RENEWED,  "renew the subscription of an observer"),
+    Kind("M-39", _FWD, "O",                    "H",                     "message:{}",                        Forward,         _DONE,     "ask the reporter about an observer"),
+    Kind("M-40", _UPD, "O",                    "O/changes",             "version",                           Change,          None,      "publish a change", "C-35, C-77"),
+    Kind("M-41", _REA, "H",                    "O",                     "",                                  Nothing,         _SHOWN,    "read an object"),
+    Kind("M-42", _UNS, "H",                    "R/sm",                  "resource",                          ObjectName,      _DONE,     "observe no more"),
+    Kind("M-43", _UNS, "R/sm",                 "O/subscription",        "source",                            Subscription,    _DONE,     "unsubscribe an observer", "C-75"),
+    Kind("M-44", _UNS, "R/sm",                 "MN/sm",                 "resources:O/changes",               Path,            _DONE,     "remove the path of an observer"),
+    Kind("M-45", _UNS, "H",                    "H2",                    "resource:O",                        ObjectName,      _DONE,     "expel an observer"),
+    Kind("M-46", _DEL, "H",                    "R/sm",                  "resource",                          EndReport,       _DONE,     "delete an object"),
+    Kind("M-47", _DEL, "O/subscription",       "O/changes",             "",                                  Nothing,         _SOURCED,  "tell that an object is deleted", "C-74, C-81"),
+    Kind("M-48", _CRE, "H",                    "O/children/<n>",        "resource",                          Child,           _SOURCED,  "create a child object", "C-81"),
+    Kind("M-49", _UPD, "H",                    "O/children/<n>",        "resource value",                    Child,           None,      "change a child object"),
+    Kind("M-49", _UPD, "O",                    "O/children/<n>",        "digest !resource",                  ChildrenSign,    None,      "tell what children there are"),
+    Kind("M-50", _DEL, "H",                    "O/children/<n>",        "resource",                          ChildName,       None,      "delete a child object"),
+    Kind("M-51", _CRE, "H",                    "R/sm",                  "resume=true !value",                Resume,          _OBJECTS,  "take up reported objects again"),
+    Kind("M-52", _SUB, "H",                    "R/sm",                  "resume=true !resource",             Resume,          _DONE,     "take up observed objects again"),
+    Kind("M-52", _SUB, "O/subscription",       "R/sm",                  "resource",                          ObjectName,      _VALUE,    "tell that an object is back"),
+    Kind("M-53", _UPD, "O",                    "O/observers",           "operation",                         ObserversChange, None,      "tell who observes, or no more"),
+    Kind("M-54", _CRE, "H",                    "R/sm",                  "resource delegate",                 Delegate,        _DONE,     "hand over the reporter's role"),
+    Kind("M-54", _CRE, "R/sm",                 "H",                     "resource part",                     HandOver,        _DONE,     "hand an object over"),
+    Kind("M-54", _CRE, "H",                    "R/sm",                  "resource part",                     HandOver,        _DONE,     "take an object that was handed over"),
+    Kind("M-54", _UPD, "R/sm",                 "MN/address-allocation", "resource operation",                MoveAddress,     _DONE,     "offer an address, or take it"),
+    # Connectors
+    Kind("M-55", _EXE, "x",                    "IDM",                   "method",                            IdentityCall,    _VALUE,    "call an identity provider", "C-59"),
+    Kind("M-56", _REA, "R/graph-connector",    "GR",                    "resource",                          ObjectName,      _TOKEN,    "read a user's global record", "C-58"),
+    Kind("M-57", _CRE, "R/graph-connector",    "GR",                    "resource value",                    GlobalRecord,    _DONE,     "publish a user's global record", "C-58"),
+    Kind("M-58", _CRE, "H",                    "QOS",                   "value:{}",                          AskQuality,      _TURN,     "ask for network resources", "C-60"),
+    Kind("M-58", _REA, "H",                    "QOS",                   "",                                  Nothing,         _VALUE,    "ask what became of them", "C-60"),
+    Kind("M-58", _DEL, "H",                    "QOS",                   "",                                  Nothing,         _DONE,     "release them", "C-60"),
+)
+# fmt: on
+"""The catalogue. A message fits one row at most; the sections are those of the protocol's page."""
+
+_BY_TYPE: Final = {
+    type_: tuple(kind for kind in KINDS if kind.type is type_) for type_ in MessageType
+}
+
+
+def message_kind(message: Message) -> Kind | None:
+    """Return the row a message is of; None for an answer, and for what is free."""
+    return next((kind for kind in _BY_TYPE[message.type] if kind.fits(message)), None)

@@ -1,0 +1,1 @@
+"""Fields, shapes and rules of bodies, and JSON Schemas made from them."""

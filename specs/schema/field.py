@@ -1,0 +1,94 @@
+"""What the fields of bodies have in common: names on the wire, and what they may hold.
+
+A body class is `@attrs.frozen(slots=True, field_transformer=checked)`. Its
+annotations say what its fields hold; nobody can make one that holds anything
+else, from Python or from JSON.
+"""
+
+from collections.abc import Callable
+from typing import Annotated, Final, TypeAlias
+
+import attrs
+
+from specs.schema import shape
+from specs.schema.shape import Shape, Size, shape_of
+
+WIRE: Final = "wire"
+"""Metadata key under which a field keeps its name on the wire."""
+
+SHAPE: Final = "shape"
+"""Metadata key under which a field keeps what it may hold."""
+
+Address: TypeAlias = Annotated[str, shape.Address()]
+"""An address; what is no address cannot be put here, aliases are made canonical (N12)."""
+
+Addresses: TypeAlias = Annotated[tuple[Address, ...], Size(1)]
+"""Addresses, at least one."""
+
+Filled: TypeAlias = Annotated[str, shape.Text(least=1)]
+"""Text that is not empty."""
+
+Names: TypeAlias = tuple[Filled, ...]
+"""A list of names; it may be empty."""
+
+_TEXT: Final = shape.Text()
+
+_Fields: TypeAlias = list["attrs.Attribute[object]"]
+
+
+def wire(name: str) -> dict[str, str]:
+    """Return the metadata of a field that has another name on the wire."""
+    return {WIRE: name}
+
+
+def wire_name(field: "attrs.Attribute[object]") -> str:
+    """Return what a field is called on the wire."""
+    return str(field.metadata.get(WIRE, field.name))
+
+
+def wire_way(kind: type[object], way: str) -> str:
+    """Return the way to a field of a part, `params.runtime_url`, as it is on the wire."""
+    names = []
+    inside: type[object] = kind
+    for name in way.split("."):
+        field = attrs.fields_dict(inside)[name]  # type: ignore[arg-type] # a body class
+        names.append(wire_name(field))
+        holds = shape_at(field)
+        inside = holds.kind if isinstance(holds, shape.Part) else inside
+    return ".".join(names)
+
+
+def shape_at(field: "attrs.Attribute[object]") -> Shape:
+    """Return what a field of a body class may hold."""
+    found: Shape = field.metadata[SHAPE]
+    return found
+
+
+def is_required(field: "attrs.Attribute[object]") -> bool:
+    """Say whether a field must be given."""
+    return field.default is attrs.NOTHING
+
+
+def checked(_: type[object], fields: _Fields) -> _Fields:
+    """Make every field of a class check what is put into it, whoever makes the body.
+
+    Raises:
+        SpecError: An annotation does not say what its field holds.
+    """
+    return [_checked(field) for field in fields]
+
+
+def _checked(field: "attrs.Attribute[object]") -> "attrs.Attribute[object]":
+    holds = shape_of(field.type)
+    known = field.evolve(metadata={**field.metadata, SHAPE: holds})
+    return known.evolve(converter=_check_of(holds, wire_name(field)))
+
+
+def _check_of(holds: Shape, where: str) -> Callable[[object], object]:
+    """Return the check of one field; most fields of most bodies are absent or plain text."""
+    if isinstance(holds, shape.Maybe):
+        inner = holds.of.check
+        return lambda value: None if value is None else inner(value, where)
+    if holds == _TEXT:
+        return lambda value: value if type(value) is str else holds.check(value, where)
+    return lambda value: holds.check(value, where)
