@@ -25,14 +25,12 @@ if TYPE_CHECKING:
     from actors.node.config import NodeConfig
     from actors.node.policy.config import PolicyConfig
     from actors.pipe.errors import RoomError
-    from actors.runtime.bus.interceptor import Interceptor, Objection
+    from actors.runtime.bus.pipeline import Interceptor, Objection
     from actors.runtime.config import RuntimeConfig
-    from actors.runtime.hyperty.hyperty import Delegated, Hyperty, Invited, Refused
+    from actors.runtime.hyperty.hyperty import Delegated, Hyperty, Invited, Profile, Refused
     from actors.runtime.hyperty.lifecycle import HypertyFailedError, HypertyState
-    from actors.runtime.hyperty.profile import Profile
     from actors.runtime.isolation.hyperty import NoCodeError
-    from actors.runtime.objects.child import Child
-    from actors.runtime.objects.child_changes import ChildChange
+    from actors.runtime.objects.child import Child, ChildChange
     from actors.runtime.objects.children import Children
     from actors.runtime.objects.error import ObjectError, SchemaError
     from actors.runtime.objects.observed_object import ObjectState, ObservedObject
@@ -40,9 +38,8 @@ if TYPE_CHECKING:
     from actors.runtime.policy.hook import Policy
     from actors.runtime.registry.allocation import AllocationError
     from actors.runtime.registry.registrations import RegistrationError
-    from actors.runtime.stubs.credentials import GivenToken, TokenFile
-    from actors.runtime.stubs.entering import SessionError
-    from fsm.sync.observer_list import ObserverJoined, ObserverLeft, ObserverMove
+    from actors.runtime.stubs.credentials import GivenToken, SessionError, TokenFile
+    from fsm.sync.observers import ObserverJoined, ObserverLeft, ObserverMove
     from fsm.sync.value.difference import ObjectChange
     from fsm.sync.value.json import NotJsonError
     from specs.errors import ProtoflyError
@@ -123,25 +120,22 @@ _PLACES: Final = MappingProxyType(
         "actors.node.policy.config": ("PolicyConfig",),
         "actors.pipe.errors": ("RoomError",),
         "actors.runtime.registry.allocation": ("AllocationError",),
-        "actors.runtime.objects.child": ("Child",),
-        "actors.runtime.objects.child_changes": ("ChildChange",),
+        "actors.runtime.objects.child": ("Child", "ChildChange"),
         "actors.runtime.objects.children": ("Children",),
         "actors.runtime.config": ("RuntimeConfig",),
-        "actors.runtime.stubs.credentials": ("GivenToken", "TokenFile"),
-        "actors.runtime.stubs.entering": ("SessionError",),
-        "actors.runtime.hyperty.hyperty": ("Delegated", "Hyperty", "Invited", "Refused"),
-        "actors.runtime.bus.interceptor": ("Interceptor", "Objection"),
+        "actors.runtime.stubs.credentials": ("GivenToken", "SessionError", "TokenFile"),
+        "actors.runtime.hyperty.hyperty": ("Delegated", "Hyperty", "Invited", "Profile", "Refused"),
+        "actors.runtime.bus.pipeline": ("Interceptor", "Objection"),
         "actors.runtime.hyperty.lifecycle": ("HypertyFailedError", "HypertyState"),
         "actors.runtime.objects.error": ("ObjectError", "SchemaError"),
         "actors.runtime.objects.observed_object": ("ObjectState", "ObservedObject"),
         "actors.runtime.policy.hook": ("Policy",),
-        "actors.runtime.hyperty.profile": ("Profile",),
         "actors.runtime.registry.registrations": ("RegistrationError",),
         "actors.runtime.objects.reported_object": ("ReportedObject",),
         "actors.runtime.isolation.hyperty": ("NoCodeError",),
         "fsm.sync.value.difference": ("ObjectChange",),
         "fsm.sync.value.json": ("NotJsonError",),
-        "fsm.sync.observer_list": ("ObserverJoined", "ObserverLeft", "ObserverMove"),
+        "fsm.sync.observers": ("ObserverJoined", "ObserverLeft", "ObserverMove"),
         "specs.errors": ("ProtoflyError",),
         "specs.jsonvalue": ("Json", "JsonObject"),
         "specs.message": ("Message", "MessageType"),

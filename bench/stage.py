@@ -16,7 +16,7 @@ import orjson
 import trio
 from typing_extensions import override
 
-from actors.cli.tracing import open_tracer
+from actors.cli.output import open_tracer
 from actors.hyperties import Caller
 from actors.kit.time_of_day import fresh_ids
 from actors.kit.trace import More, Ruling, Tracer

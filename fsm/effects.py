@@ -1,14 +1,26 @@
-"""Effects that several cores share."""
+"""Effects that several cores share.
+
+The effect of a core that says no.
+"""
 
 from typing import final
 
 import attrs
 
 from specs.message import Message
-from specs.reply_code import DropReason
+from specs.reply_code import Code, DropReason
 from specs.trace import Op
 
-__all__ = ["Dropped", "RowChanged"]
+__all__ = ["Dropped", "Refused", "RowChanged"]
+
+
+@final
+@attrs.frozen(slots=True)
+class Refused:
+    """Nothing was changed, because of this."""
+
+    code: Code
+    why: str
 
 
 @final

@@ -14,7 +14,6 @@ from fsm.judge.trace_line import CLAIMS, Flaw, Verdict
 from fsm.machine_list import MACHINES
 from fsm.table import Table
 from spark.claims import find_violations, with_records_before
-from spark.figures import count_entities, count_steps, time_in_states
 from spark.findings import (
     BadLine,
     Broken,
@@ -32,7 +31,7 @@ from spark.load import parse, quarantine, read_lines, records
 from spark.nodes import holes, judge_nodes
 from spark.schemas import NODE, QUARANTINE, VIOLATION
 from spark.small import small_frame
-from spark.stories import tell_stories
+from spark.stories import count_entities, count_steps, tell_stories, time_in_states
 from spark.tables import tables_of
 
 __all__ = ["validate"]

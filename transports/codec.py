@@ -4,10 +4,13 @@ JSON is read as RFC 8259 says, and where that leaves a choice as JavaScript
 does: of a repeated key the last value counts, whole numbers beyond 64 bits
 become floating point. What is no JSON is refused: bad UTF-8, NaN, numbers too
 large for floating point, lone surrogates.
+
+How much JSON one message may be (RELIABILITY L4).
 """
 
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
+from itertools import chain
 from typing import Final
 
 import attrs
@@ -17,13 +20,20 @@ from specs.dialects.dialect import PLAIN, Dialect, dialect_of, emit
 from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.protocol import FRAME_MESSAGES, MAX_FRAME_BYTES, MAX_MESSAGE_BYTES
+from specs.limits.protocol import (
+    FRAME_MESSAGES,
+    MAX_FRAME_BYTES,
+    MAX_JSON_DEPTH,
+    MAX_JSON_KEYS,
+    MAX_JSON_TEXT,
+    MAX_MESSAGE_BYTES,
+)
 from specs.message import Message, MessageType, refuse
 from specs.reply_code import Code
-from transports.json_limits import check_size
 
 __all__ = [
     "BadLine",
+    "check_size",
     "decode_frame",
     "decode_in_dialect",
     "decode_line",
@@ -33,6 +43,57 @@ __all__ = [
     "glance",
     "read_object",
 ]
+
+_OPENERS: Final = (b"{", b"[")
+_NESTED: Final = frozenset({dict, list})
+
+
+def check_size(text: bytes, value: Json) -> None:
+    """Refuse what is nested too deep, or holds too many keys or too long a text.
+
+    Args:
+        text: The JSON as it came; it bounds what can be in it, so that most
+            messages need no closer look.
+        value: What it says, as it was read: in dictionaries and lists.
+
+    Raises:
+        BadMessageError: One limit is broken; the code is 413.
+    """
+    has_texts = len(text) > MAX_JSON_TEXT
+    is_surely_small = (
+        not has_texts
+        and sum(map(text.count, _OPENERS)) <= MAX_JSON_DEPTH
+        and text.count(b":") <= MAX_JSON_KEYS
+    )
+    if not is_surely_small:
+        _look(value, has_texts=has_texts)
+
+
+def _look(value: Json, *, has_texts: bool) -> None:
+    level = [value]
+    for _ in range(MAX_JSON_DEPTH + 1):
+        if has_texts:
+            _check_texts(level)
+        if _NESTED.isdisjoint(map(type, level)):
+            # Often most of it: this is asked without a look at each part.
+            return
+        objects = [one for one in level if isinstance(one, dict)]
+        if max(map(len, objects), default=0) > MAX_JSON_KEYS:
+            why = f"an object has more than {MAX_JSON_KEYS} keys"
+            raise BadMessageError(why, Code.TOO_LARGE)
+        if has_texts:
+            _check_texts(chain.from_iterable(objects))
+        lists = [one for one in level if isinstance(one, list)]
+        level = [*chain.from_iterable(map(dict.values, objects)), *chain.from_iterable(lists)]
+    raise BadMessageError(f"JSON is nested deeper than {MAX_JSON_DEPTH}", Code.TOO_LARGE)
+
+
+def _check_texts(values: Iterable[Json]) -> None:
+    for one in values:
+        if isinstance(one, str) and len(one) > MAX_JSON_TEXT:
+            why = f"a text is longer than {MAX_JSON_TEXT} characters"
+            raise BadMessageError(why, Code.TOO_LARGE)
+
 
 _DIGEST: Final = 12
 """Characters of a digest: enough to find a line again, too few to tell what it says."""

@@ -1,4 +1,7 @@
-"""What all links over a plain socket share: reading, writing, leaving."""
+"""What all links over a plain socket share: reading, writing, leaving.
+
+A link that is a byte stream and nothing else: for protocols that are not ours.
+"""
 
 import os
 import socket
@@ -7,7 +10,7 @@ from abc import abstractmethod
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
-from typing import Final
+from typing import Final, final
 
 import trio
 from typing_extensions import override
@@ -24,7 +27,7 @@ from transports.errors import (
 from transports.link import Kind, Link, Upgrade
 from transports.turn import Turn
 
-__all__ = ["SocketLink"]
+__all__ = ["RawLink", "SocketLink"]
 
 
 class SocketLink(Link):
@@ -293,3 +296,32 @@ class SocketLink(Link):
                 pass
         if self._drained is not None:
             self._drained.set()
+
+
+@final
+class RawLink(SocketLink):
+    """Bytes as they come, at most `READ_BYTES` at once; hanging up is all the farewell there is."""
+
+    __slots__ = ()
+
+    @property
+    @override
+    def host(self) -> str:
+        with suppress(OSError):
+            return str(self._stream.socket.getpeername()[0])
+        return ""
+
+    @override
+    def _wrapped(self, frames: Sequence[bytes]) -> bytes:
+        return b"".join(frames)
+
+    @override
+    def _goodbye(self, farewell: Farewell) -> bytes:
+        return b""
+
+    @override
+    def _take(self, data: bytes) -> None:
+        if data:
+            self._deliver(data)
+        else:
+            self._finish("the other end has hung up", Farewell.DONE)

@@ -14,7 +14,7 @@ from transports.errors import DialError
 from transports.gate import EVERYBODY, Gate
 from transports.link import PROTOFLY_V1, Kind, Link, Listener, Upgrade
 from transports.network import DEFAULT_DOORS, Doors, Network
-from transports.raw_link import RawLink
+from transports.socket_link import RawLink
 from transports.sockets import bind_tcp, bind_unix, dial_tcp, dial_unix, next_stream
 from transports.stream_link import StreamLink
 from transports.urls import read_websocket_url

@@ -26,8 +26,7 @@ from actors.catalogue.opening import (
     sealed_descriptor,
     stub_of,
 )
-from actors.catalogue.package_fetch import fetched_package
-from actors.catalogue.package_store import PackageStore
+from actors.catalogue.package_store import PackageStore, fetched_package
 from actors.catalogue.places import BadPlaceError, Places
 from actors.catalogue.publisher import check_publisher
 from actors.catalogue.refusals import NO_PLACE, RefusalError, from_error, no_trust

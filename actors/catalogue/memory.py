@@ -16,9 +16,9 @@ import orjson
 import trio
 from typing_extensions import override
 
-from actors.catalogue.atomic_file import write_whole
 from actors.catalogue.errors import CatalogueFileError
 from actors.catalogue.opening import known_revocations
+from actors.catalogue.package_store import write_whole
 from actors.catalogue.refusals import RefusalError
 from fsm.catalogue.descriptor_io import Seen
 from specs.addresses.descriptor import Entry, read_entry

@@ -1,5 +1,11 @@
-"""Packages by their hash, so that no other can take the place of one (T15, CAT-11)."""
+"""Packages by their hash, so that no other can take the place of one (T15, CAT-11).
 
+Packages of stubs: taken from what is kept, or fetched, and each held against its promise.
+
+Files that are found whole or not at all, whenever the power goes.
+"""
+
+import os
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from hashlib import sha256
@@ -9,10 +15,44 @@ from typing import Final, final
 import trio
 from typing_extensions import override
 
-from actors.catalogue.atomic_file import write_whole
+from actors.catalogue.errors import NotServedError, SourceAwayError
+from actors.catalogue.opening import flaw_of
+from actors.catalogue.refusals import RefusalError, from_error
+from actors.catalogue.source import Source, package_path
+from specs.descriptor import SourcePackage
 from specs.limits.catalogue import PACKAGE_BYTES
 
-__all__ = ["FolderStore", "NoStore", "PackageStore"]
+__all__ = ["FolderStore", "NoStore", "PackageStore", "fetched_package", "write_whole"]
+
+_MODE: Final = 0o644
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file so that whoever reads it finds the old one or the new one; blocks.
+
+    When this returns, the new one is on the disk.
+
+    Raises:
+        OSError: It cannot be written; the old one is as it was.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
+    try:
+        handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW, _MODE)
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        fresh.replace(path)
+    except OSError:
+        with suppress(OSError):
+            fresh.unlink(missing_ok=True)
+        raise
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
 class PackageStore(ABC):
@@ -70,3 +110,27 @@ class FolderStore(PackageStore):
     def _write(self, digest: str, content: bytes) -> None:
         with suppress(OSError):
             write_whole(self._folder / digest, content)
+
+
+async def fetched_package(store: PackageStore, source: Source, promised: SourcePackage) -> bytes:
+    """Return the bytes that a verified descriptor promises; they are kept from then on.
+
+    What is kept is judged like what is fetched: whatever keeps it may have changed it.
+
+    Cancelled: the package may be kept.
+
+    Raises:
+        RefusalError: It is not served, or is not what was promised.
+    """
+    kept = await store.get(promised.sha256)
+    if kept is not None and flaw_of(promised, kept) is None:
+        return kept
+    try:
+        content = await source.read(package_path(promised.sha256), PACKAGE_BYTES)
+    except (NotServedError, SourceAwayError) as exc:
+        raise RefusalError(from_error(exc)) from exc
+    refused = flaw_of(promised, content)
+    if refused is not None:
+        raise RefusalError(refused)
+    await store.put(promised.sha256, content)
+    return content

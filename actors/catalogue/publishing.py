@@ -11,7 +11,6 @@ import attrs
 import orjson
 
 from actors.catalogue.archive import facts_of
-from actors.catalogue.atomic_file import write_whole
 from actors.catalogue.errors import (
     BadDescriptorError,
     BadSealError,
@@ -19,6 +18,7 @@ from actors.catalogue.errors import (
     RefusedDescriptorError,
 )
 from actors.catalogue.making import revocation_list
+from actors.catalogue.package_store import write_whole
 from actors.catalogue.reading import entry_of, read_descriptor, read_listing, read_revocations
 from actors.catalogue.refusals import from_error
 from actors.catalogue.seal import SealType, read_seal, verified

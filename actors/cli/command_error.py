@@ -1,11 +1,27 @@
-"""What a command tells the person who typed it."""
+"""What a command tells the person who typed it.
 
+What the exit status of a command says.
+"""
+
+from enum import IntEnum
 from typing import final
 
-from actors.cli.exit_code import ExitCode
 from specs.errors import ProtoflyError
 
-__all__ = ["CommandError"]
+__all__ = ["CommandError", "ExitCode"]
+
+
+class ExitCode(IntEnum):
+    """Exit statuses, the same for all commands."""
+
+    OK = 0
+    FAILED = 1
+    USAGE = 2
+    CONFIGURATION = 3
+    REFUSED = 4
+    CANNOT_CONNECT = 5
+    TIMEOUT = 6
+    INTERRUPTED = 130
 
 
 @final

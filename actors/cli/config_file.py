@@ -13,8 +13,7 @@ import click
 import structlog
 from click.core import ParameterSource
 
-from actors.cli.command_error import CommandError
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.group import SUMMARIES
 
 __all__ = [

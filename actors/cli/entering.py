@@ -5,11 +5,15 @@ from typing import Final
 
 import click
 
-from actors.cli.command_error import CommandError
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import CommandError, ExitCode
 from actors.runtime.runtime import Runtime
-from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials, TokenFile, TokenFileError
-from actors.runtime.stubs.entering import SessionError
+from actors.runtime.stubs.credentials import (
+    NO_CREDENTIALS,
+    Credentials,
+    SessionError,
+    TokenFile,
+    TokenFileError,
+)
 from specs.reply_code import Code
 
 __all__ = ["credentials_of", "enter", "token_option"]

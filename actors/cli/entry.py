@@ -5,9 +5,8 @@ from typing import NoReturn
 
 import click
 
-from actors.cli.command_error import CommandError
+from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.config_file import misconfigured
-from actors.cli.exit_code import ExitCode
 
 __all__ = ["enter"]
 

@@ -1,13 +1,14 @@
-"""Every failure of a command is one sentence and an exit status."""
+"""Every failure of a command is one sentence and an exit status.
+
+What errors of the layers below mean to somebody at a terminal.
+"""
 
 from collections.abc import Awaitable, Callable, Iterator
-from typing import Final
+from typing import Final, TypeAlias
 
 import trio
 
-from actors.cli.command_error import CommandError
-from actors.cli.exit_code import ExitCode
-from actors.cli.meaning import Meanings, meant
+from actors.cli.command_error import CommandError, ExitCode
 from actors.kit.errors import TraceDirectoryError
 from actors.node.errors import (
     HttpPlaceError,
@@ -16,11 +17,22 @@ from actors.node.errors import (
     RegistryFileError,
 )
 from actors.node.login.errors import UsedTokensError
-from actors.runtime.store.error import StoreFileError
+from actors.runtime.store.file import StoreFileError
 from specs.errors import ProtoflyError
 from transports.errors import DialError, ListenError
 
-__all__ = ["first_known", "run"]
+__all__ = ["Meanings", "first_known", "meant", "run"]
+
+Meanings: TypeAlias = tuple[tuple[type[ProtoflyError], ExitCode, str], ...]
+"""For each error the exit status, and what to do; empty: the error says so itself."""
+
+
+def meant(error: ProtoflyError, meanings: Meanings) -> CommandError | None:
+    """Return the sentence and the status for an error; None: it is not among these."""
+    for kind, code, advice in meanings:
+        if isinstance(error, kind):
+            return CommandError(f"{error}; {advice}" if advice else str(error), code)
+    return None
 
 
 _MEANING: Final[Meanings] = (

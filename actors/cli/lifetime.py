@@ -1,6 +1,14 @@
-"""How long a process that serves lives: from ready until it is told to go."""
+"""How long a process that serves lives: from ready until it is told to go.
 
+The end of a process that does not end by itself: after so long, whatever hangs is left.
+
+How often a process that serves looks for garbage that refers to itself.
+"""
+
+import gc
+import os
 import signal
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Final, TypeVar, final
@@ -8,12 +16,70 @@ from typing import Final, TypeVar, final
 import structlog
 import trio
 
-from actors.cli.exit_code import ExitCode
-from actors.cli.garbage import collect_seldom
-from actors.cli.kill_timer import Fuse
+from actors.cli.command_error import ExitCode
 from specs.limits.protocol import DRAIN_TIMEOUT
 
-__all__ = ["serve"]
+__all__ = ["Fuse", "collect_seldom", "serve"]
+
+_YOUNG: Final = 2000
+"""New objects after which the newest are looked at: a few milliseconds (Python: 700)."""
+
+_MIDDLE: Final = 10
+"""Of these looks, after which what they left is looked at too (Python's own)."""
+
+_OLD: Final = 200
+"""Of these, after which everything is (Python: 10).
+
+A look at everything stops the process: 0.25 s with a thousand sessions, more than a
+second with ten thousand. While many come, each quarter more of them would cost one.
+What comes and goes with traffic and connections leaves no such garbage, and is freed
+at once; so it is enough to look after four million objects that stayed.
+"""
+
+
+def collect_seldom() -> None:
+    """Have all that there is now looked at never again, and the rest less often."""
+    gc.freeze()
+    gc.set_threshold(_YOUNG, _MIDDLE, _OLD)
+
+
+@final
+class Fuse:
+    """Ends the process, without ceremony, when it has burnt down.
+
+    Cancelling does not free who waits for a thread, and a shield outlasts it; a disk that
+    hangs must not keep a process that was told to go. The timer is a thread of its own, so
+    that not even a loop that is stuck keeps it.
+    """
+
+    def __init__(self) -> None:
+        self._timer: threading.Timer | None = None
+
+    def light(self, seconds: float, code: ExitCode, why: str) -> None:
+        """End the process after so long; a fuse that burns already is replaced.
+
+        Args:
+            seconds: Of the system's clock, whatever the clock of Trio.
+            code: The exit status.
+            why: The last line on standard error.
+        """
+        self.put_out()
+        self._timer = threading.Timer(seconds, _blow, (code, why))
+        self._timer.daemon = True
+        self._timer.start()
+
+    def put_out(self) -> None:
+        """Let the process live: it ends by itself."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+
+def _blow(code: ExitCode, why: str) -> None:
+    # Past all buffers and locks: whoever holds them may be what hangs.
+    os.write(2, f"protofly: {why}\n".encode())
+    os._exit(code)
+
 
 T = TypeVar("T")
 

@@ -1,11 +1,29 @@
-"""What commands say on stdout: one JSON object per line."""
+"""What commands say on stdout: one JSON object per line.
+
+The tracer of a command: files with `--trace`, nothing without.
+"""
 
 import os
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 
 import click
 import orjson
 
-__all__ = ["say", "say_ready"]
+from actors.kit.trace import NULL_TRACER, Tracer, open_trace
+
+__all__ = ["open_tracer", "say", "say_ready"]
+
+
+@asynccontextmanager
+async def open_tracer(directory: Path | None, node: str) -> AsyncIterator[Tracer]:
+    """Open the trace of a process, if one is wanted."""
+    if directory is None:
+        yield NULL_TRACER
+        return
+    async with open_trace(directory, node) as tracer:
+        yield tracer
 
 
 def say(schema: str, **fields: object) -> None:

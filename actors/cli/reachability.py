@@ -2,8 +2,7 @@
 
 from collections.abc import Container
 
-from actors.cli.command_error import CommandError
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import CommandError, ExitCode
 from transports.errors import ListenError
 from transports.link import Kind
 from transports.network import Network

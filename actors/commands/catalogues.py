@@ -8,8 +8,7 @@ import click
 
 from actors.catalogue.errors import TrustFileError
 from actors.catalogue.places import BadPlaceError, Places, read_places
-from actors.cli.command_error import CommandError
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import CommandError, ExitCode
 from actors.kit.time_of_day import clock_offset
 from actors.runtime.config import RuntimeConfig
 

@@ -6,9 +6,8 @@ from typing import Final
 import attrs
 import click
 
-from actors.cli.command_error import CommandError
+from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.config_file import checked_tables, misconfigured
-from actors.cli.exit_code import ExitCode
 from actors.cli.group import SUMMARIES, command_of
 from actors.cli.output import say
 from actors.cli.topic import topics

@@ -10,9 +10,8 @@ from typing import Final
 import click
 import trio
 
-from actors.cli.command_error import CommandError
+from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.config_file import config_option
-from actors.cli.exit_code import ExitCode
 from actors.cli.failure import run
 from actors.cli.output import say
 from actors.demo.show import JsonShow, Show, choose_show

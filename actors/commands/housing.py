@@ -7,8 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
-from actors.cli.command_error import CommandError
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import CommandError, ExitCode
 from actors.commands.loading import crashed, load_hyperty
 from actors.kit.crash import Crash
 from actors.pipe.errors import RoomError

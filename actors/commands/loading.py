@@ -8,8 +8,7 @@ from typing import Final
 import click
 import structlog
 
-from actors.cli.command_error import CommandError
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import CommandError, ExitCode
 from actors.kit.crash import Crash
 from actors.runtime.hyperty.hyperty import Hyperty
 

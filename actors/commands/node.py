@@ -12,9 +12,8 @@ from actors.cli.config_file import config_option
 from actors.cli.failure import run
 from actors.cli.lifetime import serve
 from actors.cli.options import check_domain, check_place, log_option, trace_option
-from actors.cli.output import say_ready
+from actors.cli.output import open_tracer, say_ready
 from actors.cli.topic import Topic
-from actors.cli.tracing import open_tracer
 from actors.commands.node_catalogue import catalogue_options
 from actors.commands.node_connectors import connector_options
 from actors.commands.node_foreign import foreign_options

@@ -7,8 +7,7 @@ import attrs
 import click
 from typing_extensions import override
 
-from actors.cli.command_error import CommandError
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.topic import Topic, topic_options
 from actors.node.config import NodeConfig
 from actors.node.http.config import ShownCatalogue

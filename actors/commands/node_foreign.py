@@ -8,14 +8,13 @@ import attrs
 import click
 from typing_extensions import override
 
-from actors.cli.command_error import CommandError
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.options import check_domain
 from actors.cli.topic import Topic, topic_options
 from actors.commands.foreign import check_foreign
 from actors.node.config import NodeConfig
 from actors.node.foreign.plan import Endpoint, ForeignPlan
-from actors.pipe.login import Login, nothing
+from actors.pipe.plan import Login, nothing
 from actors.pipe.process import open_process_room
 from actors.runtime.stubs.credentials import TokenFile, TokenFileError
 

@@ -8,13 +8,12 @@ import attrs
 import click
 from typing_extensions import override
 
-from actors.cli.command_error import CommandError
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.topic import Topic, topic_options
 from actors.commands.quantity import Quantity
 from actors.node.config import NodeConfig
 from actors.node.login.login import Admission, Login, ProviderMaker
-from actors.node.login.nobody import Nobody
+from actors.node.login.provider import Nobody
 from specs.limits.login import SESSION_LIFE
 
 if TYPE_CHECKING:

@@ -6,9 +6,8 @@ from pathlib import Path
 import click
 import trio.testing
 
-from actors.cli.command_error import CommandError
+from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.config_file import config_option
-from actors.cli.exit_code import ExitCode
 from actors.cli.failure import run
 from actors.cli.options import log_option
 from actors.cli.output import say

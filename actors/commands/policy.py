@@ -9,8 +9,7 @@ import attrs
 import click
 import orjson
 
-from actors.cli.command_error import CommandError
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.options import check_address, check_domain
 from actors.cli.output import say
 from actors.commands.node_policy import DEFAULTS, check_zone

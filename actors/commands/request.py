@@ -9,10 +9,9 @@ import click
 import orjson
 
 from actors.catalogue.places import Places
-from actors.cli.command_error import CommandError
+from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.config_file import config_option
 from actors.cli.entering import credentials_of, enter, token_option
-from actors.cli.exit_code import ExitCode
 from actors.cli.failure import run
 from actors.cli.options import (
     check_address,
@@ -22,9 +21,8 @@ from actors.cli.options import (
     node_option,
     trace_option,
 )
-from actors.cli.output import say
+from actors.cli.output import open_tracer, say
 from actors.cli.reachability import check_node
-from actors.cli.tracing import open_tracer
 from actors.commands.catalogues import (
     catalogue_access,
     catalogue_option,

@@ -20,9 +20,8 @@ from actors.cli.options import (
     node_option,
     trace_option,
 )
-from actors.cli.output import say_ready
+from actors.cli.output import open_tracer, say_ready
 from actors.cli.reachability import check_host, check_node
-from actors.cli.tracing import open_tracer
 from actors.commands.catalogues import (
     catalogue_access,
     catalogue_option,

@@ -3,7 +3,7 @@
 from types import MappingProxyType
 from typing import Final
 
-from actors.cli.subgroup import subgroup
+from actors.cli.group import subgroup
 
 __all__ = ["command"]
 

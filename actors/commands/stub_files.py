@@ -20,9 +20,8 @@ from actors.catalogue.errors import (
 )
 from actors.catalogue.making import WrongKeyError
 from actors.catalogue.places import BadPlaceError
-from actors.cli.command_error import CommandError
-from actors.cli.exit_code import ExitCode
-from actors.cli.meaning import Meanings, meant
+from actors.cli.command_error import CommandError, ExitCode
+from actors.cli.failure import Meanings, meant
 from actors.keys.errors import BadKeysError
 from specs.addresses.descriptor import CatalogueType, Entry, entry_at
 from specs.errors import ProtoflyError

@@ -24,7 +24,7 @@ from actors.catalogue.reading import (
 )
 from actors.catalogue.seal import SealType, read_seal, verified
 from actors.catalogue.source import DOMAIN_KEYS, LISTING, REVOKED, Source
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import ExitCode
 from actors.cli.failure import run
 from actors.cli.output import say
 from actors.commands.stub_files import explained_errors

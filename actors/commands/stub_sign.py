@@ -8,12 +8,11 @@ import attrs
 import click
 
 from actors.catalogue.archive import pack
-from actors.catalogue.atomic_file import write_whole
 from actors.catalogue.making import Publisher, packaged, signed_draft
+from actors.catalogue.package_store import write_whole
 from actors.catalogue.reading import read_descriptor
 from actors.catalogue.seal import SealType, read_seal
-from actors.cli.command_error import CommandError
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.options import check_domain
 from actors.cli.output import say
 from actors.commands.quantity import Quantity

@@ -12,8 +12,7 @@ from actors.catalogue.inspection import Believed, Inspection, inspect
 from actors.catalogue.places import source_at
 from actors.catalogue.source import MemorySource, Source, package_path
 from actors.catalogue.trust_file import read_trust
-from actors.cli.command_error import CommandError
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.failure import run
 from actors.cli.output import say
 from actors.commands.stub_files import explained_errors, read_bytes

@@ -8,8 +8,7 @@ from typing import Final
 import click
 import orjson
 
-from actors.cli.command_error import CommandError
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.output import say
 from actors.keys.errors import BadKeysError
 from actors.keys.key_set import read_keys

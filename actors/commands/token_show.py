@@ -8,8 +8,7 @@ from typing import Final
 
 import click
 
-from actors.cli.command_error import CommandError
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.failure import run
 from actors.cli.options import check_domain
 from actors.cli.output import say

@@ -15,9 +15,8 @@ import attrs
 import click
 import trio
 
-from actors.cli.command_error import CommandError
+from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.entry import enter
-from actors.cli.exit_code import ExitCode
 from actors.cli.failure import run
 from actors.cli.options import check_domain, check_kinds
 from actors.demo.act import Beat

@@ -9,8 +9,7 @@ from typing import Final, final
 import attrs
 import trio
 
-from actors.cli.command_error import CommandError
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import CommandError, ExitCode
 from actors.demo.director import Director
 from actors.demo.line import Line, What, read_line
 from specs.limits.protocol import DRAIN_TIMEOUT, GOODBYE_TIMEOUT

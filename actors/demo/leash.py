@@ -8,7 +8,7 @@ from typing import Final
 
 import trio
 
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import ExitCode
 
 __all__ = ["leashed", "until_told"]
 

@@ -7,8 +7,7 @@ from typing import Final, final
 
 import attrs
 
-from actors.cli.command_error import CommandError
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import CommandError, ExitCode
 from actors.demo.children import Cast, open_cast
 from actors.demo.director import Director
 from actors.demo.line import What

@@ -10,8 +10,7 @@ from typing import Final
 import orjson
 import trio
 
-from actors.cli.command_error import CommandError
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import CommandError, ExitCode
 from actors.demo.director import Director
 from actors.demo.line import Line, What
 from specs.jsonvalue import Json, JsonObject

@@ -22,8 +22,7 @@ from actors.pipe.process import process_rooms
 from actors.pipe.spawn import Spawn
 from actors.runtime import app
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.hyperty.hyperty import Hyperty, HypertyMaker
-from actors.runtime.hyperty.profile import Profile
+from actors.runtime.hyperty.hyperty import Hyperty, HypertyMaker, Profile
 from actors.runtime.isolation.hyperty import HypertyCode
 from actors.runtime.runtime import Runtime as RunningRuntime
 from fsm.p2p.entry import LinkEntry

@@ -2,13 +2,17 @@
 
 The only place where a nursery is kept to start tasks in later: the supervisor's
 own, opened by `open_supervisor` and left when every child has stopped.
+
+How a supervisor deals with crashes.
 """
 
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from enum import Enum, auto
 from typing import Final, Protocol, TypeVar, final
 
+import attrs
 import structlog
 import trio
 
@@ -18,18 +22,50 @@ from actors.kit.crash import Crash
 from actors.kit.dead_letters import LOGGED, DeadLetters
 from actors.kit.errors import ActorStoppedError, NameTakenError, RestartLimitError
 from actors.kit.monitor import Monitor
-from actors.kit.regime import Intensity, Regime, Strategy
 from actors.kit.waits import Party, begin_wait, end_wait
 from specs.limits import protocol as limits
 
 __all__ = [
     "ChildSpec",
     "Intensity",
+    "Regime",
     "Restart",
     "Strategy",
     "Supervisor",
     "open_supervisor",
 ]
+
+
+class Strategy(Enum):
+    """Who is started again when one child crashes (OTP's words, and `PEERS`)."""
+
+    ONE_FOR_ONE = auto()
+    """The one that crashed."""
+    PEERS = auto()
+    """Likewise; children know nothing of each other, so all of them stop at once."""
+    REST_FOR_ONE = auto()
+    """It, and all that were started after it."""
+    ONE_FOR_ALL = auto()
+    """Everybody."""
+
+
+@final
+@attrs.frozen
+class Intensity:
+    """How many restarts within how many seconds are borne."""
+
+    restarts: int = 3
+    seconds: float = 60.0
+
+
+@final
+@attrs.frozen
+class Regime:
+    """Who is started again when a child crashes, and how often that is borne."""
+
+    strategy: Strategy
+    intensity: Intensity
+
 
 M = TypeVar("M")
 

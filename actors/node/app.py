@@ -26,7 +26,7 @@ from actors.node.config import NodeConfig
 from actors.node.health.probes import Parts
 from actors.node.health.readiness import Part
 from actors.node.http.rest_links import RestLinks
-from actors.node.links.rest import REST
+from actors.node.links.acceptor import REST
 from actors.node.login.part import open_provider
 from actors.node.messages import BusMessage, Drain, SessionView, Snapshot
 from actors.node.policy.parts import Policing

@@ -14,17 +14,16 @@ from actors.kit.monitor import Monitor
 from actors.kit.supervisor import ChildSpec, Supervisor
 from actors.kit.trace import Tracer
 from actors.node.bus.bus import NodeBus, NodeBusParts
+from actors.node.components import Desk
 from actors.node.config import NodeConfig
 from actors.node.connectors.back_ends import Home, served_by, start_connectors
 from actors.node.foreign.host import ForeignParts
 from actors.node.foreign.part import path_desk, start_abroad
 from actors.node.health.gauges import watch
 from actors.node.health.readiness import Standing
-from actors.node.links.acceptor import LinkDoor
+from actors.node.links.acceptor import REST, LinkDoor, RestDoor
 from actors.node.links.plain import PlainDoor
-from actors.node.links.rest import REST, RestDoor
 from actors.node.links.session_form import SessionDoor
-from actors.node.local_service import Desk
 from actors.node.login.part import start_connector
 from actors.node.login.provider import IdentityProvider
 from actors.node.messages import BusMessage

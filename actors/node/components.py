@@ -1,5 +1,9 @@
-"""Which parts of a node answer at which addresses: one live table, written by the bus (MN-09)."""
+"""Which parts of a node answer at which addresses: one live table, written by the bus (MN-09).
 
+A part of the node that answers on the spot, inside the bus's task.
+"""
+
+from abc import ABC, abstractmethod
 from collections.abc import Collection, Iterator
 from functools import partial
 from typing import Final, final
@@ -11,9 +15,23 @@ from actors.node.errors import AddressTakenError
 from actors.node.messages import Attached, BusMessage, Component, Detached
 from actors.node.trace import Witness
 from fsm.effects import RowChanged
+from specs.message import Message
 from specs.trace import Op
 
-__all__ = ["Components", "attach", "detach"]
+__all__ = ["Components", "Desk", "attach", "detach"]
+
+
+class Desk(ABC):
+    """Answers requests at one address of the node, without waiting for anything."""
+
+    @abstractmethod
+    def receive(self, message: Message, by: str) -> Message | None:
+        """Answer a request that came over the session of `by`; None: it is answered later.
+
+        Raises:
+            BadMessageError: Its body is not what the catalogue says.
+        """
+
 
 _TABLE: Final = "components"
 _WRITER: Final = "bus"

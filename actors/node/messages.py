@@ -1,4 +1,7 @@
-"""What the node's bus is told."""
+"""What the node's bus is told.
+
+What the bus of a node and its ways to other domains tell each other.
+"""
 
 from collections.abc import Sequence
 from typing import TypeAlias, final
@@ -7,12 +10,14 @@ import attrs
 
 from actors.kit.actor import ActorRef, Reply
 from actors.node.errors import AddressTakenError
-from actors.node.foreign_messages import AbroadIs, ForgottenBy, FromAbroad
 from actors.node.links.acceptor import Item
 from actors.node.links.port import Port
+from fsm.catalogue.foreign_io import Banish, Send
 from specs.message import Message
 
 __all__ = [
+    "Abroad",
+    "AbroadIs",
     "Alive",
     "Arrived",
     "Asked",
@@ -23,6 +28,8 @@ __all__ = [
     "Detached",
     "Drain",
     "Emitted",
+    "ForgottenBy",
+    "FromAbroad",
     "Gone",
     "Misbehaved",
     "RuntimeLeft",
@@ -30,6 +37,40 @@ __all__ = [
     "Snapshot",
     "TooLarge",
 ]
+
+Abroad: TypeAlias = ActorRef[Send | Banish]
+"""Takes what is for other domains."""
+
+
+@final
+@attrs.frozen
+class AbroadIs:
+    """The ways to other domains are open from now on."""
+
+    abroad: Abroad
+
+
+@final
+@attrs.frozen
+class ForgottenBy:
+    """The node of a foreign domain may have forgotten what was subscribed there."""
+
+    peer: str
+
+
+@final
+@attrs.frozen
+class FromAbroad:
+    """A stub of a foreign domain has brought a message; nothing of it was checked.
+
+    Attributes:
+        peer: The node of that domain.
+        stub: The stub that brought it.
+    """
+
+    peer: str
+    stub: str
+    message: Message
 
 
 @final

@@ -8,16 +8,15 @@ import attrs
 from actors.node.trace import Witness
 from fsm.bus.node_rights import NodeRights, Observation
 from fsm.bus.node_routing import NodeRouting
-from fsm.effects import RowChanged
+from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
-from fsm.refused import Refused
 from fsm.registry import allocation_io as allocation
 from fsm.registry.address_names import AddressMint
 from fsm.registry.address_offers import AddressOffers, OfferInput
 from fsm.registry.address_offers import Move as Moving
 from fsm.registry.allocation import AllocationCore
-from fsm.session.peer_form import PeerForm
-from fsm.sync.subscriptions import io as subscriptions
+from fsm.session.node_session_io import PeerForm
+from fsm.sync.subscriptions import subscriptions
 from fsm.sync.subscriptions.consents import ConsentCore
 from fsm.sync.subscriptions.subscriptions import SubscriptionCore
 from specs.addresses import address

@@ -20,13 +20,12 @@ from actors.kit.counters import Counters
 from actors.kit.trace import Tracer
 from actors.pipe.errors import PipeError, RoomError
 from actors.pipe.evidence import count_drops, keep_hop
-from actors.pipe.login import Login, nothing
 from actors.pipe.outlet import Outlet
-from actors.pipe.plan import PackageRoom, RoomPlan, write_plan
+from actors.pipe.plan import Login, PackageRoom, RoomPlan, nothing, write_plan
 from actors.pipe.relay import Relays
 from actors.pipe.said import Said, Word, parts_of, read_said, write_said
 from actors.pipe.spawn import Spawn
-from fsm.limits.flood import FloodCore
+from fsm.limits.token_bucket import FloodCore
 from specs.limits.isolation import ROOM_FLOOD, ROOM_REASON, ROOM_WORDS
 from specs.limits.protocol import (
     GOODBYE_TIMEOUT,

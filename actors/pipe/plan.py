@@ -1,21 +1,37 @@
-"""What a room is opened for, as both ends of its pipe know it."""
+"""What a room is opened for, as both ends of its pipe know it.
 
+What a stub in a sandbox opens its sessions with, as its keeper gets it.
+"""
+
+from collections.abc import Awaitable, Callable
 from typing import TypeAlias, assert_never, final
 
 import attrs
+import trio
 
 from actors.pipe.errors import PipeError
 from specs.jsonvalue import Json, JsonObject
 
 __all__ = [
     "Contents",
+    "Login",
     "NodeStubRoom",
     "PackageRoom",
     "ProgramRoom",
     "RoomPlan",
+    "nothing",
     "read_plan",
     "write_plan",
 ]
+
+Login: TypeAlias = Callable[[], Awaitable[str | None]]
+"""Returns a token that opens one session; None: there is nothing to show."""
+
+
+async def nothing() -> str | None:
+    """Show nothing: for nodes where nobody has to log in."""
+    await trio.lowlevel.checkpoint()
+    return None
 
 
 @final

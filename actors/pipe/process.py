@@ -16,7 +16,7 @@ import trio
 
 from actors.pipe.errors import RoomError
 from actors.pipe.spawn import Spawn
-from fsm.limits.pace import Pace
+from fsm.limits.token_bucket import Pace
 from specs.limits.isolation import ROOM_LOG_BURST, ROOM_LOG_RATE
 from specs.limits.protocol import ROOM_LOG_CHARACTERS, ROOM_LOG_LINES
 from transports.background import open_background

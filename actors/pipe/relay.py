@@ -6,11 +6,10 @@ from typing import Final, final
 
 import trio
 
-from actors.pipe.assembly import FrameParts
+from actors.pipe.assembly import FrameParts, Window
 from actors.pipe.errors import PipeError
 from actors.pipe.outlet import Outlet
 from actors.pipe.said import Said, Word, parts_of
-from actors.pipe.window import Window
 from specs.limits.protocol import GOODBYE_TIMEOUT, ROOM_LINKS, ROOM_WINDOW
 from transports.endpoint import Endpoint, read_endpoint
 from transports.errors import DialError, LinkBrokenError, LinkError

@@ -17,8 +17,7 @@ from actors.kit.monitor import Monitor
 from actors.kit.supervisor import ChildSpec, Intensity, Strategy, Supervisor, open_supervisor
 from actors.kit.tracer import Tracer
 from actors.pipe.spawn import Spawn
-from actors.runtime.bus.dead_letters import DeadMail
-from actors.runtime.bus.message_bus import MessageBus
+from actors.runtime.bus.message_bus import DeadMail, MessageBus
 from actors.runtime.bus.messages import BusMessage, RegistryJoined
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.bus.ports import CorePort
@@ -38,13 +37,11 @@ from actors.runtime.store.runtime_store import Shelf, open_shelf
 from actors.runtime.stubs import node_stub
 from actors.runtime.stubs.catalogue import BuiltInCatalogue, Catalogue, StubKind
 from actors.runtime.stubs.loader import Loader, LoaderMessage, LoaderTools, RegistryIs
-from actors.runtime.stubs.sandboxes import Sandboxes
+from actors.runtime.stubs.sandbox import Sandboxes
 from actors.runtime.stubs.stub import StubConfig, StubContext, StubFactory
-from actors.runtime.sync.context import SyncContext, SyncMessage
-from actors.runtime.sync.data_schemas import DataSchemas
+from actors.runtime.sync.context import DataSchemas, SyncContext, SyncMessage
 from actors.runtime.sync.manager import SyncManager
-from actors.runtime.sync.presence.addresses import AllocatedAddresses
-from actors.runtime.sync.presence.records import RegisteredObjects
+from actors.runtime.sync.presence.addresses import AllocatedAddresses, RegisteredObjects
 from fsm.p2p.link_policy import NO_LINKS
 from fsm.registry.resolve.resolve import ResolveConfig
 from specs.limits.protocol import DRAIN_TIMEOUT

@@ -11,7 +11,7 @@ import attrs
 from actors.kit.ids import IdSource
 from actors.pipe.process import open_process_room
 from actors.pipe.spawn import Spawn
-from actors.runtime.bus.interceptor import NO_INTERCEPTORS, Interceptor, StagePlaceError
+from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor, StagePlaceError
 from actors.runtime.policy.hook import PERMIT_ALL, Policy
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
 from actors.runtime.stubs.stub import LOOPBACK

@@ -16,7 +16,7 @@ from actors.runtime.registry.registrations import RegistrarMessage
 from actors.runtime.registry.registry import RegistryMessage
 from actors.runtime.store.runtime_store import Shelf
 from actors.runtime.stubs.loader import LoaderMessage
-from actors.runtime.stubs.sandboxes import Sandboxes
+from actors.runtime.stubs.sandbox import Sandboxes
 from actors.runtime.sync.context import SyncMessage
 
 __all__ = ["RuntimeParts"]

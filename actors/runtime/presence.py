@@ -9,7 +9,7 @@ from actors.runtime.registry.allocation import AddressesForgotten
 from actors.runtime.registry.registrations import ReplayWanted
 from actors.runtime.registry.registry import LinksClosed, LinksWanted
 from actors.runtime.stubs.catalogue import StubKind, handler_descriptor
-from actors.runtime.stubs.entering import Entrance
+from actors.runtime.stubs.credentials import Entrance
 from actors.runtime.stubs.loader import Load, Unload
 from actors.runtime.stubs.stub import StubConfig
 from actors.runtime.sync.context import ObjectsClosed, PathsForgotten

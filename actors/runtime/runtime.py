@@ -13,9 +13,8 @@ from actors.runtime.bus.messages import Granted, Origin
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.hyperty.addresses import HypertyAddresses
 from actors.runtime.hyperty.host import Home
-from actors.runtime.hyperty.hyperty import HypertyMaker
+from actors.runtime.hyperty.hyperty import HypertyMaker, Profile
 from actors.runtime.hyperty.lifecycle import HypertyFailedError, Lifecycle
-from actors.runtime.hyperty.profile import Profile
 from actors.runtime.isolation.hyperty import HypertyCode, Landlord, room_hyperty
 from actors.runtime.leaving import in_turn
 from actors.runtime.objects.context import Seat
@@ -25,8 +24,7 @@ from actors.runtime.registry.allocation import AddressGiven
 from actors.runtime.registry.registrations import RegisterWanted, UnregisterWanted
 from actors.runtime.registry.registry import LinksWanted, RegistryView
 from actors.runtime.stubs.loader import Hosted
-from actors.runtime.stubs.sandbox import SandboxMessage
-from actors.runtime.stubs.sandboxes import Component, ComponentMaker
+from actors.runtime.stubs.sandbox import Component, ComponentMaker, SandboxMessage
 from actors.runtime.sync.context import ComponentLeft
 from fsm.p2p.entry import LinkEntry
 from fsm.registry.changes_io import LocalGone, LocalLive

@@ -9,8 +9,7 @@ import sys
 import trio
 
 from actors.kit.log import Level, configure_log
-from actors.sandbox.confine import confine
-from actors.sandbox.preload import preload
+from actors.sandbox.confine import confine, preload
 from actors.sandbox.room import run_room
 from transports.link import Kind, Upgrade
 from transports.stream_link import StreamLink

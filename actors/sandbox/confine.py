@@ -5,6 +5,13 @@ for everybody to read, namespaces of its own without a network, limits, no new p
 death with its parent, no file but Python's own, no socket, no signal to others, no other
 process. What is not allowed is left out and told: the pipe's other end checks everything
 anyway, and code of others is run only where the most important steps were done.
+
+Libraries of the system, loaded while they can still be read (T16).
+
+A sandbox may read Python's own files, and so may import compiled modules; what these are
+linked with is elsewhere. Loaded once, it is found again by its name.
+
+No files, sockets and signals for this process any more: Linux's Landlock, where it is.
 """
 
 import ctypes
@@ -12,18 +19,83 @@ import os
 import resource
 import signal
 import stat
+import struct
 import sys
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, final
 
 import attrs
 
-from actors.sandbox.landlock import restrict_files
 from actors.sandbox.seccomp import forbid_processes
 from specs.limits.isolation import ROOM_NICE
 from specs.limits.protocol import ROOM_CPU, ROOM_FILES, ROOM_MEMORY
 
-__all__ = ["Confined", "confine"]
+__all__ = ["Confined", "confine", "preload", "restrict_files"]
+
+_CREATE, _ADD, _RESTRICT = 444, 445, 446
+_ASK_VERSION: Final = 1
+_BENEATH: Final = 1
+_READ: Final = 0b1100
+"""To read a file, to list a directory."""
+
+_RIGHTS: Final = {1: 13, 2: 14, 3: 15, 5: 16}
+"""How many rights to files the kernel knows, by its version of Landlock."""
+
+_SOCKETS: Final = 0b11
+_SOCKETS_SINCE: Final = 4
+_OTHERS: Final = 0b11
+_OTHERS_SINCE: Final = 6
+"""No abstract Unix sockets of others, no signals to others."""
+
+
+def restrict_files(libc: ctypes.CDLL, readable: Iterable[str]) -> bool:
+    """Let this process read nothing but what is below `readable`; tell whether it can.
+
+    For good, and for all it may start. What is open stays open.
+    """
+    version = libc.syscall(_CREATE, None, ctypes.c_size_t(0), _ASK_VERSION)
+    if version < 1:
+        return False
+    known = max(count for since, count in _RIGHTS.items() if since <= version)
+    rights = [(1 << known) - 1]
+    if version >= _SOCKETS_SINCE:
+        rights.append(_SOCKETS)
+    if version >= _OTHERS_SINCE:
+        rights.append(_OTHERS)
+    asked = struct.pack(f"={len(rights)}Q", *rights)
+    ruleset = libc.syscall(_CREATE, asked, ctypes.c_size_t(len(asked)), 0)
+    if ruleset < 0:
+        return False
+    try:
+        for path in readable:
+            _allow(libc, ruleset, path)
+        return bool(libc.syscall(_RESTRICT, ruleset, 0) == 0)
+    finally:
+        os.close(ruleset)
+
+
+def _allow(libc: ctypes.CDLL, ruleset: int, path: str) -> None:
+    if not Path(path).is_dir():
+        return
+    beneath = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    try:
+        libc.syscall(_ADD, ruleset, _BENEATH, struct.pack("=Qi", _READ, beneath), 0)
+    finally:
+        os.close(beneath)
+
+
+_LIBRARIES: Final = ("libgcc_s.so.1", "librt.so.1", "libpthread.so.0", "libdl.so.2", "libm.so.6")
+"""With these compiled modules are linked that a hyperty may import, such as what checks schemas."""
+
+
+def preload() -> None:
+    """Load them; one that this system does not have, no module here needs."""
+    for name in _LIBRARIES:
+        with suppress(OSError):
+            ctypes.CDLL(name)
+
 
 _NOBODY: Final = 65_534
 _NEW_USER, _NEW_NETWORK, _NEW_IPC = 0x1000_0000, 0x4000_0000, 0x0800_0000

@@ -8,10 +8,9 @@ from typing import Final, final
 import trio
 from typing_extensions import override
 
-from actors.pipe.assembly import FrameParts
+from actors.pipe.assembly import FrameParts, Window
 from actors.pipe.outlet import Outlet
 from actors.pipe.said import Said, Word, parts_of
-from actors.pipe.window import Window
 from specs.limits.protocol import DIAL_TIMEOUT, ROOM_WINDOW
 from transports.errors import (
     DialError,

@@ -8,8 +8,8 @@ from enum import Enum, unique
 from typing import Final, final
 
 from fsm.registry.allocation import AllocationCore
-from fsm.session.peer_form import PeerForm
-from fsm.sync.subscriptions.io import entity_of
+from fsm.session.node_session_io import PeerForm
+from fsm.sync.subscriptions.subscriptions import entity_of
 from specs.addresses.address import (
     RUNTIME_SCHEME,
     domain_of,

@@ -6,10 +6,12 @@ nondeterminism is in the drawing: the same words on two edges out of one state.
 
 `check` looks at a table alone; `check_fired` and `check_taken` hold it against what
 uses it: the sources of the cores, and the steps that a run took.
+
+What a table allows: ways through it, states in reach, states with a way out.
 """
 
-from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator, Sequence
+from collections import defaultdict, deque
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from enum import StrEnum, unique
 from itertools import combinations
@@ -18,11 +20,42 @@ from typing import Final, final
 import attrs
 
 from fsm.check.census import TakenStep
-from fsm.check.paths import can_end, shortest_ways
 from fsm.check.sources import dotted
 from fsm.table import Table, Transition
 
-__all__ = ["Finding", "Rule", "check", "check_fired", "check_taken", "check_unknown"]
+__all__ = [
+    "Finding",
+    "Rule",
+    "can_end",
+    "check",
+    "check_fired",
+    "check_taken",
+    "check_unknown",
+    "shortest_ways",
+]
+
+
+def shortest_ways(table: Table) -> Mapping[StrEnum | None, tuple[Transition, ...]]:
+    """The fewest rows from `[*]` to every state in reach, `[*]` (None) itself too."""
+    ways: dict[StrEnum | None, tuple[Transition, ...]] = {None: ()}
+    waiting: deque[StrEnum | None] = deque([None])
+    while waiting:
+        state = waiting.popleft()
+        for row in table.rows:
+            if row.source is state and row.target not in ways:
+                ways[row.target] = (*ways[state], row)
+                waiting.append(row.target)
+    return ways
+
+
+def can_end(table: Table) -> frozenset[StrEnum]:
+    """The states that may end, or have a way to one that may."""
+    found = set(table.may_end)
+    while True:
+        more = {row.source for row in table.rows if row.target in found and row.source}
+        if more <= found:
+            return frozenset(found)
+        found |= more
 
 
 @unique

@@ -13,7 +13,7 @@ Left out, and why that is no loss:
   a run dials at most three times, and has found nobody any more from then on.
 * The end of a link is a message, by its channel behind all that was sent before (`gone`,
   `cut`); where that is lost, only a deadline shows it: a half-open link.
-* What queues, and messages of the application: `fsm.session.stub_outbox` has no state that
+* What queues, and messages of the application: `fsm.session.stub_client` has no state that
   the session looks at. Answers of the node's desks: the stub does not look at them.
 * A restarted node may still read what its predecessor was sent: more than can happen.
 """

@@ -1,11 +1,46 @@
-"""How much each of many may do in how long: token buckets, one number each (RELIABILITY L5)."""
+"""How much each of many may do in how long: token buckets, one number each (RELIABILITY L5).
 
+How fast something may go on: a budget that fills again with time.
+
+Who says too much for too long: paced first, then given up (R11, S17).
+"""
+
+import math
 from collections.abc import Hashable
 from typing import Final, Generic, TypeVar, final
 
 import attrs
 
-__all__ = ["Meter", "Rate"]
+__all__ = ["FloodCore", "Meter", "Pace", "Rate"]
+
+
+@final
+class Pace:
+    """A budget of `burst`, refilled by `rate` a second.
+
+    Args:
+        rate: Units a second.
+        burst: Units that may be spent at once after a rest.
+    """
+
+    def __init__(self, rate: float, burst: int) -> None:
+        self._rate = rate
+        self._burst = burst
+        self._left = float(burst)
+        self._since = 0.0
+
+    @property
+    def is_rested(self) -> bool:
+        """Whether, but for the unit just spent, all of the budget is there."""
+        return self._left >= self._burst - 1
+
+    def spend(self, now: float) -> float:
+        """Spend one unit; return the seconds to pause before going on, 0.0 for none."""
+        self._left = min(self._burst, self._left + (now - self._since) * self._rate)
+        self._since = now
+        self._left -= 1
+        return 0.0 if self._left >= 0 else -self._left / self._rate
+
 
 K = TypeVar("K", bound=Hashable)
 
@@ -72,3 +107,44 @@ class Meter(Generic[K]):
         for key in [one for one, full_at in self._full_at.items() if full_at <= now]:
             del self._full_at[key]
         self._sweep_at = max(_SMALL, 2 * len(self._full_at))
+
+
+@final
+class FloodCore:
+    """A pace, and how long somebody was held back by it.
+
+    Who floods always has more to say when a pause is over; who keeps to the rate is waited
+    for. So what counts is the time somebody was made to pause, less the time he was waited
+    for: neither a pause that took too long, nor an empty budget, says anything of him.
+
+    Args:
+        rate: Units a second.
+        burst: Units that may be spent at once after a rest.
+        patience: Seconds somebody is held back, more than he is waited for, until it is a
+            flood. It begins anew when the budget is whole again.
+    """
+
+    def __init__(self, rate: float, burst: int, patience: float) -> None:
+        self._pace = Pace(rate, burst)
+        self._patience = patience
+        self._pause = 0.0
+        self._spent_at = 0.0
+        self._waited = 0.0
+        self._held = 0.0
+
+    def spend(self, now: float, waited: float) -> float:
+        """Spend one unit; return the seconds to pause first: 0.0 for none, infinity: it floods.
+
+        Args:
+            now: When; what was said to pause before is over.
+            waited: Seconds that he was waited for, in all, until now.
+        """
+        news = waited - self._waited
+        if self._pause:
+            self._held += now - self._spent_at - news
+        self._held = max(self._held - news, 0.0)
+        self._pause = self._pace.spend(now)
+        if self._pace.is_rested:
+            self._held = 0.0
+        self._spent_at, self._waited = now, waited
+        return self._pause if self._held < self._patience else math.inf

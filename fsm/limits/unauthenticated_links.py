@@ -4,9 +4,11 @@ Those who open connections and never say who they are must not keep others out. 
 nobody is turned away because too many are there: the one who has been there longest
 makes room, of the same host if that has too many, else of all. Who is honest is known
 after milliseconds, and no longer counts.
+
+How many connections there may be at once, and how many of them one host may have (L6).
 """
 
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from ipaddress import IPv6Address, ip_address
 from typing import Final, final
 
@@ -14,7 +16,7 @@ import attrs
 
 from fsm.limits.token_bucket import Meter, Rate
 
-__all__ = ["Knock", "Strangers", "host_key"]
+__all__ = ["HostShares", "Knock", "Strangers", "host_key"]
 
 _IPV6_SITE_BITS: Final = 64
 """Bits of an IPv6 address that name whoever has it: the rest is his to choose (RFC 4291)."""
@@ -101,3 +103,40 @@ class Strangers:
         if self._everybody and len(self._everybody) >= self._most:
             return next(iter(self._everybody))
         return None
+
+
+@final
+class HostShares:
+    """Connections that are open, by host: no host can have them all.
+
+    Memory: one number for each host that has a connection.
+
+    Args:
+        most: How many there may be.
+        most_per_host: How many of one host.
+    """
+
+    __slots__ = ("_by_host", "_most", "_most_per_host")
+
+    def __init__(self, most: int, most_per_host: int) -> None:
+        self._most: Final = most
+        self._most_per_host: Final = most_per_host
+        self._by_host: Final = Counter[str]()
+
+    def __len__(self) -> int:
+        return self._by_host.total()
+
+    def enter(self, host: str) -> bool:
+        """Count one more of a host, if there is room for it; say whether there was."""
+        key = host_key(host)
+        if len(self) >= self._most or self._by_host[key] >= self._most_per_host:
+            return False
+        self._by_host[key] += 1
+        return True
+
+    def leave(self, host: str) -> None:
+        """Count one less of a host, which has entered."""
+        key = host_key(host)
+        self._by_host[key] -= 1
+        if not self._by_host[key]:
+            del self._by_host[key]

@@ -52,8 +52,7 @@ from fsm.p2p.inputs import (
     YieldAsked,
 )
 from fsm.p2p.link_end import LinkSide, after_the_end
-from fsm.p2p.negotiation import is_plea, negotiation_of
-from fsm.p2p.tie_break import own_is_smaller
+from fsm.p2p.negotiation import is_plea, negotiation_of, own_is_smaller
 from specs.bodies.sync import ConnectionData
 from specs.reply_code import LAST_SUCCESS, Code
 

@@ -10,7 +10,7 @@ from fsm.effects import RowChanged
 from fsm.engine import Entity, Step
 from fsm.machines import p2p_entry as entry
 from fsm.machines.p2p_connection import State
-from fsm.p2p.tie_break import own_is_smaller
+from fsm.p2p.negotiation import own_is_smaller
 from fsm.registry.resolve.effects import (
     Effect,
     LinkDown,

@@ -10,12 +10,32 @@ its object names the negotiation, from the second one on:
     negotiation-<n>-unreachable-<p> a plea in it
 
 Who does not know of negotiations takes the last two for no plea, and the link fails in time.
+
+The one fact by which both ends settle who gives way (P2P-27, I-P20).
 """
 
 import re
 from typing import Final
 
-__all__ = ["FIRST", "UNREACHABLE", "beginning", "is_plea", "negotiation_of", "plea"]
+__all__ = [
+    "FIRST",
+    "UNREACHABLE",
+    "beginning",
+    "is_plea",
+    "negotiation_of",
+    "own_is_smaller",
+    "plea",
+]
+
+
+def own_is_smaller(own_runtime: str, remote_runtime: str) -> bool:
+    """Say whether our runtime's address is the smaller one, in byte order.
+
+    When two runtimes ask each other for a link at once, both ends see the same
+    without a word; what follows from it is said by the tables' guards.
+    """
+    return own_runtime.encode() < remote_runtime.encode()
+
 
 FIRST: Final = 1
 """The number of a link's first negotiation."""

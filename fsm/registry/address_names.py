@@ -13,7 +13,7 @@ import hashlib
 from typing import Final, final
 from uuid import UUID
 
-from fsm.sync.subscriptions.io import entity_of
+from fsm.sync.subscriptions.subscriptions import entity_of
 
 __all__ = ["ENTROPY", "AddressMint"]
 

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias, assert_never, final
 
 import attrs
 
-from fsm.refused import Refused
+from fsm.effects import Refused
 from specs.reply_code import Code
 
 __all__ = ["AddressOffers", "Move", "Offer", "OfferInput", "Take", "Withdraw"]

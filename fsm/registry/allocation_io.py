@@ -4,9 +4,8 @@ from typing import TypeAlias, final
 
 import attrs
 
-from fsm.effects import RowChanged
+from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
-from fsm.refused import Refused
 
 __all__ = [
     "Allocate",

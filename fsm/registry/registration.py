@@ -15,18 +15,12 @@ from fsm.engine import Entity, Step
 from fsm.limits.timers import Alarms
 from fsm.machines.registration import REGISTRATION, State, Trigger
 from fsm.registry.record_index import By, RecordIndex, Search
-from fsm.registry.record_rules import (
+from fsm.registry.records import (
     AWAY,
+    KEPT,
     NO_SUCH_STATUS,
     OK,
     UNKNOWN,
-    create_refusal,
-    size_refusal,
-    touch_refusal,
-    wanted_state,
-)
-from fsm.registry.records import (
-    KEPT,
     Answered,
     Create,
     Effect,
@@ -40,7 +34,11 @@ from fsm.registry.records import (
     StatusChanged,
     Tick,
     Touch,
+    create_refusal,
     shown,
+    size_refusal,
+    touch_refusal,
+    wanted_state,
 )
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.back_ends import MAX_RECORDS

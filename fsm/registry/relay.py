@@ -4,6 +4,16 @@ Only so many are under way at once, and only so many wait; what is over that is 
 with 503. Requests of one lane go one after the other, in the order they came. What takes
 too long, waiting included, is refused with 504. When the session of an asker ends, its
 requests are given up. What comes from the back end for a request that is over is late.
+
+What a node still has to do at a back end on behalf of sessions that are over.
+
+Each is tried again until it succeeds, with pauses that double up to `DEBT_PAUSE`, and is
+given up after `DEBT_TRIES` attempts.
+
+What sessions have reserved at a quality broker (CON-04).
+
+A reservation belongs to a session and a client of it, and has a name that only the node
+and the broker know.
 """
 
 from collections import deque
@@ -11,11 +21,15 @@ from typing import Final, TypeAlias, assert_never, final
 
 import attrs
 
+from specs.jsonvalue import JsonObject
+from specs.limits.back_ends import DEBT_PAUSE, DEBT_TRIES, MAX_RESERVATIONS
+from specs.limits.protocol import RETRY_COOL_DOWN
 from specs.reply_code import Code
 
 __all__ = [
     "Broke",
     "Came",
+    "Debts",
     "Deliver",
     "Effect",
     "GiveUp",
@@ -25,10 +39,115 @@ __all__ = [
     "Refuse",
     "RelayCore",
     "RelayLimits",
+    "Reservation",
+    "Reservations",
     "Start",
     "Tick",
     "Wanted",
 ]
+
+
+@final
+@attrs.frozen
+class Reservation:
+    """What was granted.
+
+    Attributes:
+        name: What the broker calls it.
+        wish: What was asked for.
+        value: What opens it.
+    """
+
+    name: str
+    wish: JsonObject
+    value: JsonObject
+
+
+@final
+class Reservations:
+    """The reservations of all sessions of one node."""
+
+    def __init__(self) -> None:
+        self._held: dict[str, dict[str, Reservation]] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._held.values()))
+
+    def held(self, by: str, client: str) -> Reservation | None:
+        """Return what a client of a session holds."""
+        return self._held.get(by, {}).get(client)
+
+    def has_room(self, by: str) -> bool:
+        """Say whether a session may hold one more."""
+        return len(self._held.get(by, {})) < MAX_RESERVATIONS
+
+    def granted(self, by: str, client: str, reservation: Reservation) -> None:
+        """Note that the broker granted what a client asked for."""
+        self._held.setdefault(by, {})[client] = reservation
+
+    def give_back(self, by: str, client: str) -> str | None:
+        """Take a client's reservation out; return its name, None if there is none."""
+        held = self._held.get(by, {})
+        reservation = held.pop(client, None)
+        if not held:
+            self._held.pop(by, None)
+        return None if reservation is None else reservation.name
+
+    def left(self, by: str) -> tuple[str, ...]:
+        """Take out all that a session holds; return the names."""
+        return tuple(one.name for one in self._held.pop(by, {}).values())
+
+
+_GROWTH: Final = 2.0
+
+
+@final
+@attrs.define
+class _Debt:
+    due: float
+    tries: int = 0
+
+
+@final
+class Debts:
+    """Names of what is owed, oldest first."""
+
+    def __init__(self) -> None:
+        self._owed: dict[str, _Debt] = {}
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._owed
+
+    def __len__(self) -> int:
+        return len(self._owed)
+
+    def owe(self, name: str, now: float) -> None:
+        """Have something done, at once."""
+        self._owed[name] = _Debt(now)
+
+    def paid(self, name: str) -> None:
+        """Note that it is done, or need not be any more."""
+        self._owed.pop(name, None)
+
+    def failed(self, name: str, now: float) -> bool:
+        """Note that an attempt failed; say whether that was the last one."""
+        debt = self._owed.get(name)
+        if debt is None:
+            return False
+        debt.tries += 1
+        if debt.tries >= DEBT_TRIES:
+            del self._owed[name]
+            return True
+        debt.due = now + min(RETRY_COOL_DOWN * _GROWTH ** (debt.tries - 1), DEBT_PAUSE)
+        return False
+
+    def due(self, now: float) -> tuple[str, ...]:
+        """Return what is to be tried now."""
+        return tuple(name for name, debt in self._owed.items() if debt.due <= now)
+
+    def deadline(self) -> float:
+        """Return when something is to be tried."""
+        return min((debt.due for debt in self._owed.values()), default=float("inf"))
 
 
 @final

@@ -13,8 +13,11 @@
 
 Records come as an object by URL, as a list or alone, in upstream's names or in ours. What
 the server is not able to select by is selected here.
+
+Which changes of status are real, of those that a registry behind the node tells (I-G5).
 """
 
+from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from typing import Final, final
 
@@ -22,13 +25,57 @@ import attrs
 
 from fsm.machines.registration import State
 from fsm.registry.record_index import By, Search
-from fsm.registry.record_rules import AWAY, UNKNOWN
-from fsm.registry.records import Answered, Create, Find, Read, Touch
+from fsm.registry.records import AWAY, UNKNOWN, Answered, Create, Find, Read, Touch
 from specs.addresses.address import scheme_of
 from specs.jsonvalue import Json, JsonObject
 from specs.reply_code import Code
 
-__all__ = ["RestCall", "create_call", "found", "read_call", "records_in", "touch_call"]
+__all__ = [
+    "RestCall",
+    "StatusWatch",
+    "create_call",
+    "found",
+    "read_call",
+    "records_in",
+    "touch_call",
+]
+
+_TOLD: Final = frozenset({State.LIVE.value, State.DISCONNECTED.value})
+
+
+@final
+class StatusWatch:
+    """The last status of each record that is known; of so many records the latest.
+
+    Args:
+        size: How many.
+    """
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._known: OrderedDict[str, str] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._known)
+
+    def changed(self, url: str, status: str) -> bool:
+        """Note a status; say whether it is another than before, and one that others see."""
+        if status not in _TOLD:
+            return False
+        old = self._known.pop(url, None)
+        self._known[url] = status
+        if len(self._known) > self._size:
+            self._known.popitem(last=False)
+        return old != status
+
+    def seen(self, url: str, status: str) -> None:
+        """Note the status of a record that was read, unless one is known: that may still change.
+
+        What is known was told; what was read may be news that is still to be told.
+        """
+        if url not in self._known:
+            self.changed(url, status)
+
 
 _HYPERTIES: Final = frozenset({"hyperty", "hyperty-runtime", "user", "user-guid"})
 """Schemes of what upstream keeps with its hyperties; all others are data objects."""

@@ -1,4 +1,7 @@
-"""What the session core of a node is told, and what it tells."""
+"""What the session core of a node is told, and what it tells.
+
+In whose form a peer of a message node speaks (DESIGN section 8).
+"""
 
 from enum import Enum, unique
 from typing import TypeAlias, final
@@ -26,6 +29,7 @@ __all__ = [
     "OpenAsked",
     "Overflowed",
     "Parcel",
+    "PeerForm",
     "PingDue",
     "Queued",
     "Refused",
@@ -34,6 +38,18 @@ __all__ = [
     "Tick",
     "Wait",
 ]
+
+
+@final
+@unique
+class PeerForm(Enum):
+    """What may be expected of the peer behind a session.
+
+    Upstream's peers use addresses that nobody allocated, and know no consent of owners.
+    """
+
+    OWN = "protofly.v1"
+    UPSTREAM = "upstream"
 
 
 @final

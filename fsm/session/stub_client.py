@@ -9,31 +9,161 @@ disconnect gets it for good: later messages are refused, nothing reconnects (I-S
 Unanswered requests of a session that cannot be had are answered 503, all of them, or with
 what the node said if it lets the runtime in for no asking; what the queue has no room for
 is answered 413, the newest first.
+
+How long to pause between attempts.
+
+The messages a node stub holds: waiting for the session, or not yet with the link.
 """
 
 import math
+from collections import deque
 from collections.abc import Callable
 from typing import Final, assert_never, final
 
+from fsm.effects import Dropped
 from fsm.engine import Entity
 from fsm.machines.stub_connection import STUB_CONNECTION, State, Trigger
 from fsm.session import stub_client_io as ev
-from fsm.session.backoff import Backoff
-from fsm.session.stub_outbox import StubOutbox, refused
-from fsm.session.stub_phase import TALKING, Phase
+from fsm.session.stub_client_io import TALKING, Effect, Phase, Queued, Refuse, Released, Write
 from specs.bodies.word import SessionMethod
 from specs.limits.protocol import (
     GOODBYE_TIMEOUT,
     LATE,
+    OUTBOX_MESSAGES,
     PING_PERIOD,
     PONG_TIMEOUT,
     RECONNECT_BASE,
+    RECONNECT_TRIES,
     STUB_QUEUE,
 )
 from specs.message import Message
-from specs.reply_code import FIRST_FINAL, LAST_SUCCESS, TURNED_AWAY, Code
+from specs.reply_code import FIRST_FINAL, LAST_SUCCESS, TURNED_AWAY, Code, DropReason
 
-__all__ = ["StubClientCore"]
+__all__ = ["Backoff", "StubClientCore", "StubOutbox", "refused"]
+
+
+@final
+class StubOutbox:
+    """Two queues in order of arrival, both bounded (STB-17, I-S9)."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[Message] = deque()
+        self._unwritten: deque[Message] = deque()
+
+    def __len__(self) -> int:
+        """How many messages wait for the session."""
+        return len(self._waiting)
+
+    def has_room(self) -> bool:
+        """Whether one more message may wait for the session."""
+        return len(self._waiting) < STUB_QUEUE
+
+    def wait(self, message: Message) -> list[Effect]:
+        """Let a message wait for the session."""
+        self._waiting.append(message)
+        return [Queued(message)]
+
+    def write(self, message: Message) -> list[Effect]:
+        """Give a message to the link, unless that has too many already."""
+        if len(self._unwritten) >= OUTBOX_MESSAGES:
+            return [refused(message, Code.TOO_LARGE, f"{OUTBOX_MESSAGES} messages wait already")]
+        self._unwritten.append(message)
+        return [Write(message)]
+
+    def written(self, count: int) -> None:
+        """Forget the oldest messages given to the link: it has sent them."""
+        for _ in range(min(count, len(self._unwritten))):
+            self._unwritten.popleft()
+
+    def unwritable(self, message: Message) -> None:
+        """Forget a message that no link can take."""
+        if message in self._unwritten:
+            self._unwritten.remove(message)
+
+    def flush(self) -> list[Effect]:
+        """Give all that waits to the link, oldest first."""
+        waiting, self._waiting = self._waiting, deque()
+        effects: list[Effect] = []
+        for message in waiting:
+            self._unwritten.append(message)
+            effects += [Released(message), Write(message)]
+        return effects
+
+    def keep(self) -> list[Effect]:
+        """Take back what the link did not send before it broke; it waits first."""
+        kept: list[Effect] = [Queued(message) for message in self._unwritten]
+        self._waiting.extendleft(reversed(self._unwritten))
+        self._unwritten.clear()
+        return kept
+
+    def refuse(self, why: str, code: Code = Code.UNAVAILABLE) -> list[Effect]:
+        """Refuse all that waits."""
+        waiting, self._waiting = self._waiting, deque()
+        effects: list[Effect] = []
+        for message in waiting:
+            effects += [Released(message), refused(message, code, why)]
+        return effects
+
+
+def refused(message: Message, code: Code, why: str) -> Refuse | Dropped:
+    """Return what becomes of a message that cannot be sent: only requests are answered."""
+    if message.is_request:
+        return Refuse(message, code, why)
+    over = code is Code.TOO_LARGE
+    return Dropped(message, DropReason.OVERFLOW if over else DropReason.SESSION_GONE)
+
+
+@final
+class Backoff:
+    """Counts attempts at one thing: the first is at once, then pauses double.
+
+    Attributes:
+        tries: Attempts since the last success.
+    """
+
+    def __init__(self) -> None:
+        self.tries = 0
+        self._relapses = 0
+
+    @property
+    def is_over(self) -> bool:
+        """Whether all attempts that were worth waiting for have been made."""
+        return self.tries >= RECONNECT_TRIES
+
+    def attempt(self) -> None:
+        """Count an attempt."""
+        self.tries += 1
+
+    def succeed(self) -> None:
+        """Begin anew."""
+        self.tries = 0
+
+    def lost(self, lasted: float) -> None:
+        """Note that what was had is lost again.
+
+        Once that is the weather; but what never lasts longer than a first pause is no
+        success, and without this it would be tried again and again at once.
+
+        Args:
+            lasted: Seconds it was had.
+        """
+        if lasted >= RECONNECT_BASE:
+            self._relapses = 0
+            return
+        self.tries = self._relapses
+        self._relapses += 1
+
+    def pause(self, jitter: float) -> float:
+        """Return the seconds before the next attempt.
+
+        Args:
+            jitter: Between 0 and 1: the pause is half to whole, so that many who
+                lost the same peer do not come back together.
+        """
+        if self.tries == 0:
+            return 0.0
+        doublings = min(self.tries, RECONNECT_TRIES) - 1
+        return RECONNECT_BASE * 2.0**doublings * (0.5 + jitter / 2)
 
 
 _FORGOTTEN: Final = frozenset({Code.GONE, Code.UNAUTHENTICATED, Code.NOT_FOUND})

@@ -13,29 +13,17 @@ Changes can make a value larger than any message that shows it whole. A copy tha
 larger than the value of an object may be ends: nobody's memory is filled from outside.
 
 The value is frozen (`specs.schema.frozen_json`): readers get it as it is.
+
+What happens to an observer's copy of a data object, and what is to be done about it.
 """
 
 import math
-from typing import Final, assert_never, final
+from typing import Final, TypeAlias, assert_never, final
+
+import attrs
 
 from fsm.engine import NOTHING, Entity, Step
 from fsm.machines.observer_copy import OBSERVER_COPY, Condition, State, Trigger
-from fsm.sync.copy_io import (
-    Applied,
-    Changed,
-    CopyTimeOver,
-    GivenUp,
-    NotFound,
-    ObserveBegun,
-    ObserverEffect,
-    ObserverGone,
-    ObserverInput,
-    ReadFailed,
-    ReadNeeded,
-    Recalled,
-    SnapshotRead,
-    WithdrawnByReporter,
-)
 from fsm.sync.value.json import json_size
 from fsm.sync.value.value import changed
 from specs.bodies.sync import Change, DataObject, Snapshot
@@ -44,7 +32,159 @@ from specs.limits.protocol import EARLY_CHANGES, READ_PAUSE
 from specs.limits.sync import GONE_READS, QUIET, REPEAT_LAST, VALUE_BYTES
 from specs.schema.frozen_json import frozen_object
 
-__all__ = ["ObserverCore"]
+__all__ = [
+    "Applied",
+    "Changed",
+    "CopyTimeOver",
+    "GivenUp",
+    "NotFound",
+    "ObserveBegun",
+    "ObserverCore",
+    "ObserverEffect",
+    "ObserverGone",
+    "ObserverInput",
+    "ReadFailed",
+    "ReadNeeded",
+    "Recalled",
+    "SnapshotRead",
+    "WithdrawnByReporter",
+]
+
+# --- what happens -----------------------------------------------------------------------
+
+
+@final
+@attrs.frozen(slots=True)
+class ObserveBegun:
+    """The subscription was asked for (M-36); changes may come from now on."""
+
+
+@final
+@attrs.frozen(slots=True)
+class Recalled:
+    """The observer had the object before a restart, at this version (SYN-25, M-52)."""
+
+    version: int
+    data: JsonObject
+
+
+@final
+@attrs.frozen(slots=True)
+class SnapshotRead:
+    """The whole object came: with a subscription's answer, or because it was read."""
+
+    snapshot: Snapshot | DataObject
+
+
+@final
+@attrs.frozen(slots=True)
+class Changed:
+    """A change was published (M-40)."""
+
+    change: Change
+
+
+@final
+@attrs.frozen(slots=True)
+class ReadFailed:
+    """A read came to nothing for now: nobody answered, or there was no way.
+
+    Attributes:
+        read: Number of the read, as `ReadNeeded` gave it.
+    """
+
+    read: int
+    why: str = ""
+
+
+@final
+@attrs.frozen(slots=True)
+class NotFound:
+    """A read found no such object: it is gone, or its reporter is not back yet.
+
+    A node that has forgotten everything knows an object again only when its runtime came
+    back: so this is the end only when it was said `GONE_READS` times in a row.
+
+    Attributes:
+        read: Number of the read, as `ReadNeeded` gave it.
+    """
+
+    read: int
+    why: str = ""
+
+
+@final
+@attrs.frozen(slots=True)
+class GivenUp:
+    """The subscription or a read was refused for good, or the observer leaves."""
+
+    why: str = ""
+
+
+@final
+@attrs.frozen(slots=True)
+class WithdrawnByReporter:
+    """The object was deleted by its reporter (M-47)."""
+
+
+@final
+@attrs.frozen(slots=True)
+class CopyTimeOver:
+    """The deadline is over."""
+
+
+ObserverInput: TypeAlias = (
+    ObserveBegun
+    | Recalled
+    | SnapshotRead
+    | Changed
+    | ReadFailed
+    | NotFound
+    | GivenUp
+    | WithdrawnByReporter
+    | CopyTimeOver
+)
+
+
+# --- what is to be done -----------------------------------------------------------------
+
+
+@final
+@attrs.frozen(slots=True)
+class Applied:
+    """The copy has a new value.
+
+    Attributes:
+        data: All of it, frozen.
+        change: What made it of the version before; None: the whole object came.
+    """
+
+    version: int
+    data: JsonObject
+    change: Change | None = attrs.field(default=None, eq=False)
+
+
+@final
+@attrs.frozen(slots=True)
+class ReadNeeded:
+    """A change is missing, or may be: read the whole object (M-41).
+
+    Attributes:
+        read: Number of the read, for `ReadFailed`.
+    """
+
+    read: int
+
+
+@final
+@attrs.frozen(slots=True)
+class ObserverGone:
+    """Nothing will be applied any more (I-D7, I-D8)."""
+
+    why: str = ""
+
+
+ObserverEffect: TypeAlias = Step | Applied | ReadNeeded | ObserverGone
 
 _OBJECT_BYTES: Final = 6
 """Bytes of JSON around a key and what it leads to: quotes, a colon, a comma, and brackets."""

@@ -2,17 +2,24 @@
 
 One entity of the machine `object_subscription` per observer. One that was refused or removed
 is forgotten: when it asks again, a new story begins under the same key.
+
+Who observes an object, as its reporter is told of it one by one (SYN-23, M-53).
+
+The words are numbered. What is missing shows by the next one, and then the whole list is
+read. Whoever goes through the joins and leaves gets each of them while it keeps up, and the
+difference from what it saw last otherwise: taken in order they always lead to the list.
 """
 
+from collections import deque
 from collections.abc import Collection, Iterable
-from typing import Final, final
+from typing import Final, TypeAlias, final
 
 import attrs
 
 from fsm.effects import RowChanged
 from fsm.engine import Entity, Step
 from fsm.machines.object_subscription import OBJECT_SUBSCRIPTION, State, Trigger
-from fsm.sync.delegation_io import Watcher
+from fsm.sync.delegation import Watcher
 from fsm.sync.reporter_io import (
     Denied,
     Granted,
@@ -23,12 +30,138 @@ from fsm.sync.reporter_io import (
     SubscribeAsked,
 )
 from specs.addresses.address import runtime_of
+from specs.bodies.object import ObserverList, ObserversChange
 from specs.bodies.sync import DataObject
-from specs.limits.sync import MAX_GUESTS, MAX_UNDECIDED
+from specs.bodies.word import Operation
+from specs.limits.sync import MAX_GUESTS, MAX_UNDECIDED, OBSERVER_CHANGES_KEPT
 from specs.reply_code import Code
 from specs.trace import Op
 
-__all__ = ["ObjectObservers"]
+__all__ = [
+    "ObjectObservers",
+    "ObserverJoined",
+    "ObserverLeft",
+    "ObserverMove",
+    "ObserversCore",
+    "ObserversSeen",
+]
+
+
+@final
+@attrs.frozen
+class ObserverJoined:
+    """Somebody observes the object from now on."""
+
+    observer: str
+
+
+@final
+@attrs.frozen
+class ObserverLeft:
+    """Somebody observes it no more: it left, was expelled, or its runtime is gone."""
+
+    observer: str
+
+
+ObserverMove: TypeAlias = ObserverJoined | ObserverLeft
+
+
+@final
+class ObserversCore:
+    """The observers of one object."""
+
+    def __init__(self) -> None:
+        self._version = 0
+        self._newest = 0
+        self._there: dict[str, None] = {}
+
+    @property
+    def observers(self) -> tuple[str, ...]:
+        """Who observes, in the order they came."""
+        return tuple(self._there)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether something was missed: the whole list is to be read."""
+        return self._newest > self._version
+
+    def told(self, change: ObserversChange) -> list[ObserverMove]:
+        """Take what is told; return who came or left by it."""
+        version = change.version or self._version + 1
+        is_next = version == self._version + 1 and not self.is_behind
+        self._newest = max(self._newest, version)
+        if not is_next:
+            return []
+        self._version = version
+        if change.operation == Operation.ADD:
+            return self._join(change.value)
+        return self._leave(change.value)
+
+    def read(self, whole: ObserverList) -> list[ObserverMove]:
+        """Take the whole list; return the difference."""
+        if whole.version < self._version:
+            return []
+        self._version = whole.version
+        self._newest = max(self._newest, whole.version)
+        before, self._there = self._there, dict.fromkeys(whole.observers)
+        return _moves(before, self._there)
+
+    def _join(self, observers: tuple[str, ...]) -> list[ObserverMove]:
+        fresh = [one for one in dict.fromkeys(observers) if one not in self._there]
+        self._there.update(dict.fromkeys(fresh))
+        return [ObserverJoined(one) for one in fresh]
+
+    def _leave(self, observers: tuple[str, ...]) -> list[ObserverMove]:
+        gone = [one for one in dict.fromkeys(observers) if one in self._there]
+        for one in gone:
+            del self._there[one]
+        return [ObserverLeft(one) for one in gone]
+
+
+@final
+class ObserversSeen:
+    """How far one reader is, who starts with what there is.
+
+    Args:
+        seen: Who observed when it began.
+    """
+
+    def __init__(self, seen: tuple[str, ...]) -> None:
+        self._seen = dict.fromkeys(seen)
+        self._waiting: Final[deque[ObserverMove]] = deque()
+        self._is_behind = False
+
+    def add(self, moves: list[ObserverMove]) -> None:
+        """Note what happened; of too much only the difference is kept."""
+        self._waiting.extend(moves)
+        if len(self._waiting) > OBSERVER_CHANGES_KEPT:
+            self._waiting.clear()
+            self._is_behind = True
+
+    def next(self, observers: tuple[str, ...]) -> ObserverMove | None:
+        """Return the next move; None: there is none now.
+
+        Args:
+            observers: Who observes now.
+        """
+        if self._is_behind:
+            self._waiting.clear()
+            self._waiting.extend(_moves(self._seen, dict.fromkeys(observers)))
+            self._is_behind = False
+        if not self._waiting:
+            return None
+        move = self._waiting.popleft()
+        if isinstance(move, ObserverJoined):
+            self._seen[move.observer] = None
+        else:
+            del self._seen[move.observer]
+        return move
+
+
+def _moves(before: dict[str, None], after: dict[str, None]) -> list[ObserverMove]:
+    left = [ObserverLeft(one) for one in before if one not in after]
+    return [*left, *(ObserverJoined(one) for one in after if one not in before)]
+
 
 _RECALLED: Final = "it observed before a restart"
 

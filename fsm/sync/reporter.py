@@ -12,7 +12,7 @@ import attrs
 
 from fsm.machines.object_subscription import Trigger
 from fsm.sync.allowed_observers import ALLOWED, Guests
-from fsm.sync.delegation_io import HandedOver, Watcher
+from fsm.sync.delegation import HandedOver, Watcher
 from fsm.sync.observers import ObjectObservers
 from fsm.sync.reporter_io import (
     AllowAsked,

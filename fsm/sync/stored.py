@@ -4,38 +4,176 @@ Of an object that its reporter wants stored all is kept that an observer could h
 relies on: its value and version, who observes by which sync manager, who may. Whoever hosts
 a `ReporterCore` asks `kept` after each input what is new, has it written, and only then says
 anything of it. `Rest` is what a file holds: the sum of what was written.
+
+What is written of data objects, for a restart to find (SYN-25, SYN-28).
 """
 
 from collections.abc import Iterable
-from typing import assert_never, final
+from typing import TypeAlias, assert_never, final
 
 import attrs
 
 from fsm.effects import RowChanged
 from fsm.sync import reporter_io as core
 from fsm.sync.allowed_observers import Guests
-from fsm.sync.delegation_io import Watcher
+from fsm.sync.delegation import Watcher
 from fsm.sync.reporter import ReporterCore
-from fsm.sync.stored_io import (
-    ChildrenKept,
-    CopyForgotten,
-    CopyKept,
-    GuestKept,
-    HomeForgotten,
-    HomeKept,
-    Keep,
-    ObjectForgotten,
-    ObjectKept,
-    ObserverForgotten,
-    ObserverKept,
-    SessionKept,
-)
 from specs.bodies.sync import DataObject
 from specs.jsonvalue import JsonObject
 from specs.trace import Op
 
-__all__ = ["ObjectAtRest", "Rest", "asked_for", "begun", "kept"]
+__all__ = [
+    "ChildrenKept",
+    "CopyForgotten",
+    "CopyKept",
+    "GuestKept",
+    "HomeForgotten",
+    "HomeKept",
+    "Keep",
+    "ObjectAtRest",
+    "ObjectForgotten",
+    "ObjectKept",
+    "ObserverForgotten",
+    "ObserverKept",
+    "Rest",
+    "SessionKept",
+    "asked_for",
+    "begun",
+    "kept",
+]
 
+
+@final
+@attrs.frozen(slots=True)
+class ObjectKept:
+    """An object has this value and version.
+
+    Attributes:
+        is_public: Whether everybody may observe it.
+    """
+
+    snapshot: DataObject
+    is_public: bool = False
+
+
+@final
+@attrs.frozen(slots=True)
+class ObjectForgotten:
+    """An object is deleted, or reported elsewhere: nothing of it stays."""
+
+    url: str
+
+
+@final
+@attrs.frozen(slots=True)
+class ObserverKept:
+    """Somebody observes an object, by this sync manager.
+
+    Attributes:
+        lease: Seconds for which its subscription is granted; None: it lasts.
+    """
+
+    url: str
+    observer: str
+    manager: str
+    lease: int | None = None
+
+
+@final
+@attrs.frozen(slots=True)
+class ObserverForgotten:
+    """Somebody does not observe an object any more."""
+
+    url: str
+    observer: str
+
+
+@final
+@attrs.frozen(slots=True)
+class GuestKept:
+    """What the reporter has said of somebody.
+
+    Attributes:
+        may: Whether it may observe unasked; False: it was expelled; None: nothing was said.
+    """
+
+    url: str
+    guest: str
+    may: bool | None
+
+
+@final
+@attrs.frozen(slots=True)
+class ChildrenKept:
+    """The children of an object, as whoever keeps them writes them; None: there are none."""
+
+    url: str
+    children: JsonObject | None
+
+
+@final
+@attrs.frozen(slots=True)
+class CopyKept:
+    """What an observer here has of somebody's object."""
+
+    url: str
+    observer: str
+    version: int
+    data: JsonObject
+
+
+@final
+@attrs.frozen(slots=True)
+class CopyForgotten:
+    """An observer here has done with an object."""
+
+    url: str
+    observer: str
+
+
+@final
+@attrs.frozen(slots=True)
+class HomeKept:
+    """A hyperty of this runtime has an address.
+
+    Attributes:
+        descriptor: By what it is known again.
+    """
+
+    url: str
+    descriptor: str
+
+
+@final
+@attrs.frozen(slots=True)
+class HomeForgotten:
+    """The address was given back."""
+
+    url: str
+
+
+@final
+@attrs.frozen(slots=True)
+class SessionKept:
+    """The session with the node of a domain has this token."""
+
+    domain: str
+    token: str
+
+
+Keep: TypeAlias = (
+    ObjectKept
+    | ObjectForgotten
+    | ObserverKept
+    | ObserverForgotten
+    | GuestKept
+    | ChildrenKept
+    | CopyKept
+    | CopyForgotten
+    | HomeKept
+    | HomeForgotten
+    | SessionKept
+)
 
 # --- what there is ------------------------------------------------------------------------
 

@@ -37,8 +37,19 @@ from specs.bodies.answer import (
 from specs.bodies.connector import AskQuality, GlobalRecord, IdentityCall, QualityWish, TurnServer
 from specs.bodies.delegation import HandOver, MoveAddress, Watching
 from specs.bodies.link import Command, LinkStatus, ListChange, Nothing, Path
-from specs.bodies.object import Child, ChildName, ChildrenSign, Delegate, Forward, Resume, Wrapped
-from specs.bodies.observers import CutPath, ObserverList, ObserverName, ObserversChange
+from specs.bodies.object import (
+    Child,
+    ChildName,
+    ChildrenSign,
+    CutPath,
+    Delegate,
+    Forward,
+    ObserverList,
+    ObserverName,
+    ObserversChange,
+    Resume,
+    Wrapped,
+)
 from specs.bodies.policy import (
     AddPolicies,
     PoliciesChanged,

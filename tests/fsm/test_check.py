@@ -4,9 +4,17 @@ import attrs
 import pytest
 
 from fsm.check.census import TakenStep
-from fsm.check.paths import can_end, shortest_ways
 from fsm.check.sources import dotted
-from fsm.check.static import Finding, Rule, check, check_fired, check_taken, check_unknown
+from fsm.check.static import (
+    Finding,
+    Rule,
+    can_end,
+    check,
+    check_fired,
+    check_taken,
+    check_unknown,
+    shortest_ways,
+)
 from fsm.guard import unless, when
 from fsm.machine_list import MACHINES
 from fsm.table import Deadline, Transition

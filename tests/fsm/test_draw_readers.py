@@ -13,7 +13,7 @@ from statemachine import StateChart
 from statemachine.exceptions import TransitionNotAllowed
 from statemachine.io import load
 
-from fsm.check.paths import shortest_ways
+from fsm.check.static import shortest_ways
 from fsm.drawing.draw import Format, draw
 from fsm.drawing.ids import node_name
 from fsm.machine_list import MACHINES

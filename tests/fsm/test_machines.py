@@ -9,7 +9,7 @@ from pkgutil import iter_modules
 import pytest
 
 from fsm import machines
-from fsm.check.paths import shortest_ways
+from fsm.check.static import shortest_ways
 from fsm.engine import Entity
 from fsm.errors import UndeclaredTransitionError
 from fsm.machine_list import MACHINES

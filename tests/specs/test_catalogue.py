@@ -5,13 +5,12 @@ from collections import Counter
 import attrs
 import pytest
 
-from specs.addresses.form import FORMS, bound
 from specs.bodies.body import BODIES
 from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError, SpecError
 from specs.message import Message, MessageType
 from specs.message_catalogue import KINDS, message_kind
-from specs.message_kind import Mark
+from specs.message_kind import FORMS, Mark, bound
 from specs.reply_code import Code
 from specs.schema.field import wire_name
 from tests.support.golden_kinds import (

@@ -11,7 +11,7 @@ from actors.kit.tracer import MemoryTracer
 from actors.node.app import Node, open_node
 from actors.node.config import NodeConfig
 from actors.node.foreign.plan import Endpoint, ForeignPlan
-from actors.pipe.login import Login, nothing
+from actors.pipe.plan import Login, nothing
 from actors.pipe.spawn import Spawn
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig

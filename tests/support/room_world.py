@@ -13,7 +13,7 @@ from actors.pipe.process import open_process_room, process_rooms
 from actors.runtime.bus.messages import Origin
 from actors.runtime.isolation.hyperty import HypertyCode, Landlord, room_hyperty
 from actors.runtime.stubs.loader import Load, Loader, LoaderTools, RegistryIs
-from actors.runtime.stubs.sandboxes import Component, Sandboxes
+from actors.runtime.stubs.sandbox import Component, Sandboxes
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from fsm.registry.resolve.inputs import StubGone
 from specs.addresses.address import catalogue_stub

@@ -15,9 +15,9 @@ from actors.kit.counters import Counters
 from actors.kit.delivery import Delivery
 from actors.kit.supervisor import ChildSpec, Supervisor, open_supervisor
 from actors.kit.tracer import MemoryTracer
-from actors.runtime.bus.interceptor import Interceptor
 from actors.runtime.bus.message_bus import MessageBus
 from actors.runtime.bus.messages import BusMessage, BusQuestion, Origin, RegistryJoined
+from actors.runtime.bus.pipeline import Interceptor
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.hop_trace import Hops
 from actors.runtime.policy.hook import PERMIT_ALL, Policy

@@ -9,7 +9,7 @@ from fsm.session import node_session_io as node_ev
 from fsm.session import stub_client_io as ev
 from fsm.session.node_session import NodeSessionCore
 from fsm.session.stub_client import StubClientCore
-from fsm.sync.subscriptions import io as subscriptions
+from fsm.sync.subscriptions import subscriptions
 from fsm.sync.subscriptions.subscriptions import SubscriptionCore
 from specs.bodies.word import SessionMethod
 from specs.message import Message, MessageType

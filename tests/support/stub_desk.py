@@ -2,7 +2,7 @@
 
 import json
 
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import ExitCode
 from actors.commands.stub_publish import command as publish
 from actors.commands.stub_sign import command as sign
 from actors.commands.stub_verify import command as verify

@@ -7,7 +7,7 @@ import attrs
 from fsm.compositions import sync_terms as terms
 from fsm.engine import Step
 from fsm.product.bounds import Bounds
-from fsm.sync import copy_io as object_copy_terms
+from fsm.sync import copy as object_copy_terms
 from fsm.sync import invitations
 from fsm.sync import reporter_io as reporter
 from fsm.sync.copy import ObserverCore

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 import attrs
 import pytest
 
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import ExitCode
 from tests.support.command import call, serving
 
 pytestmark = pytest.mark.timeout(90)

@@ -11,7 +11,7 @@ import orjson
 import pytest
 import trio
 
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import ExitCode
 from specs.limits.protocol import DRAIN_TIMEOUT
 from tests.support.command import serving
 from tests.support.node_process import UNHURRIED

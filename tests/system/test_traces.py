@@ -16,7 +16,7 @@ import trio
 from click.testing import CliRunner
 
 import actors
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import ExitCode
 from actors.commands.token_issue import command as issue
 from actors.commands.token_keys import command as keys
 from fsm.commands.group import cli

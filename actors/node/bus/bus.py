@@ -13,11 +13,11 @@ from typing_extensions import override
 from actors.kit.actor import Actor, Reply
 from actors.node.bus.dispatch import Dispatch
 from actors.node.bus.ingress import Ingress
+from actors.node.components import Desk
 from actors.node.errors import AddressTakenError
-from actors.node.foreign_messages import AbroadIs, ForgottenBy, FromAbroad
 from actors.node.links.port import Port
-from actors.node.local_service import Desk
 from actors.node.messages import (
+    AbroadIs,
     Alive,
     Arrived,
     Attached,
@@ -26,6 +26,8 @@ from actors.node.messages import (
     Detached,
     Drain,
     Emitted,
+    ForgottenBy,
+    FromAbroad,
     Gone,
     Misbehaved,
     Snapshot,
@@ -34,7 +36,7 @@ from actors.node.messages import (
 from actors.node.session.control import Control
 from actors.node.session.exchange import Exchange
 from actors.node.session.gate import Gate
-from actors.node.session.views import views
+from actors.node.session.session import views
 from fsm.session.node_session_io import CloseAsked
 from specs.addresses.address import last_segment
 from specs.link_end import LinkEnd

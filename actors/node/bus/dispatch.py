@@ -3,13 +3,12 @@
 from collections.abc import Mapping
 from typing import final
 
-from actors.node.local_service import Desk
+from actors.node.components import Desk
 from actors.node.messages import Asked
 from actors.node.session.control import Control
 from actors.node.session.exchange import Exchange
 from fsm.bus.node_routing import Nobody, ToComponent, ToRuntimes
-from fsm.session.node_session_io import Parcel
-from fsm.session.peer_form import PeerForm
+from fsm.session.node_session_io import Parcel, PeerForm
 from specs.addresses.address import canonical
 from specs.errors import BadMessageError, BadUrlError
 from specs.message import Message, refuse

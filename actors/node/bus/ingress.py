@@ -10,16 +10,16 @@ from typing import Final, final
 import trio
 
 from actors.node.bus.dispatch import Dispatch
-from actors.node.foreign_messages import FromAbroad
 from actors.node.links.acceptor import Claim, Item
 from actors.node.links.port import Port
+from actors.node.messages import FromAbroad
 from actors.node.policy_hook import Asker
 from actors.node.session.control import Control
 from actors.node.session.exchange import Exchange
 from actors.node.session.gate import Gate
 from actors.node.session.session import Session
 from fsm.bus.node_routing import Admitted, Refusal
-from fsm.refused import Refused
+from fsm.effects import Refused
 from fsm.registry.allocation_io import Bind
 from fsm.session.node_session_io import CloseAsked, Tick
 from fsm.sync.subscriptions.consents import HEEDED

@@ -8,7 +8,7 @@ import trio
 
 from actors.kit.http_client import HttpError
 from actors.node.connectors.service import BackEndError
-from fsm.registry.retry_queue import Debts
+from fsm.registry.relay import Debts
 from specs.limits.back_ends import BACKEND_TIMEOUT
 from specs.limits.protocol import GOODBYE_TIMEOUT
 

@@ -16,7 +16,7 @@ from typing_extensions import override
 from actors.node.connectors.collector import Collector
 from actors.node.connectors.service import Plan, Replied, Say, Service, with_value
 from actors.node.messages import Asked
-from fsm.registry.reservations import Reservation, Reservations
+from fsm.registry.relay import Reservation, Reservations
 from specs.bodies.body import AskQuality, QualityWish, TurnServer
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject

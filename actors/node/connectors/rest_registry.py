@@ -20,23 +20,27 @@ from actors.node.connectors.collector import Collector
 from actors.node.connectors.service import BackEndError, Plan, Replied, Say, Service
 from actors.node.connectors.statuses import code_of
 from actors.node.messages import Asked
-from actors.node.registry.answers import answer_body, notification
+from actors.node.registry.registry import answer_body, notification
 from actors.node.registry.requests import registry_input
 from fsm.machines.registration import State
-from fsm.registry.record_rules import (
+from fsm.registry.records import (
     AWAY,
     NO_SUCH_STATUS,
     OK,
     UNKNOWN,
+    Answered,
+    Create,
+    Find,
+    Read,
+    Touch,
     create_refusal,
     size_refusal,
     touch_refusal,
     wanted_state,
 )
-from fsm.registry.records import Answered, Create, Find, Read, Touch
-from fsm.registry.status_filter import StatusWatch
 from fsm.registry.upstream_rest import (
     RestCall,
+    StatusWatch,
     create_call,
     found,
     read_call,

@@ -16,8 +16,7 @@ from actors.kit.tally import Gauge, Tally
 from actors.kit.trace import Tracer
 from actors.node.foreign.keeper import ForeignKeeper
 from actors.node.foreign.plan import ForeignPlan
-from actors.node.foreign_messages import AbroadIs, ForgottenBy, FromAbroad
-from actors.node.messages import BusMessage, Emitted
+from actors.node.messages import AbroadIs, BusMessage, Emitted, ForgottenBy, FromAbroad
 from actors.node.trace import Witness
 from actors.pipe.keeper import KeeperTools
 from actors.pipe.plan import RoomPlan

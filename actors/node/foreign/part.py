@@ -3,10 +3,10 @@
 from functools import partial
 
 from actors.kit.supervisor import ChildSpec, Supervisor
+from actors.node.components import Desk
 from actors.node.foreign.host import ForeignHost, ForeignParts
 from actors.node.foreign.onward import Onward, OnwardDesk
 from actors.node.foreign.plan import NOWHERE, ForeignPlan
-from actors.node.local_service import Desk
 from actors.node.session.exchange import Exchange
 
 __all__ = ["path_desk", "start_abroad"]

@@ -8,7 +8,7 @@ from typing import Final, final
 import attrs
 
 from actors.pipe.errors import RoomError
-from actors.pipe.login import Login, nothing
+from actors.pipe.plan import Login, nothing
 from actors.pipe.spawn import Spawn
 from transports.link import Link
 

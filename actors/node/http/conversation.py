@@ -20,7 +20,7 @@ from typing_extensions import override
 from actors.kit.actor import Actor
 from actors.node.http.page import Feed, Page, Visit, told
 from actors.node.http.site import Site
-from fsm.limits.host_shares import HostShares
+from fsm.limits.unauthenticated_links import HostShares
 from specs.limits.protocol import (
     HTTP_HEAD_BYTES,
     HTTP_REQUEST_TIMEOUT,

@@ -13,14 +13,14 @@ from typing import Final, final
 from typing_extensions import override
 
 from actors.node.http.page import Feed, Page, Visit, told
-from actors.node.http.rest_errors import (
+from actors.node.http.rest_events import EventParts
+from actors.node.http.rest_link import (
     NewerPollError,
     PostNumberError,
     PostsPileUpError,
     RestGoneError,
+    RestLink,
 )
-from actors.node.http.rest_events import EventParts
-from actors.node.http.rest_link import RestLink
 from actors.node.http.rest_links import RestLinks, TurnedAwayError
 from actors.node.http.site import Desk
 from fsm.session.send_window import CursorError

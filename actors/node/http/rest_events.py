@@ -7,8 +7,7 @@ import trio
 from typing_extensions import override
 
 from actors.node.http.page import Parts
-from actors.node.http.rest_errors import NewerPollError, RestGoneError
-from actors.node.http.rest_link import RestLink
+from actors.node.http.rest_link import NewerPollError, RestGoneError, RestLink
 from specs.limits.rest import REST_CURSOR_WAIT, REST_RETRY
 
 __all__ = ["EventParts"]

@@ -3,6 +3,8 @@
 To the node it is a link like any other. A message has left when the runtime has asked for
 what comes after it; until then it is there to be asked for again, so an answer that is cut
 loses and doubles nothing. The same holds for what is posted, if the posts are numbered.
+
+What goes wrong between a runtime and its session over HTTP.
 """
 
 from collections.abc import Sequence
@@ -11,20 +13,52 @@ from typing import Final, final
 import trio
 from typing_extensions import override
 
-from actors.node.http.rest_errors import (
-    NewerPollError,
-    PostNumberError,
-    PostsPileUpError,
-    RestGoneError,
-)
-from actors.node.links.rest import REST
+from actors.node.links.acceptor import REST
 from fsm.session.send_window import SendWindow
+from specs.errors import ProtoflyError
 from specs.limits.rest import REST_POSTS
 from transports.errors import Farewell, LinkBrokenError, LinkClosedError
 from transports.gate import Guest
 from transports.link import Kind, Link, Upgrade
 
-__all__ = ["RestLink"]
+__all__ = ["NewerPollError", "PostNumberError", "PostsPileUpError", "RestGoneError", "RestLink"]
+
+
+@final
+class NewerPollError(ProtoflyError):
+    """A newer request waits for the messages of the session: this one waits no longer."""
+
+    def __init__(self) -> None:
+        super().__init__("a newer request waits for the messages of this session")
+
+
+@final
+class PostNumberError(ProtoflyError):
+    """A post is neither the next one nor the last one again.
+
+    Attributes:
+        expected: The next number.
+    """
+
+    def __init__(self, expected: int) -> None:
+        super().__init__(f"posts are numbered without gaps; the next one is {expected}")
+        self.expected = expected
+
+
+@final
+class PostsPileUpError(ProtoflyError):
+    """The runtime sends faster than it may, and does not wait for its posts."""
+
+    def __init__(self) -> None:
+        super().__init__("too many posts of this session wait to be taken in; wait for them")
+
+
+@final
+class RestGoneError(ProtoflyError):
+    """The session is not held by these requests any more; its token may bring it back."""
+
+    def __init__(self) -> None:
+        super().__init__("nobody has this session over HTTP; re-open it with its token")
 
 
 @final

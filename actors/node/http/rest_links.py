@@ -8,9 +8,8 @@ from weakref import WeakValueDictionary
 import trio
 from typing_extensions import override
 
-from actors.node.http.rest_errors import RestGoneError
-from actors.node.http.rest_link import RestLink
-from actors.node.links.rest import REST
+from actors.node.http.rest_link import RestGoneError, RestLink
+from actors.node.links.acceptor import REST
 from specs.errors import ProtoflyError
 from specs.limits.protocol import LINK_BACKLOG
 from transports.errors import LinkClosedError

@@ -1,26 +1,34 @@
-"""The HTTP listener of a node, from its pages to its socket."""
+"""The HTTP listener of a node, from its pages to its socket.
 
+Where HTTP connections are taken in.
+"""
+
+import itertools
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from functools import partial
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Never, final
 
+import trio
+from typing_extensions import override
+
+from actors.kit.actor import Actor
 from actors.kit.counters import Counters
 from actors.kit.monitor import Monitor
-from actors.kit.supervisor import ChildSpec, open_supervisor
+from actors.kit.supervisor import ChildSpec, Restart, Strategy, open_supervisor
 from actors.node.errors import HttpPlaceError, OpenMetricsError
 from actors.node.health.readiness import Part, Standing
 from actors.node.http.config import HttpConfig
-from actors.node.http.door import HttpDoor
+from actors.node.http.conversation import Conversation, Place
 from actors.node.http.health import Probe, ReadyPage, health
 from actors.node.http.metrics import MetricsPage
 from actors.node.http.rest_desk import MessagesDesk, SessionDesk
 from actors.node.http.rest_links import RestLinks
 from actors.node.http.site import Desk, Gate, Site, is_loopback
 from actors.node.http.well_known import WellKnown
-from actors.node.links.rest import REST
-from fsm.limits.host_shares import HostShares
+from actors.node.links.acceptor import REST
+from fsm.limits.unauthenticated_links import HostShares
 from specs.limits.protocol import HTTP_CONNECTIONS, HTTP_PER_HOST
 from specs.limits.rest import REST_CONNECTIONS, REST_PER_HOST
 from transports.errors import ListenError
@@ -28,7 +36,63 @@ from transports.link import Kind, Listener
 from transports.network import Network
 from transports.urls import read_host_port
 
-__all__ = ["desks_of", "open_http", "site_of"]
+__all__ = ["HttpDoor", "desks_of", "open_http", "site_of"]
+
+_MAILBOX = 1
+"""Nobody tells a conversation anything."""
+
+
+@final
+class HttpDoor(Actor[Never]):
+    """Gives each connection an actor of its own; above its host's share it is hung up.
+
+    Args:
+        listener: Where connections come from.
+        site: Who answers.
+        monitor: Who hears what conversations crashed with.
+        shares: Connections at once, in all and of one host.
+    """
+
+    def __init__(
+        self, listener: Listener, site: Site, monitor: Monitor, shares: HostShares
+    ) -> None:
+        self._listener = listener
+        self._site = site
+        self._monitor = monitor
+        self._shares = shares
+        self._accepting = trio.CancelScope()
+        self._has_left = trio.Event()
+        self._numbers = itertools.count(1)
+
+    @override
+    async def start(self) -> None:
+        self.spawn(self._accept)
+
+    @override
+    async def handle(self, message: Never) -> None:
+        """Nobody tells this actor anything."""
+
+    @override
+    async def farewell(self) -> None:
+        self._accepting.cancel()
+        await self._has_left.wait()
+
+    async def _accept(self) -> None:
+        async with open_supervisor(
+            "http-connections", Strategy.PEERS, monitor=self._monitor
+        ) as connections:
+            with self._accepting:
+                while True:
+                    link = await self._listener.accept()
+                    host = link.host
+                    if not self._shares.enter(host):
+                        await trio.aclose_forcefully(link)
+                        continue
+                    name = f"http:{next(self._numbers)}"
+                    make = partial(Conversation, link, self._site, Place(self._shares, host))
+                    spec = ChildSpec(name, make, Restart.TEMPORARY, _MAILBOX)
+                    await connections.start_child(spec)
+        self._has_left.set()
 
 
 _NO_DESKS: Final[Mapping[str, Desk]] = MappingProxyType({})

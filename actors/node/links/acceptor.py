@@ -2,24 +2,25 @@
 
 Behind its door every link looks the same: messages in normal form, sessions opened
 by session control. A door is made anew for each link and may keep what it learns.
+
+The door of runtimes whose link is made of HTTP requests (CON-06).
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import ClassVar, TypeAlias, final
+from typing import ClassVar, Final, TypeAlias, final
 
 import attrs
 from typing_extensions import override
 
 from actors.kit.tally import Form
-from fsm.session.node_session_io import Liveness, Parcel
-from fsm.session.peer_form import PeerForm
+from fsm.session.node_session_io import Liveness, Parcel, PeerForm
 from specs.dialects.dialect import PLAIN, Dialect, dialect_of
 from specs.jsonvalue import JsonObject
 from specs.message import Message
 from transports.codec import BadLine, decode_frame, encode, frames
 
-__all__ = ["Claim", "Door", "Item", "LinkDoor", "spelt"]
+__all__ = ["REST", "Claim", "Door", "Item", "LinkDoor", "RestDoor", "spelt"]
 
 
 @final
@@ -108,3 +109,27 @@ class LinkDoor(Door):
     @override
     def write(self, parcels: Sequence[Parcel]) -> Iterable[bytes]:
         return frames(parcel.line for parcel in parcels)
+
+
+REST: Final = "/rest"
+"""By which the front door knows it; no WebSocket is served there."""
+
+
+@final
+class RestDoor(Door):
+    """Normal form; what is posted is lines, and each message that is asked for has a number.
+
+    Every request is a sign of life, so nobody is pinged by messages.
+    """
+
+    wire = Form.REST
+    liveness = Liveness.BY_LINK
+    form = PeerForm.OWN
+
+    @override
+    def read(self, frame: bytes) -> Sequence[Item]:
+        return decode_frame(frame)
+
+    @override
+    def write(self, parcels: Sequence[Parcel]) -> Iterable[bytes]:
+        return [parcel.line for parcel in parcels]

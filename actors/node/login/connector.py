@@ -1,5 +1,9 @@
-"""The identity connector at `domain://idm.<d>`: asks who is behind a login (M-55, CON-01)."""
+"""The identity connector at `domain://idm.<d>`: asks who is behind a login (M-55, CON-01).
 
+What an identity connector says of somebody: the value of its answer (M-55).
+"""
+
+import math
 from typing import Final, TypeAlias, final
 
 import attrs
@@ -9,16 +13,69 @@ from typing_extensions import override
 from actors.kit.actor import Actor, ActorRef
 from actors.node.login.errors import LoginRefusedError, ProviderAwayError
 from actors.node.login.provider import IdentityProvider
-from actors.node.login.vouched import written_identity
 from actors.node.messages import Asked, Attached, BusMessage, Emitted, RuntimeLeft
+from specs.addresses.address import host_of, parse
 from specs.bodies.body import IdentityCall
-from specs.errors import BadMessageError
+from specs.errors import BadMessageError, BadUrlError
+from specs.identity import Identity
+from specs.jsonvalue import Json, JsonObject
 from specs.limits.login import LOGIN_TIMEOUT, LOGINS_PENDING
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 from transports.bodies import read_body
 
-__all__ = ["VALIDATE", "ConnectorParts", "IdentityConnector"]
+__all__ = ["VALIDATE", "ConnectorParts", "IdentityConnector", "read_identity", "written_identity"]
+
+
+def written_identity(identity: Identity) -> JsonObject:
+    """Write what is known of somebody."""
+    roles: list[Json] = [*sorted(identity.roles)]
+    written: JsonObject = {"user": identity.user, "issuer": identity.issuer, "roles": roles}
+    if math.isfinite(identity.until):
+        written["until"] = identity.until
+    if identity.runtime is not None:
+        written["runtime"] = identity.runtime
+    return written
+
+
+def read_identity(value: Json, until: float) -> Identity:
+    """Read what a connector says of somebody; only the user is necessary.
+
+    Args:
+        value: The value of its answer.
+        until: When the login ends at the latest, seconds since the epoch.
+
+    Raises:
+        BadMessageError: It names no user, or is not what it should be.
+    """
+    if not isinstance(value, dict):
+        raise BadMessageError("value is no object")
+    user = _address(value.get("user"), "user")
+    issuer, end = value.get("issuer", host_of(user)), value.get("until", until)
+    roles, runtime = value.get("roles", []), value.get("runtime")
+    if not isinstance(issuer, str) or not isinstance(roles, list):
+        raise BadMessageError("value.issuer or value.roles is not what it should be")
+    if isinstance(end, bool) or not isinstance(end, int | float):
+        raise BadMessageError("value.until is no time")
+    return Identity(
+        user=user,
+        issuer=issuer,
+        until=min(until, end),
+        roles=frozenset(role for role in roles if isinstance(role, str)),
+        runtime=None if runtime is None else _address(runtime, "runtime"),
+    )
+
+
+def _address(value: Json, name: str) -> str:
+    try:
+        return parse(value).text if isinstance(value, str) else _missing(name)
+    except BadUrlError as exc:
+        raise BadMessageError(f"value.{name} {exc}") from exc
+
+
+def _missing(name: str) -> str:
+    raise BadMessageError(f"value.{name} is no address")
+
 
 VALIDATE: Final = "validateAssertion"
 """The one method that a node offers."""

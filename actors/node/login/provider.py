@@ -1,12 +1,18 @@
-"""The seam of identity providers: who says whom a login token belongs to (CON-01, C-59)."""
+"""The seam of identity providers: who says whom a login token belongs to (CON-01, C-59).
+
+The identity provider of a node that was given none: it vouches for nobody.
+"""
 
 from abc import ABC, abstractmethod
+from typing import final
 
 import trio
+from typing_extensions import override
 
+from actors.node.login.errors import LoginRefusedError
 from specs.identity import Identity
 
-__all__ = ["IdentityProvider"]
+__all__ = ["IdentityProvider", "Nobody"]
 
 
 class IdentityProvider(ABC):
@@ -34,3 +40,17 @@ class IdentityProvider(ABC):
     @abstractmethod
     async def aclose(self) -> None:
         """Let go of what was opened; called once, when the node has stopped asking."""
+
+
+@final
+class Nobody(IdentityProvider):
+    """Refuses whatever is brought."""
+
+    @override
+    async def validate(self, assertion: str) -> Identity:
+        await trio.lowlevel.checkpoint()
+        raise LoginRefusedError("this node was given no keys, so nobody can log in")
+
+    @override
+    async def aclose(self) -> None:
+        await trio.lowlevel.checkpoint()

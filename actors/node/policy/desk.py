@@ -6,7 +6,7 @@ from typing import Final, final
 from typing_extensions import override
 
 from actors.kit.actor import ActorRef
-from actors.node.local_service import Desk
+from actors.node.components import Desk
 from actors.node.policy.reloader import Reload, ReloadAsked
 from actors.node.policy.store import PolicyStore
 from fsm.policy.errors import BadPolicyError

@@ -5,13 +5,13 @@ from typing import Final, final
 
 from typing_extensions import override
 
-from actors.node.local_service import Desk
+from actors.node.components import Desk
 from actors.node.tables import Tables
-from fsm.refused import Refused
+from fsm.effects import Refused
 from fsm.registry import allocation_io as allocation
 from fsm.registry.address_names import ENTROPY
 from fsm.registry.address_offers import Offer, OfferInput, Take, Withdraw
-from fsm.sync.subscriptions.io import entity_of
+from fsm.sync.subscriptions.subscriptions import entity_of
 from specs.addresses.address import domain_of, is_node, scheme_of
 from specs.bodies.body import Allocate, Allocated, Free, MoveAddress
 from specs.bodies.word import AddressWish

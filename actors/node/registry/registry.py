@@ -3,12 +3,15 @@
 What came in together is made durable together, and only then is anything said or traced
 of it (I-G3). If that fails, all of it is as if it had not been asked: whoever asked gets
 503, and until the file can be written again changes are refused, while reads go on (R13).
+
+What a domain registry says: answers that fit into a message, and notifications.
 """
 
 from functools import partial
 from typing import Final, TypeAlias, assert_never, final
 
 import attrs
+import orjson
 import structlog
 import trio
 from typing_extensions import override
@@ -19,7 +22,6 @@ from actors.kit.tally import Gauge
 from actors.node.components import attach, detach
 from actors.node.errors import RegistryFileError
 from actors.node.messages import Asked, BusMessage, Emitted, RuntimeLeft
-from actors.node.registry.answers import answered, notification
 from actors.node.registry.record_file import Change, RecordFile
 from actors.node.registry.record_writer import Commit, Recover, Write
 from actors.node.registry.requests import registry_input
@@ -39,11 +41,58 @@ from fsm.registry.records import (
 )
 from fsm.registry.registration import RegistrationCore
 from specs.errors import BadMessageError
+from specs.jsonvalue import Json, JsonObject
 from specs.limits.back_ends import STORE_RETRY
-from specs.message import refuse
+from specs.limits.protocol import MAX_MESSAGE_BYTES
+from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 
-__all__ = ["DomainRegistry", "RegistryParts"]
+__all__ = ["DomainRegistry", "RegistryParts", "answer_body", "answered", "notification"]
+
+_ROOM: Final = MAX_MESSAGE_BYTES - 8192
+"""Bytes of a message that the records in it may take; the rest is for its addresses."""
+
+
+def answered(request: Message, said: Answered) -> Message:
+    """Answer a request."""
+    return reply_to(request, said.code, answer_body(said))
+
+
+def answer_body(said: Answered) -> JsonObject:
+    """Return the body of an answer; of a long list as much as one message holds."""
+    body: JsonObject = {}
+    if said.why:
+        body["description"] = said.why
+    value = said.value
+    if isinstance(value, list):
+        value, left = _fitting(value)
+        if left:
+            body["description"] = f"{said.why or 'OK'}; {left} more do not fit into one message"
+    if value is not None:
+        body["value"] = value
+    return body
+
+
+def notification(number: int, registry: str, url: str, status: str) -> Message:
+    """Tell a change of status to whoever subscribed (M-30, C-55)."""
+    return Message(
+        id=number,
+        type=MessageType.UPDATE,
+        from_=registry,
+        to=f"{url}/registration",
+        body={"attribute": "status", "value": str(status)},
+    )
+
+
+def _fitting(found: list[Json]) -> tuple[list[Json], int]:
+    """Return the first of what was found, and how many are left out."""
+    room = _ROOM
+    for number, one in enumerate(found):
+        room -= len(orjson.dumps(one)) + 1
+        if room < 0:
+            return found[:number], len(found) - number
+    return found, 0
+
 
 _Message: TypeAlias = Asked | RuntimeLeft
 

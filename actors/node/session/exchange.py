@@ -1,7 +1,11 @@
-"""The sessions of a node and how messages reach them: host of the session core."""
+"""The sessions of a node and how messages reach them: host of the session core.
 
+Which parts of the node still have to hear that a runtime has left.
+"""
+
+from collections import deque
 from collections.abc import Iterable
-from typing import assert_never, final
+from typing import Final, assert_never, final
 
 import structlog
 import trio
@@ -9,13 +13,11 @@ import trio
 from actors.kit.ids import IdSource
 from actors.node.components import Components
 from actors.node.links.port import Port
-from actors.node.messages import RuntimeLeft
+from actors.node.messages import Component, RuntimeLeft
 from actors.node.session.bounds import Bounds
-from actors.node.session.disconnect_notices import PAUSE, Departures
 from actors.node.session.foreign_routes import Border
-from actors.node.session.log import note
 from actors.node.session.overload import Overload
-from actors.node.session.session import Outcome, Session
+from actors.node.session.session import Outcome, Session, note
 from actors.node.tables import NodeAddresses, TableRules, Tables
 from actors.node.trace import Witness
 from fsm.engine import Step
@@ -43,7 +45,36 @@ from specs.trace import Op
 from transports.codec import encode
 from transports.errors import Farewell
 
-__all__ = ["Exchange"]
+__all__ = ["PAUSE", "Departures", "Exchange"]
+
+PAUSE: Final = 0.05
+"""Seconds until a part with a full mailbox is tried again."""
+
+
+@final
+class Departures:
+    """News for parts of the node, kept until each has room for them; part of the bus's task."""
+
+    def __init__(self) -> None:
+        self._news: deque[tuple[Component, RuntimeLeft]] = deque()
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether everybody knows everything."""
+        return not self._news
+
+    def tell(self, components: Iterable[Component], left: RuntimeLeft) -> None:
+        """Have parts of the node told that a runtime has left."""
+        self._news.extend((component, left) for component in components)
+
+    def settle(self) -> None:
+        """Tell them, in order, as far as they take it in."""
+        while self._news:
+            component, left = self._news[0]
+            if not component.try_tell(left):
+                return
+            self._news.popleft()
+
 
 _log = structlog.get_logger("actors.node")
 

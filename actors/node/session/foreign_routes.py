@@ -6,7 +6,7 @@ from typing import final
 
 import trio
 
-from actors.node.foreign_messages import Abroad, AbroadIs, ForgottenBy
+from actors.node.messages import Abroad, AbroadIs, ForgottenBy
 from fsm.catalogue.foreign_io import Banish, Send
 from fsm.catalogue.quarantine import QuarantineCore
 from fsm.session.node_session_io import Parcel

@@ -8,12 +8,11 @@ import structlog
 import trio
 
 from actors.kit.tally import Outcome, Tally
-from actors.node.login.connector import VALIDATE
+from actors.node.login.connector import VALIDATE, read_identity
 from actors.node.login.login import Login
-from actors.node.login.vouched import read_identity
 from actors.node.messages import Asked
 from actors.node.session.exchange import Exchange
-from actors.node.session.open_request import Wish
+from actors.node.session.opening import Wish
 from fsm.session.node_session_io import Credentials
 from specs.addresses.address import is_node
 from specs.bodies.body import IdentityCall

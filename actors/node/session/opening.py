@@ -1,13 +1,18 @@
-"""Gives sessions to links, once it is known who comes and policy has been asked (POL-18)."""
+"""Gives sessions to links, once it is known who comes and policy has been asked (POL-18).
+
+A wish for a session, as it is looked into (M-14, M-15).
+"""
 
 from collections.abc import Callable
 from typing import Final, final
 
+import attrs
+
 from actors.kit.tally import Tally
+from actors.node.links.port import Port
 from actors.node.policy_hook import Asker
 from actors.node.session.exchange import Exchange
 from actors.node.session.gate import Gate
-from actors.node.session.open_request import Wish
 from actors.node.session.session import Session
 from fsm.session.node_session import NodeSessionCore
 from fsm.session.node_session_io import (
@@ -16,18 +21,57 @@ from fsm.session.node_session_io import (
     Granted,
     NodeLeaves,
     OpenAsked,
+    PeerForm,
     Refused,
     ReopenAsked,
 )
-from fsm.session.peer_form import PeerForm
-from specs.addresses.address import is_node
-from specs.bodies.body import SessionGranted
+from specs.addresses.address import RUNTIME_SCHEME, is_node, parse
+from specs.bodies.body import SessionControl, SessionGranted
+from specs.errors import BadMessageError, BadUrlError
 from specs.identity import Identity
 from specs.message import Message, refuse, reply_to
 from specs.reply_code import Code, DropReason
 from transports.bodies import write_body
 
-__all__ = ["Opening"]
+__all__ = ["Opening", "Wish", "wish_of"]
+
+
+@final
+@attrs.frozen
+class Wish:
+    """A link wants the session of a runtime, or of another domain's node.
+
+    Attributes:
+        message: What it said.
+        port: The link.
+        runtime: Whose session; the node of a domain is known by its own address.
+        token: What it brought, a session's token or credentials; None: nothing.
+    """
+
+    message: Message
+    port: Port
+    runtime: str
+    token: str | None = attrs.field(default=None, repr=False)
+
+
+def wish_of(message: Message, asked: SessionControl, port: Port) -> Wish:
+    """Read whose session is asked for.
+
+    Raises:
+        BadMessageError: The address of no runtime and no node.
+    """
+    text = asked.params.runtime_url
+    if text is None:
+        raise BadMessageError("params.runtimeURL is missing")
+    try:
+        url = parse(text)
+    except BadUrlError as exc:
+        raise BadMessageError(f"params.runtimeURL {exc}") from exc
+    is_runtime = url.scheme == RUNTIME_SCHEME and len(url.path) == 1
+    if not is_runtime and not is_node(url.text):
+        raise BadMessageError(f"params.runtimeURL is no {RUNTIME_SCHEME}://<domain>/<name>")
+    return Wish(message, port, url.text, asked.params.token)
+
 
 _TOKEN_BYTES: Final = 32
 

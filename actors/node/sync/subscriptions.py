@@ -4,12 +4,12 @@ from typing import final
 
 from typing_extensions import override
 
-from actors.node.local_service import Desk
+from actors.node.components import Desk
 from actors.node.tables import Tables
 from fsm.bus.node_rights import Hearing
-from fsm.refused import Refused
+from fsm.effects import Refused
 from fsm.registry.allocation_io import Claim
-from fsm.sync.subscriptions.io import Subscribe, Unsubscribe, Withdrawn, entity_of
+from fsm.sync.subscriptions.subscriptions import Subscribe, Unsubscribe, Withdrawn, entity_of
 from specs.bodies.body import CutPath, Path
 from specs.errors import BadMessageError
 from specs.limits.protocol import MAX_SUBSCRIPTIONS

@@ -34,7 +34,7 @@ from actors.play.stage.participants import Peer
 from actors.play.stage.setup import ask_over_link, observing
 from actors.play.stage.stage_error import StageError
 from actors.play.stage.world import World
-from actors.runtime.hyperty.profile import Profile
+from actors.runtime.hyperty.hyperty import Profile
 from actors.runtime.registry.allocation import NotKeptError
 from specs.addresses.address import (
     address_allocation,

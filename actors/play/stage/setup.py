@@ -26,7 +26,7 @@ from actors.play.script.vocabulary import (
 from actors.play.stage.participants import OWN_WORDS, Peer
 from actors.play.stage.stage_error import StageError
 from actors.play.stage.world import World
-from actors.runtime.hyperty.profile import Profile
+from actors.runtime.hyperty.hyperty import Profile
 from specs.addresses.address import (
     address_allocation,
     domain_registry,

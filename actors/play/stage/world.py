@@ -28,7 +28,7 @@ from actors.play.stage.stage_error import StageError
 from actors.runtime.app import open_runtime
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.hyperty.profile import Profile
+from actors.runtime.hyperty.hyperty import Profile
 from actors.runtime.policy.hook import Policy as RuntimePolicy
 from actors.runtime.registry.allocation import AllocationError
 from actors.runtime.registry.registrations import RegistrationError

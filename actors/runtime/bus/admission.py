@@ -8,8 +8,7 @@ import structlog
 from actors.kit.crash import Crash
 from actors.runtime.bus.messages import Announced, Origin, Submitted
 from actors.runtime.hop_trace import Hops
-from actors.runtime.policy.hook import Policy
-from actors.runtime.policy.refusal import Refusal
+from actors.runtime.policy.hook import Policy, Refusal
 from fsm.bus.link_senders import LinkSenders, Standing
 from fsm.effects import RowChanged
 from fsm.intent import taken_off

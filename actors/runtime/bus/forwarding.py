@@ -11,16 +11,13 @@ import trio
 from actors.runtime.bus.admission import Admission
 from actors.runtime.bus.arrivals import Arrivals
 from actors.runtime.bus.delivery import Handing
-from actors.runtime.bus.interceptor import NO_INTERCEPTORS, Interceptor
 from actors.runtime.bus.messages import Announced, Origin, Submitted
-from actors.runtime.bus.open_requests import Answers
+from actors.runtime.bus.open_requests import Answers, Waiter, intent_for
 from actors.runtime.bus.outbound import Outward
-from actors.runtime.bus.pending_reply import Waiter, intent_for
-from actors.runtime.bus.pipeline import Pipelines
+from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor, Pipelines
 from actors.runtime.bus.sender_proofs import SenderProofs
 from actors.runtime.hop_trace import Hops
-from actors.runtime.policy.hook import Policy
-from actors.runtime.policy.refusal import Refusal
+from actors.runtime.policy.hook import Policy, Refusal
 from fsm.bus.receiving_order import NODE_PATH
 from fsm.intent import Intent, intent_of
 from fsm.registry.resolve.effects import Route

@@ -2,6 +2,8 @@
 
 Those who submit wait while its mailbox is full, and that is the backpressure; it
 waits for nobody itself.
+
+What becomes of messages in the mailboxes of actors that are gone (OBS-06).
 """
 
 from typing import Final, assert_never, final
@@ -9,13 +11,13 @@ from typing import Final, assert_never, final
 import trio
 from typing_extensions import override
 
-from actors.kit.actor import Actor
+from actors.kit.actor import Actor, ActorRef
 from actors.kit.counters import Counters
-from actors.kit.delivery import Purpose
+from actors.kit.dead_letters import DeadLetters
+from actors.kit.delivery import Delivery, Purpose
 from actors.kit.tracer import Tracer
 from actors.runtime.bus.fair_queue import Turns
 from actors.runtime.bus.forwarding import Forwarding
-from actors.runtime.bus.interceptor import NO_INTERCEPTORS, Interceptor
 from actors.runtime.bus.link_listener import LinkListener
 from actors.runtime.bus.messages import (
     Announced,
@@ -40,6 +42,7 @@ from actors.runtime.bus.messages import (
     Submitted,
     Unfollowed,
 )
+from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor
 from actors.runtime.hop_trace import Hops
 from actors.runtime.policy.hook import Policy
 from fsm.registry.resolve.effects import (
@@ -51,8 +54,40 @@ from fsm.registry.resolve.effects import (
     Route,
     RoutesChanged,
 )
+from specs.reply_code import Code, DropReason
 
-__all__ = ["MessageBus"]
+__all__ = ["DeadMail", "MessageBus"]
+
+
+@final
+class DeadMail(DeadLetters):
+    """Counts them all; requests among them are answered 503 by the Message BUS.
+
+    When that is gone, too, whoever asks is told so by its end; each message is a drop.
+    """
+
+    def __init__(self) -> None:
+        self._bus: ActorRef[BusMessage] | None = None
+        self._counters = Counters()
+
+    def attach(self, bus: ActorRef[BusMessage], counters: Counters) -> None:
+        """Say who answers, and where to count."""
+        self._bus = bus
+        self._counters = counters
+
+    @override
+    def lost(self, actor: str, message: object) -> None:
+        self._counters.dead_letter(actor)
+        match message:
+            case Delivery(inner):
+                lost = Lost(message, Code.UNAVAILABLE, "the receiver is gone")
+                if self._bus is None or not self._bus.try_tell(lost):
+                    self._counters.drop(DropReason.NO_TARGET, inner, actor)
+            case Submitted(inner) | Lost(Delivery(inner)):
+                self._counters.drop(DropReason.NO_TARGET, inner, actor)
+            case _:
+                pass
+
 
 _NAME: Final = "bus"
 

@@ -1,15 +1,19 @@
-"""The open requests of a Message BUS: who waits, and who has answered (MSG-04..07, BUS-07)."""
+"""The open requests of a Message BUS: who waits, and who has answered (MSG-04..07, BUS-07).
+
+Who waits for the answer to a request, and by which way it may go back.
+"""
 
 from collections import Counter, OrderedDict
 from typing import TypeAlias, final
 
+import attrs
 import trio
 
+from actors.kit.actor import Reply
 from actors.runtime.bus.delivery import Handing
-from actors.runtime.bus.messages import Submitted
-from actors.runtime.bus.pending_reply import Waiter
+from actors.runtime.bus.messages import Origin, Submitted
 from actors.runtime.hop_trace import Hops
-from actors.runtime.policy.refusal import Refusal
+from actors.runtime.policy.hook import Refusal
 from fsm.bus.deduplication import SeenWindow
 from fsm.bus.transactions import (
     Answer,
@@ -20,13 +24,45 @@ from fsm.bus.transactions import (
     TransactionsCore,
     same_request,
 )
-from fsm.intent import Intent
+from fsm.intent import Intent, intent_of
 from specs.limits.bus import ANSWERS_KEPT, OPEN_REQUESTS
 from specs.message import Message, refuse
 from specs.reply_code import Code, DropReason
+from specs.routing import Direction
 from specs.trace import Op
 
-__all__ = ["Answers"]
+__all__ = ["Answers", "Waiter", "intent_for"]
+
+
+@final
+@attrs.frozen(slots=True)
+class Waiter:
+    """Who is to get the answer to a request.
+
+    Attributes:
+        is_ours: Whether a component of this runtime asks, a stub for itself included.
+        intent: What might be done for the request; of no matter if it is ours.
+        session: The node stub by whose session it came; None: it came otherwise.
+        reply: The way back, if a component here awaits the answer in place.
+    """
+
+    is_ours: bool
+    intent: Intent
+    session: str | None = None
+    reply: Reply[Message] | None = None
+
+    def way_back(self, response: Message) -> Intent:
+        """Return what may be done for the answer: who asked by the node is answered by it."""
+        return Intent.NODE if self.intent is Intent.NODE else intent_of(response)
+
+
+def intent_for(request: Message, direction: Direction, origin: Origin) -> Intent:
+    """Return what may be done for a request, or for the answer to one that came from outside."""
+    if direction is Direction.OUTGOING:
+        return Intent.REACH
+    # Whoever asks by a link is answered by it, if it is there still.
+    return Intent.KNOWN if origin is Origin.P2P_STUB else intent_of(request)
+
 
 _Pair: TypeAlias = tuple[str, str]
 

@@ -17,7 +17,7 @@ from specs.jsonvalue import JsonObject
 from specs.limits.protocol import BODY_BYTES, MAX_JSON_DEPTH
 from specs.message import Message, MessageType
 from specs.reply_code import Code
-from transports.json_limits import check_size
+from transports.codec import check_size
 
 __all__ = ["own", "sendable"]
 

@@ -7,7 +7,7 @@ from actors.runtime.bus.admission import Admission
 from actors.runtime.bus.messages import Announced, Submitted
 from actors.runtime.bus.outbound import Outward
 from actors.runtime.hop_trace import Hops
-from actors.runtime.policy.refusal import Refusal
+from actors.runtime.policy.hook import Refusal
 from fsm.bus.link_senders import Decided, Holding, Standing
 from fsm.registry.resolve.effects import OwnerDoubted, OwnerKnown, PeerGone, PeerKnown, SenderNews
 from fsm.registry.resolve.inputs import LinkForged, OwnerAsked

@@ -8,9 +8,7 @@ from actors.kit.actor import Actor
 from actors.runtime.stubs import node_stub
 from actors.runtime.stubs.node_stub import NodeStub, NodeStubMessage
 from actors.runtime.stubs.stub import StubContext, StubFactory
-from actors.runtime.stubs.wires.plain import PlainWire
-from actors.runtime.stubs.wires.session import SessionWire
-from actors.runtime.stubs.wires.upstream import dialect_for
+from actors.runtime.stubs.wires.upstream import PlainWire, SessionWire, dialect_for
 
 __all__ = ["SHIPPED"]
 

@@ -3,7 +3,7 @@
 from collections.abc import Set as AbstractSet
 from typing import Final, final
 
-from actors.runtime.hyperty.profile import Profile
+from actors.runtime.hyperty.hyperty import Profile
 from actors.runtime.parts import RuntimeParts
 from actors.runtime.registry.allocation import (
     AddressGiven,

@@ -25,8 +25,8 @@ from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.hyperty.hyperty import Hyperty
 from actors.runtime.hyperty.lifecycle import Lifecycle
 from actors.runtime.isolation.mail import RoomMail
-from actors.runtime.stubs.no_network import NO_NETWORK
-from actors.runtime.stubs.sandboxes import ComponentMaker
+from actors.runtime.stubs.guarded_network import NO_NETWORK
+from actors.runtime.stubs.sandbox import ComponentMaker
 from specs.addresses.address import domain_of
 from specs.errors import ProtoflyError
 from specs.limits.isolation import GUEST_BURST, GUEST_RATE, ROOM_FAULT, ROOM_REASON

@@ -9,7 +9,7 @@ from actors.kit.delivery import Delivery
 from actors.pipe.keeper import Handed, RoomKeeper
 from actors.pipe.said import Said, Word
 from actors.runtime.bus.mini_bus import MiniBusPort
-from fsm.bus.outstanding import HandedCore
+from fsm.bus.transactions import HandedCore
 from specs.errors import BadMessageError
 from specs.limits.isolation import GUEST_ASKS
 from specs.limits.protocol import MAX_MESSAGE_BYTES

@@ -20,8 +20,7 @@ from actors.pipe.plan import PackageRoom, RoomPlan
 from actors.pipe.spawn import Spawn
 from actors.pipe.stub_keeper import StubKeeper
 from actors.runtime.isolation.mail import RoomMail
-from actors.runtime.stubs.connection import status_event
-from actors.runtime.stubs.stub import StubContext, StubFactory
+from actors.runtime.stubs.stub import StubContext, StubFactory, status_event
 from fsm.engine import Step
 from specs.addresses.address import domain_of, is_below, status_of
 from specs.limits.isolation import GUEST_BURST, GUEST_RATE

@@ -9,8 +9,7 @@ import trio
 from typing_extensions import override
 
 from actors.kit.errors import ActorStoppedError
-from actors.runtime.objects.child import Child, checked_child
-from actors.runtime.objects.child_changes import ChildChanges
+from actors.runtime.objects.child import Child, ChildChanges, checked_child
 from actors.runtime.objects.context import ChildrenHeard, Seat
 from actors.runtime.objects.error import ObjectError
 from actors.runtime.sync.child_messages import VERBS, child_body, read_said

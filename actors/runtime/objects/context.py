@@ -19,7 +19,7 @@ from actors.runtime.objects.observers import Audience, Audiences
 from actors.runtime.store.runtime_store import Shelf
 from actors.runtime.sync.presence.registration import CHANGES
 from specs.addresses.address import is_below
-from specs.bodies.observers import ObserverList
+from specs.bodies.object import ObserverList
 from specs.bodies.sync import ObjectAnew, ObjectName
 from specs.child import parent_of
 from specs.errors import BadMessageError

@@ -1,4 +1,7 @@
-"""How a hyperty's copy of a data object is kept: the host of its core (SYN-06, SYN-12, SYN-17)."""
+"""How a hyperty's copy of a data object is kept: the host of its core (SYN-06, SYN-12, SYN-17).
+
+What an observer has of an object, stored for its next life (SYN-25, M-52).
+"""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -12,38 +15,81 @@ from actors.runtime.objects.children import Children
 from actors.runtime.objects.context import Seat
 from actors.runtime.objects.error import ObjectError
 from actors.runtime.objects.observed_object import ObservedObject
-from actors.runtime.objects.stored_copy import StoredCopy, check_room
+from actors.runtime.sync.reporter.stored import NO_STORE
 from fsm.engine import Step
 from fsm.machines.observer_copy import State
-from fsm.sync.copy import ObserverCore
-from fsm.sync.copy_io import (
+from fsm.sync.copy import (
     Applied,
     Changed,
     CopyTimeOver,
     GivenUp,
     NotFound,
     ObserveBegun,
+    ObserverCore,
     ObserverEffect,
     ObserverGone,
     ObserverInput,
     ReadFailed,
     ReadNeeded,
+    Recalled,
     SnapshotRead,
     WithdrawnByReporter,
 )
-from fsm.sync.value.path import check_path
+from fsm.sync.stored import CopyForgotten, CopyKept
+from fsm.sync.value.value import check_path
+from specs.bodies.object import Resume
 from specs.bodies.sync import Change, ObjectName, Observe, Snapshot
 from specs.errors import BadMessageError
 from specs.jsonvalue import JsonObject
 from specs.limits.protocol import GOODBYE_TIMEOUT, READ_PAUSE
-from specs.limits.sync import GONE_READS, REPEAT_LAST
+from specs.limits.sync import COPIES_STORED, GONE_READS, REPEAT_LAST
 from specs.message import Message, MessageType, reason_in
 from specs.reply_code import LAST_SUCCESS, Code
 from specs.trace import Fact, Kind, Op
 from transports.background import open_background
 from transports.bodies import read_body, write_body
 
-__all__ = ["open_observation"]
+__all__ = ["StoredCopy", "check_room", "open_observation"]
+
+
+def check_room(seat: Seat, url: str) -> None:
+    """Say no if a copy cannot be stored.
+
+    Raises:
+        ObjectError: 400 there is no store, 413 it is full.
+    """
+    if not seat.shelf.stores:
+        raise ObjectError(url, Code.MALFORMED, NO_STORE)
+    if not seat.shelf.has_room(url, seat.url):
+        raise ObjectError(url, Code.TOO_LARGE, f"{COPIES_STORED} observed objects are stored")
+
+
+@final
+class StoredCopy:
+    """One observer's copy of one object, on disk."""
+
+    def __init__(self, seat: Seat, url: str) -> None:
+        self._seat: Final = seat
+        self._url: Final = url
+
+    async def recall(self) -> Recalled | None:
+        """Return what was stored before a restart (M-52); None: nothing was."""
+        kept = self._seat.shelf.copy(self._url, self._seat.url)
+        if kept is None:
+            return None
+        with suppress(ObjectError):
+            body = write_body(Resume(store=True))
+            await self._seat.ask_manager(MessageType.SUBSCRIBE, body, self._url)
+        return Recalled(kept.version, kept.data)
+
+    def keep(self, version: int, data: JsonObject) -> None:
+        """Store a newer value, soon."""
+        self._seat.shelf.later(CopyKept(self._url, self._seat.url, version, data))
+
+    def forget(self) -> None:
+        """Store it no more: the object is gone, or not for this observer."""
+        self._seat.shelf.later(CopyForgotten(self._url, self._seat.url))
+
 
 _WAITING: Final = 64
 """What waits to be fed to the core; the hyperty's mailbox waits while there is more (ours)."""

@@ -7,8 +7,8 @@ from weakref import WeakSet
 
 import trio
 
-from fsm.sync.observer_list import ObserverMove, ObserversCore, ObserversSeen
-from specs.bodies.observers import ObserverList, ObserversChange
+from fsm.sync.observers import ObserverMove, ObserversCore, ObserversSeen
+from specs.bodies.object import ObserverList, ObserversChange
 from specs.message import Message, MessageType
 from transports.bodies import read_body
 

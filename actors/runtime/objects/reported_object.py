@@ -1,26 +1,143 @@
-"""A data object as the hyperty that reports it has it in hand (SYN-01..SYN-05, SYN-13..SYN-16)."""
+"""A data object as the hyperty that reports it has it in hand (SYN-01..SYN-05, SYN-13..SYN-16).
+
+What the reporter of an object has to do with its observers (SYN-11, SYN-18, SYN-21, SYN-23).
+
+How a hyperty takes up what it reported, or observed, before a restart (SYN-25, M-51, M-52).
+"""
 
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final, final
 
+import trio
+
 from actors.runtime.objects.children import Children
 from actors.runtime.objects.context import Seat
-from actors.runtime.objects.error import SchemaError
+from actors.runtime.objects.error import ObjectError, SchemaError
 from actors.runtime.objects.live_value import LiveObject, plain_copy
-from actors.runtime.objects.observer_control import Attended
-from actors.runtime.objects.resumed import delete
+from actors.runtime.objects.observers import ObserverMoves
 from actors.runtime.objects.writes import Writes
 from fsm.sync.value.value import has_way
-from specs.bodies.object import Delegate
-from specs.bodies.sync import ChangeObject, CreateObject, InviteObservers
+from specs.bodies.object import Delegate, ObserverName, Resume
+from specs.bodies.sync import (
+    ChangeObject,
+    CreateObject,
+    EndReport,
+    InviteObservers,
+    ObjectName,
+    Snapshot,
+)
 from specs.bodies.word import AttributeType, Operation
 from specs.jsonvalue import Json, JsonObject
+from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.message import MessageType
 from specs.reply_code import Code
-from transports.bodies import write_body
+from transports.bodies import read_object, write_body
 
-__all__ = ["ReportedObject"]
+__all__ = ["Attended", "ReportedObject", "delete", "have_stored", "let_rest", "taken_up"]
+
+
+async def taken_up(seat: Seat, told: CreateObject) -> Snapshot | None:
+    """Take up the stored object of that schema and name; None: there is none.
+
+    Raises:
+        ObjectError: 409 the hyperty reports it already.
+    """
+    body = write_body(Resume(schema=told.schema, name=told.value.name, store=True))
+    try:
+        answer = await seat.ask_manager(MessageType.CREATE, body, told.schema)
+    except ObjectError as error:
+        if error.code == Code.NOT_FOUND:
+            return None
+        raise
+    value = answer.body.get("value")
+    first = value[0] if isinstance(value, list) and value else None
+    if not isinstance(first, dict):
+        raise ObjectError(told.schema, Code.INTERNAL, "it came back without a value")
+    return read_object(first, Snapshot, "value")
+
+
+async def have_stored(seat: Seat, url: str) -> None:
+    """Have an object stored that was handed over to this hyperty; all of it is on disk then.
+
+    Raises:
+        ObjectError: 400 this runtime stores nothing, 404 it was not handed over.
+    """
+    body = write_body(Resume(store=True, resource=url))
+    await seat.ask_manager(MessageType.CREATE, body, url)
+
+
+async def delete(seat: Seat, url: str) -> None:
+    """Delete an object, a stored one, too.
+
+    Raises:
+        ObjectError: It is deleted already, or the hyperty undeployed.
+    """
+    await seat.ask_manager(MessageType.DELETE, write_body(ObjectName(url)), url)
+
+
+async def let_rest(seat: Seat, url: str) -> None:
+    """Let a stored object wait for its reporter to come back.
+
+    Raises:
+        ObjectError: It is deleted, or the hyperty undeployed.
+    """
+    await seat.ask_manager(MessageType.DELETE, write_body(EndReport(url, store=True)), url)
+
+
+class Attended:
+    """An object that others observe, as its reporter has it in hand.
+
+    Attributes:
+        url: Its address, by which it is observed.
+    """
+
+    def __init__(self, seat: Seat, url: str) -> None:
+        self.url: Final = url
+        self._seat = seat
+        self._audience = seat.audiences.take(url)
+
+    @property
+    def observers(self) -> tuple[str, ...]:
+        """Who observes now, in the order they came."""
+        return self._audience.observers
+
+    def observer_changes(self) -> ObserverMoves:
+        """Go through who comes and leaves from now on: `async for move in …`.
+
+        Each is an `ObserverJoined` or `ObserverLeft`. Whoever reads too slowly gets the
+        difference instead; taken in order they always lead to `observers`. The loop ends
+        with the object.
+        """
+        return self._audience.moves()
+
+    async def allow(self, observer: str) -> None:
+        """Let a hyperty observe and read the object without being asked; it is told nothing.
+
+        Raises:
+            ObjectError: 413 too many are allowed, 404 the object is deleted, 410 the
+                hyperty is undeployed.
+        """
+        body = write_body(ObserverName(self.url, observer))
+        await self._seat.ask_manager(MessageType.CREATE, body, self.url)
+
+    async def expel(self, observer: str) -> None:
+        """Shut a hyperty out: when this returns, nothing more is published to it.
+
+        It is told, and is not waited for. It may ask again, also if the object is public:
+        then `on_subscribe` decides. Whoever does not observe loses its allowance.
+
+        Cancelled: it may be out, and not told.
+
+        Raises:
+            ObjectError: 404 the object is deleted, 410 the hyperty is undeployed.
+        """
+        body = write_body(ObserverName(self.url, observer))
+        await self._seat.ask_manager(MessageType.UNSUBSCRIBE, body, self.url)
+        await self._seat.post(observer, MessageType.UNSUBSCRIBE, write_body(ObjectName(self.url)))
+        # What is told of it comes by the mailbox, which may be behind.
+        with trio.move_on_after(GOODBYE_TIMEOUT):
+            await self._audience.wait_without(observer)
 
 
 @final

@@ -1,4 +1,9 @@
-"""How a hyperty comes to report a data object, and how that ends (SYN-01, SYN-05, SYN-25)."""
+"""How a hyperty comes to report a data object, and how that ends (SYN-01, SYN-05, SYN-25).
+
+A data object whose reporter another hyperty was, taken over (SYN-26).
+
+Which schema the value of a new object must obey, and whether the first one does (CAT-05).
+"""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
@@ -7,24 +12,165 @@ from typing import Final, TypeAlias, final
 import attrs
 import trio
 
+from actors.runtime.objects.children import Children
 from actors.runtime.objects.context import Seat
-from actors.runtime.objects.error import ObjectError
-from actors.runtime.objects.reported_object import ReportedObject
-from actors.runtime.objects.resumed import let_rest, taken_up
-from actors.runtime.objects.value_check import checked_value, schema_for
+from actors.runtime.objects.error import ObjectError, SchemaError
+from actors.runtime.objects.live_value import plain_copy
+from actors.runtime.objects.reported_object import (
+    ReportedObject,
+    delete,
+    have_stored,
+    let_rest,
+    taken_up,
+)
 from actors.runtime.objects.writes import Writes, published
 from actors.runtime.sync.presence.registration import schema_named
-from fsm.sync.value.schema import ObjectSchema
+from fsm.sync.value.json import NoSchemaError, ObjectSchema, compiled
+from fsm.sync.value.writes import flaw_in
 from specs.addresses.address import domain_of
-from specs.bodies.sync import CreateObject, NewObject
+from specs.bodies.sync import CreateObject, NewObject, ObjectName, Snapshot
+from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
-from specs.limits.protocol import GOODBYE_TIMEOUT, MAX_LIST
+from specs.limits.protocol import GOODBYE_TIMEOUT, MAX_LIST, READ_PAUSE
+from specs.limits.sync import DEFINITION_DEPTH
 from specs.message import MessageType
-from specs.reply_code import Code
+from specs.reply_code import LAST_SUCCESS, Code
 from transports.background import open_background
-from transports.bodies import write_body
+from transports.bodies import read_body, write_body
 
-__all__ = ["NewReport", "open_report"]
+__all__ = ["NewReport", "checked_value", "open_report", "open_taken_over", "schema_for"]
+
+
+async def schema_for(
+    seat: Seat, address: str, definition: Mapping[str, Json] | None
+) -> ObjectSchema | None:
+    """Return what values of an object must obey; None: any will do.
+
+    Args:
+        seat: Whose object it is.
+        address: Catalogue address of its data schema.
+        definition: What it is to obey instead.
+
+    Raises:
+        SchemaError: It is no schema.
+        ObjectError: There is one, but it cannot be had, or not be trusted.
+    """
+    if definition is None:
+        found = await _found(seat, address)
+    else:
+        found = plain_copy(definition, depth=DEFINITION_DEPTH)
+    if found is None:
+        return None
+    if not isinstance(found, dict):
+        raise SchemaError("", "the definition is no JSON object")
+    try:
+        return compiled(found)
+    except NoSchemaError as exc:
+        raise SchemaError("", str(exc)) from exc
+
+
+async def _found(seat: Seat, address: str) -> Json:
+    """Ask the runtime for a data schema; None: it knows none."""
+    body = write_body(ObjectName(address))
+    try:
+        return (await seat.ask_manager(MessageType.READ, body, address)).body.get("value")
+    except ObjectError as exc:
+        if exc.code == Code.NOT_FOUND:
+            return None
+        raise
+
+
+def checked_value(value: Mapping[str, Json], schema: ObjectSchema | None) -> JsonObject:
+    """Return a copy of a whole value that can be that of an object.
+
+    Raises:
+        SchemaError: It cannot.
+    """
+    copy = plain_copy(value)
+    if not isinstance(copy, dict):
+        raise SchemaError("", "the value of an object is a JSON object")
+    flaw = flaw_in(copy, schema)
+    if flaw is not None:
+        raise SchemaError(flaw.path, flaw.why)
+    return copy
+
+
+_FIRST_PAUSE: Final = 0.05
+"""Seconds between the first two looks whether the role is here; each pause is twice as long."""
+
+_PATIENCE: Final = 60.0
+"""Seconds in which the role must come: its hand-over is four questions to others."""
+
+
+@asynccontextmanager
+async def open_taken_over(seat: Seat, url: str, *, store: bool) -> AsyncIterator[ReportedObject]:
+    """Report an object that is handed over to this hyperty, while the context is open.
+
+    Waits until the role is here. On leaving the object is deleted; a stored one rests.
+
+    Raises:
+        ObjectError: 408 it did not come; 400 it cannot be stored: it can be taken without.
+    """
+    # It hears of the object's children from the first moment on.
+    children = Children.of(seat, url)
+    try:
+        snapshot = await _await_role(seat, url)
+        if store:
+            await have_stored(seat, url)
+        async with _reported(seat, snapshot, store=store) as thing:
+            yield thing
+    finally:
+        children.forget()
+
+
+@asynccontextmanager
+async def _reported(seat: Seat, had: Snapshot, *, store: bool) -> AsyncIterator[ReportedObject]:
+    """Report what is here now; nobody else does: whatever happens, it is not left behind."""
+    url = had.url
+    seat.reported.add(url)
+    try:
+        schema = await schema_for(seat, had.schema or "", None)
+        told = NewObject(seat.url, had.data, name=had.name)
+        writes = Writes(seat, url, had.data, had.version, schema)
+        thing = ReportedObject(seat, url, CreateObject(told, had.schema or url), writes)
+        await seat.read_observers(url, seat.audiences.take(url))
+        thing.children.begin(had.children_objects)
+        async with published(writes), thing.children.open():
+            yield thing
+    finally:
+        # With the hyperty its objects are deleted anyway.
+        with suppress(ObjectError), trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
+            await (let_rest(seat, url) if store else delete(seat, url))
+        seat.reported.discard(url)
+        seat.delegated.pop(url, None)
+        seat.audiences.drop(url)
+
+
+async def _await_role(seat: Seat, url: str) -> Snapshot:
+    """Read the object until this hyperty is its reporter."""
+    pause = _FIRST_PAUSE
+    with trio.move_on_after(_PATIENCE):
+        while True:
+            snapshot = None
+            # Who has just given it away cannot answer as the object any more.
+            with trio.move_on_after(READ_PAUSE):
+                snapshot = await _read(seat, url)
+            if snapshot is not None and snapshot.reporter == seat.url:
+                return snapshot
+            await trio.sleep(pause)
+            pause = min(2 * pause, READ_PAUSE)
+    raise ObjectError(url, Code.TIMEOUT, "it was not handed over to this hyperty")
+
+
+async def _read(seat: Seat, url: str) -> Snapshot | None:
+    """Read an object; None: it is not shown."""
+    answer = await seat.ask(url, MessageType.READ, {})
+    value = answer.body.get("value")
+    if answer.code > LAST_SUCCESS or not isinstance(value, dict):
+        return None
+    with suppress(BadMessageError):
+        return read_body(attrs.evolve(answer, body=value), Snapshot)
+    return None
 
 
 @final

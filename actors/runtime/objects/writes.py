@@ -15,8 +15,7 @@ from actors.runtime.objects.context import Seat
 from actors.runtime.objects.error import ObjectError, SchemaError
 from actors.runtime.objects.live_parts import Place, Whole
 from actors.runtime.objects.live_value import LiveObject
-from fsm.sync.value.json import Flaw
-from fsm.sync.value.schema import ObjectSchema
+from fsm.sync.value.json import Flaw, ObjectSchema
 from fsm.sync.value.writes import Unpublished, Verdict, WritesCore, Written
 from specs.bodies.sync import ChangeObject
 from specs.jsonvalue import JsonObject

@@ -24,13 +24,13 @@ from fsm.p2p.inputs import (
     PeerObjectSeen,
     SideInput,
 )
-from fsm.sync.copy import ObserverCore
-from fsm.sync.copy_io import (
+from fsm.sync.copy import (
     Applied,
     Changed,
     CopyTimeOver,
     GivenUp,
     ObserveBegun,
+    ObserverCore,
     ObserverEffect,
     ObserverGone,
     ObserverInput,
@@ -39,7 +39,7 @@ from fsm.sync.copy_io import (
     SnapshotRead,
     WithdrawnByReporter,
 )
-from fsm.sync.value.path import check_path
+from fsm.sync.value.value import check_path
 from specs.addresses.address import is_below
 from specs.bodies.sync import Change
 from specs.errors import BadMessageError

@@ -18,8 +18,8 @@ from fsm.p2p.entry import LinkEntry
 from fsm.registry import changes_io as changes
 from fsm.registry.record_watch import WatchRemoved, WatchSet
 from fsm.registry.resolve import inputs as told
-from fsm.registry.resolve.config import ResolveConfig
 from fsm.registry.resolve.effects import RequesterPlan
+from fsm.registry.resolve.inputs import ResolveConfig
 from transports.link import Kind
 
 __all__ = ["LinksClosed", "LinksWanted", "RegistryMessage", "RegistryParts", "RegistryView"]

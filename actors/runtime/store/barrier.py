@@ -15,8 +15,7 @@ import trio
 
 from actors.kit.actor import ActorRef
 from actors.runtime.store.writer import Commit, StoreMessage
-from fsm.sync.stored import Rest
-from fsm.sync.stored_io import ChildrenKept, Keep
+from fsm.sync.stored import ChildrenKept, Keep, Rest
 from specs.jsonvalue import JsonObject
 from specs.limits.sync import STORE_PAUSE
 from specs.message import Message

@@ -6,6 +6,8 @@ known in memory, too, so that a file that breaks while the runtime runs can be w
 How large the file is follows what is stored now, not what ever was: per object its value and
 about 200 bytes for each observer and each guest, per copy its value; what is deleted leaves
 it, and SQLite uses its pages again. The log beside it stays below a few MB.
+
+The error of a runtime's store.
 """
 
 import sqlite3
@@ -17,13 +19,19 @@ import trio
 
 from actors.kit.database import DatabaseForm, Durability, open_database
 from actors.kit.file_lock import FileLock
-from actors.runtime.store.error import StoreFileError
 from actors.runtime.store.rows import TABLES, VERSION, clear, prepare, read, whole, write
-from fsm.sync.stored import Rest
-from fsm.sync.stored_io import Keep
-from specs.errors import ProtoflyError
+from fsm.sync.stored import Keep, Rest
+from specs.errors import PlaceError, ProtoflyError
 
-__all__ = ["ObjectFile"]
+__all__ = ["ObjectFile", "StoreFileError"]
+
+
+@final
+class StoreFileError(PlaceError):
+    """The file in which a runtime stores data objects cannot be used."""
+
+    told = "cannot use the store {}"
+
 
 _FORM: Final = DatabaseForm(TABLES, VERSION, "runtime", Durability.POWER, is_private=True)
 

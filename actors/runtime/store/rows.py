@@ -6,8 +6,7 @@ from typing import Final, TypeAlias
 
 import orjson
 
-from fsm.sync.stored import Rest
-from fsm.sync.stored_io import (
+from fsm.sync.stored import (
     ChildrenKept,
     CopyForgotten,
     CopyKept,
@@ -19,6 +18,7 @@ from fsm.sync.stored_io import (
     ObjectKept,
     ObserverForgotten,
     ObserverKept,
+    Rest,
     SessionKept,
 )
 from specs.bodies.sync import DataObject

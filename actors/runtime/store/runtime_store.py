@@ -17,8 +17,15 @@ from actors.kit.supervisor import ChildSpec, Supervisor
 from actors.runtime.store.barrier import StoreGate
 from actors.runtime.store.file import ObjectFile
 from actors.runtime.store.writer import Commit, Later, ObjectStore, StoreMessage
-from fsm.sync.stored import Rest
-from fsm.sync.stored_io import CopyForgotten, CopyKept, HomeForgotten, HomeKept, Keep, SessionKept
+from fsm.sync.stored import (
+    CopyForgotten,
+    CopyKept,
+    HomeForgotten,
+    HomeKept,
+    Keep,
+    Rest,
+    SessionKept,
+)
 from specs.limits.sync import COPIES_STORED
 
 __all__ = ["Shelf", "open_shelf"]

@@ -14,9 +14,8 @@ import trio
 from typing_extensions import override
 
 from actors.kit.actor import Actor, Reply
-from actors.runtime.store.error import StoreFileError
-from actors.runtime.store.file import ObjectFile
-from fsm.sync.stored_io import CopyForgotten, CopyKept, Keep
+from actors.runtime.store.file import ObjectFile, StoreFileError
+from fsm.sync.stored import CopyForgotten, CopyKept, Keep
 from specs.limits.sync import COPY_PAUSE, STORE_PAUSE
 
 __all__ = ["Commit", "Later", "ObjectStore", "StoreMessage", "Stored"]

@@ -2,21 +2,46 @@
 
 Where a descriptor leads was not written by the operator. A name is looked up when it is
 dialled, and the address that was judged is the one that is dialled.
+
+The network of who has none.
 """
 
 from contextlib import AbstractAsyncContextManager
-from typing import final
+from typing import Final, final
 
+import trio
 from typing_extensions import override
 
 from actors.kit.egress import Egress, PrivatePlaceError
-from transports.errors import DialError
+from transports.errors import DialError, ListenError
 from transports.gate import EVERYBODY, Gate
 from transports.link import PROTOFLY_V1, Kind, Link, Listener
 from transports.network import DEFAULT_DOORS, Doors, Network
 from transports.urls import join_host_port, read_host_port, read_websocket_url
 
-__all__ = ["GuardedNetwork"]
+__all__ = ["NO_NETWORK", "GuardedNetwork"]
+
+_NONE: Final = "there is no network here"
+
+
+@final
+class _NoNetwork(Network):
+    """Neither dials nor listens."""
+
+    @override
+    async def dial(self, kind: Kind, address: str, subprotocol: str | None = PROTOFLY_V1) -> Link:
+        await trio.lowlevel.checkpoint()
+        raise DialError(address, _NONE)
+
+    @override
+    def listen(
+        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS, gate: Gate = EVERYBODY
+    ) -> AbstractAsyncContextManager[Listener]:
+        raise ListenError(where, _NONE)
+
+
+NO_NETWORK: Final[Network] = _NoNetwork()
+"""Leads nowhere."""
 
 
 @final

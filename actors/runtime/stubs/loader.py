@@ -23,8 +23,7 @@ from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.hop_trace import Hops
 from actors.runtime.stubs.catalogue import Catalogue, Descriptor, StubKind, WrongKindError
-from actors.runtime.stubs.sandbox import STUB_INTENSITY, SandboxMessage
-from actors.runtime.stubs.sandboxes import Component, Sandboxes
+from actors.runtime.stubs.sandbox import STUB_INTENSITY, Component, Sandboxes, SandboxMessage
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from fsm.engine import Entity
 from fsm.machines.stub_deployment import STUB_DEPLOYMENT, Trigger

@@ -8,10 +8,9 @@ from typing_extensions import override
 from actors.kit.actor import Actor
 from actors.kit.delivery import Delivery
 from actors.runtime.hop_trace import Hops
-from actors.runtime.stubs.connection import status_event
 from actors.runtime.stubs.node_link import LinkNews, NodeLink, Opened, Read, Unavailable, Wrote
 from actors.runtime.stubs.options import read_options
-from actors.runtime.stubs.stub import StubContext
+from actors.runtime.stubs.stub import StubContext, status_event
 from actors.runtime.stubs.wires.protofly import OwnWire
 from actors.runtime.stubs.wires.wire import Item, Reply, Stray, WireMaker
 from fsm.effects import Dropped

@@ -25,6 +25,8 @@ A P2P stub keeps to this, too:
    MiniBUS listener, then answers 200; 404 if it has no such link. When a link of it
    has ended for good it tells the registry: `delete` to `R/registry`, `resource` the
    link.
+
+A stub's connection as its runtime sees it: each step is traced, then told, once (STB-05).
 """
 
 from collections.abc import Awaitable, Callable
@@ -39,12 +41,18 @@ from actors.kit.ids import IdSource
 from actors.kit.trace import Tracer
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
+from fsm.engine import Entity, Step
+from fsm.machines.stub_connection import STUB_CONNECTION, State, Trigger
 from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkWishes
+from specs.addresses.address import status_of
+from specs.bodies.body import Status
 from specs.jsonvalue import JsonObject
+from specs.message import Message, MessageType
+from transports.bodies import write_body
 from transports.link import Kind
 from transports.network import Network
 
-__all__ = ["LOOPBACK", "StubConfig", "StubContext", "StubFactory"]
+__all__ = ["LOOPBACK", "StubConfig", "StubConnection", "StubContext", "StubFactory", "status_event"]
 
 LOOPBACK: Final = "127.0.0.1"
 """Where P2P stubs listen if nobody says otherwise: for this machine only."""
@@ -129,3 +137,50 @@ StubFactory: TypeAlias = Callable[[StubContext], Actor[Delivery]]
 
 The actor may take more message classes than `Delivery`, for its own tasks.
 """
+
+
+def status_event(context: StubContext, step: Step, sessions: int) -> Message:
+    """Write what the runtime is told of one step of a node stub's connection (STB-05).
+
+    Args:
+        context: Of the stub.
+        step: Which.
+        sessions: How many sessions it has had: of one that is live it is the name.
+    """
+    url = context.url
+    link = f"{url}/session/{sessions}" if step.new == State.LIVE else None
+    body = write_body(Status(step.new, description=step.why or None, link=link))
+    return Message(context.ids.next(url), MessageType.UPDATE, url, status_of(url), body)
+
+
+@final
+class StubConnection:
+    """Takes the steps of one stub's connection; for stubs that keep no core of their own.
+
+    A stub that is made has been `created`; the first thing it tells is that.
+    """
+
+    def __init__(self, context: StubContext) -> None:
+        self._context = context
+        self._entity = Entity(STUB_CONNECTION, context.url)
+
+    @property
+    def state(self) -> State | None:
+        """How the connection stands; None: nothing was told yet."""
+        state = self._entity.state
+        return None if state is None else State(state)
+
+    async def step(self, trigger: Trigger, why: str = "") -> None:
+        """Take a step; the runtime hears of it.
+
+        Args:
+            trigger: What happened.
+            why: Half a sentence for people.
+
+        Raises:
+            UndeclaredTransitionError: It cannot happen in this state: a bug of the stub.
+        """
+        context = self._context
+        step = self._entity.step(trigger, why)
+        context.tracer.step(f"stub:{context.url}", step)
+        await context.bus.post(status_event(context, step, sessions=1))

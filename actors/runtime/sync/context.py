@@ -1,14 +1,23 @@
-"""What the sync manager is given, and what its own tasks tell it."""
+"""What the sync manager is given, and what its own tasks tell it.
 
+What the data schema at a catalogue address says values must obey (CAT-05, ADR-09).
+
+That of the catalogue, if the runtime has one that describes it, or else one that ships, by
+its name.
+"""
+
+import json
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from typing import Final, TypeAlias, final
 
 import attrs
 import trio
 
+import specs
 from actors.kit.actor import ActorRef, Reply
 from actors.kit.counters import Counters
 from actors.kit.delivery import Delivery
@@ -18,14 +27,21 @@ from actors.kit.tracer import Tracer
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.registry.link_routes import WaysWanted
 from actors.runtime.store.barrier import StoreGate
-from actors.runtime.sync.data_schemas import DataSchemas
+from actors.runtime.stubs.catalogue import Catalogue
 from actors.runtime.sync.messages import SyncNews
 from fsm.effects import RowChanged
 from fsm.engine import Step
 from fsm.registry.changes_io import LocalGone, LocalLive
 from fsm.registry.resolve.resolve import Topology
 from fsm.sync.reporter_io import Refused
-from specs.addresses.address import RUNTIME_SCHEME, domain_of, is_below, runtime_of, scheme_of
+from specs.addresses.address import (
+    RUNTIME_SCHEME,
+    domain_of,
+    is_below,
+    last_segment,
+    runtime_of,
+    scheme_of,
+)
 from specs.bodies.registry import Record
 from specs.bodies.sync import DataObject, Subscription
 from specs.errors import BadMessageError
@@ -39,6 +55,7 @@ from transports.bodies import read_body
 __all__ = [
     "Addresses",
     "ComponentLeft",
+    "DataSchemas",
     "Job",
     "ObjectsClosed",
     "PathsForgotten",
@@ -49,6 +66,43 @@ __all__ = [
     "code_in_use",
     "observer_of",
 ]
+
+_SHIPPED: Final = Path(specs.__file__).parent / "schemas" / "data"
+
+
+@final
+class DataSchemas:
+    """Finds data schemas.
+
+    Args:
+        catalogue: Where they are looked for first; None: nowhere.
+    """
+
+    def __init__(self, catalogue: Catalogue | None = None) -> None:
+        self._catalogue = catalogue
+
+    async def find(self, address: str) -> JsonObject | None:
+        """Return the JSON Schema at a catalogue address; None: nobody here knows one.
+
+        Raises:
+            SchemaRefusedError: There is one, but it cannot be had, or not be trusted.
+        """
+        if self._catalogue is not None:
+            found = await self._catalogue.data_schema(address)
+            if found is not None:
+                return found
+        return _shipped().get(last_segment(address).lower())
+
+
+@cache
+def _shipped() -> dict[str, JsonObject]:
+    """Read the schemas that ship, by their names."""
+    return {path.stem: _object(json.loads(path.read_text())) for path in _SHIPPED.glob("*.json")}
+
+
+def _object(read: Json) -> JsonObject:
+    return read if isinstance(read, dict) else {}
+
 
 _MANAGER: Final = "sm"
 _CODES: Final = frozenset(Code)

@@ -3,16 +3,17 @@
 It alone writes versions and publishes; a reporter asks it to (`update` to `R/sm`), so
 that its snapshot is never behind what was published. What waits for others runs in
 tasks; the tables change only in the mailbox's own task.
+
+Whom a sync manager serves: the components of its own runtime (SYN-01, SYN-06).
 """
 
-from typing import assert_never, final
+from typing import Final, assert_never, final
 
 from typing_extensions import override
 
 from actors.kit.actor import Actor, Reply
 from actors.kit.delivery import Delivery
 from actors.runtime.stubs.catalogue import SchemaRefusedError
-from actors.runtime.sync.askers import check_asker
 from actors.runtime.sync.context import (
     ComponentLeft,
     ObjectsClosed,
@@ -47,14 +48,41 @@ from actors.runtime.sync.presence.registration import SUBSCRIPTION
 from actors.runtime.sync.reporter.reporter import ReportedObjects
 from actors.runtime.sync.reporter.stored import say_stored
 from specs.addresses.address import RUNTIME_SCHEME, scheme_of
-from specs.bodies.observers import ObserverName
+from specs.bodies.object import ObserverName
 from specs.bodies.sync import ObjectName
 from specs.errors import BadMessageError
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from transports.bodies import read_body
 
-__all__ = ["SyncManager"]
+__all__ = ["SyncManager", "check_asker"]
+
+_FOREIGN: Final = "a sync manager serves the components of its own runtime only"
+
+
+def check_asker(message: Message, manager: str, *, is_foreign: bool) -> None:
+    """Refuse what is no word of an object: a sync manager serves its own runtime's components.
+
+    From elsewhere come two such words only: the object is back (M-52), or an observer of it
+    is shut out (SYN-21).
+
+    Args:
+        message: What was asked.
+        manager: The sync manager's own address; what is sent to objects is not looked at.
+        is_foreign: Whether it came from elsewhere.
+
+    Raises:
+        BadMessageError: 403 it is none of them.
+    """
+    if not is_foreign or message.to != manager:
+        return
+    resource = message.body.get("resource")
+    is_of_object = isinstance(resource, str) and message.from_ == f"{resource}/{SUBSCRIPTION}"
+    is_word = message.type is MessageType.SUBSCRIBE or (
+        message.type is MessageType.UNSUBSCRIBE and "observer" in message.body
+    )
+    if not (is_of_object and is_word):
+        raise BadMessageError(_FOREIGN, Code.FORBIDDEN)
 
 
 @final

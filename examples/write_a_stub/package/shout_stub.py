@@ -15,8 +15,7 @@ from typing import TypeAlias
 
 from actors.kit.actor import Actor
 from actors.kit.delivery import Delivery
-from actors.runtime.stubs.connection import StubConnection
-from actors.runtime.stubs.stub import StubContext
+from actors.runtime.stubs.stub import StubConnection, StubContext
 from fsm.machines.stub_connection import State, Trigger
 from specs.message import Message, refuse, reply_to
 from specs.reply_code import Code

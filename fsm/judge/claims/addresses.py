@@ -10,8 +10,8 @@ from fsm.judge.claims.told import SLACK, NodeTrace, is_answer, split
 from fsm.judge.trace_line import TraceLine
 from fsm.machines.registration import REGISTRATION, State
 from fsm.registry.records import KEPT
-from fsm.session.peer_form import PeerForm
-from fsm.sync.subscriptions.io import entity_of
+from fsm.session.node_session_io import PeerForm
+from fsm.sync.subscriptions.subscriptions import entity_of
 from specs.addresses.address import (
     RUNTIME_SCHEME,
     domain_of,

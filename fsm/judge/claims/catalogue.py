@@ -10,18 +10,18 @@ from fsm.judge.claims import (
     buses,
     changes,
     fan_out,
-    link_routes,
     link_traffic,
     links,
     loops,
     object_guests,
-    object_values,
     objects,
     resolution,
     sessions,
     stubs,
     transactions,
 )
+from fsm.judge.claims import links as link_routes
+from fsm.judge.claims import objects as object_values
 from fsm.judge.claims.finding import Finding
 from fsm.judge.claims.told import NodeTrace, Trace
 

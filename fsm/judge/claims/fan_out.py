@@ -8,7 +8,7 @@ from typing import Final
 from fsm.judge.claims.finding import Finding
 from fsm.judge.claims.told import NodeTrace, is_answer, key_of
 from fsm.judge.trace_line import TraceLine
-from fsm.sync.subscriptions.io import entity_of
+from fsm.sync.subscriptions.subscriptions import entity_of
 from specs.addresses.address import is_below, is_node
 from specs.trace import Kind, Op
 

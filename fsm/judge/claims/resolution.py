@@ -22,7 +22,7 @@ from fsm.judge.claims.told import (
     split,
 )
 from fsm.judge.trace_line import TraceLine
-from fsm.sync.subscriptions.io import entity_of
+from fsm.sync.subscriptions.subscriptions import entity_of
 from specs.addresses.address import domain_of, is_backend
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.trace import Kind, Op

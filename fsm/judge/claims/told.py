@@ -15,8 +15,8 @@ from fsm.judge.claims.finding import Finding
 from fsm.judge.replay import NodeJudgement, judge_node
 from fsm.judge.trace_line import Flaw, TraceLine
 from specs.addresses.address import last_segment, runtime_of
-from specs.addresses.form import bound
 from specs.message import Message, MessageType
+from specs.message_kind import bound
 from specs.reply_code import FIRST_FINAL
 from specs.trace import Kind, Op
 

@@ -1,10 +1,15 @@
-"""What the registry is told about routes (RES-01..15)."""
+"""What the registry is told about routes (RES-01..15).
 
+What a runtime's registry is told of its runtime.
+"""
+
+from enum import Enum, unique
 from typing import TypeAlias, final
 
 import attrs
 
 from fsm.intent import Intent
+from fsm.p2p.link_policy import NO_LINKS, LinkWishes
 from specs.bodies.body import Record
 from specs.bodies.word import RecordStatus
 
@@ -27,12 +32,42 @@ __all__ = [
     "PathSet",
     "RecordRead",
     "RecordTold",
+    "ResolveConfig",
     "StatusSeen",
     "Stopped",
     "StubGone",
     "TimePassed",
+    "Topology",
     "WitnessCalled",
 ]
+
+
+@unique
+class Topology(Enum):
+    """Whose node a message for another domain goes to (C-49)."""
+
+    TRIANGLE = "triangle"
+    """That domain's."""
+
+    TRAPEZOID = "trapezoid"
+    """The own domain's, which sends it on."""
+
+
+@final
+@attrs.frozen(slots=True)
+class ResolveConfig:
+    """What a runtime's registry is told of its runtime.
+
+    Attributes:
+        runtime: Its address.
+        domain: Its own domain.
+        wishes: Whether it wants P2P links, and to whom.
+    """
+
+    runtime: str
+    domain: str
+    wishes: LinkWishes = NO_LINKS
+    topology: Topology = Topology.TRIANGLE
 
 
 @final

@@ -7,7 +7,7 @@ import attrs
 
 from fsm.effects import RowChanged
 from fsm.intent import Intent
-from fsm.limits.crash_count import CrashCount
+from fsm.limits.error_window import CrashCount
 from fsm.machines import resolve_job, stub_connection, stub_deployment
 from fsm.registry.resolve.effects import (
     Deploy,

@@ -14,7 +14,6 @@ from fsm.machines.p2p_connection import State
 from fsm.p2p.entry import LinkEntry
 from fsm.p2p.link_policy import P2pWait, P2pWish
 from fsm.registry.address_owners import AddressOwners
-from fsm.registry.resolve.config import ResolveConfig, Topology
 from fsm.registry.resolve.effects import Effect, NoRoute, Route
 from fsm.registry.resolve.inputs import (
     Asked,
@@ -35,18 +34,19 @@ from fsm.registry.resolve.inputs import (
     PathSet,
     RecordRead,
     RecordTold,
+    ResolveConfig,
     StatusSeen,
     Stopped,
     StubGone,
     TimePassed,
+    Topology,
     WitnessCalled,
 )
-from fsm.registry.resolve.jobs import ResolveJobs, link_key
+from fsm.registry.resolve.jobs import LinkWaiters, ResolveJobs, WaitingAsk, link_key
 from fsm.registry.resolve.link_search import LinkSearch
 from fsm.registry.resolve.link_table import LinkTable
 from fsm.registry.resolve.node_stubs import NodeStubTable
 from fsm.registry.resolve.record_cache import RecordCache
-from fsm.registry.resolve.waiting_messages import LinkWaiters, WaitingAsk
 from specs.addresses.address import domain_of, is_backend, is_below, runtime_of
 from specs.bodies.word import RecordStatus
 from specs.limits.protocol import NEGATIVE_CACHE

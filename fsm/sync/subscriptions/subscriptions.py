@@ -1,47 +1,216 @@
 """Which runtimes get what is sent to an address (MN-14..MN-17, I-M5..I-M7).
 
 Each pair of an address and a runtime is an entity of `fsm.machines.node_subscription`. A
-node may hold millions, so none is kept as an object: `fsm.sync.subscriptions.path_table` keeps
+node may hold millions, so none is kept as an object: `fsm.sync.subscriptions.subscriptions` keeps
 its state, and who the owner consented to, and a step makes the entity anew.
 
 A path on a part of somebody else's object is held until the owner consents to an observer
 of the runtime (S3, T4); with the last observer it is held again. What the owner has
 agreed to holds for all paths of the runtime on that object, also for those that follow.
+
+What the table of subscriptions is told, and what it tells.
+
+The paths of a node: which runtime has one on which address, and in which state.
+
+A node may hold millions, so a pair of an address and a runtime is no object: its state and
+whom the owner consented to stand where dictionaries have room for a value anyway.
+
+For whose sake a runtime has a path: the observers that an owner consented to.
+
+A node may hold millions of paths, most of them for one observer: one is kept as it is, and
+only several as a tuple.
 """
 
 import math
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from sys import intern
-from typing import Final, assert_never, final
+from typing import Final, TypeAlias, TypeVar, assert_never, final
 
-from fsm.effects import RowChanged
+import attrs
+
+from fsm.effects import Refused, RowChanged
 from fsm.engine import Entity, Step
 from fsm.machines.node_subscription import NODE_SUBSCRIPTION, State, Trigger
-from fsm.refused import Refused
-from fsm.sync.subscriptions.consented import Observers, each, joined, one_or_more, without
-from fsm.sync.subscriptions.io import (
-    AddressGone,
-    Consent,
-    Consented,
-    Declined,
-    Effect,
-    Ending,
-    Input,
-    Lapsed,
-    Moved,
-    Opened,
-    RuntimeGone,
-    Subscribe,
-    Unsubscribe,
-    Withdrawn,
-    entity_of,
-)
-from fsm.sync.subscriptions.path_table import PathTable
 from specs.limits.protocol import MAX_SUBSCRIPTIONS
 from specs.reply_code import Code
 from specs.trace import Op
 
-__all__ = ["SubscriptionCore"]
+__all__ = [
+    "AddressGone",
+    "Consent",
+    "Consented",
+    "Declined",
+    "Effect",
+    "Ending",
+    "Input",
+    "Lapsed",
+    "Moved",
+    "Observers",
+    "Opened",
+    "PathTable",
+    "RuntimeGone",
+    "Subscribe",
+    "SubscriptionCore",
+    "Unsubscribe",
+    "Withdrawn",
+    "each",
+    "entity_of",
+    "joined",
+    "one_or_more",
+    "without",
+]
+
+Observers: TypeAlias = str | tuple[str, ...] | None
+"""Whom the owner consented to: one, several; None: the path needs no consent."""
+
+
+def each(observers: str | tuple[str, ...]) -> tuple[str, ...]:
+    """Return them one by one."""
+    return (observers,) if isinstance(observers, str) else observers
+
+
+def one_or_more(observers: tuple[str, ...]) -> str | tuple[str, ...]:
+    """Return these as a table keeps them; there is one at least."""
+    return observers if len(observers) > 1 else observers[0]
+
+
+def joined(known: Observers, observer: str) -> Observers:
+    """Return whom is consented to after one more yes; a path that needs none needs none."""
+    match known:
+        case None:
+            return None
+        case str():
+            return known if known == observer else (known, observer)
+        case _:
+            return known if observer in known else (*known, observer)
+
+
+def without(known: str | tuple[str, ...], observer: str) -> Observers:
+    """Return whom is still consented to; None: nobody."""
+    if isinstance(known, str):
+        return None if known == observer else known
+    left = tuple(one for one in known if one != observer)
+    return left if len(left) > 1 else left[0]
+
+
+_ENTITY_SLASHES: Final = 4
+
+
+def entity_of(address: str) -> str:
+    """Return the entity an address is part of: scheme, domain, first path segment."""
+    return "/".join(address.split("/", _ENTITY_SLASHES)[:_ENTITY_SLASHES])
+
+
+@final
+@attrs.frozen(slots=True)
+class Subscribe:
+    """Deliver what goes to `resources` to `runtime` as well; all or none.
+
+    Attributes:
+        asking: Those of them whose owner has to consent first.
+    """
+
+    runtime: str
+    resources: tuple[str, ...]
+    asking: frozenset[str] = frozenset()
+
+
+@final
+@attrs.frozen(slots=True)
+class Unsubscribe:
+    """No longer deliver what goes to `resources` to `runtime`."""
+
+    runtime: str
+    resources: tuple[str, ...]
+
+
+@final
+@attrs.frozen(slots=True)
+class Consented:
+    """The owner of an object said yes to an observer that lives in `runtime`."""
+
+    entity: str
+    runtime: str
+    observer: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Declined:
+    """The owner of an object said no to an observer that lives in `runtime`."""
+
+    entity: str
+    runtime: str
+    observer: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Withdrawn:
+    """An observer that lives in `runtime` left, or was expelled (M-43, M-45)."""
+
+    entity: str
+    runtime: str
+    observer: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Lapsed:
+    """The lease of an observer in `runtime` is over: nobody may be there any more."""
+
+    entity: str
+    runtime: str
+    observer: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Opened:
+    """An object belongs to somebody now who is never asked for consent."""
+
+    entity: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Moved:
+    """An object belongs to another runtime now, and the paths of its owner with it (SYN-26).
+
+    Attributes:
+        old: Whose it was; it hears the object like others from now on.
+        new: Whose it is; it hears what goes to the object, and needs nobody's consent.
+        observers: Who observes in the old one's runtime, as the new owner says.
+    """
+
+    entity: str
+    old: str
+    new: str
+    observers: tuple[str, ...] = ()
+
+
+@final
+@attrs.frozen(slots=True)
+class RuntimeGone:
+    """The session of `runtime` is over (I-M4)."""
+
+    runtime: str
+
+
+@final
+@attrs.frozen(slots=True)
+class AddressGone:
+    """An address was released: nobody is delivered what goes to it or below (MN-12)."""
+
+    address: str
+
+
+Consent: TypeAlias = Consented | Declined | Withdrawn | Lapsed | Opened
+Ending: TypeAlias = Unsubscribe | RuntimeGone | AddressGone
+
+Input: TypeAlias = Subscribe | Consent | Moved | Ending
+
+Effect: TypeAlias = Step | RowChanged | Refused
 
 _OF_REGISTRY: Final = "/registration"
 """Where the domain registry tells of a record; it does so when the address is nobody's, too."""
@@ -269,3 +438,91 @@ def _is_observed(part: str) -> bool:
 
 def _row(op: Op, resource: str, runtime: str) -> RowChanged:
     return RowChanged(op, "subs", resource, runtime, "sm")
+
+
+V = TypeVar("V")
+
+
+@final
+class PathTable:
+    """All paths of one node, by address, by runtime and by what the address is a part of."""
+
+    def __init__(self) -> None:
+        self._active: dict[str, dict[str, Observers]] = {}
+        self._held: dict[str, dict[str, None]] = {}
+        self._states: dict[str, dict[str, State]] = {}
+        self._parts: dict[str, dict[str, None]] = {}
+
+    def __len__(self) -> int:
+        return sum(map(len, self._states.values()))
+
+    def active(self, resource: str) -> Mapping[str, Observers]:
+        """Return the runtimes with an active path on an address, and for whose sake."""
+        return self._active.get(resource, {})
+
+    def held(self, resource: str) -> Collection[str]:
+        """Return the runtimes whose path on an address waits for its owner."""
+        return self._held.get(resource, ())
+
+    def of(self, runtime: str) -> Mapping[str, State]:
+        """Return the paths of a runtime, oldest first."""
+        return self._states.get(runtime, {})
+
+    def parts(self, entity: str) -> Collection[str]:
+        """Return the addresses of an entity and its parts that somebody has a path on."""
+        return self._parts.get(entity, ())
+
+    def on(self, runtime: str, entity: str) -> list[tuple[str, State]]:
+        """Return the paths of a runtime on an entity; the smaller table is gone through."""
+        parts, mine = self._parts.get(entity), self._states.get(runtime)
+        if parts is None or mine is None:
+            return []
+        if len(parts) <= len(mine):
+            return [(one, mine[one]) for one in parts if one in mine]
+        return [(one, state) for one, state in mine.items() if one in parts]
+
+    def state(self, resource: str, runtime: str) -> State:
+        """Return the state of a path that there is."""
+        return self._states[runtime][resource]
+
+    def put(self, resource: str, runtime: str, state: State, observers: Observers) -> None:
+        """Enter a path that there is not yet."""
+        self._place(resource, runtime, state, observers)
+        self._parts.setdefault(entity_of(resource), {})[resource] = None
+
+    def turn(self, resource: str, runtime: str, state: State, observers: Observers) -> None:
+        """Let a path that there is have another state."""
+        self._lift(resource, runtime)
+        self._place(resource, runtime, state, observers)
+
+    def agree(self, resource: str, runtime: str, observers: Observers) -> None:
+        """Let an active path be for these observers' sake."""
+        self._active[resource][runtime] = observers
+
+    def take_out(self, resource: str, runtime: str) -> None:
+        """Remove a path that there is; nothing of it is left (I-X2)."""
+        self._lift(resource, runtime)
+        _take_out(self._states, runtime, resource)
+        if resource not in self._active and resource not in self._held:
+            _take_out(self._parts, entity_of(resource), resource)
+
+    def _place(self, resource: str, runtime: str, state: State, observers: Observers) -> None:
+        if state is State.HELD:
+            self._held.setdefault(resource, {})[runtime] = None
+        else:
+            self._active.setdefault(resource, {})[runtime] = observers
+        self._states.setdefault(runtime, {})[resource] = state
+
+    def _lift(self, resource: str, runtime: str) -> None:
+        """Take a path out of the table of its state."""
+        if self._states[runtime][resource] is State.HELD:
+            _take_out(self._held, resource, runtime)
+        else:
+            _take_out(self._active, resource, runtime)
+
+
+def _take_out(table: dict[str, dict[str, V]], row: str, value: str) -> None:
+    """Remove a value from a row, and the row when it was the last."""
+    del table[row][value]
+    if not table[row]:
+        del table[row]

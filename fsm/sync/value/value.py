@@ -5,6 +5,8 @@ new value that shares what it did not touch.
 
 A path is dotted. What a segment means is said by what stands there: of an object it is a
 key, of a list the number of an element. A change without a path is the whole value.
+
+How deep a change may reach into the value of a data object.
 """
 
 import json
@@ -13,9 +15,25 @@ from typing import Final, TypeAlias
 
 from specs.bodies.sync import Change, ChangeObject
 from specs.bodies.word import AttributeType, Operation
+from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
+from specs.limits.protocol import MAX_JSON_DEPTH
 
-__all__ = ["changed", "has_way", "index_in", "same", "without"]
+__all__ = ["changed", "check_path", "has_way", "index_in", "same", "without"]
+
+
+def check_path(path: str | None) -> None:
+    """Refuse a path that leads deeper than any value of a message is nested.
+
+    Values are walked by functions that call themselves: whoever sends a path of thousands of
+    segments would end who follows it.
+
+    Raises:
+        BadMessageError: It does.
+    """
+    if path is not None and path.count(".") >= MAX_JSON_DEPTH:
+        raise BadMessageError(f"a path has more than {MAX_JSON_DEPTH} segments")
+
 
 _ARRAY: Final = AttributeType.ARRAY.value
 _ADD: Final = Operation.ADD.value

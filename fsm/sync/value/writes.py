@@ -11,8 +11,7 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
-from fsm.sync.value.json import Flaw, json_size
-from fsm.sync.value.schema import ObjectSchema
+from fsm.sync.value.json import Flaw, ObjectSchema, json_size
 from fsm.sync.value.smallest_change import smallest_change
 from fsm.sync.value.value import changed
 from specs.bodies.sync import ChangeObject

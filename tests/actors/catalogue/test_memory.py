@@ -7,10 +7,9 @@ from hashlib import sha256
 import pytest
 import trio
 
-from actors.catalogue.atomic_file import write_whole
 from actors.catalogue.errors import CatalogueFileError
 from actors.catalogue.memory import FileMemory, Kept, Known, VolatileMemory
-from actors.catalogue.package_store import FolderStore, NoStore
+from actors.catalogue.package_store import FolderStore, NoStore, write_whole
 from actors.catalogue.source import REVOKED
 from fsm.catalogue.descriptor_io import Seen
 from specs.addresses.descriptor import CatalogueType, Entry

@@ -5,7 +5,7 @@ import os
 import orjson
 import pytest
 
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import ExitCode
 from tests.support.command import call
 
 FILE = '[node]\ndomain = "file.example"\nlisten = "127.0.0.1:1"\nallow-legacy = true\n'

@@ -10,7 +10,7 @@ import orjson
 import pytest
 import trio
 
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import ExitCode
 from actors.demo.act import ACTS
 from actors.kit.trace import open_trace
 from tests.support.command import PYTHON, ROOT, call

@@ -2,8 +2,7 @@
 
 import pytest
 
-from actors.cli.command_error import CommandError
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.failure import first_known, run
 from actors.kit.errors import RestartLimitError
 from specs.errors import BadUrlError

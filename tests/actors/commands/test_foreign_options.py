@@ -2,7 +2,7 @@
 
 import pytest
 
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import ExitCode
 from tests.support.command import call
 
 NODE = ("node", "--domain", "a.example")

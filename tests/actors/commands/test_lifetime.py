@@ -9,7 +9,7 @@ import pytest
 import trio
 import trio.testing
 
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import ExitCode
 from actors.cli.lifetime import serve
 from specs.limits.protocol import DRAIN_TIMEOUT
 from tests.support.command import ROOT

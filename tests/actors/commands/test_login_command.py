@@ -7,7 +7,7 @@ import subprocess
 import pytest
 import trio
 
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import ExitCode
 from actors.commands.token_issue import command as issue
 from actors.commands.token_keys import command as keys
 from tests.support.command import PYTHON, ROOT, call, called, serving

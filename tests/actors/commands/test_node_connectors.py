@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.cli.command_error import CommandError
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import CommandError, ExitCode
 from actors.commands.node_connectors import ConnectorOptions
 from actors.kit.http_client import ServerUrl
 from actors.node.config import NodeConfig

@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 import trio
 
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import ExitCode
 from specs.limits.protocol import DRAIN_TIMEOUT
 from tests.support.command import call, serving
 from tests.support.web import get

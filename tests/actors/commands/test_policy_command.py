@@ -8,7 +8,7 @@ import orjson
 import pytest
 import trio
 
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import ExitCode
 from fsm.policy.schema import policy_schema
 from tests.support.command import ROOT, call, serving
 from tests.support.node_peer import Peer

@@ -2,7 +2,7 @@
 
 import pytest
 
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import ExitCode
 from actors.commands.node import command as node
 from actors.commands.stub_revoke import command as revoke
 from actors.commands.stub_sign import command as sign

@@ -7,7 +7,7 @@ import orjson
 import pytest
 import trio
 
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import ExitCode
 from actors.demo.watched_network import WatchedNetwork
 from actors.hyperties import Caller
 from actors.kit.ids import IdSource

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import ExitCode
 from actors.commands.token_issue import command as issue
 from actors.commands.token_keys import command as keys
 from actors.commands.token_show import command as show

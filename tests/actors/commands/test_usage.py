@@ -5,7 +5,7 @@ import sys
 import pytest
 import trio
 
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import ExitCode
 from actors.cli.group import SUMMARIES, CommandGroup
 from tests.support.command import ROOT, call
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 import trio
 
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import ExitCode
 from actors.demo.leash import leashed, until_told
 from tests.support.command import PYTHON, ROOT
 

@@ -13,7 +13,7 @@ from actors.node.login.errors import KeysAwayError
 from actors.node.login.key_source import KeyFile
 from actors.node.login.key_url import KeyUrl
 from actors.node.login.login import Login
-from actors.node.login.nobody import Nobody
+from actors.node.login.provider import Nobody
 from specs.limits.login import JWKS_BYTES, JWKS_KEYS, KEYS_FRESH, KEYS_PAUSE, KEYS_STALE
 from tests.support.http_server import HangupError, Said, open_http_server
 from tests.support.issuer import Issuer, Shelf, login_by, opened, written

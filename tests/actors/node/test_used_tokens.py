@@ -10,7 +10,7 @@ import pytest
 import trio
 import trio.testing
 
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import ExitCode
 from actors.commands.token_issue import command as issue
 from actors.commands.token_keys import command as keys
 from actors.node.login.by_keys import by_keys, terms_of

@@ -3,7 +3,7 @@
 import orjson
 import pytest
 
-from actors.cli.exit_code import ExitCode
+from actors.cli.command_error import ExitCode
 from tests.support.command import call
 from tests.support.recorded import GOLDEN, lines_of
 

@@ -11,8 +11,7 @@ from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.hyperty.hyperty import Hyperty
-from actors.runtime.hyperty.profile import Profile
+from actors.runtime.hyperty.hyperty import Hyperty, Profile
 from actors.runtime.registry.allocation import NotKeptError
 from specs.trace import Op
 from transports.memory import MemoryNetwork

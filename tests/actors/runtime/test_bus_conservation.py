@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from actors.runtime.bus.delivery import Handing
-from actors.runtime.bus.interceptor import Interceptor, Objection
 from actors.runtime.bus.messages import Origin
+from actors.runtime.bus.pipeline import Interceptor, Objection
 from fsm.intent import Intent
 from fsm.registry.resolve.effects import NoRoute
 from specs.limits.protocol import REPLY_TIMEOUT

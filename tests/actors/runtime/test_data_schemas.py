@@ -7,8 +7,8 @@ import pytest
 import actors
 from actors.catalogue.access import CatalogueAccess
 from actors.catalogue.making import signed_draft
-from actors.runtime.sync.data_schemas import DataSchemas
-from fsm.sync.value.schema import compiled
+from actors.runtime.sync.context import DataSchemas
+from fsm.sync.value.json import compiled
 from specs.addresses.descriptor import CatalogueType, Entry
 from specs.descriptor import Revoked
 from tests.support.catalogues import Publishing, Wall

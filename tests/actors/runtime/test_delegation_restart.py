@@ -6,8 +6,8 @@ import pytest
 import trio
 
 import actors
-from actors.runtime.sync.delegation.giving import HandOvers
-from fsm.sync.delegation_io import Answered
+from actors.runtime.sync.delegation.taking import HandOvers
+from fsm.sync.delegation import Answered
 from specs.reply_code import Code
 from tests.actors.runtime.test_delegation import Heir, heir_of
 from tests.actors.runtime.test_store import Open, world, written_at_once

@@ -9,7 +9,7 @@ from actors.kit.counters import Counters
 from actors.kit.delivery import Delivery
 from actors.kit.log import Level, configure_log
 from actors.kit.tracer import NULL_TRACER
-from actors.runtime.bus.dead_letters import DeadMail
+from actors.runtime.bus.message_bus import DeadMail
 from actors.runtime.bus.messages import Lost, Submitted
 from actors.runtime.bus.mini_bus import MiniBus
 from actors.runtime.hop_trace import Hops

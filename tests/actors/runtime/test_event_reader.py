@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.runtime.stubs.wires.rest_events import EventReader
-from actors.runtime.stubs.wires.rest_http import RestError
+from actors.runtime.stubs.wires.rest_http import EventReader, RestError
 from specs.limits.protocol import MAX_FRAME_BYTES
 
 STREAM = (

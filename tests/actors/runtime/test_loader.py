@@ -21,7 +21,7 @@ from actors.runtime.stubs.catalogue import (
     StubKind,
 )
 from actors.runtime.stubs.loader import Load, Loader, LoaderTools, RegistryIs, Unload
-from actors.runtime.stubs.sandboxes import Sandboxes
+from actors.runtime.stubs.sandbox import Sandboxes
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from fsm.machine_list import MACHINES
 from fsm.registry.resolve.inputs import Deployed, DeployFailed, StubGone

@@ -13,8 +13,13 @@ from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.registry.allocation import AllocationError
-from actors.runtime.stubs.credentials import Credentials, TokenFile, TokenFileError, given
-from actors.runtime.stubs.entering import SessionError
+from actors.runtime.stubs.credentials import (
+    Credentials,
+    SessionError,
+    TokenFile,
+    TokenFileError,
+    given,
+)
 from specs.limits.login import KEYS_PAUSE
 from specs.limits.protocol import RETRY_COOL_DOWN
 from tests.support.domain import DOMAIN, Echo, counted_bytes

@@ -10,11 +10,9 @@ import pytest
 import trio
 
 from actors.kit.supervisor import ChildSpec, Strategy, open_supervisor
-from actors.runtime.store.error import StoreFileError
-from actors.runtime.store.file import ObjectFile
+from actors.runtime.store.file import ObjectFile, StoreFileError
 from actors.runtime.store.writer import Commit, Later, ObjectStore
-from fsm.sync.stored import Rest
-from fsm.sync.stored_io import (
+from fsm.sync.stored import (
     ChildrenKept,
     CopyForgotten,
     CopyKept,
@@ -25,6 +23,7 @@ from fsm.sync.stored_io import (
     ObjectKept,
     ObserverForgotten,
     ObserverKept,
+    Rest,
     SessionKept,
 )
 from specs.bodies.sync import DataObject

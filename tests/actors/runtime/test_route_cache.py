@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from actors.runtime.bus.route_cache import Asking, RouteCache
+from actors.runtime.bus.outbound import Asking, RouteCache
 from fsm.intent import Intent
 from fsm.registry.resolve.effects import Route
 from specs.limits.protocol import STUB_QUEUE

@@ -11,8 +11,7 @@ import actors
 from actors.kit.ids import IdSource
 from actors.node.config import NodeConfig
 from actors.runtime.config import RuntimeConfig
-from actors.runtime.store.error import StoreFileError
-from actors.runtime.store.file import ObjectFile
+from actors.runtime.store.file import ObjectFile, StoreFileError
 from actors.testing.recorder import Recorder
 from specs.limits.protocol import SESSION_IDLE
 from specs.message import MessageType

@@ -2,7 +2,7 @@
 
 import trio
 
-from actors.runtime.objects import taken_over
+from actors.runtime.objects import reporting as taken_over
 from actors.runtime.objects.error import ObjectError
 from specs.reply_code import Code
 from tests.support.report_world import Closed, Open, world

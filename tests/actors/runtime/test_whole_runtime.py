@@ -18,7 +18,7 @@ from actors.runtime.hyperty.lifecycle import Lifecycle
 from actors.runtime.policy.hook import Policy
 from actors.runtime.registry.allocation import AllocationError
 from actors.runtime.registry.registrations import RegistrationError
-from actors.runtime.stubs.sandboxes import Component
+from actors.runtime.stubs.sandbox import Component
 from specs.addresses.address import address_allocation, domain_registry
 from specs.message import MessageType
 from specs.reply_code import Code

@@ -5,9 +5,8 @@ from random import Random
 
 import pytest
 
-from fsm.effects import RowChanged
+from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
-from fsm.refused import Refused
 from fsm.registry import allocation
 from fsm.registry.address_names import ENTROPY, AddressMint
 from fsm.registry.allocation import AllocationCore

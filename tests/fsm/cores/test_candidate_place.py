@@ -3,8 +3,7 @@
 import attrs
 import pytest
 
-from fsm.p2p.candidate_place import Place, place_of
-from fsm.p2p.dialling import DialPolicy
+from fsm.p2p.dialling import DialPolicy, Place, place_of
 from fsm.p2p.link_policy import LinkWishes, P2pWish, PeerWish
 from specs.bodies.sync import Candidate
 

@@ -6,9 +6,8 @@ from fsm.bus.node_rights import NodeRights
 from fsm.bus.node_routing import Admitted, NodeRouting, Refusal, ToRuntimes
 from fsm.registry.allocation import AllocationCore
 from fsm.registry.allocation_io import Allocate
-from fsm.session.peer_form import PeerForm
-from fsm.sync.subscriptions.io import Consented, Subscribe, Withdrawn
-from fsm.sync.subscriptions.subscriptions import SubscriptionCore
+from fsm.session.node_session_io import PeerForm
+from fsm.sync.subscriptions.subscriptions import Consented, Subscribe, SubscriptionCore, Withdrawn
 from specs.message import Message, MessageType
 from specs.reply_code import Code, DropReason
 

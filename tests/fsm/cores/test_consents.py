@@ -3,7 +3,7 @@
 import pytest
 
 from fsm.sync.subscriptions.consents import ConsentCore
-from fsm.sync.subscriptions.io import Consented, Declined, Withdrawn
+from fsm.sync.subscriptions.subscriptions import Consented, Declined, Withdrawn
 from specs.limits.protocol import MAX_SUBSCRIPTIONS, REPLY_TIMEOUT
 from specs.message import Message, MessageType
 

@@ -1,6 +1,6 @@
 """How often something may crash (R11)."""
 
-from fsm.limits.crash_count import CrashCount
+from fsm.limits.error_window import CrashCount
 from specs.limits.protocol import ROOM_RESTARTS, ROOM_SECONDS
 
 

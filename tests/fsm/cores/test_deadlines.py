@@ -11,10 +11,8 @@ from fsm.session.node_session_io import LinkLost, OpenAsked, Tick
 from fsm.session.stub_client import StubClientCore
 from fsm.session.stub_client_io import ConnectAsked, Dialled, SessionAnswered, TimePassed
 from fsm.session.stub_client_io import LinkLost as StubLinkLost
-from fsm.sync.copy import ObserverCore
-from fsm.sync.copy_io import Changed, ObserveBegun, SnapshotRead
-from fsm.sync.delegation import DelegationCore
-from fsm.sync.delegation_io import Answered, Begun
+from fsm.sync.copy import Changed, ObserveBegun, ObserverCore, SnapshotRead
+from fsm.sync.delegation import Answered, Begun, DelegationCore
 from fsm.sync.invitations import InvitationsCore, InviteAsked, InviteeAnswered
 from fsm.sync.reporter import ReporterCore
 from fsm.sync.reporter_io import ReporterAsked, SubscribeAsked

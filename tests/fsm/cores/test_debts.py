@@ -1,8 +1,7 @@
 """What is owed at a back end is tried again, with pauses that grow, and given up in the end."""
 
-from fsm.registry.reservations import Reservation, Reservations
-from fsm.registry.retry_queue import Debts
-from fsm.registry.status_filter import StatusWatch
+from fsm.registry.relay import Debts, Reservation, Reservations
+from fsm.registry.upstream_rest import StatusWatch
 from specs.limits.back_ends import DEBT_PAUSE, DEBT_TRIES, MAX_RESERVATIONS
 
 

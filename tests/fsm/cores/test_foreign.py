@@ -8,7 +8,7 @@ from fsm.catalogue.quarantine import QuarantineCore
 from fsm.effects import Dropped
 from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
-from fsm.limits.pace import Pace
+from fsm.limits.token_bucket import Pace
 from fsm.machines.stub_connection import State
 from fsm.session.node_session_io import Parcel
 from fsm.session.stub_mirror import StubMirror

@@ -3,7 +3,7 @@
 import attrs
 import pytest
 
-from fsm.bus.outstanding import HandedCore
+from fsm.bus.transactions import HandedCore
 from specs.limits.protocol import REPLY_TIMEOUT, ROOM_OUTSTANDING
 from specs.message import Message, MessageType, reply_to
 

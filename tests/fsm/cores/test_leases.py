@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fsm.engine import Step
-from fsm.sync.delegation_io import Watcher
+from fsm.sync.delegation import Watcher
 from fsm.sync.leases import LeasesCore, RenewalsCore
 from fsm.sync.reporter import ReporterCore
 from fsm.sync.reporter_io import (

@@ -6,9 +6,8 @@ from fsm.bus.node_rights import Hearing, NodeRights, Observation, Ownership
 from fsm.bus.node_routing import Admitted, NodeRouting, Refusal
 from fsm.registry.allocation import AllocationCore
 from fsm.registry.allocation_io import Allocate, Bind
-from fsm.session.peer_form import PeerForm
-from fsm.sync.subscriptions.io import Subscribe
-from fsm.sync.subscriptions.subscriptions import SubscriptionCore
+from fsm.session.node_session_io import PeerForm
+from fsm.sync.subscriptions.subscriptions import Subscribe, SubscriptionCore
 from specs.addresses.address import canonical, domain_of, is_backend, is_below, scheme_of
 from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError

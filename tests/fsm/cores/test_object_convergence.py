@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 )
 
 from fsm.machines.observer_copy import State
-from fsm.sync import copy_io as ot
+from fsm.sync import copy as ot
 from fsm.sync import reporter_io as rt
 from fsm.sync.copy import ObserverCore
 from fsm.sync.repeats import RepeatsCore

@@ -10,14 +10,14 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
 from fsm.machines.observer_copy import OBSERVER_COPY, State
-from fsm.sync.copy import ObserverCore
-from fsm.sync.copy_io import (
+from fsm.sync.copy import (
     Applied,
     Changed,
     CopyTimeOver,
     GivenUp,
     NotFound,
     ObserveBegun,
+    ObserverCore,
     ObserverGone,
     ReadFailed,
     ReadNeeded,

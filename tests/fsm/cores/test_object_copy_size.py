@@ -6,8 +6,7 @@ from hypothesis import strategies as st
 
 from fsm.machines.observer_copy import State
 from fsm.sync import copy as object_copy
-from fsm.sync.copy import ObserverCore
-from fsm.sync.copy_io import Applied, Changed, ObserveBegun, ObserverGone, SnapshotRead
+from fsm.sync.copy import Applied, Changed, ObserveBegun, ObserverCore, ObserverGone, SnapshotRead
 from fsm.sync.value.json import json_size
 from fsm.sync.value.value import changed
 from specs.bodies.sync import Change, DataObject

@@ -13,7 +13,7 @@ from fsm.engine import Step
 from fsm.machines.object_delegation import OBJECT_DELEGATION, State
 from fsm.machines.object_take_over import OBJECT_TAKE_OVER
 from fsm.registry.address_offers import AddressOffers, Move, Offer, Take, Withdraw
-from fsm.sync import delegation_io as terms
+from fsm.sync import delegation as terms
 from fsm.sync.delegation import DelegationCore, TakeOverCore
 from specs.limits.sync import HAND_OVER_GRACE
 from specs.reply_code import Code

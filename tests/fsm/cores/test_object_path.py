@@ -2,8 +2,7 @@
 
 import pytest
 
-from fsm.sync.value.path import check_path
-from fsm.sync.value.value import changed
+from fsm.sync.value.value import changed, check_path
 from specs.bodies.sync import Change
 from specs.errors import BadMessageError
 from specs.limits.protocol import MAX_JSON_DEPTH

@@ -7,8 +7,7 @@ from fsm.engine import Step
 from fsm.sync import reporter_io as core
 from fsm.sync.allowed_observers import Guests
 from fsm.sync.reporter import ReporterCore
-from fsm.sync.stored import Rest, asked_for, begun, kept
-from fsm.sync.stored_io import (
+from fsm.sync.stored import (
     ChildrenKept,
     CopyForgotten,
     CopyKept,
@@ -17,7 +16,11 @@ from fsm.sync.stored_io import (
     ObjectForgotten,
     ObjectKept,
     ObserverKept,
+    Rest,
     SessionKept,
+    asked_for,
+    begun,
+    kept,
 )
 from specs.bodies.sync import ChangeObject, DataObject
 

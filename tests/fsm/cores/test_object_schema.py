@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.sync.value.schema import NoSchemaError, compiled
+from fsm.sync.value.json import NoSchemaError, compiled
 from specs.limits.sync import DEFINITION_BYTES, SCHEMA_WORDS
 from tests.support.json_values import VALUES
 
@@ -86,7 +86,7 @@ def test_nothing_is_fetched(definition):
     program = (
         "import sys, socket\n"
         "sys.addaudithook(lambda name, args: name.startswith('socket.') and sys.exit('dialled'))\n"
-        "from fsm.sync.value.schema import NoSchemaError, compiled\n"
+        "from fsm.sync.value.json import NoSchemaError, compiled\n"
         f"try: compiled({definition!r})\n"
         "except NoSchemaError: print('refused')\n"
     )

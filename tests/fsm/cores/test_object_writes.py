@@ -4,8 +4,7 @@ import pytest
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from fsm.sync.value.json import Flaw
-from fsm.sync.value.schema import compiled
+from fsm.sync.value.json import Flaw, compiled
 from fsm.sync.value.value import changed, same
 from fsm.sync.value.writes import Unpublished, WritesCore, Written, flaw_in
 from specs.bodies.sync import ChangeObject

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.sync.observer_list import ObserverJoined, ObserverLeft, ObserversCore, ObserversSeen
-from specs.bodies.observers import ObserverList, ObserversChange
+from fsm.sync.observers import ObserverJoined, ObserverLeft, ObserversCore, ObserversSeen
+from specs.bodies.object import ObserverList, ObserversChange
 from specs.limits.sync import OBSERVER_CHANGES_KEPT
 
 NAMES = [f"hyperty://a.ex/h{number}" for number in range(6)]

@@ -3,7 +3,7 @@
 from fsm.engine import Step
 from fsm.machines.object_subscription import OBJECT_SUBSCRIPTION, Trigger
 from fsm.sync.allowed_observers import Guests
-from fsm.sync.delegation_io import Watcher
+from fsm.sync.delegation import Watcher
 from fsm.sync.reporter import ReporterCore
 from fsm.sync.reporter_io import (
     Authorised,

@@ -7,11 +7,11 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
+from fsm.effects import Refused
 from fsm.engine import Step
 from fsm.judge.replay import judge
 from fsm.judge.trace_line import Verdict
-from fsm.refused import Refused
-from fsm.sync.subscriptions.io import (
+from fsm.sync.subscriptions.subscriptions import (
     AddressGone,
     Consented,
     Declined,
@@ -19,11 +19,11 @@ from fsm.sync.subscriptions.io import (
     Opened,
     RuntimeGone,
     Subscribe,
+    SubscriptionCore,
     Unsubscribe,
     Withdrawn,
     entity_of,
 )
-from fsm.sync.subscriptions.subscriptions import SubscriptionCore
 from specs.limits.protocol import MAX_SUBSCRIPTIONS
 from specs.trace import Op
 from tests.support.traces import step, trace

@@ -1,6 +1,6 @@
 """Whose released addresses were, remembered as long as nobody has them again (I-A7, C-44)."""
 
-from fsm.registry.tombstones import Tombstones
+from fsm.registry.allocation import Tombstones
 
 A, RA, RB = "comm://a.ex/1", "hyperty-runtime://a.ex/ra", "hyperty-runtime://a.ex/rb"
 

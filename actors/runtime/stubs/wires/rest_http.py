@@ -2,6 +2,8 @@
 
 A stub reaches the world by its `Network` alone, whatever it speaks: so its requests go over
 links of kind `STREAM`, and a network in memory, under any clock or weather, carries them.
+
+Reading server-sent events as they come (the part of them that a node uses).
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -23,7 +25,7 @@ from transports.link import Kind, Link
 from transports.network import Network
 from transports.urls import join_host_port
 
-__all__ = ["RestAnswer", "RestDialError", "RestError", "RestHttp", "RestStream"]
+__all__ = ["EventReader", "RestAnswer", "RestDialError", "RestError", "RestHttp", "RestStream"]
 
 _CONNECTIONS: Final = 4
 """One to tell, one to ask, and as many that are being given up."""
@@ -227,3 +229,39 @@ class _Stream(httpcore.AsyncNetworkStream):
     @override
     def get_extra_info(self, info: str) -> None:
         """Tell nothing: that an idle connection was hung up is seen when it is used."""
+
+
+@final
+class EventReader:
+    """Puts the parts of one stream together again.
+
+    Attributes:
+        last: The id of the last event that came whole; None: none had one.
+    """
+
+    def __init__(self) -> None:
+        self.last: int | None = None
+        self._unread = b""
+
+    def take(self, part: bytes) -> list[bytes]:
+        """Return what the events said that are whole now, in order.
+
+        Raises:
+            RestError: One is larger than any frame.
+        """
+        *events, self._unread = (self._unread + part).split(b"\n\n")
+        if len(self._unread) > MAX_FRAME_BYTES:
+            raise RestError("an event is larger than any frame")
+        said = [self._event(event) for event in events]
+        return [one for one in said if one is not None]
+
+    def _event(self, event: bytes) -> bytes | None:
+        data: list[bytes] = []
+        for line in event.splitlines():
+            name, _, value = line.partition(b":")
+            value = value.removeprefix(b" ")
+            if name == b"data":
+                data.append(value)
+            elif name == b"id" and value.isdigit():
+                self.last = int(value)
+        return b"\n".join(data) if data else None

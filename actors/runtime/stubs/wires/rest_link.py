@@ -14,8 +14,8 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.runtime.stubs.wires.rest_events import EventReader
 from actors.runtime.stubs.wires.rest_http import (
+    EventReader,
     RestAnswer,
     RestDialError,
     RestError,

@@ -3,25 +3,47 @@
 A message is a frame. A node is spoken to as its own stubs spell: `runtime://`, `via` as
 one address. Ids and the name of a path's list differ from node to node, so that a profile
 may say which. What comes back is read as everything is, by the one way in.
+
+`/stub/connect?runtimeURL=`: upstream's plain form; the link is the session.
+
+There is no open, no token, no re-open and no ping. A stub is live as soon as its link is,
+and what the node still knew of the runtime when the link comes back nobody says: every
+link counts as a new session, so that the owners of paths set them again. Credentials have
+no place; a node that asks for a login shows such a stub out.
+
+`/ws`: upstream's form with a session at `mn:/session`, opened and re-opened.
+
+Session control is no message of the protocol: no body on the way out, ids of its own. A
+close is answered by the end of the link. There is no ping but the link's, and no place
+for credentials. A re-open that is refused with 500 means that the session is unknown:
+upstream's nodes say nothing else of it.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import count
 from types import MappingProxyType
 from typing import Final, final
+from urllib.parse import quote
 
+import orjson
 from typing_extensions import override
 
 from actors.runtime.stubs.options import read_options
 from actors.runtime.stubs.stub import StubContext
-from actors.runtime.stubs.wires.wire import NodeWire
+from actors.runtime.stubs.wires.wire import Asked, Item, NodeWire
+from fsm.session.stub_client_io import SessionAnswered
+from specs.addresses.address import session_manager
+from specs.bodies.word import SessionMethod
 from specs.dialects.dialect import Dialect, spell
 from specs.dialects.spellings import LIST_KEYS
-from specs.jsonvalue import JsonObject
-from specs.message import Message
-from transports.codec import encode
+from specs.errors import BadMessageError
+from specs.jsonvalue import Json, JsonObject
+from specs.message import Message, reason_in
+from specs.reply_code import LAST_SUCCESS, Code
+from transports.codec import BadLine, decode_line, decode_object, encode, read_object
 from transports.link import Kind, Link
 
-__all__ = ["LegacyWire", "dialect_for"]
+__all__ = ["LegacyWire", "PlainWire", "SessionWire", "dialect_for"]
 
 _IDS: Final = "ids"
 _PATHS: Final = "paths"
@@ -75,3 +97,107 @@ class LegacyWire(NodeWire):
     @override
     def frames(self, lines: Iterable[bytes]) -> Iterable[bytes]:
         return lines
+
+
+_DISCONNECT: Final = "disconnect"
+
+
+@final
+class PlainWire(LegacyWire):
+    """Whoever dials has the session of the runtime it names."""
+
+    def __init__(self, context: StubContext, dialect: Dialect) -> None:
+        super().__init__(context, dialect)
+        self._manager = session_manager(context.config.domain)
+
+    @override
+    def _address(self) -> str:
+        return f"{self._config.node_url}?runtimeURL={quote(self._runtime, safe='')}"
+
+    @override
+    def ask(self, method: SessionMethod, token: str | None) -> Asked:
+        match method:
+            case SessionMethod.PING:
+                return None
+            case SessionMethod.CLOSE:
+                via = spell(self._stub, self._dialect)
+                body = {"runtimeURL": self._runtime, "via": via}
+                return orjson.dumps({"cmd": _DISCONNECT, "body": body})
+            case _:
+                return SessionAnswered(method, Code.OK)
+
+    @override
+    def read(self, frame: bytes) -> Sequence[Item]:
+        line = decode_line(frame)
+        if isinstance(line, BadLine) or line.from_ != self._manager or not line.is_response:
+            return (line,)
+        # Our node says why it shows a stub out; upstream's have no such address.
+        if line.code <= LAST_SUCCESS:
+            return ()
+        return (SessionAnswered(SessionMethod.OPEN, line.code, why=reason_in(line)),)
+
+
+_MANAGER: Final = "mn:/session"
+
+
+@final
+class SessionWire(LegacyWire):
+    """A link has a session once the node says so; the token brings it back."""
+
+    def __init__(self, context: StubContext, dialect: Dialect) -> None:
+        super().__init__(context, dialect)
+        self._numbers = count(1)
+        self._controls: dict[int, SessionMethod] = {}
+        self._token: str | None = None
+
+    @override
+    def ask(self, method: SessionMethod, token: str | None) -> Asked:
+        if method is SessionMethod.PING:
+            return None
+        if method is SessionMethod.REOPEN:
+            self._token = token
+        number = next(self._numbers)
+        self._controls[number] = method
+        from_ = self._runtime if method is SessionMethod.OPEN else self._session_url
+        return orjson.dumps({"id": number, "type": method.value, "from": from_, "to": _MANAGER})
+
+    @property
+    def _session_url(self) -> str:
+        return self._runtime if self._token is None else f"{self._runtime}/{self._token}"
+
+    @override
+    def read(self, frame: bytes) -> Sequence[Item]:
+        try:
+            raw = read_object(frame)
+        except BadMessageError:
+            return (decode_line(frame),)
+        if raw.get("from") != _MANAGER:
+            return (decode_object(frame, raw),)
+        answer = self._answered(raw)
+        return (_no_message(frame),) if answer is None else (answer,)
+
+    def _answered(self, raw: JsonObject) -> SessionAnswered | None:
+        """Read what the session manager says; None: nobody asked, or it is no answer."""
+        id_, body = raw.get("id"), raw.get("body")
+        if not isinstance(id_, int) or not isinstance(body, dict):
+            return None
+        code, token, why = body.get("code"), body.get("runtimeToken"), body.get("desc")
+        method = self._controls.pop(id_, None)
+        if method is None or not isinstance(code, int):
+            return None
+        if isinstance(token, str):
+            self._token = token
+        return SessionAnswered(method, _meant(method, code), self._token, _text(why))
+
+
+def _meant(method: SessionMethod, code: int) -> int:
+    is_unknown = method is SessionMethod.REOPEN and code == Code.INTERNAL
+    return Code.GONE if is_unknown else code
+
+
+def _text(value: Json) -> str:
+    return value if isinstance(value, str) else ""
+
+
+def _no_message(frame: bytes) -> BadLine:
+    return BadLine(f"{len(frame)} bytes", BadMessageError("it answers nothing"), None)

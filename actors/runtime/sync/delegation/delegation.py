@@ -12,13 +12,12 @@ import attrs
 import trio
 
 from actors.runtime.sync.context import Spawn, SyncContext
-from actors.runtime.sync.delegation.giving import HandOvers
-from actors.runtime.sync.delegation.taking import TakeOvers
+from actors.runtime.sync.delegation.taking import HandOvers, TakeOvers
 from actors.runtime.sync.messages import DelegationNews, TakeOverNews, Tell
 from actors.runtime.sync.presence.registration import SUBSCRIPTION
 from actors.runtime.sync.reporter.transfers import ObjectHands
 from fsm.engine import Step
-from fsm.sync import delegation_io as terms
+from fsm.sync import delegation as terms
 from fsm.sync.delegation import DelegationCore
 from fsm.sync.reporter_io import Held, Released
 from specs.addresses.address import RUNTIME_SCHEME, domain_of, scheme_of

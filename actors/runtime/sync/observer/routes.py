@@ -12,7 +12,7 @@ import attrs
 from actors.runtime.sync.context import Spawn, SyncContext
 from actors.runtime.sync.link_watches import LinkWatches
 from actors.runtime.sync.messages import LinkIs, Tell, Way, WayMoved
-from actors.runtime.sync.observer.owners import of_observer
+from actors.runtime.sync.observer.observer import of_observer
 from actors.runtime.sync.presence.registration import CHANGES
 from fsm.intent import is_p2p_part
 from fsm.sync.observer_route import MoveTo, Moving, ObserverWay

@@ -5,13 +5,12 @@ from typing import final
 from actors.runtime.sync.context import observer_of
 from actors.runtime.sync.messages import Decided, LinkIs, Witnessed
 from actors.runtime.sync.presence.registration import CHANGES
-from actors.runtime.sync.reporter.answers import told_by
-from actors.runtime.sync.reporter.cores import ReportedCores
+from actors.runtime.sync.reporter.cores import ReportedCores, ReporterParts
 from actors.runtime.sync.reporter.observers import OBSERVERS
-from actors.runtime.sync.reporter.services import ReporterParts
+from actors.runtime.sync.reporter.pending import told_by
 from fsm.sync import reporter_io as core
 from fsm.sync.reporter import ReporterCore
-from specs.bodies.observers import ObserverName
+from specs.bodies.object import ObserverName
 from specs.bodies.sync import InviteObservers, Subscription
 from specs.child import parent_of
 from specs.message import Message, MessageType

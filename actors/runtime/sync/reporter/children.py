@@ -16,10 +16,9 @@ from actors.kit.actor import ActorRef
 from actors.kit.delivery import Delivery
 from actors.runtime.sync.child_messages import read_op
 from actors.runtime.sync.context import SyncContext
-from fsm.sync.children.announcements import SignsCore
-from fsm.sync.children.children import ChildSet, Taken, children_in
+from fsm.sync.children.children import ChildSet, SignsCore, Taken, children_in
 from fsm.sync.children.io import Act, ChildGone, ChildOp, ChildRefused, ChildShown
-from fsm.sync.delegation_io import HandedOver
+from fsm.sync.delegation import HandedOver
 from fsm.sync.repeats import IsObserved
 from fsm.sync.reporter import ReporterCore
 from fsm.sync.reporter_io import Denied, Granted

@@ -1,22 +1,163 @@
-"""The cores of the objects reported here, and what is done for what they decide."""
+"""The cores of the objects reported here, and what is done for what they decide.
+
+What the themes of the reporter's end share: what serves every object reported here.
+
+The addresses by which others reach the objects reported here, all opened and shut together.
+"""
 
 from collections.abc import Mapping
 from functools import partial
 from typing import assert_never, final
 
+import attrs
 import trio
 
-from actors.runtime.sync.messages import ObjectRemoved
-from actors.runtime.sync.reporter.services import ReporterParts
+from actors.kit.actor import ActorRef
+from actors.kit.delivery import Delivery
+from actors.runtime.sync.context import Spawn, SyncContext
+from actors.runtime.sync.messages import ObjectRemoved, Tell
+from actors.runtime.sync.presence.registration import ObjectPlaces
+from actors.runtime.sync.reporter.children import ReportedChildren
+from actors.runtime.sync.reporter.moved import MovedObjects
+from actors.runtime.sync.reporter.observers import Audiences
+from actors.runtime.sync.reporter.pending import Invitations, PendingSubscriptions
+from actors.runtime.sync.reporter.publishing import Publications, ToldByLink
+from actors.runtime.sync.reporter.stored import StoredReports
 from fsm.effects import RowChanged
 from fsm.engine import Step
 from fsm.registry.changes_io import LocalGone
 from fsm.sync import reporter_io as core
+from fsm.sync.leases import LeasesCore
 from fsm.sync.reporter import ReporterCore
+from specs.bodies.sync import DataObject
 from specs.message import Message
 from specs.reply_code import Code
 
-__all__ = ["ReportedCores"]
+__all__ = ["ObjectDoors", "ReportedCores", "ReporterParts", "reporter_parts"]
+
+
+@final
+class ObjectDoors:
+    """Lets each object's own address, its observers and its children lead to one listener."""
+
+    def __init__(
+        self,
+        places: ObjectPlaces,
+        audiences: Audiences,
+        children: ReportedChildren,
+        moving: MovedObjects,
+    ) -> None:
+        self._places = places
+        self._audiences = audiences
+        self._children = children
+        self._moving = moving
+        self._listener: ActorRef[Delivery]
+
+    def start(self, listener: ActorRef[Delivery]) -> None:
+        """Let all objects' addresses lead to `listener`."""
+        self._listener = listener
+
+    async def open(self, thing: DataObject) -> None:
+        """Listen for an object that is reported here from now on."""
+        await self._audiences.open(thing, self._listener)
+        await self._places.listen(thing.url, self._listener)
+        await self._children.open(thing, self._listener)
+
+    async def leave(self, thing: DataObject) -> None:
+        """Take everything of an object down, at the node, too."""
+        await self.close_parts(thing)
+        await self._places.leave(thing.url, self._listener)
+
+    # --- another reporter -----------------------------------------------------------------
+
+    async def expect(self, url: str) -> None:
+        """Listen for an object that is about to be reported here."""
+        await self._places.listen(url, self._listener)
+
+    async def expect_no_more(self, url: str) -> None:
+        """End it: the object stays where it was."""
+        await self._places.listen_no_more(url, self._listener)
+
+    async def open_parts(self, thing: DataObject) -> None:
+        """Listen for the observers and children of an object that was expected."""
+        await self._audiences.open(thing, self._listener)
+        await self._children.open(thing, self._listener)
+
+    async def close_parts(self, thing: DataObject) -> None:
+        """End that, and forget both; repeated is fine."""
+        await self._audiences.close(thing.url, self._listener)
+        await self._children.close(thing, self._listener)
+
+    async def pass_on(self, thing: DataObject) -> None:
+        """Let another component here, the object's reporter now, hear of observers and children."""
+        await self._audiences.close(thing.url, self._listener)
+        await self._audiences.open(thing, self._listener)
+        await self._children.passed_on(thing)
+
+    async def give_away(self, url: str) -> None:
+        """Listen no more for an object that another runtime reports now."""
+        await self._moving.close(url, self._listener)
+
+
+@final
+@attrs.frozen
+class ReporterParts:
+    """One of each, for all objects reported here.
+
+    Attributes:
+        context: What the sync manager may use.
+        spawn: Runs a task of it.
+        tell: Tells it.
+        places: What an object has outside of its reporter.
+        moving: The same, of an object that changes hands.
+        audiences: Their observers resources.
+        children: Their children.
+        doors: Their addresses.
+        links: By which links observers are told.
+        publications: What is published.
+        pending: Who is to be decided on.
+        invitations: Who was invited.
+        stored: Which of them are stored, and which rest.
+        leases: How long their observers may observe.
+    """
+
+    context: SyncContext
+    spawn: Spawn
+    tell: Tell
+    places: ObjectPlaces
+    moving: MovedObjects
+    audiences: Audiences
+    children: ReportedChildren
+    doors: ObjectDoors
+    links: ToldByLink
+    publications: Publications
+    pending: PendingSubscriptions
+    invitations: Invitations
+    stored: StoredReports
+    leases: LeasesCore
+
+
+def reporter_parts(context: SyncContext, spawn: Spawn, tell: Tell) -> ReporterParts:
+    """Make the parts of one sync manager."""
+    places = ObjectPlaces(context)
+    audiences, children = Audiences(context), ReportedChildren(context)
+    moving, links = MovedObjects(context, places), ToldByLink(context, spawn, tell)
+    return ReporterParts(
+        context=context,
+        spawn=spawn,
+        tell=tell,
+        places=places,
+        moving=moving,
+        audiences=audiences,
+        children=children,
+        doors=ObjectDoors(places, audiences, children, moving),
+        links=links,
+        publications=Publications(context, links),
+        pending=PendingSubscriptions(context, spawn, tell),
+        invitations=Invitations(context),
+        stored=StoredReports(context),
+        leases=LeasesCore(),
+    )
 
 
 @final

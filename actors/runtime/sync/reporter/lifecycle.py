@@ -6,15 +6,14 @@ from typing import TYPE_CHECKING, final
 
 from actors.runtime.sync.messages import ObjectReady, ObjectRegistered, ObjectRemoved
 from actors.runtime.sync.presence.registration import scheme_for
-from actors.runtime.sync.reporter.cores import ReportedCores
+from actors.runtime.sync.reporter.cores import ReportedCores, ReporterParts
 from actors.runtime.sync.reporter.observers import guests_of, trace_guests
-from actors.runtime.sync.reporter.services import ReporterParts
 from actors.runtime.sync.reporter.stored import NO_STORE
 from fsm.engine import Step
 from fsm.registry.changes_io import LocalLive
 from fsm.sync import reporter_io as core
 from fsm.sync.reporter import ReporterCore
-from fsm.sync.value.path import check_path
+from fsm.sync.value.value import check_path
 from specs.bodies.sync import ChangeObject, CreateObject, DataObject, EndReport
 from specs.child import child_resources
 from specs.errors import BadMessageError

@@ -11,7 +11,7 @@ from fsm.sync.allowed_observers import PUBLIC, Guests
 from fsm.sync.reporter import ReporterCore
 from fsm.sync.reporter_io import CutOff, Expired
 from specs.addresses.address import RUNTIME_SCHEME, runtime_of, scheme_of, subscription_manager
-from specs.bodies.observers import CutPath, ObserverList, ObserverName, ObserversChange
+from specs.bodies.object import CutPath, ObserverList, ObserverName, ObserversChange
 from specs.bodies.sync import CreateObject, DataObject, ObjectName
 from specs.bodies.word import Operation
 from specs.message import Message, MessageType

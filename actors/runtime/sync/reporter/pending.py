@@ -1,23 +1,145 @@
-"""Who asked to observe objects reported here, and is not answered yet (M-38, M-39)."""
+"""Who asked to observe objects reported here, and is not answered yet (M-38, M-39).
+
+What answers mean to the reporter's end of an object (M-39, M-47).
+
+The invitations a sync manager has sent: each answer goes to the reporter, too (M-33, M-34).
+"""
 
 from functools import partial
 from typing import assert_never, final
 
 import trio
 
-from actors.runtime.sync.context import Spawn, SyncContext
+from actors.runtime.sync.context import Spawn, SyncContext, code_in_use
 from actors.runtime.sync.messages import Decided, Tell
-from actors.runtime.sync.reporter.answers import decision_in, silence
+from actors.runtime.sync.presence.registration import SUBSCRIPTION
+from fsm.engine import Step
 from fsm.sync import reporter_io as core
+from fsm.sync.invitations import (
+    AnswerRelayed,
+    InvitationEffect,
+    InvitationInput,
+    InvitationsCore,
+    InviteAsked,
+    InviteeAnswered,
+    ObjectGone,
+    SendInvitation,
+    SilenceEnded,
+)
+from fsm.sync.reporter_io import (
+    ObserversTold,
+    ReporterAccepted,
+    ReporterAsked,
+    ReporterRefused,
+    RuntimeTold,
+)
 from specs.bodies.object import Forward, Wrapped
-from specs.bodies.sync import DataObject
+from specs.bodies.sync import DataObject, Invitation, InviteObservers
 from specs.jsonvalue import JsonObject
 from specs.limits.sync import MAX_REPEATED_ASKS
-from specs.message import Message, MessageType
-from specs.reply_code import Code
+from specs.message import Message, MessageType, reason_in
+from specs.reply_code import FIRST_FINAL, LAST_SUCCESS, Code
 from transports.bodies import write_body
 
-__all__ = ["PendingSubscriptions"]
+__all__ = ["Invitations", "PendingSubscriptions", "decision_in", "silence", "told_by"]
+
+
+@final
+class Invitations:
+    """Hosts the core; invitations are posted, not awaited, so that each 1xx is seen."""
+
+    def __init__(self, context: SyncContext) -> None:
+        self._context = context
+        self._core = InvitationsCore()
+        self._wishes: dict[tuple[str, str], list[tuple[Message, InviteObservers]]] = {}
+
+    def deadline(self) -> float:
+        """Return when `silence_ended` is due."""
+        return self._core.deadline()
+
+    async def silence_ended(self) -> None:
+        """Tell the reporters whose invitations nobody answered."""
+        await self._feed(SilenceEnded())
+
+    async def send(self, wish: Message, body: InviteObservers) -> None:
+        """Invite one observer for its reporter; both were checked."""
+        (observer,) = body.authorise
+        self._wishes.setdefault((body.resource, observer), []).append((wish, body))
+        await self._feed(InviteAsked(body.resource, observer))
+
+    async def answered(self, url: str, answer: Message) -> None:
+        """Take an answer, provisional ones and the bus's own included."""
+        told = InviteeAnswered(url, answer.from_, answer.code, reason_in(answer))
+        await self._feed(told)
+
+    async def object_gone(self, url: str) -> None:
+        """End what is under way for an object that is deleted."""
+        await self._feed(ObjectGone(url))
+
+    def let_go(self, url: str) -> None:
+        """End it without a word: everybody is leaving."""
+        for effect in self._core.feed(ObjectGone(url), trio.current_time()):
+            if isinstance(effect, Step):
+                self._context.step(effect)
+
+    async def _feed(self, happened: InvitationInput) -> None:
+        for effect in self._core.feed(happened, trio.current_time()):
+            await self._perform(effect)
+
+    async def _perform(self, effect: InvitationEffect) -> None:
+        match effect:
+            case Step():
+                self._context.step(effect)
+            case SendInvitation(url, observer):
+                wish, body = self._wishes[url, observer][0]
+                invitation = write_body(Invitation(wish.from_, body.schema, body.value))
+                sender = f"{url}/{SUBSCRIPTION}"
+                asked = self._context.request(MessageType.CREATE, observer, invitation, sender)
+                await self._context.bus.post(asked)
+            case AnswerRelayed():
+                await self._relay(effect)
+            case _:
+                assert_never(effect)
+
+    async def _relay(self, told: AnswerRelayed) -> None:
+        key = told.url, told.observer
+        wishes = self._wishes.get(key, [])
+        if told.code >= FIRST_FINAL:
+            self._wishes.pop(key, None)
+        code = code_in_use(told.code)
+        more = {"description": told.why} if told.why else {}
+        for wish, _ in wishes:
+            await self._context.answer(wish, code, source=told.observer, **more)
+
+
+def decision_in(asked: ReporterAsked, answer: Message) -> ReporterAccepted | ReporterRefused:
+    """Say what the reporter decided about an observer."""
+    if answer.code <= LAST_SUCCESS:
+        return ReporterAccepted(asked.observer, asked.question)
+    if answer.code == Code.TIMEOUT:
+        return silence(asked)
+    why = reason_in(answer)
+    if answer.code == Code.FORBIDDEN:
+        return _refused(asked, why or "the reporter refuses")
+    return _refused(asked, f"the reporter did not decide: {answer.code} {why}".rstrip())
+
+
+def silence(asked: ReporterAsked) -> ReporterAccepted | ReporterRefused:
+    """Say what it is if the reporter decides nothing in time."""
+    return _refused(asked, "the reporter did not answer")
+
+
+def _refused(asked: ReporterAsked, why: str) -> ReporterRefused:
+    return ReporterRefused(asked.observer, why, asked.question)
+
+
+def told_by(answer: Message) -> RuntimeTold | ObserversTold:
+    """Say which observers know that an object is gone.
+
+    A runtime speaks for its own; a router, which names nobody, for all that are left.
+    """
+    source = answer.body.get("source")
+    return RuntimeTold(source) if isinstance(source, str) else ObserversTold()
 
 
 @final

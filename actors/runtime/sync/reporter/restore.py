@@ -3,8 +3,11 @@
 The node gives a runtime back the addresses that it had; it may know nothing of them any more,
 nor of the observers' paths. So each observer's sync manager is told that the object is back:
 it sets its path again, subscribes again, and gets the object as it is now.
+
+Objects that were stored when the runtime began: served again, and given back (SYN-28, M-51).
 """
 
+from functools import partial
 from typing import final
 
 import structlog
@@ -13,16 +16,20 @@ import trio
 from actors.runtime.sync.context import SyncContext
 from actors.runtime.sync.messages import StillObserved, Tell
 from actors.runtime.sync.presence.registration import SUBSCRIPTION, ObjectPlaces
+from actors.runtime.sync.reporter.cores import ReportedCores, ReporterParts
 from actors.runtime.sync.reporter.stored import Revived
 from fsm.registry.changes_io import LocalLive
+from fsm.sync.reporter_io import UnsubscribeAsked
+from specs.bodies.object import Resume
 from specs.bodies.sync import ObjectName
+from specs.errors import BadMessageError
 from specs.limits.protocol import READ_PAUSE
 from specs.limits.sync import BACK_AT_ONCE, BACK_TRIES
 from specs.message import Message, MessageType
-from specs.reply_code import LAST_SUCCESS
-from transports.bodies import write_body
+from specs.reply_code import LAST_SUCCESS, Code
+from transports.bodies import read_body, write_body
 
-__all__ = ["ObjectsBack"]
+__all__ = ["ObjectsBack", "Revival"]
 
 _log = structlog.get_logger("actors.runtime")
 
@@ -69,3 +76,40 @@ class ObjectsBack:
         body = write_body(ObjectName(url))
         sender = f"{url}/{SUBSCRIPTION}"
         return self._context.request(MessageType.SUBSCRIBE, manager, body, sender)
+
+
+@final
+class Revival:
+    """Brings stored objects back, their observers first, then their reporters."""
+
+    def __init__(self, parts: ReporterParts, cores: ReportedCores) -> None:
+        self._parts = parts
+        self._cores = cores
+
+    async def revive(self) -> None:
+        """Serve what was stored, from now on; its reporters are away (SYN-28)."""
+        back = ObjectsBack(self._parts.context, self._parts.places, self._parts.tell)
+        for there in self._parts.stored.revive():
+            self._cores.add(there.shown.url, there.reported)
+            await self._parts.doors.open(there.shown)
+            await self._cores.perform(there.shown.url, None, there.effects)
+            self._parts.spawn(partial(back.announce, there))
+
+    async def still_observed(self, told: StillObserved) -> None:
+        """Take note who does not observe any more an object that is back."""
+        there = self._cores.all.get(told.url)
+        for observer in () if there is None else there.observers:
+            if observer not in told.observers:
+                await self._cores.feed(told.url, UnsubscribeAsked(observer, told.manager))
+
+    async def resume(self, request: Message) -> None:
+        """Give a reporter what it had, or store what it was handed (M-51, SYN-26)."""
+        wish, whole = read_body(request, Resume), self._parts.children.with_children
+        if wish.resource is None:
+            await self._parts.stored.resume(request, wish, self._cores.all, whole)
+            return
+        reported = self._cores.find(wish.resource)
+        if reported is None or reported.snapshot.reporter != request.from_:
+            raise BadMessageError("its sender does not report it", Code.NOT_FOUND)
+        shown = whole(reported.snapshot).children_objects
+        await self._parts.stored.adopt(request, reported, shown or {})

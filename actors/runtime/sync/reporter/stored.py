@@ -8,8 +8,7 @@ import attrs
 from actors.runtime.sync.context import SyncContext
 from fsm.sync import reporter_io as core
 from fsm.sync.reporter import ReporterCore
-from fsm.sync.stored import asked_for, begun, kept
-from fsm.sync.stored_io import ObjectForgotten
+from fsm.sync.stored import ObjectForgotten, asked_for, begun, kept
 from specs.bodies.object import Resume
 from specs.bodies.sync import DataObject
 from specs.errors import BadMessageError

@@ -3,10 +3,9 @@
 from functools import partial
 from typing import final
 
-from actors.runtime.sync.reporter.cores import ReportedCores
-from actors.runtime.sync.reporter.services import ReporterParts
+from actors.runtime.sync.reporter.cores import ReportedCores, ReporterParts
 from fsm.sync.allowed_observers import Guests
-from fsm.sync.delegation_io import HandedOver
+from fsm.sync.delegation import HandedOver
 from fsm.sync.reporter import ReporterCore
 from fsm.sync.reporter_io import HandedTo, ReporterInput
 

@@ -4,7 +4,7 @@ import json
 from contextlib import suppress
 
 from actors.kit.actor import Actor
-from actors.runtime.stubs.connection import StubConnection
+from actors.runtime.stubs.stub import StubConnection
 from fsm.machines.stub_connection import State, Trigger
 from line_chat_stub.lines import Lines, hello, say
 from specs.message import Message, MessageType, refuse, reply_to
