@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from actors.cli.topic import Topic, topic_options
 from actors.node.config import NodeConfig
-from fsm.bus.node_rights import Observation
+from fsm.registry.node_rights import Observation
 
 __all__ = ["ObservationOptions", "observation_options"]
 

@@ -5,7 +5,7 @@ from typing import final
 
 import attrs
 
-from fsm.bus.receiving_order import Behind
+from fsm.p2p.control import Behind
 from specs.message import Message
 
 __all__ = ["Delivery", "Purpose"]

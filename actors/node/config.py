@@ -15,7 +15,7 @@ from actors.node.limits import DEFAULT_LIMITS, NodeLimits
 from actors.node.login.login import Login
 from actors.node.policy.config import PolicyConfig
 from actors.node.policy_hook import PERMIT_ALL, Policy
-from fsm.bus.node_rights import Observation
+from fsm.registry.node_rights import Observation
 
 __all__ = ["OBJECT_SCHEMES", "NodeConfig"]
 

@@ -6,7 +6,6 @@ from typing import final
 import attrs
 
 from actors.node.trace import Witness
-from fsm.bus.node_rights import NodeRights, Observation
 from fsm.bus.node_routing import NodeRouting
 from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
@@ -15,6 +14,7 @@ from fsm.registry.address_names import AddressMint
 from fsm.registry.address_offers import AddressOffers, OfferInput
 from fsm.registry.address_offers import Move as Moving
 from fsm.registry.allocation import AllocationCore
+from fsm.registry.node_rights import NodeRights, Observation
 from fsm.session.node_session_io import PeerForm
 from fsm.sync.subscriptions import subscriptions
 from fsm.sync.subscriptions.consents import ConsentCore

@@ -13,8 +13,9 @@ from actors.runtime.stubs.credentials import Entrance
 from actors.runtime.stubs.loader import Load, Unload
 from actors.runtime.stubs.stub import StubConfig
 from actors.runtime.sync.context import ObjectsClosed, PathsForgotten
-from fsm.p2p.entry import LinkEntry, Role
+from fsm.p2p.negotiation import Role
 from fsm.registry.resolve.inputs import HandlerReady
+from fsm.registry.resolve.link_entry import LinkEntry
 from specs.addresses.address import subscription_manager
 from specs.bodies.body import Command, Path
 from specs.bodies.word import StubMethod

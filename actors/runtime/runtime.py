@@ -26,9 +26,9 @@ from actors.runtime.registry.registry import LinksWanted, RegistryView
 from actors.runtime.stubs.loader import Hosted
 from actors.runtime.stubs.sandbox import Component, ComponentMaker, SandboxMessage
 from actors.runtime.sync.context import ComponentLeft
-from fsm.p2p.entry import LinkEntry
 from fsm.registry.changes_io import LocalGone, LocalLive
 from fsm.registry.resolve.inputs import LocalAdded
+from fsm.registry.resolve.link_entry import LinkEntry
 from specs.bodies.body import Record
 from specs.jsonvalue import JsonObject
 from specs.limits.protocol import GOODBYE_TIMEOUT

@@ -12,7 +12,7 @@ from actors.pipe.outlet import Outlet
 from actors.pipe.said import Said, Word
 from actors.runtime.bus.messages import ListenerAdded, ListenerRemoved, MiniBusMessage
 from actors.runtime.bus.mini_bus import MiniBusPort
-from fsm.bus.receiving_order import Behind
+from fsm.p2p.control import Behind
 from specs.message import Message
 from transports.codec import encode
 

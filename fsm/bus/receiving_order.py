@@ -18,16 +18,14 @@ from typing import Final, Generic, TypeAlias, TypeVar, final
 
 import attrs
 
+from fsm.p2p.control import Behind, Key
 from specs.limits.p2p import ORDER_HELD, ORDER_PAIRS, ORDER_WAITS
 from specs.limits.protocol import REPLY_TIMEOUT, SESSION_IDLE
 from specs.message import Message, instance_id
 
-__all__ = ["ANSWERS_NAMED", "NODE_PATH", "Behind", "Key", "PairOrderCore", "key_of"]
+__all__ = ["ANSWERS_NAMED", "NODE_PATH", "PairOrderCore", "key_of"]
 
 T = TypeVar("T")
-
-Key: TypeAlias = int | str
-"""Name of a message within its pair: the id of a request or event, the name of an answer."""
 
 NODE_PATH: Final = ""
 """The path by the node, whichever stub is the last; other paths are named by their links."""
@@ -39,27 +37,6 @@ ANSWERS_NAMED: Final = 64
 def key_of(message: Message) -> Key:
     """Return the name of a message within its pair."""
     return instance_id(message) if message.is_response else message.id
-
-
-@final
-@attrs.frozen(slots=True)
-class Behind:
-    """An announcement: what a link brings for a pair from now on follows what went before.
-
-    Attributes:
-        last: The last message that went by the node and may still be on its way; None:
-            there is none.
-        top: The highest id of the requests and events among what went by the node.
-        age: Seconds since `last` was sent.
-        answers: Ids of the answers among what went by the node and may be on its way.
-    """
-
-    from_: str
-    to: str
-    last: Key | None = None
-    top: int = 0
-    age: float = 0.0
-    answers: frozenset[int] = frozenset()
 
 
 _Pair: TypeAlias = tuple[str, str]

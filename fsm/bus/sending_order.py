@@ -20,8 +20,9 @@ from typing import TypeAlias, final
 
 import attrs
 
-from fsm.bus.receiving_order import ANSWERS_NAMED, Behind, Key, key_of
+from fsm.bus.receiving_order import ANSWERS_NAMED, key_of
 from fsm.intent import is_p2p_part
+from fsm.p2p.control import Behind, Key
 from specs.limits.p2p import ORDER_PAIRS, ORDER_SENT
 from specs.limits.protocol import REPLY_TIMEOUT, SESSION_IDLE, STUB_QUEUE
 from specs.message import Message, instance_id

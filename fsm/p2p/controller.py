@@ -24,7 +24,6 @@ from fsm.p2p.effects import (
     Observe,
     SideEffect,
 )
-from fsm.p2p.entry import Role
 from fsm.p2p.inputs import (
     CandidatesReady,
     Command,
@@ -52,7 +51,7 @@ from fsm.p2p.inputs import (
     YieldAsked,
 )
 from fsm.p2p.link_end import LinkSide, after_the_end
-from fsm.p2p.negotiation import is_plea, negotiation_of, own_is_smaller
+from fsm.p2p.negotiation import Role, is_plea, negotiation_of, own_is_smaller
 from specs.bodies.sync import ConnectionData
 from specs.reply_code import LAST_SUCCESS, Code
 

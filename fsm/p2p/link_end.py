@@ -22,7 +22,6 @@ from fsm.p2p.effects import (
     UseLink,
     Withdraw,
 )
-from fsm.p2p.entry import Role
 from fsm.p2p.inputs import (
     CandidatesReady,
     ConnectAsked,
@@ -38,7 +37,7 @@ from fsm.p2p.inputs import (
     SideInput,
     YieldAsked,
 )
-from fsm.p2p.negotiation import FIRST, beginning, plea
+from fsm.p2p.negotiation import FIRST, Role, beginning, plea
 from specs.bodies.sync import Candidate
 from specs.limits.protocol import DIAL_TIMEOUT, HANDSHAKE_TIMEOUT, SESSION_IDLE
 from specs.reply_code import Code

@@ -15,17 +15,26 @@ The one fact by which both ends settle who gives way (P2P-27, I-P20).
 """
 
 import re
+from enum import Enum
 from typing import Final
 
 __all__ = [
     "FIRST",
     "UNREACHABLE",
+    "Role",
     "beginning",
     "is_plea",
     "negotiation_of",
     "own_is_smaller",
     "plea",
 ]
+
+
+class Role(Enum):
+    """Which end of a link this runtime is."""
+
+    REQUESTER = "requester"
+    HANDLER = "handler"
 
 
 def own_is_smaller(own_runtime: str, remote_runtime: str) -> bool:

@@ -22,7 +22,6 @@ from fsm.p2p.effects import (
     Observe,
     SideEffect,
 )
-from fsm.p2p.entry import Role
 from fsm.p2p.inputs import (
     CandidatesReady,
     Command,
@@ -50,7 +49,7 @@ from fsm.p2p.inputs import (
     YieldAsked,
 )
 from fsm.p2p.link_end import LinkSide, after_the_end
-from fsm.p2p.negotiation import is_plea, negotiation_of
+from fsm.p2p.negotiation import Role, is_plea, negotiation_of
 from specs.bodies.sync import ConnectionData
 from specs.limits.protocol import IN_PLACE_TRIES
 from specs.reply_code import LAST_SUCCESS, Code

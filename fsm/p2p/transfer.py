@@ -15,9 +15,8 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
-from fsm.bus.receiving_order import Behind
 from fsm.machines.p2p_connection import P2P_CONNECTION, State
-from fsm.p2p.control import Ack, Bye, Control, Ping, Pong
+from fsm.p2p.control import Ack, Behind, Bye, Control, Ping, Pong
 from specs.limits.protocol import LINK_WINDOW, PING_PERIOD, STUB_QUEUE
 from specs.message import Message
 

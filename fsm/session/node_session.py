@@ -21,7 +21,6 @@ from collections.abc import Sequence
 from typing import Final, assert_never, final
 
 from fsm.engine import Entity
-from fsm.limits.outbox_budget import OutboxBudget
 from fsm.machines.session import SESSION, State, Trigger
 from fsm.session.node_session_io import (
     ClaimAsked,
@@ -47,6 +46,7 @@ from fsm.session.node_session_io import (
     Tick,
     Wait,
 )
+from fsm.session.outbox_budget import OutboxBudget
 from specs.limits.protocol import LATE, OUTBOX_BYTES, PING_PERIOD, PONG_TIMEOUT, SESSION_QUEUE
 from specs.reply_code import Code
 

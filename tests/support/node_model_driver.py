@@ -5,7 +5,7 @@ from random import Random
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from fsm.bus.node_rights import Observation
+from fsm.registry.node_rights import Observation
 from specs.limits.protocol import SESSION_IDLE
 from tests.support.node_model import Model
 from tests.support.node_model_runtime import Runtime

@@ -15,10 +15,10 @@ from actors.__main__ import main
 from actors.node.session.exchange import Exchange
 from actors.node.tables import Tables
 from fsm.bus import node_routing
-from fsm.bus.node_rights import Hearing, NodeRights, Ownership
 from fsm.bus.node_routing import NodeRouting, ToRuntimes
 from fsm.registry import allocation
 from fsm.registry.allocation import AllocationCore
+from fsm.registry.node_rights import Hearing, NodeRights, Ownership
 from fsm.session import node_session
 from fsm.session.node_session_io import Granted
 from fsm.sync.subscriptions import subscriptions

@@ -10,7 +10,7 @@ from actors.kit.tally import Tally
 from actors.kit.trace import MemoryTracer
 from actors.node.app import Node, open_node
 from actors.node.config import NodeConfig
-from fsm.bus.node_rights import Observation
+from fsm.registry.node_rights import Observation
 from specs.jsonvalue import JsonObject
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import Message, MessageType

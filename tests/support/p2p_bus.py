@@ -9,7 +9,7 @@ from typing_extensions import override
 from actors.kit.actor import ActorRef
 from actors.kit.delivery import Delivery
 from actors.runtime.bus.mini_bus import MiniBusPort
-from fsm.bus.receiving_order import Behind
+from fsm.p2p.control import Behind
 from specs.message import Message
 
 

@@ -15,8 +15,8 @@ from fsm.machines.p2p_connection import State
 from fsm.p2p import effects as do
 from fsm.p2p import inputs as seen
 from fsm.p2p.dialling import DialPolicy
-from fsm.p2p.entry import Role as EntryRole
 from fsm.p2p.handler import P2PHandlerCore
+from fsm.p2p.negotiation import Role as EntryRole
 from fsm.p2p.negotiation import beginning, is_plea
 from fsm.p2p.negotiation import negotiation_of as read_negotiation
 from fsm.p2p.negotiation import plea as write_plea

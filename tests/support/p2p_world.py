@@ -11,9 +11,8 @@ from fsm.machines.p2p_connection import State
 from fsm.p2p import effects as do
 from fsm.p2p import inputs as seen
 from fsm.p2p.dialling import DialPolicy
-from fsm.p2p.entry import Role
 from fsm.p2p.handler import P2PHandlerCore, PerLink
-from fsm.p2p.negotiation import FIRST
+from fsm.p2p.negotiation import FIRST, Role
 from fsm.p2p.requester import P2PRequesterCore
 from fsm.registry.resolve import effects as tells
 from fsm.registry.resolve.inputs import StatusSeen

@@ -34,9 +34,8 @@ from actors.node.messages import (
     TooLarge,
 )
 from actors.node.session.control import Control
-from actors.node.session.exchange import Exchange
+from actors.node.session.exchange import Exchange, views
 from actors.node.session.gate import Gate
-from actors.node.session.session import views
 from fsm.session.node_session_io import CloseAsked
 from specs.addresses.address import last_segment
 from specs.link_end import LinkEnd

@@ -15,9 +15,8 @@ from actors.node.links.port import Port
 from actors.node.messages import FromAbroad
 from actors.node.policy_hook import Asker
 from actors.node.session.control import Control
-from actors.node.session.exchange import Exchange
+from actors.node.session.exchange import Exchange, Session
 from actors.node.session.gate import Gate
-from actors.node.session.session import Session
 from fsm.bus.node_routing import Admitted, Refusal
 from fsm.effects import Refused
 from fsm.registry.allocation_io import Bind

@@ -8,8 +8,8 @@ from typing import Final, final
 import trio
 
 from actors.node.limits import NodeLimits
-from fsm.limits.outbox_budget import OutboxBudget
 from fsm.session.node_session_io import Parcel
+from fsm.session.outbox_budget import OutboxBudget
 from specs.limits.protocol import FRAME_MESSAGES, WRITE_BYTES
 from transports.link import Link
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, final
 from actors.kit.actor import ActorRef
 from actors.node.links.acceptor import Door
 from actors.node.links.outbox import Outbox
-from fsm.limits.outbox_budget import OutboxBudget
 from fsm.session.node_session_io import Liveness, Parcel
+from fsm.session.outbox_budget import OutboxBudget
 from specs.link_end import LinkEnd
 from transports.errors import Farewell
 

@@ -17,8 +17,8 @@ from actors.node.policy.store import PolicyStore
 from actors.node.policy.tasks import Tasks
 from actors.node.session.exchange import Exchange
 from actors.node.tables import NodeAddresses, Tables
-from fsm.bus.node_rights import Ownership
 from fsm.policy.request import Place
+from fsm.registry.node_rights import Ownership
 from specs.identity import Identity
 
 __all__ = ["Policing", "policing_of"]

@@ -9,9 +9,9 @@ from actors.kit.counters import Counters
 from actors.kit.tally import Gauge, Tally
 from actors.node.limits import NodeLimits
 from actors.node.session.heartbeat import Pulse
-from fsm.limits.outbox_budget import OutboxBudget
 from fsm.limits.token_bucket import Meter, Rate
 from fsm.limits.unauthenticated_links import Strangers
+from fsm.session.outbox_budget import OutboxBudget
 from specs.addresses.address import is_node
 from specs.identity import Identity
 from specs.link_end import TurnedAway

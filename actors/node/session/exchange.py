@@ -1,27 +1,34 @@
-"""The sessions of a node and how messages reach them: host of the session core.
+"""The sessions of a node: how messages reach them, and what becomes of those that do not.
 
-Which parts of the node still have to hear that a runtime has left.
+`Exchange` hosts the session core. `Overload` closes links that do not take in what waits for
+them (RELIABILITY L1, L2). `Departures` holds which parts of the node have still to hear that a
+runtime has left. Each move of a session is a trace record, a line of the log and a count.
 """
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from types import MappingProxyType
 from typing import Final, assert_never, final
 
+import attrs
 import structlog
 import trio
 
 from actors.kit.ids import IdSource
+from actors.kit.tally import Tally
 from actors.node.components import Components
 from actors.node.links.port import Port
-from actors.node.messages import Component, RuntimeLeft
+from actors.node.messages import Component, RuntimeLeft, SessionView
+from actors.node.policy_hook import Asker
 from actors.node.session.bounds import Bounds
 from actors.node.session.foreign_routes import Border
-from actors.node.session.overload import Overload
-from actors.node.session.session import Outcome, Session, note
 from actors.node.tables import NodeAddresses, TableRules, Tables
 from actors.node.trace import Witness
 from fsm.engine import Step
 from fsm.limits.timers import Alarms
+from fsm.machines.session import State, Trigger
+from fsm.session.node_session import NodeSessionCore
 from fsm.session.node_session_io import (
     Ended,
     Granted,
@@ -35,9 +42,12 @@ from fsm.session.node_session_io import (
     PingDue,
     Queued,
     Refused,
+    Shed,
     Tick,
     Wait,
 )
+from specs.dialects.dialect import Dialect
+from specs.identity import Identity
 from specs.link_end import LinkEnd
 from specs.message import Message, MessageType, refuse
 from specs.reply_code import Code, DropReason
@@ -45,7 +55,168 @@ from specs.trace import Op
 from transports.codec import encode
 from transports.errors import Farewell
 
-__all__ = ["PAUSE", "Departures", "Exchange"]
+__all__ = ["PAUSE", "Departures", "Exchange", "Outcome", "Session", "note", "views"]
+
+
+_log = structlog.get_logger("actors.node")
+
+_EVENTS: Final = MappingProxyType(
+    {
+        Trigger.OPENED: "session opened",
+        Trigger.LINK_LOST: "session detached",
+        Trigger.REOPENED: "session reopened",
+        Trigger.CLOSE: "session closed",
+        Trigger.EXPIRE: "session expired",
+    }
+)
+"""Names of the log's events; they stay."""
+
+_OVER: Final = (State.CLOSED, State.EXPIRED)
+
+
+def note(witness: Witness, runtime: str, step: Step) -> None:
+    """Tell that the session of a runtime has moved."""
+    witness.step(step)
+    why = {"why": step.why} if step.why else {}
+    _log.info(_EVENTS[Trigger(step.cause)], runtime=runtime, **why)
+    if step.new in _OVER:
+        witness.counters.count(Tally.SESSIONS_ENDED, State(step.new))
+
+
+@final
+@attrs.define(eq=False)
+class Session:
+    """A runtime's session and the link that has it.
+
+    Attributes:
+        core: Decides.
+        stub: The address session control comes from.
+        asker: What policy may know of whoever sends over this session.
+        port: The link that has the session; None while detached.
+        dialect: How the runtime spelt over its last link; None while it has one (N3).
+    """
+
+    core: NodeSessionCore
+    stub: str
+    asker: Asker
+    port: Port | None = None
+    dialect: Dialect | None = None
+
+    @property
+    def identity(self) -> Identity | None:
+        """Who vouched for it when it was opened; None: nobody did."""
+        return self.asker.identity
+
+
+@final
+@attrs.frozen
+class Outcome:
+    """What became of a wish for a session.
+
+    Attributes:
+        verdict: Whether the link has it.
+        waiting: What is to be written to the link after the answer, in order.
+    """
+
+    verdict: Granted | Refused | None
+    waiting: tuple[Parcel, ...] = ()
+
+
+_TOO_MUCH: Final = "too many messages wait in the node"
+
+
+@final
+class Overload:
+    """Frees the node of peers that do not read; part of the bus's task."""
+
+    def __init__(self, exchange: "Exchange") -> None:
+        self._exchange: Final = exchange
+        self._is_shedding = False
+
+    def overrun(self, session: Session, port: Port, parcel: Parcel) -> None:
+        """Close a link whose outbox is full; what waited there waits for the session now."""
+        _log.warning("slow consumer", runtime=session.core.runtime, link=port.name)
+        unsent = port.cut(Farewell.SLOW_CONSUMER)
+        self._let_go(session, port)
+        self.keep(session, [*unsent, parcel])
+
+    def lasting(self, unsent: list[Parcel]) -> list[Parcel]:
+        """Return what a link did not write and its session is to get over the next.
+
+        What session control said is left out, it was that link's own business: a token that
+        it was to get means the wrong thing over another link, an answer to a ping nothing.
+        """
+        manager = self._exchange.tables.addresses.session
+        kept = [parcel for parcel in unsent if parcel.message.from_ != manager]
+        for _ in range(len(unsent) - len(kept)):
+            self._exchange.witness.counters.drop(DropReason.SESSION_GONE)
+        return kept
+
+    def keep(self, session: Session, parcels: list[Parcel]) -> None:
+        """Have messages wait for a session, in order, while there is room."""
+        exchange = self._exchange
+        for parcel in self.lasting(parcels):
+            if exchange.sessions.get(session.core.runtime) is session:
+                exchange.feed(session, Wait(parcel))
+            else:
+                exchange.witness.drop(parcel.message, DropReason.SESSION_GONE)
+
+    def check(self) -> None:
+        """Free an eighth of the node's budget if it is exceeded, from whom holds most.
+
+        What is given up is answered, or counted; answers may make others hold more,
+        so this goes on until there is room, but is not begun anew by them.
+        """
+        budget = self._exchange.budget
+        if self._is_shedding or not budget.is_exceeded:
+            return
+        self._is_shedding = True
+        while budget.is_exceeded:
+            held = budget.used
+            for holder in budget.largest_first(self._holders()):
+                self._shed(holder)
+            if budget.used >= held:
+                break
+        self._is_shedding = False
+
+    def _holders(self) -> "Iterator[tuple[float, Port | Session]]":
+        """Yield what each answers for; those that share messages stand together.
+
+        What is shared is freed only when all who share it have given way: of those who hold
+        as much, one group after the other goes, not a part of each.
+        """
+        holders: list[tuple[Iterable[Parcel], int, Port | Session]] = [
+            *((port.held, port.framed, port) for port in self._exchange.ports.values()),
+            *((one.core.waiting, 0, one) for one in self._exchange.sessions.values()),
+        ]
+        groups: dict[int, list[tuple[float, Port | Session]]] = {}
+        for held, framed, holder in holders:
+            first = next(iter(held), None)
+            if first is not None:
+                share = framed + self._exchange.budget.share(held)
+                groups.setdefault(id(first), []).append((share, holder))
+        return chain.from_iterable(groups.values())
+
+    def _shed(self, holder: Port | Session) -> None:
+        if isinstance(holder, Session):
+            _log.warning("queue shed", runtime=holder.core.runtime)
+            self._exchange.feed(holder, Shed())
+            return
+        _log.warning("link shed", runtime=holder.runtime, link=holder.name)
+        session = self._exchange.session_of(holder.number)
+        unsent = holder.cut(Farewell.SLOW_CONSUMER, LinkEnd.SHED)
+        self._exchange.ports.pop(holder.number, None)
+        if session is not None:
+            self._let_go(session, holder)
+        for parcel in unsent:
+            self._exchange.undeliverable(
+                parcel.message, Code.TOO_LARGE, _TOO_MUCH, DropReason.OVERFLOW
+            )
+
+    def _let_go(self, session: Session, port: Port) -> None:
+        self._exchange.let_go(session, port.number)
+        self._exchange.feed(session, LinkLost(port.number, "slow consumer"))
+
 
 PAUSE: Final = 0.05
 """Seconds until a part with a full mailbox is tried again."""
@@ -74,9 +245,6 @@ class Departures:
             if not component.try_tell(left):
                 return
             self._news.popleft()
-
-
-_log = structlog.get_logger("actors.node")
 
 
 @final
@@ -329,3 +497,18 @@ class Exchange:
         gone = "no session owns address"
         for message in undelivered:
             self.undeliverable(message, Code.NOT_FOUND, gone, DropReason.SESSION_GONE)
+
+
+def views(exchange: Exchange) -> tuple[SessionView, ...]:
+    """Show every session."""
+    return tuple(_view(exchange, runtime, one) for runtime, one in exchange.sessions.items())
+
+
+def _view(exchange: Exchange, runtime: str, session: Session) -> SessionView:
+    return SessionView(
+        runtime,
+        str(session.core.state),
+        None if session.port is None else session.port.name,
+        exchange.tables.allocation.owned_by(runtime),
+        exchange.tables.subscriptions.resources_of(runtime),
+    )

@@ -11,9 +11,8 @@ import attrs
 from actors.kit.tally import Tally
 from actors.node.links.port import Port
 from actors.node.policy_hook import Asker
-from actors.node.session.exchange import Exchange
+from actors.node.session.exchange import Exchange, Session
 from actors.node.session.gate import Gate
-from actors.node.session.session import Session
 from fsm.session.node_session import NodeSessionCore
 from fsm.session.node_session_io import (
     ClaimAsked,

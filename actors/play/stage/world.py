@@ -34,7 +34,7 @@ from actors.runtime.registry.allocation import AllocationError
 from actors.runtime.registry.registrations import RegistrationError
 from actors.runtime.runtime import Runtime as RunningRuntime
 from actors.sandbox.here import open_room_here
-from fsm.bus.node_rights import Observation
+from fsm.registry.node_rights import Observation
 from specs.addresses.address import host_of, scheme_of
 from specs.message import Message
 from transports.link import Kind

@@ -9,7 +9,8 @@ import attrs
 from actors.kit.actor import Reply
 from actors.runtime.bus.messages import Submitted
 from actors.runtime.hop_trace import Hops
-from fsm.bus.receiving_order import Behind, PairOrderCore
+from fsm.bus.receiving_order import PairOrderCore
+from fsm.p2p.control import Behind
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import Message
 from specs.trace import Op

@@ -5,7 +5,7 @@ from typing import Protocol, final
 import attrs
 
 from actors.kit.delivery import Delivery
-from fsm.bus.receiving_order import Behind
+from fsm.p2p.control import Behind
 
 __all__ = ["LinkListener", "Listener"]
 

@@ -8,9 +8,9 @@ import attrs
 from actors.kit.actor import ActorRef, Reply
 from actors.kit.delivery import Delivery
 from actors.runtime.bus.fair_queue import Place
-from fsm.bus.receiving_order import Behind
 from fsm.bus.transactions import ASKED_ONCE, Terms
 from fsm.intent import Intent
+from fsm.p2p.control import Behind
 from fsm.registry.resolve.effects import NoRoute, Route, RoutesChanged, SenderNews
 from fsm.registry.resolve.inputs import Asked, LinkForged, OwnerAsked
 from specs.message import Message

@@ -29,9 +29,9 @@ from actors.runtime.bus.messages import (
     Unfollowed,
 )
 from actors.runtime.bus.mini_bus import MiniBusPort
-from fsm.bus.receiving_order import Behind
 from fsm.bus.transactions import ASKED_ONCE, Terms
 from fsm.intent import Intent
+from fsm.p2p.control import Behind
 from specs.message import Message
 
 __all__ = ["CorePort", "HypertyPort", "SandboxPort"]

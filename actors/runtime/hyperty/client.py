@@ -6,12 +6,12 @@ from typing import final
 
 import trio
 
-from actors.runtime.bus.sendable import own, sendable
 from actors.runtime.objects.context import Seat
 from actors.runtime.objects.observation import open_observation
 from actors.runtime.objects.observed_object import ObservedObject
 from actors.runtime.objects.reported_object import ReportedObject
 from actors.runtime.objects.reporting import NewReport, open_report, open_taken_over
+from actors.runtime.objects.sendable import own, sendable
 from specs.addresses.address import scheme_of
 from specs.bodies.sync import Observe
 from specs.errors import BadMessageError

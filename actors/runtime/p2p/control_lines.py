@@ -7,8 +7,7 @@ from typing import Final, assert_never
 
 import orjson
 
-from fsm.bus.receiving_order import Behind
-from fsm.p2p.control import Ack, Bye, Control, Ping, Pong
+from fsm.p2p.control import Ack, Behind, Bye, Control, Ping, Pong
 from fsm.p2p.proof import Hello, Opened, Proof, ProofError, ProofLine, Welcome
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json

@@ -16,8 +16,7 @@ from actors.kit.trace import Tracer
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.p2p.control_lines import is_own_line, read_control, write_behind, write_control
 from actors.runtime.p2p.handshake import ProvenLink
-from fsm.bus.receiving_order import Behind
-from fsm.p2p.control import Bye, Control
+from fsm.p2p.control import Behind, Bye, Control
 from fsm.p2p.inputs import LinkLost, Loss
 from fsm.p2p.transfer import Numbered, Outgoing, P2PTransferCore, TransferEnd
 from specs.errors import BadMessageError

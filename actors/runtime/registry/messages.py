@@ -14,12 +14,12 @@ from actors.runtime.hop_trace import Hops
 from actors.runtime.registry.link_routes import WaysWanted
 from actors.runtime.stubs.loader import LoaderMessage
 from actors.runtime.stubs.stub import LOOPBACK, StubConfig
-from fsm.p2p.entry import LinkEntry
 from fsm.registry import changes_io as changes
 from fsm.registry.record_watch import WatchRemoved, WatchSet
 from fsm.registry.resolve import inputs as told
 from fsm.registry.resolve.effects import RequesterPlan
 from fsm.registry.resolve.inputs import ResolveConfig
+from fsm.registry.resolve.link_entry import LinkEntry
 from transports.link import Kind
 
 __all__ = ["LinksClosed", "LinksWanted", "RegistryMessage", "RegistryParts", "RegistryView"]

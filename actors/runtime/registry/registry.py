@@ -32,11 +32,12 @@ from actors.runtime.stubs.stub import StubConfig
 from fsm.effects import RowChanged
 from fsm.engine import Step
 from fsm.intent import Intent
-from fsm.p2p.entry import LinkEntry, Role
+from fsm.p2p.negotiation import Role
 from fsm.registry import changes_io as changes
 from fsm.registry.record_watch import Left, WatchRemoved, WatchSet
 from fsm.registry.resolve import effects as do
 from fsm.registry.resolve import inputs as told
+from fsm.registry.resolve.link_entry import LinkEntry
 from fsm.registry.resolve.resolve import ResolveConfig, ResolveCore
 from specs.addresses.address import catalogue_stub
 from specs.bodies.body import LinkStatus, Status

@@ -9,11 +9,11 @@ from typing import final
 
 from fsm.intent import Intent
 from fsm.machines.resolve_job import Trigger
-from fsm.p2p.entry import plan_of
 from fsm.p2p.link_policy import P2pWish
 from fsm.registry.resolve.effects import Effect, ReadRecord
 from fsm.registry.resolve.inputs import ResolveConfig
 from fsm.registry.resolve.jobs import ResolveJobs, link_key
+from fsm.registry.resolve.link_entry import plan_of
 from fsm.registry.resolve.link_table import LinkTable
 from fsm.registry.resolve.record_cache import RecordCache
 from specs.bodies.body import Record

@@ -20,7 +20,7 @@ from typing import final
 from fsm.engine import Entity
 from fsm.machines import p2p_entry, resolve_job
 from fsm.machines.p2p_connection import State
-from fsm.p2p.entry import Deployment, LinkEntry, Role
+from fsm.p2p.negotiation import Role
 from fsm.registry.resolve.effects import (
     Connect,
     Deploy,
@@ -39,6 +39,7 @@ from fsm.registry.resolve.effects import (
 )
 from fsm.registry.resolve.inputs import Listed, StatusSeen
 from fsm.registry.resolve.jobs import ResolveJobs, link_key
+from fsm.registry.resolve.link_entry import Deployment, LinkEntry
 from fsm.registry.resolve.record_cache import RecordCache
 from fsm.registry.resolve.remote_entities import LinkClaims, LinkEntities
 from specs.limits.protocol import (

@@ -20,9 +20,9 @@ from typing import Final, final
 
 from fsm.limits.token_bucket import Pace
 from fsm.machines import resolve_job
-from fsm.p2p.entry import LinkEntry
 from fsm.registry.resolve.effects import Effect, ReadRecord, RoutesChanged
 from fsm.registry.resolve.jobs import ResolveJobs, link_key
+from fsm.registry.resolve.link_entry import LinkEntry
 from fsm.registry.resolve.record_cache import RecordCache
 from specs.addresses.address import domain_of, is_below
 from specs.limits.p2p import CLAIM_BURST, CLAIM_RATE, MAX_LINK_ENTITIES

@@ -11,9 +11,8 @@ from typing import assert_never, final
 
 from fsm.intent import Intent
 from fsm.machines.p2p_connection import State
-from fsm.p2p.entry import LinkEntry
 from fsm.p2p.link_policy import P2pWait, P2pWish
-from fsm.registry.address_owners import AddressOwners
+from fsm.registry.resolve.address_owners import AddressOwners
 from fsm.registry.resolve.effects import Effect, NoRoute, Route
 from fsm.registry.resolve.inputs import (
     Asked,
@@ -43,6 +42,7 @@ from fsm.registry.resolve.inputs import (
     WitnessCalled,
 )
 from fsm.registry.resolve.jobs import LinkWaiters, ResolveJobs, WaitingAsk, link_key
+from fsm.registry.resolve.link_entry import LinkEntry
 from fsm.registry.resolve.link_search import LinkSearch
 from fsm.registry.resolve.link_table import LinkTable
 from fsm.registry.resolve.node_stubs import NodeStubTable

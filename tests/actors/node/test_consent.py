@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 import pytest
 from trio.testing import wait_all_tasks_blocked
 
-from fsm.bus.node_rights import Observation
+from fsm.registry.node_rights import Observation
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import Message, MessageType
 from tests.support.legacy_peer import OLD, plain_peer, session_peer

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 import pytest
 from trio.testing import wait_all_tasks_blocked
 
-from fsm.bus.node_rights import Observation
+from fsm.registry.node_rights import Observation
 from tests.support.legacy_peer import OLD, OLD_INSIDE, plain_peer, session_peer
 from tests.support.node_peer import RA, RB, RX, SM, open_world
 

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 import pytest
 
 from actors.node.limits import NodeLimits
-from fsm.bus.node_rights import Observation
 from fsm.limits.token_bucket import Rate
+from fsm.registry.node_rights import Observation
 from tests.support.forgery import RB, VICTIMS, variants
 from tests.support.legacy_peer import plain_peer, session_peer
 from tests.support.node_peer import RA, SM, open_world

@@ -10,9 +10,9 @@ import pytest
 import trio
 import trio.testing
 
-from fsm.bus.node_rights import Hearing, NodeRights, Ownership
 from fsm.bus.node_routing import NodeRouting
 from fsm.registry.allocation import AllocationCore
+from fsm.registry.node_rights import Hearing, NodeRights, Ownership
 from tests.support.node_model_driver import run
 
 RUNS = int(os.environ.get("MODEL_RUNS", "300"))

@@ -7,8 +7,8 @@ import trio
 
 from actors.kit.tally import Gauge
 from actors.node.limits import NodeLimits
-from fsm.limits.outbox_budget import weight
 from fsm.limits.token_bucket import Rate
+from fsm.session.outbox_budget import weight
 from specs.link_end import LinkEnd
 from specs.reply_code import DropReason
 from tests.support.node_peer import RA, RB, RX, SM, open_world

@@ -8,9 +8,9 @@ from random import Random
 
 import pytest
 
-from fsm.bus.node_rights import Observation
 from fsm.judge.replay import judge
 from fsm.judge.trace_line import Verdict, read_record
+from fsm.registry.node_rights import Observation
 from specs.addresses.address import domain_of, scheme_of
 from specs.trace import Kind, Op
 from tests.support.node_peer import MN, open_world

@@ -5,8 +5,8 @@ import trio
 
 from actors.kit.delivery import Purpose
 from actors.runtime.bus.messages import Origin
-from fsm.bus.receiving_order import Behind
 from fsm.intent import Intent, intent_of
+from fsm.p2p.control import Behind
 from fsm.registry.resolve.effects import (
     NoRoute,
     OwnerDoubted,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.limits.outbox_budget import OutboxBudget, weight
 from fsm.session.node_session_io import Parcel
+from fsm.session.outbox_budget import OutboxBudget, weight
 from specs.dialects.dialect import PLAIN
 from specs.message import Message, MessageType
 

@@ -2,8 +2,8 @@
 
 import math
 
-from fsm.bus.receiving_order import Behind
 from fsm.bus.sending_order import Announce, PairPathCore
+from fsm.p2p.control import Behind
 from specs.limits.protocol import REPLY_TIMEOUT, SESSION_IDLE, STUB_QUEUE
 from tests.support.wire import A, B, C, answer, ask
 

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from fsm.p2p.entry import Role
+from fsm.p2p.negotiation import Role
 from fsm.registry.resolve import effects as do
 from fsm.registry.resolve import inputs as told
 from specs.bodies.body import Record

@@ -25,7 +25,7 @@ from actors.runtime.sync.messages import (
     Way,
     WayMoved,
 )
-from actors.runtime.sync.observer.routes import ObserverPaths, Reporter
+from actors.runtime.sync.observer.routes import ObserverPaths, Reporter, of_observer
 from actors.runtime.sync.presence.registration import CHANGES, SUBSCRIPTION
 from fsm.sync.leases import RenewalsCore
 from specs.bodies.object import ObserverName
@@ -38,7 +38,7 @@ from specs.message import Message, MessageType, refuse
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import read_body, write_body
 
-__all__ = ["AskedOwners", "Observed", "ObservedObjects", "of_observer"]
+__all__ = ["AskedOwners", "Observed", "ObservedObjects"]
 
 Leave: TypeAlias = Callable[[str, str], Awaitable[Message]]
 """Tells an object's owner that an observer leaves, and returns what he says."""
@@ -139,15 +139,6 @@ class AskedOwners:
 
     def _of_observer(self, kind: MessageType, url: str, observer: str) -> Message:
         return of_observer(self._context, kind, url, Subscription(observer))
-
-
-def of_observer(
-    context: SyncContext, kind: MessageType, url: str, subscription: Subscription
-) -> Message:
-    """Write a request for an observer; what it is granted is renewed from here."""
-    renews = True if kind is MessageType.SUBSCRIBE else None
-    body = write_body(attrs.evolve(subscription, renews=renews))
-    return context.request(kind, f"{url}/{SUBSCRIPTION}", body)
 
 
 @final

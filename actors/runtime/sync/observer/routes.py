@@ -12,8 +12,7 @@ import attrs
 from actors.runtime.sync.context import Spawn, SyncContext
 from actors.runtime.sync.link_watches import LinkWatches
 from actors.runtime.sync.messages import LinkIs, Tell, Way, WayMoved
-from actors.runtime.sync.observer.observer import of_observer
-from actors.runtime.sync.presence.registration import CHANGES
+from actors.runtime.sync.presence.registration import CHANGES, SUBSCRIPTION
 from fsm.intent import is_p2p_part
 from fsm.sync.observer_route import MoveTo, Moving, ObserverWay
 from specs.addresses.address import subscription_manager
@@ -24,7 +23,7 @@ from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import write_body
 
-__all__ = ["ObserverPaths", "Opened", "Renew"]
+__all__ = ["ObserverPaths", "Opened", "Renew", "of_observer"]
 
 Renew: TypeAlias = Callable[[str], Awaitable[None]]
 """Sets the path of an object at its node, and asks its reporter for all observers again."""
@@ -278,3 +277,12 @@ def _outcome(answer: Message) -> Moving:
     if answer.code <= LAST_SUCCESS:
         return Moving.DONE
     return Moving.UNSURE if answer.code in _UNHEARD else Moving.REFUSED
+
+
+def of_observer(
+    context: SyncContext, kind: MessageType, url: str, subscription: Subscription
+) -> Message:
+    """Write a request for an observer; what it is granted is renewed from here."""
+    renews = True if kind is MessageType.SUBSCRIBE else None
+    body = write_body(attrs.evolve(subscription, renews=renews))
+    return context.request(kind, f"{url}/{SUBSCRIPTION}", body)

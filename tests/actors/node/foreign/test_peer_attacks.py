@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from fsm.bus.node_rights import Observation
+from fsm.registry.node_rights import Observation
 from specs.limits.protocol import PEER_OFFENCES, QUARANTINE
 from tests.support.node_peer import ALLOCATION, DR, MN, RA, RB, RX, SESSION, SM, open_world
 

@@ -6,7 +6,7 @@ import attrs
 import trio
 
 from actors.node.login.login import Admission
-from fsm.bus.node_rights import Observation
+from fsm.registry.node_rights import Observation
 from specs.limits.protocol import RECONNECT_BASE, SESSION_IDLE
 from tests.actors.node.foreign.test_onward import MN_A, change, come, set_path
 from tests.support.abroad import PLACES, B, Wishes, open_two

@@ -10,7 +10,7 @@ from fsm.effects import RowChanged
 from fsm.engine import Entity, Step
 from fsm.machines import p2p_entry as entry
 from fsm.machines.p2p_connection import State
-from fsm.p2p.negotiation import own_is_smaller
+from fsm.p2p.negotiation import Role, own_is_smaller
 from fsm.registry.resolve.effects import (
     Effect,
     LinkDown,
@@ -26,17 +26,10 @@ from specs.addresses.descriptor import is_other_stub
 from specs.bodies.body import Record
 from specs.trace import Op
 
-__all__ = ["Deployment", "LinkEntry", "Role", "plan_of"]
+__all__ = ["Deployment", "LinkEntry", "plan_of"]
 
 _TABLE: Final = "p2p"
 _WRITER: Final = "registry"
-
-
-class Role(Enum):
-    """Which end of a link this runtime is."""
-
-    REQUESTER = "requester"
-    HANDLER = "handler"
 
 
 class Deployment(Enum):
