@@ -203,8 +203,9 @@ class Many:
 
     def measure(self, length: int, where: str) -> None:
         """Refuse a list of a length that is not allowed."""
-        if length > MAX_LIST:
-            raise BadMessageError(f"{where} lists more than {MAX_LIST}", Code.TOO_LARGE)
+        bound = max(MAX_LIST, self.size.most)
+        if length > bound:
+            raise BadMessageError(f"{where} lists more than {bound}", Code.TOO_LARGE)
         if length < self.size.least:
             raise BadMessageError(f"{where} must not be an empty list")
         if length > self.size.most:

@@ -22,8 +22,10 @@ from specs.bodies import (
     sync as body_sync,
 )
 from specs.bodies.body import BODIES
+from specs.bodies.object import ObserverList
 from specs.errors import BadMessageError, SpecError
 from specs.limits.protocol import MAX_ALLOCATION, MAX_ID, MAX_LIST, REGISTRATION_EXPIRES
+from specs.limits.sync import MAX_GUESTS
 from specs.schema.field import WIRE, checked
 from specs.schema.shape import shape_of
 
@@ -398,3 +400,10 @@ def test_such_a_class_cannot_even_be_declared():
         @attrs.frozen(slots=True, field_transformer=checked)
         class Loose:
             number: int
+
+
+def test_a_list_of_observers_may_be_longer_than_other_lists():
+    """All observers of an object, up to as many as it may have."""
+    assert ObserverList(1, MANY).observers == MANY
+    with pytest.raises(BadMessageError, match="lists more than 10000"):
+        ObserverList(1, MANY * (MAX_GUESTS // MAX_LIST + 1))
