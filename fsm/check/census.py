@@ -13,7 +13,21 @@ import attrs
 from fsm.errors import CensusError
 from specs.jsonvalue import JsonObject
 
-__all__ = ["TakenStep", "read_census", "write_census"]
+__all__ = ["MACHINE_USERS", "TakenStep", "read_census", "write_census"]
+
+MACHINE_USERS: Final = (
+    "fsm.bus",
+    "fsm.catalogue",
+    "fsm.limits",
+    "fsm.p2p",
+    "fsm.policy",
+    "fsm.registry",
+    "fsm.session",
+    "fsm.sync",
+    "actors",
+)
+"""The packages whose code fires triggers; checks and judges only look at machines."""
+
 
 
 @final

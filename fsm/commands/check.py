@@ -8,7 +8,7 @@ from typing import Final, Unpack, final
 import click
 from click.core import ParameterSource
 
-from fsm.check.census import TakenStep, read_census
+from fsm.check.census import MACHINE_USERS, TakenStep, read_census
 from fsm.check.sources import mentions
 from fsm.check.static import Finding, check, check_fired, check_taken, check_unknown
 from fsm.commands.product import Asked, check_product, product_options
@@ -25,9 +25,6 @@ _CONFIGURATION: Final = 3
 
 _OF_COMPOSITIONS: Final = ("--losses", "--duplicates", "--channel", "--max-states", "--output")
 """The options that say nothing of a machine by itself."""
-
-_USERS: Final = ("fsm.cores", "actors")
-"""The packages that fire triggers."""
 
 
 @final
@@ -94,7 +91,7 @@ def _refuse(ctx: click.Context, option: str, why: str) -> None:
 
 
 def _fired(machines: Sequence[Table]) -> Iterator[Finding]:
-    missing = [package for package in _USERS if not _sources(package)]
+    missing = [package for package in MACHINE_USERS if not _sources(package)]
     if missing:
         click.echo(
             f"the sources of {' and '.join(missing)} are not installed here: "
@@ -102,7 +99,7 @@ def _fired(machines: Sequence[Table]) -> Iterator[Finding]:
             err=True,
         )
         return
-    paths = (path for package in _USERS for path in _sources(package))
+    paths = (path for package in MACHINE_USERS for path in _sources(package))
     names = frozenset[str]().union(*(mentions(path.read_text("utf-8")) for path in paths))
     for table in machines:
         yield from check_fired(table, names)

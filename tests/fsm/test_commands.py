@@ -23,7 +23,7 @@ def a_door(monkeypatch):
     """Instead of the declared machines: a door that is wrong, whose users are not here."""
     monkeypatch.setattr(commands_shared, "MACHINES", {"door": GONE_WRONG})
     monkeypatch.setattr(commands_check, "MACHINES", {"door": GONE_WRONG})
-    monkeypatch.setattr(commands_check, "_USERS", ("fsm.cores", "no_such_package"))
+    monkeypatch.setattr(commands_check, "MACHINE_USERS", ("fsm.bus", "no_such_package"))
 
 
 def run(*args):

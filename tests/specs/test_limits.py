@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-import specs
+import specs.limits
 from specs.limits import login as limits_login
 from specs.limits import protocol as limits
 
 MODULES = [
-    import_module(f"specs.{file.stem}")
-    for file in sorted(Path(specs.__path__[0]).glob("limits*.py"))
+    import_module(f"specs.limits.{file.stem}")
+    for file in sorted(Path(specs.limits.__path__[0]).glob("[!_]*.py"))
 ]
 LIMITS = {
     name: (module, value)

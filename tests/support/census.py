@@ -13,11 +13,11 @@ from contextlib import contextmanager
 
 import attrs
 
-from fsm.check.census import TakenStep
+from fsm.check.census import MACHINE_USERS, TakenStep
 from fsm.engine import NOTHING, Entity
 from fsm.machine_list import MACHINES
 
-_USERS = ("actors.", "fsm.cores.")
+_USERS = tuple(f"{package}." for package in MACHINE_USERS)
 
 
 @attrs.frozen

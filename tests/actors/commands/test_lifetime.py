@@ -17,7 +17,7 @@ from tests.support.command import ROOT
 HANGING = """
 import os, signal, threading, trio
 from contextlib import asynccontextmanager
-from actors.commands.lifetime import serve
+from actors.cli.lifetime import serve
 from actors.kit.log import Level, configure_log
 
 configure_log(Level.ERROR)

@@ -23,8 +23,8 @@ ROW = Row("hyperty://a.ex/hb", RB, State.LIVE, 12.5, {"url": "hyperty://a.ex/hb"
 WRITER = """
 import sys, trio
 from pathlib import Path
-from actors.node.record_file import SqliteRecords
-from fsm.cores.registration_terms import Keep, Row
+from actors.node.registry.record_file import SqliteRecords
+from fsm.registry.records import Keep, Row
 from fsm.machines.registration import State
 
 async def write():

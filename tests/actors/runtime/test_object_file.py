@@ -51,9 +51,9 @@ NONE = [
 WRITER = """
 import sys, trio
 from pathlib import Path
-from actors.runtime.object_file import ObjectFile
-from fsm.cores.object_rest_terms import ObjectKept
-from specs.body_sync import DataObject
+from actors.runtime.store.file import ObjectFile
+from fsm.sync.stored import ObjectKept
+from specs.bodies.sync import DataObject
 
 async def write():
     file = ObjectFile(Path(sys.argv[1]))

@@ -26,7 +26,7 @@ import orjson
 import trio
 
 from actors.kit.actor import Actor
-from actors.runtime.stub_connection import StubConnection
+from actors.runtime.stubs.stub import StubConnection
 from fsm.engine import Step
 from fsm.machines.stub_connection import State, Trigger
 from specs.message import Message, MessageType, reply_to
