@@ -188,7 +188,7 @@ def test_check_says_what_it_could_not_check(a_door):
 
 
 def test_check_reads_who_fires_triggers_from_the_sources(monkeypatch):
-    monkeypatch.setattr(commands_check, "_USERS", ("fsm.machines",))
+    monkeypatch.setattr(commands_check, "MACHINE_USERS", ("fsm.machines",))
 
     assert "session: never-fired: expire: no core fires it\n" in run("check", "session").stdout
 
