@@ -29,7 +29,6 @@ MACHINE_USERS: Final = (
 """The packages whose code fires triggers; checks and judges only look at machines."""
 
 
-
 @final
 @attrs.frozen(slots=True, order=True)
 class TakenStep:

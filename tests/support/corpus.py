@@ -31,28 +31,30 @@ STORIES = {
         "test_both_asking_at_once_get_one_link_the_smaller_runtime_asked_for",
         "test_one_handler_serves_two_requesters_and_one_cut_is_no_matter_of_the_other",
     ),
-    "tests.actors.runtime.test_p2p_weather": (
+    "tests.actors.runtime.p2p.test_p2p_weather": (
         "test_when_nothing_can_be_dialled_both_ends_fail_and_the_node_carries_on",
         "test_a_link_that_does_not_come_back_is_given_up_and_a_new_one_made",
     ),
-    "tests.actors.runtime.test_p2p_stub": (
+    "tests.actors.runtime.p2p.test_p2p_stub": (
         "test_a_handler_tells_its_registry_before_it_asks_it",
         "test_a_snapshot_that_is_none_ends_the_set_up",
     ),
-    "tests.actors.runtime.test_p2p_objects": (
+    "tests.actors.runtime.p2p.test_p2p_objects": (
         "test_a_gap_that_the_read_does_not_close_is_read_again",
         "test_whoever_is_not_the_reporter_changes_and_deletes_nothing",
         "test_a_peer_that_deletes_its_object_ends_the_copy",
         "test_a_change_that_comes_before_the_snapshot_is_applied_after_it",
     ),
-    "tests.actors.runtime.test_registry": (
+    "tests.actors.runtime.registry.test_registry": (
         "test_a_registry_that_is_stopped_ends_what_it_looks_for",
     ),
-    "tests.actors.runtime.test_node_restart": (
+    "tests.actors.runtime.stubs.test_node_restart": (
         "test_a_link_made_before_the_restart_still_finds_help_after_a_cut",
     ),
-    "tests.actors.runtime.test_node_stub": ("test_a_node_that_refuses_the_session_fails_the_stub",),
-    "tests.fsm.cores.test_transactions": ("test_a_request_is_repeated_so_often_and_then_over",),
+    "tests.actors.runtime.stubs.test_node_stub": (
+        "test_a_node_that_refuses_the_session_fails_the_stub",
+    ),
+    "tests.fsm.bus.test_transactions": ("test_a_request_is_repeated_so_often_and_then_over",),
     "tests.actors.runtime.test_runtime": ("test_a_domain_without_a_known_node_is_503",),
     "tests.actors.runtime.test_sync_machines": (
         "test_an_observer_that_says_nothing_is_no_refusal",
@@ -65,15 +67,15 @@ STORIES = {
     "tests.actors.runtime.test_delegation": (
         "test_the_machines_of_a_hand_over_are_traced_by_both_ends",
     ),
-    "tests.fsm.cores.test_reporter_handed": (
+    "tests.fsm.sync.test_reporter_handed": (
         "test_another_runtime_goes_on_with_all_that_is_known_of_it",
     ),
-    "tests.fsm.cores.test_object_delegation": ("test_the_stories_take_every_row_of_both_tables",),
-    "tests.actors.runtime.test_sync_manager": (
+    "tests.fsm.sync.test_object_delegation": ("test_the_stories_take_every_row_of_both_tables",),
+    "tests.actors.runtime.sync.test_sync_manager": (
         "test_an_object_deleted_while_the_reporter_decides_is_not_found",
     ),
     "tests.actors.node.test_sessions": ("test_a_lost_link_detaches_and_keeps_all_tables",),
-    "tests.actors.node.test_allocation": (
+    "tests.actors.node.registry.test_allocation": (
         "test_a_runtime_that_comes_back_claims_what_it_had_and_nobody_else_does",
     ),
     "tests.actors.node.test_consent": ("test_these_are_all_ways_a_held_path_can_go",),
@@ -81,22 +83,24 @@ STORIES = {
         "test_the_newest_of_several_connections_has_the_session",
         "test_one_that_does_not_come_back_is_forgotten",
     ),
-    "tests.actors.node.test_registry": (
+    "tests.actors.node.registry.test_registry": (
         "test_a_record_nobody_comes_back_to_dies",
         "test_a_keep_alive_brings_an_expired_record_back",
     ),
     "tests.actors.play.test_stage": ("test_an_object_is_at_its_version_with_its_observers",),
     # What needs odd company happens to the cores alone: steps, and no trace.
-    "tests.fsm.cores.test_object_copy": (
+    "tests.fsm.sync.test_object_copy": (
         "test_the_stories_of_a_copy_take_every_row_of_its_table_and_no_other",
     ),
-    "tests.fsm.cores.test_subscriptions": ("test_a_path_goes_with_the_last_lease_of_its_runtime",),
-    "tests.fsm.cores.test_p2p_entries": ("test_these_are_all_ways_an_entry_can_go",),
-    "tests.fsm.cores.test_p2p_ends": ("test_a_requester_that_yields_goes_on_where_it_was",),
-    "tests.fsm.cores.test_p2p_controllers": ("test_these_are_all_ways_a_controller_can_go",),
-    "tests.fsm.cores.test_resolve_jobs": ("test_these_are_all_ways_a_search_can_go",),
+    "tests.fsm.sync.subscriptions.test_subscriptions": (
+        "test_a_path_goes_with_the_last_lease_of_its_runtime",
+    ),
+    "tests.fsm.registry.resolve.test_p2p_entries": ("test_these_are_all_ways_an_entry_can_go",),
+    "tests.fsm.p2p.test_p2p_ends": ("test_a_requester_that_yields_goes_on_where_it_was",),
+    "tests.fsm.p2p.test_p2p_controllers": ("test_these_are_all_ways_a_controller_can_go",),
+    "tests.fsm.registry.resolve.test_resolve_jobs": ("test_these_are_all_ways_a_search_can_go",),
     "tests.actors.node.test_legacy_session": ("test_what_it_registered_outlives_its_session",),
-    "tests.fsm.cores.test_registration": (
+    "tests.fsm.registry.test_registration": (
         "test_a_record_may_come_before_it_is_live_and_is_unseen_till_then",
         "test_records_that_never_were_live_die_untold_with_their_runtime",
         "test_these_are_all_ways_to_a_record_that_lasts",

@@ -10,7 +10,7 @@ from actors.node.limits import NodeLimits
 from fsm.limits.token_bucket import Rate
 from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.link_end import LinkEnd
-from tests.actors.node.test_gate import connect, read_all, real_world
+from tests.actors.node.session.test_gate import connect, read_all, real_world
 from tests.support.node_peer import RA, RB, RX
 from tests.support.raw_websocket import frame, handshake
 

@@ -8,7 +8,7 @@ import trio
 from actors.runtime.hyperty.hyperty import Refused
 from specs.message import MessageType
 from specs.reply_code import Code
-from tests.actors.runtime.test_node_restart import open_place
+from tests.actors.runtime.stubs.test_node_restart import open_place
 from tests.support.domain import Wishes, go_live, open_domain
 from tests.support.parties import Party, heard, keep_events, neighbour, parties, slow
 from transports.link import Kind

@@ -3,7 +3,7 @@
 import trio
 
 import actors
-from tests.actors.runtime.test_children import seen
+from tests.actors.runtime.objects.test_children import seen
 from tests.actors.runtime.test_delegation import heir_of
 from tests.support.report_world import Open, world
 

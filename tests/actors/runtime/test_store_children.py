@@ -2,8 +2,8 @@
 
 import trio
 
-from tests.actors.runtime.test_children import seen
-from tests.actors.runtime.test_store import world, written_at_once
+from tests.actors.runtime.objects.test_children import seen
+from tests.actors.runtime.objects.test_store import world, written_at_once
 
 __all__ = ["written_at_once"]
 

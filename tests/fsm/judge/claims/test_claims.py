@@ -1,0 +1,50 @@
+"""Each claim that is judged is kept by one story, and broken, alone, by another."""
+
+import pytest
+
+from fsm.judge.claims import judge
+from fsm.judge.claims.catalogue import CLAIMS_JUDGED
+from fsm.judge.claims.not_judged import BY_MACHINES, NOT_JUDGED
+from fsm.machine_list import MACHINES
+from specs.claims.all import CLAIMS
+from tests.fsm.judge.claims import cases_links, cases_node, cases_objects, cases_traffic
+from tests.support.stories_told import told
+
+CASES = (
+    *cases_traffic.TRANSACTIONS, *cases_traffic.BUSES, *cases_traffic.LOOPS,
+    *cases_links.RESOLUTION,
+    *cases_links.STUBS,
+    *cases_links.LINKS,
+    *cases_links.CHANGES,
+    *cases_node.SESSIONS,
+    *cases_node.ADDRESSES,
+    *cases_node.FAN_OUT,
+    *cases_node.OBJECTS,
+    *cases_objects.VALUES,
+)  # fmt: skip
+
+each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.claim)
+
+
+@each_case
+def test_a_story_that_keeps_a_claim_breaks_none(case):
+    assert judge(told(case.kept)) == ()
+
+
+@each_case
+def test_a_story_that_breaks_a_claim_breaks_it_alone(case):
+    assert {finding.claim for finding in judge(told(case.broken))} == {case.claim}
+
+
+def test_each_claim_that_is_judged_has_its_stories():
+    assert {case.claim for case in CASES} == set(CLAIMS_JUDGED)
+
+
+def test_each_claim_of_the_catalogue_is_judged_here_or_by_a_machine_or_not_at_all():
+    told = [*CLAIMS_JUDGED, *BY_MACHINES, *NOT_JUDGED]
+
+    assert sorted(told) == sorted(CLAIMS)
+
+
+def test_the_machines_that_judge_claims_are_declared():
+    assert set(BY_MACHINES.values()) <= set(MACHINES)

@@ -1,0 +1,84 @@
+"""One verdict of machines and claims together."""
+
+import attrs
+
+from fsm.judge.claims import judge
+from fsm.judge.trace_line import Claim, Verdict
+from fsm.judge.verdict import judge_run
+from tests.fsm.judge.claims.cases import ANSWERED, ASKED, RUNTIME
+from tests.support.stories_told import told
+
+KEPT = RUNTIME + ASKED + ANSWERED
+BROKEN = KEPT + ANSWERED
+
+
+def test_a_run_that_keeps_all_and_tells_all_is_conformant():
+    judged = judge_run(told(KEPT))
+
+    assert judged.verdict is Verdict.CONFORMANT
+    assert judged.findings == ()
+
+
+def test_a_broken_claim_makes_violations():
+    judged = judge_run(told(BROKEN))
+
+    assert judged.verdict is Verdict.VIOLATIONS
+    assert judged.by_claim == {"I-T2": 1}
+
+
+def test_a_broken_machine_makes_violations():
+    judged = judge_run(told("x step address URL [*] release released"))
+
+    assert judged.verdict is Verdict.VIOLATIONS
+    assert judged.machines.by_claim == {Claim.DECLARED_STEP: 1}
+    assert judged.findings == ()
+
+
+def test_lines_that_cannot_be_read_make_it_incomplete():
+    assert judge_run(told(KEPT), quarantined=1).verdict is Verdict.INCOMPLETE
+
+
+def test_a_process_that_was_killed_makes_it_incomplete_and_is_owed_nothing():
+    killed = judge_run(told(RUNTIME + ASKED + "t 100\nbus take read 2 HA>HB\ncut"))
+
+    assert killed.verdict is Verdict.INCOMPLETE
+    assert killed.findings == ()
+
+
+def test_behind_a_hole_nothing_is_judged():
+    lines = told(BROKEN)
+    (finding,) = judge(lines)
+    missing = [line for line in lines if line.ln != finding.ln - 3]
+
+    assert judge(missing) == ()
+    assert judge(lines[: finding.ln]) == (finding,)
+
+
+def test_of_a_trace_whose_sink_could_not_keep_up_nothing_is_judged():
+    *lines, end = told(BROKEN)
+    dropped = attrs.evolve(end, k="dropped")
+
+    assert judge([*lines, dropped, attrs.evolve(end, ln=end.ln + 1)]) == ()
+
+
+def test_the_order_in_which_records_are_given_does_not_matter():
+    assert judge(reversed(told(BROKEN))) == judge(told(BROKEN))
+
+
+def test_a_finding_says_where_and_what_would_have_been_right():
+    (finding,) = judge(told(BROKEN))
+
+    assert finding.claim == "I-T2"
+    assert finding.nodes == ("ra",)
+    assert finding.about == "hyperty://a.ex/ha#1>hyperty://a.ex/hb!200"
+    assert finding.expected == "no second final answer"
+
+
+def test_runtimes_of_one_name_in_two_domains_are_two_ends_of_their_link():
+    crossed = "x open L1 kind=p2p {}\nx {} read {} HA>HB stub=PQ link=L1 seq=1 digest=d via=PQ\n"
+    sent = told(crossed.format("a=RA b=RB", "xmit", 1))
+    came = told(crossed.format("a=RB b=RA", "rcv", 2))
+    runs = {"r1": sent, "r2": came}
+    lines = [attrs.evolve(one, run=run, node="ra") for run, told_ in runs.items() for one in told_]
+
+    assert judge_run(lines).by_claim == {"I-P15": 1}
