@@ -187,6 +187,8 @@ class SetUp:
             await self.gates[name].holds.wait()
             return
         await self.go_live()
+        # By the link: its senders are proven now, and stay so when the node is gone.
+        await self.insist()
         if stage is Stage.DISCONNECTED:
             await self._lose_link()
 
