@@ -17,7 +17,7 @@ import trio
 from actors.catalogue.source import Source
 from actors.catalogue.source_directory import DirectorySource
 from actors.kit.egress import ANYWHERE, PUBLIC, Egress
-from actors.kit.http_client import HttpUrlError, ServerUrl
+from actors.kit.http_message import HttpUrlError, ServerUrl
 from specs.addresses.address import parse
 from specs.errors import BadUrlError, PlaceError
 from specs.limits.protocol import GOODBYE_TIMEOUT

@@ -9,7 +9,8 @@ from typing_extensions import override
 from actors.catalogue.errors import NotServedError, SourceAwayError
 from actors.catalogue.source import Source
 from actors.kit.egress import ANYWHERE, Egress
-from actors.kit.http_client import HttpAnswer, HttpClient, HttpError, ServerUrl
+from actors.kit.http_client import HttpClient
+from actors.kit.http_message import HttpAnswer, HttpError, ServerUrl
 from specs.limits.catalogue import FETCH_TIMEOUT
 
 __all__ = ["HttpSource"]

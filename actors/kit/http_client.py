@@ -5,135 +5,24 @@ size of the answer, by the number of connections. Redirects are not followed, an
 connection is dialled but to the server itself, whatever an answer says (S15).
 """
 
-from collections.abc import Iterable, Mapping
-from typing import Final, final
-from urllib.parse import quote, urlencode, urlsplit
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final, final
 
-import attrs
 import orjson
 import trio
 
 from actors.kit.egress import ANYWHERE, Egress
-from specs.errors import PlaceError
-from specs.jsonvalue import Json
+from actors.kit.http_message import HttpAnswer, HttpRequest, ServerUrl
 from specs.limits.back_ends import BACKEND_ANSWER_BYTES
 from specs.limits.protocol import GOODBYE_TIMEOUT
 
-__all__ = [
-    "HttpAnswer",
-    "HttpClient",
-    "HttpError",
-    "HttpRequest",
-    "HttpUrlError",
-    "ServerUrl",
-    "path_of",
-]
+if TYPE_CHECKING:
+    from specs.jsonvalue import Json
 
-_PORTS: Final = {"http": 80, "https": 443}
+__all__ = ["HttpClient"]
+
 _JSON: Final = "application/json"
 _BYTES: Final = "application/octet-stream"
-
-
-@final
-class HttpUrlError(PlaceError):
-    """What should name a server does not."""
-
-    told = "{!r} names no HTTP server"
-
-
-@final
-class HttpError(PlaceError):
-    """The server could not be asked, or what it answered cannot be used."""
-
-    told = "the server {} cannot be asked"
-
-
-@final
-@attrs.frozen
-class ServerUrl:
-    """Where a server is, as its operator wrote it.
-
-    Attributes:
-        port: Also if the text leaves it out.
-        path: What every path on it begins with; empty, or beginning with a slash.
-    """
-
-    scheme: str
-    host: str
-    port: int
-    path: str = ""
-
-    @classmethod
-    def read(cls, text: str) -> "ServerUrl":
-        """Read `http://host[:port][/path]`, or the same with https.
-
-        Raises:
-            HttpUrlError: It is none.
-        """
-        try:
-            parts = urlsplit(text)
-            port = parts.port
-        except ValueError as exc:
-            raise HttpUrlError(text, str(exc)) from exc
-        if parts.scheme not in _PORTS or not parts.hostname:
-            raise HttpUrlError(text, "it is not of the form http://host:port or https://host")
-        if parts.username is not None or parts.query or parts.fragment:
-            raise HttpUrlError(text, "it has a user name, a query or a fragment")
-        return cls(
-            parts.scheme,
-            parts.hostname,
-            _PORTS[parts.scheme] if port is None else port,
-            parts.path.rstrip("/"),
-        )
-
-    @property
-    def text(self) -> str:
-        """The address in its usual form."""
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{self.scheme}://{host}:{self.port}{self.path}"
-
-
-def path_of(*segments: str, query: Mapping[str, str] | None = None) -> str:
-    """Return a path of these segments, each of them quoted whole, slashes included."""
-    path = "".join(f"/{quote(segment, safe='')}" for segment in segments)
-    return f"{path}?{urlencode(query)}" if query else path
-
-
-@final
-@attrs.frozen
-class HttpAnswer:
-    """What a server answered.
-
-    Attributes:
-        server: Which server, for errors.
-    """
-
-    status: int
-    body: bytes
-    server: str
-
-    def json(self) -> Json:
-        """Read the body.
-
-        Raises:
-            HttpError: It is no JSON.
-        """
-        try:
-            read: Json = orjson.loads(self.body)
-        except orjson.JSONDecodeError as exc:
-            raise HttpError(self.server, "its answer is no JSON") from exc
-        return read
-
-
-@final
-@attrs.frozen
-class HttpRequest:
-    """A request as it is sent; `content` None: without a body."""
-
-    method: str
-    url: str
-    headers: list[tuple[str, str]]
-    content: bytes | None
 
 
 @final
@@ -156,7 +45,7 @@ class HttpClient:
     ) -> None:
         self.server: Final = server
         self._limit = limit
-        self._headers = [("Host", _authority(server)), ("Accept", _JSON), *headers]
+        self._headers = [("Host", server.authority), ("Accept", _JSON), *headers]
         # Slow to import, and not needed by who has no server to ask.
         from actors.kit.http_pool import HttpPool  # noqa: PLC0415
 
@@ -200,8 +89,3 @@ class HttpClient:
         """Close every connection."""
         with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
             await self._pool.aclose()
-
-
-def _authority(server: ServerUrl) -> str:
-    host = f"[{server.host}]" if ":" in server.host else server.host
-    return host if server.port == _PORTS[server.scheme] else f"{host}:{server.port}"

@@ -1,4 +1,7 @@
-"""Connections to one HTTP server, and to nobody else; its errors are ours."""
+"""Connections to one HTTP server, and to nobody else; its errors are ours.
+
+The body of a request as httpcore sends it.
+"""
 
 import ssl
 from collections.abc import Iterable
@@ -9,12 +12,33 @@ import trio
 from typing_extensions import override
 
 from actors.kit.egress import Egress, PrivatePlaceError
-from actors.kit.http_body import HttpBody
-from actors.kit.http_client import HttpError, HttpRequest, ServerUrl
+from actors.kit.http_message import HttpError, HttpRequest, ServerUrl
 from specs.limits.back_ends import BACKEND_CONNECTIONS
 from specs.limits.protocol import DIAL_TIMEOUT
 
-__all__ = ["HttpPool"]
+__all__ = ["HttpBody", "HttpPool"]
+
+
+@final
+class HttpBody:
+    """Bytes in one part, from the beginning each time that they are asked for.
+
+    httpcore makes a generator of bytes that it is given, and leaves it half-way where the
+    connection breaks while it writes; Python complains of that when it is collected.
+    """
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        self._left = [content]
+
+    def __aiter__(self) -> "HttpBody":
+        return HttpBody(self._content)
+
+    async def __anext__(self) -> bytes:
+        if not self._left:
+            raise StopAsyncIteration
+        return self._left.pop()
+
 
 _KEEP_ALIVE: Final = 30.0
 """Seconds an idle connection is kept."""

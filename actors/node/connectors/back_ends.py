@@ -7,7 +7,7 @@ from typing import final
 import attrs
 
 from actors.kit.actor import ActorRef
-from actors.kit.http_client import ServerUrl
+from actors.kit.http_message import ServerUrl
 from actors.kit.ids import IdSource
 from actors.kit.supervisor import ChildSpec, Supervisor
 from actors.kit.tally import BackEnd

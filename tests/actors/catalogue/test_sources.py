@@ -11,7 +11,7 @@ from actors.catalogue.source import DOMAIN_KEYS, MemorySource, package_path
 from actors.catalogue.source_directory import DirectorySource
 from actors.catalogue.source_http import HttpSource
 from actors.kit.egress import PUBLIC
-from actors.kit.http_client import ServerUrl
+from actors.kit.http_message import ServerUrl
 from actors.kit.tracer import MemoryTracer
 from actors.node.app import open_node
 from actors.node.config import NodeConfig

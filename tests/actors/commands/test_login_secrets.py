@@ -6,7 +6,8 @@ import pytest
 
 from actors.commands.token_issue import command as issue
 from actors.commands.token_keys import command as keys
-from actors.kit.http_client import HttpClient, ServerUrl
+from actors.kit.http_client import HttpClient
+from actors.kit.http_message import ServerUrl
 from tests.support.command import call, called, serving
 from tests.support.node_peer import Peer
 from transports.link import Kind

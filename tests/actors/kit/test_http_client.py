@@ -4,7 +4,8 @@ import orjson
 import pytest
 import trio
 
-from actors.kit.http_client import HttpClient, HttpError, HttpUrlError, ServerUrl, path_of
+from actors.kit.http_client import HttpClient
+from actors.kit.http_message import HttpError, HttpUrlError, ServerUrl, path_of
 from specs.limits.back_ends import BACKEND_CONNECTIONS
 from tests.support.http_server import HangupError, Said, open_http_server
 

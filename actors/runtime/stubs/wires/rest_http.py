@@ -17,7 +17,7 @@ import httpcore
 import trio
 from typing_extensions import override
 
-from actors.kit.http_body import HttpBody
+from actors.kit.http_pool import HttpBody
 from specs.errors import ProtoflyError
 from specs.limits.protocol import GOODBYE_TIMEOUT, HTTP_REQUEST_TIMEOUT, MAX_FRAME_BYTES
 from transports.errors import DialError, Farewell, LinkBrokenError, LinkError
