@@ -6,6 +6,7 @@ say (that null stands somewhere: no value means that nothing does) is said by se
 holds it, in the last resort the whole value.
 """
 
+import json
 from typing import Final, TypeAlias, final
 
 import attrs
@@ -137,13 +138,4 @@ def _are_only_these(old: list[Json], elements: list[Json]) -> bool:
 
 
 def _is_shorter(elements: list[Json], new: list[Json]) -> bool:
-    return sum(map(_size, elements)) <= sum(map(_size, new))
-
-
-def _size(value: Json) -> int:
-    """Estimate how many characters a value takes."""
-    if isinstance(value, dict):
-        return 2 + sum(len(key) + 4 + _size(each) for key, each in value.items())
-    if isinstance(value, list):
-        return 2 + sum(1 + _size(each) for each in value)
-    return len(str(value)) + 2
+    return len(json.dumps(elements)) <= len(json.dumps(new))
