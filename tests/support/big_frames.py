@@ -3,6 +3,6 @@
 For processes that run conformance cases, which send messages of up to 16 MiB.
 """
 
-import specs.limits
+import specs.limits.protocol
 
 specs.limits.protocol.MAX_FRAME_BYTES = 64 * 1_048_576
