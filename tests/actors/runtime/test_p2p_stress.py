@@ -21,7 +21,7 @@ CUTS = st.dictionaries(st.integers(0, REQUESTS - 1), st.integers(0, 30), min_siz
 """With which request the link is cut, and how many checkpoints after it was made."""
 
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(600)
 
 
 class Storm:
