@@ -26,6 +26,7 @@ from fsm.judge.claims.told import (
     split,
 )
 from fsm.judge.trace_line import TraceLine
+from specs.limits.protocol import HANDSHAKE_TIMEOUT
 from specs.trace import ABSENT, Kind, Op
 
 __all__ = [
@@ -96,6 +97,7 @@ _HANDLER: Final = "handler"
 def agreement(trace: Trace) -> Iterator[Finding]:
     """A link that stays open at one end was opened at the other, too (I-P4).
 
+    The end that is proven first is alone while the other waits for the last word of the proof.
     Processes have clocks of their own, so which end closed it first is not judged.
     """
     whole = _whole(trace)
@@ -103,7 +105,7 @@ def agreement(trace: Trace) -> Iterator[Finding]:
     for node in trace.nodes:
         for link, (record, until) in _opened(node).items():
             is_alone = {node.home, record.b} <= whole and (record.b, link) not in opened
-            if is_alone and until - record.t > SLACK:
+            if is_alone and until - record.t > HANDSHAKE_TIMEOUT + SLACK:
                 yield node.finding("I-P4", record, f"{record.b} to have opened it, too")
 
 
