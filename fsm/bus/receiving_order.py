@@ -19,7 +19,7 @@ from typing import Final, Generic, TypeAlias, TypeVar, final
 import attrs
 
 from fsm.p2p.control import Behind, Key
-from specs.limits.p2p import ORDER_HELD, ORDER_PAIRS, ORDER_WAITS
+from specs.limits.p2p import ORDER_HELD, ORDER_PAIRS, ORDER_SENT, ORDER_WAITS
 from specs.limits.protocol import REPLY_TIMEOUT, SESSION_IDLE
 from specs.message import Message, instance_id
 
@@ -142,9 +142,10 @@ class PairOrderCore(Generic[T]):
         """Say whether a message by the node was sent after what an announcement waits for."""
         if not message.is_response:
             return message.id > behind.top
+        if message.id in behind.answers or len(behind.answers) >= ORDER_SENT:
+            return False  # of so many the older ones are not named
         given = self._pairs.get((message.from_, message.to))
-        is_repeat = given is not None and given.has(instance_id(message))
-        return not is_repeat and message.id not in behind.answers
+        return given is None or not given.has(instance_id(message))
 
     def is_late(self, message: Message, path: str) -> bool:
         """Say whether a request or event comes after a younger one.

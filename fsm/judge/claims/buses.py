@@ -227,9 +227,7 @@ class _Admitted:
                 continue
             path = (run, home, record.from_ or "", record.to or "", one)
             last = reached.get(path, 0)
-            # Which copy has come is not told: the first that is in order counts.
-            place = next((ln for ln in places if ln >= last), None)
-            if place is None:
+            # Which copy has come is not told: one that was sent again may be late.
+            if places[-1] < last:
                 yield node.finding("I-B7", record, "what was sent later to come later")
-            else:
-                reached[path] = place
+            reached[path] = max(places[0], last)

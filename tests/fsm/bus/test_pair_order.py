@@ -10,7 +10,7 @@ from fsm.bus.deduplication import SeenWindow
 from fsm.bus.receiving_order import NODE_PATH, PairOrderCore
 from fsm.bus.sending_order import Announce, PairPathCore
 from fsm.p2p.control import Behind
-from specs.limits.p2p import ORDER_HELD, ORDER_WAITS
+from specs.limits.p2p import ORDER_HELD, ORDER_SENT, ORDER_WAITS
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import Message, MessageType
 from tests.support.wire import A, B, answer, ask
@@ -78,6 +78,14 @@ def test_an_answer_that_was_not_under_way_shows_that_what_was_is_lost():
     assert core.arrives(answer(ask(5)), NODE_PATH, "fifth again") == ["fifth again"]
     assert core.arrives(answer(ask(6)), NODE_PATH, "sixth") == ["sixth"]
     assert core.arrives(answer(ask(9)), NODE_PATH, "ninth") == ["eighth", "ninth"]
+
+
+def test_of_very_many_answers_under_way_the_older_ones_are_not_known():
+    core = PairOrderCore()
+    under_way = frozenset(range(100, 100 + ORDER_SENT))
+    core.announced(Behind(B, A, f"{A}#163>{B}!200", answers=under_way), THERE, 0.0)
+    core.arrives(answer(ask(170)), THERE, "by the link")
+    assert core.arrives(answer(ask(99)), NODE_PATH, "older") == ["older"]
 
 
 def test_a_repeat_by_the_link_tells_nothing_of_what_the_node_has_still_to_bring():
