@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from actors.embedding.deployed import Deployed, DeployedApart
     from actors.embedding.node import open_node
     from actors.embedding.runtime import Runtime, open_runtime
-    from actors.kit.drops import Drop, DropLedger
+    from actors.kit.counting.drops import Drop, DropLedger
     from actors.node.app import Node
     from actors.node.config import NodeConfig
     from actors.node.policy.config import PolicyConfig
@@ -114,7 +114,7 @@ _PLACES: Final = MappingProxyType(
         "actors.embedding.deployed": ("Deployed", "DeployedApart"),
         "actors.embedding.node": ("open_node",),
         "actors.embedding.runtime": ("Runtime", "open_runtime"),
-        "actors.kit.drops": ("Drop", "DropLedger"),
+        "actors.kit.counting.drops": ("Drop", "DropLedger"),
         "actors.node.app": ("Node",),
         "actors.node.config": ("NodeConfig",),
         "actors.node.policy.config": ("PolicyConfig",),

@@ -18,8 +18,8 @@ from transports.socket_link import RawLink
 from transports.sockets import bind_tcp, bind_unix, dial_tcp, dial_unix, next_stream
 from transports.stream_link import StreamLink
 from transports.urls import read_websocket_url
-from transports.websocket_client import Approach, shake_hands
-from transports.websocket_listener import Porch, open_websocket_listener
+from transports.websocket.client import Approach, shake_hands
+from transports.websocket.listener import Porch, open_websocket_listener
 
 __all__ = ["SystemNetwork", "open_system_network"]
 

@@ -19,7 +19,7 @@ from actors.catalogue.errors import (
     SourceAwayError,
 )
 from actors.catalogue.memory import CatalogueMemory, Kept, Known
-from actors.catalogue.opening import (
+from actors.catalogue.package.opening import (
     known_revocations,
     revocations_of,
     schema_of,
@@ -28,9 +28,9 @@ from actors.catalogue.opening import (
 )
 from actors.catalogue.package_store import PackageStore, fetched_package
 from actors.catalogue.places import BadPlaceError, Places
-from actors.catalogue.publisher import check_publisher
+from actors.catalogue.package.publisher import check_publisher
 from actors.catalogue.refusals import NO_PLACE, RefusalError, from_error, no_trust
-from actors.catalogue.seal import Sealed
+from actors.catalogue.package.seal import Sealed
 from actors.catalogue.source import REVOKED, Source
 from actors.catalogue.trust_file import DomainTrust, KeyTrust, Trust
 from actors.keys.key_set import Keys

@@ -17,7 +17,7 @@ import trio
 from typing_extensions import override
 
 from actors.catalogue.errors import CatalogueFileError
-from actors.catalogue.opening import known_revocations
+from actors.catalogue.package.opening import known_revocations
 from actors.catalogue.package_store import write_whole
 from actors.catalogue.refusals import RefusalError
 from fsm.catalogue.descriptor_io import Seen

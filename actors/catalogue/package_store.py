@@ -16,7 +16,7 @@ import trio
 from typing_extensions import override
 
 from actors.catalogue.errors import NotServedError, SourceAwayError
-from actors.catalogue.opening import flaw_of
+from actors.catalogue.package.opening import flaw_of
 from actors.catalogue.refusals import RefusalError, from_error
 from actors.catalogue.source import Source, package_path
 from specs.descriptor import SourcePackage

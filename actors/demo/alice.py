@@ -34,7 +34,7 @@ from actors.runtime.config import RuntimeConfig
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import P2P_TIMEOUT, REPLY_TIMEOUT
 from specs.message import Message, MessageType
-from transports.cuttable import CuttableNetwork
+from transports.chaos.cuttable import CuttableNetwork
 from transports.link import Kind, Link
 from transports.system import open_system_network
 

@@ -16,7 +16,7 @@ from actors.embedding.surroundings import (
     open_network,
     open_tracer,
 )
-from actors.kit.drops import DropLedger
+from actors.kit.counting.drops import DropLedger
 from actors.kit.time_of_day import clock_offset, fresh_ids
 from actors.pipe.process import process_rooms
 from actors.pipe.spawn import Spawn

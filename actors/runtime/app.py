@@ -9,12 +9,18 @@ import attrs
 import structlog
 import trio
 
-from actors.kit.actor import ActorRef
-from actors.kit.counters import Counters
-from actors.kit.drops import DropLedger
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.counting.counters import Counters
+from actors.kit.counting.drops import DropLedger
 from actors.kit.log import log_quietly
-from actors.kit.monitor import Monitor
-from actors.kit.supervisor import ChildSpec, Intensity, Strategy, Supervisor, open_supervisor
+from actors.kit.supervision.monitor import Monitor
+from actors.kit.supervision.supervisor import (
+    ChildSpec,
+    Intensity,
+    Strategy,
+    Supervisor,
+    open_supervisor,
+)
 from actors.kit.tracer import Tracer
 from actors.pipe.spawn import Spawn
 from actors.runtime.bus.message_bus import DeadMail, MessageBus

@@ -4,9 +4,9 @@ from typing import final
 
 import attrs
 
-from actors.kit.actor import ActorRef
-from actors.kit.counters import Counters
-from actors.kit.monitor import Monitor
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.counting.counters import Counters
+from actors.kit.supervision.monitor import Monitor
 from actors.kit.tracer import Tracer
 from actors.runtime.bus.messages import BusMessage
 from actors.runtime.bus.ports import CorePort

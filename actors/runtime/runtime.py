@@ -5,9 +5,9 @@ from typing import NoReturn, final
 
 import trio
 
-from actors.kit.actor import ActorRef
-from actors.kit.drops import DropLedger
-from actors.kit.supervisor import Intensity
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.counting.drops import DropLedger
+from actors.kit.supervision.supervisor import Intensity
 from actors.pipe.spawn import Spawn
 from actors.runtime.bus.messages import Granted, Origin
 from actors.runtime.bus.ports import CorePort

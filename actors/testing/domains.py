@@ -13,7 +13,7 @@ from actors.node.app import Node
 from actors.node.config import NodeConfig
 from actors.runtime.config import RuntimeConfig
 from actors.testing.recorder import Recorder
-from transports.chaos import ChaosNetwork
+from transports.chaos.network import ChaosNetwork
 from transports.link import Kind
 from transports.memory import MemoryNetwork
 

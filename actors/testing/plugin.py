@@ -11,7 +11,7 @@ import pytest
 if TYPE_CHECKING:
     from actors.testing.domains import Domains
     from actors.testing.recorder import Recorder
-    from transports.chaos import ChaosNetwork
+    from transports.chaos.network import ChaosNetwork
 
 __all__ = ["protofly_chaos", "protofly_domain", "protofly_trace"]
 

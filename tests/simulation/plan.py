@@ -34,7 +34,7 @@ class Deed(StrEnum):
 
 @final
 class Wrong(StrEnum):
-    """What goes wrong between `one` and `other`, or with `one`; see `transports.toxics`."""
+    """What goes wrong between `one` and `other`, or with `one`; see `transports.chaos.toxics`."""
 
     LATENCY = "latency"
     DELAY = "delay"

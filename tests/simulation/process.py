@@ -27,7 +27,7 @@ from tests.simulation.mortal import MortalNetwork
 from tests.simulation.plan import Plan
 from tests.simulation.worker import Worker
 from tests.support.issuer import Issuer
-from transports.chaos import ChaosNetwork
+from transports.chaos.network import ChaosNetwork
 from transports.link import Kind
 from transports.network import Network
 

@@ -9,7 +9,7 @@ import attrs
 import trio
 from trio.testing import MockClock
 
-from actors.kit.crash import Crash
+from actors.kit.supervision.crash import Crash
 from fsm.judge.trace_line import TraceLine
 from fsm.judge.verdict import judge_run
 from specs.limits.protocol import REPLY_TIMEOUT
@@ -22,9 +22,9 @@ from tests.simulation.plan import Act, Fault, Plan, Wrong
 from tests.simulation.process import Air, NodeProcess, Process, RuntimeProcess
 from tests.simulation.rules import Breach, breaches, disagreements
 from tests.simulation.trouble import begin
-from transports.chaos import ChaosNetwork, Trouble
+from transports.chaos.network import ChaosNetwork, Trouble
 from transports.memory import MemoryNetwork
-from transports.toxics import Latency
+from transports.chaos.toxics import Latency
 
 __all__ = ["Outcome", "run"]
 

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Final
 
 from tests.simulation.plan import Fault, Wrong
-from transports.chaos import ChaosNetwork, Trouble
-from transports.toxics import (
+from transports.chaos.network import ChaosNetwork, Trouble
+from transports.chaos.toxics import (
     Bandwidth,
     Delay,
     Duplicate,

@@ -8,7 +8,7 @@ import attrs
 import trio
 
 from tests.support.links import Pair, leaving_together
-from transports.chaos import ChaosNetwork
+from transports.chaos.network import ChaosNetwork
 from transports.link import Kind, Link, Listener
 from transports.memory import MemoryNetwork
 

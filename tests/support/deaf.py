@@ -2,9 +2,9 @@
 
 import trio
 
-from actors.kit.actor import Actor
-from actors.kit.delivery import Delivery
-from actors.kit.supervisor import ChildSpec
+from actors.kit.supervision.actor import Actor
+from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.bus.messages import Origin
 from tests.support.runtime_parts import BusWorld
 

@@ -6,11 +6,11 @@ from contextlib import asynccontextmanager
 import trio
 import trio.testing
 
-from actors.kit.actor import ActorRef
-from actors.kit.counters import Counters
-from actors.kit.delivery import Delivery
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.counting.counters import Counters
+from actors.kit.supervision.delivery import Delivery
 from actors.kit.ids import IdSource
-from actors.kit.supervisor import ChildSpec, open_supervisor
+from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
 from actors.kit.tracer import MemoryTracer
 from actors.runtime.stubs import node_stub
 from actors.runtime.stubs.stub import StubConfig, StubContext

@@ -8,7 +8,7 @@ from random import Random
 import attrs
 import trio
 
-from transports.chaos import ChaosNetwork
+from transports.chaos.network import ChaosNetwork
 from transports.errors import LinkError
 from transports.link import FRAMED, Kind, Link
 from transports.memory import MemoryNetwork

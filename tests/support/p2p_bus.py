@@ -6,8 +6,8 @@ from typing import final
 import trio
 from typing_extensions import override
 
-from actors.kit.actor import ActorRef
-from actors.kit.delivery import Delivery
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.delivery import Delivery
 from actors.runtime.bus.mini_bus import MiniBusPort
 from fsm.p2p.control import Behind
 from specs.message import Message

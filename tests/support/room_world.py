@@ -7,8 +7,8 @@ import attrs
 import trio
 
 from actors.kit.ids import IdSource
-from actors.kit.monitor import Monitor
-from actors.kit.supervisor import ChildSpec, Intensity, open_supervisor
+from actors.kit.supervision.monitor import Monitor
+from actors.kit.supervision.supervisor import ChildSpec, Intensity, open_supervisor
 from actors.pipe.process import open_process_room, process_rooms
 from actors.runtime.bus.messages import Origin
 from actors.runtime.isolation.hyperty import HypertyCode, Landlord, room_hyperty

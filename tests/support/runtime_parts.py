@@ -10,10 +10,10 @@ import trio
 import trio.testing
 from typing_extensions import override
 
-from actors.kit.actor import Actor, ActorRef
-from actors.kit.counters import Counters
-from actors.kit.delivery import Delivery
-from actors.kit.supervisor import ChildSpec, Supervisor, open_supervisor
+from actors.kit.supervision.actor import Actor, ActorRef
+from actors.kit.counting.counters import Counters
+from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.supervisor import ChildSpec, Supervisor, open_supervisor
 from actors.kit.tracer import MemoryTracer
 from actors.runtime.bus.message_bus import MessageBus
 from actors.runtime.bus.messages import BusMessage, BusQuestion, Origin, RegistryJoined

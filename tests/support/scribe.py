@@ -6,7 +6,7 @@ from collections.abc import Callable
 import attrs
 import trio
 
-from actors.kit.actor import Actor, ActorRef, Reply
+from actors.kit.supervision.actor import Actor, ActorRef, Reply
 
 
 @attrs.frozen

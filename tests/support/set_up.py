@@ -31,7 +31,7 @@ from tests.support.harmed import BRISK, HASTE, RETRY, Harm, insist
 from tests.support.issuer import login_by
 from tests.support.set_up_parties import DOMAIN, Desk, Here, Party, There, real_time
 from tests.support.told import Told
-from transports.cuttable import CuttableNetwork
+from transports.chaos.cuttable import CuttableNetwork
 from transports.link import Kind
 from transports.system import open_system_network
 

@@ -3,10 +3,10 @@
 import json
 
 from actors.cli.command_error import ExitCode
-from actors.commands.stub_publish import command as publish
-from actors.commands.stub_sign import command as sign
-from actors.commands.stub_verify import command as verify
-from actors.commands.token_keys import command as keys
+from actors.commands.stub.publish import command as publish
+from actors.commands.stub.sign import command as sign
+from actors.commands.stub.verify import command as verify
+from actors.commands.token.keys import command as keys
 from tests.support.catalogues import ENTRY_POINT, sources
 from tests.support.command import called
 

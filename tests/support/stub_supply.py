@@ -16,8 +16,8 @@ from actors.catalogue.package_store import NoStore
 from actors.catalogue.places import Places
 from actors.catalogue.source import package_path
 from actors.catalogue.trust_file import Trust
-from actors.kit.counters import Counters
-from actors.kit.tally import Tally
+from actors.kit.counting.counters import Counters
+from actors.kit.counting.tally import Tally
 from actors.kit.tracer import MemoryTracer
 from actors.runtime.catalogue.fetching import fetching
 from actors.runtime.catalogue.makers import Evidence, StubMakers

@@ -7,17 +7,17 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from bench import data_objects
-from bench.crowd import CrowdError
-from bench.data_objects import FLOOR, REACH, WANTED, Rates
-from bench.fan_out import FanOut, measure_fan_out
-from bench.object_sizes import ENTRIES, weigh
+from bench.node import data_objects
+from bench.node.crowd import CrowdError
+from bench.node.data_objects import FLOOR, REACH, WANTED, Rates
+from bench.node.fan_out import FanOut, measure_fan_out
+from bench.node.object_sizes import ENTRIES, weigh
 from bench.run import SMALL
 
 
 @pytest.mark.timeout(120)
 def test_the_bench_of_data_objects_runs_small():
-    command = [sys.executable, "-m", "bench.data_objects", "--json", *SMALL["data_objects"]]
+    command = [sys.executable, "-m", "bench.node.data_objects", "--json", *SMALL["data_objects"]]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
 
     told = orjson.loads(done.stdout)

@@ -9,12 +9,13 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from bench import beside, local, paths, run
-from bench.beside import Pair
-from bench.local import Rates
-from bench.paths import Figures, Taken
+from bench.runtime import beside, local, paths
+from bench import run
+from bench.runtime.beside import Pair
+from bench.runtime.local import Rates
+from bench.runtime.paths import Figures, Taken
 from bench.run import BENCHES, SMALL
-from bench.stage import Tracing, Way
+from bench.runtime.stage import Tracing, Way
 from bench.verdict import SCHEMA, Verdict
 from tests.support.command import ROOT
 from transports.link import FRAMED, Kind

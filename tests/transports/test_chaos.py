@@ -7,11 +7,11 @@ import trio
 
 from tests.support.chaos_scene import BETWEEN, arrivals, open_scene
 from tests.support.links import drain, leaving_together
-from transports.chaos import ChaosNetwork
+from transports.chaos.network import ChaosNetwork
 from transports.errors import Farewell, LinkBrokenError
 from transports.link import Kind
 from transports.system import open_system_network
-from transports.toxics import (
+from transports.chaos.toxics import (
     Bandwidth,
     Delay,
     Duplicate,

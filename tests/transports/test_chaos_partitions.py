@@ -9,13 +9,11 @@ from trio.testing import wait_all_tasks_blocked
 from specs.limits.protocol import DIAL_TIMEOUT
 from tests.support.chaos_scene import BETWEEN, arrivals
 from tests.support.links import leaving_together
-from transports.chaos import ChaosNetwork
+from transports.chaos.network import ChaosNetwork
 from transports.errors import DialError, LinkBrokenError
 from transports.link import Kind
 from transports.memory import MemoryNetwork
-from transports.toxics import (
-    Latency,
-)
+from transports.chaos.toxics import Latency
 
 # --- partitions and resets -----------------------------------------------------------------------
 

@@ -3,7 +3,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from tests.support.links import Place, open_pair
-from transports.cuttable import CuttableNetwork
+from transports.chaos.cuttable import CuttableNetwork
 from transports.errors import LinkBrokenError, LinkClosedError
 from transports.link import Kind
 

@@ -12,7 +12,7 @@ from typing import Final, final
 import orjson
 
 from actors.catalogue.errors import BadSealError, NotServedError, SourceAwayError
-from actors.catalogue.seal import SealType, read_seal
+from actors.catalogue.package.seal import SealType, read_seal
 from actors.catalogue.source import DOMAIN_KEYS, LISTING, REVOKED, package_path
 from actors.catalogue.source_directory import DirectorySource
 from actors.node.http.page import METHODS, Page, Visit, told

@@ -7,8 +7,8 @@ from typing import assert_never, final
 
 from typing_extensions import override
 
-from actors.kit.actor import Actor, ActorRef
-from actors.kit.delivery import Delivery, Purpose
+from actors.kit.supervision.actor import Actor, ActorRef
+from actors.kit.supervision.delivery import Delivery, Purpose
 from actors.runtime.bus.messages import ListenerAdded, ListenerRemoved, Lost, MiniBusMessage
 from actors.runtime.hop_trace import Hops
 from fsm.bus.listeners import Router, RoutingCore

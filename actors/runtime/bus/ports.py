@@ -5,8 +5,8 @@ from typing import final
 
 from typing_extensions import override
 
-from actors.kit.actor import ActorRef
-from actors.kit.delivery import Delivery
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.delivery import Delivery
 from actors.runtime.bus.fair_queue import OwnPlace, Places
 from actors.runtime.bus.messages import (
     Announced,

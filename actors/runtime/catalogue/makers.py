@@ -5,7 +5,7 @@ from typing import TypeAlias, final
 
 import attrs
 
-from actors.kit.counters import Counters
+from actors.kit.counting.counters import Counters
 from actors.kit.tracer import Tracer
 from actors.runtime.stubs.stub import StubFactory
 

@@ -9,8 +9,8 @@ from typing import TypeAlias, TypeVarTuple, final
 
 import attrs
 
-from actors.kit.actor import Actor
-from actors.kit.delivery import Delivery
+from actors.kit.supervision.actor import Actor
+from actors.kit.supervision.delivery import Delivery
 from actors.runtime.hyperty.client import Voice
 from actors.runtime.objects.context import Seat
 from specs.errors import ProtoflyError

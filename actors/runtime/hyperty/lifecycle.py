@@ -12,7 +12,7 @@ import trio
 from typing_extensions import override
 
 from actors.kit.errors import RestartLimitError
-from actors.kit.monitor import Monitor
+from actors.kit.supervision.monitor import Monitor
 from specs.errors import ProtoflyError
 
 __all__ = ["Faults", "HypertyFailedError", "HypertyState", "Lifecycle"]

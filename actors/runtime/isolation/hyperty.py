@@ -12,8 +12,8 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.counters import Counters
-from actors.kit.delivery import Delivery
+from actors.kit.counting.counters import Counters
+from actors.kit.supervision.delivery import Delivery
 from actors.kit.ids import IdSource
 from actors.kit.tracer import NULL_TRACER
 from actors.pipe.errors import PipeError, RoomEndedError, RoomError

@@ -5,8 +5,8 @@ from typing import TypeAlias, final
 
 import attrs
 
-from actors.kit.actor import ActorRef, Reply
-from actors.kit.delivery import Delivery
+from actors.kit.supervision.actor import ActorRef, Reply
+from actors.kit.supervision.delivery import Delivery
 from actors.kit.ids import IdSource
 from actors.runtime.bus.messages import BusMessage
 from actors.runtime.bus.ports import CorePort

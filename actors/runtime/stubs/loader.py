@@ -14,9 +14,9 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.actor import Actor, ActorRef, Reply
-from actors.kit.crash import Crash
-from actors.kit.delivery import Delivery
+from actors.kit.supervision.actor import Actor, ActorRef, Reply
+from actors.kit.supervision.crash import Crash
+from actors.kit.supervision.delivery import Delivery
 from actors.kit.errors import ActorStoppedError
 from actors.kit.ids import IdSource
 from actors.runtime.bus.mini_bus import MiniBusPort

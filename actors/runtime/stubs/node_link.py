@@ -8,7 +8,7 @@ from typing import TypeAlias, final
 import attrs
 import trio
 
-from actors.kit.actor import ActorRef
+from actors.kit.supervision.actor import ActorRef
 from actors.kit.errors import ActorStoppedError
 from actors.runtime.stubs.wires.wire import NodeWire
 from transports.errors import DialError, LinkError

@@ -5,8 +5,8 @@ from typing import Final, TypeAlias, final
 import trio
 from typing_extensions import override
 
-from actors.kit.actor import Actor
-from actors.kit.delivery import Delivery
+from actors.kit.supervision.actor import Actor
+from actors.kit.supervision.delivery import Delivery
 from actors.runtime.hop_trace import Hops
 from actors.runtime.stubs.node_link import LinkNews, NodeLink, Opened, Read, Unavailable, Wrote
 from actors.runtime.stubs.options import read_options

@@ -14,13 +14,13 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.actor import Actor, ActorRef, Reply
-from actors.kit.counters import Counters
-from actors.kit.crash import Crash
-from actors.kit.dead_letters import DeadLetters
-from actors.kit.delivery import Delivery
-from actors.kit.monitor import Monitor
-from actors.kit.supervisor import (
+from actors.kit.supervision.actor import Actor, ActorRef, Reply
+from actors.kit.counting.counters import Counters
+from actors.kit.supervision.crash import Crash
+from actors.kit.supervision.dead_letters import DeadLetters
+from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.monitor import Monitor
+from actors.kit.supervision.supervisor import (
     ChildSpec,
     Intensity,
     Restart,

@@ -34,9 +34,9 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
-from actors.kit.actor import Actor
-from actors.kit.counters import Counters
-from actors.kit.delivery import Delivery
+from actors.kit.supervision.actor import Actor
+from actors.kit.counting.counters import Counters
+from actors.kit.supervision.delivery import Delivery
 from actors.kit.ids import IdSource
 from actors.kit.trace import Tracer
 from actors.runtime.bus.mini_bus import MiniBusPort

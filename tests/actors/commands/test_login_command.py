@@ -8,8 +8,8 @@ import pytest
 import trio
 
 from actors.cli.command_error import ExitCode
-from actors.commands.token_issue import command as issue
-from actors.commands.token_keys import command as keys
+from actors.commands.token.issue import command as issue
+from actors.commands.token.keys import command as keys
 from tests.support.command import PYTHON, ROOT, call, called, serving
 
 NODE = ("node", "--domain", "a.example")

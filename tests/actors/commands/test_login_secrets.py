@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from actors.commands.token_issue import command as issue
-from actors.commands.token_keys import command as keys
+from actors.commands.token.issue import command as issue
+from actors.commands.token.keys import command as keys
 from actors.kit.http_client import HttpClient
 from actors.kit.http_message import ServerUrl
 from tests.support.command import call, called, serving

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from actors.cli.command_error import ExitCode
-from actors.commands.stub_list import command as list_
+from actors.commands.stub.list import command as list_
 from tests.support.command import call, called
 from tests.support.stub_desk import ENTRY, checks, refused
 

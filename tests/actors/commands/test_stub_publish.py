@@ -3,7 +3,7 @@
 from hashlib import sha256
 
 from actors.cli.command_error import ExitCode
-from actors.commands.stub_sign import command as sign
+from actors.commands.stub.sign import command as sign
 from tests.support.command import called
 from tests.support.stub_desk import ENTRY, refused
 

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from actors.cli.command_error import ExitCode
-from actors.commands.stub_list import command as list_
-from actors.commands.stub_revoke import command as revoke
+from actors.commands.stub.list import command as list_
+from actors.commands.stub.revoke import command as revoke
 from tests.support.command import called
 from tests.support.stub_desk import refused
 

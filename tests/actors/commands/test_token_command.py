@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from actors.cli.command_error import ExitCode
-from actors.commands.token_issue import command as issue
-from actors.commands.token_keys import command as keys
-from actors.commands.token_show import command as show
+from actors.commands.token.issue import command as issue
+from actors.commands.token.keys import command as keys
+from actors.commands.token.show import command as show
 from tests.support.command import called
 
 ALICE = "user://a.example/alice"

@@ -6,8 +6,8 @@ import pytest
 import trio
 
 from actors.kit.errors import ActorStoppedError
-from actors.kit.group import GroupSpec, start_group
-from actors.kit.supervisor import ChildSpec, Intensity, open_supervisor
+from actors.kit.supervision.group import GroupSpec, start_group
+from actors.kit.supervision.supervisor import ChildSpec, Intensity, open_supervisor
 from tests.support.scribe import Count, Crash, Note, Scribe, Wait, deeds
 
 

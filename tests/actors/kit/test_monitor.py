@@ -6,11 +6,17 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from actors.kit.counters import Counters
+from actors.kit.counting.counters import Counters
 from actors.kit.errors import RestartLimitError
-from actors.kit.group import GroupSpec, start_group
-from actors.kit.monitor import Monitor
-from actors.kit.supervisor import ChildSpec, Intensity, Restart, Strategy, open_supervisor
+from actors.kit.supervision.group import GroupSpec, start_group
+from actors.kit.supervision.monitor import Monitor
+from actors.kit.supervision.supervisor import (
+    ChildSpec,
+    Intensity,
+    Restart,
+    Strategy,
+    open_supervisor,
+)
 from actors.kit.tracer import MemoryTracer
 from fsm.engine import Entity
 from fsm.errors import UndeclaredTransitionError

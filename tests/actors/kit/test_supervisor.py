@@ -7,7 +7,13 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from actors.kit.errors import ActorStoppedError, NameTakenError, RestartLimitError
-from actors.kit.supervisor import ChildSpec, Intensity, Restart, Strategy, open_supervisor
+from actors.kit.supervision.supervisor import (
+    ChildSpec,
+    Intensity,
+    Restart,
+    Strategy,
+    open_supervisor,
+)
 from tests.support.scribe import Count, Crash, Note, Scribe, Wait, deeds, finish
 
 

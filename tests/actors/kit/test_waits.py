@@ -8,9 +8,9 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from actors.kit.actor import Actor, Reply
+from actors.kit.supervision.actor import Actor, Reply
 from actors.kit.errors import DeadlockError
-from actors.kit.supervisor import ChildSpec, Restart, open_supervisor
+from actors.kit.supervision.supervisor import ChildSpec, Restart, open_supervisor
 
 
 @attrs.frozen

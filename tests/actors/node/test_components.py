@@ -3,9 +3,9 @@
 import pytest
 import trio
 
-from actors.kit.actor import Actor
-from actors.kit.counters import Counters
-from actors.kit.supervisor import ChildSpec, open_supervisor
+from actors.kit.supervision.actor import Actor
+from actors.kit.counting.counters import Counters
+from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
 from actors.kit.trace import MemoryTracer
 from actors.node.components import Components, attach, detach
 from actors.node.errors import AddressTakenError

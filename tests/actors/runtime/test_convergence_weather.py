@@ -14,9 +14,9 @@ import trio
 import actors
 from specs.limits.sync import QUIET
 from tests.support.report_world import Closed, Open
-from transports.chaos import ChaosNetwork
+from transports.chaos.network import ChaosNetwork
 from transports.memory import MemoryNetwork
-from transports.toxics import Delay, Loss, Timeout
+from transports.chaos.toxics import Delay, Loss, Timeout
 
 OBSERVERS = ("rb", "rc")
 

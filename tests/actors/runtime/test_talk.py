@@ -7,10 +7,10 @@ import trio
 import trio.testing
 from typing_extensions import override
 
-from actors.kit.actor import Actor
-from actors.kit.delivery import Delivery
+from actors.kit.supervision.actor import Actor
+from actors.kit.supervision.delivery import Delivery
 from actors.kit.ids import IdSource
-from actors.kit.supervisor import ChildSpec
+from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.bus.messages import ListenerAdded, ListenerRemoved, Origin
 from actors.runtime.bus.mini_bus import MiniBus
 from actors.runtime.bus.ports import CorePort

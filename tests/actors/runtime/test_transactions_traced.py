@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from actors.kit.counters import Counters
+from actors.kit.counting.counters import Counters
 from actors.kit.tracer import NULL_TRACER, MemoryTracer
 from actors.runtime.hop_trace import Hops
 from fsm.bus.transactions import Steps

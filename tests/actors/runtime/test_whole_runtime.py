@@ -7,7 +7,7 @@ import trio
 from typing_extensions import override
 
 from actors.kit.errors import NameTakenError
-from actors.kit.supervisor import Intensity
+from actors.kit.supervision.supervisor import Intensity
 from actors.kit.tracer import MemoryTracer
 from actors.runtime.app import open_runtime
 from actors.runtime.bus.messages import Origin

@@ -8,7 +8,7 @@ after each.
 import pytest
 import trio
 
-from actors.kit.delivery import Delivery
+from actors.kit.supervision.delivery import Delivery
 from specs.limits.protocol import MAX_FRAME_BYTES
 from specs.message import Message, MessageType
 from specs.reply_code import DropReason

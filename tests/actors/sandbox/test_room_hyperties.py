@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from actors.kit.supervisor import Intensity
+from actors.kit.supervision.supervisor import Intensity
 from actors.pipe.errors import RoomError
 from actors.runtime.isolation.hyperty import HypertyCode, NoCodeError
 from actors.sandbox.here import open_room_here

@@ -8,7 +8,7 @@ from typing import final
 
 from typing_extensions import override
 
-from actors.kit.actor import ActorRef
+from actors.kit.supervision.actor import ActorRef
 from actors.kit.errors import ActorStoppedError
 from actors.runtime.registry.allocation import (
     AddressesWanted,

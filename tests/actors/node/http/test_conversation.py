@@ -10,8 +10,8 @@ import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from actors.kit.counters import Counters
-from actors.kit.monitor import Monitor
+from actors.kit.counting.counters import Counters
+from actors.kit.supervision.monitor import Monitor
 from actors.node.errors import HttpPlaceError, OpenMetricsError
 from actors.node.health.readiness import Part, Standing
 from actors.node.http.config import HttpConfig

@@ -6,8 +6,18 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from actors.kit.counters import BOUNDS, Counters
-from actors.kit.tally import GAUGES, TALLIES, TIMINGS, BackEnd, Form, Gauge, Outcome, Tally, Timing
+from actors.kit.counting.counters import BOUNDS, Counters
+from actors.kit.counting.tally import (
+    GAUGES,
+    TALLIES,
+    TIMINGS,
+    BackEnd,
+    Form,
+    Gauge,
+    Outcome,
+    Tally,
+    Timing,
+)
 from actors.node.http.metrics import CONSTANT, MetricsPage
 from specs.reply_code import Code, DropReason
 from tests.support.command import ROOT, serving

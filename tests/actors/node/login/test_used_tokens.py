@@ -11,8 +11,8 @@ import trio
 import trio.testing
 
 from actors.cli.command_error import ExitCode
-from actors.commands.token_issue import command as issue
-from actors.commands.token_keys import command as keys
+from actors.commands.token.issue import command as issue
+from actors.commands.token.keys import command as keys
 from actors.node.login.by_keys import by_keys, terms_of
 from actors.node.login.errors import LoginRefusedError, ProviderAwayError, UsedTokensError
 from actors.node.login.login import Login

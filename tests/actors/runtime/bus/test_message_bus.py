@@ -7,7 +7,7 @@ import trio
 from typing_extensions import override
 
 from actors.kit.ids import IdSource
-from actors.kit.supervisor import ChildSpec
+from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.bus.messages import Origin
 from actors.runtime.policy.hook import Policy
 from fsm.bus.listeners import ANY, Router, RoutingCore

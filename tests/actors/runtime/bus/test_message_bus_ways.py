@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from actors.kit.delivery import Purpose
+from actors.kit.supervision.delivery import Purpose
 from actors.runtime.bus.messages import Origin
 from fsm.intent import Intent, intent_of
 from fsm.p2p.control import Behind

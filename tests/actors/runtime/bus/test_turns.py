@@ -5,7 +5,7 @@ from functools import partial
 import pytest
 import trio
 
-from actors.kit.supervisor import ChildSpec
+from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.bus.mini_bus import MiniBus
 from actors.runtime.bus.ports import HypertyPort
 from specs.limits.bus import OPEN_REQUESTS, SUBMIT_RATE, SUBMITTED

@@ -13,9 +13,9 @@ from actors.catalogue.package_store import NoStore
 from actors.catalogue.places import Places
 from actors.catalogue.trust_file import Trust
 from actors.hyperties import Caller
-from actors.kit.counters import Counters
+from actors.kit.counting.counters import Counters
 from actors.kit.ids import IdSource
-from actors.kit.tally import Tally
+from actors.kit.counting.tally import Tally
 from actors.kit.tracer import MemoryTracer
 from actors.node.app import open_node
 from actors.node.config import NodeConfig

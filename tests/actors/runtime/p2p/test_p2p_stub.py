@@ -5,10 +5,10 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from actors.kit.counters import Counters
-from actors.kit.delivery import Delivery
+from actors.kit.counting.counters import Counters
+from actors.kit.supervision.delivery import Delivery
 from actors.kit.ids import IdSource
-from actors.kit.supervisor import ChildSpec, open_supervisor
+from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
 from actors.kit.tracer import MemoryTracer
 from actors.runtime.p2p import handler as p2p_handler
 from actors.runtime.p2p import requester as p2p_requester

@@ -5,7 +5,7 @@ from functools import partial
 import trio.testing
 
 from actors.kit.ids import IdSource
-from actors.kit.supervisor import ChildSpec
+from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.hop_trace import Hops
 from actors.runtime.registry.registry import Registry, RegistryParts
 from fsm.intent import Intent

@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from actors.kit.ids import IdSource
-from actors.kit.supervisor import ChildSpec, open_supervisor
+from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
 from actors.kit.tracer import MemoryTracer
 from actors.runtime.catalogue.shipped import SHIPPED
 from actors.runtime.stubs.stub import StubConfig, StubContext

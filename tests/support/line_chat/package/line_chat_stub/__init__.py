@@ -3,7 +3,7 @@
 import json
 from contextlib import suppress
 
-from actors.kit.actor import Actor
+from actors.kit.supervision.actor import Actor
 from actors.runtime.stubs.stub import StubConnection
 from fsm.machines.stub_connection import State, Trigger
 from line_chat_stub.lines import Lines, hello, say
