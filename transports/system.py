@@ -14,9 +14,8 @@ from transports.errors import DialError
 from transports.gate import EVERYBODY, Gate
 from transports.link import PROTOFLY_V1, Kind, Link, Listener, Upgrade
 from transports.network import DEFAULT_DOORS, Doors, Network
-from transports.socket_link import RawLink
+from transports.socket_link import RawLink, StreamLink
 from transports.sockets import bind_tcp, bind_unix, dial_tcp, dial_unix, next_stream
-from transports.stream_link import StreamLink
 from transports.urls import read_websocket_url
 from transports.websocket.client import Approach, shake_hands
 from transports.websocket.listener import Porch, open_websocket_listener

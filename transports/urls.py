@@ -1,14 +1,22 @@
-"""Reading what is dialled: WebSocket URLs and `host:port`."""
+"""Addresses to connect to: WebSocket URLs, `host:port`, and the endpoints of descriptors."""
 
 from types import MappingProxyType
-from typing import Final
+from typing import Final, final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import attrs
 
-from transports.link import Upgrade
+from transports.link import Kind, Upgrade
 
-__all__ = ["WebSocketUrl", "join_host_port", "read_host_port", "read_target", "read_websocket_url"]
+__all__ = [
+    "Endpoint",
+    "WebSocketUrl",
+    "join_host_port",
+    "read_endpoint",
+    "read_host_port",
+    "read_target",
+    "read_websocket_url",
+]
 
 _DEFAULT_PORT: Final = 80
 _HIGHEST_PORT: Final = 65_535
@@ -79,3 +87,39 @@ def read_host_port(text: str) -> tuple[str, int]:
     if not colon or not port.isdecimal() or int(port) > _HIGHEST_PORT:
         raise ValueError("it is no address such as 127.0.0.1:4123")
     return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+_PLAIN: Final = MappingProxyType({"tcp": Kind.TCP, "stream": Kind.STREAM})
+
+
+@final
+@attrs.frozen(slots=True)
+class Endpoint:
+    """Where to dial, and by what.
+
+    Attributes:
+        kind: What carries the link.
+        address: What a network is to dial.
+    """
+
+    kind: Kind
+    address: str
+
+
+def read_endpoint(text: str) -> Endpoint:
+    """Read `ws://host:port/path`, `tcp://host:port` (frames) or `stream://host:port` (raw bytes).
+
+    Raises:
+        ValueError: It is none of these; the text says why, as half a sentence.
+    """
+    scheme, _, place = text.partition("://")
+    if scheme == "ws":
+        read_websocket_url(text)
+        return Endpoint(Kind.WEBSOCKET, text)
+    kind = _PLAIN.get(scheme)
+    if kind is None:
+        raise ValueError("it is none of ws://host:port/path, tcp://host:port, stream://host:port")
+    host, _ = read_host_port(place)
+    if not host:
+        raise ValueError("it names no host")
+    return Endpoint(kind, place)

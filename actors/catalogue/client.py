@@ -26,11 +26,11 @@ from actors.catalogue.package.opening import (
     sealed_descriptor,
     stub_of,
 )
+from actors.catalogue.package.publisher import check_publisher
+from actors.catalogue.package.seal import Sealed
 from actors.catalogue.package_store import PackageStore, fetched_package
 from actors.catalogue.places import BadPlaceError, Places
-from actors.catalogue.package.publisher import check_publisher
 from actors.catalogue.refusals import NO_PLACE, RefusalError, from_error, no_trust
-from actors.catalogue.package.seal import Sealed
 from actors.catalogue.source import REVOKED, Source
 from actors.catalogue.trust_file import DomainTrust, KeyTrust, Trust
 from actors.keys.key_set import Keys

@@ -18,8 +18,8 @@ from actors.catalogue.errors import (
 from actors.catalogue.package.opening import flaw_of, revocations_of
 from actors.catalogue.package.publisher import check_publisher
 from actors.catalogue.package.reading import entry_of, read_descriptor
-from actors.catalogue.refusals import RefusalError, from_error, no_trust
 from actors.catalogue.package.seal import Sealed, SealType, read_seal, verified
+from actors.catalogue.refusals import RefusalError, from_error, no_trust
 from actors.catalogue.source import REVOKED, Source, package_path
 from actors.catalogue.trust_file import DomainTrust, Trust
 from actors.keys.key_set import Keys

@@ -14,8 +14,7 @@ from typing import Final, TypeAlias, final
 
 import trio
 
-from actors.catalogue.source import Source
-from actors.catalogue.source_directory import DirectorySource
+from actors.catalogue.source import DirectorySource, Source
 from actors.kit.egress import ANYWHERE, PUBLIC, Egress
 from actors.kit.http_message import HttpUrlError, ServerUrl
 from specs.addresses.address import parse
@@ -102,7 +101,7 @@ def source_at(where: str, egress: Egress = ANYWHERE) -> Source:
     if _URL not in where:
         return DirectorySource(Path(where))
     # Slow to import, and not needed by who reads directories only.
-    from actors.catalogue.source_http import HttpSource  # noqa: PLC0415
+    from actors.catalogue.source import HttpSource  # noqa: PLC0415
 
     try:
         return HttpSource(ServerUrl.read(where), egress)

@@ -1,20 +1,38 @@
-"""Where catalogues are read: the seam, and one in memory.
+"""Where a catalogue is read from: memory, a directory, or an HTTP server.
 
-A source gives bytes by path, `.well-known/<type>/<name>`, and vouches for nothing: what it
-gives is believed for its signature only.
+A source returns bytes for a path `.well-known/<type>/<name>`. It vouches for nothing: a
+descriptor is believed for its signature only. A directory holds the same paths as files.
+An HTTP server cannot redirect a reader to another host (S15).
 """
 
+import errno
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
+from http import HTTPStatus
+from pathlib import Path
 from typing import Final, final
 
 import trio
 from typing_extensions import override
 
 from actors.catalogue.errors import NotServedError, SourceAwayError
+from actors.kit.egress import ANYWHERE, Egress
+from actors.kit.http_client import HttpClient
+from actors.kit.http_message import HttpAnswer, HttpError, ServerUrl
 from specs.addresses.descriptor import WELL_KNOWN
+from specs.limits.catalogue import FETCH_TIMEOUT
 
-__all__ = ["DOMAIN_KEYS", "LISTING", "REVOKED", "MemorySource", "Source", "package_path"]
+__all__ = [
+    "DOMAIN_KEYS",
+    "LISTING",
+    "REVOKED",
+    "DirectorySource",
+    "HttpSource",
+    "MemorySource",
+    "Source",
+    "package_path",
+]
 
 DOMAIN_KEYS: Final = f"{WELL_KNOWN}/actors.json"
 """The public keys of the domain: a JSON Web Key Set (T12)."""
@@ -89,3 +107,84 @@ class MemorySource(Source):
     @override
     async def aclose(self) -> None:
         await trio.lowlevel.checkpoint()
+
+
+_PATH: Final = re.compile(rf"{re.escape(WELL_KNOWN)}(?:/[A-Za-z0-9][A-Za-z0-9._-]*){{1,2}}")
+_NOTHING: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG})
+
+
+@final
+class DirectorySource(Source):
+    """Reads a directory; whoever may write there is believed no more than any other source."""
+
+    proves_domain = True
+
+    def __init__(self, directory: Path) -> None:
+        self.name = str(directory)
+        self._directory = directory
+
+    @override
+    async def read(self, path: str, limit: int) -> bytes:
+        return await trio.to_thread.run_sync(self._read, path, limit)
+
+    @override
+    async def aclose(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+    def _read(self, path: str, limit: int) -> bytes:
+        if not _PATH.fullmatch(path):
+            raise NotServedError(self.name, path)
+        try:
+            root = (self._directory / WELL_KNOWN).resolve()
+            file = (self._directory / path).resolve(strict=True)
+            if not file.is_relative_to(root) or not file.is_file():
+                raise NotServedError(self.name, path)
+            with file.open("rb") as opened:
+                content = opened.read(limit + 1)
+        except OSError as exc:
+            if exc.errno in _NOTHING:
+                raise NotServedError(self.name, path) from exc
+            raise SourceAwayError(self.name, exc.strerror or "it cannot be read") from exc
+        if len(content) > limit:
+            raise SourceAwayError(self.name, f"{path} is larger than {limit} bytes")
+        return content
+
+
+_ABSENT: Final = frozenset({HTTPStatus.NOT_FOUND, HTTPStatus.GONE})
+
+
+@final
+class HttpSource(Source):
+    """Asks one server, by its URL.
+
+    Args:
+        server: Where the catalogue is; every path is asked for below its path.
+        egress: Which addresses it may have; asked each time a connection is opened.
+    """
+
+    def __init__(self, server: ServerUrl, egress: Egress = ANYWHERE) -> None:
+        self.name = server.text
+        self.proves_domain = server.scheme == "https"
+        self._client = HttpClient(server, egress=egress)
+
+    @override
+    async def read(self, path: str, limit: int) -> bytes:
+        try:
+            with trio.fail_after(FETCH_TIMEOUT):
+                answer = await self._client.read(f"/{path}", limit)
+        except trio.TooSlowError as exc:
+            raise SourceAwayError(self.name, f"no answer within {FETCH_TIMEOUT:g} s") from exc
+        except HttpError as exc:
+            raise SourceAwayError(self.name, exc.reason) from exc
+        return self._content(answer, path)
+
+    @override
+    async def aclose(self) -> None:
+        await self._client.aclose()
+
+    def _content(self, answer: HttpAnswer, path: str) -> bytes:
+        if answer.status in _ABSENT:
+            raise NotServedError(self.name, path)
+        if answer.status != HTTPStatus.OK:
+            raise SourceAwayError(self.name, f"it answers with status {answer.status}")
+        return answer.body

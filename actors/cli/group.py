@@ -15,7 +15,7 @@ __all__ = ["SUMMARIES", "CommandGroup", "command_of", "subgroup"]
 
 
 class _Subgroup(click.Group):
-    """Finds a command in `actors.commands.<group>_<name>`, where it is called `command`."""
+    """Finds a command in `actors.commands.<group>.<name>`, where it is called `command`."""
 
     summaries: Mapping[str, str]
 
@@ -27,7 +27,7 @@ class _Subgroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.summaries:
             return None
-        command = import_module(f"actors.commands.{self.name}_{cmd_name}").command
+        command = import_module(f"actors.commands.{self.name}.{cmd_name}").command
         return command if isinstance(command, click.Command) else None
 
     @override
@@ -62,17 +62,22 @@ SUMMARIES: Final = MappingProxyType(
         "token": "Make keys and login tokens for development.",
     }
 )
-"""Commands and what `--help` says of them. The module of each has its name."""
+"""Commands and what `--help` says of them."""
+
+_FOLDERS: Final = frozenset({"node", "policy", "runtime", "stub", "token"})
+"""Commands that have a folder: it holds `command.py`. The module of any other has its name."""
 
 
 def command_of(name: str) -> click.Command:
     """Import a command that there is."""
-    command: click.Command = import_module(f"actors.commands.{name}").command
+    module = f"actors.commands.{name}"
+    command: click.Command
+    command = import_module(f"{module}.command" if name in _FOLDERS else module).command
     return command
 
 
 class CommandGroup(click.Group):
-    """Finds a command in `actors.commands.<name>`, where it is called `command`."""
+    """Finds a command by its name, in the module that `command_of` imports."""
 
     @override
     def list_commands(self, ctx: click.Context) -> list[str]:

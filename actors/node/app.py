@@ -13,13 +13,13 @@ from typing import final
 import attrs
 import trio
 
-from actors.kit.supervision.actor import ActorRef
 from actors.kit.counting.counters import Counters
 from actors.kit.counting.drops import DropLedger
+from actors.kit.counting.tally import Gauge
 from actors.kit.errors import ActorStoppedError
 from actors.kit.log import log_quietly
+from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.supervisor import Strategy, open_supervisor
-from actors.kit.counting.tally import Gauge
 from actors.kit.trace import Tracer
 from actors.node.assembly import LINK, PLAIN, SESSION, Plan, plan_of, start_parts
 from actors.node.config import NodeConfig

@@ -8,8 +8,8 @@ from typing import Final, final
 import attrs
 import trio
 
-from actors.kit.supervision.actor import ActorRef
 from actors.kit.counting.counters import Counters
+from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.monitor import Monitor
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.kit.trace import Tracer

@@ -15,8 +15,8 @@ import structlog
 import trio
 from typing_extensions import override
 
-from actors.kit.supervision.actor import Actor
 from actors.kit.counting.counters import Counters
+from actors.kit.supervision.actor import Actor
 from actors.kit.trace import Tracer
 from actors.pipe.errors import PipeError, RoomError
 from actors.pipe.evidence import count_drops, keep_hop

@@ -9,10 +9,10 @@ import attrs
 import structlog
 import trio
 
-from actors.kit.supervision.actor import ActorRef
 from actors.kit.counting.counters import Counters
 from actors.kit.counting.drops import DropLedger
 from actors.kit.log import log_quietly
+from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.monitor import Monitor
 from actors.kit.supervision.supervisor import (
     ChildSpec,

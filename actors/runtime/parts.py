@@ -4,8 +4,8 @@ from typing import final
 
 import attrs
 
-from actors.kit.supervision.actor import ActorRef
 from actors.kit.counting.counters import Counters
+from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.monitor import Monitor
 from actors.kit.tracer import Tracer
 from actors.runtime.bus.messages import BusMessage

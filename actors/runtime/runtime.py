@@ -5,8 +5,8 @@ from typing import NoReturn, final
 
 import trio
 
-from actors.kit.supervision.actor import ActorRef
 from actors.kit.counting.drops import DropLedger
+from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.supervisor import Intensity
 from actors.pipe.spawn import Spawn
 from actors.runtime.bus.messages import Granted, Origin

@@ -9,11 +9,11 @@ from typing import Final, final
 import attrs
 import trio
 
-from actors.kit.supervision.actor import ActorRef
 from actors.kit.counting.counters import Counters
+from actors.kit.ids import IdSource
+from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.crash import Crash
 from actors.kit.supervision.delivery import Delivery
-from actors.kit.ids import IdSource
 from actors.kit.supervision.supervisor import (
     ChildSpec,
     Intensity,

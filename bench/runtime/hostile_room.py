@@ -31,7 +31,7 @@ from tests.support.node_peer import Peer
 from transports.background import open_background
 from transports.errors import LinkError
 from transports.link import Kind, Link, Upgrade
-from transports.stream_link import StreamLink
+from transports.socket_link import StreamLink
 from transports.system import open_system_network
 
 _DOMAIN, _AWAY = "a.example", "b.example"

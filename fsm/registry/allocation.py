@@ -1,48 +1,157 @@
-"""Who owns which address of a domain (MN-10..MN-13, I-A1..I-A7).
+"""The owners of the addresses of a domain (MN-10..MN-13, I-A1..I-A7).
 
-An address is allocated once in the life of a node. A released one is never handed out again,
-and only whose it was may claim it: a runtime that comes back to what it has stored. What the
-node made itself it knows again by its name (`fsm.registry.address_names`), of what peers made a
-digest is kept as a tombstone, with whose it was. Addresses that are not the node's to
-allocate, but that a connected runtime uses, are bound to its session: owned like the
-others, without a machine, and free again afterwards.
-
-What is known of addresses that were released (I-A1).
-
-What the node made itself it knows again by its name (`fsm.registry.address_names`); of what peers
-made a digest is kept, with whose it was the last.
+An address is allocated once in the life of a node. A released address is never allocated
+again; only its former owner may claim it, as a runtime does that restores its store. The
+node recognises the addresses it made by their names (`fsm.registry.address_names`); of
+addresses made by peers it keeps a digest with the last owner. An address that the node does
+not allocate, but that a connected runtime uses, is bound to the session of that runtime: it
+has an owner like the others, no machine, and is free after the session.
 """
 
 import hashlib
 import math
 from collections.abc import Iterable
 from sys import intern
-from typing import Final, Protocol, assert_never, final
+from typing import Final, Protocol, TypeAlias, assert_never, final
+
+import attrs
 
 from fsm.effects import Refused, RowChanged
-from fsm.engine import Entity
+from fsm.engine import Entity, Step
 from fsm.machines.address import ADDRESS, State, Trigger
-from fsm.registry.allocation_io import (
-    Allocate,
-    Allocated,
-    Bind,
-    Claim,
-    Effect,
-    Free,
-    FreeBlock,
-    Freed,
-    Input,
-    Move,
-    Release,
-    RuntimeCame,
-    Taken,
-)
 from specs.addresses.address import RUNTIME_SCHEME, is_below, runtime_of, scheme_of
 from specs.limits.protocol import MAX_ADDRESSES, MAX_DOMAIN_ADDRESSES, MAX_TOMBSTONES
 from specs.reply_code import Code
 from specs.trace import Op
 
-__all__ = ["AllocationCore", "Mint", "Tombstones"]
+__all__ = [
+    "Allocate",
+    "Allocated",
+    "AllocationCore",
+    "Bind",
+    "Claim",
+    "Effect",
+    "Free",
+    "FreeBlock",
+    "Freed",
+    "Input",
+    "Mint",
+    "Move",
+    "Release",
+    "RuntimeCame",
+    "Taken",
+    "Tombstones",
+]
+
+
+@final
+@attrs.frozen(slots=True)
+class Allocate:
+    """A runtime asks for addresses (M-18).
+
+    Attributes:
+        owner: The runtime.
+        addresses: Fresh ones, as many as it asked for; made by the host, because
+            randomness is not the core's.
+        key: Names them together, within this owner.
+    """
+
+    owner: str
+    addresses: tuple[str, ...]
+    key: str | None = None
+
+
+@final
+@attrs.frozen(slots=True)
+class Claim:
+    """A runtime names addresses of this domain that it made itself; all or none (C-44)."""
+
+    owner: str
+    addresses: tuple[str, ...]
+
+
+@final
+@attrs.frozen(slots=True)
+class Bind:
+    """A runtime uses an address that is not the node's to allocate (MN-13, C-43)."""
+
+    owner: str
+    address: str
+
+
+@final
+@attrs.frozen(slots=True)
+class FreeBlock:
+    """Free what was allocated under a key, or one address (M-19, C-46)."""
+
+    owner: str
+    key: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Free:
+    """Free addresses, all or none (M-20)."""
+
+    owner: str
+    addresses: tuple[str, ...]
+
+
+@final
+@attrs.frozen(slots=True)
+class Release:
+    """The owner's session is over: nothing of it stays (I-A7)."""
+
+    owner: str
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Move:
+    """An address goes from one owner to another in one step, as both want it (SYN-26)."""
+
+    owner: str
+    address: str
+    to: str
+
+
+@final
+@attrs.frozen(slots=True)
+class RuntimeCame:
+    """A runtime has a session: what others bound below its address is its own now."""
+
+    runtime: str
+
+
+Input: TypeAlias = Allocate | Claim | Bind | FreeBlock | Free | Move | Release | RuntimeCame
+
+
+@final
+@attrs.frozen(slots=True)
+class Allocated:
+    """What was asked for is allocated."""
+
+    addresses: tuple[str, ...]
+
+
+@final
+@attrs.frozen(slots=True)
+class Taken:
+    """These have an owner from now on."""
+
+    addresses: tuple[str, ...]
+
+
+@final
+@attrs.frozen(slots=True)
+class Freed:
+    """These are free of their owner now; none of them, if all were unknown."""
+
+    addresses: tuple[str, ...]
+
+
+Effect: TypeAlias = Step | RowChanged | Allocated | Taken | Freed | Refused
 
 _DIGEST: Final = 8
 """Bytes of a tombstone: among 10^6 of them two agree once in 10^7 nodes."""

@@ -23,8 +23,8 @@ from tests.simulation.process import Air, NodeProcess, Process, RuntimeProcess
 from tests.simulation.rules import Breach, breaches, disagreements
 from tests.simulation.trouble import begin
 from transports.chaos.network import ChaosNetwork, Trouble
-from transports.memory import MemoryNetwork
 from transports.chaos.toxics import Latency
+from transports.memory import MemoryNetwork
 
 __all__ = ["Outcome", "run"]
 

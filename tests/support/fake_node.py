@@ -6,10 +6,10 @@ from contextlib import asynccontextmanager
 import trio
 import trio.testing
 
-from actors.kit.supervision.actor import ActorRef
 from actors.kit.counting.counters import Counters
-from actors.kit.supervision.delivery import Delivery
 from actors.kit.ids import IdSource
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
 from actors.kit.tracer import MemoryTracer
 from actors.runtime.stubs import node_stub

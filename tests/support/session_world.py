@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 
 from fsm.compositions import session_terms as terms
-from fsm.registry import allocation_io as allocation
+from fsm.registry import allocation
 from fsm.registry.allocation import AllocationCore
 from fsm.session import node_session_io as node_ev
 from fsm.session import stub_client_io as ev

@@ -9,10 +9,10 @@ import trio
 import trio.testing
 from typing_extensions import override
 
-from actors.kit.supervision.actor import ActorRef
 from actors.kit.counting.counters import Counters
-from actors.kit.supervision.delivery import Delivery
 from actors.kit.ids import IdSource
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
 from actors.kit.tracer import MemoryTracer
 from actors.node.app import Node

@@ -14,10 +14,10 @@ import trio
 from websockets.frames import Opcode
 
 from tests.support import big_frames  # noqa: F401 - before what reads the limit
-from transports.websocket import listener as websocket_listener
 from transports.errors import LinkError
 from transports.link import Kind
 from transports.system import open_system_network
+from transports.websocket import listener as websocket_listener
 from transports.websocket.server import WebSocketServerLink
 
 

@@ -17,7 +17,8 @@ from bench.run import SMALL
 
 @pytest.mark.timeout(120)
 def test_the_bench_of_data_objects_runs_small():
-    command = [sys.executable, "-m", "bench.node.data_objects", "--json", *SMALL["data_objects"]]
+    name = "node.data_objects"
+    command = [sys.executable, "-m", f"bench.{name}", "--json", *SMALL[name]]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
 
     told = orjson.loads(done.stdout)

@@ -9,20 +9,21 @@ import orjson
 import pytest
 from click.testing import CliRunner
 
-from bench.runtime import beside, local, paths
 from bench import run
+from bench.run import BENCHES, SMALL
+from bench.runtime import beside, local, paths
 from bench.runtime.beside import Pair
 from bench.runtime.local import Rates
 from bench.runtime.paths import Figures, Taken
-from bench.run import BENCHES, SMALL
 from bench.runtime.stage import Tracing, Way
 from bench.verdict import SCHEMA, Verdict
 from tests.support.command import ROOT
 from transports.link import FRAMED, Kind
 
 LONG = {
-    "noisy_neighbour", "paths", "load", "slowloris", "slow_reader", "slow_crowd", "login",
-    "two_domains", "hostile_hyperty", "hostile_room",
+    "runtime.noisy_neighbour", "runtime.paths", "runtime.two_domains", "runtime.hostile_hyperty",
+    "runtime.hostile_room", "node.load", "node.slowloris", "node.slow_reader", "node.slow_crowd",
+    "node.login",
 }  # fmt: skip
 """Those that take more than five seconds at their smallest."""
 
@@ -33,13 +34,15 @@ def is_small_enough(name):
 
 # `test_bench_data_objects` runs that one, and looks at its figures.
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("name", [is_small_enough(one) for one in SMALL if one != "data_objects"])
+@pytest.mark.parametrize(
+    "name", [is_small_enough(one) for one in SMALL if one != "node.data_objects"]
+)
 def test_a_bench_runs_small(name):
     command = [sys.executable, "-m", f"bench.{name}", "--json", *SMALL[name]]
     done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
     assert done.stdout, done.stderr
     told = orjson.loads(done.stdout)
-    assert (told["schema"], told["bench"]) == (SCHEMA, name)
+    assert (told["schema"], told["bench"]) == (SCHEMA, name.rpartition(".")[2])
     assert told["ours"] >= 0
     assert told["peer"] > 0
     assert told["ratio"] >= 0
@@ -49,10 +52,12 @@ def test_a_bench_runs_small(name):
 
 
 def test_every_bench_is_run():
-    modules = [file for file in Path(ROOT, "bench").glob("*.py") if file.name != "run.py"]
-    benches = {file.stem for file in modules if "def main(" in file.read_text()}
+    folder = Path(ROOT, "bench")
+    files = [file for file in folder.rglob("*.py") if "def main(" in file.read_text()]
+    names = [file.relative_to(folder).with_suffix("").parts for file in files]
+    benches = {".".join(parts) for parts in names} - {"run"}
     # `raw_fan_out` is what another bench is measured against, in a process of its own.
-    assert set(BENCHES) == set(SMALL) == benches - {"raw_fan_out"}
+    assert set(BENCHES) == set(SMALL) == benches - {"node.raw_fan_out"}
 
 
 # ---- what a verdict says
@@ -83,8 +88,11 @@ def test_a_verdict_says_to_people_what_it_misses():
 
 @pytest.mark.parametrize("as_json", [False, True])
 def test_a_bench_that_fails_is_a_line_and_the_others_run(as_json, monkeypatch):
-    printed = {"tell": (MET.line(), 0), "local": (run._failed("local", 1), 1), "load": ("", 0)}
-    printed["load"] = (attrs.evolve(MET, bench="load", reach=None).line(), 0)
+    printed = {
+        "tell": (MET.line(), 0),
+        "runtime.local": (run._failed("runtime.local", 1), 1),
+        "node.load": (attrs.evolve(MET, bench="load", reach=None).line(), 0),
+    }
     monkeypatch.setattr(run, "_run", lambda name, *_: printed[name])
     options = ["--json"] if as_json else []
     done = CliRunner().invoke(run.main, [*options, *printed])
@@ -95,7 +103,7 @@ def test_a_bench_that_fails_is_a_line_and_the_others_run(as_json, monkeypatch):
         assert all({"ours", "peer", "ratio", "reach"} <= one.keys() for one in told)
     else:
         assert [line.split()[0] for line in done.stdout.splitlines()] == [
-            "b", "local", "missed:", "load",
+            "b", "runtime.local", "missed:", "load",
         ]  # fmt: skip
 
 

@@ -21,7 +21,8 @@ from typing_extensions import override
 from actors.catalogue.access import CatalogueAccess
 from actors.catalogue.places import read_places
 from actors.catalogue.trust_file import read_trust
-from actors.commands.stub import publish as stub_publish, sign as stub_sign
+from actors.commands.stub import publish as stub_publish
+from actors.commands.stub import sign as stub_sign
 from actors.commands.token import keys as token_keys
 from actors.kit.tracer import MemoryTracer
 from actors.node.app import open_node

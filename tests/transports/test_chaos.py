@@ -8,9 +8,6 @@ import trio
 from tests.support.chaos_scene import BETWEEN, arrivals, open_scene
 from tests.support.links import drain, leaving_together
 from transports.chaos.network import ChaosNetwork
-from transports.errors import Farewell, LinkBrokenError
-from transports.link import Kind
-from transports.system import open_system_network
 from transports.chaos.toxics import (
     Bandwidth,
     Delay,
@@ -23,6 +20,9 @@ from transports.chaos.toxics import (
     SlowClose,
     Timeout,
 )
+from transports.errors import Farewell, LinkBrokenError
+from transports.link import Kind
+from transports.system import open_system_network
 
 
 async def test_latency_holds_every_frame_up_alike_and_both_ways(scene, autojump_clock):

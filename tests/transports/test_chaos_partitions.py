@@ -10,10 +10,10 @@ from specs.limits.protocol import DIAL_TIMEOUT
 from tests.support.chaos_scene import BETWEEN, arrivals
 from tests.support.links import leaving_together
 from transports.chaos.network import ChaosNetwork
+from transports.chaos.toxics import Latency
 from transports.errors import DialError, LinkBrokenError
 from transports.link import Kind
 from transports.memory import MemoryNetwork
-from transports.chaos.toxics import Latency
 
 # --- partitions and resets -----------------------------------------------------------------------
 

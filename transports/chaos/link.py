@@ -11,9 +11,9 @@ import attrs
 import trio
 from typing_extensions import override
 
+from transports.chaos.toxics import Passing, Road, Toxic
 from transports.errors import Farewell, LinkBrokenError, LinkClosedError
 from transports.link import Link
-from transports.chaos.toxics import Passing, Road, Toxic
 from transports.turn import Turn
 
 __all__ = ["CALM", "ChaosLink", "Climate", "Course", "Weather"]

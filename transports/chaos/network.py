@@ -23,11 +23,11 @@ from typing_extensions import override
 from specs.limits.protocol import DIAL_TIMEOUT
 from transports.chaos.climate import Trouble, Troubles
 from transports.chaos.link import ChaosLink, Course
+from transports.chaos.toxics import Toxic
 from transports.errors import DialError
 from transports.gate import EVERYBODY, Gate
 from transports.link import PROTOFLY_V1, Kind, Link, Listener
 from transports.network import DEFAULT_DOORS, Doors, Network
-from transports.chaos.toxics import Toxic
 
 __all__ = ["ChaosNetwork", "Trouble"]
 

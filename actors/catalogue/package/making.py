@@ -5,8 +5,8 @@ from typing import final
 import attrs
 import orjson
 
-from actors.catalogue.package.archive import check_archive, facts_of
 from actors.catalogue.errors import BadDescriptorError
+from actors.catalogue.package.archive import check_archive, facts_of
 from actors.catalogue.package.publisher import published
 from actors.catalogue.package.reading import entry_of, read_descriptor
 from actors.catalogue.package.seal import SealType

@@ -1,10 +1,10 @@
 """Texts and bytes of a catalogue, opened: each comes out as what it should be, or as a verdict."""
 
-from actors.catalogue.package.archive import facts_of
 from actors.catalogue.errors import BadDescriptorError, BadSealError
+from actors.catalogue.package.archive import facts_of
 from actors.catalogue.package.reading import read_descriptor, read_revocations
-from actors.catalogue.refusals import RefusalError, from_error
 from actors.catalogue.package.seal import Sealed, SealType, read_seal, verified
+from actors.catalogue.refusals import RefusalError, from_error
 from actors.keys.key_set import Keys
 from fsm.catalogue.descriptor_io import Reason, Refused
 from fsm.catalogue.descriptor_trust import judge_package

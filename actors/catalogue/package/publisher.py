@@ -3,8 +3,8 @@
 from typing import Final
 
 from actors.catalogue.errors import BadSealError
-from actors.catalogue.refusals import RefusalError
 from actors.catalogue.package.seal import SealType, read_seal, verified
+from actors.catalogue.refusals import RefusalError
 from actors.keys.key_set import Keys
 from fsm.catalogue.descriptor_io import Reason, Refused
 from specs.descriptor import SourcePackage

@@ -15,7 +15,6 @@ from actors.catalogue.errors import (
     NotServedError,
     SourceAwayError,
 )
-from actors.catalogue.places import source_at
 from actors.catalogue.package.reading import (
     entry_of,
     read_descriptor,
@@ -23,6 +22,7 @@ from actors.catalogue.package.reading import (
     read_revocations,
 )
 from actors.catalogue.package.seal import SealType, read_seal, verified
+from actors.catalogue.places import source_at
 from actors.catalogue.source import DOMAIN_KEYS, LISTING, REVOKED, Source
 from actors.cli.command_error import ExitCode
 from actors.cli.failure import run

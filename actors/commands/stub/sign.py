@@ -9,9 +9,9 @@ import click
 
 from actors.catalogue.package.archive import pack
 from actors.catalogue.package.making import Publisher, packaged, signed_draft
-from actors.catalogue.package_store import write_whole
 from actors.catalogue.package.reading import read_descriptor
 from actors.catalogue.package.seal import SealType, read_seal
+from actors.catalogue.package_store import write_whole
 from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.options import check_domain
 from actors.cli.output import say

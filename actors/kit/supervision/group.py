@@ -6,8 +6,8 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.supervision.actor import Actor
 from actors.kit.errors import ActorStoppedError
+from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.supervisor import (
     ChildSpec,
     Intensity,

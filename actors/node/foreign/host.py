@@ -7,9 +7,10 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.counting.counters import Counters
+from actors.kit.counting.tally import Gauge, Tally
 from actors.kit.ids import IdSource
+from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.monitor import Monitor
 from actors.kit.supervision.supervisor import (
     ChildSpec,
@@ -18,7 +19,6 @@ from actors.kit.supervision.supervisor import (
     Supervisor,
     open_supervisor,
 )
-from actors.kit.counting.tally import Gauge, Tally
 from actors.kit.trace import Tracer
 from actors.node.foreign.keeper import ForeignKeeper
 from actors.node.foreign.plan import ForeignPlan

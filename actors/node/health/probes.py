@@ -8,8 +8,8 @@ from typing import Final, final
 import attrs
 import trio
 
-from actors.kit.supervision.actor import ActorRef
 from actors.kit.errors import ActorStoppedError
+from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.supervisor import Supervisor
 from actors.node.health.readiness import Part
 from actors.node.login.provider import IdentityProvider

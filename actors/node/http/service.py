@@ -13,8 +13,8 @@ from typing import Final, Never, final
 import trio
 from typing_extensions import override
 
-from actors.kit.supervision.actor import Actor
 from actors.kit.counting.counters import Counters
+from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.monitor import Monitor
 from actors.kit.supervision.supervisor import ChildSpec, Restart, Strategy, open_supervisor
 from actors.node.errors import HttpPlaceError, OpenMetricsError

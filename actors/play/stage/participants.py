@@ -6,9 +6,9 @@ from typing import Final, final
 import trio
 from typing_extensions import override
 
+from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
-from actors.kit.ids import IdSource
 from actors.kit.tracer import Tracer
 from actors.play.stage.stage_error import StageError
 from actors.runtime.bus.mini_bus import MiniBusPort

@@ -11,8 +11,8 @@ from typing import Final, assert_never, final
 import trio
 from typing_extensions import override
 
-from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.counting.counters import Counters
+from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.dead_letters import DeadLetters
 from actors.kit.supervision.delivery import Delivery, Purpose
 from actors.kit.tracer import Tracer

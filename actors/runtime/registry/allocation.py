@@ -5,9 +5,9 @@ from typing import TypeAlias, assert_never, final
 import attrs
 from typing_extensions import override
 
+from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import Actor, Reply
 from actors.kit.supervision.delivery import Delivery
-from actors.kit.ids import IdSource
 from actors.runtime.bus.mini_bus import MiniBusPort
 from fsm.registry.address_reuse import AddressReuse, Purpose
 from specs.addresses.address import address_allocation

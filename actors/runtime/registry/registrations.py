@@ -7,8 +7,8 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.supervision.actor import Actor, Reply
 from actors.kit.ids import IdSource
+from actors.kit.supervision.actor import Actor, Reply
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.stubs.catalogue import requester_descriptor
 from fsm.registry.resolve.inputs import HandlerReady

@@ -11,8 +11,8 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias, final
 
-from actors.kit.supervision.actor import ActorRef
 from actors.kit.errors import ActorStoppedError
+from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.runtime.store.barrier import StoreGate
 from actors.runtime.store.file import ObjectFile

@@ -8,8 +8,8 @@ from typing import TypeAlias, final
 import attrs
 import trio
 
-from actors.kit.supervision.actor import ActorRef
 from actors.kit.errors import ActorStoppedError
+from actors.kit.supervision.actor import ActorRef
 from actors.runtime.stubs.wires.wire import NodeWire
 from transports.errors import DialError, LinkError
 from transports.link import Link

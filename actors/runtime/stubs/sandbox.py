@@ -14,8 +14,8 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.supervision.actor import Actor, ActorRef, Reply
 from actors.kit.counting.counters import Counters
+from actors.kit.supervision.actor import Actor, ActorRef, Reply
 from actors.kit.supervision.crash import Crash
 from actors.kit.supervision.dead_letters import DeadLetters
 from actors.kit.supervision.delivery import Delivery

@@ -34,10 +34,10 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
-from actors.kit.supervision.actor import Actor
 from actors.kit.counting.counters import Counters
-from actors.kit.supervision.delivery import Delivery
 from actors.kit.ids import IdSource
+from actors.kit.supervision.actor import Actor
+from actors.kit.supervision.delivery import Delivery
 from actors.kit.trace import Tracer
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
@@ -77,7 +77,7 @@ class StubConfig:
             places of a private network, and name such places (T10).
         options: What its descriptor says of it beyond that; what is in it, the stub knows.
         endpoints: The only places a stub that came as a package may dial, as
-            `transports.endpoint` writes them; `node_url` is the first of them.
+            `transports.urls` writes them; `node_url` is the first of them.
     """
 
     runtime: str

@@ -18,10 +18,10 @@ import attrs
 import trio
 
 import specs
-from actors.kit.supervision.actor import ActorRef, Reply
 from actors.kit.counting.counters import Counters
-from actors.kit.supervision.delivery import Delivery
 from actors.kit.ids import IdSource
+from actors.kit.supervision.actor import ActorRef, Reply
+from actors.kit.supervision.delivery import Delivery
 from actors.kit.trace_message import value_digest
 from actors.kit.tracer import Tracer
 from actors.runtime.bus.ports import CorePort

@@ -19,9 +19,9 @@ from actors.runtime.stubs.stub import StubConnection, StubContext
 from fsm.machines.stub_connection import State, Trigger
 from specs.message import Message, refuse, reply_to
 from specs.reply_code import Code
-from transports.endpoint import read_endpoint
 from transports.errors import DialError, LinkError
 from transports.link import Link
+from transports.urls import read_endpoint
 
 MAX_WAITING = 100
 

@@ -11,8 +11,8 @@ import pytest
 
 from actors.catalogue.client import Shelf
 from actors.catalogue.memory import FileMemory
-from actors.catalogue.package_store import NoStore
 from actors.catalogue.package.seal import SealType
+from actors.catalogue.package_store import NoStore
 from actors.keys.signing import make_key
 from specs.addresses.descriptor import CatalogueType, Entry
 from specs.limits.catalogue import DESCRIPTOR_LIFE

@@ -7,9 +7,13 @@ import pytest
 import trio
 
 from actors.catalogue.errors import NotServedError, SourceAwayError
-from actors.catalogue.source import DOMAIN_KEYS, MemorySource, package_path
-from actors.catalogue.source_directory import DirectorySource
-from actors.catalogue.source_http import HttpSource
+from actors.catalogue.source import (
+    DOMAIN_KEYS,
+    DirectorySource,
+    HttpSource,
+    MemorySource,
+    package_path,
+)
 from actors.kit.egress import PUBLIC
 from actors.kit.http_message import ServerUrl
 from actors.kit.tracer import MemoryTracer

@@ -6,7 +6,7 @@ import tomllib
 import pytest
 
 from actors.cli.group import command_of
-from actors.commands.effective import parsed
+from actors.commands.config import parsed
 from tests.support.command import ROOT
 
 EXAMPLE = ROOT / "examples" / "node.toml"

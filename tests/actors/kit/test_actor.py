@@ -7,8 +7,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from actors.kit.supervision.actor import Actor
 from actors.kit.errors import ActorStoppedError
+from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.incarnation import BATCH
 from actors.kit.supervision.supervisor import ChildSpec, Restart, open_supervisor
 from tests.support.scribe import Count, Crash, Do, Note, Scribe, Wait, finish

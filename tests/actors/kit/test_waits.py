@@ -8,8 +8,8 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from actors.kit.supervision.actor import Actor, Reply
 from actors.kit.errors import DeadlockError
+from actors.kit.supervision.actor import Actor, Reply
 from actors.kit.supervision.supervisor import ChildSpec, Restart, open_supervisor
 
 

@@ -3,8 +3,8 @@
 import pytest
 import trio
 
-from actors.kit.supervision.actor import Actor
 from actors.kit.counting.counters import Counters
+from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
 from actors.kit.trace import MemoryTracer
 from actors.node.components import Components, attach, detach

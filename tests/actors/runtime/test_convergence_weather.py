@@ -15,8 +15,8 @@ import actors
 from specs.limits.sync import QUIET
 from tests.support.report_world import Closed, Open
 from transports.chaos.network import ChaosNetwork
-from transports.memory import MemoryNetwork
 from transports.chaos.toxics import Delay, Loss, Timeout
+from transports.memory import MemoryNetwork
 
 OBSERVERS = ("rb", "rc")
 

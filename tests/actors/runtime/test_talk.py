@@ -7,9 +7,9 @@ import trio
 import trio.testing
 from typing_extensions import override
 
+from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
-from actors.kit.ids import IdSource
 from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.bus.messages import ListenerAdded, ListenerRemoved, Origin
 from actors.runtime.bus.mini_bus import MiniBus

@@ -3,8 +3,7 @@
 import pytest
 
 from fsm.bus.node_routing import Admitted, NodeRouting, Refusal
-from fsm.registry.allocation import AllocationCore
-from fsm.registry.allocation_io import Allocate, Bind
+from fsm.registry.allocation import Allocate, AllocationCore, Bind
 from fsm.registry.node_rights import Hearing, NodeRights, Observation, Ownership
 from fsm.session.node_session_io import PeerForm
 from fsm.sync.subscriptions.subscriptions import Subscribe, SubscriptionCore

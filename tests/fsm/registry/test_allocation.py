@@ -9,10 +9,10 @@ from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
 from fsm.registry import allocation
 from fsm.registry.address_names import ENTROPY, AddressMint
-from fsm.registry.allocation import AllocationCore
-from fsm.registry.allocation_io import (
+from fsm.registry.allocation import (
     Allocate,
     Allocated,
+    AllocationCore,
     Bind,
     Claim,
     Free,

@@ -14,8 +14,8 @@ from actors.catalogue.places import Places
 from actors.catalogue.trust_file import Trust
 from actors.hyperties import Caller
 from actors.kit.counting.counters import Counters
-from actors.kit.ids import IdSource
 from actors.kit.counting.tally import Tally
+from actors.kit.ids import IdSource
 from actors.kit.tracer import MemoryTracer
 from actors.node.app import open_node
 from actors.node.config import NodeConfig

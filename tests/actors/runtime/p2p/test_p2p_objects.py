@@ -6,8 +6,8 @@ import pytest
 import trio
 
 from actors.kit.counting.counters import Counters
-from actors.kit.supervision.delivery import Delivery
 from actors.kit.ids import IdSource
+from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
 from actors.kit.tracer import MemoryTracer
 from actors.runtime.p2p import requester as p2p_requester

@@ -8,9 +8,9 @@ import pytest
 import trio
 import trio.testing
 
+from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
-from actors.kit.ids import IdSource
 from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.registry.registrations import (
     RegisterWanted,

@@ -8,9 +8,9 @@ import trio
 import trio.testing
 from typing_extensions import override
 
+from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
-from actors.kit.ids import IdSource
 from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.hop_trace import Hops
 from actors.runtime.stubs.catalogue import (
