@@ -143,7 +143,10 @@ class _Path:
         self.sent[key] = _Sent(now, message.id if message.is_response else None)
         self.sent.move_to_end(key)
         if len(self.sent) > ORDER_SENT:
-            self.sent.popitem(last=False)
+            # Requests do not displace answers: an announcement names these only.
+            alike = [one for one in self.sent if isinstance(one, str) == message.is_response]
+            if len(alike) > ORDER_SENT:
+                del self.sent[alike[0]]
         self.top = self.top if message.is_response else max(self.top, message.id)
 
 

@@ -3,6 +3,7 @@
 import math
 from collections import deque
 
+import attrs
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -86,6 +87,15 @@ def test_of_very_many_answers_under_way_the_older_ones_are_not_known():
     core.announced(Behind(B, A, f"{A}#163>{B}!200", answers=under_way), THERE, 0.0)
     core.arrives(answer(ask(170)), THERE, "by the link")
     assert core.arrives(answer(ask(99)), NODE_PATH, "older") == ["older"]
+
+
+def test_requests_of_a_pair_do_not_displace_its_answers_from_what_is_announced():
+    paths = PairPathCore()
+    for number in range(1, ORDER_SENT + 1):
+        paths.send(told(1000 + number), NODE, 0.0)
+        paths.send(attrs.evolve(answer(ask(number)), from_=A, to=f"{B}/changes"), NODE, 0.0)
+    behind = paths.behind(A, f"{B}/changes", 0.0)
+    assert behind.answers == frozenset(range(1, ORDER_SENT + 1))
 
 
 def test_a_repeat_by_the_link_tells_nothing_of_what_the_node_has_still_to_bring():
