@@ -14,7 +14,9 @@ DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 MAX_LINES = 600
 
 _CODE = re.compile(r"`([^`\n]+)`")
-_FILE = re.compile(r"[\w./-]+\.(?:py|md|toml|svg|sqlite)")
+_FOLDERS = "actors|bench|docs|examples|fsm|spark|specs|tests|transports"
+_PATH = re.compile(rf"(?:{_FOLDERS})/[\w./-]+|[\w./-]+/[\w.-]+\.(?:py|md|toml|svg|sqlite)")
+_MODULE = re.compile(r"(?:-m )?((?:actors|bench|fsm|spark|specs|tests|transports)(?:\.\w+)+)\b")
 _LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 _WALK_ROW = re.compile(
     r"^\|[^|]*\|[^|]*\| `(?P<file>[\w/.]+\.py)` \| `(?P<name>[\w.]+)`", re.MULTILINE
@@ -42,9 +44,27 @@ def walk_rows() -> list[tuple[str, str]]:
     return [(row["file"], row["name"]) for row in _WALK_ROW.finditer(text)]
 
 
-def files_mentioned(document: Path) -> set[str]:
-    words = _CODE.findall(document.read_text())
-    return {word for word in words if "/" in word and _FILE.fullmatch(word)}
+def missing_paths(text: str) -> set[str]:
+    """Paths in backticks that look like ours and do not exist."""
+    paths = {word for word in _CODE.findall(text) if _PATH.fullmatch(word)}
+    return {path for path in paths if not (ROOT / path).exists()}
+
+
+def missing_modules(text: str) -> set[str]:
+    """Modules in backticks, with names in them, that do not exist."""
+    found = {name for word in _CODE.findall(text) for name in _MODULE.findall(word)}
+    return {name for name in found if not module_exists(name.split("."))}
+
+
+def module_exists(parts: list[str]) -> bool:
+    """Whether a prefix is a module, and mentions the name that follows it, if one does."""
+    for length in range(len(parts), 0, -1):
+        base = ROOT.joinpath(*parts[:length])
+        for path in (base.with_suffix(".py"), base / "__init__.py"):
+            if path.exists():
+                name = parts[length : length + 1]
+                return set(name) <= set(re.findall(r"\w+", path.read_text()))
+    return False
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
@@ -53,9 +73,22 @@ def test_no_file_is_longer_than_a_newcomer_reads(path):
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: p.name)
-def test_every_file_a_document_names_exists(document):
-    missing = {name for name in files_mentioned(document) if not (ROOT / name).exists()}
-    assert not missing
+def test_every_path_a_document_names_exists(document):
+    assert missing_paths(document.read_text()) == set()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: p.name)
+def test_every_module_a_document_names_exists(document):
+    assert missing_modules(document.read_text()) == set()
+
+
+def test_a_path_or_module_that_does_not_exist_would_be_found():
+    assert missing_paths("`fsm/nowhere`, `docs/no.md`, `fsm/machines`") == {
+        "fsm/nowhere",
+        "docs/no.md",
+    }
+    text = "`actors.no_such_name`, `python -m bench.run`, `specs.message.Message`"
+    assert missing_modules(text) == {"actors.no_such_name"}
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: p.name)
