@@ -1,7 +1,8 @@
 """A party of a P2P set-up is killed, or stands still, at each stage (R9, P2P-14, P2P-15, I-T3).
 
 The stages are the states of the connection's machine. Whoever is left over answers every
-request, keeps no link that is neither live nor over, and finds the way back.
+request, keeps no link that is neither live nor over, and finds the way back. Every two of
+kind, stage, victim and harm come together here; the whole table is for long runs.
 """
 
 from itertools import product
@@ -14,12 +15,14 @@ from fsm.judge.trace_line import Verdict
 from specs.reply_code import Code
 from tests.support.harmed import Harm
 from tests.support.overlapping import open_overlap, wanted
+from tests.support.pairs import all_pairs
 from tests.support.set_up import ALICE, BOB, NODE, Stage, open_set_up
 from transports.link import Kind
 
 KINDS = (Kind.UNIX, Kind.TCP, Kind.WEBSOCKET)
 LINKED = {Stage.LIVE, Stage.DISCONNECTED}
-CASES = list(product(KINDS, Stage, (ALICE, BOB, NODE), Harm))
+TABLE = (KINDS, Stage, (ALICE, BOB, NODE), Harm)
+PAIRS = frozenset(all_pairs(*TABLE))
 HONEST = {Code.OK, Code.TIMEOUT, Code.NOT_FOUND, Code.UNAVAILABLE}
 FORGOTTEN = {Code.UNAUTHENTICATED}
 """What a node that has begun anew says until a runtime has claimed its addresses again."""
@@ -29,15 +32,10 @@ PATIENCE = 60.0
 pytestmark = pytest.mark.timeout(120)
 
 
-def marks(case):
-    """Before there is a link it is the same what will carry it: that is for long runs."""
-    kind, stage, *_ = case
-    return () if kind is Kind.UNIX or stage in LINKED else pytest.mark.soak
-
-
-def named(case):
+def shown_as(case):
     kind, stage, victim, how = case
-    return f"{kind.value}-{stage.value}-{victim}-{how.name}"
+    name = f"{kind.value}-{stage.value}-{victim}-{how.name}"
+    return pytest.param(case, id=name, marks=[] if case in PAIRS else [pytest.mark.soak])
 
 
 async def come_to_rest_and_back(set_up, stage, how):
@@ -72,8 +70,6 @@ def outcomes(request):
         yield outcomes
 
 
-@pytest.mark.parametrize(
-    "case", [pytest.param(case, id=named(case), marks=marks(case)) for case in CASES]
-)
+@pytest.mark.parametrize("case", [shown_as(case) for case in product(*TABLE)])
 def test_whoever_is_left_comes_to_rest_and_finds_the_way_back(case, outcomes):
     outcomes[case].result()

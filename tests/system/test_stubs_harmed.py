@@ -1,6 +1,7 @@
 """A runtime or the node it reaches is killed, or stands still, at each stage of its stub.
 
 Each stub that ships; the stages are the states of its connection (R2, R8, STB-03, STB-09, I-T3).
+Every two of stub, stage, victim and harm come together here; the whole table is for long runs.
 """
 
 from itertools import product
@@ -13,9 +14,11 @@ from fsm.judge.trace_line import Verdict
 from specs.reply_code import Code
 from tests.support.harmed import Harm
 from tests.support.overlapping import open_overlap, wanted
+from tests.support.pairs import all_pairs
 from tests.support.stub_set_up import FORMS, NODE, RUNTIME, Stage, open_stub_set_up
 
-CASES = list(product(FORMS, Stage, (RUNTIME, NODE), Harm))
+TABLE = (FORMS, Stage, (RUNTIME, NODE), Harm)
+PAIRS = frozenset(all_pairs(*TABLE))
 HONEST = {Code.OK, Code.TIMEOUT, Code.NOT_FOUND, Code.UNAVAILABLE}
 FORGOTTEN = {Code.UNAUTHENTICATED}
 """What a node that has begun anew says until a runtime has claimed its addresses again."""
@@ -23,9 +26,10 @@ FORGOTTEN = {Code.UNAUTHENTICATED}
 pytestmark = pytest.mark.timeout(120)
 
 
-def named(case):
+def shown_as(case):
     form, stage, victim, how = case
-    return f"{form}-{stage.value}-{victim}-{how.name}"
+    name = f"{form}-{stage.value}-{victim}-{how.name}"
+    return pytest.param(case, id=name, marks=[] if case in PAIRS else [pytest.mark.soak])
 
 
 async def come_to_rest_and_back(set_up, stage, how):
@@ -56,6 +60,6 @@ def outcomes(request):
         yield outcomes
 
 
-@pytest.mark.parametrize("case", CASES, ids=named)
+@pytest.mark.parametrize("case", [shown_as(case) for case in product(*TABLE)])
 def test_whoever_is_left_gives_up_and_finds_the_way_back(case, outcomes):
     outcomes[case].result()

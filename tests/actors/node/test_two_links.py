@@ -4,7 +4,7 @@ Upstream's plain node lets the late close of the older link deafen the newer one
 """
 
 from contextlib import suppress
-from itertools import permutations
+from itertools import combinations, permutations, product
 
 import pytest
 import trio
@@ -12,12 +12,33 @@ from trio.testing import wait_all_tasks_blocked
 
 from tests.support.legacy_peer import OLD, OLD_INSIDE, plain_peer, session_peer, session_stranger
 from tests.support.node_peer import MN, RA, Peer, open_world
+from tests.support.pairs import covering
 from transports.errors import LinkError
 
 STEPS = ("older speaks", "older leaves", "newer comes", "newer speaks", "neighbour speaks")
 ORDERS = [
     order for order in permutations(STEPS) if order.index(STEPS[2]) < order.index(STEPS[3])
 ]  # fmt: skip
+KINDS = {"plain": plain_peer, "session": session_peer, "ours": None}
+PAUSES = {"in turn": wait_all_tasks_blocked, "at once": trio.lowlevel.checkpoint}
+CASES = list(product(ORDERS, KINDS, PAUSES))
+
+
+def facts(case):
+    """Which step comes before which, for which kind of runtime, with or without pauses."""
+    order, kind, pause = case
+    befores = [order.index(one) < order.index(other) for one, other in combinations(STEPS, 2)]
+    return [*befores, kind, pause]
+
+
+SAMPLE = frozenset(covering(CASES, facts, together=3))
+
+
+def shown_as(case):
+    """Any three facts meet in a case of the sample; all cases are for long runs."""
+    order, kind, pause = case
+    name = f"{', '.join(order)}-{kind}-{pause}"
+    return pytest.param(*case, id=name, marks=[] if case in SAMPLE else [pytest.mark.soak])
 
 
 class Newcomer:
@@ -82,33 +103,31 @@ async def play(world, order, older, pause):
     return newer
 
 
-async def no_pause():
-    await trio.lowlevel.checkpoint()
+async def runtime_of(world, kind):
+    return await (KINDS[kind](world) if KINDS[kind] else world.peer(RA))
 
 
-@pytest.mark.parametrize("pause", [wait_all_tasks_blocked, no_pause])
-@pytest.mark.parametrize("kind", [plain_peer, session_peer, "ours"])
-@pytest.mark.parametrize("order", ORDERS, ids=", ".join)
+@pytest.mark.parametrize(("order", "kind", "pause"), [shown_as(case) for case in CASES])
 async def test_the_newest_has_the_session_and_is_not_deafened(order, kind, pause, autojump_clock):
     async with open_world(allow_legacy=True) as world:
-        older = await (world.peer(RA) if kind == "ours" else kind(world))
-        newer = await play(world, order, older, pause)
+        older = await runtime_of(world, kind)
+        newer = await play(world, order, older, PAUSES[pause])
         heard, stands = await newer.heard()
 
         assert stands
         assert b'"id":102' in heard
         assert heard.count(b'"value":103') <= 1
         assert set((await world.states()).values()) == {"open"}
-        if pause is wait_all_tasks_blocked:
+        if pause == "in turn":
             came = order.index("newer comes")
             assert came > order.index("older speaks") or b'"id":101' not in heard
             assert came > order.index("neighbour speaks") or b'"value":103' in heard
 
 
-@pytest.mark.parametrize("kind", [plain_peer, session_peer, "ours"])
+@pytest.mark.parametrize("kind", KINDS)
 async def test_the_older_is_told_that_it_is_over_and_no_longer_heard(kind, autojump_clock):
     async with open_world(allow_legacy=True) as world:
-        older = await (world.peer(RA) if kind == "ours" else kind(world))
+        older = await runtime_of(world, kind)
         newer = Newcomer(world, older)
         await newer.come()
         await newer.heard()
