@@ -7,7 +7,7 @@ import attrs
 import pytest
 
 from actors.cli.command_error import ExitCode
-from tests.support.command import call, serving
+from tests.support.command import call, serving, typed
 
 pytestmark = pytest.mark.timeout(90)
 
@@ -25,16 +25,16 @@ class Two:
     echo: str
     key: dict[str, str]
 
-    async def publish(self, endpoint=None, *more):
+    def publish(self, endpoint=None, *more):
         """Sign and publish where the domain is reached, as a person does."""
         profile = {"stub": "websocket", "endpoint": endpoint or self.node_b}
         draft, signed = self.folder / "draft.json", str(self.folder / "d.jws")
         draft.write_text(json.dumps({"profile": profile}))
         whose = ("--domain", "b.example", "--key", self.key["key"])
-        done = await call("stub", "sign", str(draft), *whose, "--out", signed, *more)
+        done = typed("stub", "sign", str(draft), *whose, "--out", signed, *more)
         assert done.status == ExitCode.OK, done.err
         into = ("--into", str(self.folder / "catalogue"), "--keys", self.key["jwks"])
-        done = await call("stub", "publish", signed, *into)
+        done = typed("stub", "publish", signed, *into)
         assert done.status == ExitCode.OK, done.err
 
     def trust(self, more='reach = "anywhere"'):
@@ -50,7 +50,7 @@ class Two:
 
 @asynccontextmanager
 async def two_domains(folder):
-    done = await call("token", "keys", "--out", str(folder / "keys"), "--kid", "b1")
+    done = typed("token", "keys", "--out", str(folder / "keys"), "--kid", "b1")
     (folder / "catalogue").mkdir()
     shown = ("--http", "127.0.0.1:0", "--catalogue", str(folder / "catalogue"))
     name = ("--name", "rb", "--p2p", "none", "--hyperty", "echo=actors.hyperties:Echo")
@@ -66,7 +66,7 @@ async def two_domains(folder):
 async def test_a_domain_is_reached_as_soon_as_it_is_published_and_no_code_is_changed(tmp_path):
     async with two_domains(tmp_path) as two:
         before = await two.ask(two.trust())
-        await two.publish()
+        two.publish()
         after = await two.ask(two.trust())
         directory = await two.ask(two.trust(), f"b.example={tmp_path / 'catalogue'}")
 
@@ -78,7 +78,7 @@ async def test_a_domain_is_reached_as_soon_as_it_is_published_and_no_code_is_cha
 
 async def test_what_is_not_to_be_trusted_is_said_in_one_sentence(tmp_path):
     async with two_domains(tmp_path) as two:
-        await two.publish()
+        two.publish()
         private = await two.ask(two.trust('reach = "public"'))
         somebody = await two.ask(two.trust(), two.catalogue.replace("127.0.0.1", "{domain}"))
 
@@ -90,22 +90,22 @@ async def test_what_is_not_to_be_trusted_is_said_in_one_sentence(tmp_path):
 
 async def test_a_rollback_is_refused_by_the_next_process(tmp_path):
     async with two_domains(tmp_path) as two:
-        await two.publish(None, "--counter", "7")
+        two.publish(None, "--counter", "7")
         assert (await two.ask(two.trust())).status == ExitCode.OK
         (tmp_path / "catalogue/.well-known/protocolstub/default").unlink()
-        await two.publish(None, "--counter", "6")
+        two.publish(None, "--counter", "6")
         again = await two.ask(two.trust())
 
     assert again.status == ExitCode.CANNOT_CONNECT
     assert "its counter 6 is less than 7, which was seen before" in again.err[-1]
 
 
-async def test_half_of_the_options_is_said(tmp_path):
+def test_half_of_the_options_is_said(tmp_path):
     ask = ("request", "--domain", "a.example", "--node", "ws://127.0.0.1:1/link")
     to = ("hyperty://b.example/x", "1")
-    alone = await call(*ask, "--catalogue", "/srv", *to)
-    wrong = await call(*ask, "--catalogue", "/srv", "--trust", str(tmp_path / "gone.toml"), *to)
-    odd = await call(*ask, "--catalogue", "ftp://x", *to)
+    alone = typed(*ask, "--catalogue", "/srv", *to)
+    wrong = typed(*ask, "--catalogue", "/srv", "--trust", str(tmp_path / "gone.toml"), *to)
+    odd = typed(*ask, "--catalogue", "ftp://x", *to)
 
     assert [one.status for one in (alone, wrong, odd)] == [
         ExitCode.CONFIGURATION, ExitCode.CONFIGURATION, ExitCode.USAGE,
@@ -114,10 +114,10 @@ async def test_half_of_the_options_is_said(tmp_path):
     assert "gone.toml: No such file" in wrong.err[0]
 
 
-async def test_a_catalogue_needs_a_listener_and_a_directory(tmp_path):
+def test_a_catalogue_needs_a_listener_and_a_directory(tmp_path):
     node = ("node", "--domain", "b.example", *OPEN, "--catalogue")
-    silent = await call(*node, str(tmp_path))
-    gone = await call(*node, str(tmp_path / "gone"), "--http", "127.0.0.1:0")
+    silent = typed(*node, str(tmp_path))
+    gone = typed(*node, str(tmp_path / "gone"), "--http", "127.0.0.1:0")
 
     assert (silent.status, gone.status) == (ExitCode.CONFIGURATION, ExitCode.CONFIGURATION)
     assert "add --http" in silent.err[0]

@@ -3,7 +3,7 @@
 import pytest
 
 from actors.cli.command_error import ExitCode
-from tests.support.command import call
+from tests.support.command import typed
 
 NODE = ("node", "--domain", "a.example")
 WAY = ("--foreign", "b.example=ws://127.0.0.1:1/link")
@@ -12,8 +12,8 @@ WAY = ("--foreign", "b.example=ws://127.0.0.1:1/link")
 @pytest.mark.parametrize(
     "value", ["b.example", "b.example=http://127.0.0.1/link", "b example=ws://h/link", "=ws://h/"]
 )
-async def test_a_way_that_is_none_is_a_usage_error(value):
-    ended = await call(*NODE, "--foreign", value)
+def test_a_way_that_is_none_is_a_usage_error(value):
+    ended = typed(*NODE, "--foreign", value)
     assert ended.status == ExitCode.USAGE
     assert "--foreign" in ended.err[-1]
 
@@ -28,23 +28,23 @@ async def test_a_way_that_is_none_is_a_usage_error(value):
         ((*WAY, "--foreign-token-file", "b.example=/dev/null"), "holds no token"),
     ],
 )
-async def test_ways_that_contradict_each_other_are_told_in_one_sentence(options, named):
-    ended = await call(*NODE, *options)
+def test_ways_that_contradict_each_other_are_told_in_one_sentence(options, named):
+    ended = typed(*NODE, *options)
     assert ended.status == ExitCode.CONFIGURATION
     assert len(ended.err) == 1
     assert named in ended.err[0]
 
 
 @pytest.mark.parametrize("value", ["/nowhere", "b.example=", "b example=/nowhere"])
-async def test_a_token_file_for_no_domain_is_a_usage_error(value):
-    ended = await call(*NODE, *WAY, "--foreign-token-file", value)
+def test_a_token_file_for_no_domain_is_a_usage_error(value):
+    ended = typed(*NODE, *WAY, "--foreign-token-file", value)
     assert ended.status == ExitCode.USAGE
     assert "--foreign-token-file" in ended.err[-1]
 
 
-async def test_a_file_of_options_may_have_a_table_of_ways(tmp_path):
+def test_a_file_of_options_may_have_a_table_of_ways(tmp_path):
     file = tmp_path / "node.toml"
     file.write_text('[node.foreign]\n"b.example" = "http://127.0.0.1/link"\n')
-    ended = await call(*NODE, "--config", str(file))
+    ended = typed(*NODE, "--config", str(file))
     assert ended.status == ExitCode.CONFIGURATION
     assert "http://127.0.0.1/link" in ended.err[-1]

@@ -10,7 +10,7 @@ import trio
 from actors.cli.command_error import ExitCode
 from actors.commands.token.issue import command as issue
 from actors.commands.token.keys import command as keys
-from tests.support.command import PYTHON, ROOT, call, called, serving
+from tests.support.command import PYTHON, ROOT, call, called, serving, typed
 
 NODE = ("node", "--domain", "a.example")
 ECHO = ("--hyperty", "echo=actors.hyperties:Echo", "--p2p", "none")
@@ -106,11 +106,11 @@ async def test_who_brings_a_wrong_token_is_refused_in_one_sentence(key, token_fi
 
 
 @pytest.mark.parametrize("content", [None, "", "two words", "x" * 9000])
-async def test_a_token_file_that_is_none_is_said_before_anything_is_done(tmp_path, content):
+def test_a_token_file_that_is_none_is_said_before_anything_is_done(tmp_path, content):
     path = tmp_path / "token"
     if content is not None:
         path.write_text(content)
-    ended = await call(
+    ended = typed(
         "runtime", "--domain", "a.example", "--name", "ra", "--node", "ws://127.0.0.1:1/link",
         "--token-file", str(path),
     )  # fmt: skip
@@ -176,10 +176,10 @@ async def test_a_node_without_keys_says_once_that_nobody_can_enter():
         (("--issuer", "https://idp.ex"), "--jwks"),
     ],
 )
-async def test_options_that_make_no_sense_are_told_in_one_sentence(key, tmp_path, options, said):
+def test_options_that_make_no_sense_are_told_in_one_sentence(key, tmp_path, options, said):
     (tmp_path / "page").write_text("<html><body>Not found</body></html>")
     places = {"missing": tmp_path / "x", "page": tmp_path / "page", "private": key["key"]}
-    ended = await call(*NODE, *(one.format(**places) for one in options))
+    ended = typed(*NODE, *(one.format(**places) for one in options))
 
     assert (ended.status, len(ended.err)) == (ExitCode.CONFIGURATION, 1)
     assert said in ended.err[0]

@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from actors.cli.command_error import ExitCode
-from tests.support.command import call, serving
+from tests.support.command import serving, typed
 
 NODE = ("node", "--domain", "a.example")
 
@@ -49,33 +49,33 @@ async def test_a_trace_begins_and_ends(tmp_path):
     assert [orjson.loads(lines[n])["k"] for n in (0, -1)] == ["start", "end"]
 
 
-async def test_a_port_that_is_taken_is_told_in_one_sentence():
+def test_a_port_that_is_taken_is_told_in_one_sentence():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         where = f"127.0.0.1:{taken.getsockname()[1]}"
-        ended = await call(*NODE, "--listen", where)
+        ended = typed(*NODE, "--listen", where)
     assert ended.status == ExitCode.FAILED
     assert len(ended.err) == 1
     assert where in ended.err[0]
     assert "--listen" in ended.err[0]
 
 
-async def test_a_registry_file_that_cannot_be_used_is_told_in_one_sentence(tmp_path):
-    ended = await call(*NODE, "--registry", str(tmp_path / "missing" / "r.sqlite"))
+def test_a_registry_file_that_cannot_be_used_is_told_in_one_sentence(tmp_path):
+    ended = typed(*NODE, "--registry", str(tmp_path / "missing" / "r.sqlite"))
     assert ended.status == ExitCode.CONFIGURATION
     assert len(ended.err) == 1
     assert "--registry" in ended.err[0]
 
 
 @pytest.mark.parametrize("where", ["nowhere", "127.0.0.1:99999", "127.0.0.1:x", ":"])
-async def test_a_place_that_is_none_is_told_in_one_sentence(where):
-    ended = await call(*NODE, "--listen", where)
+def test_a_place_that_is_none_is_told_in_one_sentence(where):
+    ended = typed(*NODE, "--listen", where)
     assert ended.status == ExitCode.USAGE
     assert "no address such as 127.0.0.1:4123" in ended.err[-1]
 
 
-async def test_a_trace_directory_that_cannot_be_made_is_refused(tmp_path):
+def test_a_trace_directory_that_cannot_be_made_is_refused(tmp_path):
     (tmp_path / "file").write_text("in the way")
-    ended = await call(*NODE, "--trace", str(tmp_path / "file" / "traces"))
+    ended = typed(*NODE, "--trace", str(tmp_path / "file" / "traces"))
     assert ended.status == ExitCode.CONFIGURATION
     assert len(ended.err) == 1
     assert "choose another directory" in ended.err[0]
@@ -105,11 +105,11 @@ async def test_a_file_may_say_what_the_command_line_does_not(tmp_path):
         ('[node]\nconfig = "x"', "'config'"),
     ],
 )
-async def test_a_file_that_makes_no_sense_is_told_in_one_sentence(tmp_path, content, complaint):
+def test_a_file_that_makes_no_sense_is_told_in_one_sentence(tmp_path, content, complaint):
     file = tmp_path / "node.toml"
     if content is not None:
         file.write_text(content)
-    ended = await call("node", "--config", str(file))
+    ended = typed("node", "--config", str(file))
     assert ended.status == ExitCode.CONFIGURATION
     assert len(ended.err) == 1
     assert complaint in ended.err[0]

@@ -8,7 +8,7 @@ from actors.cli.command_error import CommandError, ExitCode
 from actors.commands.node.connectors import ConnectorOptions
 from actors.kit.http_message import ServerUrl
 from actors.node.config import NodeConfig
-from tests.support.command import call
+from tests.support.command import typed
 
 
 def applied(registry=None, global_registry=None, qos=None):
@@ -42,7 +42,7 @@ def test_what_names_no_server_is_one_sentence_that_names_the_option(option, valu
     assert caught.value.code == ExitCode.CONFIGURATION
 
 
-async def test_a_folder_is_no_registry(tmp_path):
-    ended = await call("node", "--domain", "a.ex", "--registry", str(tmp_path))
+def test_a_folder_is_no_registry(tmp_path):
+    ended = typed("node", "--domain", "a.ex", "--registry", str(tmp_path))
     assert ended.status == ExitCode.USAGE
     assert "is a folder" in ended.err[-1]

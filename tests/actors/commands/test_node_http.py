@@ -9,7 +9,7 @@ import trio
 
 from actors.cli.command_error import ExitCode
 from specs.limits.protocol import DRAIN_TIMEOUT
-from tests.support.command import call, serving
+from tests.support.command import call, serving, typed
 from tests.support.web import get
 
 NODE = ("node", "--domain", "a.example")
@@ -62,20 +62,20 @@ async def test_metrics_for_everybody_are_refused_in_one_sentence(token_file):
         assert await node.stop() == ExitCode.OK
 
 
-async def test_a_place_that_is_taken_is_told_in_one_sentence():
+def test_a_place_that_is_taken_is_told_in_one_sentence():
     with socket.create_server(("127.0.0.1", 0)) as taken:
         where = f"127.0.0.1:{taken.getsockname()[1]}"
-        ended = await call(*NODE, "--http", where)
+        ended = typed(*NODE, "--http", where)
     assert (ended.status, len(ended.err)) == (ExitCode.FAILED, 1)
     assert where in ended.err[0]
     assert "--http" in ended.err[0]
 
 
 @pytest.mark.parametrize("content", ["", "short", "two lines of a file\nthat is no token"])
-async def test_a_file_that_holds_no_token_is_told_in_one_sentence(tmp_path, content):
+def test_a_file_that_holds_no_token_is_told_in_one_sentence(tmp_path, content):
     path = tmp_path / "token"
     path.write_text(content)
-    ended = await call(*NODE, "--http", "127.0.0.1:0", "--http-token-file", str(path))
+    ended = typed(*NODE, "--http", "127.0.0.1:0", "--http-token-file", str(path))
     assert (ended.status, len(ended.err)) == (ExitCode.CONFIGURATION, 1)
     assert "holds no token" in ended.err[0]
     assert not content or content not in ended.err[0]

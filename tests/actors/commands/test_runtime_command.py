@@ -15,7 +15,7 @@ from actors.kit.tracer import NULL_TRACER
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from specs.limits.protocol import DIAL_TIMEOUT
-from tests.support.command import call, serving
+from tests.support.command import call, serving, typed
 from transports.link import Kind
 from transports.system import open_system_network
 
@@ -70,46 +70,46 @@ async def test_a_question_to_nobody_is_answered_404():
 
 
 @pytest.mark.parametrize("command", [runtime, lambda url: request(url, "hyperty://a.example/1")])
-async def test_a_node_that_is_not_there_is_told(command, nobody):
-    ended = await call(*command(nobody))
+def test_a_node_that_is_not_there_is_told(command, nobody):
+    ended = typed(*command(nobody))
     assert ended.status == ExitCode.CANNOT_CONNECT
     assert len(ended.err) == 1
     assert nobody.split("/")[2] in ended.err[0]
     assert "--node" in ended.err[0]
 
 
-async def test_a_node_that_says_nothing_is_not_waited_for():
+def test_a_node_that_says_nothing_is_not_waited_for():
     """The time is the dialler's own: within 5 s, start and end of the command included."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
-        ended = await call(*runtime(f"ws://127.0.0.1:{silent.getsockname()[1]}/link"))
+        ended = typed(*runtime(f"ws://127.0.0.1:{silent.getsockname()[1]}/link"))
     assert ended.status == ExitCode.CANNOT_CONNECT
     assert f"no answer within {DIAL_TIMEOUT:.0f} s" in ended.err[0]
     assert DIAL_TIMEOUT <= 3
 
 
-async def test_a_url_that_leads_to_no_node_is_told():
-    ended = await call(*runtime("ws://127.0.0.1:0/link"))
+def test_a_url_that_leads_to_no_node_is_told():
+    ended = typed(*runtime("ws://127.0.0.1:0/link"))
     assert ended.status == ExitCode.CANNOT_CONNECT
     assert len(ended.err) == 1
 
 
 @pytest.mark.parametrize("url", ["http://127.0.0.1/link", "nonsense", "ws://[/link"])
-async def test_what_is_no_url_of_a_node_is_wrong_usage(url):
-    ended = await call(*runtime(url))
+def test_what_is_no_url_of_a_node_is_wrong_usage(url):
+    ended = typed(*runtime(url))
     assert ended.status == ExitCode.USAGE
     assert "cannot be dialled" in ended.err[-1]
 
 
 @pytest.mark.parametrize("where", ["no.such.module:Echo", "actors.hyperties:Nobody", "os:path"])
-async def test_a_hyperty_that_is_not_there_is_told(where):
-    ended = await call(*runtime("ws://127.0.0.1:1/link", "--hyperty", f"x={where}"))
+def test_a_hyperty_that_is_not_there_is_told(where):
+    ended = typed(*runtime("ws://127.0.0.1:1/link", "--hyperty", f"x={where}"))
     assert ended.status == ExitCode.CONFIGURATION
     assert len(ended.err) == 1
     assert "--hyperty" in ended.err[0]
 
 
-async def test_a_hyperty_that_needs_arguments_is_told_before_anything_is_dialled():
-    ended = await call(*runtime("ws://127.0.0.1:1/link", "--hyperty", f"x={NEEDS_ARGUMENTS}"))
+def test_a_hyperty_that_needs_arguments_is_told_before_anything_is_dialled():
+    ended = typed(*runtime("ws://127.0.0.1:1/link", "--hyperty", f"x={NEEDS_ARGUMENTS}"))
     assert (ended.status, len(ended.err)) == (ExitCode.CONFIGURATION, 1)
     assert f"{NEEDS_ARGUMENTS} cannot be made without arguments" in ended.err[0]
 

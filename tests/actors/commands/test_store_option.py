@@ -8,7 +8,7 @@ import pytest
 
 from actors.cli.command_error import ExitCode
 from actors.runtime.store.file import ObjectFile
-from tests.support.command import call, serving
+from tests.support.command import serving, typed
 
 NODE = ("node", "--domain", "a.example", "--allow-legacy")
 ECHO = "echo=actors.hyperties:Echo"
@@ -26,23 +26,23 @@ def runtime(node, *more):
         ("PRAGMA user_version = 99", "written by a newer version of the runtime"),
     ],
 )
-async def test_a_file_that_is_none_is_told_in_one_sentence(sql, why, tmp_path):
+def test_a_file_that_is_none_is_told_in_one_sentence(sql, why, tmp_path):
     path = tmp_path / "s.sqlite"
     with contextlib.closing(sqlite3.connect(path)) as there:
         there.execute(sql)
-    ended = await call(*runtime(NOWHERE, "--store", str(path)))
+    ended = typed(*runtime(NOWHERE, "--store", str(path)))
     assert ended.status == ExitCode.CONFIGURATION
     [said] = ended.err
     assert why in said
     assert "--store" in said
 
 
-async def test_a_file_that_another_process_has_is_told(tmp_path):
+def test_a_file_that_another_process_has_is_told(tmp_path):
     """A second runtime of the same name, with the same store."""
     path = tmp_path / "s.sqlite"
     with contextlib.closing(ObjectFile(path)) as file:
         file.load()
-        ended = await call(*runtime(NOWHERE, "--store", str(path)))
+        ended = typed(*runtime(NOWHERE, "--store", str(path)))
     assert ended.status == ExitCode.CONFIGURATION
     assert "another runtime has it open" in ended.err[0]
 

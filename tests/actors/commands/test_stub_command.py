@@ -6,7 +6,7 @@ import pytest
 
 from actors.cli.command_error import ExitCode
 from actors.commands.stub.list import command as list_
-from tests.support.command import call, called
+from tests.support.command import called, typed
 from tests.support.stub_desk import ENTRY, checks, refused
 
 # ---- showing
@@ -94,25 +94,25 @@ def test_what_stands_in_the_wrong_place_is_said(desk):
 # ---- as processes
 
 
-async def test_a_person_signs_publishes_and_looks(desk):
+def test_a_person_signs_publishes_and_looks(desk):
     key, folder = desk.key, desk.folder
     draft, out, into = str(folder / "draft.json"), str(folder / "d.jws"), str(desk.catalogue)
-    signed = await call(
+    signed = typed(
         "stub", "sign", draft, "--domain", "b.example", "--key", key["key"], "--out", out
     )
-    put = await call("stub", "publish", out, "--into", into, "--keys", key["jwks"])
-    shown = await call("stub", "list", into)
-    good = await call("stub", "verify", f"{into}/{ENTRY}", "--trust", desk.trust())
-    bad = await call("stub", "publish", str(folder / "gone.jws"), "--into", into)
+    put = typed("stub", "publish", out, "--into", into, "--keys", key["jwks"])
+    shown = typed("stub", "list", into)
+    good = typed("stub", "verify", f"{into}/{ENTRY}", "--trust", desk.trust())
+    bad = typed("stub", "publish", str(folder / "gone.jws"), "--into", into)
 
     assert [one.status for one in (signed, put, shown, good)] == [ExitCode.OK] * 4
     assert (bad.status, len(bad.err)) == (ExitCode.CONFIGURATION, 1)
     assert shown.out[1].split()[0] == "protocolstub/default"
 
 
-async def test_a_directory_that_cannot_be_written_is_one_sentence(desk):
+def test_a_directory_that_cannot_be_written_is_one_sentence(desk):
     desk.sign()
     (desk.folder / "file").write_text("")
     into = str(desk.folder / "file" / "x")
-    done = await call("stub", "publish", str(desk.folder / "d.jws"), "--into", into)
+    done = typed("stub", "publish", str(desk.folder / "d.jws"), "--into", into)
     assert (done.status, len(done.err)) == (ExitCode.CONFIGURATION, 1)
