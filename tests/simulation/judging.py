@@ -8,7 +8,7 @@ from tests.simulation.simulator import run
 
 __all__ = ["CHUNK", "broken_by"]
 
-CHUNK: Final = 10
+CHUNK: Final = 5
 """Seeds in one test."""
 
 _TOLD: Final = 5

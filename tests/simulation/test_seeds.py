@@ -1,4 +1,4 @@
-"""Seeds 100 to 149: every run keeps every rule."""
+"""The first seeds: every run keeps every rule; `make soak` runs thousands of others."""
 
 import pytest
 
@@ -6,7 +6,9 @@ from tests.simulation.judging import CHUNK, broken_by
 
 pytestmark = pytest.mark.timeout(120)
 
+SEEDS = 40
 
-@pytest.mark.parametrize("first", range(100, 150, CHUNK))
+
+@pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
 def test_runs_of_these_seeds_keep_every_rule(first):
     assert broken_by(range(first, first + CHUNK)) == {}
