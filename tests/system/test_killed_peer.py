@@ -18,6 +18,7 @@ from actors.kit.trace import open_trace
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from fsm.judge.claims import judge
+from fsm.judge.replay import judge as judge_steps
 from specs.reply_code import Code
 from tests.support.command import PYTHON, ROOT, call, serving
 from tests.support.judged import lines_under
@@ -89,8 +90,8 @@ async def kill_in_mid_flight(ledger, runtime, bob, clock):
     clock.rate = 1.0
 
 
-async def verdicts(trace, tmp_path):
-    """What Spark says of each node's trace."""
+async def told_by_spark(trace, tmp_path):
+    """What Spark says of each node's trace; that it says what the other says has its own test."""
     command = [*PYTHON, "spark", "validate", str(trace), "--report", str(tmp_path / "report")]
     done = await trio.run_process([*command, "--json"], cwd=ROOT, check=False, capture_stdout=True)
     assert done.returncode == ExitCode.FAILED
@@ -98,8 +99,20 @@ async def verdicts(trace, tmp_path):
     return {node["node"]: node["verdict"] for node in verdict["nodes"]}
 
 
-@pytest.mark.spark
-async def test_every_request_is_answered_and_only_bobs_trace_is_incomplete(tmp_path, clock):
+async def told_by_reference(trace, tmp_path):
+    """The same by the reference judge, which needs no Java."""
+    judged = judge_steps(lines_under(trace))
+    assert judged.violations == ()
+    return {one.node: "incomplete" if one.flaws else "conformant" for one in judged.nodes}
+
+
+@pytest.mark.parametrize(
+    "verdicts",
+    [told_by_reference, pytest.param(told_by_spark, marks=[pytest.mark.spark, pytest.mark.soak])],
+)
+async def test_every_request_is_answered_and_only_bobs_trace_is_incomplete(
+    tmp_path, clock, verdicts
+):
     trace = tmp_path / "trace"
     async with (
         serving(*NODE, "--trace", str(trace)) as node,
