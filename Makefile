@@ -18,7 +18,7 @@ demo: $(STAMP)
 	@$(BIN)/python -m actors demo $(ARGS)
 
 test: $(STAMP)
-	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadgroup $(ARGS)
 
 # The same, and which lines it took: about half as long again.
 coverage: $(STAMP)
@@ -43,7 +43,7 @@ bench: $(STAMP)
 
 # Tests that take long, whole systems by chance, then a node besieged: `make soak COUNT=5000000 ARGS="--seed 7"`.
 soak: $(STAMP)
-	@$(BIN)/python -m pytest -m soak
+	@$(BIN)/python -m pytest -m "soak or hypothesis or chance" --hypothesis-profile soak
 	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS)
 	@$(BIN)/python -m tests.fuzz --frames $(COUNT) $(ARGS)
 

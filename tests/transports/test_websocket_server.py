@@ -6,11 +6,12 @@ import pytest
 import trio
 import trio_websocket
 import websockets.sync.client
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from specs.limits import protocol as limits
 from specs.limits.protocol import MAX_FRAME_BYTES
+from tests.support.chance import examples
 from tests.support.raw_websocket import frame, handshake, head, text
 from transports.errors import Farewell, FrameTooLargeError, LinkBrokenError
 from transports.link import PROTOFLY_V1, Kind
@@ -290,7 +291,7 @@ pieces = st.one_of(
 
 
 @given(st.lists(pieces, max_size=6))
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(60))
 def test_no_bytes_harm_the_listener(sent):
     trio.run(knock, sent)
 

@@ -5,12 +5,13 @@ from functools import partial
 import pytest
 import trio
 import trio.lowlevel
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from fsm.judge.trace_line import Verdict
 from specs.trace import Op
+from tests.support.chance import examples
 from tests.support.domain import Domain, Member, go_live, judged, open_domain
 from transports.link import Kind as Carrier
 
@@ -90,7 +91,7 @@ async def weather(cuts: dict[int, int]) -> None:
 
 
 @given(cuts=CUTS)
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(12))
 def test_cuts_at_any_moment_lose_double_and_overtake_nothing(cuts):
     """P2P-15, I-P22, I-B7 across paths."""
     trio.run(partial(weather, cuts), clock=MockClock(autojump_threshold=0))

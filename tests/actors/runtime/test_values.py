@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import actors
 from fsm.p2p.link_policy import LinkWishes, P2pWait, P2pWish
 from fsm.sync.value.value import same
+from tests.support.chance import examples
 from tests.support.json_values import OBJECTS
 from tests.support.mirror import BAD, CODES, GOOD, NO_JSON, TOO_LARGE, Mirror
 from transports.memory import MemoryNetwork
@@ -152,7 +153,7 @@ async def test_what_is_sent_is_as_it_was_when_it_was_sent():
 
 @pytest.mark.parametrize("delivery", DELIVERIES)
 @given(values=st.lists(OBJECTS, min_size=10, max_size=20))
-@settings(max_examples=5, deadline=None, phases=[Phase.generate])
+@settings(max_examples=examples(5), phases=[Phase.generate])
 def test_each_delivery_brings_an_equal_value_that_is_not_shared(delivery, values):
     async def main():
         async with opened(delivery) as pair:
