@@ -11,6 +11,8 @@ COUNT ?= 1000000
 SEEDS ?= 10000
 FIRST ?= 0
 JOBS ?= 2
+# One more than there are cores, as some tests wait for other processes.
+TESTERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 .PHONY: demo test coverage check lint bench soak simulate
 
@@ -18,7 +20,7 @@ demo: $(STAMP)
 	@$(BIN)/python -m actors demo $(ARGS)
 
 test: $(STAMP)
-	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadgroup $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses $(TESTERS) --maxprocesses 4 --dist loadgroup $(ARGS)
 
 # The same, and which lines it took: about half as long again.
 coverage: $(STAMP)

@@ -11,7 +11,7 @@ from tests.fuzz.texts import Texts
 from tests.support.raw_websocket import head
 from tests.support.wire_socket import BINARY, CLOSE, PING, PONG, TEXT, frame_of, masked
 
-BATCH_OF_CI = 50_000
+BATCH_OF_CI = 30_000
 SEED_OF_CI = 1
 
 

@@ -11,7 +11,7 @@ from tests.simulation.simulator import run
 
 pytestmark = pytest.mark.timeout(120)
 
-SEEDS = 5
+SEEDS = 3
 
 
 def digests(hash_seed):
