@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from fsm.check.census import read_census, write_census
-from tests.support.census import counted
+from tests.support.trace.census import counted
 
 SOAK_TIMEOUT = 3600.0
 """Seconds that a test has when it tries twenty times as many examples."""

@@ -5,10 +5,10 @@ from importlib import import_module
 import pytest
 import trio
 
-from tests.support.node_mutant import FAULTS
-from tests.support.node_process import DOMAIN, UNHURRIED, node_process
-from tests.support.wire_guests import Joining
-from tests.support.wire_socket import Left
+from tests.support.node.node_mutant import FAULTS
+from tests.support.node.node_process import DOMAIN, UNHURRIED, node_process
+from tests.support.wire.wire_guests import Joining
+from tests.support.wire.wire_socket import Left
 
 FOUND_BY = {
     "no_owner_check": ("ownership", "test_forged_events_reach_nobody_and_are_not_answered"),
@@ -47,7 +47,7 @@ async def test_a_fault_is_found_by_the_test_that_is_about_it(tmp_path, fault):
     """C8: what the suite says of a node that is sound is not said of this one."""
     module, name = FOUND_BY[fault]
     test = getattr(import_module(f"tests.conformance.test_{module}"), name)
-    launcher = ("-m", "tests.support.node_mutant", fault)
+    launcher = ("-m", "tests.support.node.node_mutant", fault)
     options = ("--domain", DOMAIN, "--allow-legacy", *UNHURRIED)
     with node_process(tmp_path / "log", *options, launcher=launcher) as node:
         joining = Joining(node, FORM.get(fault, "link"))

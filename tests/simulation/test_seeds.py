@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.simulation.judging import CHUNK, broken_by
+from tests.simulation.judgement.judging import CHUNK, broken_by
 
 pytestmark = pytest.mark.timeout(120)
 

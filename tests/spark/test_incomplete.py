@@ -11,7 +11,7 @@ from spark.load import read_lines
 from spark.pipeline import validate
 from spark.run import Order, carry_out
 from specs.trace import Fact, Kind, trace_folder
-from tests.support.trace_files import record, records, session, whole, write_trace
+from tests.support.trace.trace_files import record, records, session, whole, write_trace
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
 

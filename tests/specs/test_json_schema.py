@@ -17,9 +17,9 @@ from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError
 from specs.json_schema import DIALECT, URN, body_schema, name_of, schema_files, schemas
 from specs.message import Message, MessageType
+from tests.specs.golden_kinds import IN_CATALOGUE, MALFORMED, STEPS, class_of, named, place
 from tests.support.bodies import ADDRESSES, ALICE, NO_ADDRESSES, R, json_of, spoilt
 from tests.support.chance import examples
-from tests.support.golden_kinds import IN_CATALOGUE, MALFORMED, STEPS, class_of, named, place
 from transports.bodies import read_body
 
 FOLDER = Path(specs.__file__).parent / "schemas"

@@ -11,8 +11,8 @@ import trio
 from actors.cli.command_error import ExitCode
 from fsm.policy.schema import policy_schema
 from tests.support.command import ROOT, serving, typed
-from tests.support.node_peer import Peer
-from tests.support.policing import one_policy, rule
+from tests.support.node.node_peer import Peer
+from tests.support.node.policing import one_policy, rule
 from transports.link import Kind
 from transports.system import open_system_network
 

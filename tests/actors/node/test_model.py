@@ -10,8 +10,8 @@ import trio.testing
 from fsm.bus.node_routing import NodeRouting
 from fsm.registry.allocation import AllocationCore
 from fsm.registry.node_rights import Hearing, NodeRights, Ownership
+from tests.actors.node.node_model_driver import run
 from tests.support.chance import examples
-from tests.support.node_model_driver import run
 
 RUNS = examples(150)
 STEPS = 50

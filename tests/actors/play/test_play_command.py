@@ -5,7 +5,7 @@ import pytest
 
 from actors.cli.command_error import ExitCode
 from tests.support.command import typed
-from tests.support.recorded import GOLDEN, lines_of
+from tests.support.trace.recorded import GOLDEN, lines_of
 
 
 def written(path, lines):

@@ -15,7 +15,7 @@ from specs.limits.p2p import ORDER_HELD, ORDER_SENT, ORDER_WAITS
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import Message, MessageType
 from tests.support.chance import examples
-from tests.support.wire import A, B, answer, ask
+from tests.support.wire.wire import A, B, answer, ask
 
 NODE, LINK = "node-stub", "hyperty-runtime://a.ex/ra/p2prequester/1"
 THERE = "hyperty-runtime://b.ex/rb/p2phandler/1/conn/1"

@@ -15,9 +15,9 @@ from fsm.policy.request import Place, Request
 from fsm.policy.terms import Algorithm, Result
 from specs.identity import Identity
 from specs.message import Message, MessageType
+from tests.fsm.policy.policy_random import random_case, random_set
+from tests.fsm.policy.policy_reference import Case, Outcome, decide
 from tests.support.chance import examples
-from tests.support.policy_random import random_case, random_set
-from tests.support.policy_reference import Case, Outcome, decide
 
 BOOKS, CASES, ROUND = examples(800), 400, 25
 """A hundred thousand pairs: so many books, each held against so many of the messages."""

@@ -24,7 +24,7 @@ from specs.limits.protocol import (
     HTTP_REQUESTS,
 )
 from tests.support.chance import examples
-from tests.support.web import exchange, get
+from tests.support.node.web import exchange, get
 from transports.system import open_system_network
 
 GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"

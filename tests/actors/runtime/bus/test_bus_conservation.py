@@ -16,10 +16,10 @@ from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import instance_id
 from specs.reply_code import Code, DropReason
 from specs.trace import Kind, Op
+from tests.actors.runtime.bus.deaf import deaf
 from tests.support.chance import examples
-from tests.support.deaf import deaf
-from tests.support.runtime_parts import R, open_bus
-from tests.support.wire import A, B, C, answer, ask, event
+from tests.support.runtime.runtime_parts import R, open_bus
+from tests.support.wire.wire import A, B, C, answer, ask, event
 
 S, FULL = f"{R}/protostub/1", f"{R}/deaf"
 CHANGES = f"{A}/changes"

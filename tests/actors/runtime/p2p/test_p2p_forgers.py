@@ -23,8 +23,16 @@ from specs.limits.p2p import FORGERIES
 from specs.message import Message, MessageType
 from specs.trace import Op
 from tests.support.chance import examples
-from tests.support.domain import DOMAIN, Domain, Member, Wishes, go_live, in_memory, open_domain
-from tests.support.trace_files import records, whole
+from tests.support.runtime.domain import (
+    DOMAIN,
+    Domain,
+    Member,
+    Wishes,
+    go_live,
+    in_memory,
+    open_domain,
+)
+from tests.support.trace.trace_files import records, whole
 from transports.link import Kind as Carrier
 from transports.system import open_system_network
 

@@ -27,7 +27,7 @@ from fsm.sync.subscriptions.subscriptions import (
 from specs.limits.protocol import MAX_SUBSCRIPTIONS
 from specs.trace import Op
 from tests.support.chance import examples
-from tests.support.traces import step, trace
+from tests.support.trace.traces import step, trace
 
 RUNTIMES = st.sampled_from(["r1", "r2", "r3"])
 ENTITIES = [f"comm://a.ex/o{n}" for n in range(3)]
