@@ -16,8 +16,8 @@ from fsm.machines.address import Trigger as AddressTrigger
 from fsm.machines.transaction import Trigger as TransactionTrigger
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.trace import ABSENT
-from tests.support.tables import BUILD, DOOR, ROWS, Door, Key, Push, door
-from tests.support.traces import step, trace
+from tests.support.trace.tables import BUILD, DOOR, ROWS, Door, Key, Push, door
+from tests.support.trace.traces import step, trace
 
 LOCKED = door(conditions=Key, rows=(attrs.evolve(BUILD, guard=when(Key.KEY)), *ROWS[1:]))
 

@@ -28,8 +28,8 @@ from fsm.judge.trace_line import Verdict
 from fsm.machine_list import MACHINES
 from fsm.product.explorer import explore
 from specs.errors import SpecError
-from tests.support.corpus import record
-from tests.support.mutants import mutants, sample
+from tests.fsm.corpus import record
+from tests.fsm.mutants import mutants, sample
 
 SEED, OF_EACH = 20, 2
 A_LOOK = 4_000

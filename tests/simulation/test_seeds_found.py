@@ -2,8 +2,8 @@
 
 import pytest
 
-from tests.simulation.generation import plan_of
-from tests.simulation.simulator import run
+from tests.simulation.plans.generation import plan_of
+from tests.simulation.world.simulator import run
 
 pytestmark = pytest.mark.timeout(120)
 

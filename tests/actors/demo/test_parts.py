@@ -17,7 +17,7 @@ from actors.demo.workload import WORKERS, Latencies, NumberedRequests, compared,
 from actors.kit.trace import MemoryTracer
 from specs.message import Message, MessageType
 from specs.trace import Fact, Kind, Op, trace_folder
-from tests.support.trace_files import records, session, whole, write_trace
+from tests.support.trace.trace_files import records, session, whole, write_trace
 
 LINK = "R|S|requester|R/p2prequester/1"
 

@@ -14,7 +14,8 @@ from fsm.p2p.control import Behind
 from specs.limits.p2p import ORDER_HELD, ORDER_SENT, ORDER_WAITS
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import Message, MessageType
-from tests.support.wire import A, B, answer, ask
+from tests.support.chance import examples
+from tests.support.wire.wire import A, B, answer, ask
 
 NODE, LINK = "node-stub", "hyperty-runtime://a.ex/ra/p2prequester/1"
 THERE = "hyperty-runtime://b.ex/rb/p2phandler/1/conn/1"
@@ -292,7 +293,7 @@ def run(steps, kind):
     return world, sent
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(st.lists(st.sampled_from(STEPS), max_size=60), st.sampled_from([ask, told]))
 @example(["send", "has link", "send", "link", "link", "node"], ask)
 @example(["send", "has link", "send", "lost", "link", "link", "time"], told)
@@ -301,7 +302,7 @@ def test_any_delay_loss_and_repetition_keeps_the_order_and_holds_nothing_for_eve
     run(steps, kind)
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(st.lists(st.sampled_from([step for step in STEPS if step != "lost"]), max_size=60))
 def test_while_the_node_loses_nothing_everything_arrives(steps):
     """However slow it is: as long as it is not slower than a request waits."""

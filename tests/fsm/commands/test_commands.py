@@ -13,7 +13,7 @@ from fsm.commands import shared as commands_shared
 from fsm.commands.group import cli
 from fsm.drawing.draw import Format, draw
 from fsm.machine_list import MACHINES
-from tests.support.tables import Door, door
+from tests.support.trace.tables import Door, door
 
 GONE_WRONG = door(may_end=frozenset({Door.SHUT}))
 
