@@ -28,7 +28,7 @@ def protofly_trace() -> "Recorder":
 def protofly_chaos() -> "ChaosNetwork":
     """Return a network in memory, whose links toxics make faulty.
 
-    `chaos.toxic(Latency(0.2), ("ra", "rb"))` delays what goes from ra to rb.
+    `chaos.toxic(Latency(0.2), ("ra", "rb"))` delays all that goes between ra and rb.
     """
     from actors.testing.domains import chaos  # noqa: PLC0415
 
