@@ -57,6 +57,7 @@ class _Tenant(ABC):
         """Unregister the hyperty, stop it, and give its address back. Idempotent.
 
         The data objects that it reports are deleted; those that it observes are unsubscribed.
+        Requests that it is working on get no answer: their senders get 408.
 
         If cancelled, the steps that were not done yet are left out, and a second call does not
         do them: the hyperty may run on, and be registered, until its runtime closes.

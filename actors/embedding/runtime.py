@@ -39,7 +39,7 @@ class Runtime:
     """A running hyperty runtime; made by `open_runtime`.
 
     Attributes:
-        url: Its address, such as `runtime://a.example/ra`.
+        url: Its address, such as `hyperty-runtime://a.example/ra`.
     """
 
     def __init__(self, running: RunningRuntime) -> None:

@@ -120,7 +120,8 @@ class Hyperty(Voice, ABC):
         Requests begin in the order in which they came, then run side by side, at most
         `CONCURRENT` at a time. The default refuses each request with 400.
 
-        If cancelled, because the hyperty stops, the request is answered 503.
+        If cancelled by a restart of the hyperty, the request is answered 503; if cancelled by its
+        undeployment, the sender gets 408.
 
         Raises:
             Refused: To answer with another code.
@@ -147,7 +148,7 @@ class Hyperty(Voice, ABC):
             url: Address of the object.
             observer: Address of the hyperty that asks.
 
-        If cancelled, because the hyperty stops, the question is answered 503: a refusal.
+        If cancelled, because the hyperty stops, the observer is refused.
 
         Raises:
             Refused: To refuse; the observer gets the reason.
@@ -160,7 +161,8 @@ class Hyperty(Voice, ABC):
         Observing belongs into spawned work: this must return soon. The default handles the
         invitation by `on_request`.
 
-        If cancelled, because the hyperty stops, the invitation is answered 503.
+        If cancelled, because the hyperty stops, the invitation fails like a request of
+        `on_request`.
 
         Raises:
             Refused: To decline.
@@ -173,7 +175,7 @@ class Hyperty(Voice, ABC):
         Entering `taken_over` belongs into spawned work: this must return soon. The default
         declines with 403.
 
-        If cancelled, because the hyperty stops, the delegation is refused with 503.
+        If cancelled, because the hyperty stops, the object stays with its reporter.
 
         Raises:
             Refused: To decline.
