@@ -1,12 +1,12 @@
-"""What does: actors under supervision, the runtime, the message node, the commands.
+"""The actors: the runtime, the message node, the commands, and what supervises them.
 
-What a program that embeds it needs stands here under one name each: `actors.open_node`,
-`actors.open_runtime`, `actors.Hyperty` and what comes with them. A name is imported when
-it is first used; type checkers see all of them.
+A program that embeds them takes all names from here: `actors.open_node`,
+`actors.open_runtime`, `actors.Hyperty` and others. A name is imported when it is first used;
+type checkers see all of them.
 
-`actors.kit` is what an actor is; `actors.runtime` and `actors.node` are built of
-it and meet only on the wire; `actors.embedding` puts them into a program;
-`actors.commands` are the words a shell knows; `actors.testing` is for tests.
+`actors.kit` defines actors; `actors.runtime` and `actors.node` are built of it and
+communicate only by messages on links; `actors.embedding` opens them in a program;
+`actors.commands` are the commands of a shell; `actors.testing` is for tests of applications.
 """
 
 from importlib import import_module
@@ -144,7 +144,7 @@ _PLACES: Final = MappingProxyType(
         "transports.link": ("Kind",),
     }
 )
-"""Where each name is defined."""
+"""The module that defines each exported name."""
 
 if not TYPE_CHECKING:  # to a type checker, another name is an error
 
