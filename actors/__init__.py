@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from actors.pipe.errors import RoomError
     from actors.runtime.bus.pipeline import Interceptor, Objection
     from actors.runtime.config import RuntimeConfig
+    from actors.runtime.following import Following
     from actors.runtime.hyperty.hyperty import Delegated, Hyperty, Invited, Profile, Refused
     from actors.runtime.hyperty.lifecycle import HypertyFailedError, HypertyState
     from actors.runtime.isolation.hyperty import NoCodeError
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from actors.runtime.registry.allocation import AllocationError
     from actors.runtime.registry.registrations import RegistrationError
     from actors.runtime.stubs.credentials import GivenToken, SessionError, TokenFile
+    from fsm.errors import UnknownMachineError
     from fsm.sync.observers import ObserverJoined, ObserverLeft, ObserverMove
     from fsm.sync.value.difference import ObjectChange
     from fsm.sync.value.json import NotJsonError
@@ -64,6 +66,7 @@ __all__ = [
     "Drop",
     "DropLedger",
     "DropReason",
+    "Following",
     "GivenToken",
     "Hyperty",
     "HypertyFailedError",
@@ -100,6 +103,7 @@ __all__ = [
     "SchemaError",
     "SessionError",
     "TokenFile",
+    "UnknownMachineError",
     "open_node",
     "open_runtime",
     "read_places",
@@ -124,6 +128,7 @@ _PLACES: Final = MappingProxyType(
         "actors.runtime.objects.children": ("Children",),
         "actors.runtime.config": ("RuntimeConfig",),
         "actors.runtime.stubs.credentials": ("GivenToken", "SessionError", "TokenFile"),
+        "actors.runtime.following": ("Following",),
         "actors.runtime.hyperty.hyperty": ("Delegated", "Hyperty", "Invited", "Profile", "Refused"),
         "actors.runtime.bus.pipeline": ("Interceptor", "Objection"),
         "actors.runtime.hyperty.lifecycle": ("HypertyFailedError", "HypertyState"),
@@ -133,6 +138,7 @@ _PLACES: Final = MappingProxyType(
         "actors.runtime.registry.registrations": ("RegistrationError",),
         "actors.runtime.objects.reported_object": ("ReportedObject",),
         "actors.runtime.isolation.hyperty": ("NoCodeError",),
+        "fsm.errors": ("UnknownMachineError",),
         "fsm.sync.value.difference": ("ObjectChange",),
         "fsm.sync.value.json": ("NotJsonError",),
         "fsm.sync.observers": ("ObserverJoined", "ObserverLeft", "ObserverMove"),

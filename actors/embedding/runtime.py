@@ -1,10 +1,10 @@
 """A hyperty runtime inside a program."""
 
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Final, final, overload
+from typing import Final, TypeVar, final, overload
 
 import attrs
 
@@ -22,6 +22,7 @@ from actors.pipe.process import process_rooms
 from actors.pipe.spawn import Spawn
 from actors.runtime import app
 from actors.runtime.config import RuntimeConfig
+from actors.runtime.following import Following
 from actors.runtime.hyperty.hyperty import Hyperty, HypertyMaker, Profile
 from actors.runtime.isolation.hyperty import HypertyCode
 from actors.runtime.runtime import Runtime as RunningRuntime
@@ -30,6 +31,8 @@ from specs.addresses.address import domain_name, runtime_name
 from transports.network import Network
 
 __all__ = ["Runtime", "open_runtime"]
+
+M = TypeVar("M")
 
 _UNNAMED: Final = "hyperty"
 
@@ -129,6 +132,35 @@ class Runtime:
             ActorStoppedError: The runtime has closed.
         """
         return await self._running.links()
+
+    async def follow(
+        self, machine: str, make: Callable[[str], M], about: str | None = None
+    ) -> Following[M]:
+        """Let models of the application live along with links, stubs or objects of the runtime.
+
+        A model is any object whose attribute `state` can be set. It is made at the first
+        step that is seen of its entity, begins in the state that this step leaves, and then
+        has each state of the entity. Entering one calls the model's `on_enter_<state>`,
+        leaving one its `on_exit_<state>`, if it has them, with `_` for each hyphen of the
+        state, and with an `EventData` of `transitions`, whose `kwargs["step"]` is the step
+        with its `cause`, and perhaps a `why`.
+
+        The models are called soon after the step, by a task of their own that the runtime
+        supervises: it does not wait for them, and what they raise is logged and counted.
+
+        Args:
+            machine: Whose entities: `p2p_connection` for direct links, `stub_connection` for
+                stubs, `observer_copy` and `object_subscription` for data objects; all that
+                `python -m fsm list` names, but `transaction`.
+            make: Makes the model of an entity, given its key.
+            about: Follows the entities only whose key has this address in it, such as the
+                remote runtime of a link, or an object; None: all.
+
+        Raises:
+            UnknownMachineError: There is no such machine; the error tells the nearest name.
+            ValueError: It is `transaction`, which steps too often to be followed.
+        """
+        return await self._running.follow(machine, make, about)
 
     def drops(self) -> DropLedger:
         """Return how many messages were not delivered, by reason, and the last of them."""

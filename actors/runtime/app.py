@@ -30,6 +30,7 @@ from actors.runtime.bus.ports import CorePort
 from actors.runtime.catalogue.makers import Evidence, StubMakers
 from actors.runtime.catalogue.shipped import SHIPPED
 from actors.runtime.config import RuntimeConfig
+from actors.runtime.following import Followers, StepFeed
 from actors.runtime.hop_trace import Hops
 from actors.runtime.isolation.stub import StubCode, room_stub
 from actors.runtime.p2p import handler as p2p_handler
@@ -86,7 +87,7 @@ class _Plan:
 
     config: RuntimeConfig
     network: Network
-    tracer: Tracer
+    tracer: StepFeed
     counters: Counters
     monitor: Monitor
     dead_mail: DeadMail
@@ -133,7 +134,9 @@ async def open_runtime(
     counters = Counters()
     monitor = Monitor(tracer, counters)
     with open_shelf(config.store) as shelf:
-        plan = _Plan(config, network, tracer, counters, monitor, DeadMail(), Replay(), shelf)
+        plan = _Plan(
+            config, network, StepFeed(tracer), counters, monitor, DeadMail(), Replay(), shelf
+        )
         async with _running(plan) as runtime:
             yield runtime
 
@@ -142,11 +145,12 @@ async def open_runtime(
 async def _running(plan: _Plan) -> AsyncIterator[Runtime]:
     config, lost, seen = plan.config, plan.dead_mail, plan.monitor
     async with (
+        open_supervisor(f"{config.name} followers", Strategy.PEERS, monitor=seen) as watching,
         open_supervisor(config.name, Strategy.ONE_FOR_ALL, _ONE_LIFE, lost, seen) as core,
         open_supervisor(f"{config.name} sandboxes", dead_letters=lost, monitor=seen) as rooms,
         open_background() as watch,
     ):
-        runtime = await _start(plan, core, rooms)
+        runtime = await _start(plan, core, rooms, Followers(plan.tracer, watching))
         await runtime.boot()
         if config.stop_on_failure:
             watch.start_soon(runtime.raise_failure)
@@ -165,7 +169,7 @@ def _tell_drops(name: str, ledger: DropLedger) -> None:
         _log.info("messages not delivered", runtime=name, total=ledger.total, **counts)
 
 
-async def _start(plan: _Plan, core: Supervisor, rooms: Supervisor) -> Runtime:
+async def _start(plan: _Plan, core: Supervisor, rooms: Supervisor, followers: Followers) -> Runtime:
     config, own = plan.config, plan.config.runtime
     make_bus = partial(
         MessageBus, own, config.policy, plan.tracer, plan.counters, config.interceptors
@@ -199,6 +203,7 @@ async def _start(plan: _Plan, core: Supervisor, rooms: Supervisor) -> Runtime:
         allocation=allocation,
         sync_manager=sync_manager,
         shelf=plan.shelf,
+        followers=followers,
     )
     runtime = Runtime(parts)
     plan.replay.to(runtime.paths_lost)

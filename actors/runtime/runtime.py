@@ -1,7 +1,8 @@
 """A runtime that runs: what its owner can do with it, and its hyperties."""
 
+from collections.abc import Callable
 from functools import partial
-from typing import NoReturn, final
+from typing import NoReturn, TypeVar, final
 
 import trio
 
@@ -11,6 +12,7 @@ from actors.kit.supervision.supervisor import Intensity
 from actors.pipe.spawn import Spawn
 from actors.runtime.bus.messages import Granted, Origin
 from actors.runtime.bus.ports import CorePort
+from actors.runtime.following import Following
 from actors.runtime.hyperty.addresses import HypertyAddresses
 from actors.runtime.hyperty.host import Home
 from actors.runtime.hyperty.hyperty import HypertyMaker, Profile
@@ -35,6 +37,8 @@ from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.message import Message, MessageType
 
 __all__ = ["Runtime"]
+
+M = TypeVar("M")
 
 
 @final
@@ -240,6 +244,12 @@ class Runtime:
     def handler(self) -> str | None:
         """The handler stub that takes P2P links; None: this runtime takes none."""
         return self._presence.handler
+
+    async def follow(
+        self, machine: str, make: Callable[[str], M], about: str | None = None
+    ) -> Following[M]:
+        """Let models follow the entities of a machine; see `actors.Runtime.follow`."""
+        return await self._parts.followers.follow(machine, make, about)
 
     async def _view(self) -> RegistryView:
         return await self._parts.registry.ask(LinksWanted)
