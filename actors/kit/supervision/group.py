@@ -1,4 +1,4 @@
-"""A supervisor under a supervisor: a part that can give up alone."""
+"""A supervisor under a supervisor: a part whose failure does not end the whole."""
 
 from typing import Never, TypeVar, final
 
@@ -28,9 +28,9 @@ class GroupSpec:
     """How to make a group of children with a supervisor of their own.
 
     Attributes:
-        name: Unique under the parent; stop the group by it.
-        strategy: Who is started again when one of them crashes.
-        intensity: How many restarts the group bears.
+        name: Name, unique under the parent, which stops the group by it.
+        strategy: Which children are started again when one of them crashes.
+        intensity: How many restarts the group may have.
     """
 
     name: str
@@ -41,9 +41,18 @@ class GroupSpec:
 async def start_group(parent: Supervisor, spec: GroupSpec) -> Supervisor:
     """Start a supervisor as a child of another; `parent.stop_child(name)` stops it.
 
-    When its children crash too often the group goes down, in order, and the log
-    says so; the parent and its other children go on. Whoever must know waits for
-    `ActorRef.wait_stopped` of a child.
+    When its children crash too often, the group stops in order, and the log says so; the parent
+    and its other children go on. `ActorRef.wait_stopped` of a child shows that end to others.
+
+    Args:
+        parent: The supervisor above.
+        spec: How to make the group.
+
+    If cancelled, there is no group.
+
+    Raises:
+        NameTakenError: The parent has a child of this name.
+        ActorStoppedError: The parent is stopping, or has stopped the group before its start.
     """
     group = _Group(spec, parent)
     await parent.start_child(ChildSpec(spec.name, lambda: group, Restart.TEMPORARY, 1))
@@ -52,7 +61,7 @@ async def start_group(parent: Supervisor, spec: GroupSpec) -> Supervisor:
 
 @final
 class _Group(Actor[Never]):
-    """Holds the supervisor open for as long as the parent lets it."""
+    """Holds the supervisor of the group open until the parent stops it."""
 
     def __init__(self, spec: GroupSpec, parent: Supervisor) -> None:
         self._spec = spec

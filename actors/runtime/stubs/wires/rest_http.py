@@ -1,9 +1,8 @@
-"""HTTP for a stub, over the network that it is given and no other.
+"""HTTP for a stub, over the network that it is given.
 
-A stub reaches the world by its `Network` alone, whatever it speaks: so its requests go over
-links of kind `STREAM`, and a network in memory, under any clock or weather, carries them.
-
-Reading server-sent events as they come (the part of them that a node uses).
+A stub reaches the world by its `Network` alone, whatever it speaks. Its requests go over links
+of kind `STREAM`, so a network in memory carries them, too, with any clock and faults. This
+module also reads server-sent events, as far as a node uses them.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -28,21 +27,21 @@ from transports.urls import join_host_port
 __all__ = ["EventReader", "RestAnswer", "RestDialError", "RestError", "RestHttp", "RestStream"]
 
 _CONNECTIONS: Final = 4
-"""One to tell, one to ask, and as many that are being given up."""
+"""One to send, one to receive, and as many that are being closed."""
 
 _PORT: Final = 80
 
 _KEEP_ALIVE: Final = HTTP_REQUEST_TIMEOUT / 2
-"""Seconds an idle connection is kept: the node hangs it up only later."""
+"""Seconds for which an idle connection is kept; the node closes it only later."""
 
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class RestError(ProtoflyError):
-    """A request was not answered, or its answer is of no use; another one may be.
+    """A request got no usable answer; another one may.
 
     Attributes:
-        reason: Why not, as half a sentence.
+        reason: Why, as half a sentence.
     """
 
     def __init__(self, reason: str) -> None:
@@ -58,7 +57,12 @@ class RestDialError(RestError):
 @final
 @attrs.frozen
 class RestAnswer:
-    """What the node answered."""
+    """An answer of the node.
+
+    Attributes:
+        status: HTTP status.
+        body: The whole body.
+    """
 
     status: int
     body: bytes
@@ -66,7 +70,11 @@ class RestAnswer:
 
 @final
 class RestStream:
-    """An answer as it comes; closed by whoever asked for it."""
+    """An answer that is read in parts; its requester closes it.
+
+    Attributes:
+        status: HTTP status.
+    """
 
     def __init__(self, response: httpcore.Response) -> None:
         self._response = response
@@ -74,7 +82,9 @@ class RestStream:
         self.status: Final = response.status
 
     async def next(self) -> bytes:
-        """Return the next part; empty: there is no more.
+        """Return the next part of the body; empty: there is no more.
+
+        If cancelled, the part is lost: the stream has to be closed.
 
         Raises:
             RestError: The connection broke.
@@ -83,7 +93,10 @@ class RestStream:
             return await anext(self._parts, b"")
 
     async def aclose(self) -> None:
-        """Close it; its connection is used again if the answer was read to its end."""
+        """Close the answer; a body that was read to its end leaves its connection for reuse.
+
+        If cancelled, the connection is closed.
+        """
         with suppress(RestError), _errors():
             # Generators that are left half-way end in order only from within.
             with trio.CancelScope() as scope:
@@ -95,11 +108,11 @@ class RestStream:
 
 @final
 class RestHttp:
-    """Asks one node.
+    """Sends requests to one node.
 
     Args:
         network: Carries the requests.
-        url: Of the node, such as http://127.0.0.1:8080/rest.
+        url: URL of the node, such as http://127.0.0.1:8080/rest.
     """
 
     def __init__(self, network: Network, url: str) -> None:
@@ -114,17 +127,22 @@ class RestHttp:
         )
 
     def bear(self, token: str) -> None:
-        """Show this token with every request from now on."""
+        """Send this bearer token with every request from now on."""
         self._headers["authorization"] = f"Bearer {token}"
 
     async def ask(self, method: str, path: str, body: bytes = b"") -> RestAnswer:
-        """Send a request and return the answer, whatever its status.
+        """Send a request and return the whole answer, whatever its status.
 
-        Cancelled: its connection is closed; the node may have done what was asked.
+        Args:
+            method: HTTP method.
+            path: Path below the URL of the node, with query.
+            body: Body of the request.
+
+        If cancelled, its connection is closed; the node may have handled the request.
 
         Raises:
             RestDialError: The node cannot be reached.
-            RestError: No answer came, or it is too large.
+            RestError: No answer came, or it is larger than `MAX_FRAME_BYTES`.
         """
         stream = await self.open(method, path, body)
         try:
@@ -141,7 +159,15 @@ class RestHttp:
     async def open(
         self, method: str, path: str, body: bytes = b"", more: Mapping[str, str] = _NOTHING
     ) -> RestStream:
-        """Send a request and return the answer before it is read.
+        """Send a request and return the answer before its body is read; the caller closes it.
+
+        Args:
+            method: HTTP method.
+            path: Path below the URL of the node, with query.
+            body: Body of the request.
+            more: Further headers.
+
+        If cancelled, its connection is closed; the node may have handled the request.
 
         Raises:
             RestDialError: The node cannot be reached.
@@ -155,7 +181,7 @@ class RestHttp:
             return RestStream(await self._pool.handle_async_request(request))
 
     async def aclose(self) -> None:
-        """Close every connection."""
+        """Close every connection, within `GOODBYE_TIMEOUT` seconds; also if cancelled."""
         with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
             await self._pool.aclose()
 
@@ -172,7 +198,7 @@ def _errors() -> Iterator[None]:
 
 @final
 class _OverNetwork(httpcore.AsyncNetworkBackend):
-    """Dials the node, and nobody else."""
+    """Dials the node, whatever host it is asked for."""
 
     def __init__(self, network: Network, place: str) -> None:
         self._network = network
@@ -195,7 +221,7 @@ class _OverNetwork(httpcore.AsyncNetworkBackend):
 
 @final
 class _Stream(httpcore.AsyncNetworkStream):
-    """A link of bytes as httpcore wants one."""
+    """A link of bytes as a network stream of httpcore."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
@@ -233,10 +259,10 @@ class _Stream(httpcore.AsyncNetworkStream):
 
 @final
 class EventReader:
-    """Puts the parts of one stream together again.
+    """Reads the server-sent events of one stream from its parts.
 
     Attributes:
-        last: The id of the last event that came whole; None: none had one.
+        last: Id of the last complete event that had one; None: none had.
     """
 
     def __init__(self) -> None:
@@ -244,10 +270,10 @@ class EventReader:
         self._unread = b""
 
     def take(self, part: bytes) -> list[bytes]:
-        """Return what the events said that are whole now, in order.
+        """Take a part, and return the data of the events that it completes, in order.
 
         Raises:
-            RestError: One is larger than any frame.
+            RestError: An event is larger than `MAX_FRAME_BYTES`.
         """
         *events, self._unread = (self._unread + part).split(b"\n\n")
         if len(self._unread) > MAX_FRAME_BYTES:
