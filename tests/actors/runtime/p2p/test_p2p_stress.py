@@ -1,11 +1,11 @@
-"""Five hundred requests and a link cut at any moments: none lost, doubled or overtaken."""
+"""Two hundred requests and a link cut at any moments: none lost, doubled or overtaken."""
 
 from functools import partial
 
 import pytest
 import trio
 import trio.lowlevel
-from hypothesis import given, settings
+from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
@@ -15,7 +15,7 @@ from tests.support.chance import examples
 from tests.support.runtime.domain import Domain, Member, go_live, judged, open_domain
 from transports.link import Kind as Carrier
 
-REQUESTS = 500
+REQUESTS = 200
 BURST = 50
 
 CUTS = st.dictionaries(st.integers(0, REQUESTS - 1), st.integers(0, 30), min_size=1, max_size=6)
@@ -91,7 +91,7 @@ async def weather(cuts: dict[int, int]) -> None:
 
 
 @given(cuts=CUTS)
-@settings(max_examples=examples(12))
+@settings(max_examples=examples(12), phases=[Phase.explicit, Phase.reuse, Phase.generate])
 def test_cuts_at_any_moment_lose_double_and_overtake_nothing(cuts):
-    """P2P-15, I-P22, I-B7 across paths."""
+    """P2P-15, I-P22, I-B7 across paths; a storm tells enough, and a smaller one takes long."""
     trio.run(partial(weather, cuts), clock=MockClock(autojump_threshold=0))
