@@ -15,7 +15,7 @@ from actors.catalogue.source import (
     package_path,
 )
 from actors.kit.egress import PUBLIC
-from actors.kit.http_message import ServerUrl
+from actors.kit.http_client import ServerUrl
 from actors.kit.tracer import MemoryTracer
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
