@@ -28,7 +28,7 @@ from actors.demo.workload import Latencies, NumberedRequests, compared, measure
 from actors.hyperties import Caller
 from actors.kit.log import configure_log
 from actors.kit.time_of_day import fresh_ids
-from actors.kit.trace import open_trace
+from actors.kit.trace_file import open_trace
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from specs.jsonvalue import Json, JsonObject

@@ -21,7 +21,7 @@ from actors.demo.watched_network import WatchedNetwork
 from actors.hyperties import Counter
 from actors.kit.log import configure_log
 from actors.kit.time_of_day import fresh_ids
-from actors.kit.trace import open_trace
+from actors.kit.trace_file import open_trace
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from transports.link import Kind

@@ -21,7 +21,7 @@ from actors.demo.observing import ObservingTracer
 from actors.kit.ids import IdSource
 from actors.kit.log import configure_log
 from actors.kit.time_of_day import clock_offset, fresh_ids
-from actors.kit.trace import open_trace
+from actors.kit.trace_file import open_trace
 from actors.node.app import Node, open_node
 from actors.node.config import NodeConfig
 from actors.node.limits import UNLIMITED
