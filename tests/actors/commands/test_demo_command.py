@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from actors.cli.command_error import ExitCode
-from actors.demo.act import ACTS
+from actors.demo.script import ACTS
 from actors.kit.trace_file import open_trace
 from tests.support.command import PYTHON, ROOT, call
 

@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from actors.cli.command_error import ExitCode
-from actors.demo.watched_network import WatchedNetwork
+from actors.demo.child import WatchedNetwork
 from actors.hyperties import Caller
 from actors.kit.ids import IdSource
 from actors.kit.trace import NULL_TRACER
