@@ -16,7 +16,7 @@ import trio
 
 from actors.catalogue.source import DirectorySource, Source
 from actors.kit.egress import ANYWHERE, PUBLIC, Egress
-from actors.kit.http_message import HttpUrlError, ServerUrl
+from actors.kit.http_client import HttpUrlError, ServerUrl
 from specs.addresses.address import parse
 from specs.errors import BadUrlError, PlaceError
 from specs.limits.protocol import GOODBYE_TIMEOUT

@@ -18,8 +18,7 @@ from typing_extensions import override
 
 from actors.catalogue.errors import NotServedError, SourceAwayError
 from actors.kit.egress import ANYWHERE, Egress
-from actors.kit.http_client import HttpClient
-from actors.kit.http_message import HttpAnswer, HttpError, ServerUrl
+from actors.kit.http_client import HttpAnswer, HttpClient, HttpError, ServerUrl, sockets
 from specs.addresses.descriptor import WELL_KNOWN
 from specs.limits.catalogue import FETCH_TIMEOUT
 
@@ -165,7 +164,7 @@ class HttpSource(Source):
     def __init__(self, server: ServerUrl, egress: Egress = ANYWHERE) -> None:
         self.name = server.text
         self.proves_domain = server.scheme == "https"
-        self._client = HttpClient(server, egress=egress)
+        self._client = HttpClient(server, dial=sockets(egress))
 
     @override
     async def read(self, path: str, limit: int) -> bytes:

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
-from actors.kit.tracer import NULL_TRACER, Tracer
+from actors.kit.trace import NULL_TRACER, Tracer
 from specs.errors import BadUrlError
 from transports.network import Network
 from transports.system import open_system_network

@@ -21,7 +21,7 @@ from actors.kit.supervision.supervisor import (
     Supervisor,
     open_supervisor,
 )
-from actors.kit.tracer import Tracer
+from actors.kit.trace import Tracer
 from actors.pipe.spawn import Spawn
 from actors.runtime.bus.message_bus import DeadMail, MessageBus
 from actors.runtime.bus.messages import BusMessage, RegistryJoined

@@ -7,7 +7,7 @@ import attrs
 from actors.kit.counting.counters import Counters
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.monitor import Monitor
-from actors.kit.tracer import Tracer
+from actors.kit.trace import Tracer
 from actors.runtime.bus.messages import BusMessage
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.config import RuntimeConfig

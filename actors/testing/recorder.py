@@ -7,7 +7,7 @@ from typing import Final, final
 import trio
 from typing_extensions import override
 
-from actors.kit.tracer import Tracer
+from actors.kit.trace import Tracer
 from actors.testing.complaint import complaint
 from fsm.judge.trace_line import TraceLine, line_of
 from fsm.judge.verdict import judge_run

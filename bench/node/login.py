@@ -17,7 +17,7 @@ from typing_extensions import override
 from actors.keys.key_set import Keys, read_keys
 from actors.keys.signing import SigningKey, make_key
 from actors.kit.log import Level, configure_log
-from actors.kit.tracer import NULL_TRACER
+from actors.kit.trace import NULL_TRACER
 from actors.node.app import NodeConfig, open_node
 from actors.node.limits import UNLIMITED
 from actors.node.login.by_keys import by_keys, terms_of

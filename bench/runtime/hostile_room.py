@@ -19,7 +19,7 @@ import orjson
 import trio
 
 from actors.kit.log import Level, configure_log
-from actors.kit.tracer import NULL_TRACER
+from actors.kit.trace import NULL_TRACER
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.node.foreign.plan import Endpoint, ForeignPlan

@@ -14,7 +14,7 @@ import attrs
 import trio
 import trio.testing
 
-from actors.kit.tracer import MemoryTracer
+from actors.kit.trace import MemoryTracer
 from fsm.check.census import TakenStep
 from fsm.judge.replay import judge
 from fsm.judge.trace_line import TraceLine, Verdict, read_record

@@ -14,7 +14,7 @@ from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
-from actors.kit.tracer import MemoryTracer
+from actors.kit.trace import MemoryTracer
 from actors.node.app import Node
 from actors.node.http.config import HttpConfig
 from actors.runtime.catalogue.shipped import SHIPPED

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from actors.cli.command_error import CommandError, ExitCode
 from actors.cli.topic import Topic, topic_options
-from actors.kit.http_message import HttpUrlError, ServerUrl
+from actors.kit.http_client import HttpUrlError, ServerUrl
 from actors.node.config import NodeConfig
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.global_registry import HttpGlobalRecords

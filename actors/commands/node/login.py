@@ -85,7 +85,7 @@ def key_source(where: str) -> "KeySource":
 
 
 def _server(text: str) -> "KeyUrl":
-    from actors.kit.http_message import HttpUrlError, ServerUrl  # noqa: PLC0415
+    from actors.kit.http_client import HttpUrlError, ServerUrl  # noqa: PLC0415
     from actors.node.login.key_url import KeyUrl  # noqa: PLC0415
 
     try:

@@ -9,8 +9,7 @@ from typing_extensions import override
 
 from actors.kit.counting.counters import Counters
 from actors.kit.supervision.delivery import Delivery
-from actors.kit.trace import drop_fact
-from actors.kit.tracer import Tracer
+from actors.kit.trace import Tracer, drop_fact
 from specs.message import Message
 from specs.reply_code import DropReason
 

@@ -7,7 +7,7 @@ from typing import final
 import attrs
 
 from actors.kit.counting.tally import BackEnd
-from actors.kit.http_message import ServerUrl
+from actors.kit.http_client import ServerUrl
 from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from actors.kit.counting.tally import BackEnd, Outcome, Timing
 from actors.kit.errors import ActorStoppedError
-from actors.kit.http_message import HttpError
+from actors.kit.http_client import HttpError
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.node.components import attach, detach
 from actors.node.connectors.service import BackEndError, Plan, Replied, Service

@@ -15,7 +15,7 @@ from actors.kit.counting.counters import Counters
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.dead_letters import DeadLetters
 from actors.kit.supervision.delivery import Delivery, Purpose
-from actors.kit.tracer import Tracer
+from actors.kit.trace import Tracer
 from actors.runtime.bus.fair_queue import Turns
 from actors.runtime.bus.forwarding import Forwarding
 from actors.runtime.bus.link_listener import LinkListener

@@ -15,7 +15,7 @@ from typing_extensions import override
 from actors.kit.counting.counters import Counters
 from actors.kit.ids import IdSource
 from actors.kit.supervision.delivery import Delivery
-from actors.kit.tracer import NULL_TRACER
+from actors.kit.trace import NULL_TRACER
 from actors.pipe.errors import PipeError, RoomEndedError, RoomError
 from actors.pipe.keeper import KeeperTools, RoomKeeper
 from actors.pipe.plan import ProgramRoom, RoomPlan

@@ -12,7 +12,7 @@ import trio
 
 from actors.kit.errors import ActorStoppedError
 from actors.kit.ids import IdSource
-from actors.kit.tracer import Tracer
+from actors.kit.trace import Tracer
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.objects.error import ObjectError
 from actors.runtime.objects.observers import Audience, Audiences

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias, assert_never, final
 import attrs
 import trio
 
-from actors.kit.trace_message import value_digest
+from actors.kit.trace import value_digest
 from actors.runtime.objects.children import Children
 from actors.runtime.objects.context import Seat
 from actors.runtime.objects.error import ObjectError

@@ -26,7 +26,7 @@ from actors.kit.supervision.supervisor import (
     Supervisor,
     open_supervisor,
 )
-from actors.kit.tracer import Tracer
+from actors.kit.trace import Tracer
 from actors.runtime.bus.messages import BusMessage, ListenerAdded, MiniBusMessage, Origin
 from actors.runtime.bus.mini_bus import MiniBus, MiniBusPort
 from actors.runtime.bus.ports import CorePort, HypertyPort, SandboxPort

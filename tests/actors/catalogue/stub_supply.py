@@ -18,7 +18,7 @@ from actors.catalogue.source import package_path
 from actors.catalogue.trust_file import Trust
 from actors.kit.counting.counters import Counters
 from actors.kit.counting.tally import Tally
-from actors.kit.tracer import MemoryTracer
+from actors.kit.trace import MemoryTracer
 from actors.runtime.catalogue.fetching import fetching
 from actors.runtime.catalogue.makers import Evidence, StubMakers
 from actors.runtime.stubs.catalogue import BuiltInCatalogue

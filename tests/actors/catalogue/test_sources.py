@@ -15,8 +15,8 @@ from actors.catalogue.source import (
     package_path,
 )
 from actors.kit.egress import PUBLIC
-from actors.kit.http_message import ServerUrl
-from actors.kit.tracer import MemoryTracer
+from actors.kit.http_client import ServerUrl
+from actors.kit.trace import MemoryTracer
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.node.http.config import HttpConfig, ShownCatalogue

@@ -11,7 +11,7 @@ import trio.testing
 from actors.hyperties import Caller
 from actors.kit.errors import RestartLimitError
 from actors.kit.log import Style, configure_log
-from actors.kit.tracer import MemoryTracer
+from actors.kit.trace import MemoryTracer
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime

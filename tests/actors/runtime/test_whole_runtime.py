@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from actors.kit.errors import NameTakenError
 from actors.kit.supervision.supervisor import Intensity
-from actors.kit.tracer import MemoryTracer
+from actors.kit.trace import MemoryTracer
 from actors.runtime.app import open_runtime
 from actors.runtime.bus.messages import Origin
 from actors.runtime.config import RuntimeConfig

@@ -8,7 +8,7 @@ from typing import Final, final
 import attrs
 import trio
 
-from actors.kit.tracer import Tracer
+from actors.kit.trace import Tracer
 from fsm.judge.trace_line import TraceLine
 from specs.trace import SCHEMA, Fact, Kind
 

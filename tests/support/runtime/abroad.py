@@ -7,7 +7,7 @@ import attrs
 import trio
 import trio.testing
 
-from actors.kit.tracer import MemoryTracer
+from actors.kit.trace import MemoryTracer
 from actors.node.app import Node, open_node
 from actors.node.config import NodeConfig
 from actors.node.foreign.plan import Endpoint, ForeignPlan

@@ -9,7 +9,7 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.tracer import MemoryTracer
+from actors.kit.trace import MemoryTracer
 from actors.node.app import Node, open_node
 from actors.node.config import OBJECT_SCHEMES, NodeConfig
 from actors.runtime.app import open_runtime

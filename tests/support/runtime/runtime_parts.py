@@ -14,7 +14,7 @@ from actors.kit.counting.counters import Counters
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor, open_supervisor
-from actors.kit.tracer import MemoryTracer
+from actors.kit.trace import MemoryTracer
 from actors.runtime.bus.message_bus import MessageBus
 from actors.runtime.bus.messages import BusMessage, BusQuestion, Origin, RegistryJoined
 from actors.runtime.bus.pipeline import Interceptor

@@ -5,7 +5,7 @@ from typing import final
 
 from typing_extensions import override
 
-from actors.kit.tracer import Tracer
+from actors.kit.trace import Tracer
 from fsm.judge.replay import Judgement, judge
 from fsm.judge.trace_line import read_record
 from specs.trace import Fact, Kind

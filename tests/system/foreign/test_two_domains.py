@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from actors.hyperties import Caller
-from actors.kit.tracer import NULL_TRACER
+from actors.kit.trace import NULL_TRACER
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from fsm.judge.replay import judge

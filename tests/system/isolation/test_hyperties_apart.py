@@ -12,7 +12,7 @@ import trio
 
 from actors.cli.command_error import ExitCode
 from actors.hyperties import Caller, Echo
-from actors.kit.tracer import NULL_TRACER
+from actors.kit.trace import NULL_TRACER
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime

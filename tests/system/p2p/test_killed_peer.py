@@ -14,7 +14,7 @@ from trio.testing import MockClock
 from actors.cli.command_error import ExitCode
 from actors.hyperties import Caller
 from actors.kit.ids import IdSource
-from actors.kit.trace import open_trace
+from actors.kit.trace_file import open_trace
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from fsm.judge.claims import judge

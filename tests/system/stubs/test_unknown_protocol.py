@@ -24,7 +24,7 @@ from actors.catalogue.trust_file import read_trust
 from actors.commands.stub import publish as stub_publish
 from actors.commands.stub import sign as stub_sign
 from actors.commands.token import keys as token_keys
-from actors.kit.tracer import MemoryTracer
+from actors.kit.trace import MemoryTracer
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime

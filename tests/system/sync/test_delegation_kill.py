@@ -10,7 +10,7 @@ import trio
 
 from actors.hyperties import Caller
 from actors.kit.ids import IdSource
-from actors.kit.tracer import MemoryTracer
+from actors.kit.trace import MemoryTracer
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from tests.support.command import serving

@@ -6,7 +6,7 @@ import pytest
 
 from actors.cli.command_error import CommandError, ExitCode
 from actors.commands.node.connectors import ConnectorOptions
-from actors.kit.http_message import ServerUrl
+from actors.kit.http_client import ServerUrl
 from actors.node.config import NodeConfig
 from tests.support.command import typed
 

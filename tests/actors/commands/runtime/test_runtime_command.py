@@ -8,10 +8,10 @@ import pytest
 import trio
 
 from actors.cli.command_error import ExitCode
-from actors.demo.watched_network import WatchedNetwork
+from actors.demo.child import WatchedNetwork
 from actors.hyperties import Caller
 from actors.kit.ids import IdSource
-from actors.kit.tracer import NULL_TRACER
+from actors.kit.trace import NULL_TRACER
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
 from specs.limits.protocol import DIAL_TIMEOUT

@@ -6,8 +6,7 @@ import pytest
 
 from actors.commands.token.issue import command as issue
 from actors.commands.token.keys import command as keys
-from actors.kit.http_client import HttpClient
-from actors.kit.http_message import ServerUrl
+from actors.kit.http_client import HttpClient, ServerUrl
 from tests.support.command import call, called, serving
 from tests.support.node.node_peer import Peer
 from transports.link import Kind

@@ -17,7 +17,7 @@ from actors.kit.supervision.supervisor import (
     Strategy,
     open_supervisor,
 )
-from actors.kit.tracer import MemoryTracer
+from actors.kit.trace import MemoryTracer
 from fsm.engine import Entity
 from fsm.errors import UndeclaredTransitionError
 from fsm.judge.replay import judge

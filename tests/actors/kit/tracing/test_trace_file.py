@@ -14,9 +14,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.kit.errors import TraceDirectoryError
-from actors.kit.trace import open_trace
-from actors.kit.trace_file import FileTracer, keep_trace
-from actors.kit.trace_parts import TraceParts, node_directory, open_part
+from actors.kit.trace_file import (
+    FileTracer,
+    TraceParts,
+    keep_trace,
+    node_directory,
+    open_part,
+    open_trace,
+)
 from specs.trace import SCHEMA, Fact, Kind, Op, Stamp, trace_folder, writer_of
 
 FACT = Fact(k=Kind.MSG, op=Op.SUBMIT, from_="hyperty://a.ex/1", to="hyperty://b.ex/2", id=1)

@@ -4,8 +4,8 @@ import attrs
 import orjson
 import pytest
 
+from actors.kit.trace import message_fact, ruling_fact
 from actors.kit.trace_file import FileTracer
-from actors.kit.trace_message import message_fact, ruling_fact
 from specs.message import Message, MessageType, reply_to, stamped
 from specs.reply_code import Code
 from specs.trace import Op

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from actors.kit.http_message import HttpError
+from actors.kit.http_client import HttpError
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.global_registry import GlobalRecords
 from actors.node.connectors.service import BackEndError, Replied, with_value

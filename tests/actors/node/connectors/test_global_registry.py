@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from actors.kit.http_message import ServerUrl
+from actors.kit.http_client import ServerUrl
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.global_registry import HttpGlobalRecords
 from actors.play.stage.back_ends import RecordsFake

@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 import trio
 
-from actors.kit.http_message import HttpError, ServerUrl
+from actors.kit.http_client import HttpError, ServerUrl
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.http_quality import HttpQualityBroker
 from actors.play.stage.back_ends import RelaysFake

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from actors.kit.http_message import ServerUrl
+from actors.kit.http_client import ServerUrl
 from actors.node.connectors.back_ends import BackEnds
 from tests.actors.node.connectors.rest_registry import RestRegistryFake
 from tests.support.node.http_server import open_http_server

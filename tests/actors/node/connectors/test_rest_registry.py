@@ -6,7 +6,7 @@ from functools import partial
 import pytest
 import trio
 
-from actors.kit.http_message import ServerUrl
+from actors.kit.http_client import ServerUrl
 from actors.node.connectors.back_ends import BackEnds
 from fsm.registry.relay import RelayLimits
 from specs.limits.back_ends import REGISTRY_POLL

@@ -7,7 +7,7 @@ import trio
 
 from actors.keys.errors import BadKeysError
 from actors.keys.key_set import read_keys
-from actors.kit.http_message import ServerUrl
+from actors.kit.http_client import ServerUrl
 from actors.node.login.by_keys import by_keys, terms_of
 from actors.node.login.errors import KeysAwayError
 from actors.node.login.key_source import KeyFile

@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 from actors.kit.counting.counters import Counters
 from actors.kit.log import Level, configure_log
 from actors.kit.supervision.delivery import Delivery
-from actors.kit.tracer import NULL_TRACER
+from actors.kit.trace import NULL_TRACER
 from actors.runtime.bus.message_bus import DeadMail
 from actors.runtime.bus.messages import Lost, Submitted
 from actors.runtime.bus.mini_bus import MiniBus

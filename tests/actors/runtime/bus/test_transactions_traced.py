@@ -4,7 +4,7 @@ import pytest
 import trio
 
 from actors.kit.counting.counters import Counters
-from actors.kit.tracer import NULL_TRACER, MemoryTracer
+from actors.kit.trace import NULL_TRACER, MemoryTracer
 from actors.runtime.hop_trace import Hops
 from fsm.bus.transactions import Steps
 from fsm.judge.replay import judge

@@ -16,7 +16,7 @@ from actors.hyperties import Caller
 from actors.kit.counting.counters import Counters
 from actors.kit.counting.tally import Tally
 from actors.kit.ids import IdSource
-from actors.kit.tracer import MemoryTracer
+from actors.kit.trace import MemoryTracer
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime

@@ -10,7 +10,7 @@ import trio
 
 from actors.kit.counting.counters import Counters
 from actors.kit.ids import IdSource
-from actors.kit.tracer import MemoryTracer
+from actors.kit.trace import MemoryTracer
 from actors.runtime.p2p.candidates import machine_secret, open_candidates
 from actors.runtime.p2p.handshake import ProvenLink, dial_candidate, welcome
 from actors.runtime.p2p.link import LinkUse, P2PLink

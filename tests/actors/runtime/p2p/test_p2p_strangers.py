@@ -13,7 +13,7 @@ from trio.testing import MockClock
 
 from actors.kit.counting.counters import Counters
 from actors.kit.ids import IdSource
-from actors.kit.tracer import MemoryTracer
+from actors.kit.trace import MemoryTracer
 from actors.runtime.p2p.handshake import dial_candidate
 from actors.runtime.p2p.link_end import Happened, LinkEnd, LinkProven
 from actors.runtime.p2p.tasks import LinkWork

@@ -9,7 +9,7 @@ from actors.kit.counting.counters import Counters
 from actors.kit.ids import IdSource
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
-from actors.kit.tracer import MemoryTracer
+from actors.kit.trace import MemoryTracer
 from actors.runtime.p2p import handler as p2p_handler
 from actors.runtime.p2p import requester as p2p_requester
 from actors.runtime.p2p.handshake import ProvenLink

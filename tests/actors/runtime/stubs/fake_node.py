@@ -11,7 +11,7 @@ from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
-from actors.kit.tracer import MemoryTracer
+from actors.kit.trace import MemoryTracer
 from actors.runtime.stubs import node_stub
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from specs.message import Message, MessageType, refuse, reply_to

@@ -7,7 +7,7 @@ import pytest
 import trio
 from typing_extensions import override
 
-from actors.kit.tracer import MemoryTracer
+from actors.kit.trace import MemoryTracer
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime

@@ -4,7 +4,7 @@ import attrs
 import pytest
 
 from actors.kit.ids import IdSource
-from actors.kit.tracer import MemoryTracer
+from actors.kit.trace import MemoryTracer
 from actors.runtime.catalogue.shipped import SHIPPED
 from actors.runtime.stubs.loader import Load
 from actors.runtime.stubs.options import StubOptionError

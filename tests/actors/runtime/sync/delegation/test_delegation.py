@@ -4,7 +4,7 @@ import pytest
 import trio
 
 import actors
-from actors.kit.tracer import MemoryTracer
+from actors.kit.trace import MemoryTracer
 from tests.support.report_world import Closed, Open, world
 from transports.memory import MemoryNetwork
 
