@@ -19,8 +19,7 @@ from typing_extensions import override
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.crash import Crash
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
-from actors.kit.trace_message import More, Ruling
-from actors.kit.tracer import Tracer
+from actors.kit.trace import More, Ruling, Tracer
 from fsm.engine import Step, machine_of
 from fsm.machine_list import table_named
 from fsm.machines.transaction import TRANSACTION
