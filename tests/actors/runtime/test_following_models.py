@@ -7,7 +7,7 @@ import trio.testing
 import actors
 from actors.hyperties import Caller
 from actors.kit.supervision.supervisor import open_supervisor
-from actors.kit.tracer import MemoryTracer
+from actors.kit.trace import MemoryTracer
 from actors.runtime.following import Followers, StepFeed
 from fsm.engine import Entity
 from fsm.machines.observer_copy import OBSERVER_COPY, Condition, Trigger
