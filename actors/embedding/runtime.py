@@ -136,29 +136,35 @@ class Runtime:
     async def follow(
         self, machine: str, make: Callable[[str], M], about: str | None = None
     ) -> Following[M]:
-        """Let models of the application live along with links, stubs or objects of the runtime.
+        """Let models of the application follow the links, stubs or data objects of the runtime.
 
         A model is any object whose attribute `state` can be set. It is made at the first
-        step that is seen of its entity, begins in the state that this step leaves, and then
-        has each state of the entity. Entering one calls the model's `on_enter_<state>`,
-        leaving one its `on_exit_<state>`, if it has them, with `_` for each hyphen of the
-        state, and with an `EventData` of `transitions`, whose `kwargs["step"]` is the step
-        with its `cause`, and perhaps a `why`.
+        observed step of its entity, begins in the state that this step leaves, and then has
+        each state of the entity. Entering a state calls the method `on_enter_<state>` of the
+        model, leaving one `on_exit_<state>`, if there is such a method; `_` stands for each
+        hyphen of the state. The argument is an `EventData` of `transitions`, whose
+        `kwargs["step"]` is the step with its `cause`, and perhaps a `why`.
 
-        The models are called soon after the step, by a task of their own that the runtime
-        supervises: it does not wait for them, and what they raise is logged and counted.
+        A supervised task of its own calls the models soon after the step. The runtime does not
+        wait for them; their exceptions are logged and counted.
 
         Args:
-            machine: Whose entities: `p2p_connection` for direct links, `stub_connection` for
-                stubs, `observer_copy` and `object_subscription` for data objects; all that
-                `python -m fsm list` names, but `transaction`.
-            make: Makes the model of an entity, given its key.
-            about: Follows the entities only whose key has this address in it, such as the
-                remote runtime of a link, or an object; None: all.
+            machine: Machine of the entities: `p2p_connection` for direct links,
+                `stub_connection` for stubs, `observer_copy` and `object_subscription` for data
+                objects; or any other that `python -m fsm list` names, except `transaction`.
+            make: Makes the model of an entity; it is called with the key of the entity.
+            about: Address that the key of an entity must contain, such as the remote runtime of
+                a link, or an object; None: all entities are followed.
+
+        Returns:
+            The models, and an async context manager that stops them.
+
+        If cancelled, nothing is followed.
 
         Raises:
-            UnknownMachineError: There is no such machine; the error tells the nearest name.
-            ValueError: It is `transaction`, which steps too often to be followed.
+            UnknownMachineError: There is no such machine; the error names the nearest one.
+            ValueError: The machine is `transaction`, which steps too often to be followed.
+            ActorStoppedError: The runtime has closed.
         """
         return await self._running.follow(machine, make, about)
 

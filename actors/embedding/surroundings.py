@@ -70,7 +70,12 @@ def check_dialled(node: str) -> None:
 
 @contextmanager
 def bare_error() -> Iterator[None]:
-    """Raise a single error as itself, without the exception groups of the nurseries around it."""
+    """Raise a single error as itself, without the exception groups of the nurseries around it.
+
+    Raises:
+        BaseException: The single error of the block.
+        BaseExceptionGroup: Several errors of the block.
+    """
     try:
         yield
     except BaseExceptionGroup as group:

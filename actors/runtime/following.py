@@ -1,8 +1,8 @@
-"""Models of an application that go along with the entities of a runtime.
+"""Models of an application that follow the entities of a runtime.
 
-Every step of an entity is reported to the runtime's tracer. There it is also offered to
-those who follow its machine: each is an actor with a mailbox of its own, so that an
-application can neither hold up nor break what it watches. The models step by the same
+Every step of an entity is reported to the tracer of the runtime, which also offers it to the
+followers of its machine. Each follower is an actor with a mailbox of its own, so that an
+application can neither block nor break the runtime. The models step by the same
 `transitions.Machine` as the entities.
 """
 
@@ -37,10 +37,10 @@ _log = structlog.get_logger("actors.runtime")
 
 @final
 class StepFeed(Tracer):
-    """The tracer of one runtime, which also offers its steps to those who follow them.
+    """The tracer of one runtime, which also offers its steps to followers.
 
     Args:
-        tracer: Keeps the evidence.
+        tracer: Takes the trace records.
     """
 
     def __init__(self, tracer: Tracer) -> None:
@@ -50,11 +50,21 @@ class StepFeed(Tracer):
         self._offers: dict[str, tuple[Callable[[Step], None], ...]] = {}
 
     def add(self, machine: str, offer: Callable[[Step], None]) -> None:
-        """Offer the steps of a machine from now on."""
+        """Offer the steps of a machine from now on.
+
+        Args:
+            machine: Name of the machine.
+            offer: Takes each step; must not wait or raise.
+        """
         self._offers[machine] = (*self._offers.get(machine, ()), offer)
 
     def remove(self, machine: str, offer: Callable[[Step], None]) -> None:
-        """Offer them no more. Idempotent."""
+        """End what `add` began. Idempotent.
+
+        Args:
+            machine: Name of the machine.
+            offer: What `add` was given.
+        """
         left = tuple(one for one in self._offers.get(machine, ()) if one != offer)
         self._offers[machine] = left
 
@@ -82,8 +92,8 @@ class _Models(Generic[M]):
     """The models of one follower, each in the state of its entity.
 
     Attributes:
-        held: By the key of the entity, the last that moved at the end.
-        errors: Exceptions of models so far.
+        held: The models by key of their entity; the one that moved last is at the end.
+        errors: Number of exceptions of models so far.
     """
 
     def __init__(self, table: Table, make: Callable[[str], M]) -> None:
@@ -94,7 +104,7 @@ class _Models(Generic[M]):
         self._make = make
 
     def move(self, step: Step) -> None:
-        """Let the model of an entity follow it; what the application raises is logged."""
+        """Move the model of an entity; an exception of the application is logged."""
         with Crash() as crash:
             self._move(step)
         if crash.error is not None:
@@ -136,7 +146,7 @@ class _Models(Generic[M]):
         return next((row.guard.when for row in rows if row.target == step.new), frozenset())
 
     def _forget(self) -> None:
-        """Forget the model that has not moved for longest, of those whose entity may be over."""
+        """Forget the model that has rested longest, of those whose entity may have ended."""
         for key, model in self.held.items():
             if getattr(model, "state", None) in self._table.may_end:
                 del self.held[key]
@@ -157,12 +167,12 @@ class _Follower(Actor[Step]):
 class Following(Generic[M]):
     """Models of an application that follow entities; see `Runtime.follow`.
 
-    `async with await runtime.follow(...) as links:` stops on leaving; otherwise it goes on
-    until the runtime has left.
+    `async with await runtime.follow(...) as links:` stops them when the block is left; outside of
+    a block they end with the runtime.
 
     Attributes:
-        missed: Steps that nobody could be told, because too many waited already. A model
-            that missed some goes on with the next step of its entity.
+        missed: Number of steps that were left out because too many waited. A model that missed
+            some continues with the next step of its entity.
     """
 
     def __init__(
@@ -181,16 +191,16 @@ class Following(Generic[M]):
 
     @property
     def models(self) -> dict[str, M]:
-        """The models by the keys of their entities, the one that moved last at the end."""
+        """The models by key of their entity; the one that moved last is at the end."""
         return dict(self._models.held)
 
     @property
     def errors(self) -> int:
-        """How many exceptions models have raised; each is in the log."""
+        """Number of exceptions that models have raised; the log has each of them."""
         return self._models.errors
 
     def offer(self, step: Step) -> None:
-        """Take a step of the machine, to be followed soon; never waits or raises."""
+        """Take a step of the machine, for the follower; never waits or raises."""
         if self._about is not None and self._about not in step.key.split("|"):
             return
         is_late = not self._follower.try_tell(step)
@@ -200,7 +210,10 @@ class Following(Generic[M]):
         self._is_behind = is_late
 
     async def stop(self) -> None:
-        """Follow no more; what has happened before is followed first. Idempotent."""
+        """Follow no more steps; those that happened before are followed first. Idempotent.
+
+        If cancelled, nothing is followed any more, and steps that wait are left out.
+        """
         await self._stop()
 
     async def __aenter__(self) -> Self:
@@ -217,11 +230,11 @@ class Following(Generic[M]):
 
 @final
 class Followers:
-    """All who follow entities of one runtime.
+    """All followers of the entities of one runtime.
 
     Args:
-        feed: Where the steps come from.
-        supervisor: Runs them; it is to stop after all that may step.
+        feed: Offers the steps.
+        supervisor: Runs the followers; it must stop after all entities.
     """
 
     def __init__(self, feed: StepFeed, supervisor: Supervisor) -> None:
@@ -234,9 +247,17 @@ class Followers:
     ) -> Following[M]:
         """Let models follow the entities of a machine.
 
+        Args:
+            machine: Name of the machine.
+            make: Makes the model of an entity; it is called with the key of the entity.
+            about: Address that the key of an entity must contain; None: all are followed.
+
+        If cancelled, nothing is followed.
+
         Raises:
             UnknownMachineError: There is no such machine.
-            ValueError: Its steps are not reported.
+            ValueError: The steps of the machine are not reported.
+            ActorStoppedError: The runtime has closed.
         """
         table = table_named(machine)
         if table is TRANSACTION:

@@ -1,4 +1,4 @@
-"""The actors of a runtime, as its owner holds them."""
+"""The actors of one runtime."""
 
 from typing import final
 
