@@ -1,0 +1,258 @@
+"""A composition: who talks to whom over which channels, and what may happen on the way.
+
+Its *places* hold the real cores (`fsm.product.host`), its *channels* carry what they say, and
+its *events* are what else happens to a place: something that the surroundings want, a fault of
+theirs, or what a place does by itself. What must never be is a `Never`, where everything may
+come to rest is an `End`.
+
+What moves, moves one at a time: a step takes one message from one channel (or a deadline, or
+an event), lets the cores of one place decide, and nothing comes between. A step whose messages
+find no room in a network waits until there is room.
+"""
+
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from enum import Enum, unique
+from typing import Final, TypeAlias, TypeVar, final
+
+import attrs
+
+from fsm.exploring.bounds import Bounds
+from fsm.exploring.host import Host
+from specs.jsonvalue import JsonObject
+
+__all__ = [
+    "Channel",
+    "Composition",
+    "End",
+    "Event",
+    "Haste",
+    "Medium",
+    "Never",
+    "Patience",
+    "Place",
+    "Plan",
+    "Situation",
+    "Wire",
+]
+
+HostT = TypeVar("HostT", bound=Host)
+
+
+@final
+class Situation:
+    """The hosts of some places, to be looked at and not to be touched."""
+
+    __slots__ = ("_hosts",)
+
+    def __init__(self, hosts: Mapping[str, Host]) -> None:
+        self._hosts = hosts
+
+    def at(self, place: str, kind: type[HostT]) -> HostT:
+        """The host of a place, which is of that class."""
+        host = self._hosts[place]
+        assert isinstance(host, kind)  # noqa: S101 - what the composition has put there
+        return host
+
+
+@final
+@attrs.frozen(slots=True)
+class Place:
+    """Where cores are: a participant of drawings, a process of traces.
+
+    Attributes:
+        name: A short word.
+        host: Makes the host as it is in the beginning.
+    """
+
+    name: str
+    host: Callable[[], Host]
+
+
+@unique
+class Medium(Enum):
+    """What a channel may do to messages.
+
+    Attributes:
+        LOCAL: Nothing: within one process.
+        RELIABLE: Nothing either, but it is between processes.
+        NETWORK: It loses some and delivers some twice, keeps their order, and its room is
+            bounded.
+        UNORDERED: The same, and a message may overtake others: they come by several ways.
+    """
+
+    LOCAL = "local"
+    RELIABLE = "reliable"
+    NETWORK = "network"
+    UNORDERED = "unordered"
+
+    @property
+    def is_lossy(self) -> bool:
+        """Whether messages may be lost, or come twice."""
+        return self in {Medium.NETWORK, Medium.UNORDERED}
+
+
+@final
+@attrs.frozen(slots=True)
+class Channel:
+    """One direction between two places."""
+
+    name: str
+    source: str
+    target: str
+    medium: Medium = Medium.NETWORK
+
+
+def _always(_: Situation) -> bool:
+    return True
+
+
+Holds: TypeAlias = Callable[[Situation], bool]
+
+
+@final
+@attrs.frozen(slots=True, kw_only=True)
+class Event:
+    """What happens to a place, and is no message and no deadline.
+
+    Attributes:
+        happened: What its host takes.
+        when: Whether it may happen now; it is shown the place and no other.
+        budget: How often in one run; None: whenever it may, it does at last: nobody needs to
+            want it.
+        is_fault: It is a fault of the surroundings, not something anybody wants.
+        done: The line of a scenario file that brings it about; None: the player of scenarios
+            cannot, and it is only a remark there.
+    """
+
+    name: str
+    place: str
+    happened: Hashable
+    when: Holds = _always
+    budget: int | None = 1
+    is_fault: bool = False
+    done: JsonObject | None = None
+
+
+@final
+@attrs.frozen(slots=True)
+class Never:
+    """What must not be.
+
+    Attributes:
+        name: What is wrong then, as a sentence.
+        places: What must be looked at to see it.
+        holds: Whether it is so.
+    """
+
+    name: str
+    cite: str
+    places: tuple[str, ...]
+    holds: Holds
+
+
+@final
+@attrs.frozen(slots=True)
+class End:
+    """Where everything may come to rest; no message is under way then.
+
+    Attributes:
+        places: What must be looked at to see it.
+        holds: Whether it is so.
+    """
+
+    name: str
+    places: tuple[str, ...]
+    holds: Holds
+
+
+@unique
+class Patience(Enum):
+    """When time is over.
+
+    Attributes:
+        NONE: A deadline may be over at any moment: messages may be slower than any timer.
+            All there is happens so, and more.
+        AT_REST: Deadlines come only when nothing else goes on: every message is faster than
+            every timer. So is shown what is reached when nothing goes wrong.
+    """
+
+    NONE = "none"
+    AT_REST = "at rest"
+
+
+@unique
+class Haste(Enum):
+    """How fast messages within one process are.
+
+    Attributes:
+        NONE: They may be slower than any network.
+        LOCAL_FIRST: They are there before anything else happens.
+    """
+
+    NONE = "none"
+    LOCAL_FIRST = "local first"
+
+
+@final
+@attrs.frozen(slots=True)
+class Wire:
+    """How a message looks on the wire, for scenario files (protocol page 09).
+
+    Attributes:
+        hop: The ways it goes, as in `RA.sm>..>PH`.
+        message: `type`, `from`, `to`, `body` in normal form; its id is put in.
+        answers: Name of the message whose answer it is; empty: it is none.
+        is_event: No answer is expected.
+    """
+
+    hop: str
+    message: JsonObject
+    answers: str = ""
+    is_event: bool = False
+
+
+def _unwritten(_channel: str, _message: Hashable) -> Wire | None:
+    return None
+
+
+LONG: Final = 3_600.0
+
+
+@final
+@attrs.frozen(slots=True, kw_only=True)
+class Composition:
+    """Machines that meet.
+
+    Attributes:
+        about: One sentence.
+        early: Deadlines that are over in one run while something else goes on, if otherwise they
+            come at rest.
+        horizon: Seconds after which no core tells any more how long ago something was.
+        wire: How a message looks on the wire; None: it never is on a wire, it is a notice.
+        given: The lines of a scenario file that say who is there in the beginning.
+    """
+
+    name: str
+    about: str
+    places: Sequence[Place]
+    channels: Sequence[Channel]
+    events: Sequence[Event] = ()
+    never: Sequence[Never] = ()
+    ends: Sequence[End]
+    bounds: Bounds
+    patience: Patience = Patience.NONE
+    early: int = 0
+    haste: Haste = Haste.NONE
+    horizon: float = LONG
+    wire: Callable[[str, Hashable], Wire | None] = _unwritten
+    given: Sequence[JsonObject] = ()
+
+
+@final
+@attrs.frozen(slots=True)
+class Plan:
+    """How a composition is made, with its default bounds."""
+
+    name: str
+    compose: Callable[[Bounds], Composition]
+    bounds: Bounds

@@ -1,0 +1,167 @@
+"""A run as a scenario file (protocol page 09), so that it can be played with real actors.
+
+A message stands where it arrives, in normal form, with the id of its request if it is an
+answer. One that is lost stands where it is sent, with `"drop": "lost"`: actors do not wait
+until somebody tells of the loss. One that comes twice stands where it comes first, with
+`"doubled": true`; both marks are ours. What the surroundings do is a line of its own
+before its step, or a remark where no line can say it; a deadline is time that passes; a
+notice within a process is left out.
+"""
+
+import json
+from collections import Counter, defaultdict, deque
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, final
+
+from fsm.product.composition import Composition, Wire
+from fsm.product.run import Moved, Run, Taken
+from fsm.product.steps import Kind
+from specs.jsonvalue import Json, JsonObject
+from specs.trace import ABSENT
+
+__all__ = ["scenario_of"]
+
+_MACHINES: Final[Mapping[str, str]] = {"p2p_connection": "p2p", "stub_connection": "stub"}
+"""What scenarios call machines, where it is not the table's name."""
+
+
+_MARKS: Final[Mapping[Kind, JsonObject]] = {
+    Kind.LOST: {"drop": "lost"},
+    Kind.DELIVERED_AND_KEPT: {"doubled": True},
+}
+
+
+def scenario_of(composition: Composition, run: Run, name: str, rest: float = 0.0) -> str:
+    """Write a run as a scenario.
+
+    Args:
+        composition: What it is a run of.
+        run: Its last step is what is wrong, if it is a step.
+        name: Of the scenario.
+        rest: Seconds that pass behind it, in which nobody of whom it tells does anything.
+    """
+    writer = _Writer(composition, name)
+    taken = [*run.steps] if run.refused is None else [*run.steps, run.refused]
+    lines = [line for step in _in_order(taken) for line in writer.lines(step)]
+    if rest:
+        lines.append(writer.rest(rest))
+    if lines:
+        lines[:0] = [{"sc": name, **one} for one in composition.given]
+    return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+
+
+def _in_order(taken: Sequence[Taken]) -> Iterator[Taken]:
+    """Yield the steps, each loss right behind the step that sent what is lost."""
+    under_way: defaultdict[str, deque[int]] = defaultdict(deque)
+    kept: dict[str, Taken] = {}
+    lost: defaultdict[int, list[Taken]] = defaultdict(list)
+    for number, step in enumerate(taken):
+        if step.kind is Kind.DELIVERED_AND_KEPT:
+            kept[step.channel] = step
+        elif step.channel:
+            sender, is_copy = under_way[step.channel].popleft(), kept.pop(step.channel, None)
+            if step.kind is Kind.LOST and is_copy is None:
+                lost[sender].append(step)
+        for sent in step.sent:
+            under_way[sent.channel].append(number)
+    for number, step in enumerate(taken):
+        if step.kind is not Kind.LOST:
+            yield step
+        yield from lost[number]
+
+
+@final
+class _Writer:
+    """Numbers the steps, and the messages of each sender."""
+
+    def __init__(self, composition: Composition, name: str) -> None:
+        self._name = name
+        self._messages = {one.name: one for one in composition.messages}
+        self._wishes = {one.name: one for one in composition.wishes}
+        self._count = 0
+        self._ids: Counter[str] = Counter()
+        self._asked: dict[str, int] = {}
+        self._begun: Counter[str] = Counter()
+        self._kept: set[str] = set()
+
+    def rest(self, seconds: float) -> JsonObject:
+        """The line that says that no more happens."""
+        return self._line("time", dt=seconds, why="nothing happens any more")
+
+    def lines(self, taken: Taken) -> Iterator[JsonObject]:
+        """The lines of one step."""
+        match taken.kind:
+            case Kind.DEADLINE:
+                yield self._line("time", dt=_seconds(taken), why=taken.what)
+            case Kind.WISH:
+                yield from self._wish(taken)
+            case _ if taken.channel:
+                yield from self._message(taken)
+            case _:
+                pass
+        for moved in taken.moved:
+            if moved.new:
+                yield self._state(moved)
+
+    def _wish(self, taken: Taken) -> Iterator[JsonObject]:
+        wish = self._wishes[taken.what.removeprefix("wish: ")]
+        yield from self._done(wish.done)
+        is_broken = wish.is_fault and wish.done is not None
+        yield self._line("fault" if is_broken else "call", what=f"wish: {wish.name}")
+
+    def _done(self, line: JsonObject | None) -> Iterator[JsonObject]:
+        if line is not None:
+            yield {"sc": self._name, **line}
+
+    def _message(self, taken: Taken) -> Iterator[JsonObject]:
+        """The line of a message; when it comes again it is not told again."""
+        is_again = taken.channel in self._kept
+        self._kept.discard(taken.channel)
+        if taken.kind is Kind.DELIVERED_AND_KEPT:
+            self._kept.add(taken.channel)
+        message = self._messages.get(taken.what)
+        wire = None if message is None else message.wire
+        if wire is not None and not is_again:
+            told = {"id": self._id(taken.what, wire), **wire.message}
+            event: JsonObject = {"event": True} if wire.is_event else {}
+            yield from self._done(wire.done)
+            yield self._line("msg", hop=wire.hop, msg=told, **event, **_MARKS.get(taken.kind, {}))
+        elif wire is None and taken.kind is Kind.LOST:
+            yield self._line("call", what=f"lost: {taken.what}")
+
+    def _id(self, name: str, wire: Wire) -> int:
+        if wire.answers:
+            return self._asked.get(wire.answers, 1)
+        sender = str(wire.message["from"])
+        self._ids[sender] += 1
+        self._asked[name] = self._ids[sender]
+        return self._ids[sender]
+
+    def _state(self, moved: Moved) -> JsonObject:
+        part = moved.part
+        if moved.old == ABSENT:
+            self._begun[part.name] += 1
+        key: list[Json] = [*part.key.replace("{n}", str(self._begun[part.name])).split("|")]
+        machine = _MACHINES.get(part.table.name, part.table.name)
+        is_p2p = machine == "p2p"
+        return self._line(
+            "state",
+            machine=machine,
+            key=key[:3] if is_p2p else key,
+            old=None if moved.old == ABSENT else moved.old,
+            new=moved.new,
+            cause=moved.trigger,
+        )
+
+    def _line(self, kind: str, **fields: Json) -> JsonObject:
+        self._count += 1
+        return {"sc": self._name, "n": self._count, "k": kind, **fields}
+
+
+def _seconds(taken: Taken) -> float:
+    """How long the deadline is, of the part that moves first; 1 s where no table says it."""
+    for moved in taken.moved:
+        deadline = moved.part.table.deadline(moved.old)
+        if deadline is not None and deadline.seconds is not None:
+            return deadline.seconds
+    return 1.0

@@ -1,0 +1,367 @@
+"""What may happen next in a composition, as its cores decide it.
+
+A state is a tuple of numbers: one for each place, one tuple of messages for each channel, and
+what is left of each budget. What a host becomes, and says, when something happens to it is
+computed once for each host and each happening, by the real cores, and then remembered.
+"""
+
+import math
+from collections.abc import Hashable, Sequence
+from enum import Enum, unique
+from typing import Final, TypeAlias, final
+
+import attrs
+
+from fsm.engine import Step
+from fsm.errors import UndeclaredTransitionError
+from fsm.exploring.composition import (
+    Composition,
+    Haste,
+    Medium,
+    Patience,
+    Situation,
+)
+from fsm.exploring.host import Host, Sent, UnsafeError
+from fsm.exploring.snapshot import Key, kept, key_of, restored
+from specs.trace import ABSENT
+
+__all__ = ["FAIR", "Kind", "Next", "Reaction", "Refusal", "State", "Steps"]
+
+State: TypeAlias = tuple[int, ...]
+
+
+@unique
+class Kind(Enum):
+    """What sort of step it is."""
+
+    DELIVERED = "delivered"
+    DELIVERED_AND_KEPT = "delivered, and once more"
+    LOST = "lost"
+    DEADLINE = "deadline"
+    EARLY = "deadline, while something else goes on"
+    LOCAL = "local"
+    WISH = "wish"
+
+
+FAIR: Final = frozenset({Kind.DELIVERED, Kind.DEADLINE, Kind.LOCAL})
+"""What goes on by itself: no fault, and nothing that the surroundings must want."""
+Next: TypeAlias = tuple[Kind, int, int, State]
+"""A step that may be taken: its kind; the number of the channel, place or event that it is
+about; that of the message; and the state entered."""
+
+Refusal: TypeAlias = tuple[Kind, int, int]
+"""Something that a core does not take: kind and numbers likewise."""
+
+_Token: TypeAlias = tuple[Kind, int, int]
+
+
+@final
+@attrs.frozen(slots=True)
+class Reaction:
+    """What happens at a place when something happens to it.
+
+    Attributes:
+        host: The number of the host that it becomes.
+        sends: Number of the channel, number of the message.
+        moved: The steps that its machines took.
+        undeclared: What no row of a table allows; empty: nothing of that kind.
+        broken: The property that the host has seen broken; empty: none.
+    """
+
+    host: int
+    sends: tuple[tuple[int, int], ...] = ()
+    moved: tuple[Step, ...] = ()
+    undeclared: str = ""
+    broken: str = ""
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the cores did not take it."""
+        return bool(self.undeclared or self.broken)
+
+
+@final
+class _Hosts:
+    """Every host that one place has been seen to have."""
+
+    def __init__(self, composition: Composition, place: str, first: Host) -> None:
+        self._place = place
+        self._whole = composition
+        self._numbers: dict[Key, int] = {}
+        self._kept: list[bytes] = []
+        self.looks: list[Host] = []
+        self.waits: list[bool] = []
+        self.events: list[tuple[int, ...]] = []
+        self._own = [
+            (number, event)
+            for number, event in enumerate(composition.events)
+            if event.place == place
+        ]
+        self.number(first)
+
+    def number(self, host: Host) -> int:
+        """The number of a host, known or new."""
+        # Asked first, for it may put away what is of no use any more.
+        waits = host.deadline() != math.inf
+        key = key_of(host, self._whole.horizon)
+        number = self._numbers.setdefault(key, len(self.looks))
+        if number == len(self.looks):
+            self._kept.append(kept(host))
+            self.looks.append(host)
+            self.waits.append(waits)
+            seen = Situation({self._place: host})
+            self.events.append(tuple(n for n, event in self._own if event.when(seen)))
+        return number
+
+    def again(self, number: int) -> Host:
+        """A host of that number, to be changed."""
+        return restored(self._kept[number])
+
+
+@final
+class Steps:
+    """The steps of a composition.
+
+    Attributes:
+        held_back: How many steps waited for room in a network so far.
+        reactions: How often cores were asked.
+    """
+
+    def __init__(self, composition: Composition) -> None:
+        self.composition = composition
+        self.held_back = 0
+        self._channels = [channel.name for channel in composition.channels]
+        self._hosts = [
+            _Hosts(composition, place.name, place.host()) for place in composition.places
+        ]
+        self._place = {place.name: number for number, place in enumerate(composition.places)}
+        self._first = len(self._hosts)
+        self._losses = self._first + len(self._channels)
+        self._early = self._losses + 2
+        self._budget = self._losses + 3
+        self._messages: list[Hashable] = []
+        self._message_numbers: dict[Hashable, int] = {}
+        self._contents: list[tuple[int, ...]] = [()]
+        self._content_numbers: dict[tuple[int, ...], int] = {(): 0}
+        self._reactions: dict[tuple[int, int, _Token], Reaction] = {}
+        self._found: list[Next] = []
+        self._refused: list[Refusal] = []
+        self._blocked: list[Next] = []
+        media = [channel.medium for channel in composition.channels]
+        self._inner = [n for n, medium in enumerate(media) if medium is Medium.LOCAL]
+        self._outer = [n for n, medium in enumerate(media) if medium is not Medium.LOCAL]
+        self._is_lossy = [medium.is_lossy for medium in media]
+        self._is_ordered = [medium is not Medium.UNORDERED for medium in media]
+        self._target = [self._place[channel.target] for channel in composition.channels]
+        self._waits = composition.patience is Patience.AT_REST
+        self._hastes = composition.haste is Haste.LOCAL_FIRST
+
+    # --- states ---------------------------------------------------------------------------
+
+    @property
+    def start(self) -> State:
+        """Where every run begins."""
+        bounds = self.composition.bounds
+        budgets = [event.budget or 0 for event in self.composition.events]
+        channels = [0] * len(self._channels)
+        faults = (bounds.losses, bounds.duplicates, self.composition.early)
+        return (*([0] * self._first), *channels, *faults, *budgets)
+
+    @property
+    def reactions(self) -> int:
+        """How often cores were asked."""
+        return len(self._reactions)
+
+    def hosts(self, state: State) -> dict[str, Host]:
+        """The hosts of a state, by place, to be looked at."""
+        return {name: self._hosts[n].looks[state[n]] for name, n in self._place.items()}
+
+    def numbers(self, state: State, places: Sequence[str]) -> tuple[int, ...]:
+        """What tells the hosts of some places apart."""
+        return tuple([state[self._place[place]] for place in places])
+
+    def is_quiet(self, state: State) -> bool:
+        """Whether no message is under way."""
+        return not any(state[self._first : self._losses])
+
+    def under_way(self, state: State) -> dict[str, tuple[Hashable, ...]]:
+        """The messages of the channels that have some."""
+        return {
+            name: tuple(self._messages[one] for one in self._contents[state[self._first + n]])
+            for n, name in enumerate(self._channels)
+            if state[self._first + n]
+        }
+
+    # --- what may happen ------------------------------------------------------------------
+
+    def of(self, state: State) -> tuple[list[Next], list[Refusal]]:
+        """Every step that may be taken in `state`, and what is refused there."""
+        self._found, self._refused, self._blocked = [], [], []
+        for channel in self._inner:
+            self._deliveries(state, channel)
+        if not self._hastes or not (self._found or self._refused):
+            self._between(state)
+        if self._blocked and not self._goes_on():
+            # Two places would wait for each other, each with a network that is full.
+            for step in self._blocked:
+                self._try(*step, has_room=True)
+        return self._found, self._refused
+
+    def _between(self, state: State) -> None:
+        for channel in self._outer:
+            self._deliveries(state, channel)
+        self._events(state)
+        is_rest = not self._waits or not (self._blocked or self._goes_on())
+        if is_rest or state[self._early]:
+            left = state if is_rest else _less(state, self._early)
+            kind = Kind.DEADLINE if is_rest else Kind.EARLY
+            for place, hosts in enumerate(self._hosts):
+                if hosts.waits[state[place]]:
+                    self._try(kind, place, 0, left)
+
+    def _goes_on(self) -> bool:
+        return any(step[0] in FAIR for step in self._found)
+
+    def _deliveries(self, state: State, channel: int) -> None:
+        place = self._first + channel
+        content = self._contents[state[place]]
+        if not content:
+            return
+        heads = content[:1] if self._is_ordered[channel] else tuple(dict.fromkeys(content))
+        for message in heads:
+            at = content.index(message)
+            rest = content[:at] + content[at + 1 :]
+            less = _with(state, place, self._content(rest, channel))
+            self._try(Kind.DELIVERED, channel, message, less)
+            if self._is_lossy[channel] and state[self._losses]:
+                after = _less(less, self._losses)
+                self._found.append((Kind.LOST, channel, message, after))
+            if self._is_lossy[channel] and state[self._losses + 1]:
+                left = _less(state, self._losses + 1)
+                self._try(Kind.DELIVERED_AND_KEPT, channel, message, left)
+
+    def _events(self, state: State) -> None:
+        for place, hosts in enumerate(self._hosts):
+            for number in hosts.events[state[place]]:
+                event = self.composition.events[number]
+                left, kind = state, Kind.LOCAL
+                if event.budget is not None:
+                    if not state[self._budget + number]:
+                        continue
+                    left, kind = _less(state, self._budget + number), Kind.WISH
+                self._try(kind, number, 0, left)
+
+    def _try(
+        self, kind: Kind, about: int, what: int, state: State, *, has_room: bool = False
+    ) -> None:
+        """Take a step; one that changes nothing is none: else nothing would come to rest."""
+        place, reaction = self._reaction(kind, about, what, state)
+        if reaction.is_refused:
+            self._refused.append((kind, about, what))
+            return
+        after = self._entered(state, place, reaction, has_room=has_room)
+        if after is None:
+            self.held_back += 1
+            if kind is Kind.DELIVERED:
+                self._blocked.append((kind, about, what, state))
+        elif kind not in {Kind.LOCAL, Kind.DEADLINE} or after != state:
+            self._found.append((kind, about, what, after))
+
+    def _entered(
+        self, state: State, place: int, reaction: Reaction, *, has_room: bool
+    ) -> State | None:
+        """The state after a reaction; None: a network has no room."""
+        if not reaction.sends:
+            return (*state[:place], reaction.host, *state[place + 1 :])
+        new = list(state)
+        room = math.inf if has_room else self.composition.bounds.channel
+        new[place] = reaction.host
+        for channel, message in reaction.sends:
+            at = self._first + channel
+            content = (*self._contents[new[at]], message)
+            if self._is_lossy[channel] and len(content) > room:
+                return None
+            new[at] = self._content(content, channel)
+        return tuple(new)
+
+    def _content(self, messages: tuple[int, ...], channel: int) -> int:
+        told = messages if self._is_ordered[channel] else tuple(sorted(messages))
+        number = self._content_numbers.setdefault(told, len(self._contents))
+        if number == len(self._contents):
+            self._contents.append(told)
+        return number
+
+    # --- what cores do --------------------------------------------------------------------
+
+    def reaction(self, state: State, step: Next | Refusal) -> tuple[str, Reaction]:
+        """At which place a step is taken in a state, and what comes of it there."""
+        kind, about, what = step[:3]
+        if kind is Kind.LOST:
+            place = self._target[about]
+            return self.composition.places[place].name, Reaction(state[place])
+        place, reaction = self._reaction(kind, about, what, state)
+        return self.composition.places[place].name, reaction
+
+    def sent(self, reaction: Reaction) -> tuple[Sent, ...]:
+        """What a reaction puts on which channels."""
+        return tuple(Sent(self._channels[c], self._messages[m]) for c, m in reaction.sends)
+
+    def happened(self, step: Next | Refusal) -> Hashable:
+        """What is taken in a step: a message or an event; None: a deadline is over."""
+        kind, about, what = step[:3]
+        if kind in {Kind.DEADLINE, Kind.EARLY}:
+            return None
+        if kind not in {Kind.LOCAL, Kind.WISH}:
+            return self._messages[what]
+        return self.composition.events[about].happened
+
+    def _reaction(self, kind: Kind, about: int, what: int, state: State) -> tuple[int, Reaction]:
+        match kind:
+            case Kind.DEADLINE | Kind.EARLY:
+                place, kind = about, Kind.DEADLINE
+            case Kind.LOCAL | Kind.WISH:
+                place = self._place[self.composition.events[about].place]
+            case _:
+                # Whichever way it came, to the cores it is the same message.
+                place, kind, about = self._target[about], Kind.DELIVERED, 0
+        token = kind, about, what
+        known = self._reactions.get((place, state[place], token))
+        if known is None:
+            known = self._asked(place, state[place], token)
+            self._reactions[place, state[place], token] = known
+        return place, known
+
+    def _asked(self, place: int, number: int, token: _Token) -> Reaction:
+        hosts = self._hosts[place]
+        host = hosts.again(number)
+        try:
+            if token[0] is Kind.DEADLINE:
+                host.pass_time()
+            else:
+                host.take(self.happened(token))
+        except UndeclaredTransitionError as exc:
+            return Reaction(number, undeclared=_without_key(exc))
+        except UnsafeError as exc:
+            return Reaction(number, broken=str(exc))
+        sends = tuple(self._numbered(one) for one in host.out if isinstance(one, Sent))
+        moved = tuple(one for one in host.out if isinstance(one, Step))
+        host.out.clear()
+        return Reaction(hosts.number(host), sends, moved)
+
+    def _numbered(self, sent: Sent) -> tuple[int, int]:
+        number = self._message_numbers.setdefault(sent.message, len(self._messages))
+        if number == len(self._messages):
+            self._messages.append(sent.message)
+        return self._channels.index(sent.channel), number
+
+
+def _without_key(exc: UndeclaredTransitionError) -> str:
+    return f"{exc.machine}: no row for {exc.trigger!r} in {exc.state or ABSENT!r}"
+
+
+def _with(state: State, place: int, value: int) -> State:
+    return (*state[:place], value, *state[place + 1 :])
+
+
+def _less(state: State, place: int) -> State:
+    return _with(state, place, state[place] - 1)
