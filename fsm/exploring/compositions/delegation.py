@@ -32,7 +32,7 @@ from fsm.exploring.composition import (
     Plan,
     Situation,
 )
-from fsm.exploring.host import Host
+from fsm.exploring.host import Host, UnsafeError
 from fsm.machines.object_take_over import OBJECT_TAKE_OVER
 from fsm.machines.object_take_over import State as TakeOver
 from fsm.registry import address_offers as offers
@@ -59,11 +59,13 @@ class Said:
         what: What is asked, or the question that is answered.
         source: Who says it.
         code: Of an answer; 0: it is a question.
+        session: Of its runtime's sessions, the how many-th it came by.
     """
 
     what: str
     source: str
     code: int = 0
+    session: int = 1
 
     def __str__(self) -> str:
         """What it says, in words."""
@@ -85,6 +87,7 @@ class EndPlace(Host):
         super().__init__()
         self.asked = ""
         self.is_down = False
+        self.session = 1
         self._target = ""
         self._until = math.inf
         self._patience = math.inf
@@ -109,7 +112,7 @@ class EndPlace(Host):
 
     def tell(self, target: str, what: str, code: int = 0) -> None:
         """Say something to another place."""
-        self.send(f"{self.name} to {target}", Said(what, self.name, code))
+        self.send(f"{self.name} to {target}", Said(what, self.name, code, self.session))
 
     def time_over(self) -> None:
         if self._is_pausing:
@@ -125,14 +128,19 @@ class EndPlace(Host):
                 self.send(f"{self.name} is there", ("over", self.name))
             case "come back":
                 self.is_down = False
+                self.session += 1
                 self.send(f"{self.name} is there", ("again", self.name))
-            case Said() if self.is_down:
+            case Said(_, source, _, session) if self.is_down or self._is_late(source, session):
                 pass
             case Said(what, _, code) if code:
                 if what == self.asked and not self._is_pausing:
                     self.answered(handing.Answered(code))
             case _:
                 self.take_own(happened)
+
+    def _is_late(self, source: str, session: int) -> bool:
+        """Whether it was sent to a session that is over: what a node answers ends with it."""
+        return source == NODE and session != self.session
 
     def answered(self, answer: handing.Answered) -> None:
         """Feed the core an answer, or that there is none."""
@@ -201,7 +209,6 @@ class NewPlace(EndPlace):
 
     Attributes:
         core: None: nothing was handed to it.
-        came_back: Whether nothing was handed to it since it has crashed.
     """
 
     name = NEW
@@ -209,7 +216,6 @@ class NewPlace(EndPlace):
     def __init__(self) -> None:
         super().__init__()
         self.core: handing.TakeOverCore | None = None
-        self.came_back = False
 
     @property
     def writes(self) -> bool:
@@ -218,7 +224,7 @@ class NewPlace(EndPlace):
 
     def forget(self) -> None:
         super().forget()
-        self.core, self.came_back = None, True
+        self.core = None
 
     def take_own(self, happened: Hashable) -> None:
         match happened:
@@ -233,7 +239,6 @@ class NewPlace(EndPlace):
         if self.core is None:
             self.core = handing.TakeOverCore(_OBJECT, _TO, _NUMBER)
             self.feed(handing.Begun())
-            self.came_back = False
         elif self.core.is_over:
             self._tell()
 
@@ -265,7 +270,8 @@ class NodePlace(Host):
     def __init__(self) -> None:
         super().__init__()
         self.owner: str | None = OLD
-        self.sessions = {OLD, NEW}
+        self.sessions = {OLD: 1, NEW: 1}
+        self._offered_in = 0
         self._offers = offers.AddressOffers(self._owner_of)
 
     def _owner_of(self, _address: str) -> str | None:
@@ -273,17 +279,18 @@ class NodePlace(Host):
 
     def take(self, happened: Hashable) -> None:
         match happened:
-            case Said(what, source):
-                if source in self.sessions:
-                    self.send(f"{NODE} to {source}", Said(what, NODE, self._answer(what, source)))
+            case Said(what, source, _, session):
+                if self.sessions.get(source) == session:
+                    told = Said(what, NODE, self._answer(what, source), session)
+                    self.send(f"{NODE} to {source}", told)
             case ("over", str(runtime)):
-                self.sessions.discard(runtime)
+                del self.sessions[runtime]
                 self._offers.gone(runtime)
                 if self.owner == runtime:
                     self.owner = None
                     self._offers.released(_OBJECT)
             case ("again", str(runtime)):
-                self.sessions.add(runtime)
+                self.sessions[runtime] = 2
             case _:
                 raise TypeError(happened)
 
@@ -300,9 +307,13 @@ class NodePlace(Host):
                 self.owner = source if is_free else self.owner
                 return Code.OK if is_free else Code.FORBIDDEN
         told = self._offers.feed(asked)
+        if what == "offer" and told is None:
+            self._offered_in = self.sessions.get(NEW, 0)
         if isinstance(told, Refused):
             return told.code
         if isinstance(told, offers.Move):
+            if self._offered_in not in {0, self.sessions[NEW]}:
+                raise UnsafeError("an offer outlives the session that it was made to (I-A7)")
             self.owner = told.new
             self._offers.moved(told)
         return Code.OK
@@ -351,12 +362,6 @@ _NEVER: Final = (
         "I-D1",
         (NEW, NODE),
         lambda now: _new(now).writes and _node(now).owner != NEW,
-    ),
-    Never(
-        "A runtime that came back is given what its session before was offered.",
-        "I-A7",
-        (NEW, NODE),
-        lambda now: _node(now).owner == NEW and _new(now).came_back and NEW in _node(now).sessions,
     ),
 )
 

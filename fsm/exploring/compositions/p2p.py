@@ -40,6 +40,7 @@ from fsm.exploring.compositions.p2p_stubs import (
     Deployed,
     Disconnect,
     HandlerPlace,
+    Leave,
     Listening,
     RequesterPlace,
     Stubs,
@@ -61,7 +62,19 @@ from fsm.registry.resolve.link_table import LinkTable
 from fsm.registry.resolve.record_cache import RecordCache
 from specs.jsonvalue import JsonObject
 
-__all__ = ["RegistryPlace"]
+__all__ = [
+    "GLARE",
+    "GLARE_LATE",
+    "GLARE_TIMEOUT",
+    "P2P",
+    "P2P_AGAIN",
+    "P2P_ENDS",
+    "P2P_LATE",
+    "TWO",
+    "RegistryPlace",
+    "Scene",
+    "composed",
+]
 
 
 @final
@@ -72,9 +85,10 @@ class RegistryPlace(Host):
         waiting: The handler's links that wait for the registry's row.
     """
 
-    def __init__(self, runtime: str) -> None:
+    def __init__(self, runtime: str, roles: Sequence[str]) -> None:
         super().__init__()
         self.runtime = runtime
+        self._roles = roles
         self.table = LinkTable(address(runtime), ResolveJobs(), RecordCache())
         self.waiting: list[tuple[str, str]] = []
         self._is_gone = False
@@ -88,15 +102,15 @@ class RegistryPlace(Host):
     def take(self, happened: Hashable) -> None:
         match happened:
             case ToRegistry():
-                self._hear(happened)
+                if not self._is_gone:
+                    self._hear(happened)
             case tells.RequesterPlan():
                 self._do_all(self.table.plan(happened, self.now))
             case "go":
                 self._is_gone = True
-                for entry in self.table.entries():
-                    for end in entry.ends:
-                        self._disconnect(end.stub, end.link)
-                self._do_all(self.table.close())
+                self.moved(self.table.close())
+                for role in self._roles:
+                    self._to(role, Leave())
             case _:
                 raise TypeError(happened)
 
@@ -183,6 +197,7 @@ class Scene:
         refusals: How many objects are refused.
         cuts: How many links break, with or without notice.
         leaves: Who may go.
+        early: How many deadlines are over while something else goes on.
     """
 
     asks: Sequence[tuple[str, str]]
@@ -190,7 +205,8 @@ class Scene:
     refusals: int = 0
     cuts: int = 0
     leaves: Sequence[str] = ()
-    patience: Patience = Patience.NONE
+    early: int = 0
+    patience: Patience = Patience.AT_REST
     haste: Haste = Haste.LOCAL_FIRST
 
     @property
@@ -207,7 +223,8 @@ class Scene:
     def places(self) -> Iterator[Place]:
         """Where the cores are."""
         for runtime in self.runtimes:
-            yield Place(f"{runtime} registry", partial(RegistryPlace, runtime))
+            roles = tuple(role for own, role in dict.fromkeys(self.stubs) if own == runtime)
+            yield Place(f"{runtime} registry", partial(RegistryPlace, runtime, roles))
         for runtime, role in dict.fromkeys(self.stubs):
             kind = RequesterPlace if role == "requester" else HandlerPlace
             yield Place(f"{runtime} {role}", partial(kind, runtime))
@@ -397,6 +414,7 @@ def composed(name: str, about: str, scene: Scene, bounds: Bounds) -> Composition
         ends=tuple(scene.ends()),
         bounds=bounds,
         patience=scene.patience,
+        early=scene.early,
         haste=scene.haste,
         given=tuple(_given(scene)),
     )
@@ -410,45 +428,53 @@ _ONE: Final = (("a", "b"),)
 _BOTH: Final = (("a", "b"), ("b", "a"))
 _TWO: Final = (("a", "c"), ("b", "c"))
 
+_FAULTS: Final = Bounds(losses=1, duplicates=1)
+
 P2P: Final = _plan(
     "p2p",
-    "One runtime links to another; messages are lost or repeated, dials fail.",
+    "One runtime links to another; dials fail, deadlines are over at any moment.",
+    Scene(asks=_ONE, dials=1, refusals=1, patience=Patience.NONE),
+    _FAULTS,
+)
+P2P_LATE: Final = _plan(
+    "p2p-late",
+    "The same, with every message in time, but for those between registries and their stubs.",
     Scene(asks=_ONE, dials=1, refusals=1, haste=Haste.NONE),
-    Bounds(losses=1, duplicates=1),
+    _FAULTS,
 )
 P2P_AGAIN: Final = _plan(
     "p2p-reconnect",
     "A link is cut, with or without notice, and comes back in place, by a new offer, or not.",
-    Scene(asks=_ONE, cuts=1, patience=Patience.AT_REST),
-    Bounds(losses=1, duplicates=1),
+    Scene(asks=_ONE, cuts=1),
+    _FAULTS,
 )
 P2P_ENDS: Final = _plan(
     "p2p-leave",
     "Either runtime goes while a link is set up or live.",
-    Scene(asks=_ONE, leaves=("a", "b"), haste=Haste.NONE),
-    Bounds(losses=1, duplicates=1),
+    Scene(asks=_ONE, leaves=("a", "b"), early=1),
+    _FAULTS,
 )
 GLARE: Final = _plan(
     "glare",
     "Two runtimes ask each other for a link at once; the smaller one's request wins.",
-    Scene(asks=_BOTH, patience=Patience.AT_REST),
-    Bounds(losses=1, duplicates=1),
+    Scene(asks=_BOTH),
+    _FAULTS,
 )
 GLARE_LATE: Final = _plan(
     "glare-late",
     "The same, but registries and stubs hear of each other late.",
-    Scene(asks=_BOTH, patience=Patience.AT_REST, haste=Haste.NONE),
-    Bounds(losses=0, duplicates=0),
+    Scene(asks=_BOTH, haste=Haste.NONE),
+    _FAULTS,
 )
 GLARE_TIMEOUT: Final = _plan(
     "glare-timeout",
-    "The same, and deadlines are over at any moment.",
-    Scene(asks=_BOTH),
-    Bounds(losses=0, duplicates=0),
+    "The same, and a deadline is over early.",
+    Scene(asks=_BOTH, early=1),
+    _FAULTS,
 )
 TWO: Final = _plan(
-    "p2p-two-requesters",
+    "p2p-two",
     "Two runtimes link to a third: its handler has two links, and none knows the other.",
-    Scene(asks=_TWO, patience=Patience.AT_REST),
-    Bounds(losses=1, duplicates=1),
+    Scene(asks=_TWO),
+    _FAULTS,
 )

@@ -32,6 +32,7 @@ __all__ = [
     "Deployed",
     "Disconnect",
     "HandlerPlace",
+    "Leave",
     "Listening",
     "RequesterPlace",
     "Stubs",
@@ -114,6 +115,12 @@ class Listening:
     """A handler is asked for the listeners of a link (M-05)."""
 
     end: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Leave:
+    """The runtime goes: all links end, and nothing begins any more."""
 
 
 @final
@@ -217,6 +224,7 @@ class Stubs(Host):
         self.objects: dict[str, Object] = {}
         self._listening: dict[str, tuple[str, int]] = {}
         self._negotiations: dict[str, int] = {}
+        self.is_gone = False
         self._deaf: dict[str, float] = {}
         self.remotes: dict[str, str] = {}
         self._dialled = 0
@@ -287,8 +295,14 @@ class Stubs(Host):
                 self._dial_fails(next(iter(self.dials)))
             case "cut" | "cut unseen":
                 self._cut(is_seen=happened == "cut")
-            case _:
+            case Leave():
+                self.is_gone = True
+                for end in list(self.states):
+                    self.feed(end, seen.DisconnectAsked("the runtime goes"))
+            case _ if not self.is_gone:
                 self.take_own(happened)
+            case _:
+                pass
 
     def take_own(self, happened: Hashable) -> None:
         """Take what only requesters, or a handler, take."""
