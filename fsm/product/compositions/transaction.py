@@ -1,4 +1,4 @@
-"""Somebody asks and somebody answers: every request ends once, and by one answer (I-T2, I-T4, I-T6).
+"""Somebody asks and somebody answers: every request ends once, by one answer (I-T2, I-T4, I-T6).
 
 Who meets: `fsm.bus.transactions` on the asking side, where requests are sent again, and its
 `HandedCore` on the side of a component that may crash before it has answered (R11). What may
@@ -11,11 +11,12 @@ from collections.abc import Hashable
 from typing import Final, final
 
 import attrs
+from typing_extensions import override
 
 from fsm.bus.transactions import HandedCore, Terms, TransactionsCore
 from fsm.engine import Step
-from fsm.exploring.bounds import Bounds
-from fsm.exploring.composition import (
+from fsm.product.bounds import Bounds
+from fsm.product.composition import (
     Channel,
     Composition,
     End,
@@ -25,7 +26,7 @@ from fsm.exploring.composition import (
     Plan,
     Situation,
 )
-from fsm.exploring.host import Host, UnsafeError
+from fsm.product.host import Host, UnsafeError
 from specs.message import Message, MessageType
 from specs.reply_code import FIRST_FINAL, Code
 
@@ -50,6 +51,7 @@ class Said:
 
     code: int = 0
 
+    @override
     def __str__(self) -> str:
         """In words."""
         return f"answer {self.code}" if self.code else "request"
@@ -74,9 +76,11 @@ class AskerPlace(Host):
         self.ends = 0
         self.is_begun = False
 
+    @override
     def deadline(self) -> float:
         return self.core.deadline()
 
+    @override
     def time_over(self) -> None:
         for again in self.core.repeated(self.now):
             self._step(again.step)
@@ -84,6 +88,7 @@ class AskerPlace(Host):
         for over in self.core.overdue(self.now):
             self._end(over.step)
 
+    @override
     def take(self, happened: Hashable) -> None:
         match happened:
             case "ask":
@@ -130,6 +135,7 @@ class ComponentPlace(Host):
         """Whether the component has a request."""
         return self.core.knows(_REQUEST)
 
+    @override
     def take(self, happened: Hashable) -> None:
         match happened:
             case Said():

@@ -13,10 +13,14 @@ from functools import partial
 from typing import Final, final
 
 import attrs
+from typing_extensions import override
 
-from fsm.engine import Entity, Step
-from fsm.exploring.bounds import Bounds
-from fsm.exploring.composition import (
+from fsm.engine import Entity
+from fsm.intent import Intent
+from fsm.machines.stub_connection import State as Connection
+from fsm.machines.stub_deployment import STUB_DEPLOYMENT, State, Trigger
+from fsm.product.bounds import Bounds
+from fsm.product.composition import (
     Channel,
     Composition,
     End,
@@ -27,10 +31,7 @@ from fsm.exploring.composition import (
     Plan,
     Situation,
 )
-from fsm.exploring.host import Host, UnsafeError
-from fsm.intent import Intent
-from fsm.machines.stub_connection import State as Connection
-from fsm.machines.stub_deployment import STUB_DEPLOYMENT, State, Trigger
+from fsm.product.host import Host, UnsafeError
 from fsm.registry.resolve import effects as tells
 from fsm.registry.resolve import inputs as seen
 from fsm.registry.resolve.resolve import ResolveCore
@@ -62,6 +63,7 @@ class AskerPlace(Host):
         self.name = name
         self.asked = 0
 
+    @override
     def take(self, happened: Hashable) -> None:
         if happened == "ask":
             self.asked += 1
@@ -79,12 +81,15 @@ class RegistryPlace(Host):
         self.core = ResolveCore(seen.ResolveConfig(_RUNTIME, "a.ex"))
         self.core.feed(seen.HandlerReady(f"{_RUNTIME}/p2phandler/1"), self.now)
 
+    @override
     def deadline(self) -> float:
         return self.core.deadline()
 
+    @override
     def time_over(self) -> None:
         self._feed(seen.TimePassed())
 
+    @override
     def take(self, happened: Hashable) -> None:
         match happened:
             case seen.Asked() | seen.Deployed() | seen.DeployFailed():
@@ -152,12 +157,15 @@ class LoaderPlace(Host):
         """Whether a stub is being deployed."""
         return self._deploying is not None
 
+    @override
     def deadline(self) -> float:
         return self._until
 
+    @override
     def time_over(self) -> None:
         self._loaded("it took too long")
 
+    @override
     def take(self, happened: Hashable) -> None:
         match happened:
             case Load(url):
@@ -213,6 +221,7 @@ class AnswerPlace(Host):
         self._name = name
         self._back = back
 
+    @override
     def take(self, happened: Hashable) -> None:
         if self._name == CATALOGUE:
             self.send(self._back, "descriptor")
@@ -245,9 +254,9 @@ def _is_settled(now: Situation) -> bool:
 
 
 def _compose(bounds: Bounds) -> Composition:
-    local = [
-        (f"{asker} to registry", asker, REGISTRY) for asker in ASKERS
-    ] + [(f"registry to {asker}", REGISTRY, asker) for asker in ASKERS]
+    local = [(f"{asker} to registry", asker, REGISTRY) for asker in ASKERS] + [
+        (f"registry to {asker}", REGISTRY, asker) for asker in ASKERS
+    ]
     return Composition(
         name="resolve",
         about="A way is looked for: records are read, and a node's stub is deployed.",

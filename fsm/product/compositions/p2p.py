@@ -20,10 +20,15 @@ from functools import partial
 from typing import Final, final
 
 import attrs
+from typing_extensions import override
 
 from fsm.engine import Step
-from fsm.exploring.bounds import Bounds
-from fsm.exploring.composition import (
+from fsm.machines.p2p_entry import State as Entry
+from fsm.p2p import effects as do
+from fsm.p2p import inputs as seen
+from fsm.p2p.negotiation import Role
+from fsm.product.bounds import Bounds
+from fsm.product.composition import (
     Channel,
     Composition,
     End,
@@ -36,10 +41,11 @@ from fsm.exploring.composition import (
     Plan,
     Situation,
 )
-from fsm.exploring.compositions.p2p_stubs import (
+from fsm.product.compositions.p2p_stubs import (
     Deployed,
     Disconnect,
     HandlerPlace,
+    Known,
     Leave,
     Listening,
     RequesterPlace,
@@ -50,11 +56,7 @@ from fsm.exploring.compositions.p2p_stubs import (
     handler_of,
     runtime_of,
 )
-from fsm.exploring.host import Host
-from fsm.machines.p2p_entry import State as Entry
-from fsm.p2p import effects as do
-from fsm.p2p import inputs as seen
-from fsm.p2p.negotiation import Role
+from fsm.product.host import Host
 from fsm.registry.resolve import effects as tells
 from fsm.registry.resolve.inputs import StatusSeen
 from fsm.registry.resolve.jobs import ResolveJobs
@@ -93,12 +95,15 @@ class RegistryPlace(Host):
         self.waiting: list[tuple[str, str]] = []
         self._is_gone = False
 
+    @override
     def deadline(self) -> float:
         return math.inf if self._is_gone else self.table.deadline()
 
+    @override
     def time_over(self) -> None:
         self._do_all(self.table.tick(self.now))
 
+    @override
     def take(self, happened: Hashable) -> None:
         match happened:
             case ToRegistry():
@@ -130,7 +135,7 @@ class RegistryPlace(Host):
                     self._do_all(table.over(stub, end, self.now))
             case do.Answered():
                 self._do_all(table.gone(end, self.now))
-            case bool(is_known):
+            case Known(is_known):
                 self._do_all(table.registered(end, None if is_known else "404", self.now))
             case told:
                 raise TypeError(told)
@@ -247,7 +252,10 @@ class Scene:
             yield self._asked(own, other)
         for runtime in self.leaves:
             yield Event(
-                name=f"{runtime} goes", place=f"{runtime} registry", happened="go", done=_goes(runtime)
+                name=f"{runtime} goes",
+                place=f"{runtime} registry",
+                happened="go",
+                done=_goes(runtime),
             )
         for runtime, role in dict.fromkeys(self.stubs):
             yield from self._of_stub(f"{runtime} {role}")
@@ -301,7 +309,7 @@ class Scene:
                 "two links of one pair are live at both their ends",
                 "I-P6, R9",
                 places,
-                lambda now, ways=ways: len(_live(now, ways)) > 1,
+                partial(_has_two, tuple(ways)),
             )
         for runtime in self.runtimes:
             own = tuple(place for place in stubs if place.startswith(f"{runtime} "))
@@ -309,7 +317,7 @@ class Scene:
                 "an entry is bound before its link was live",
                 "I-P6, I-P17",
                 (f"{runtime} registry", *own),
-                lambda now, runtime=runtime, own=own: _is_early(now, runtime, own),
+                partial(_is_early, runtime, own),
             )
 
     def _pairs(self) -> Sequence[set[str]]:
@@ -373,7 +381,11 @@ def _entry_of(now: Situation, own: str, other: str) -> tuple[str, bool] | None:
     return None
 
 
-def _is_early(now: Situation, runtime: str, stubs: Sequence[str]) -> bool:
+def _has_two(ways: Sequence[tuple[str, str]], now: Situation) -> bool:
+    return len(_live(now, ways)) > 1
+
+
+def _is_early(runtime: str, stubs: Sequence[str], now: Situation) -> bool:
     entries = now.at(f"{runtime} registry", RegistryPlace).table.entries()
     live = {end for place in stubs for end in now.at(place, Stubs).was_live}
     return any(entry.life.state is Entry.BOUND and entry.link not in live for entry in entries)
@@ -428,7 +440,7 @@ _ONE: Final = (("a", "b"),)
 _BOTH: Final = (("a", "b"), ("b", "a"))
 _TWO: Final = (("a", "c"), ("b", "c"))
 
-_FAULTS: Final = Bounds(losses=1, duplicates=1)
+_FAULTS: Final = Bounds(losses=1, duplicates=1, channel=1)
 
 P2P: Final = _plan(
     "p2p",

@@ -18,22 +18,24 @@ from collections.abc import Hashable, Iterable
 from typing import Final, final
 
 import attrs
+from typing_extensions import override
 
-from fsm.exploring.bounds import Bounds
-from fsm.exploring.composition import (
+from fsm.machines.session import State as SessionState
+from fsm.machines.stub_connection import State
+from fsm.product.bounds import Bounds
+from fsm.product.composition import (
     Channel,
     Composition,
     End,
     Event,
     Never,
+    Patience,
     Place,
     Plan,
     Situation,
     Wire,
 )
-from fsm.exploring.host import Host, UnsafeError
-from fsm.machines.session import State as SessionState
-from fsm.machines.stub_connection import State
+from fsm.product.host import Host, UnsafeError
 from fsm.registry import allocation_io as allocation
 from fsm.registry.allocation import AllocationCore
 from fsm.session import node_session_io as at_node
@@ -81,6 +83,7 @@ class Said:
     token: str | None = None
     code: int = 0
 
+    @override
     def __str__(self) -> str:
         """What it says, in words."""
         told = [self.what, str(self.code or ""), f"by link {self.link}"]
@@ -115,9 +118,11 @@ class StubPlace(Host):
         self._do(self.core.begin())
         self.out.clear()
 
+    @override
     def deadline(self) -> float:
         return self.core.deadline()
 
+    @override
     def time_over(self) -> None:
         self._feed(at_stub.TimePassed())
 
@@ -131,6 +136,7 @@ class StubPlace(Host):
         """Whether it has no session, and its machine may stay so."""
         return self.core.state in {State.FAILED, State.DISCONNECTED}
 
+    @override
     def take(self, happened: Hashable) -> None:
         match happened:
             case Said():
@@ -208,7 +214,7 @@ class StubPlace(Host):
                     if self.is_up:
                         self.send(TO_NODE, Said("gone", self.link))
                     self._hung_up()
-                case at_stub.Write(message):
+                case at_stub.Write():
                     self._feed(at_stub.Written(1))
                 case _:
                     self.moved([effect])
@@ -246,21 +252,24 @@ class NodePlace(Host):
         """Whether a path leads to the runtime."""
         return bool(self._paths.subscribers(_ADDRESS))
 
+    @override
     def deadline(self) -> float:
         return float("inf") if self.session is None else self.session.deadline()
 
+    @override
     def time_over(self) -> None:
         self._feed(at_node.Tick())
 
+    @override
     def take(self, happened: Hashable) -> None:
         match happened:
             case Said(what, link, token):
                 self._hear(what, link, token)
             case "restart" if self.session is not None:
-                link = self.session.link
+                held = self.session.link
                 self._feed(at_node.NodeLeaves())
-                if link is not None:
-                    self.send(TO_STUB, Said("cut", link))
+                if held is not None:
+                    self.send(TO_STUB, Said("cut", held))
             case str(wanted):
                 self._use(wanted)
             case _:
@@ -393,9 +402,7 @@ _EVENTS: Final = (
         is_fault=True,
         done=_CUT,
     ),
-    Event(
-        name=_RESTARTS, place=NODE, happened="restart", when=_has_session, is_fault=True
-    ),
+    Event(name=_RESTARTS, place=NODE, happened="restart", when=_has_session, is_fault=True),
 )
 
 
@@ -431,7 +438,12 @@ _NEVER: Final = (
         (NODE,),
         lambda now: _node(now).has_path and not _node(now).has_address,
     ),
-    Never("A session is open without a link, or has one and is not open.", "I-M2", (NODE,), _is_at_odds),
+    Never(
+        "A session is open without a link, or has one and is not open.",
+        "I-M2",
+        (NODE,),
+        _is_at_odds,
+    ),
     Never(
         "A stub is live and its link is gone, or it has no token.",
         "I-S8, MN-05",
@@ -475,7 +487,9 @@ def _wire(channel: str, message: Hashable) -> Wire | None:
     return Wire("SA~wire~MN.a", {"type": "execute", "from": _S, "to": _SESSION, "body": body})
 
 
-def _whole(name: str, about: str, bounds: Bounds, events: tuple[Event, ...]) -> Composition:
+def _whole(
+    name: str, about: str, bounds: Bounds, events: tuple[Event, ...], patience: Patience
+) -> Composition:
     return Composition(
         name=name,
         about=about,
@@ -485,6 +499,8 @@ def _whole(name: str, about: str, bounds: Bounds, events: tuple[Event, ...]) -> 
         never=_NEVER,
         ends=_ENDS,
         bounds=bounds,
+        patience=patience,
+        early=1,
         horizon=RECONNECT_BASE,
         wire=_wire,
         given=_GIVEN,
@@ -494,13 +510,13 @@ def _whole(name: str, about: str, bounds: Bounds, events: tuple[Event, ...]) -> 
 def compose(bounds: Bounds) -> Composition:
     """Put a stub and its session together."""
     about = "A node's stub and its session, over links that are cut and dialled again."
-    return _whole("session", about, bounds, _EVENTS)
+    return _whole("session", about, bounds, _EVENTS, Patience.NONE)
 
 
 def _tables(bounds: Bounds) -> Composition:
     about = "The same; the runtime uses an address at the node, and no link is cut."
     events = tuple(event for event in _EVENTS if event.name not in {_CUTS, _RESTARTS})
-    return _whole("session-tables", about, bounds, (*events, *_USES))
+    return _whole("session-tables", about, bounds, (*events, *_USES), Patience.AT_REST)
 
 
 SESSION: Final = Plan("session", compose, Bounds(losses=1, duplicates=1, channel=1))

@@ -5,15 +5,14 @@ channels' names. A message to a stub says to which end of which link it is fed.
 """
 
 import math
-from abc import abstractmethod
 from collections import deque
 from collections.abc import Hashable, Iterable, Iterator
 from typing import Final, TypeAlias, final
 
 import attrs
+from typing_extensions import override
 
 from fsm.engine import Step
-from fsm.exploring.host import Host, UnsafeError
 from fsm.machines.handler_controller import State as Controller
 from fsm.machines.p2p_connection import State
 from fsm.p2p import effects as do
@@ -23,6 +22,7 @@ from fsm.p2p.handler import P2PHandlerCore, PerLink
 from fsm.p2p.link_end import after_the_end
 from fsm.p2p.negotiation import FIRST
 from fsm.p2p.requester import P2PRequesterCore
+from fsm.product.host import Host, UnsafeError
 from fsm.registry.resolve.effects import RequesterPlan
 from specs.bodies.sync import Candidate, ConnectionData
 from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT
@@ -32,6 +32,7 @@ __all__ = [
     "Deployed",
     "Disconnect",
     "HandlerPlace",
+    "Known",
     "Leave",
     "Listening",
     "RequesterPlace",
@@ -71,9 +72,18 @@ class ToStub:
     end: str
     happened: seen.SideInput
 
+    @override
     def __str__(self) -> str:
         """In words."""
         return f"{type(self.happened).__name__} for {_short(self.end)}"
+
+
+@final
+@attrs.frozen(slots=True)
+class Known:
+    """Whether the end that listeners are wanted for is there."""
+
+    is_known: bool
 
 
 @final
@@ -83,19 +93,19 @@ class ToRegistry:
 
     Attributes:
         remote: The runtime at the other side.
-        told: A bool: whether the end is known that listeners are wanted for.
     """
 
     end: str
     remote: str
-    told: do.SideEffect | bool
+    told: do.SideEffect | Known
 
+    @override
     def __str__(self) -> str:
         """In words."""
         match self.told:
             case do.Announce(state):
                 return f"{_short(self.end)} is {state}"
-            case bool(knows):
+            case Known(knows):
                 return f"{_short(self.end)} is {'known' if knows else 'unknown'}"
             case told:
                 return f"{type(told).__name__} of {_short(self.end)}"
@@ -230,29 +240,31 @@ class Stubs(Host):
         self._dialled = 0
         self._listened = 0
 
-    @abstractmethod
     def feed(self, end: str, happened: seen.SideInput) -> None:
         """Feed one end."""
+        raise NotImplementedError
 
     def peer(self, end: str) -> str:
         """The runtime at the other side of a link."""
         return self.remotes[end]
 
-    @abstractmethod
     def invite(self, end: str, url: str) -> None:
         """Invite the other side to an object."""
+        raise NotImplementedError
 
-    @abstractmethod
     def core_deadline(self) -> float:
         """When the cores must be fed `TimePassed`."""
+        raise NotImplementedError
 
-    @abstractmethod
     def core_time_over(self) -> None:
         """Feed those that are due."""
+        raise NotImplementedError
 
+    @override
     def deadline(self) -> float:
         return min(self.core_deadline(), *self._deaf.values(), math.inf)
 
+    @override
     def time_over(self) -> None:
         for link in [link for link, until in self._deaf.items() if until <= self.now]:
             del self._deaf[link]
@@ -271,11 +283,15 @@ class Stubs(Host):
         other = "handler" if self.role == "requester" else "requester"
         return f"{self.runtime} {self.role} to {runtime} {other}"
 
-    def _up(self, end: str, told: do.SideEffect | bool) -> None:
-        self.send(f"{self.runtime} {self.role} to registry", ToRegistry(end, address(self.peer(end)), told))
+    def _up(self, end: str, told: do.SideEffect | Known) -> None:
+        self.send(
+            f"{self.runtime} {self.role} to registry",
+            ToRegistry(end, address(self.peer(end)), told),
+        )
 
     # --- what happens ---------------------------------------------------------------------
 
+    @override
     def take(self, happened: Hashable) -> None:
         match happened:
             case ToStub(end, told):
@@ -283,7 +299,7 @@ class Stubs(Host):
             case Observed(url, end):
                 self._observed(url, end)
             case Listening(end):
-                self._up(end, end in self.states)
+                self._up(end, Known(is_known=end in self.states))
             case Knock() | Opened() | Closed():
                 self._linked(happened)
             case "work":
@@ -511,6 +527,7 @@ class RequesterPlace(Stubs):
         self.number = 1 + 2 * "abc".index(runtime)
         self._cores: dict[str, P2PRequesterCore] = {}
 
+    @override
     def take_own(self, happened: Hashable) -> None:
         match happened:
             case Deployed(end, plan):
@@ -522,18 +539,22 @@ class RequesterPlace(Stubs):
             case _:
                 raise TypeError(happened)
 
+    @override
     def feed(self, end: str, happened: seen.SideInput) -> None:
         core = self._cores.get(end)
         self.do_all(end, after_the_end(happened) if core is None else core.feed(happened, self.now))
         if core is not None and core.has_ended:
             self._cores.pop(end, None)
 
+    @override
     def invite(self, end: str, url: str) -> None:
         self.signal(self.peer(end), Invited(url, end))
 
+    @override
     def core_deadline(self) -> float:
         return min((core.deadline() for core in self._cores.values()), default=math.inf)
 
+    @override
     def core_time_over(self) -> None:
         for end in [end for end, core in self._cores.items() if core.deadline() <= self.now]:
             self.feed(end, seen.TimePassed())
@@ -560,6 +581,7 @@ class HandlerPlace(Stubs):
         self._requesters: dict[str, str] = {}
         self._core = P2PHandlerCore(address(runtime), handler_of(runtime), _POLICY)
 
+    @override
     def take_own(self, happened: Hashable) -> None:
         match happened:
             case Invited(url, requester):
@@ -577,6 +599,7 @@ class HandlerPlace(Stubs):
                 self.remotes[each.link], self._requesters[each.link] = remote, requester
         self._do_per_link(effects)
 
+    @override
     def feed(self, end: str, happened: seen.SideInput) -> None:
         self._do_per_link(self._core.feed(end, happened, self.now))
 
@@ -584,13 +607,16 @@ class HandlerPlace(Stubs):
         for each in effects:
             self.do_all(each.link, [each.effect])
 
+    @override
     def invite(self, end: str, url: str) -> None:
         requester = self._requesters[end]
         source = handler_of(self.runtime)
         self.signal(runtime_of(requester), ToStub(requester, seen.PeerInvited(url, source)))
 
+    @override
     def core_deadline(self) -> float:
         return self._core.deadline()
 
+    @override
     def core_time_over(self) -> None:
         self._do_per_link(self._core.time_passed(self.now))

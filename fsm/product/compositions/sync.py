@@ -15,14 +15,15 @@ from collections.abc import Collection, Hashable, Iterable
 from typing import Final, final
 
 import attrs
+from typing_extensions import override
 
-from fsm.exploring.bounds import Bounds
-from fsm.exploring.composition import (
+from fsm.machines.observer_copy import State
+from fsm.product.bounds import Bounds
+from fsm.product.composition import (
     Channel,
     Composition,
     End,
     Event,
-    Haste,
     Medium,
     Never,
     Patience,
@@ -30,8 +31,7 @@ from fsm.exploring.composition import (
     Plan,
     Situation,
 )
-from fsm.exploring.host import Host, UnsafeError
-from fsm.machines.observer_copy import State
+from fsm.product.host import Host, UnsafeError
 from fsm.sync import copy as at_copy
 from fsm.sync import invitations
 from fsm.sync import reporter_io as at_reporter
@@ -43,7 +43,15 @@ from fsm.sync.reporter import ReporterCore
 from specs.bodies.sync import Change, ChangeObject, DataObject
 from specs.limits.protocol import LEASE
 
-__all__ = ["OBSERVER", "REPORTER", "INVITATION", "SYNC", "SYNC_ENDS", "ObserverPlace", "ReporterPlace"]
+__all__ = [
+    "INVITATION",
+    "OBSERVER",
+    "REPORTER",
+    "SYNC",
+    "SYNC_ENDS",
+    "ObserverPlace",
+    "ReporterPlace",
+]
 
 REPORTER: Final = "reporter"
 OBSERVER: Final = "observer"
@@ -73,6 +81,7 @@ class Said:
     what: str
     number: int = 0
 
+    @override
     def __str__(self) -> str:
         """What it says, in words."""
         return f"{self.what} {self.number or ''}".rstrip()
@@ -110,9 +119,11 @@ class ReporterPlace(Host):
         """Whether somebody is waited for."""
         return self.invitations.deadline() != float("inf") or self.is_asked
 
+    @override
     def deadline(self) -> float:
         return min(self.invitations.deadline(), self._repeats.deadline(), self._leases.deadline())
 
+    @override
     def time_over(self) -> None:
         if self.invitations.deadline() <= self.now:
             self._do(self.invitations.feed(invitations.SilenceEnded(), self.now))
@@ -122,6 +133,7 @@ class ReporterPlace(Host):
         if again is not None:
             self.send(CHANGES, Said("changed", again.change.version))
 
+    @override
     def take(self, happened: Hashable) -> None:
         match happened:
             case Said("subscribe"):
@@ -155,7 +167,9 @@ class ReporterPlace(Host):
             case "yes" | "no" if self._question is not None:
                 question, self._question = self._question, None
                 yes = at_reporter.ReporterAccepted(_BOB, question)
-                self._report(yes if wanted == "yes" else at_reporter.ReporterRefused(_BOB, "no", question))
+                self._report(
+                    yes if wanted == "yes" else at_reporter.ReporterRefused(_BOB, "no", question)
+                )
             case "all are told":
                 self._report(at_reporter.ObserversTold())
             case _:
@@ -172,7 +186,9 @@ class ReporterPlace(Host):
     def _report(self, happened: at_reporter.ReporterInput) -> None:
         self._do(self.core.feed(happened))
 
-    def _do(self, effects: Iterable[at_reporter.ReporterEffect | invitations.InvitationEffect]) -> None:
+    def _do(
+        self, effects: Iterable[at_reporter.ReporterEffect | invitations.InvitationEffect]
+    ) -> None:
         for effect in effects:
             match effect:
                 case at_reporter.ReporterAsked(_, _, question):
@@ -224,15 +240,18 @@ class ObserverPlace(Host):
         """Whether a copy is kept."""
         return self.copy is not None and self.copy.state is not State.DELETED
 
+    @override
     def deadline(self) -> float:
         return float("inf") if self.copy is None else self.copy.deadline()
 
+    @override
     def time_over(self) -> None:
         was_syncing = self.copy is not None and self.copy.state is State.SYNCING
         self._observe(at_copy.CopyTimeOver())
         if was_syncing:
             self.send(ASKS, Said("unsubscribe"))
 
+    @override
     def take(self, happened: Hashable) -> None:
         match happened:
             case "observe":

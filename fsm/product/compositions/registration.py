@@ -10,9 +10,10 @@ from collections.abc import Hashable
 from typing import Final, final
 
 import attrs
+from typing_extensions import override
 
-from fsm.exploring.bounds import Bounds
-from fsm.exploring.composition import (
+from fsm.product.bounds import Bounds
+from fsm.product.composition import (
     Channel,
     Composition,
     End,
@@ -22,10 +23,10 @@ from fsm.exploring.composition import (
     Plan,
     Situation,
 )
-from fsm.exploring.host import Host
-from fsm.machines.registration import State
+from fsm.product.host import Host
 from fsm.registry import records
 from fsm.registry.registration import RegistrationCore
+from specs.jsonvalue import JsonObject
 
 __all__ = ["REGISTRATION", "REGISTRY", "RUNTIME", "RegistryPlace", "RuntimePlace"]
 
@@ -34,6 +35,7 @@ RUNTIME: Final = "runtime"
 
 _URL: Final = "hyperty://a.ex/h"
 _R: Final = "hyperty-runtime://a.ex/ra"
+_VALUE: Final[JsonObject] = {"hypertyURL": _URL, "runtime": _R}
 
 
 @final
@@ -43,6 +45,7 @@ class Said:
 
     what: str
 
+    @override
     def __str__(self) -> str:
         """In words."""
         return self.what
@@ -52,6 +55,7 @@ class Said:
 class RuntimePlace(Host):
     """The runtime, which asks for what is wanted."""
 
+    @override
     def take(self, happened: Hashable) -> None:
         self.send("asked", Said(str(happened)))
 
@@ -81,21 +85,23 @@ class RegistryPlace(Host):
         """Whether the disk has what the core has."""
         return self.kept.get(_URL) == self.row
 
+    @override
     def deadline(self) -> float:
         return self.core.deadline()
 
+    @override
     def time_over(self) -> None:
         self._feed(records.Tick())
 
+    @override
     def take(self, happened: Hashable) -> None:
         match happened:
             case Said("create" | "create lasting" as what):
-                value = {"hypertyURL": _URL, "runtime": _R}
                 is_lasting = what == "create lasting"
-                asked = records.Create(_URL, _R, _R, value, is_lasting=is_lasting)
+                asked = records.Create(_URL, _R, _R, _VALUE, is_lasting=is_lasting)
                 self._feed(asked)
             case Said("created"):
-                value = {"hypertyURL": _URL, "runtime": _R, "status": "created"}
+                value: JsonObject = {**_VALUE, "status": "created"}
                 self._feed(records.Create(_URL, _R, _R, value))
             case Said("keep"):
                 self._feed(records.Touch(_URL, _R, {}))
@@ -161,9 +167,7 @@ def _compose(bounds: Bounds) -> Composition:
             ),
             Never("A record is kept for ever.", "REG-16", (REGISTRY,), _waits_without_end),
         ),
-        ends=(
-            End("there is no record", (REGISTRY,), lambda now: _registry(now).row is None),
-        ),
+        ends=(End("there is no record", (REGISTRY,), lambda now: _registry(now).row is None),),
         bounds=bounds,
         horizon=0.0,
     )

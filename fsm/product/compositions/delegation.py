@@ -18,10 +18,13 @@ from collections.abc import Hashable
 from typing import Final, final
 
 import attrs
+from typing_extensions import override
 
 from fsm.effects import Refused
-from fsm.exploring.bounds import Bounds
-from fsm.exploring.composition import (
+from fsm.machines.object_take_over import OBJECT_TAKE_OVER
+from fsm.machines.object_take_over import State as TakeOver
+from fsm.product.bounds import Bounds
+from fsm.product.composition import (
     Channel,
     Composition,
     End,
@@ -32,9 +35,7 @@ from fsm.exploring.composition import (
     Plan,
     Situation,
 )
-from fsm.exploring.host import Host, UnsafeError
-from fsm.machines.object_take_over import OBJECT_TAKE_OVER
-from fsm.machines.object_take_over import State as TakeOver
+from fsm.product.host import Host, UnsafeError
 from fsm.registry import address_offers as offers
 from fsm.sync import delegation as handing
 from specs.reply_code import Code
@@ -67,6 +68,7 @@ class Said:
     code: int = 0
     session: int = 1
 
+    @override
     def __str__(self) -> str:
         """What it says, in words."""
         return f"{self.what} {self.code or ''}".rstrip()
@@ -93,6 +95,7 @@ class EndPlace(Host):
         self._patience = math.inf
         self._is_pausing = False
 
+    @override
     def deadline(self) -> float:
         return math.inf if self.is_down else self._until
 
@@ -114,12 +117,14 @@ class EndPlace(Host):
         """Say something to another place."""
         self.send(f"{self.name} to {target}", Said(what, self.name, code, self.session))
 
+    @override
     def time_over(self) -> None:
         if self._is_pausing:
             self._ask()
         else:
             self.answered(handing.Answered(Code.TIMEOUT, "nobody answered"))
 
+    @override
     def take(self, happened: Hashable) -> None:
         match happened:
             case "crash":
@@ -175,11 +180,13 @@ class OldPlace(EndPlace):
         """Whether it is the one who writes."""
         return not self.is_down and self.core.may_write
 
+    @override
     def take_own(self, happened: Hashable) -> None:
         if happened != "begin":
             raise TypeError(happened)
         self.feed(handing.Begun())
 
+    @override
     def feed(self, happened: handing.DelegationInput) -> None:
         for effect in self.core.feed(happened):
             self._do(effect)
@@ -222,10 +229,12 @@ class NewPlace(EndPlace):
         """Whether it is the one who writes."""
         return not self.is_down and self.core is not None and self.core.may_write
 
+    @override
     def forget(self) -> None:
         super().forget()
         self.core = None
 
+    @override
     def take_own(self, happened: Hashable) -> None:
         match happened:
             case Said("forward"):
@@ -245,6 +254,7 @@ class NewPlace(EndPlace):
     def _tell(self) -> None:
         self.tell(OLD, "hand", Code.OK if self.writes else Code.CONFLICT)
 
+    @override
     def feed(self, happened: handing.DelegationInput) -> None:
         if self.core is None:
             return
@@ -277,6 +287,7 @@ class NodePlace(Host):
     def _owner_of(self, _address: str) -> str | None:
         return self.owner
 
+    @override
     def take(self, happened: Hashable) -> None:
         match happened:
             case Said(what, source, _, session):

@@ -13,24 +13,21 @@ import pickle
 from collections import deque
 from collections.abc import Callable, Hashable, Mapping
 from enum import Enum
-from functools import cache
-from types import BuiltinFunctionType, FunctionType, MethodType
+from types import FunctionType, MethodType
 from typing import Final, TypeAlias, final
 
 from fsm.engine import Entity
-from fsm.exploring.host import Host
 from fsm.machine_list import MACHINES
+from fsm.product.host import Host
 from fsm.table import Table
 from specs.trace import ABSENT
 
-__all__ = ["Key", "key_of", "kept", "restored"]
+__all__ = ["Key", "kept", "key_of", "restored"]
 
 Key: TypeAlias = Hashable
 
 _DIGITS: Final = 6
 """Of a second: what is nearer is at the same time."""
-
-_ATOMS: Final = frozenset({int, str, bool, bytes, type(None)})
 
 
 # --- as bytes -------------------------------------------------------------------------------
@@ -60,15 +57,12 @@ def _reduced_entity(
 _REDUCERS: Final = copyreg.dispatch_table | {Table: _reduced_table, Entity: _reduced_entity}
 
 
-@final
-class _Pickler(pickle.Pickler):
-    dispatch_table = _REDUCERS
-
-
 def kept(host: Host) -> bytes:
     """The host as bytes."""
     file = io.BytesIO()
-    _Pickler(file, protocol=pickle.HIGHEST_PROTOCOL).dump(host)
+    pickler = pickle.Pickler(file, protocol=pickle.HIGHEST_PROTOCOL)
+    pickler.dispatch_table = _REDUCERS
+    pickler.dump(host)
     return file.getvalue()
 
 
@@ -110,40 +104,35 @@ class _Freezer:
         return [self(one) for _, one in told]
 
     def __call__(self, one: object) -> Key:
-        kind = type(one)
-        if kind in _ATOMS:
-            return one
-        if kind is float:
-            return self._time(one)
-        if kind is tuple or kind is list or kind is deque:
-            return tuple([self(each) for each in one])
-        if kind is Entity:
-            return one.key, one.state
-        return self._compound(one)
-
-    def _time(self, when: float) -> Key:
-        if not math.isfinite(when):
-            return when
-        return "t", round(max(when - self._now, -self._horizon), _DIGITS)
-
-    def _compound(self, one: object) -> Key:
         match one:
-            case Enum() | type() | FunctionType() | BuiltinFunctionType():
+            case float():
+                return self._time(one)
+            case str() | int() | bytes() | None | Enum() | type() | FunctionType():
                 return one
-            case str() | int():
-                return one
+            case list() | tuple() | deque():
+                return tuple([self(each) for each in one])
+            case Entity():
+                return one.key, one.state
+            case _:
+                return self._other(one)
+
+    def _other(self, one: object) -> Key:
+        match one:
             case Mapping():
                 return tuple([(self(key), self(value)) for key, value in one.items()])
             case set() | frozenset():
                 return tuple(sorted([self(each) for each in one], key=repr))
-            case list() | tuple() | deque():
-                return tuple([self(each) for each in one])
             case Table():
                 return one.name
             case MethodType():
                 return one.__func__.__qualname__, self(one.__self__)
             case _:
                 return self._instance(one)
+
+    def _time(self, when: float) -> Key:
+        if not math.isfinite(when):
+            return when
+        return "t", round(max(when - self._now, -self._horizon), _DIGITS)
 
     def _instance(self, one: object) -> Key:
         kind = type(one)
@@ -158,12 +147,19 @@ class _Freezer:
         return kind.__name__, *self._fields(held)
 
 
-@cache
+_SHAPES: Final[dict[type, tuple[tuple[str, ...], bool]]] = {}
+
+
 def _shape(kind: type) -> tuple[tuple[str, ...], bool]:
     """The slots of a class, and whether its instances are equal by what is in them."""
+    known = _SHAPES.get(kind)
+    if known is not None:
+        return known
     slots: list[str] = []
     for each in kind.__mro__:
         own = each.__dict__.get("__slots__", ())
         slots += [own] if isinstance(own, str) else own
-    mangled = [name for name in dict.fromkeys(slots) if name not in {"__weakref__", "__dict__"}]
-    return tuple(mangled), kind.__hash__ not in {None, object.__hash__}
+    names = tuple(name for name in dict.fromkeys(slots) if name not in {"__weakref__", "__dict__"})
+    way = getattr(kind, "__hash__", None)
+    _SHAPES[kind] = names, way is not None and way is not object.__hash__
+    return _SHAPES[kind]
