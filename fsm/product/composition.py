@@ -3,7 +3,8 @@
 Its *places* hold the real cores (`fsm.product.host`), its *channels* carry what they say, and
 its *events* are what else happens to a place: something that the surroundings want, a fault of
 theirs, or what a place does by itself. What must never be is a `Never`, where everything may
-come to rest is an `End`.
+come to rest is an `End`. Something went wrong if a message was lost or came twice, a fault
+happened, or a deadline was over while something else went on.
 
 What moves, moves one at a time: a step takes one message from one channel (or a deadline, or
 an event), lets the cores of one place decide, and nothing comes between. A step whose messages
@@ -142,12 +143,14 @@ class Never:
         name: What is wrong then, as a sentence.
         places: What must be looked at to see it.
         holds: Whether it is so.
+        unless_faults: It is wrong only while nothing went wrong before.
     """
 
     name: str
     cite: str
     places: tuple[str, ...]
     holds: Holds
+    unless_faults: bool = False
 
 
 @final
@@ -158,11 +161,13 @@ class End:
     Attributes:
         places: What must be looked at to see it.
         holds: Whether it is so.
+        after_faults: It is an end only if something went wrong before.
     """
 
     name: str
     places: tuple[str, ...]
     holds: Holds
+    after_faults: bool = False
 
 
 @unique

@@ -208,6 +208,8 @@ class _Search:
 
     def _look_at(self, state: State, number: int) -> None:
         for one in self._never.holding(state):
+            if isinstance(one, Never) and one.unless_faults and not self._steps.is_clean(state):
+                continue
             self._troubles.add(Fault.UNSAFE, one.name, number)
 
     def _refuse(self, state: State, refusal: Refusal, number: int) -> None:
@@ -220,7 +222,11 @@ class _Search:
             self._troubles.add(Fault.UNSPECIFIED, subject, number, refusal)
 
     def _is_end(self, state: State) -> bool:
-        return self._steps.is_quiet(state) and any(self._goals.holding(state))
+        if not self._steps.is_quiet(state):
+            return False
+        is_clean = self._steps.is_clean(state)
+        ends = self._goals.holding(state)
+        return any(isinstance(one, End) and not (one.after_faults and is_clean) for one in ends)
 
     def _judge_progress(self) -> None:
         """Find a state from which neither an end nor a trouble already told is in reach."""

@@ -69,6 +69,7 @@ class Host(ABC):
 
     def time_over(self) -> None:
         """The deadline is over; `now` is at it."""
+        raise NotImplementedError
 
     @final
     def pass_time(self) -> None:

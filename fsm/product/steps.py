@@ -155,6 +155,9 @@ class Steps:
         self._target = [self._place[channel.target] for channel in composition.channels]
         self._waits = composition.patience is Patience.AT_REST
         self._hastes = composition.haste is Haste.LOCAL_FIRST
+        faults = [n for n, event in enumerate(composition.events) if event.is_fault]
+        places = [*range(self._losses, self._budget), *(self._budget + n for n in faults)]
+        self._faultless = [(place, self.start[place]) for place in places]
 
     # --- states ---------------------------------------------------------------------------
 
@@ -183,6 +186,10 @@ class Steps:
     def is_quiet(self, state: State) -> bool:
         """Whether no message is under way."""
         return not any(state[self._first : self._losses])
+
+    def is_clean(self, state: State) -> bool:
+        """Whether nothing went wrong so far; no, where deadlines may be over at any moment."""
+        return self._waits and all(state[place] == left for place, left in self._faultless)
 
     def under_way(self, state: State) -> dict[str, tuple[Hashable, ...]]:
         """The messages of the channels that have some."""
@@ -356,7 +363,7 @@ class Steps:
 
 
 def _without_key(exc: UndeclaredTransitionError) -> str:
-    return f"{exc.machine}: no row for {exc.trigger!r} in {exc.state or ABSENT!r}"
+    return f"{exc.machine}: no row for {exc.trigger!r} in {str(exc.state or ABSENT)!r}"
 
 
 def _with(state: State, place: int, value: int) -> State:

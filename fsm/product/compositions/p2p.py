@@ -84,6 +84,7 @@ class RegistryPlace(Host):
     """The table of links of a runtime's registry.
 
     Attributes:
+        asked: The runtimes that it has asked for a link.
         waiting: The handler's links that wait for the registry's row.
     """
 
@@ -91,6 +92,7 @@ class RegistryPlace(Host):
         super().__init__()
         self.runtime = runtime
         self._roles = roles
+        self.asked: set[str] = set()
         self.table = LinkTable(address(runtime), ResolveJobs(), RecordCache())
         self.waiting: list[tuple[str, str]] = []
         self._is_gone = False
@@ -109,8 +111,11 @@ class RegistryPlace(Host):
             case ToRegistry():
                 if not self._is_gone:
                     self._hear(happened)
-            case tells.RequesterPlan():
-                self._do_all(self.table.plan(happened, self.now))
+            case tells.RequesterPlan(remote):
+                effects = self.table.plan(happened, self.now)
+                if effects:
+                    self.asked.add(remote)
+                self._do_all(effects)
             case "go":
                 self._is_gone = True
                 self.moved(self.table.close())
@@ -155,12 +160,8 @@ class RegistryPlace(Host):
                 self._to("requester", Deployed(url, plan))
             case tells.RegisterLink(link):
                 self._to("handler", Listening(link))
-            case tells.Connect(stub):
-                self._to("requester", ToStub(stub, seen.ConnectAsked()))
-            case tells.Yield(stub, _, negotiation):
-                self._to("requester", ToStub(stub, seen.YieldAsked(negotiation)))
-            case tells.Resume(stub, _, negotiation):
-                self._to("requester", ToStub(stub, seen.ResumeAsked(negotiation)))
+            case tells.Connect() | tells.Yield() | tells.Resume():
+                self._to("requester", _order(effect))
             case tells.Disconnect(stub, _, link):
                 self._disconnect(stub, link)
             case tells.Undeploy(stub):
@@ -186,6 +187,16 @@ class RegistryPlace(Host):
 
     def _to(self, role: str, message: Hashable) -> None:
         self.send(f"{self.runtime} registry to {role}", message)
+
+
+def _order(effect: tells.Connect | tells.Yield | tells.Resume) -> ToStub:
+    match effect:
+        case tells.Connect(stub):
+            return ToStub(stub, seen.ConnectAsked())
+        case tells.Yield(stub, _, negotiation):
+            return ToStub(stub, seen.YieldAsked(negotiation))
+        case tells.Resume(stub, _, negotiation):
+            return ToStub(stub, seen.ResumeAsked(negotiation))
 
 
 # --- who meets --------------------------------------------------------------------------------
@@ -255,6 +266,7 @@ class Scene:
                 name=f"{runtime} goes",
                 place=f"{runtime} registry",
                 happened="go",
+                is_fault=True,
                 done=_goes(runtime),
             )
         for runtime, role in dict.fromkeys(self.stubs):
@@ -302,6 +314,20 @@ class Scene:
     def never(self) -> Iterator[Never]:
         """What must not be in any state."""
         stubs = tuple(f"{runtime} {role}" for runtime, role in dict.fromkeys(self.stubs))
+        for place in stubs:
+            yield Never(
+                "an end is on its way to a link without end",
+                "C-16",
+                (place,),
+                partial(_waits_without_end, place),
+            )
+            yield Never(
+                "a link that was live at one end is undone",
+                "P2P-27, I-P20",
+                (place,),
+                partial(_is_undone, place),
+                unless_faults=True,
+            )
         for pair in self._pairs():
             ways = [way for way in self.asks if set(way) == pair]
             places = tuple(place for way in ways for place in _ends_of(way))
@@ -326,7 +352,22 @@ class Scene:
     def ends(self) -> Iterator[End]:
         """Where it may come to rest: each pair is linked, or nothing is left of it."""
         places = tuple(place.name for place in self.places())
-        yield End("each pair is linked, or not", places, self._is_settled)
+        yield End("each pair is linked, or not", places, self._is_settled, after_faults=True)
+        yield End("each pair that was asked for is linked", places, self._is_linked_as_asked)
+
+    def _is_linked_as_asked(self, now: Situation) -> bool:
+        """Whether each pair is linked as the smaller one of those who have asked wants it."""
+        for pair in self._pairs():
+            asked = [own for own in sorted(pair) if self._has_asked(now, own, *(pair - {own}))]
+            if not (self.is_linked(now, pair) if asked else self._is_apart(now, pair)):
+                return False
+            live = _live(now, [way for way in self.asks if set(way) == pair])
+            if asked and runtime_of(live[0][0]) != asked[0]:
+                return False
+        return True
+
+    def _has_asked(self, now: Situation, own: str, other: str) -> bool:
+        return address(other) in now.at(f"{own} registry", RegistryPlace).asked
 
     def _is_settled(self, now: Situation) -> bool:
         return all(self.is_linked(now, pair) or self._is_apart(now, pair) for pair in self._pairs())
@@ -379,6 +420,14 @@ def _entry_of(now: Situation, own: str, other: str) -> tuple[str, bool] | None:
             is_whole = entry.life.state is Entry.BOUND and entry.is_live and entry.beside is None
             return entry.link, is_whole
     return None
+
+
+def _waits_without_end(place: str, now: Situation) -> bool:
+    return now.at(place, Stubs).waits_without_end
+
+
+def _is_undone(place: str, now: Situation) -> bool:
+    return now.at(place, Stubs).is_undone
 
 
 def _has_two(ways: Sequence[tuple[str, str]], now: Situation) -> bool:
@@ -442,11 +491,13 @@ _TWO: Final = (("a", "c"), ("b", "c"))
 
 _FAULTS: Final = Bounds(losses=1, duplicates=1, channel=1)
 
+_ROOMY: Final = Bounds(losses=1, duplicates=1, channel=3)
+
 P2P: Final = _plan(
     "p2p",
     "One runtime links to another; dials fail, deadlines are over at any moment.",
     Scene(asks=_ONE, dials=1, refusals=1, patience=Patience.NONE),
-    _FAULTS,
+    _ROOMY,
 )
 P2P_LATE: Final = _plan(
     "p2p-late",
@@ -458,7 +509,7 @@ P2P_AGAIN: Final = _plan(
     "p2p-reconnect",
     "A link is cut, with or without notice, and comes back in place, by a new offer, or not.",
     Scene(asks=_ONE, cuts=1),
-    _FAULTS,
+    _ROOMY,
 )
 P2P_ENDS: Final = _plan(
     "p2p-leave",
@@ -470,7 +521,7 @@ GLARE: Final = _plan(
     "glare",
     "Two runtimes ask each other for a link at once; the smaller one's request wins.",
     Scene(asks=_BOTH),
-    _FAULTS,
+    _ROOMY,
 )
 GLARE_LATE: Final = _plan(
     "glare-late",

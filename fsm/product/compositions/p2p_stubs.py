@@ -14,7 +14,7 @@ from typing_extensions import override
 
 from fsm.engine import Step
 from fsm.machines.handler_controller import State as Controller
-from fsm.machines.p2p_connection import State
+from fsm.machines.p2p_connection import P2P_CONNECTION, State
 from fsm.p2p import effects as do
 from fsm.p2p import inputs as seen
 from fsm.p2p.dialling import DialPolicy
@@ -25,7 +25,7 @@ from fsm.p2p.requester import P2PRequesterCore
 from fsm.product.host import Host, UnsafeError
 from fsm.registry.resolve.effects import RequesterPlan
 from specs.bodies.sync import Candidate, ConnectionData
-from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT
+from specs.limits.protocol import PING_PERIOD
 from specs.reply_code import Code
 
 __all__ = [
@@ -46,7 +46,8 @@ __all__ = [
 
 _POLICY: Final = DialPolicy(("tcp",))
 _OBJECT: Final = "/object"
-_AT_WORK: Final = frozenset({State.CREATED, State.IN_PROGRESS, State.YIELDING, State.LIVE})
+_ON_WAY: Final = frozenset({State.CREATED, State.IN_PROGRESS, State.YIELDING})
+_AT_WORK: Final = _ON_WAY | {State.LIVE}
 
 
 def address(runtime: str) -> str:
@@ -215,6 +216,8 @@ class Stubs(Host):
         used: The transport link that an end uses.
         links: Those that are there, with the runtime at their other end; deaf ones are not.
         dials: By the name of the link that comes of it.
+        is_gone: Whether the runtime goes, and nothing begins any more.
+        is_undone: Whether an end that was live is not any more.
         waits: What the runtime is still to do for its stubs: objects to return, listeners to open.
     """
 
@@ -235,6 +238,7 @@ class Stubs(Host):
         self._listening: dict[str, tuple[str, int]] = {}
         self._negotiations: dict[str, int] = {}
         self.is_gone = False
+        self.is_undone = False
         self._deaf: dict[str, float] = {}
         self.remotes: dict[str, str] = {}
         self._dialled = 0
@@ -298,10 +302,20 @@ class Stubs(Host):
                 self.feed(end, told)
             case Observed(url, end):
                 self._observed(url, end)
-            case Listening(end):
-                self._up(end, Known(is_known=end in self.states))
             case Knock() | Opened() | Closed():
                 self._linked(happened)
+            case str(event):
+                self._surprised(event)
+            case Leave():
+                self.is_gone = True
+                for end in list(self.states):
+                    self.feed(end, seen.DisconnectAsked("the runtime goes"))
+            case _:
+                if not self.is_gone:
+                    self.take_own(happened)
+
+    def _surprised(self, event: str) -> None:
+        match event:
             case "work":
                 self._work(*self.waits.popleft())
             case "refuse":
@@ -310,15 +324,9 @@ class Stubs(Host):
             case "fail":
                 self._dial_fails(next(iter(self.dials)))
             case "cut" | "cut unseen":
-                self._cut(is_seen=happened == "cut")
-            case Leave():
-                self.is_gone = True
-                for end in list(self.states):
-                    self.feed(end, seen.DisconnectAsked("the runtime goes"))
-            case _ if not self.is_gone:
-                self.take_own(happened)
+                self._cut(is_seen=event == "cut")
             case _:
-                pass
+                raise TypeError(event)
 
     def take_own(self, happened: Hashable) -> None:
         """Take what only requesters, or a handler, take."""
@@ -387,7 +395,7 @@ class Stubs(Host):
         if is_seen:
             self._lose(link, seen.Loss.BROKEN)
         else:
-            self._deaf[link] = self.now + PING_PERIOD + PONG_TIMEOUT
+            self._deaf[link] = self.now + PING_PERIOD + P2P_CONNECTION.patience(State.LIVE)
 
     def _close(self, end: str, link: str, loss: seen.Loss) -> None:
         if self.used.get(end) == link:
@@ -416,6 +424,15 @@ class Stubs(Host):
             case do.Ended():
                 self._up(end, effect)
                 self._ended(end)
+            case do.UseLink() | do.ReleaseLink() | do.CloseLink() | do.Dial():
+                self._on_link(end, effect)
+            case _:
+                self._on_object(end, effect)
+
+    def _on_link(
+        self, end: str, effect: do.UseLink | do.ReleaseLink | do.CloseLink | do.Dial
+    ) -> None:
+        match effect:
             case do.UseLink(link):
                 self.used[end] = link
             case do.ReleaseLink(link):
@@ -430,8 +447,6 @@ class Stubs(Host):
                 negotiation = self._negotiations.get(end, FIRST)
                 self.dials[link] = Dialled(end, attempt, negotiation)
                 self._by_link(self.peer(end), Knock(link, candidate.address))
-            case _:
-                self._on_object(end, effect)
 
     def _on_object(self, end: str, effect: do.SideEffect) -> None:
         match effect:
@@ -447,6 +462,11 @@ class Stubs(Host):
                 self.signal(runtime_of(owner), ToStub(owner, answer))
             case do.Observe(url):
                 self.signal(runtime_of(url), Observed(url, end))
+            case _:
+                self._on_value(end, effect)
+
+    def _on_value(self, end: str, effect: do.SideEffect) -> None:
+        match effect:
             case do.Offer(candidates):
                 self._change(end, ice_candidates=candidates)
             case do.Plead(status):
@@ -499,6 +519,7 @@ class Stubs(Host):
         self.states[end] = State(step.new)
         if step.new == State.LIVE:
             self.was_live.add(end)
+        self.is_undone = self.is_undone or step.new == State.DISCONNECTED
 
     def _ended(self, end: str) -> None:
         state = self.states.pop(end, None)
@@ -508,6 +529,12 @@ class Stubs(Host):
             raise UnsafeError("an end that is over has a link (I-P3, I-P4)")
         self.controllers.pop(end, None)
         self._negotiations.pop(end, None)
+
+    @property
+    def waits_without_end(self) -> bool:
+        """Whether an end is on its way to a link, and has no deadline."""
+        is_on_way = any(state in _ON_WAY for state in self.states.values())
+        return is_on_way and self.core_deadline() == math.inf
 
     def live(self) -> Iterator[tuple[str, str]]:
         """The ends that are live, and their transport links."""
@@ -586,6 +613,8 @@ class HandlerPlace(Stubs):
         match happened:
             case Invited(url, requester):
                 self._invited(url, requester)
+            case Listening(end):
+                self._up(end, Known(is_known=end in self.states))
             case Disconnect(named):
                 self._do_per_link(self._core.disconnect((named,), "asked", self.now))
             case _:

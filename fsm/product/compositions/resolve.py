@@ -142,13 +142,11 @@ class LoaderPlace(Host):
 
     Attributes:
         running: The stub that is deployed.
-        is_live: Whether it has its session.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.running: str | None = None
-        self.is_live = False
         self._deploying: Entity | None = None
         self._until = math.inf
 
@@ -181,15 +179,22 @@ class LoaderPlace(Host):
             case "descriptor" | "no descriptor":
                 if self._deploying is not None:
                     self._loaded("" if happened == "descriptor" else "no descriptor")
-            case "live" | "failed" if self.running is not None:
-                self.is_live = happened == "live"
-                state = Connection.LIVE if self.is_live else Connection.FAILED
-                self._up(seen.StatusSeen(self.running, state.value))
-            case "crash" if self.running is not None:
-                gone, self.running = self.running, None
-                self._up(seen.StubGone(gone))
+            case "live" | "failed" | "crash":
+                self._runs(happened)
             case _:
                 raise TypeError(happened)
+
+    def _runs(self, happened: str) -> None:
+        """Take what becomes of the stub that runs."""
+        stub = self.running
+        if stub is None:
+            return
+        if happened == "crash":
+            self.running = None
+            self._up(seen.StubGone(stub))
+        else:
+            state = Connection.LIVE if happened == "live" else Connection.FAILED
+            self._up(seen.StatusSeen(stub, state.value))
 
     def _step(self, trigger: Trigger, why: str = "") -> None:
         if self._deploying is not None:
@@ -203,7 +208,7 @@ class LoaderPlace(Host):
         is_up = deploying.state is State.DEPLOYED
         self._deploying, self._until = None, math.inf
         if is_up:
-            self.running, self.is_live = deploying.key, False
+            self.running = deploying.key
             self._up(seen.Deployed(deploying.key))
         else:
             self._up(seen.DeployFailed(deploying.key, why))

@@ -234,6 +234,7 @@ class NodePlace(Host):
         self.session: NodeSessionCore | None = None
         self.token = ""
         self.is_pinging = False
+        self._cut: set[int] = set()
         self._addresses = AllocationCore()
         self._paths = SubscriptionCore()
 
@@ -264,12 +265,13 @@ class NodePlace(Host):
     def take(self, happened: Hashable) -> None:
         match happened:
             case Said(what, link, token):
-                self._hear(what, link, token)
+                if link not in self._cut:
+                    self._hear(what, link, token)
             case "restart" if self.session is not None:
                 held = self.session.link
                 self._feed(at_node.NodeLeaves())
                 if held is not None:
-                    self.send(TO_STUB, Said("cut", held))
+                    self._hang_up(held)
             case str(wanted):
                 self._use(wanted)
             case _:
@@ -312,7 +314,7 @@ class NodePlace(Host):
                     self.send(TO_STUB, Said(asked, link, code=code))
                 case at_node.LinkCut(link, _):
                     self.is_pinging = False
-                    self.send(TO_STUB, Said("cut", link))
+                    self._hang_up(link)
                 case at_node.PingDue(link):
                     self.is_pinging = True
                     self.send(TO_STUB, Said("ping", link))
@@ -320,6 +322,10 @@ class NodePlace(Host):
                     self._release()
                 case _:
                     self.moved([effect])
+
+    def _hang_up(self, link: int) -> None:
+        self._cut.add(link)
+        self.send(TO_STUB, Said("cut", link))
 
     def _release(self) -> None:
         self.session, self.token, self.is_pinging = None, "", False

@@ -11,12 +11,17 @@ Left out, and why that is no loss:
 * What is in a value but one number: how values are made of changes has tests of its own.
 """
 
+import math
 from collections.abc import Collection, Hashable, Iterable
 from typing import Final, final
 
 import attrs
 from typing_extensions import override
 
+from fsm.engine import Step
+from fsm.machines.invitation import INVITATION as INVITED
+from fsm.machines.object_subscription import OBJECT_SUBSCRIPTION
+from fsm.machines.object_subscription import State as Subscription
 from fsm.machines.observer_copy import State
 from fsm.product.bounds import Bounds
 from fsm.product.composition import (
@@ -102,7 +107,9 @@ class ReporterPlace(Host):
         self._repeats = RepeatsCore()
         self._leases = LeasesCore()
         self._question: at_reporter.Question | None = None
-        self._is_told_due = False
+        self._asked_until = math.inf
+        self._told_until = math.inf
+        self._is_inviting = False
 
     @property
     def is_asked(self) -> bool:
@@ -117,16 +124,22 @@ class ReporterPlace(Host):
     @property
     def is_at_work(self) -> bool:
         """Whether somebody is waited for."""
-        return self.invitations.deadline() != float("inf") or self.is_asked
+        return self._is_inviting or self.is_asked
 
     @override
     def deadline(self) -> float:
-        return min(self.invitations.deadline(), self._repeats.deadline(), self._leases.deadline())
+        waits = min(self._asked_until, self._told_until, self.invitations.deadline())
+        return min(waits, self._repeats.deadline(), self._leases.deadline())
 
     @override
     def time_over(self) -> None:
         if self.invitations.deadline() <= self.now:
             self._do(self.invitations.feed(invitations.SilenceEnded(), self.now))
+        if self._told_until <= self.now:
+            self._told_until = math.inf
+            self._report(at_reporter.ObserversTold())
+        if self._asked_until <= self.now and self._question is not None:
+            self._decide(at_reporter.ReporterRefused(_BOB, "nobody answered", self._question))
         for _, observer in self._leases.due(self.now):
             self._report(at_reporter.LeaseOver(observer))
         again = self._repeats.due(self.now, lambda _: self.is_observed)
@@ -164,16 +177,16 @@ class ReporterPlace(Host):
                 self._do(self.invitations.feed(invitations.ObjectGone(_URL), self.now))
                 self._report(at_reporter.DeleteAsked(_ALICE))
                 self._repeats.forget(_URL)
-            case "yes" | "no" if self._question is not None:
-                question, self._question = self._question, None
-                yes = at_reporter.ReporterAccepted(_BOB, question)
-                self._report(
-                    yes if wanted == "yes" else at_reporter.ReporterRefused(_BOB, "no", question)
-                )
-            case "all are told":
-                self._report(at_reporter.ObserversTold())
+            case "yes" if self._question is not None:
+                self._decide(at_reporter.ReporterAccepted(_BOB, self._question))
+            case "no" if self._question is not None:
+                self._decide(at_reporter.ReporterRefused(_BOB, "no", self._question))
             case _:
                 raise TypeError(wanted)
+
+    def _decide(self, decision: at_reporter.ReporterAccepted | at_reporter.ReporterRefused) -> None:
+        self._question, self._asked_until = None, math.inf
+        self._report(decision)
 
     def _read(self, number: int) -> None:
         if self.core.is_deleted:
@@ -191,30 +204,42 @@ class ReporterPlace(Host):
     ) -> None:
         for effect in effects:
             match effect:
-                case at_reporter.ReporterAsked(_, _, question):
-                    self._question = question
-                case at_reporter.Granted(_, _, snapshot, lease):
-                    self._question = None
-                    self._repeats.observed(_URL, self.now)
-                    if lease is not None:
-                        self._leases.begin(_URL, _BOB, lease, self.now)
-                    self.send(TOLD, Said("granted", snapshot.version))
-                case at_reporter.Denied():
-                    self._question = None
-                    self.send(TOLD, Said("denied"))
-                case at_reporter.Published(change):
-                    self._repeats.published(self.core.snapshot, change, self.now)
-                    if self.is_observed:
-                        self.send(CHANGES, Said("changed", change.version))
-                case at_reporter.Deleted(runtimes):
-                    if runtimes:
-                        self.send(CHANGES, Said("deleted"))
+                case at_reporter.ReporterAsked(_, patience, question):
+                    self._question, self._asked_until = question, self.now + patience
+                case at_reporter.Granted() | at_reporter.Denied():
+                    self._question, self._asked_until = None, math.inf
+                    self._answer(effect)
+                case at_reporter.Published() | at_reporter.Deleted():
+                    self._publish(effect)
                 case invitations.SendInvitation():
                     self.send(TOLD, Said("invite"))
                 case _:
-                    self.moved([effect])
+                    self._note(effect)
         if not self.is_observed:
             self._leases.end(_URL, _BOB)
+
+    def _note(self, effect: object) -> None:
+        self.moved([effect])
+        if isinstance(effect, Step) and effect.machine == INVITED.name:
+            self._is_inviting = effect.new not in INVITED.may_end
+
+    def _answer(self, effect: at_reporter.Granted | at_reporter.Denied) -> None:
+        if isinstance(effect, at_reporter.Denied):
+            self.send(TOLD, Said("denied"))
+            return
+        self._repeats.observed(_URL, self.now)
+        if effect.lease is not None:
+            self._leases.begin(_URL, _BOB, effect.lease, self.now)
+        self.send(TOLD, Said("granted", effect.snapshot.version))
+
+    def _publish(self, effect: at_reporter.Published | at_reporter.Deleted) -> None:
+        if isinstance(effect, at_reporter.Published):
+            self._repeats.published(self.core.snapshot, effect.change, self.now)
+            if self.is_observed:
+                self.send(CHANGES, Said("changed", effect.change.version))
+        elif effect.runtimes:
+            self.send(CHANGES, Said("deleted"))
+            self._told_until = self.now + OBJECT_SUBSCRIPTION.patience(Subscription.ACTIVE)
 
 
 @final
@@ -338,7 +363,6 @@ _CHANGES: Final = "the object changes"
 _OBSERVES: Final = "the observer observes"
 _LEAVES: Final = "the observer leaves"
 _DELETED: Final = "the object is deleted"
-_TOLD: Final = "all that should be are told"
 _YES: Final = "the reporter says yes"
 _NO: Final = "the reporter says no"
 
@@ -364,16 +388,8 @@ _EVENTS: Final = (
             place=REPORTER,
             happened=word,
             when=lambda now: _reporter(now).is_asked,
-            budget=None,
         )
         for word in ("yes", "no")
-    ),
-    Event(
-        name=_TOLD,
-        place=REPORTER,
-        happened="all are told",
-        when=lambda now: not _is_there(now) and _reporter(now).is_observed,
-        budget=None,
     ),
     *(
         Event(
@@ -438,7 +454,7 @@ def _changes(bounds: Bounds) -> Composition:
 
 def _ends(bounds: Bounds) -> Composition:
     about = "An observer that comes and goes, of an object that is deleted."
-    return _whole("sync-ends", about, bounds, (_OBSERVES, _LEAVES, _DELETED, _TOLD, _YES, _NO))
+    return _whole("sync-ends", about, bounds, (_OBSERVES, _LEAVES, _DELETED, _CHANGES, _YES, _NO))
 
 
 def _invitation(bounds: Bounds) -> Composition:
@@ -450,7 +466,7 @@ def _invitation(bounds: Bounds) -> Composition:
 
 _FAULTS: Final = Bounds(losses=1, duplicates=1, channel=1)
 
-SYNC: Final = Plan("sync", _changes, _FAULTS)
+SYNC: Final = Plan("sync", _changes, attrs.evolve(_FAULTS, channel=2))
 """A copy is what the reporter has."""
 
 SYNC_ENDS: Final = Plan("sync-ends", _ends, _FAULTS)
