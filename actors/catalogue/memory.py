@@ -79,7 +79,7 @@ class CatalogueMemory(ABC):
     async def save(self, kept: Kept) -> None:
         """Remember all this; on return it outlives the process.
 
-        If cancelled, it is saved all the same, and the cancellation takes effect after that.
+        If cancelled before the write begins, nothing is saved; a write that has begun is completed.
 
         Raises:
             CatalogueFileError: It cannot be written.
