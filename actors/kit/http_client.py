@@ -192,7 +192,7 @@ class HttpStream:
         with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
             with suppress(HttpError), _errors(self.server):
                 # Generators that are left half-way end in order only from within.
-                with trio.CancelScope() as scope:
+                with trio.CancelScope() as scope:  # noqa: ASYNC912 - it is cancelled at once
                     scope.cancel()
                     while await anext(self._parts, b""):
                         pass
