@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Final, Generic, Self, TypeVar, Unpack, final
 
 import structlog
+import trio
 from typing_extensions import override
 
 from actors.kit.supervision.actor import Actor, ActorRef
@@ -24,7 +25,7 @@ from fsm.engine import Step, machine_of
 from fsm.machine_list import table_named
 from fsm.machines.transaction import TRANSACTION
 from fsm.table import Table
-from specs.limits.protocol import MODELS_FOLLOWING
+from specs.limits.protocol import DRAIN_TIMEOUT, MODELS_FOLLOWING
 from specs.message import Message
 from specs.trace import ABSENT, Fact, Op
 
@@ -225,7 +226,8 @@ class Following(Generic[M]):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self.stop()
+        with trio.move_on_after(DRAIN_TIMEOUT, shield=True):
+            await self.stop()
 
 
 @final
