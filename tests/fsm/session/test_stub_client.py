@@ -362,6 +362,21 @@ def test_what_is_under_way_on_the_link_is_told_step_by_step():
     )
 
 
+def test_wherever_a_link_is_it_can_be_lost_or_left():
+    idle, dialling, opening, pinging, silent = Stub(), Stub(), connecting(), live(), live()
+    dialling.feed(ev.ConnectAsked())
+    opening.feed(ev.LinkLost("cut"))
+    pinging.wait()
+    silent.wait()
+    silent.feed(ev.LinkLost("cut"))
+    for stub in (idle, dialling, opening, pinging, silent):
+        stub.feed(ev.DisconnectAsked())
+    ends = [" ".join(stub.links()[-2:]) for stub in (idle, dialling, opening, pinging, silent)]
+    assert ends == [
+        "ended", "dialling ended", "paused ended", "pinging closing", "paused ended",
+    ]  # fmt: skip
+
+
 def test_a_stub_that_never_dialled_ends_once():
     stub = Stub()
     stub.feed(ev.DisconnectAsked(), ev.DisconnectAsked())
