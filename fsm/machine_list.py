@@ -18,7 +18,7 @@ from fsm.machines.p2p_entry import P2P_ENTRY
 from fsm.machines.registration import REGISTRATION
 from fsm.machines.resolve_job import RESOLVE_JOB
 from fsm.machines.session import SESSION
-from fsm.machines.stub_connection import STUB_CONNECTION
+from fsm.machines.stub_connection import NODE_LINK, STUB_CONNECTION
 from fsm.machines.stub_deployment import STUB_DEPLOYMENT
 from fsm.machines.transaction import TRANSACTION
 from fsm.table import Table
@@ -31,6 +31,7 @@ _ALL: Final = (
     P2P_ENTRY,
     STUB_DEPLOYMENT,
     STUB_CONNECTION,
+    NODE_LINK,
     RESOLVE_JOB,
     TRANSACTION,
     SESSION,

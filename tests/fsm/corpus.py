@@ -56,6 +56,7 @@ STORIES = {
     "tests.actors.runtime.stubs.test_node_stub": (
         "test_a_node_that_refuses_the_session_fails_the_stub",
     ),
+    "tests.fsm.session.test_stub_client": ("test_wherever_a_link_is_it_can_be_lost_or_left",),
     "tests.fsm.bus.test_transactions": ("test_a_request_is_repeated_so_often_and_then_over",),
     "tests.actors.runtime.test_runtime": ("test_a_domain_without_a_known_node_is_503",),
     "tests.actors.runtime.sync.test_sync_machines": (

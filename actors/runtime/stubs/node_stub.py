@@ -15,6 +15,7 @@ from actors.runtime.stubs.wires.protofly import OwnWire
 from actors.runtime.stubs.wires.wire import Item, Reply, Stray, WireMaker
 from fsm.effects import Dropped
 from fsm.engine import Step
+from fsm.machines.stub_connection import STUB_CONNECTION
 from fsm.session import stub_client_io as ev
 from fsm.session.stub_client import StubClientCore
 from specs.bodies.body import Command
@@ -212,7 +213,8 @@ class NodeStub(Actor[NodeStubMessage]):
 
     async def _stepped(self, step: Step) -> None:
         self._hops.step(step)
-        await self._post(status_event(self._context, step, self._core.sessions))
+        if step.machine == STUB_CONNECTION.name:
+            await self._post(status_event(self._context, step, self._core.sessions))
 
     async def _refuse(self, message: Message, code: Code, why: str) -> None:
         self._hops.synthesised(response := refuse(message, code, why), message)
