@@ -25,7 +25,7 @@ import os, socket, struct, subprocess, sys, threading
 import orjson
 import trio
 
-from actors.kit.actor import Actor
+from actors.kit.supervision.actor import Actor
 from actors.runtime.stubs.stub import StubConnection
 from fsm.engine import Step
 from fsm.machines.stub_connection import State, Trigger

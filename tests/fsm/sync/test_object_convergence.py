@@ -19,7 +19,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from fsm.machines.observer_copy import State
+from fsm.machines.observer_copy import State, Trigger
 from fsm.sync import copy as ot
 from fsm.sync import reporter_io as rt
 from fsm.sync.copy import ObserverCore
@@ -199,7 +199,7 @@ class AppliesWhateverComes(ObserverCore):
     def _take(self, change, now, pause=0.0):
         if self.state is not State.LIVE:
             return super()._take(change, now, pause)
-        step = self._entity.step("changed")
+        step = self._entity.step(Trigger.CHANGED)
         self._version, self._data = change.version, changed(self._data, change)
         return [step, ot.Applied(self._version, self._data)]
 
