@@ -9,9 +9,8 @@ from typing import Final
 import click
 
 from bench.verdict import Verdict
-from fsm.compositions.catalogue import COMPOSITIONS
-from fsm.machine_list import MACHINES
 from fsm.product.composition import Plan
+from fsm.product.compositions.catalogue import COMPOSITIONS
 from fsm.product.explorer import Exploration, explore
 
 __all__ = ["main"]
@@ -54,7 +53,7 @@ def main(names: tuple[str, ...], *, as_json: bool) -> None:
 
 def _taken(plan: Plan) -> tuple[Exploration, float]:
     begun = time.process_time()
-    found = explore(plan.compose(MACHINES, plan.bounds))
+    found = explore(plan.compose(plan.bounds))
     return found, time.process_time() - begun
 
 

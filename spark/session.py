@@ -127,7 +127,7 @@ _LOOPBACK: Final[dict[str, bool | float | int | str | None]] = {
 
 _SHORT: Final[dict[str, bool | float | int | str | None]] = {
     "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.shuffle.partitions": "1",
 }
 
 
@@ -188,7 +188,7 @@ def open_session(
 
 
 def _java_options(log_settings: Path, effort: Effort) -> str:
-    quick = ["-XX:TieredStopAtLevel=1"] if effort is Effort.SHORT else []
+    quick = ["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"] if effort is Effort.SHORT else []
     return " ".join([f'"-Dlog4j2.configurationFile={log_settings.as_uri()}"', *quick])
 
 

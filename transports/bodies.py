@@ -34,10 +34,10 @@ _Class: TypeAlias = type[attrs.AttrsInstance]
 
 
 def make_body_converter() -> OrjsonConverter:
-    """Make a converter for the classes of `specs.bodies.body`.
+    """Make a converter for the classes of `specs.bodies`.
 
-    Reading raises `KeyError` where a field is missing, and what the class
-    raises: neither says where in the body it was.
+    Reading raises `KeyError` for a missing field, and what the class raises; neither says where in
+    the body the field is.
     """
     converter = make_converter(
         detailed_validation=False,
@@ -76,7 +76,7 @@ def _writer(converter: OrjsonConverter) -> Callable[[_Class], _Write]:
 
 
 def _override(field: "attrs.Attribute[object]", read: _Read | None) -> AttributeOverride:
-    """Return how one field is read and written; free JSON must not be walked through."""
+    """Return how one field is read and written; free JSON is not walked through."""
     holds = shape_at(field)
     is_free = isinstance(holds.of if isinstance(holds, Maybe) else holds, Anything | Free)
     return override(
@@ -131,25 +131,28 @@ _CONVERTER: Final = make_body_converter()
 
 
 def read_body(message: Message, kind: type[B]) -> B:
-    """Read a message's body; keys the class does not know are let be.
+    """Read the body of a message; unknown keys are ignored.
+
+    Args:
+        message: The message.
+        kind: The class of its body.
 
     Raises:
-        BadMessageError: A field is missing, of the wrong type or out of range;
-            the text names it.
+        BadMessageError: A field is missing, of the wrong type or out of range; the text names it.
     """
     return read_object(message.body, kind, "body")
 
 
 def read_object(content: JsonObject, kind: type[B], where: str) -> B:
-    """Read any object that has a class; keys the class does not know are let be.
+    """Read a JSON object that has a class; unknown keys are ignored.
 
     Args:
         content: The object.
         kind: Its class.
-        where: What a refusal calls it.
+        where: Name of the object in an error.
 
     Raises:
-        BadMessageError: As of `read_body`.
+        BadMessageError: A field is missing, of the wrong type or out of range; the text names it.
     """
     try:
         return _CONVERTER.structure(content, kind)
@@ -158,13 +161,13 @@ def read_object(content: JsonObject, kind: type[B], where: str) -> B:
 
 
 def write_body(body: attrs.AttrsInstance) -> JsonObject:
-    """Write a body with its names on the wire; what is `None` is left out."""
+    """Return a body with its names on the wire; fields that are `None` are left out."""
     written: JsonObject = _CONVERTER.unstructure(body)
     return written
 
 
 def _explained(body: JsonObject, kind: type[B], error: Exception, where: str) -> BadMessageError:
-    """Say which fields of a refused body are wrong; if each is right, which rule it breaks."""
+    """Return an error that names the wrong fields of a body; or the rule that it breaks."""
     faults = list(islice(_faults(body, kind, where), MAX_REASONS))
     code = error.code if isinstance(error, BadMessageError) else Code.MALFORMED
     return BadMessageError("; ".join(faults) or f"{where}: {error}", code)

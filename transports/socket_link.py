@@ -1,7 +1,7 @@
-"""Links over sockets: what all share, length-prefixed frames, and plain byte streams.
+"""Links over sockets: what all of them share, length-prefixed frames, and plain byte streams.
 
-Unix and TCP sockets carry each frame behind its length. A link that is a byte stream and
-nothing else serves foreign protocols.
+Unix and TCP sockets carry each frame behind its length. A link that is a plain byte stream serves
+foreign protocols.
 """
 
 import os
@@ -32,13 +32,12 @@ __all__ = ["RawLink", "SocketLink", "StreamLink"]
 
 
 class SocketLink(Link):
-    """A link over a `trio.SocketStream`; subclasses say how frames look in bytes.
+    """A link over a `trio.SocketStream`; subclasses convert frames and bytes.
 
-    No task of its own: the receiving task also answers what the protocol wants
-    answered. What is to be written waits in one buffer, so that however many
-    frames are sent at once make one write, and so that a cancelled write goes
-    on, to the byte, with the next one. The buffer holds at most what one call
-    put there: who comes next first waits until it is empty.
+    It has no task of its own: the receiving task also writes the answers that the protocol
+    requires. What is to be written waits in one buffer: so frames that are sent together make one
+    write, and a cancelled write is continued, to the byte, by the next one. The buffer holds at
+    most what one call has put there: the next caller first waits until it is empty.
     """
 
     __slots__ = (
@@ -86,10 +85,10 @@ class SocketLink(Link):
 
     @abstractmethod
     def _goodbye(self, farewell: Farewell) -> bytes:
-        """Return the bytes that say why this end leaves."""
+        """Return the bytes that tell the peer why this end closes."""
 
     def _frame_due(self) -> float | None:
-        """Return when the frame must end that has begun to come; None: none has."""
+        """Return the Trio time by which a frame that has begun must end; None: none has begun."""
         return None
 
     def _ping(self) -> bytes:
@@ -97,13 +96,13 @@ class SocketLink(Link):
         return b""
 
     def _deliver(self, frame: bytes) -> None:
-        """Let a frame be received."""
+        """Make a frame available to `receive`."""
         if self._inbox is None:
             self._inbox = deque()
         self._inbox.append(frame)
 
     def _finish(self, reason: str, farewell: Farewell | None = None) -> None:
-        """Note that the other end is gone, and hang up on it."""
+        """Note that the other end is gone, and close the writing side."""
         if self._end is None:
             self._end = (reason, farewell)
         self._is_write_ended = True
@@ -133,9 +132,9 @@ class SocketLink(Link):
             raise LinkClosedError(self.name)
 
     async def _flush(self) -> None:
-        """Return when all that was in the outbox is written.
+        """Return when all of the outbox is written.
 
-        Cancelled: what is left goes out with the next flush.
+        If cancelled, the rest goes out with the next flush.
         """
         pen = self._pen = self._pen or trio.Lock()
         try:
@@ -229,11 +228,10 @@ class SocketLink(Link):
         return self._pen is not None and self._pen.locked()
 
     async def _answer(self) -> None:
-        """Write what the protocol wants answered.
+        """Write the answers that the protocol requires.
 
-        A sender that is writing takes it along. Waiting for that sender would
-        let two peers that both wait to be read wait for ever, so it is only
-        done when answers pile up.
+        A sender that is writing writes them, too. Waiting for that sender could make two peers,
+        each waiting to be read, wait forever; so it is done only when answers pile up.
         """
         if self._is_writing and len(self._outbox) < OUTBOX_BYTES:
             return
@@ -256,10 +254,10 @@ class SocketLink(Link):
             await trio.aclose_forcefully(self._stream)
 
     async def _leave(self, farewell: Farewell) -> None:
-        """Say goodbye, hang up, and wait until the peer does.
+        """Say goodbye, close the writing side, and wait until the peer does the same.
 
-        Closing a socket with unread bytes would reset the connection, and the
-        peer might never read what was sent last.
+        Closing a socket with unread bytes would reset the connection, and the peer might never
+        read what was sent last.
         """
         if self._end is None:
             self._outbox.extend(self._goodbye(farewell))
@@ -274,11 +272,11 @@ class SocketLink(Link):
             await self._drain()
 
     def _widen(self) -> None:
-        """Have the system take over what is left, also if the peer does not read now.
+        """Give the remaining bytes to the operating system, even if the peer does not read now.
 
-        It goes on to deliver that after we are gone: so even who begins to read
-        late learns why we left. While a link lives it is the other way round: Trio
-        has the system take little more than it can send at once.
+        The system delivers them after this process has closed the socket, so even a late reader
+        learns why this end left. While a link is open it is the other way round: Trio gives the
+        system little more than it can send at once.
         """
         left = len(self._outbox)
         with suppress(OSError):  # no TCP
@@ -291,7 +289,7 @@ class SocketLink(Link):
             self._stream.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, room + 2 * left)
 
     async def _drain(self) -> None:
-        """Read and forget what still comes, until the peer hangs up."""
+        """Read and drop what still comes, until the peer closes."""
         with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
             while await self._stream.receive_some(READ_BYTES):
                 pass
@@ -301,7 +299,7 @@ class SocketLink(Link):
 
 @final
 class RawLink(SocketLink):
-    """Bytes as they come, at most `READ_BYTES` at once; hanging up is all the farewell there is."""
+    """Bytes as they come, at most `READ_BYTES` at once; an orderly close has no reason."""
 
     __slots__ = ()
 
@@ -337,7 +335,7 @@ _FAREWELL: Final = 0xFFFF_0000
 
 @final
 class StreamLink(SocketLink):
-    """Frames with a length in front; at the end a farewell, so that a break shows."""
+    """Frames behind their length; a reason at the end, so that a break can be told from a close."""
 
     __slots__ = ("_buffer",)
 

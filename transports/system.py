@@ -25,7 +25,7 @@ __all__ = ["SystemNetwork", "open_system_network"]
 
 @final
 class _StreamListener(Listener):
-    """Length-prefixed links, or raw ones; there is no handshake."""
+    """Accepts length-prefixed or raw links, which have no handshake."""
 
     __slots__ = ("_kind", "_listener", "_network")
 
@@ -52,7 +52,12 @@ class SystemNetwork(Network):
         self._numbers: Final = itertools.count(1)
 
     def name(self, kind: Kind, way: str) -> str:
-        """Return a name no other link of this network has."""
+        """Return a name that no other link of this network has.
+
+        Args:
+            kind: Carrier of the link.
+            way: `in` if it was accepted, `out` if it was dialled.
+        """
         return f"{kind}-{next(self._numbers)}-{way}"
 
     @override
@@ -73,7 +78,13 @@ class SystemNetwork(Network):
                 assert_never(kind)
 
     def wrap(self, kind: Kind, way: str, stream: trio.SocketStream) -> Link:
-        """Make a link of a connection that needs no handshake."""
+        """Make a link of a connection that needs no handshake.
+
+        Args:
+            kind: Carrier of the link.
+            way: `in` if it was accepted, `out` if it was dialled.
+            stream: The connection.
+        """
         names = (kind, self.name(kind, way), Upgrade())
         return RawLink(names, stream) if kind is Kind.STREAM else StreamLink(names, stream)
 
@@ -135,9 +146,10 @@ class SystemNetwork(Network):
 
 @asynccontextmanager
 async def open_system_network() -> AsyncIterator[SystemNetwork]:
-    """Open the operating system's network.
+    """Open the network of the operating system while the context is open.
 
-    Close links before leaving: readers of WebSockets that were dialled end here.
+    Links must be closed before: when the context is left, also if cancelled, dialled WebSockets are
+    not read any more, and their peers see a break.
     """
     async with open_background() as nursery:
         yield SystemNetwork(nursery)

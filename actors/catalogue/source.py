@@ -1,8 +1,8 @@
-"""Where a catalogue is read from: memory, a directory, or an HTTP server.
+"""The sources of a catalogue: memory, a directory, or an HTTP server.
 
-A source returns bytes for a path `.well-known/<type>/<name>`. It vouches for nothing: a
-descriptor is believed for its signature only. A directory holds the same paths as files.
-An HTTP server cannot redirect a reader to another host (S15).
+A source returns the bytes at a path `.well-known/<type>/<name>`. It is not trusted: only the
+signature of a descriptor is. A directory has the same paths as files. An HTTP server cannot
+redirect a reader to another host (S15).
 """
 
 import errno
@@ -34,17 +34,17 @@ __all__ = [
 ]
 
 DOMAIN_KEYS: Final = f"{WELL_KNOWN}/actors.json"
-"""The public keys of the domain: a JSON Web Key Set (T12)."""
+"""Path of the public keys of the domain, a JSON Web Key Set (T12)."""
 
 REVOKED: Final = f"{WELL_KNOWN}/actors-revoked.jws"
-"""The domain's signed list of what is revoked (T14)."""
+"""Path of the signed list of revocations of the domain (T14)."""
 
 LISTING: Final = f"{WELL_KNOWN}/actors-catalogue.json"
-"""What stands there, for people; nobody signed it."""
+"""Path of a list of all entries, for people; it is not signed."""
 
 
 def package_path(sha256: str) -> str:
-    """Return where a package stands: its name is its hash, so no other can take its place."""
+    """Return the path of a package: its name is its hash, so no other can replace it."""
     return f"{WELL_KNOWN}/sourcepackage/{sha256}"
 
 
@@ -52,8 +52,8 @@ class Source(ABC):
     """A catalogue, wherever it is.
 
     Attributes:
-        name: What an operator calls it.
-        proves_domain: Whether what it gives surely comes from the place it is named after.
+        name: Its name for an operator.
+        proves_domain: Whether its content surely comes from the place that it is named after.
     """
 
     name: str
@@ -61,22 +61,25 @@ class Source(ABC):
 
     @abstractmethod
     async def read(self, path: str, limit: int) -> bytes:
-        """Return what stands at a path.
+        """Return the bytes at a path.
 
         Args:
-            path: As the functions and names of this module give it.
-            limit: Bytes it may have; no more than one beyond that is ever read.
+            path: Path as the functions and constants of this module give it.
+            limit: Largest size in bytes; at most one more byte is read.
 
-        Cancelled: nothing is left open.
+        If cancelled, nothing is left open.
 
         Raises:
-            NotServedError: Nothing stands there.
-            SourceAwayError: It cannot be read, or is larger.
+            NotServedError: Nothing is at the path.
+            SourceAwayError: The catalogue cannot be read, or the content is larger.
         """
 
     @abstractmethod
     async def aclose(self) -> None:
-        """Let go of what was opened."""
+        """Close all connections.
+
+        If cancelled, they are closed by force.
+        """
 
 
 @final
@@ -84,7 +87,8 @@ class MemorySource(Source):
     """A catalogue in memory, for programs that bring their own.
 
     Args:
-        files: What stands where; whoever made it may change it.
+        name: Its name for an operator.
+        files: Content by path; its creator may change it.
     """
 
     proves_domain = True
@@ -114,7 +118,7 @@ _NOTHING: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.EN
 
 @final
 class DirectorySource(Source):
-    """Reads a directory; whoever may write there is believed no more than any other source."""
+    """Reads a directory; its files are trusted no more than any other source."""
 
     proves_domain = True
 
@@ -157,8 +161,8 @@ class HttpSource(Source):
     """Asks one server, by its URL.
 
     Args:
-        server: Where the catalogue is; every path is asked for below its path.
-        egress: Which addresses it may have; asked each time a connection is opened.
+        server: URL of the catalogue; paths are appended to its path.
+        egress: Network addresses that may be dialled; checked for each new connection.
     """
 
     def __init__(self, server: ServerUrl, egress: Egress = ANYWHERE) -> None:

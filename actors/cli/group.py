@@ -52,11 +52,11 @@ def subgroup(name: str, summaries: Mapping[str, str], told: str) -> click.Group:
 SUMMARIES: Final = MappingProxyType(
     {
         "config": "Show the options in force and where they come from; check a file.",
-        "demo": "Show everything at work: node, two runtimes, link, cut, verdict.",
+        "demo": "Show a node, two runtimes and a direct link at work, and judge them.",
         "node": "Run the message node of a domain.",
         "play": "Play scenario files against nodes and runtimes under a virtual clock.",
-        "policy": "Check policy files, and explain what they decide.",
-        "request": "Ask an address once and print the answer.",
+        "policy": "Check policy files, and explain their decisions.",
+        "request": "Send one request to an address and print the answer.",
         "runtime": "Run a hyperty runtime.",
         "stub": "Sign, publish and check descriptors of stubs.",
         "token": "Make keys and login tokens for development.",

@@ -144,7 +144,7 @@ def command() -> None:
 @click.argument(
     "words", metavar="[COMMAND] [OPTIONS OF COMMAND]...", nargs=-1, type=click.UNPROCESSED
 )
-@click.option("--origin", is_flag=True, help="Tell where each value comes from.")
+@click.option("--origin", is_flag=True, help="Show where each value comes from.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per option.")
 def show(*, words: tuple[str, ...], origin: bool, as_json: bool) -> int:
     """Print the options that COMMAND, by default node, would run with, as a file of them.

@@ -156,7 +156,7 @@ class RoomKeeper(Actor[M], ABC):
     async def tell(self, said: Said) -> None:
         """Say what is large, if anybody is there to hear it; wait while there is no room.
 
-        Not a checkpoint while there is. Cancelled: it will not be said.
+        Not a checkpoint while there is. If cancelled, it will not be said.
         """
         if self._outlet is not None:
             await self._outlet.send(said)

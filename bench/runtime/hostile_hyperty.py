@@ -23,7 +23,7 @@ from actors.runtime.runtime import Runtime
 from bench.runtime.beside import Pair, judged, p99, taken
 from specs.reply_code import Code
 from tests.support.command import ROOT
-from tests.support.rough import Rough
+from tests.support.runtime.rough import Rough
 from transports.background import open_background
 from transports.memory import MemoryNetwork
 

@@ -27,7 +27,7 @@ from actors.node.limits import UNLIMITED
 from actors.pipe.said import Said, Word, write_said
 from actors.sandbox.confine import confine
 from bench.runtime.beside import Pair, judged, p99, taken
-from tests.support.node_peer import Peer
+from tests.support.node.node_peer import Peer
 from transports.background import open_background
 from transports.errors import LinkError
 from transports.link import Kind, Link, Upgrade

@@ -14,7 +14,7 @@ import trio
 from actors.hyperties import Caller
 from bench.verdict import Verdict
 from specs.reply_code import Code
-from tests.system.test_two_domains import two_domains
+from tests.system.foreign.test_two_domains import two_domains
 
 _KIB: Final = 1024
 _TOPOLOGIES: Final = ("triangle", "trapezoid")

@@ -54,10 +54,10 @@ def check_machines(
     wants_json: bool,
     **asked: Unpack[Asked],
 ) -> None:
-    """Check MACHINES, or all, for states nobody reaches or leaves, and the like.
+    """Check MACHINES, or all, for unreachable states, dead ends and the like.
 
-    With --product, the names are of compositions of machines: every state that one can
-    reach is looked at, while messages are lost and repeated.
+    With --product, the names are of compositions of the cores that run these machines: every
+    state that one can reach is looked at, while messages are lost and repeated.
     """
     if asked["product"]:
         _refuse(ctx, "--steps", "without --product: only machines are held against steps")

@@ -11,10 +11,9 @@ import attrs
 import click
 
 from fsm.commands.shared import UsageError, counted, print_json
-from fsm.compositions.catalogue import COMPOSITIONS
-from fsm.machine_list import MACHINES
 from fsm.product.bounds import Bounds
 from fsm.product.composition import Plan
+from fsm.product.compositions.catalogue import COMPOSITIONS
 from fsm.product.evidence import trace_of
 from fsm.product.explorer import MAX_STATES, Exploration, Fault, Finding, explore
 from fsm.product.mermaid import sequence_diagram
@@ -52,7 +51,7 @@ class Asked(TypedDict):
 
 
 _OPTIONS: Final = (
-    click.option("--product", is_flag=True, help="Explore compositions of machines instead."),
+    click.option("--product", is_flag=True, help="Explore compositions of real cores instead."),
     click.option("--losses", type=click.IntRange(0, _MOST), help="Messages lost in one run."),
     click.option("--duplicates", type=click.IntRange(0, _MOST), help="Messages delivered twice."),
     click.option("--channel", type=click.IntRange(1, _MOST), help="Messages under way at a time."),
@@ -120,7 +119,7 @@ def _check(plan: Plan, wanted: _Wanted) -> bool:
     """Explore one composition, tell what was found; False: it does not hold."""
     begun = time.perf_counter()
     try:
-        composition = plan.compose(MACHINES, _bounds(plan.bounds, wanted.asked))
+        composition = plan.compose(_bounds(plan.bounds, wanted.asked))
         # It makes tuples of numbers, a million of them, and none is ever garbage.
         gc.disable()
         found = explore(composition, wanted.asked["max_states"])
@@ -178,7 +177,7 @@ def _last(finding: Finding) -> Iterator[str]:
     if run.refused is not None:
         yield f"      ! {run.refused.words}"
     for channel, held in run.under_way.items():
-        yield f"        unread in {channel}: {', '.join(held)}"
+        yield f"        unread in {channel}: {', '.join(map(str, held))}"
 
 
 def _json(plan: Plan, found: Exploration, seconds: float) -> Iterator[JsonObject]:
@@ -191,7 +190,10 @@ def _json(plan: Plan, found: Exploration, seconds: float) -> Iterator[JsonObject
             "times": finding.times,
             "run": [step.words for step in finding.run.steps],
             "refused": None if finding.run.refused is None else finding.run.refused.words,
-            "last": dict(finding.run.last),
+            "last": [
+                f"{place}: {step.machine} {step.key} {step.new}"
+                for place, step in finding.run.last()
+            ],
         }
     yield {
         "schema": "protofly.product/1",
@@ -200,6 +202,7 @@ def _json(plan: Plan, found: Exploration, seconds: float) -> Iterator[JsonObject
         "transitions": found.transitions,
         "depth": found.depth,
         "held_back": found.held_back,
+        "reactions": found.reactions,
         "seconds": round(seconds, 3),
         "verdict": _verdict(found),
     }
@@ -225,7 +228,7 @@ def _write(directory: Path, found: Exploration, finding: Finding) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     diagram = sequence_diagram(whole, run, title)
     (directory / "sequence.mmd").write_text(diagram, encoding="utf-8")
-    rest = _REST if finding.fault in {Fault.DEADLOCK, Fault.BAD_END} else 0.0
+    rest = _REST if finding.fault is Fault.DEADLOCK else 0.0
     scenario = scenario_of(whole, run, name, rest)
     (directory / "scenario.jsonl").write_text(scenario, encoding="utf-8")
     for node, lines in trace_of(whole, run).items():

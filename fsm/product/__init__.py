@@ -1,1 +1,1 @@
-"""The composition check: machines together, over channels that lose and repeat."""
+"""The composition check: real cores together, over channels that lose and repeat."""

@@ -1,92 +1,95 @@
-"""A composition: machines that meet, as data.
+"""A composition: who talks to whom over which channels, and what may happen on the way.
 
-It has *parts* (each one entity of a declared table), *variables* (what the cores keep
-besides the state, as few values as possible), *channels* with the *messages* they carry,
-*wishes* of the surroundings, and *rules* (`fsm.product.rule`). What must never be is a
-`Never`, where everything may come to rest is an `End`.
+Its *places* hold the real cores (`fsm.product.host`), its *channels* carry what they say, and
+its *events* are what else happens to a place: something that the surroundings want, a fault of
+theirs, or what a place does by itself. What must never be is a `Never`, where everything may
+come to rest is an `End`. Something went wrong if a message was lost or came twice, a fault
+happened, or a deadline was over while something else went on.
 
-A composition is made by a function `compose(tables, bounds)`, so that other tables than
-the declared ones can be tried: the parts take theirs from `tables`.
-
-What moves, moves one at a time: a step takes one message from one channel (or a deadline,
-a wish, a local event), makes the moves and sends of one rule, and nothing comes between.
-A step whose messages find no room in a network waits until there is room.
+What moves, moves one at a time: a step takes one message from one channel (or a deadline, or
+an event), lets the cores of one place decide, and nothing comes between. A step whose messages
+find no room in a network waits until there is room.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from enum import Enum, unique
-from typing import TypeAlias, final
+from typing import Final, TypeAlias, TypeVar, final
 
 import attrs
 
 from fsm.product.bounds import Bounds
-from fsm.product.condition import Case
-from fsm.product.rule import Rule
-from fsm.table import Table
+from fsm.product.host import Host
 from specs.jsonvalue import JsonObject
 
 __all__ = [
     "Channel",
-    "Compose",
     "Composition",
     "End",
+    "Event",
     "Haste",
     "Medium",
-    "Message",
     "Never",
-    "Part",
     "Patience",
+    "Place",
     "Plan",
-    "Variable",
+    "Situation",
     "Wire",
-    "Wish",
 ]
 
-
-@final
-@attrs.frozen(slots=True)
-class Part:
-    """One entity.
-
-    Attributes:
-        name: As rules call it.
-        table: Its machine, taken from the tables that the composition is made with.
-        place: Whose it is: participant of drawings, process of traces. A short word.
-        key: As traces write it; `{n}` is the number of times it has begun, 1, 2, ...
-    """
-
-    name: str
-    table: Table
-    place: str
-    key: str
+HostT = TypeVar("HostT", bound=Host)
 
 
 @final
+class Situation:
+    """The hosts of some places, to be looked at and not to be touched."""
+
+    __slots__ = ("_hosts",)
+
+    def __init__(self, hosts: Mapping[str, Host]) -> None:
+        self._hosts = hosts
+
+    def at(self, place: str, kind: type[HostT]) -> HostT:
+        """The host of a place, which is of that class."""
+        host = self._hosts[place]
+        assert isinstance(host, kind)  # noqa: S101 - what the composition has put there
+        return host
+
+
+@final
 @attrs.frozen(slots=True)
-class Variable:
-    """What is kept besides the states.
+class Place:
+    """Where cores are: a participant of drawings, a process of traces.
 
     Attributes:
-        values: All there are; the first is where it begins.
+        name: A short word.
+        host: Makes the host as it is in the beginning.
     """
 
     name: str
-    values: tuple[str, ...]
+    host: Callable[[], Host]
 
 
 @unique
 class Medium(Enum):
-    """What a channel may do to messages; every channel keeps their order.
+    """What a channel may do to messages.
 
     Attributes:
         LOCAL: Nothing: within one process.
         RELIABLE: Nothing either, but it is between processes.
-        NETWORK: It loses some and delivers some twice, and its room is bounded.
+        NETWORK: It loses some and delivers some twice, keeps their order, and its room is
+            bounded.
+        UNORDERED: The same, and a message may overtake others: they come by several ways.
     """
 
     LOCAL = "local"
     RELIABLE = "reliable"
     NETWORK = "network"
+    UNORDERED = "unordered"
+
+    @property
+    def is_lossy(self) -> bool:
+        """Whether messages may be lost, or come twice."""
+        return self in {Medium.NETWORK, Medium.UNORDERED}
 
 
 @final
@@ -100,55 +103,33 @@ class Channel:
     medium: Medium = Medium.NETWORK
 
 
-@final
-@attrs.frozen(slots=True)
-class Wire:
-    """How a message looks on the wire, for scenario files (protocol page 09).
+def _always(_: Situation) -> bool:
+    return True
 
-    Attributes:
-        hop: The ways it goes, as in `RA.sm>..>PH`.
-        message: `type`, `from`, `to`, `body` in normal form; its id is put in.
-        answers: Name of the message whose answer it is; empty: it is none.
-        is_event: No answer is expected.
-        done: The line of a scenario file that has it sent; None: actors send it themselves.
-    """
 
-    hop: str
-    message: JsonObject
-    answers: str = ""
-    is_event: bool = False
-    done: JsonObject | None = None
+Holds: TypeAlias = Callable[[Situation], bool]
 
 
 @final
-@attrs.frozen(slots=True)
-class Message:
-    """A class of messages.
+@attrs.frozen(slots=True, kw_only=True)
+class Event:
+    """What happens to a place, and is no message and no deadline.
 
     Attributes:
-        cite: Its id in the catalogue, or what it stands for.
-        wire: Its form; None: it never is on a wire, it is a notice.
-    """
-
-    name: str
-    cite: str
-    wire: Wire | None = None
-
-
-@final
-@attrs.frozen(slots=True)
-class Wish:
-    """What the surroundings may want.
-
-    Attributes:
-        budget: How often in one run.
+        happened: What its host takes.
+        when: Whether it may happen now; it is shown the place and no other.
+        budget: How often in one run; None: whenever it may, it does at last: nobody needs to
+            want it.
         is_fault: It is a fault of the surroundings, not something anybody wants.
         done: The line of a scenario file that brings it about; None: the player of scenarios
             cannot, and it is only a remark there.
     """
 
     name: str
-    budget: int
+    place: str
+    happened: Hashable
+    when: Holds = _always
+    budget: int | None = 1
     is_fault: bool = False
     done: JsonObject | None = None
 
@@ -156,16 +137,20 @@ class Wish:
 @final
 @attrs.frozen(slots=True)
 class Never:
-    """What must not be in any state.
+    """What must not be.
 
     Attributes:
         name: What is wrong then, as a sentence.
-        cases: Each one is wrong.
+        places: What must be looked at to see it.
+        holds: Whether it is so.
+        unless_faults: It is wrong only while nothing went wrong before.
     """
 
     name: str
-    cases: tuple[Case, ...]
     cite: str
+    places: tuple[str, ...]
+    holds: Holds
+    unless_faults: bool = False
 
 
 @final
@@ -174,11 +159,15 @@ class End:
     """Where everything may come to rest; no message is under way then.
 
     Attributes:
-        cases: Each one will do.
+        places: What must be looked at to see it.
+        holds: Whether it is so.
+        after_faults: It is an end only if something went wrong before.
     """
 
     name: str
-    cases: tuple[Case, ...]
+    places: tuple[str, ...]
+    holds: Holds
+    after_faults: bool = False
 
 
 @unique
@@ -188,8 +177,8 @@ class Patience(Enum):
     Attributes:
         NONE: A deadline may be over at any moment: messages may be slower than any timer.
             All there is happens so, and more.
-        AT_REST: Deadlines and timers come only when nothing else goes on: every message is
-            faster than every timer. So is shown what is reached when nothing goes wrong.
+        AT_REST: Deadlines come only when nothing else goes on: every message is faster than
+            every timer. So is shown what is reached when nothing goes wrong.
     """
 
     NONE = "none"
@@ -210,48 +199,65 @@ class Haste(Enum):
 
 
 @final
+@attrs.frozen(slots=True)
+class Wire:
+    """How a message looks on the wire, for scenario files (protocol page 09).
+
+    Attributes:
+        hop: The ways it goes, as in `RA.sm>..>PH`.
+        message: `type`, `from`, `to`, `body` in normal form; its id is put in.
+        answers: Name of the message whose answer it is; empty: it is none.
+        is_event: No answer is expected.
+    """
+
+    hop: str
+    message: JsonObject
+    answers: str = ""
+    is_event: bool = False
+
+
+def _unwritten(_channel: str, _message: Hashable) -> Wire | None:
+    return None
+
+
+LONG: Final = 3_600.0
+
+
+@final
 @attrs.frozen(slots=True, kw_only=True)
 class Composition:
     """Machines that meet.
 
     Attributes:
-        about: One sentence: who meets, and what may go wrong.
-        bounds: How much goes wrong in one run.
-        patience: When deadlines are over.
-        haste: How fast messages within one process are.
-        given: The lines with which its scenario files begin.
+        about: One sentence.
+        early: Deadlines that are over in one run while something else goes on, if otherwise they
+            come at rest.
+        horizon: Seconds after which no core tells any more how long ago something was.
+        wire: How a message looks on the wire; None: it never is on a wire, it is a notice.
+        given: The lines of a scenario file that say who is there in the beginning.
     """
 
     name: str
     about: str
-    parts: tuple[Part, ...]
-    variables: tuple[Variable, ...] = ()
-    channels: tuple[Channel, ...] = ()
-    messages: tuple[Message, ...] = ()
-    wishes: tuple[Wish, ...] = ()
-    rules: tuple[Rule, ...]
-    never: tuple[Never, ...] = ()
-    ends: tuple[End, ...]
+    places: Sequence[Place]
+    channels: Sequence[Channel]
+    events: Sequence[Event] = ()
+    never: Sequence[Never] = ()
+    ends: Sequence[End]
     bounds: Bounds
     patience: Patience = Patience.NONE
+    early: int = 0
     haste: Haste = Haste.NONE
-    given: tuple[JsonObject, ...] = ()
-
-
-Compose: TypeAlias = Callable[[Mapping[str, Table], Bounds], Composition]
-"""Makes a composition of these tables."""
+    horizon: float = LONG
+    wire: Callable[[str, Hashable], Wire | None] = _unwritten
+    given: Sequence[JsonObject] = ()
 
 
 @final
 @attrs.frozen(slots=True)
 class Plan:
-    """A composition that can be checked.
-
-    Attributes:
-        compose: Makes it.
-        bounds: What is explored unless told otherwise.
-    """
+    """How a composition is made, with its default bounds."""
 
     name: str
-    compose: Compose
+    compose: Callable[[Bounds], Composition]
     bounds: Bounds

@@ -1,20 +1,19 @@
 """A run as a trace: one file per process, as the judges read it.
 
-The processes of the trace are the places of the composition's parts. Each record is of the
-steps that a part took; what was asked of a part without a row is a refused step; what was
-lost is a fault. The clock counts the steps of the run.
+The processes of the trace are the places of the composition. Each record is of a step that a
+machine took; what was lost is a fault. The clock counts the steps of the run.
 """
 
 import json
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias, final
 
 import attrs
 
 from fsm.judge.trace_line import wire_name
-from fsm.product.composition import Composition, Part
-from fsm.product.run import Moved, Run, Taken
+from fsm.product.composition import Composition
+from fsm.product.run import Run, Taken
 from fsm.product.steps import Kind
 from specs.trace import ABSENT, SCHEMA, Fact, Op, Stamp
 from specs.trace import Kind as Of
@@ -29,11 +28,9 @@ _STEP: Final = 1_000_000_000
 
 def trace_of(composition: Composition, run: Run) -> Mapping[str, Lines]:
     """The lines of each process's trace, by its name."""
-    pens = _Pens(composition)
+    pens = _Pens(composition, run)
     for taken in run.steps:
         pens.write(taken)
-    if run.refused is not None:
-        pens.write(run.refused)
     return pens.done()
 
 
@@ -41,14 +38,14 @@ def trace_of(composition: Composition, run: Run) -> Mapping[str, Lines]:
 class _Pens:
     """Writes the traces of all processes side by side."""
 
-    def __init__(self, composition: Composition) -> None:
+    def __init__(self, composition: Composition, run: Run) -> None:
         self._composition = composition
         self._lines: defaultdict[str, list[str]] = defaultdict(list)
-        self._begun: Counter[str] = Counter()
         self._now = 0
-        machines = "|".join(sorted({part.table.name for part in composition.parts}))
-        for place in dict.fromkeys(part.place for part in composition.parts):
-            self._line(place, "trace", Fact(k=Of.START, val=SCHEMA, machine=machines))
+        told = {step.machine for taken in run.steps for step in taken.moved}
+        machines = "|".join(sorted(told))
+        for place in composition.places:
+            self._line(place.name, "trace", Fact(k=Of.START, val=SCHEMA, machine=machines))
 
     def write(self, taken: Taken) -> None:
         """Write what one step leads to."""
@@ -57,21 +54,17 @@ class _Pens:
             for place in self._lines:
                 self._line(place, "network", Fact(k=Of.FAULT, why=f"lost: {taken.what}"))
         for moved in taken.moved:
-            self._line(moved.part.place, moved.part.name, self._fact(moved, taken))
-
-    def _fact(self, moved: Moved, taken: Taken) -> Fact:
-        if moved.old == ABSENT:
-            self._begun[moved.part.name] += 1
-        told = Fact(
-            k=Of.STATE,
-            op=Op.STEP if moved.new else Op.REFUSED,
-            machine=moved.part.table.name,
-            key=_key(moved.part, self._begun[moved.part.name]),
-            old=moved.old,
-            cause=moved.trigger,
-            why=taken.what,
-        )
-        return attrs.evolve(told, new=moved.new) if moved.new else told
+            fact = Fact(
+                k=Of.STATE,
+                op=Op.STEP,
+                machine=moved.machine,
+                key=moved.key,
+                old=moved.old or ABSENT,
+                new=moved.new,
+                cause=moved.cause,
+                why=taken.what,
+            )
+            self._line(taken.place, taken.place, fact)
 
     def done(self) -> Mapping[str, Lines]:
         """End all traces."""
@@ -92,10 +85,6 @@ class _Pens:
         )
         fields = [*_fields(stamp), *_fields(fact)]
         self._lines[place].append(json.dumps(dict(fields), ensure_ascii=False))
-
-
-def _key(part: Part, count: int) -> str:
-    return part.key.replace("{n}", str(count))
 
 
 def _fields(record: Stamp | Fact) -> Sequence[tuple[str, object]]:

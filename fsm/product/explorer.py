@@ -2,33 +2,27 @@
 
 Breadth first, so the first run found to a state is a shortest one. Looked for are
 
-* `UNSPECIFIED`: a message, or a deadline, for which there is no rule, or whose rule pulls
-  a trigger for which the table has no row in that state (safety of reception);
-* `UNSAFE`: a state that the composition says must never be;
-* `DEADLOCK`: nothing goes on by itself, yet a message is unread, or a part is in a state
-  in which its table does not let a story end, and this is none of the composition's ends;
-* `BAD_END`: nothing goes on by itself, every part may rest, but not together like that;
+* `UNSPECIFIED`: a message, a deadline or an event for which a table has no row in the state
+  that its machine is in (safety of reception);
+* `UNSAFE`: a state that the composition says must never be, or a step that its host says so of;
+* `DEADLOCK`: nothing goes on by itself, and it is none of the composition's ends;
 * `LIVELOCK`: things go on for ever, and no end can be reached any more, even if nothing is
   lost from now on. Where an end stays reachable, a fair run reaches it.
 
-What goes on by itself is a delivery, a deadline, a local event; what does not is a fault
-or a wish. A step that waits for room in a network does not go on by itself.
+What goes on by itself is a delivery, a deadline, an event without a budget; what does not is a
+fault or a wish. A step that waits for room in a network does not go on by itself.
 """
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from enum import StrEnum, unique
-from typing import Final, final
+from typing import Final, TypeAlias, final
 
 import attrs
 
-from fsm.product.choice import Choice
-from fsm.product.composition import Composition
-from fsm.product.condition import read
-from fsm.product.encoding import State
-from fsm.product.run import Run, refused, run_of
-from fsm.product.steps import FAIR, Next, Refusal, Steps
-from specs.trace import ABSENT
+from fsm.product.composition import Composition, End, Never, Situation
+from fsm.product.run import Run, run_of, taken
+from fsm.product.steps import FAIR, Next, Refusal, State, Steps
 
 __all__ = ["MAX_STATES", "Exploration", "Fault", "Finding", "explore"]
 
@@ -43,7 +37,6 @@ class Fault(StrEnum):
     UNSPECIFIED = "unspecified-reception"
     UNSAFE = "unsafe"
     DEADLOCK = "deadlock"
-    BAD_END = "bad-end"
     LIVELOCK = "livelock"
 
 
@@ -74,6 +67,7 @@ class Exploration:
         depth: Steps of the longest of all shortest runs.
         ends: How many states are ends.
         held_back: How many steps waited for room in a network.
+        reactions: How often real cores were asked what they do.
         is_complete: Whether all was explored; if not, what was not found proves nothing.
     """
 
@@ -83,6 +77,7 @@ class Exploration:
     depth: int
     ends: int
     held_back: int
+    reactions: int
     is_complete: bool
     findings: tuple[Finding, ...]
 
@@ -118,6 +113,30 @@ class _Troubles:
         self.times[key] = self.times.get(key, 0) + 1
 
 
+_Seen: TypeAlias = dict[tuple[int, ...], bool]
+
+
+@final
+class _Looks:
+    """Properties of states: each is looked at once for what its places are."""
+
+    def __init__(self, steps: Steps, properties: Sequence[Never | End]) -> None:
+        self._steps = steps
+        self._seen: list[tuple[Never | End, _Seen]] = [(one, {}) for one in properties]
+
+    def holding(self, state: State) -> Iterator[Never | End]:
+        """Those that hold in a state."""
+        for one, seen in self._seen:
+            key = self._steps.numbers(state, one.places)
+            known = seen.get(key)
+            if known is None:
+                hosts = self._steps.hosts(state)
+                known = one.holds(Situation({place: hosts[place] for place in one.places}))
+                seen[key] = known
+            if known:
+                yield one
+
+
 @final
 class _Search:
     """One exploration."""
@@ -125,9 +144,8 @@ class _Search:
     def __init__(self, composition: Composition, max_states: int) -> None:
         self._whole = composition
         self._steps = Steps(composition)
-        self._code = self._steps.encoding
         self._max = max_states
-        start = self._code.start
+        start = self._steps.start
         self._states: list[State] = [start]
         self._numbers: dict[State, int] = {start: 0}
         self._parents = array("q", [-1])
@@ -138,14 +156,8 @@ class _Search:
         self._transitions = 0
         self._is_complete = True
         self._troubles = _Troubles()
-        self._never = Choice(
-            (count, self._code.tests(read(case)))
-            for count, one in enumerate(composition.never)
-            for case in one.cases
-        )
-        self._goals = Choice(
-            (0, self._code.tests(read(case))) for end in composition.ends for case in end.cases
-        )
+        self._never = _Looks(self._steps, composition.never)
+        self._goals = _Looks(self._steps, composition.ends)
 
     def go(self) -> None:
         """Explore all there is, or until there is too much."""
@@ -156,16 +168,14 @@ class _Search:
                 return
             self._fair_from.append(len(self._fair))
             for refusal in refusals:
-                self._troubles.add(
-                    Fault.UNSPECIFIED, self._subject(state, refusal), number, refusal
-                )
+                self._refuse(state, refusal, number)
             if self._is_end(state):
                 self._ends.append(number)
             elif refusals:
                 self._rests.append(number)
             elif self._fair_from[-1] == self._fair_from[-2]:
                 self._rests.append(number)
-                self._troubles.add(self._rests_badly(state), "", number)
+                self._troubles.add(Fault.DEADLOCK, "", number)
         self._judge_progress()
 
     def _enter_all(self, steps: Sequence[Next], number: int) -> bool:
@@ -197,19 +207,26 @@ class _Search:
     # --- properties -----------------------------------------------------------------------
 
     def _look_at(self, state: State, number: int) -> None:
-        for count in dict.fromkeys(self._never.holding(state)):
-            self._troubles.add(Fault.UNSAFE, self._whole.never[count].name, number)
+        for one in self._never.holding(state):
+            if isinstance(one, Never) and one.unless_faults and not self._steps.is_clean(state):
+                continue
+            self._troubles.add(Fault.UNSAFE, one.name, number)
+
+    def _refuse(self, state: State, refusal: Refusal, number: int) -> None:
+        _, reaction = self._steps.reaction(state, refusal)
+        if reaction.broken:
+            self._troubles.add(Fault.UNSAFE, reaction.broken, number, refusal)
+        else:
+            told = taken(self._steps, state, refusal)
+            subject = f"{reaction.undeclared} at {told.what}"
+            self._troubles.add(Fault.UNSPECIFIED, subject, number, refusal)
 
     def _is_end(self, state: State) -> bool:
-        is_read = not any(state[self._code.first_channel :])
-        return is_read and bool(self._goals.holding(state))
-
-    def _rests_badly(self, state: State) -> Fault:
-        told = self._code.told(state)
-        tables = {part.name: part.table for part in self._whole.parts}
-        rests = all(told[name] in {ABSENT, *table.may_end} for name, table in tables.items())
-        is_read = not any(state[self._code.first_channel :])
-        return Fault.BAD_END if rests and is_read else Fault.DEADLOCK
+        if not self._steps.is_quiet(state):
+            return False
+        is_clean = self._steps.is_clean(state)
+        ends = self._goals.holding(state)
+        return any(isinstance(one, End) and not (one.after_faults and is_clean) for one in ends)
 
     def _judge_progress(self) -> None:
         """Find a state from which neither an end nor a trouble already told is in reach."""
@@ -250,13 +267,6 @@ class _Search:
 
     # --- what is told ---------------------------------------------------------------------
 
-    def _subject(self, state: State, refusal: Refusal) -> str:
-        told = refused(self._code, state, refusal)
-        if not told.moved:
-            return f"no rule for {told.what}"
-        last = told.moved[-1]
-        return f"no row for {last.trigger!r} of {last.part.name} in {last.old!r} at {told.what}"
-
     def result(self) -> Exploration:
         """What was found."""
         return Exploration(
@@ -266,6 +276,7 @@ class _Search:
             depth=len(self._path(len(self._states) - 1)),
             ends=len(self._ends),
             held_back=self._steps.held_back,
+            reactions=self._steps.reactions,
             is_complete=self._is_complete,
             findings=tuple(self._findings()),
         )
@@ -277,9 +288,8 @@ class _Search:
 
     def _run(self, number: int, refusal: Refusal | None) -> Run:
         state = self._states[number]
-        last = None if refusal is None else refused(self._code, state, refusal)
-        told, under_way = self._code.told(state), self._code.under_way(state)
-        return Run(run_of(self._code, self._path(number)), last, told, under_way)
+        last = None if refusal is None else taken(self._steps, state, refusal)
+        return Run(run_of(self._steps, self._path(number)), last, self._steps.under_way(state))
 
     def _path(self, number: int) -> Sequence[tuple[State, Next]]:
         path: list[tuple[State, Next]] = []

@@ -1,11 +1,12 @@
 """A run as a sequence diagram in Mermaid."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from fsm.product.composition import Composition
 from fsm.product.run import Run, Taken
 from fsm.product.steps import Kind
+from specs.trace import ABSENT
 
 __all__ = ["sequence_diagram"]
 
@@ -14,21 +15,15 @@ _HARMFUL: Final = str.maketrans({";": ",", "#": " ", "<": "(", ">": ")", "\n": "
 
 
 def sequence_diagram(composition: Composition, run: Run, title: str) -> str:
-    """Draw a run: who tells whom what, what is lost, and how the parts move."""
+    """Draw a run: who tells whom what, what is lost, and how the machines move."""
     lines = ["sequenceDiagram", f"    title {_text(title)}"]
-    lines += [f"    participant {place}" for place in _places(composition)]
+    lines += [f"    participant {_id(place.name)}" for place in composition.places]
     for taken in run.steps:
         lines += [f"    {line}" for line in _drawn(composition, taken)]
     if run.refused is not None:
         lines += [f"    {line}" for line in _refusal(composition, run.refused)]
     lines += [f"    {line}" for line in _last(composition, run)]
     return "\n".join(lines) + "\n"
-
-
-def _places(composition: Composition) -> Sequence[str]:
-    named = [part.place for part in composition.parts]
-    named += [end for one in composition.channels for end in (one.source, one.target)]
-    return tuple(dict.fromkeys(named))
 
 
 def _drawn(composition: Composition, taken: Taken) -> Iterator[str]:
@@ -38,29 +33,26 @@ def _drawn(composition: Composition, taken: Taken) -> Iterator[str]:
         once_more = " (and once more)" if taken.kind is Kind.DELIVERED_AND_KEPT else ""
         yield _arrow(composition, taken, arrow, once_more)
     else:
-        yield _note(_about(composition, taken), taken.what)
+        yield _note(_id(taken.place), taken.what)
     for moved in taken.moved:
-        words = f"{moved.part.name}: {moved.old} → {moved.new} by {moved.trigger}"
-        yield _note(moved.part.place, words)
+        words = f"{moved.machine} {moved.key}: {moved.old or ABSENT} → {moved.new}"
+        yield _note(_id(taken.place), f"{words} by {moved.cause}")
 
 
 def _refusal(composition: Composition, taken: Taken) -> Iterator[str]:
     if taken.channel:
         yield _arrow(composition, taken, "-x", " (nobody expects it)")
     else:
-        yield _note(_about(composition, taken), f"{taken.what} (no rule for it)")
-    for moved in taken.moved:
-        to = moved.new or "undeclared"
-        yield _note(moved.part.place, f"{moved.part.name}: {moved.old} → {to} by {moved.trigger}")
+        yield _note(_id(taken.place), f"{taken.what} (nobody expects it)")
+    yield _note(_id(taken.place), taken.refused)
 
 
 def _last(composition: Composition, run: Run) -> Iterator[str]:
-    for place in dict.fromkeys(part.place for part in composition.parts):
-        here = [part for part in composition.parts if part.place == place]
-        told = [f"{part.name} {run.last[part.name]}" for part in here]
-        yield _note(place, f"in the end: {', '.join(told)}")
+    for place, step in run.last():
+        yield _note(_id(place), f"in the end: {step.machine} {step.key} {step.new}")
     for name, held in run.under_way.items():
-        yield _note(_channel(composition, name)[1], f"unread: {', '.join(held)}")
+        unread = ", ".join(map(str, held))
+        yield _note(_channel(composition, name)[1], f"unread: {unread}")
 
 
 def _arrow(composition: Composition, taken: Taken, arrow: str, more: str) -> str:
@@ -69,13 +61,12 @@ def _arrow(composition: Composition, taken: Taken, arrow: str, more: str) -> str
 
 
 def _channel(composition: Composition, name: str) -> tuple[str, str]:
-    return next((one.source, one.target) for one in composition.channels if one.name == name)
+    found = next(one for one in composition.channels if one.name == name)
+    return _id(found.source), _id(found.target)
 
 
-def _about(composition: Composition, taken: Taken) -> str:
-    places = [moved.part.place for moved in taken.moved]
-    named = [part.place for part in composition.parts if part.name in taken.what]
-    return [*places, *named, composition.parts[0].place][0]
+def _id(place: str) -> str:
+    return place.replace(" ", "_")
 
 
 def _note(place: str, words: str) -> str:

@@ -1,29 +1,16 @@
 """A run of a composition, in words: what counterexamples are written from."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from typing import final
 
 import attrs
 
-from fsm.product.compiled import follow
-from fsm.product.composition import Part
-from fsm.product.encoding import Encoding, State, states_of
-from fsm.product.rule import Move, Rule, Send
-from fsm.product.steps import NO_RULE, Kind, Next, Refusal
+from fsm.engine import Step
+from fsm.product.host import Sent
+from fsm.product.steps import Kind, Next, Refusal, State, Steps
 from specs.trace import ABSENT
 
-__all__ = ["Moved", "Run", "Taken", "refused", "run_of"]
-
-
-@final
-@attrs.frozen(slots=True)
-class Moved:
-    """A part moved, or should have and has no row: then `new` is empty."""
-
-    part: Part
-    old: str
-    trigger: str
-    new: str
+__all__ = ["Run", "Taken", "run_of", "taken"]
 
 
 @final
@@ -32,30 +19,32 @@ class Taken:
     """One step.
 
     Attributes:
-        what: What happened: the message, deadline, wish or local event.
+        place: Where it was taken.
+        happened: The message, or what a place takes at an event; None: a deadline is over.
+        what: The same in words.
         channel: Which channel the message came by; empty: it is no message.
-        moved: In order.
+        event: Number of the event in the composition; None: it is none.
+        moved: The machines' steps, in order.
         sent: In order.
-        cite: What the rule follows from.
-        why: Why nothing was done, if nothing was.
+        refused: What was not taken and why; empty: it was taken.
     """
 
     kind: Kind
+    place: str
+    happened: Hashable
     what: str
     channel: str = ""
-    moved: tuple[Moved, ...] = ()
-    sent: tuple[Send, ...] = ()
-    cite: str = ""
-    why: str = ""
+    event: int | None = None
+    moved: tuple[Step, ...] = ()
+    sent: tuple[Sent, ...] = ()
+    refused: str = ""
 
     @property
     def words(self) -> str:
         """The step as a line for people."""
-        moved = [
-            f"{each.part.name} {each.old} -> {each.new or 'undeclared'}" for each in self.moved
-        ]
-        sent = [f"sends {each.message}" for each in self.sent]
-        told = ", ".join([*moved, *sent]) or self.why
+        moved = [f"{one.machine} {one.key} {one.old or ABSENT} -> {one.new}" for one in self.moved]
+        sent = [f"sends {one.message}" for one in self.sent]
+        told = ", ".join([*moved, *sent]) or self.refused
         return f"{self._head}: {told}" if told else self._head
 
     @property
@@ -78,58 +67,46 @@ class Run:
 
     Attributes:
         steps: In order.
-        refused: What happens then and has no rule or row; None: nothing of that kind.
-        last: Values of parts and variables at the end.
+        refused: What happens then and is not taken; None: nothing of that kind.
         under_way: Messages in the channels at the end, the next one first.
     """
 
     steps: tuple[Taken, ...]
     refused: Taken | None
-    last: Mapping[str, str]
-    under_way: Mapping[str, tuple[str, ...]]
+    under_way: Mapping[str, tuple[Hashable, ...]]
+
+    def last(self) -> Iterator[tuple[str, Step]]:
+        """The last step of each machine, with its place."""
+        found: dict[tuple[str, str, str], Step] = {}
+        for one in self.steps:
+            found |= {(one.place, each.machine, each.key): each for each in one.moved}
+        yield from ((place, step) for (place, _, _), step in found.items())
 
 
-def run_of(code: Encoding, taken: Sequence[tuple[State, Next]]) -> tuple[Taken, ...]:
+def run_of(steps: Steps, path: Sequence[tuple[State, Next]]) -> tuple[Taken, ...]:
     """Tell steps, each with the state that it was taken in."""
-    return tuple(_told(code, state, step) for state, step in taken)
+    return tuple(taken(steps, state, step) for state, step in path)
 
 
-def _told(code: Encoding, state: State, step: Next) -> Taken:
-    kind, number, place, _ = step
-    rule = None if number == NO_RULE else code.composition.rules[number]
-    moved = () if rule is None else tuple(_moves(code, state, rule.act.moves))
-    return _taken(code, (state, kind, place), rule, moved)
-
-
-def refused(code: Encoding, state: State, refusal: Refusal) -> Taken:
-    """Tell what has no rule or no row."""
-    kind, number, place, count = refusal
-    rule = None if number == NO_RULE else code.composition.rules[number]
-    moves = () if rule is None else rule.act.moves[: count + 1]
-    told = _taken(code, (state, kind, place), rule, tuple(_moves(code, state, moves)))
-    return attrs.evolve(told, sent=())
-
-
-def _taken(
-    code: Encoding, at: tuple[State, Kind, int], rule: Rule | None, moved: tuple[Moved, ...]
-) -> Taken:
-    state, kind, place = at
-    is_message = place >= code.first_channel
-    head = code.contents.heads[state[place]] if is_message else -1
-    what = code.names[head] if is_message else "" if rule is None else str(rule.cause)
-    channel = code.name_at(place) if is_message else ""
-    if rule is None:
-        return Taken(kind, what or f"the deadline of {code.name_at(place)} is over", channel)
-    done = rule.act
-    return Taken(kind, what, channel, moved, done.sends, rule.cite, done.ignored)
-
-
-def _moves(code: Encoding, state: State, moves: Sequence[Move]) -> Iterator[Moved]:
-    parts = {part.name: part for part in code.composition.parts}
-    now = {name: state[code.place[name]] for name in parts}
-    for move in moves:
-        part = parts[move.part]
-        target = follow(part, move)[now[part.name]]
-        old = ABSENT if move.begins else states_of(part)[now[part.name]]
-        yield Moved(part, old, move.trigger, "" if target < 0 else states_of(part)[target])
-        now[part.name] = max(target, 0)
+def taken(steps: Steps, state: State, step: Next | Refusal) -> Taken:
+    """Tell a step that was taken in a state, or what was not taken there."""
+    kind, about, _ = step[:3]
+    place, reaction = steps.reaction(state, step)
+    happened, whole = steps.happened(step), steps.composition
+    is_event = kind in {Kind.LOCAL, Kind.WISH}
+    is_time = kind in {Kind.DEADLINE, Kind.EARLY}
+    if is_time:
+        what = f"a deadline of {place} is over"
+    else:
+        what = whole.events[about].name if is_event else str(happened)
+    return Taken(
+        kind=kind,
+        place=place,
+        happened=happened,
+        what=what,
+        channel="" if is_event or is_time else whole.channels[about].name,
+        event=about if is_event else None,
+        moved=reaction.moved,
+        sent=steps.sent(reaction),
+        refused=reaction.undeclared or reaction.broken,
+    )

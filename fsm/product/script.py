@@ -9,12 +9,15 @@ notice within a process is left out.
 """
 
 import json
-from collections import Counter, defaultdict, deque
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, final
 
-from fsm.product.composition import Composition, Wire
-from fsm.product.run import Moved, Run, Taken
+from fsm.engine import Step
+from fsm.machine_list import MACHINES
+from fsm.product.composition import Composition, Event, Wire
+from fsm.product.host import Sent
+from fsm.product.run import Run, Taken
 from fsm.product.steps import Kind
 from specs.jsonvalue import Json, JsonObject
 from specs.trace import ABSENT
@@ -52,22 +55,26 @@ def scenario_of(composition: Composition, run: Run, name: str, rest: float = 0.0
 
 def _in_order(taken: Sequence[Taken]) -> Iterator[Taken]:
     """Yield the steps, each loss right behind the step that sent what is lost."""
-    under_way: defaultdict[str, deque[int]] = defaultdict(deque)
-    kept: dict[str, Taken] = {}
     lost: defaultdict[int, list[Taken]] = defaultdict(list)
+    kept: set[tuple[str, str]] = set()
     for number, step in enumerate(taken):
         if step.kind is Kind.DELIVERED_AND_KEPT:
-            kept[step.channel] = step
-        elif step.channel:
-            sender, is_copy = under_way[step.channel].popleft(), kept.pop(step.channel, None)
-            if step.kind is Kind.LOST and is_copy is None:
-                lost[sender].append(step)
-        for sent in step.sent:
-            under_way[sent.channel].append(number)
+            kept.add((step.channel, step.what))
+        elif step.kind is Kind.LOST and (step.channel, step.what) not in kept:
+            lost[_sender(taken[:number], step)].append(step)
     for number, step in enumerate(taken):
         if step.kind is not Kind.LOST:
             yield step
         yield from lost[number]
+
+
+def _sender(before: Sequence[Taken], lost: Taken) -> int:
+    """The last step that sent such a message: it is the one that is lost, or like it."""
+    return max(
+        number
+        for number, step in enumerate(before)
+        if Sent(lost.channel, lost.happened) in step.sent
+    )
 
 
 @final
@@ -76,13 +83,11 @@ class _Writer:
 
     def __init__(self, composition: Composition, name: str) -> None:
         self._name = name
-        self._messages = {one.name: one for one in composition.messages}
-        self._wishes = {one.name: one for one in composition.wishes}
+        self._whole = composition
         self._count = 0
         self._ids: Counter[str] = Counter()
         self._asked: dict[str, int] = {}
-        self._begun: Counter[str] = Counter()
-        self._kept: set[str] = set()
+        self._kept: set[tuple[str, str]] = set()
 
     def rest(self, seconds: float) -> JsonObject:
         """The line that says that no more happens."""
@@ -90,24 +95,22 @@ class _Writer:
 
     def lines(self, taken: Taken) -> Iterator[JsonObject]:
         """The lines of one step."""
-        match taken.kind:
-            case Kind.DEADLINE:
-                yield self._line("time", dt=_seconds(taken), why=taken.what)
-            case Kind.WISH:
-                yield from self._wish(taken)
-            case _ if taken.channel:
-                yield from self._message(taken)
-            case _:
-                pass
+        if taken.channel:
+            yield from self._message(taken)
+        elif taken.event is not None:
+            yield from self._event(taken, self._whole.events[taken.event])
+        else:
+            yield self._line("time", dt=_seconds(taken), why=taken.what)
         for moved in taken.moved:
-            if moved.new:
-                yield self._state(moved)
+            yield self._state(moved)
 
-    def _wish(self, taken: Taken) -> Iterator[JsonObject]:
-        wish = self._wishes[taken.what.removeprefix("wish: ")]
-        yield from self._done(wish.done)
-        is_broken = wish.is_fault and wish.done is not None
-        yield self._line("fault" if is_broken else "call", what=f"wish: {wish.name}")
+    def _event(self, taken: Taken, event: Event) -> Iterator[JsonObject]:
+        """The line of an event; what a place does by itself, actors do themselves."""
+        if event.budget is None:
+            return
+        yield from self._done(event.done)
+        is_broken = event.is_fault and event.done is not None
+        yield self._line("fault" if is_broken else "call", what=f"wish: {taken.what}")
 
     def _done(self, line: JsonObject | None) -> Iterator[JsonObject]:
         if line is not None:
@@ -115,16 +118,15 @@ class _Writer:
 
     def _message(self, taken: Taken) -> Iterator[JsonObject]:
         """The line of a message; when it comes again it is not told again."""
-        is_again = taken.channel in self._kept
-        self._kept.discard(taken.channel)
+        known = taken.channel, taken.what
+        is_again = known in self._kept
+        self._kept.discard(known)
         if taken.kind is Kind.DELIVERED_AND_KEPT:
-            self._kept.add(taken.channel)
-        message = self._messages.get(taken.what)
-        wire = None if message is None else message.wire
+            self._kept.add(known)
+        wire = self._whole.wire(taken.channel, taken.happened)
         if wire is not None and not is_again:
             told = {"id": self._id(taken.what, wire), **wire.message}
             event: JsonObject = {"event": True} if wire.is_event else {}
-            yield from self._done(wire.done)
             yield self._line("msg", hop=wire.hop, msg=told, **event, **_MARKS.get(taken.kind, {}))
         elif wire is None and taken.kind is Kind.LOST:
             yield self._line("call", what=f"lost: {taken.what}")
@@ -137,20 +139,17 @@ class _Writer:
         self._asked[name] = self._ids[sender]
         return self._ids[sender]
 
-    def _state(self, moved: Moved) -> JsonObject:
-        part = moved.part
-        if moved.old == ABSENT:
-            self._begun[part.name] += 1
-        key: list[Json] = [*part.key.replace("{n}", str(self._begun[part.name])).split("|")]
-        machine = _MACHINES.get(part.table.name, part.table.name)
+    def _state(self, moved: Step) -> JsonObject:
+        key: list[Json] = [*moved.key.split("|")]
+        machine = _MACHINES.get(moved.machine, moved.machine)
         is_p2p = machine == "p2p"
         return self._line(
             "state",
             machine=machine,
             key=key[:3] if is_p2p else key,
-            old=None if moved.old == ABSENT else moved.old,
+            old=moved.old,
             new=moved.new,
-            cause=moved.trigger,
+            cause=moved.cause,
         )
 
     def _line(self, kind: str, **fields: Json) -> JsonObject:
@@ -159,9 +158,9 @@ class _Writer:
 
 
 def _seconds(taken: Taken) -> float:
-    """How long the deadline is, of the part that moves first; 1 s where no table says it."""
+    """How long the deadline is, of the machine that moves first; 1 s where no table says it."""
     for moved in taken.moved:
-        deadline = moved.part.table.deadline(moved.old)
+        deadline = MACHINES[moved.machine].deadline(moved.old or ABSENT)
         if deadline is not None and deadline.seconds is not None:
             return deadline.seconds
     return 1.0

@@ -1,14 +1,33 @@
-"""What may happen next in a composition: its rules, and nothing besides."""
+"""What may happen next in a composition, as its cores decide it.
 
+A state is a tuple of numbers: one for each place, one tuple of messages for each channel, and
+what is left of each budget. What a host becomes, and says, when something happens to it is
+computed once for each host and each happening, by the real cores, and then remembered.
+"""
+
+import math
+from collections.abc import Hashable, Sequence
 from enum import Enum, unique
 from typing import Final, TypeAlias, final
 
-from fsm.product.choice import NOTHING, Choice
-from fsm.product.compiled import UNDECLARED, compile_rules
-from fsm.product.composition import Composition, Haste, Medium, Patience
-from fsm.product.encoding import Encoding, State
+import attrs
 
-__all__ = ["FAIR", "NO_RULE", "Kind", "Next", "Refusal", "Steps"]
+from fsm.engine import Step
+from fsm.errors import UndeclaredTransitionError
+from fsm.product.composition import (
+    Composition,
+    Haste,
+    Medium,
+    Patience,
+    Situation,
+)
+from fsm.product.host import Host, Sent, UnsafeError
+from fsm.product.snapshot import Key, kept, key_of, restored
+from specs.trace import ABSENT
+
+__all__ = ["FAIR", "Kind", "Next", "Reaction", "Refusal", "State", "Steps"]
+
+State: TypeAlias = tuple[int, ...]
 
 
 @unique
@@ -19,23 +38,84 @@ class Kind(Enum):
     DELIVERED_AND_KEPT = "delivered, and once more"
     LOST = "lost"
     DEADLINE = "deadline"
+    EARLY = "deadline, while something else goes on"
     LOCAL = "local"
     WISH = "wish"
 
 
 FAIR: Final = frozenset({Kind.DELIVERED, Kind.DEADLINE, Kind.LOCAL})
 """What goes on by itself: no fault, and nothing that the surroundings must want."""
-
-NO_RULE: Final = -1
-"""Number of the rule of a step that has none."""
-
 Next: TypeAlias = tuple[Kind, int, int, State]
-"""A step that may be taken: its kind, the number of its rule (`NO_RULE`: a loss), the place
-of the channel, part or wish that it is about (-1: none), and the state entered."""
+"""A step that may be taken: its kind; the number of the channel, place or event that it is
+about; that of the message; and the state entered."""
 
-Refusal: TypeAlias = tuple[Kind, int, int, int]
-"""Something for which there is no rule or no row: kind, rule (`NO_RULE`: none says
-anything), place, and which move of the rule is undeclared (-1: there is no rule)."""
+Refusal: TypeAlias = tuple[Kind, int, int]
+"""Something that a core does not take: kind and numbers likewise."""
+
+_Token: TypeAlias = tuple[Kind, int, int]
+
+
+@final
+@attrs.frozen(slots=True)
+class Reaction:
+    """What happens at a place when something happens to it.
+
+    Attributes:
+        host: The number of the host that it becomes.
+        sends: Number of the channel, number of the message.
+        moved: The steps that its machines took.
+        undeclared: What no row of a table allows; empty: nothing of that kind.
+        broken: The property that the host has seen broken; empty: none.
+    """
+
+    host: int
+    sends: tuple[tuple[int, int], ...] = ()
+    moved: tuple[Step, ...] = ()
+    undeclared: str = ""
+    broken: str = ""
+
+    @property
+    def is_refused(self) -> bool:
+        """Whether the cores did not take it."""
+        return bool(self.undeclared or self.broken)
+
+
+@final
+class _Hosts:
+    """Every host that one place has been seen to have."""
+
+    def __init__(self, composition: Composition, place: str, first: Host) -> None:
+        self._place = place
+        self._whole = composition
+        self._numbers: dict[Key, int] = {}
+        self._kept: list[bytes] = []
+        self.looks: list[Host] = []
+        self.waits: list[bool] = []
+        self.events: list[tuple[int, ...]] = []
+        self._own = [
+            (number, event)
+            for number, event in enumerate(composition.events)
+            if event.place == place
+        ]
+        self.number(first)
+
+    def number(self, host: Host) -> int:
+        """The number of a host, known or new."""
+        # Asked first, for it may put away what is of no use any more.
+        waits = host.deadline() != math.inf
+        key = key_of(host, self._whole.horizon)
+        number = self._numbers.setdefault(key, len(self.looks))
+        if number == len(self.looks):
+            self._kept.append(kept(host))
+            self.looks.append(host)
+            self.waits.append(waits)
+            seen = Situation({self._place: host})
+            self.events.append(tuple(n for n, event in self._own if event.when(seen)))
+        return number
+
+    def again(self, number: int) -> Host:
+        """A host of that number, to be changed."""
+        return restored(self._kept[number])
 
 
 @final
@@ -43,124 +123,247 @@ class Steps:
     """The steps of a composition.
 
     Attributes:
-        encoding: How its states are written.
         held_back: How many steps waited for room in a network so far.
-
-    Raises:
-        SpecError: A rule speaks of something that the composition does not have.
+        reactions: How often cores were asked.
     """
 
     def __init__(self, composition: Composition) -> None:
         self.composition = composition
-        self.encoding = Encoding(composition)
         self.held_back = 0
-        self._waits = composition.patience is Patience.AT_REST
-        self._hastes = composition.haste is Haste.LOCAL_FIRST
-        self._program = compile_rules(composition, self.encoding)
-        self._contents = self.encoding.contents
+        self._channels = [channel.name for channel in composition.channels]
+        self._hosts = [
+            _Hosts(composition, place.name, place.host()) for place in composition.places
+        ]
+        self._place = {place.name: number for number, place in enumerate(composition.places)}
+        self._first = len(self._hosts)
+        self._losses = self._first + len(self._channels)
+        self._early = self._losses + 2
+        self._budget = self._losses + 3
+        self._messages: list[Hashable] = []
+        self._message_numbers: dict[Hashable, int] = {}
+        self._contents: list[tuple[int, ...]] = [()]
+        self._content_numbers: dict[tuple[int, ...], int] = {(): 0}
+        self._reactions: dict[tuple[int, int, _Token], Reaction] = {}
         self._found: list[Next] = []
         self._refused: list[Refusal] = []
-        media = [(self.encoding.place[one.name], one.medium) for one in composition.channels]
-        self._inner = tuple(place for place, medium in media if medium is Medium.LOCAL)
-        self._outer = tuple(
-            (place, medium is Medium.NETWORK)
-            for place, medium in media
-            if medium is not Medium.LOCAL
-        )
+        self._blocked: list[Next] = []
+        media = [channel.medium for channel in composition.channels]
+        self._inner = [n for n, medium in enumerate(media) if medium is Medium.LOCAL]
+        self._outer = [n for n, medium in enumerate(media) if medium is not Medium.LOCAL]
+        self._is_lossy = [medium.is_lossy for medium in media]
+        self._is_ordered = [medium is not Medium.UNORDERED for medium in media]
+        self._target = [self._place[channel.target] for channel in composition.channels]
+        self._waits = composition.patience is Patience.AT_REST
+        self._hastes = composition.haste is Haste.LOCAL_FIRST
+        faults = [n for n, event in enumerate(composition.events) if event.is_fault]
+        places = [*range(self._losses, self._budget), *(self._budget + n for n in faults)]
+        self._faultless = [(place, self.start[place]) for place in places]
+
+    # --- states ---------------------------------------------------------------------------
+
+    @property
+    def start(self) -> State:
+        """Where every run begins."""
+        bounds = self.composition.bounds
+        budgets = [event.budget or 0 for event in self.composition.events]
+        channels = [0] * len(self._channels)
+        faults = (bounds.losses, bounds.duplicates, self.composition.early)
+        return (*([0] * self._first), *channels, *faults, *budgets)
+
+    @property
+    def reactions(self) -> int:
+        """How often cores were asked."""
+        return len(self._reactions)
+
+    def hosts(self, state: State) -> dict[str, Host]:
+        """The hosts of a state, by place, to be looked at."""
+        return {name: self._hosts[n].looks[state[n]] for name, n in self._place.items()}
+
+    def numbers(self, state: State, places: Sequence[str]) -> tuple[int, ...]:
+        """What tells the hosts of some places apart."""
+        return tuple([state[self._place[place]] for place in places])
+
+    def is_quiet(self, state: State) -> bool:
+        """Whether no message is under way."""
+        return not any(state[self._first : self._losses])
+
+    def is_clean(self, state: State) -> bool:
+        """Whether nothing went wrong so far; no, where deadlines may be over at any moment."""
+        return self._waits and all(state[place] == left for place, left in self._faultless)
+
+    def under_way(self, state: State) -> dict[str, tuple[Hashable, ...]]:
+        """The messages of the channels that have some."""
+        return {
+            name: tuple(self._messages[one] for one in self._contents[state[self._first + n]])
+            for n, name in enumerate(self._channels)
+            if state[self._first + n]
+        }
+
+    # --- what may happen ------------------------------------------------------------------
 
     def of(self, state: State) -> tuple[list[Next], list[Refusal]]:
         """Every step that may be taken in `state`, and what is refused there."""
-        self._found, self._refused = [], []
-        self._within(state)
+        self._found, self._refused, self._blocked = [], [], []
+        for channel in self._inner:
+            self._deliveries(state, channel)
         if not self._hastes or not (self._found or self._refused):
             self._between(state)
+        if self._blocked and not self._goes_on():
+            # Two places would wait for each other, each with a network that is full.
+            for step in self._blocked:
+                self._try(*step, has_room=True)
         return self._found, self._refused
 
-    def _within(self, state: State) -> None:
-        """What the parts of one process tell each other."""
-        for place in self._inner:
-            if state[place]:
-                self._message(state, place)
-
     def _between(self, state: State) -> None:
-        """All the rest."""
-        for place, is_network in self._outer:
-            if state[place]:
-                self._message(state, place)
-                if is_network:
-                    self._faults(state, place)
-        self._each(Kind.LOCAL, self._program.local, state)
-        if not self._waits or all(step[0] not in FAIR for step in self._found):
-            self._time(state)
-        for place, choice in self._program.on_wish:
-            if state[place]:
-                self._try_all(Kind.WISH, choice, place, _less(state, place))
+        for channel in self._outer:
+            self._deliveries(state, channel)
+        self._events(state)
+        is_rest = not self._waits or not (self._blocked or self._goes_on())
+        if is_rest or state[self._early]:
+            left = state if is_rest else _less(state, self._early)
+            kind = Kind.DEADLINE if is_rest else Kind.EARLY
+            for place, hosts in enumerate(self._hosts):
+                if hosts.waits[state[place]]:
+                    self._try(kind, place, 0, left)
 
-    def _time(self, state: State) -> None:
-        for place, by_state in self._program.on_deadline:
-            choice = by_state[state[place]]
-            if choice is not None and choice.is_empty:
-                self._refused.append((Kind.DEADLINE, NO_RULE, place, -1))
-            elif choice is not None:
-                self._by_itself(Kind.DEADLINE, choice, place, state)
-        self._each(Kind.DEADLINE, self._program.late, state)
+    def _goes_on(self) -> bool:
+        return any(step[0] in FAIR for step in self._found)
 
-    def _message(self, state: State, place: int) -> None:
-        content = state[place]
-        choice = self._program.on_message.get((place, self._contents.heads[content]), NOTHING)
-        after = _with(state, place, self._contents.tails[content])
-        if not self._try_all(Kind.DELIVERED, choice, place, after):
-            self._refused.append((Kind.DELIVERED, NO_RULE, place, -1))
+    def _deliveries(self, state: State, channel: int) -> None:
+        place = self._first + channel
+        content = self._contents[state[place]]
+        if not content:
+            return
+        heads = content[:1] if self._is_ordered[channel] else tuple(dict.fromkeys(content))
+        for message in heads:
+            at = content.index(message)
+            rest = content[:at] + content[at + 1 :]
+            less = _with(state, place, self._content(rest, channel))
+            self._try(Kind.DELIVERED, channel, message, less)
+            if self._is_lossy[channel] and state[self._losses]:
+                after = _less(less, self._losses)
+                self._found.append((Kind.LOST, channel, message, after))
+            if self._is_lossy[channel] and state[self._losses + 1]:
+                left = _less(state, self._losses + 1)
+                self._try(Kind.DELIVERED_AND_KEPT, channel, message, left)
 
-    def _faults(self, state: State, place: int) -> None:
-        content, code = state[place], self.encoding
-        if state[code.losses]:
-            left = _with(_less(state, code.losses), place, self._contents.tails[content])
-            self._found.append((Kind.LOST, NO_RULE, place, left))
-        if state[code.duplicates]:
-            choice = self._program.on_message.get((place, self._contents.heads[content]), NOTHING)
-            self._try_all(Kind.DELIVERED_AND_KEPT, choice, place, _less(state, code.duplicates))
+    def _events(self, state: State) -> None:
+        for place, hosts in enumerate(self._hosts):
+            for number in hosts.events[state[place]]:
+                event = self.composition.events[number]
+                left, kind = state, Kind.LOCAL
+                if event.budget is not None:
+                    if not state[self._budget + number]:
+                        continue
+                    left, kind = _less(state, self._budget + number), Kind.WISH
+                self._try(kind, number, 0, left)
 
-    def _each(self, kind: Kind, choices: tuple[Choice, ...], state: State) -> None:
-        for choice in choices:
-            if choice.holding(state):
-                self._by_itself(kind, choice, -1, state)
+    def _try(
+        self, kind: Kind, about: int, what: int, state: State, *, has_room: bool = False
+    ) -> None:
+        """Take a step; one that changes nothing is none: else nothing would come to rest."""
+        place, reaction = self._reaction(kind, about, what, state)
+        if reaction.is_refused:
+            self._refused.append((kind, about, what))
+            return
+        after = self._entered(state, place, reaction, has_room=has_room)
+        if after is None:
+            self.held_back += 1
+            if kind is Kind.DELIVERED:
+                self._blocked.append((kind, about, what, state))
+        elif kind not in {Kind.LOCAL, Kind.DEADLINE} or after != state:
+            self._found.append((kind, about, what, after))
 
-    def _by_itself(self, kind: Kind, choice: Choice, place: int, state: State) -> None:
-        """A step that changes nothing is none: else nothing would ever come to rest."""
-        for number in choice.holding(state):
-            after = self._take(kind, number, place, state)
-            if after is not None and after != state:
-                self._found.append((kind, number, place, after))
-
-    def _try_all(self, kind: Kind, choice: Choice, place: int, state: State) -> bool:
-        """Take each rule that holds; False: none does."""
-        holding = choice.holding(state)
-        for number in holding:
-            after = self._take(kind, number, place, state)
-            if after is not None:
-                self._found.append((kind, number, place, after))
-        return bool(holding)
-
-    def _take(self, kind: Kind, number: int, place: int, state: State) -> State | None:
-        """The state after a rule; None: a row is missing, or a network has no room."""
-        rule = self._program.rules[number]
+    def _entered(
+        self, state: State, place: int, reaction: Reaction, *, has_room: bool
+    ) -> State | None:
+        """The state after a reaction; None: a network has no room."""
+        if not reaction.sends:
+            return (*state[:place], reaction.host, *state[place + 1 :])
         new = list(state)
-        for count, (part, targets) in enumerate(rule.moves):
-            target = targets[new[part]]
-            if target == UNDECLARED:
-                self._refused.append((kind, number, place, count))
+        room = math.inf if has_room else self.composition.bounds.channel
+        new[place] = reaction.host
+        for channel, message in reaction.sends:
+            at = self._first + channel
+            content = (*self._contents[new[at]], message)
+            if self._is_lossy[channel] and len(content) > room:
                 return None
-            new[part] = target
-        for variable, value in rule.sets:
-            new[variable] = value
-        contents = self._contents
-        for channel, message, room in rule.sends:
-            if contents.lengths[new[channel]] >= room:
-                self.held_back += 1
-                return None
-            new[channel] = contents.push(new[channel], message)
+            new[at] = self._content(content, channel)
         return tuple(new)
+
+    def _content(self, messages: tuple[int, ...], channel: int) -> int:
+        told = messages if self._is_ordered[channel] else tuple(sorted(messages))
+        number = self._content_numbers.setdefault(told, len(self._contents))
+        if number == len(self._contents):
+            self._contents.append(told)
+        return number
+
+    # --- what cores do --------------------------------------------------------------------
+
+    def reaction(self, state: State, step: Next | Refusal) -> tuple[str, Reaction]:
+        """At which place a step is taken in a state, and what comes of it there."""
+        kind, about, what = step[:3]
+        if kind is Kind.LOST:
+            place = self._target[about]
+            return self.composition.places[place].name, Reaction(state[place])
+        place, reaction = self._reaction(kind, about, what, state)
+        return self.composition.places[place].name, reaction
+
+    def sent(self, reaction: Reaction) -> tuple[Sent, ...]:
+        """What a reaction puts on which channels."""
+        return tuple(Sent(self._channels[c], self._messages[m]) for c, m in reaction.sends)
+
+    def happened(self, step: Next | Refusal) -> Hashable:
+        """What is taken in a step: a message or an event; None: a deadline is over."""
+        kind, about, what = step[:3]
+        if kind in {Kind.DEADLINE, Kind.EARLY}:
+            return None
+        if kind not in {Kind.LOCAL, Kind.WISH}:
+            return self._messages[what]
+        return self.composition.events[about].happened
+
+    def _reaction(self, kind: Kind, about: int, what: int, state: State) -> tuple[int, Reaction]:
+        match kind:
+            case Kind.DEADLINE | Kind.EARLY:
+                place, kind = about, Kind.DEADLINE
+            case Kind.LOCAL | Kind.WISH:
+                place = self._place[self.composition.events[about].place]
+            case _:
+                # Whichever way it came, to the cores it is the same message.
+                place, kind, about = self._target[about], Kind.DELIVERED, 0
+        token = kind, about, what
+        known = self._reactions.get((place, state[place], token))
+        if known is None:
+            known = self._asked(place, state[place], token)
+            self._reactions[place, state[place], token] = known
+        return place, known
+
+    def _asked(self, place: int, number: int, token: _Token) -> Reaction:
+        hosts = self._hosts[place]
+        host = hosts.again(number)
+        try:
+            if token[0] is Kind.DEADLINE:
+                host.pass_time()
+            else:
+                host.take(self.happened(token))
+        except UndeclaredTransitionError as exc:
+            return Reaction(number, undeclared=_without_key(exc))
+        except UnsafeError as exc:
+            return Reaction(number, broken=str(exc))
+        sends = tuple(self._numbered(one) for one in host.out if isinstance(one, Sent))
+        moved = tuple(one for one in host.out if isinstance(one, Step))
+        host.out.clear()
+        return Reaction(hosts.number(host), sends, moved)
+
+    def _numbered(self, sent: Sent) -> tuple[int, int]:
+        number = self._message_numbers.setdefault(sent.message, len(self._messages))
+        if number == len(self._messages):
+            self._messages.append(sent.message)
+        return self._channels.index(sent.channel), number
+
+
+def _without_key(exc: UndeclaredTransitionError) -> str:
+    return f"{exc.machine}: no row for {exc.trigger!r} in {str(exc.state or ABSENT)!r}"
 
 
 def _with(state: State, place: int, value: int) -> State:

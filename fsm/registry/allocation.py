@@ -51,8 +51,8 @@ class Allocate:
 
     Attributes:
         owner: The runtime.
-        addresses: Fresh ones, as many as it asked for; made by the host, because
-            randomness is not the core's.
+        addresses: Fresh ones, as many as it asked for; the host makes them, because a core
+            has no randomness.
         key: Names them together, within this owner.
     """
 
@@ -73,7 +73,7 @@ class Claim:
 @final
 @attrs.frozen(slots=True)
 class Bind:
-    """A runtime uses an address that is not the node's to allocate (MN-13, C-43)."""
+    """A runtime uses an address that the node does not allocate (MN-13, C-43)."""
 
     owner: str
     address: str
@@ -82,7 +82,7 @@ class Bind:
 @final
 @attrs.frozen(slots=True)
 class FreeBlock:
-    """Free what was allocated under a key, or one address (M-19, C-46)."""
+    """Free the addresses allocated under a key, or one address (M-19, C-46)."""
 
     owner: str
     key: str
@@ -100,7 +100,7 @@ class Free:
 @final
 @attrs.frozen(slots=True)
 class Release:
-    """The owner's session is over: nothing of it stays (I-A7)."""
+    """The owner's session is over: all its addresses are released (I-A7)."""
 
     owner: str
     why: str
@@ -109,7 +109,7 @@ class Release:
 @final
 @attrs.frozen(slots=True)
 class Move:
-    """An address goes from one owner to another in one step, as both want it (SYN-26)."""
+    """An address goes from one owner to another in one step, as both have agreed (SYN-26)."""
 
     owner: str
     address: str
@@ -119,7 +119,7 @@ class Move:
 @final
 @attrs.frozen(slots=True)
 class RuntimeCame:
-    """A runtime has a session: what others bound below its address is its own now."""
+    """A runtime has a session: addresses below its own that others have bound are its own now."""
 
     runtime: str
 
@@ -130,7 +130,7 @@ Input: TypeAlias = Allocate | Claim | Bind | FreeBlock | Free | Move | Release |
 @final
 @attrs.frozen(slots=True)
 class Allocated:
-    """What was asked for is allocated."""
+    """The requested addresses are allocated."""
 
     addresses: tuple[str, ...]
 
@@ -146,7 +146,7 @@ class Taken:
 @final
 @attrs.frozen(slots=True)
 class Freed:
-    """These are free of their owner now; none of them, if all were unknown."""
+    """These addresses have no owner now; empty, if all were unknown."""
 
     addresses: tuple[str, ...]
 
@@ -158,13 +158,18 @@ _DIGEST: Final = 8
 
 
 class Mint(Protocol):
-    """Knows the addresses that the node made, now or before."""
+    """Recognises the addresses that the node made, in this process or an earlier one."""
 
     def made(self, address: str) -> bool:
-        """Say whether the node made an address."""
+        """Return whether the node made an address."""
 
     def made_for(self, address: str, owner: str) -> bool:
-        """Say whether the node made an address for this runtime."""
+        """Return whether the node made an address for a runtime.
+
+        Args:
+            address: Any address.
+            owner: Address of the runtime.
+        """
 
 
 @final
@@ -172,7 +177,7 @@ class Tombstones:
     """The digests of the released addresses of one domain; about 70 bytes each.
 
     Args:
-        mint: Knows what the node made; None: it makes nothing.
+        mint: Recognises the addresses that the node made; None: it makes none.
     """
 
     def __init__(self, mint: Mint | None = None) -> None:
@@ -186,26 +191,41 @@ class Tombstones:
         return _digest(address) in self._whose
 
     def is_spent(self, address: str) -> bool:
-        """Say whether an address that nobody owns was somebody's, or was made by the node."""
+        """Return whether an address without an owner had one, or was made by the node."""
         is_made = self._mint is not None and self._mint.made(address)
         return is_made or address in self
 
     def was_of(self, address: str, owner: str) -> bool:
-        """Say whether a released address was that runtime's, of those it had the last."""
+        """Return whether a released address had this runtime as its last owner.
+
+        Args:
+            address: The address, which has no owner.
+            owner: Address of the runtime.
+        """
         whose = self._whose.get(_digest(address))
         return self._is_made_for(address, owner) if whose is None else whose == owner
 
     def bury(self, address: str, owner: str) -> None:
-        """Keep whose a released address was, unless its name says so."""
+        """Keep the last owner of a released address, unless its name contains the owner.
+
+        Args:
+            address: The address.
+            owner: Address of the runtime that owned it.
+        """
         if not self._is_made_for(address, owner):
             self.keep(address, owner)
 
     def keep(self, address: str, owner: str) -> None:
-        """Keep whose an address is, whatever its name says."""
+        """Keep the last owner of an address, also if its name contains another.
+
+        Args:
+            address: The address.
+            owner: Address of the runtime that owned it.
+        """
         self._whose[_digest(address)] = intern(owner)
 
     def lift(self, address: str) -> None:
-        """Forget whose an address was: somebody owns it again."""
+        """Forget the last owner of an address: it has an owner again."""
         self._whose.pop(_digest(address), None)
 
     def _is_made_for(self, address: str, owner: str) -> bool:
@@ -229,12 +249,12 @@ _NO_CLAIMS: Final = Refused(
 class AllocationCore:
     """The allocation table of one domain.
 
-    Memory grows with what lives, and by about 70 bytes with each claimed address that was
-    released, up to `MAX_TOMBSTONES` of them; then nothing more can be claimed.
+    Memory grows with the addresses in use, and by about 70 bytes with each claimed address that
+    was released, up to `MAX_TOMBSTONES` of them; then no more addresses can be claimed.
 
     Args:
-        mint: Knows what the node made, which nobody but whom it was made for can claim;
-            None: it makes nothing.
+        mint: Recognises the addresses that the node made, which only the runtime they were
+            made for can claim; None: the node makes none.
     """
 
     def __init__(self, mint: Mint | None = None) -> None:
@@ -246,7 +266,7 @@ class AllocationCore:
         self._tombstones = Tombstones(mint)
 
     def owner_of(self, address: str) -> str | None:
-        """Return who owns an address or the nearest one above it."""
+        """Return the owner of an address or of the nearest address above it."""
         owners = self._owners
         slash = "/"
         while slash and not address.endswith("/"):
@@ -257,22 +277,27 @@ class AllocationCore:
         return None
 
     def owned_by(self, owner: str) -> tuple[str, ...]:
-        """Return what a runtime owns, oldest first."""
+        """Return the addresses of a runtime, oldest first."""
         return tuple(self._of.get(owner, ()))
 
     def is_tombstone(self, address: str) -> bool:
-        """Say whether an address was allocated once and released."""
+        """Return whether an address was allocated once and released."""
         return address not in self._owners and self._tombstones.is_spent(address)
 
     def __len__(self) -> int:
         return len(self._owners)
 
     def deadline(self) -> float:
-        """Return when to be fed again: never, addresses live as long as sessions."""
+        """Return infinity: addresses live as long as sessions, and no time passes for them."""
         return math.inf
 
     def feed(self, happened: Input, now: float) -> list[Effect]:
-        """Decide; `now` is not looked at."""
+        """Take an input; return the effects, in order.
+
+        Args:
+            happened: The input.
+            now: Seconds on the host's clock; not used.
+        """
         del now
         match happened:
             case Allocate(owner, addresses, key):
@@ -324,7 +349,7 @@ class AllocationCore:
         return address not in self._owners and self._tombstones.was_of(address, owner)
 
     def _take_back(self, owner: str, addresses: tuple[str, ...]) -> list[Effect]:
-        """Give a runtime again what was released of it."""
+        """Give a runtime the released addresses that it had."""
         effects: list[Effect] = []
         for address in addresses:
             self._tombstones.lift(address)

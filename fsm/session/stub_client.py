@@ -132,7 +132,7 @@ class Backoff:
 
     def attempt(self) -> None:
         """Count an attempt."""
-        self.tries += 1
+        self.tries = min(self.tries + 1, RECONNECT_TRIES)
 
     def succeed(self) -> None:
         """Begin anew."""
@@ -151,7 +151,7 @@ class Backoff:
             self._relapses = 0
             return
         self.tries = self._relapses
-        self._relapses += 1
+        self._relapses = min(self._relapses + 1, RECONNECT_TRIES)
 
     def pause(self, jitter: float) -> float:
         """Return the seconds before the next attempt.

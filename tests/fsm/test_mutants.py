@@ -17,19 +17,19 @@ from collections import Counter
 
 import attrs
 import pytest
-
-from fsm.check.static import check, check_taken
 from fsm.compositions.glare import GLARE
 from fsm.compositions.p2p import P2P, P2P_AGAIN
 from fsm.compositions.session import SESSION_PLAN
 from fsm.compositions.sync import SYNC_PLAN
+
+from fsm.check.static import check, check_taken
 from fsm.judge.replay import judge
 from fsm.judge.trace_line import Verdict
 from fsm.machine_list import MACHINES
 from fsm.product.explorer import explore
 from specs.errors import SpecError
-from tests.support.corpus import record
-from tests.support.mutants import mutants, sample
+from tests.fsm.corpus import record
+from tests.fsm.mutants import mutants, sample
 
 SEED, OF_EACH = 20, 2
 A_LOOK = 4_000

@@ -21,8 +21,8 @@ from actors.runtime.catalogue.shipped import SHIPPED
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from specs.jsonvalue import JsonObject
 from specs.message import Message, MessageType
-from tests.support.node_peer import RB, Peer, World, open_world
-from tests.support.p2p_bus import KeepingPort
+from tests.support.node.node_peer import RB, Peer, World, open_world
+from tests.support.runtime.p2p_bus import KeepingPort
 from transports.gate import EVERYBODY, Gate
 from transports.link import PROTOFLY_V1, Kind, Link, Listener
 from transports.memory import MemoryNetwork

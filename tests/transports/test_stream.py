@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from specs.limits.protocol import MAX_FRAME_BYTES, READ_BYTES
-from tests.support.links import drain, open_pair, open_place
+from tests.support.runtime.links import drain, open_pair, open_place
 from transports.errors import (
     DialError,
     Farewell,

@@ -1,4 +1,4 @@
-"""What is wrong between whom, and since when."""
+"""The faults between parties, and their times."""
 
 from collections.abc import Callable
 from random import Random
@@ -14,32 +14,36 @@ from transports.chaos.toxics import Timeout, Toxic
 __all__ = ["Trouble", "Troubles", "Way"]
 
 Way: TypeAlias = tuple[str | None, str | None]
-"""Who sends, and who receives; None: nobody knows."""
+"""Sender and receiver; None: unknown."""
 
 
 @final
 class Trouble:
-    """Something that is wrong between some ends, until it is ended.
-
-    A context manager, too: leaving it ends it.
+    """A fault between some parties, until it ends; leaving it as a context manager ends it.
 
     Attributes:
-        toxic: What is wrong; None: nothing passes, but nothing is lost either.
-        ways: Where it is wrong.
-        since: When it began.
+        toxic: The fault; None: a partition: nothing passes, and nothing is lost.
+        ways: The pairs that it affects.
+        since: Trio time at which it began.
     """
 
     def __init__(
         self, toxic: Toxic | None, ways: frozenset[Way], end: Callable[["Trouble"], None]
     ) -> None:
-        """Construct it; `end` takes it out of the climate."""
+        """Construct it; `end` removes it.
+
+        Args:
+            toxic: The fault; None: a partition.
+            ways: The pairs that it affects.
+            end: Removes it from the network.
+        """
         self.toxic: Final = toxic
         self.ways: Final = ways
         self.since: Final = trio.current_time()
         self._end: Final = end
 
     def end(self) -> None:
-        """Have it over; repeated is fine. What a partition held up goes on its way."""
+        """End it. Idempotent. What a partition held up is delivered."""
         self._end(self)
 
     def __enter__(self) -> Self:
@@ -56,7 +60,7 @@ class Trouble:
 
 @final
 class Troubles(Climate):
-    """All that is wrong in one network, and the links that it is wrong with."""
+    """All faults of one network, and the links that they affect."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
@@ -66,16 +70,21 @@ class Troubles(Climate):
 
     @property
     def courses(self) -> tuple[Course, ...]:
-        """Between whom links are that nobody has closed or cut; each once, in order."""
+        """Ends of the links that are neither closed nor cut; each link once, in order."""
         return tuple(dict.fromkeys(link.course for link in self._links))
 
     def adopt(self, link: ChaosLink) -> ChaosLink:
-        """Expose a link to what is wrong."""
+        """Expose a link to the faults."""
         self._links[link] = None
         return link
 
     def begin(self, toxic: Toxic | None, ways: frozenset[Way]) -> Trouble:
-        """Have something wrong from now on."""
+        """Begin a fault now.
+
+        Args:
+            toxic: The fault; None: a partition.
+            ways: The pairs that it affects.
+        """
         trouble = Trouble(toxic, ways, self._end)
         self._now.append(trouble)
         self._wake()
@@ -100,12 +109,24 @@ class Troubles(Climate):
             link.wake()
 
     async def wait_passable(self, one: str, other: str | None) -> None:
-        """Wait until something passes both ways."""
+        """Wait until frames pass in both directions.
+
+        Args:
+            one: Name of a party.
+            other: Name of the other; None: unknown.
+
+        If cancelled, only the wait ends.
+        """
         while self.on((one, other)).is_held or self.on((other, one)).is_held:
             await self._changed.wait()
 
     def on(self, way: Way, since: float = 0.0) -> Weather:
-        """Tell what is wrong on a way, for a link opened at `since`."""
+        """Return the faults on a way.
+
+        Args:
+            way: Sender and receiver.
+            since: Trio time at which the link was opened.
+        """
         troubles = [trouble for trouble in self._now if way in trouble.ways]
         if not troubles:
             return CALM

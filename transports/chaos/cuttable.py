@@ -1,4 +1,4 @@
-"""A network whose links can be cut on purpose: the fault a cable makes (OBS-04)."""
+"""A network whose links can be cut on purpose, like a cable (OBS-04)."""
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -17,7 +17,7 @@ __all__ = ["CuttableLink", "CuttableNetwork"]
 
 @final
 class CuttableLink(Link):
-    """A link that may break at any time; otherwise the link it stands for."""
+    """A link that can be cut; otherwise the link below."""
 
     __slots__ = ("_forget", "_is_cut", "_link")
 
@@ -43,7 +43,7 @@ class CuttableLink(Link):
             raise self._seen(exc) from exc
 
     def _seen(self, error: LinkClosedError) -> LinkClosedError | LinkBrokenError:
-        """Return what the user of a cut link is to see: not that we closed it."""
+        """Return the error for the user of a cut link: it was reset, not closed by this end."""
         return LinkBrokenError(self.name, "the connection was reset") if self._is_cut else error
 
     @override
@@ -52,7 +52,10 @@ class CuttableLink(Link):
         await self._link.aclose(farewell)
 
     async def cut(self) -> None:
-        """Close what carries it, without a word: both ends see `LinkBrokenError`."""
+        """Close the link below by force: both ends see `LinkBrokenError`. Idempotent.
+
+        If cancelled, the link is cut all the same.
+        """
         self._is_cut = True
         self._forget(self)
         await trio.aclose_forcefully(self._link)
@@ -74,10 +77,10 @@ class _CuttableListener(Listener):
 
 @final
 class CuttableNetwork(Network):
-    """Another network, whose links it remembers while they are open.
+    """Another network, whose open links it knows.
 
     Attributes:
-        links: Links dialled and accepted that nobody has closed or cut, oldest first.
+        links: Dialled and accepted links that are neither closed nor cut, oldest first.
     """
 
     def __init__(self, network: Network) -> None:
@@ -85,7 +88,13 @@ class CuttableNetwork(Network):
         self.links: Final[list[CuttableLink]] = []
 
     async def cut(self, choose: Callable[[Link], bool]) -> int:
-        """Cut the chosen links; return how many."""
+        """Cut the chosen links; return how many.
+
+        Args:
+            choose: Returns whether a link is to be cut.
+
+        If cancelled, some of them are cut.
+        """
         chosen = [link for link in self.links if choose(link)]
         for link in chosen:
             await link.cut()

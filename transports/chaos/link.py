@@ -1,4 +1,4 @@
-"""One end of a link in chaos: its user is given what the trouble lets through."""
+"""One end of a link with faults, which act where it receives."""
 
 import math
 from abc import ABC, abstractmethod
@@ -27,13 +27,13 @@ _RESET: Final = "the connection was reset"
 @final
 @attrs.frozen
 class Weather:
-    """What is wrong with one direction of a link now.
+    """The faults of one direction of a link at one time.
 
     Attributes:
-        toxics: What frames suffer, in the order it was added.
+        toxics: Faults that change frames, in the order in which they began.
         is_held: Whether nothing passes.
-        reset_at: When the link is reset; infinity: not at all.
-        linger: Seconds by which a farewell comes later.
+        reset_at: Trio time at which the link is reset; infinity: never.
+        linger: Seconds by which the end of a link is delayed.
     """
 
     toxics: tuple[Toxic, ...] = ()
@@ -43,18 +43,18 @@ class Weather:
 
 
 CALM: Final = Weather()
-"""Nothing is wrong."""
+"""No faults."""
 
 
 @final
 @attrs.frozen(eq=False)
 class Course:
-    """Between whom a link is; one object for both its ends.
+    """The two parties of a link; one object for both its ends.
 
     Attributes:
-        dialler: Who dialled it; None: somebody by another network.
-        listener: Who was dialled; None: the same.
-        since: When that was.
+        dialler: Party that dialled; None: one of another network.
+        listener: Party that listened; None: one of another network.
+        since: Trio time of the dial.
     """
 
     dialler: str | None
@@ -63,13 +63,22 @@ class Course:
 
 
 class Climate(ABC):
-    """Knows the weather, and who has which links."""
+    """Knows the present faults, and the links of each party.
+
+    Attributes:
+        random: Source of the random choices.
+    """
 
     random: Random
 
     @abstractmethod
     def weather(self, course: Course, receiver: str | None) -> Weather:
-        """Tell what is wrong with a link on the way to one of its ends."""
+        """Return the faults of a link on the way to one of its ends.
+
+        Args:
+            course: The parties of the link.
+            receiver: The receiving party.
+        """
 
     @abstractmethod
     def break_link(self, course: Course) -> None:
@@ -77,15 +86,15 @@ class Climate(ABC):
 
     @abstractmethod
     def forget(self, link: "ChaosLink") -> None:
-        """Leave a link in peace: it is over."""
+        """Stop to affect a link: it is closed or cut."""
 
 
 @final
 class ChaosLink(Link):
-    """A link that suffers where it receives; otherwise the link below.
+    """A link whose receiver suffers the faults; otherwise the link below.
 
     Attributes:
-        course: Between whom it is.
+        course: The parties of the link.
     """
 
     __slots__ = (
@@ -111,10 +120,10 @@ class ChaosLink(Link):
         """Construct it.
 
         Args:
-            link: What carries it.
-            climate: What it is exposed to.
-            course: Between whom it is.
-            ends: Whose this end is, and whose the other.
+            link: The link below.
+            climate: The faults.
+            course: The parties of the link.
+            ends: Party of this end, and party of the other end.
         """
         self._link: Final = link
         super().__init__(link.kind, link.name, link.upgrade)
@@ -153,7 +162,7 @@ class ChaosLink(Link):
     # -- what the network does to it ----------------------------------------------
 
     def cut(self) -> None:
-        """Break it abruptly: its user sees `LinkBrokenError`, what is in flight is lost."""
+        """Break it abruptly: its user sees `LinkBrokenError`, and what is in flight is lost."""
         self._is_cut = True
         self._coming.clear()
         self._climate.forget(self)
@@ -161,7 +170,7 @@ class ChaosLink(Link):
         self.wake()
 
     def wake(self) -> None:
-        """Look at the weather again."""
+        """Read the faults again."""
         self._wait.cancel()
 
     # -- the contract -------------------------------------------------------------
@@ -202,7 +211,7 @@ class ChaosLink(Link):
         return self._climate.weather(self.course, self._own)
 
     def _due(self) -> float:
-        """Return when the next frame arrives, or else the end."""
+        """Return when the next frame arrives, or else the end of the link."""
         if self._coming:
             return self._coming[0][0]
         return math.inf if self._end is None else self._end[0]
@@ -213,7 +222,7 @@ class ChaosLink(Link):
         return self._coming.popleft()[1]
 
     async def _next(self, weather: Weather) -> None:
-        """Wait until a frame comes or arrives, the link ends, or the weather changes."""
+        """Wait until a frame comes or arrives, the link ends, or the faults change."""
         due = math.inf if weather.is_held else self._due()
         with trio.CancelScope(deadline=min(weather.reset_at, due)) as self._wait:
             if weather.is_held or self._end is not None or len(self._coming) >= _IN_FLIGHT:
@@ -231,7 +240,7 @@ class ChaosLink(Link):
             self._take(frame)
 
     def _take(self, frame: bytes) -> None:
-        """Let a frame arrive when the toxics let it, or not at all."""
+        """Schedule the arrival of a frame as the toxics say; a lost one breaks the link."""
         now = trio.current_time()
         busy_until = self._coming[-1][0] if self._coming else now
         road = Road(busy_until, self._carried, self._climate.random)
@@ -245,17 +254,17 @@ class ChaosLink(Link):
         self._coming.extend([(max(passing.due, busy_until), frame)] * passing.copies)
 
     def _seen(self, error: LinkClosedError) -> LinkClosedError | LinkBrokenError:
-        """Return what the user of a cut link is to see: not that we closed it."""
+        """Return the error for the user of a cut link: it was reset, not closed by this end."""
         return LinkBrokenError(self.name, _RESET) if self._is_cut else error
 
     async def _break(self) -> NoReturn:
-        """Let go of what carries a cut link, and say so."""
+        """Close the link below a cut link by force, and raise that it is broken."""
         await trio.aclose_forcefully(self._link)
         raise LinkBrokenError(self.name, _RESET)
 
     @override
     def ping(self) -> None:
-        """Ask; where nothing passes one way, the question is not heard or not answered."""
+        """Ping, unless frames are held in one of the two directions."""
         there = self._climate.weather(self.course, self._peer)
         if not (self._is_cut or there.is_held or self._weather().is_held):
             self._link.ping()

@@ -1,7 +1,7 @@
-"""A network in which things go wrong on purpose: whose links, what, and how long is said by name.
+"""A network with faults on purpose: links, fault and duration are chosen by name.
 
-Every party has a view of its own, so that links have named ends. Trouble holds from when
-it is made until it ends, for links that are open already and for those to come:
+Each party has a view of its own, so that links have named ends. A fault lasts from its creation
+until its end, for links that are open and for later ones:
 
     chaos = ChaosNetwork(MemoryNetwork(), Random(1))
     async with open_node(config, chaos.end("node"), tracer) as node: ...
@@ -34,39 +34,39 @@ __all__ = ["ChaosNetwork", "Trouble"]
 
 @final
 class ChaosNetwork:
-    """Another network, whose parties have names and whose links suffer by them.
+    """Another network, whose parties have names and whose links have faults.
 
-    Without trouble its links are those of the network below. Who dialled a link is known
-    by the order in which they come to a listener: nobody else should dial it past this.
+    Without faults its links are those of the network below. The dialler of a link is known by the
+    order in which links come to a listener, so all diallers must use this network.
     """
 
     def __init__(self, network: Network, random: Random) -> None:
         """Construct it.
 
         Args:
-            network: What carries.
-            random: What chance is; the same seed, the same trouble.
+            network: The network below.
+            random: Source of the random choices; the same seed gives the same faults.
         """
         self._network: Final = network
         self._troubles: Final = Troubles(random)
         self._places: Final[dict[str, _Place]] = {}
 
     def end(self, name: str) -> Network:
-        """Return the network as one party has it."""
+        """Return the network of one party."""
         return _End(name, self._network, self._troubles, self._places)
 
     @property
     def links(self) -> tuple[Course, ...]:
-        """Between whom links are that nobody has closed or cut; each once, in order."""
+        """Parties of the links that are neither closed nor cut; each link once, in order."""
         return self._troubles.courses
 
     def toxic(self, toxic: Toxic, between: tuple[str, str], towards: str | None = None) -> Trouble:
-        """Have something go wrong between two ends from now on.
+        """Begin a fault between two parties now; `with` or `end` ends it.
 
         Args:
-            toxic: What.
-            between: Whose links.
-            towards: To which of the two; None: both ways.
+            toxic: The fault.
+            between: Names of the two parties.
+            towards: The party whose received frames are affected; None: both directions.
         """
         ways = (between, between[::-1])
         return self._troubles.begin(
@@ -74,16 +74,25 @@ class ChaosNetwork:
         )
 
     def partition(self, some: AbstractSet[str], others: AbstractSet[str]) -> Trouble:
-        """Let nothing pass between any of some and any of others from now on.
+        """Separate two groups of parties from now on; `with` or `end` ends it.
 
-        Dials get no answer. When it ends before they give each other up, what was said
-        meanwhile arrives, as it does when a cable is plugged in again.
+        Dials between them get no answer. If the partition ends before a link is given up, what
+        was sent meanwhile arrives, as when a cable is plugged in again.
+
+        Args:
+            some: Names of the parties of one group.
+            others: Names of the parties of the other group.
         """
         there = {(one, other) for one in some for other in others}
         return self._troubles.begin(None, frozenset(there | {way[::-1] for way in there}))
 
     def reset(self, one: str, other: str) -> int:
-        """Break the links between two, abruptly, with what is in flight; return how many."""
+        """Break the links between two parties, with all that is in flight; return how many.
+
+        Args:
+            one: Name of a party.
+            other: Name of the other.
+        """
         hit = [each for each in self.links if {each.dialler, each.listener} == {one, other}]
         for course in hit:
             self._troubles.break_link(course)
@@ -92,12 +101,12 @@ class ChaosNetwork:
 
 @final
 class _Place:
-    """Where one party listens.
+    """An address at which one party listens.
 
     Attributes:
-        who: The party.
-        coming: Who dials, in the order in which their links will come.
-        turn: One dials at a time, so that this order is known.
+        who: Name of the party.
+        coming: Dials under way, in the order in which their links will come.
+        turn: Allows one dial at a time, so that this order is known.
     """
 
     def __init__(self, who: str) -> None:
@@ -125,7 +134,7 @@ class _Listener(Listener):
 
 @final
 class _End(Network):
-    """The network as one party has it."""
+    """The network of one party."""
 
     def __init__(
         self, who: str, network: Network, troubles: Troubles, places: dict[str, _Place]

@@ -1,8 +1,8 @@
-"""What can go wrong between two ends, by the names that toxiproxy gives it.
+"""Faults between two ends, with the names that toxiproxy gives them.
 
-A toxic is data: it says what becomes of a frame, and links do it. Times are Trio times.
-All of them keep the contract of links but `Duplicate`: what is lost is the end of what
-was sent, order is kept. <https://github.com/Shopify/toxiproxy#toxics>
+A toxic is data: it says what becomes of a frame, and links do it. Times are Trio times. All but
+`Duplicate` keep the contract of links: what is lost is the end of what was sent, and the order is
+kept. <https://github.com/Shopify/toxiproxy#toxics>
 """
 
 import math
@@ -34,12 +34,12 @@ _NEVER: Final = math.inf
 @final
 @attrs.frozen(slots=True)
 class Passing:
-    """A frame on its way.
+    """A frame under way.
 
     Attributes:
-        size: Its bytes.
-        due: When it arrives.
-        copies: How often; 0: it is lost, and its link breaks.
+        size: Its size in bytes.
+        due: Trio time of its arrival.
+        copies: How often it arrives; 0: it is lost, and its link breaks.
     """
 
     size: int
@@ -50,12 +50,12 @@ class Passing:
 @final
 @attrs.frozen(slots=True)
 class Road:
-    """One direction of a link, as a frame finds it.
+    """One direction of a link at the time of a frame.
 
     Attributes:
-        busy_until: When the frame before it arrives.
-        carried: Bytes of all frames before it.
-        random: What chance is.
+        busy_until: Trio time at which the frame before arrives.
+        carried: Bytes of all frames before.
+        random: Source of the random choices.
     """
 
     busy_until: float
@@ -64,10 +64,15 @@ class Road:
 
 
 class Toxic:
-    """One thing that is wrong; by itself, nothing."""
+    """One fault; the base class does nothing."""
 
     def touch(self, passing: Passing, road: Road) -> Passing:
-        """Return what becomes of a frame."""
+        """Return what becomes of a frame.
+
+        Args:
+            passing: The frame.
+            road: The direction of its link.
+        """
         del road
         return passing
 
@@ -78,19 +83,19 @@ class Toxic:
 
     @property
     def patience(self) -> float:
-        """Seconds after which the link is reset."""
+        """Seconds after which the link is reset; infinity: never."""
         return _NEVER
 
     @property
     def linger(self) -> float:
-        """Seconds by which an end hears later that the other has left."""
+        """Seconds by which the news that the other end has left is delayed."""
         return 0.0
 
 
 @final
 @attrs.frozen
 class Latency(Toxic):
-    """Frames arrive later; how much, varies by at most `jitter`. Order is kept."""
+    """Delays each frame by `seconds`, plus or minus at most `jitter` seconds, in order."""
 
     seconds: float
     jitter: float = 0.0
@@ -104,7 +109,7 @@ class Latency(Toxic):
 @final
 @attrs.frozen
 class Bandwidth(Toxic):
-    """A frame takes its time by its size, and those behind it wait."""
+    """Limits the data rate, in bytes per second: a frame delays those behind it."""
 
     bytes_per_second: float
 
@@ -117,7 +122,7 @@ class Bandwidth(Toxic):
 @final
 @attrs.frozen
 class Slicer(Toxic):
-    """A frame comes in slices of some bytes, with a pause between two."""
+    """Splits a frame into slices of `average_size` bytes, with `delay` seconds between two."""
 
     average_size: int
     delay: float
@@ -132,7 +137,7 @@ class Slicer(Toxic):
 @final
 @attrs.frozen
 class SlowClose(Toxic):
-    """An end hears later that the other has left."""
+    """Delays the news that the other end has left by `seconds`."""
 
     seconds: float
 
@@ -145,9 +150,9 @@ class SlowClose(Toxic):
 @final
 @attrs.frozen
 class Timeout(Toxic):
-    """A black hole: nothing passes, nobody is told; after some time the link is reset.
+    """Drops everything without notice; after `seconds` the link is reset.
 
-    What was sent meanwhile is lost, so a link is reset also when this ends before.
+    What was sent meanwhile is lost, so a link is also reset if the fault ends before.
     """
 
     seconds: float = _NEVER
@@ -166,7 +171,7 @@ class Timeout(Toxic):
 @final
 @attrs.frozen
 class ResetPeer(Toxic):
-    """A link is reset some seconds after it was opened, or after this began."""
+    """Resets a link `seconds` after it was opened, or after the fault began."""
 
     seconds: float = 0.0
 
@@ -179,7 +184,7 @@ class ResetPeer(Toxic):
 @final
 @attrs.frozen
 class LimitData(Toxic):
-    """A link is reset by the frame with which it would have carried more, one way."""
+    """Resets a link at the frame that would exceed `limit_bytes` in one direction."""
 
     limit_bytes: int
 
@@ -192,7 +197,7 @@ class LimitData(Toxic):
 @final
 @attrs.frozen
 class Loss(Toxic):
-    """A frame is lost by chance, and with it the link: all behind it would be lost, too."""
+    """Loses a frame with probability `chance`, and resets the link, as all later ones are lost."""
 
     chance: float
 
@@ -205,7 +210,7 @@ class Loss(Toxic):
 @final
 @attrs.frozen
 class Delay(Toxic):
-    """A frame is held up by chance, and those behind it with it."""
+    """Delays a frame, and those behind it, by `seconds`, with probability `chance`."""
 
     chance: float
     seconds: float
@@ -219,7 +224,10 @@ class Delay(Toxic):
 @final
 @attrs.frozen
 class Duplicate(Toxic):
-    """A frame arrives twice by chance: no link does so; for protocols that claim to bear it."""
+    """Delivers a frame twice with probability `chance`.
+
+    No link does so; it is for protocols that claim to tolerate it.
+    """
 
     chance: float
 

@@ -34,8 +34,9 @@ _ABNORMAL: Final = 1006
 """Close code that stands for a connection that ended without one (RFC 6455)."""
 
 _HARD_LIMIT: Final = 2 * MAX_FRAME_BYTES
-"""Bytes above which the library hangs up itself; below, the layer above may still
-say what was wrong."""
+"""Bytes above which the library closes the connection itself; below that, the layer above can
+still tell the peer what was wrong.
+"""
 
 
 _LIBRARY_ERRORS: Final = (
@@ -45,12 +46,12 @@ _LIBRARY_ERRORS: Final = (
     h11.ProtocolError,
     trio.BrokenResourceError,
 )
-"""What the library's reader lets out when a server breaks the rules."""
+"""What the reader of the library raises when a server breaks the rules."""
 
 
 @final
 class _WebSocketClientLink(Link):
-    """A WebSocket that was dialled; the library's reader answers pings and closing."""
+    """A dialled WebSocket; the reader of the library answers pings and closing."""
 
     __slots__ = (
         "_connection",
@@ -134,12 +135,12 @@ class _WebSocketClientLink(Link):
 
 @attrs.frozen
 class Approach:
-    """How one WebSocket is dialled.
+    """The dial of one WebSocket.
 
     Attributes:
-        url: Where to.
-        subprotocol: What to ask for; None for peers that expect none.
-        name: Name of the link to be.
+        url: URL of the server.
+        subprotocol: Subprotocol to ask for; None: for peers that expect none.
+        name: Name of the link.
         stream: The connection to the server.
     """
 
@@ -152,10 +153,16 @@ class Approach:
 async def shake_hands(
     approach: Approach, *, task_status: "trio.TaskStatus[Link]" = trio.TASK_STATUS_IGNORED
 ) -> None:
-    """Open a WebSocket and host its reader until the link is over.
+    """Open a WebSocket and run its reader until the link ends.
+
+    Args:
+        approach: The dial.
+        task_status: Started with the link.
+
+    If cancelled, the connection is closed by force; the user of the link sees a break.
 
     Raises:
-        DialError: The server refused, or is none; only before the link is there.
+        DialError: The server refuses, or is no WebSocket server; only before the link exists.
     """
     links: list[Link] = []
     refusal = "the server hung up during the handshake"
@@ -180,7 +187,7 @@ async def _host(
     links: list[Link],
     task_status: "trio.TaskStatus[Link]",
 ) -> None:
-    """Return when the library's reader has ended, be the handshake done or not."""
+    """Return when the reader of the library has ended, whether the handshake succeeded or not."""
     is_reading = trio.Event()
 
     async def open_link(readers: trio.Nursery) -> None:

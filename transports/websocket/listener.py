@@ -1,4 +1,4 @@
-"""Where WebSockets are accepted: handshakes, each in its own task and bounded."""
+"""The listener for WebSockets: each handshake runs in a task of its own, and is bounded."""
 
 import math
 import socket
@@ -33,7 +33,7 @@ from transports.websocket.server import WebSocketProtocol, WebSocketServerLink
 __all__ = ["Porch", "open_websocket_listener"]
 
 _GREETED: Final = PENDING_HANDSHAKES + 256
-"""Connections that are listened to at once: a few more, who are only told to come later."""
+"""Connections that are served at once: a few more, which are only told to come later."""
 
 _COME_LATER: Final = b"Too many connections from your host; come back later.\n"
 
@@ -41,12 +41,12 @@ _TOO_FAST: Final = (
     b"HTTP/1.1 429 Too Many Requests\r\nRetry-After: 1\r\nConnection: close\r\n"
     b"Content-Type: text/plain; charset=utf-8\r\nContent-Length: %d\r\n\r\n%s"
 ) % (len(_COME_LATER), _COME_LATER)
-"""What is said to whoever connects too often, before it has said anything."""
+"""The answer to a host that connects too often, before it has sent anything."""
 
 
 @final
 class _WebSocketListener(Listener):
-    """A bounded queue of links whose handshake is done."""
+    """A bounded queue of links with a finished handshake."""
 
     __slots__ = ("_places", "_ready")
 
@@ -70,7 +70,12 @@ class _WebSocketListener(Listener):
 @final
 @attrs.frozen
 class Porch:
-    """What is served, and who may come in."""
+    """What is served, and the gate that admits connections.
+
+    Attributes:
+        doors: Paths and subprotocols.
+        gate: Admits connections.
+    """
 
     doors: Doors
     gate: Gate = EVERYBODY
@@ -78,7 +83,7 @@ class Porch:
 
 @attrs.frozen
 class _Porter:
-    """Lets in who knocks in the right way."""
+    """Admits connections and runs their handshakes."""
 
     porch: Porch
     name: Callable[[], str]
@@ -92,7 +97,15 @@ class _Porter:
         *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Greet whoever the gate lets in; tell the others why not, if not too many listen."""
+        """Accept connections until cancelled; those that the gate refuses are told so.
+
+        Args:
+            listener: The listening socket.
+            nursery: Runs the handshakes.
+            task_status: Started at once.
+
+        If cancelled, connections in a handshake stay with the nursery.
+        """
         task_status.started()
         while True:
             # Nobody is greeted whose link would only wait here: the system keeps them meanwhile,
@@ -114,7 +127,7 @@ class _Porter:
             nursery.start_soon(self._greet, stream, guest)
 
     async def _greet(self, stream: trio.SocketStream, guest: Guest) -> None:
-        """Turn one connection into a link, or close it."""
+        """Make a link of one connection, or close it."""
         is_handed_over = False
         try:
             with guest.staying() as staying, suppress(trio.BrokenResourceError):
@@ -160,7 +173,7 @@ class _Porter:
     def _judge(
         self, protocol: WebSocketProtocol, request: Request
     ) -> tuple[Upgrade | None, Response]:
-        """Say what a peer asked for, if it may come in, and what to answer."""
+        """Return what a peer asks for, if it is admitted, and the answer."""
         try:
             upgrade = read_target(request.path, None)
         except ValueError:
@@ -175,7 +188,7 @@ class _Porter:
 
 
 def _host(stream: trio.SocketStream) -> str:
-    """Return where a connection comes from; nothing if it has left already."""
+    """Return the host of a connection; empty: it has left already."""
     try:
         return str(stream.socket.getpeername()[0])
     except OSError:
@@ -183,7 +196,7 @@ def _host(stream: trio.SocketStream) -> str:
 
 
 def _hides_origin(request: Request) -> bool:
-    """Say whether a browser's credentials come without telling whose page sends them (S10)."""
+    """Whether credentials of a browser come without the origin of the page (S10)."""
     return "Cookie" in request.headers and "Origin" not in request.headers
 
 
@@ -197,7 +210,7 @@ async def _turn_away(stream: trio.SocketStream) -> None:
 
 
 async def _read_request(stream: trio.SocketStream, protocol: WebSocketProtocol) -> Request | None:
-    """Read until the request is there; what came behind it stays in the protocol."""
+    """Read until the request is complete; what follows it stays in the protocol."""
     while not protocol.events:
         data = await stream.receive_some(READ_BYTES)
         if not data:
@@ -223,10 +236,13 @@ async def open_websocket_listener(
 ) -> AsyncIterator[Listener]:
     """Accept WebSockets on a listening socket while the context is open.
 
+    When the context is left, also if cancelled, unfinished handshakes and links that nobody has
+    accepted are closed by force.
+
     Args:
-        listener: The listening socket; whoever made it closes it.
+        listener: The listening socket; its creator closes it.
         address: What a dialler dials.
-        porch: Which paths and subprotocols are served, and to whom.
+        porch: Paths, subprotocols and gate.
         name: Makes a name for each link.
     """
     if porch.gate is not EVERYBODY:

@@ -25,15 +25,13 @@ _CONTROL: Final = frozenset({Opcode.CLOSE, Opcode.PING, Opcode.PONG})
 
 @final
 class WebSocketProtocol(ServerProtocol):
-    """The library's protocol; but what is said to an oversized frame is left to the layer above.
+    """The protocol of the library, except that an oversized frame does not close the connection.
 
-    The library would close at once, so that nobody could tell the peer in its
-    own words (code 413) what was wrong. Here the connection stays open for
-    writing, and nothing more is read.
+    The library would close at once, so that nobody could tell the peer what was wrong (code 413).
+    Here the connection stays open for writing, and nothing more is read.
 
     Args:
-        origins: Web origins whose pages may connect, beside peers that are no pages;
-            None: nobody looks.
+        origins: Web origins whose pages may connect, beside peers that are no pages; None: all.
 
     Attributes:
         is_over_limit: Whether the peer announced more bytes than allowed.
@@ -63,7 +61,7 @@ class WebSocketProtocol(ServerProtocol):
 
 @final
 class WebSocketServerLink(SocketLink):
-    """A WebSocket that was accepted. A frame is a text message; binary ones are taken too."""
+    """An accepted WebSocket; a frame is a text message, and binary ones are accepted, too."""
 
     __slots__ = ("_begun_at", "_parts", "_protocol", "_reader")
 
@@ -123,19 +121,19 @@ class WebSocketServerLink(SocketLink):
             self._finish(*self._why_over())
 
     def _forget_where(self) -> None:
-        """Free what ended the parser of the frames that it stood in.
+        """Free the stack frames that the error of the parser holds.
 
-        They hold the protocol, and it holds them: only a collection of garbage, which
-        stops the whole process, would find that nobody else does.
+        They refer to the protocol, and it refers to them: only the cyclic garbage collector, which
+        stops the whole process, would free them.
         """
         if self._protocol.parser_exc is not None:
             self._protocol.parser_exc.__traceback__ = None
 
     def _note_progress(self, events: Sequence[Event]) -> None:
-        """Note since when a message has been on its way that has not ended.
+        """Note since when an unfinished message is under way.
 
-        Control frames may come between its parts: they are no progress. What is no
-        whole frame waits in the parser, but for a head that nothing has followed yet.
+        Control frames between its parts are no progress. An incomplete frame waits in the parser,
+        except a header that nothing has followed yet.
         """
         if not self._parts and events and not self._protocol.reader.buffer:
             self._begun_at = None
@@ -143,7 +141,7 @@ class WebSocketServerLink(SocketLink):
             self._begun_at = trio.current_time()
 
     def _take_part(self, part: Frame) -> None:
-        """Put a message together; its size was limited part by part as it came."""
+        """Assemble a message; its size was limited part by part."""
         self._parts.append(part)
         if self._parts[0].opcode is Opcode.TEXT and not self._is_text_so_far(part):
             self._protocol.fail(CloseCode.INVALID_DATA, "not UTF-8")
@@ -157,7 +155,7 @@ class WebSocketServerLink(SocketLink):
             self._deliver(frame)
 
     def _is_text_so_far(self, part: Frame) -> bool:
-        """Say whether a part goes on with UTF-8; a character may end in the next part."""
+        """Whether a part continues with UTF-8; a character may end in the next part."""
         if part.fin and len(self._parts) == 1 and bytes(part.data).isascii():
             return True
         reader = self._reader = self._reader or _UTF8()

@@ -39,7 +39,7 @@ _ENCRYPTED: Final = 0x1
 
 
 def pack(folder: Path) -> bytes:
-    """Pack the sources below a folder; the same sources give the same bytes.
+    """Pack the sources below a folder; the same sources give the same bytes. Blocks.
 
     Raises:
         BadArchiveError: There are none, or they cannot be packed.
@@ -63,7 +63,12 @@ def pack(folder: Path) -> bytes:
 
 
 def facts_of(content: bytes, entry_point: str) -> Package:
-    """Find out about the bytes of a package; an archive is looked at only if it is small enough."""
+    """Return size, hash and flaw of a package; only one of allowed size is opened.
+
+    Args:
+        content: Its bytes.
+        entry_point: Its entry point, `module:function`.
+    """
     flaw: str | None = None
     try:
         check_archive(content, entry_point)
@@ -73,12 +78,12 @@ def facts_of(content: bytes, entry_point: str) -> Package:
 
 
 def check_archive(content: bytes, entry_point: str) -> None:
-    """Refuse an archive that is more, less or other than sources to import.
+    """Refuse an archive that holds anything but sources to import.
 
     Args:
         content: Its bytes.
-        entry_point: `module:function`, which must be there; that there is such a function
-            is seen in the sandbox only.
+        entry_point: `module:function`; the module must be in it, and whether it has that function
+            is checked in the sandbox only.
 
     Raises:
         BadArchiveError: It must not be opened.
@@ -153,7 +158,7 @@ def _check_entry_point(names: set[str], entry_point: str) -> None:
 
 
 def _check_contents(archive: zipfile.ZipFile, members: list[zipfile.ZipInfo]) -> None:
-    """Unpack everything into nothing: what the directory says of sizes need not be true."""
+    """Unpack everything without keeping it: the sizes in the directory need not be true."""
     for member in members:
         if sum(map(len, _pieces(archive, member))) != member.file_size:
             raise BadArchiveError(f"has a file {_shown(member)} of another size than it says")

@@ -25,10 +25,10 @@ __all__ = ["Publisher", "WrongKeyError", "packaged", "revocation_list", "sealed"
 
 @final
 class WrongKeyError(ProtoflyError):
-    """A key signs by another algorithm than catalogues take.
+    """A key is for another algorithm than that of catalogues.
 
     Attributes:
-        algorithm: By which.
+        algorithm: The algorithm of the key.
     """
 
     def __init__(self, algorithm: str) -> None:
@@ -39,10 +39,10 @@ class WrongKeyError(ProtoflyError):
 @final
 @attrs.frozen
 class Publisher:
-    """Who answers for a package.
+    """The publisher of a package.
 
     Attributes:
-        name: As trust files name it.
+        name: Its name in trust files.
         key: Signs its packages.
     """
 
@@ -51,10 +51,15 @@ class Publisher:
 
 
 def sealed(content: JsonObject, kind: SealType, key: SigningKey) -> str:
-    """Sign a text; keys are put in order, so that the same content is the same text.
+    """Return signed content; keys are sorted, so that the same content gives the same text.
+
+    Args:
+        content: The content.
+        kind: What it is.
+        key: Signs it.
 
     Raises:
-        WrongKeyError: The key signs by another algorithm.
+        WrongKeyError: The key is for another algorithm.
     """
     if key.algorithm != EDDSA:
         raise WrongKeyError(key.algorithm)
@@ -62,16 +67,16 @@ def sealed(content: JsonObject, kind: SealType, key: SigningKey) -> str:
 
 
 def signed_draft(entry: Entry, draft: JsonObject, key: SigningKey) -> str:
-    """Sign what describes something, at the place where it is to stand.
+    """Return a signed descriptor for an address.
 
     Args:
-        entry: The place.
-        draft: The descriptor; what names the place is filled in, keys of its own stay.
-        key: The domain's.
+        entry: The catalogue address.
+        draft: The descriptor; what names the address is filled in, further keys are kept.
+        key: Key of the domain.
 
     Raises:
-        BadDescriptorError: It would be no descriptor, or one for another place.
-        WrongKeyError: As of `sealed`.
+        BadDescriptorError: The result would be no descriptor, or one for another address.
+        WrongKeyError: The key is for another algorithm.
     """
     content: JsonObject = {
         "cguid": entry.address,
@@ -90,11 +95,17 @@ def signed_draft(entry: Entry, draft: JsonObject, key: SigningKey) -> str:
 
 
 def packaged(entry: Entry, archive: bytes, entry_point: str, publisher: Publisher) -> JsonObject:
-    """Return what a descriptor says of its package.
+    """Return the part of a descriptor that describes its package.
+
+    Args:
+        entry: Catalogue address of the descriptor.
+        archive: The package.
+        entry_point: Its entry point, `module:function`.
+        publisher: Signs the package.
 
     Raises:
-        BadArchiveError: Nobody would take it.
-        WrongKeyError: As of `sealed`.
+        BadArchiveError: Every runtime would refuse the package.
+        WrongKeyError: The key of the publisher is for another algorithm.
     """
     check_archive(archive, entry_point)
     facts = facts_of(archive, entry_point)
@@ -115,7 +126,18 @@ def packaged(entry: Entry, archive: bytes, entry_point: str, publisher: Publishe
 def revocation_list(
     domain: str, counter: int, expires: int, revoked: tuple[Revoked, ...], key: SigningKey
 ) -> str:
-    """Sign a domain's list of what is good no more."""
+    """Return the signed list of revocations of a domain.
+
+    Args:
+        domain: The domain.
+        counter: Number of the list; higher than that of all earlier ones.
+        expires: Time until which it is valid, in seconds since the epoch (1970, UTC).
+        revoked: The revocations.
+        key: Key of the domain.
+
+    Raises:
+        WrongKeyError: The key is for another algorithm.
+    """
     content: JsonObject = {
         "domain": domain,
         "counter": counter,

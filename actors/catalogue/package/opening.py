@@ -21,7 +21,7 @@ __all__ = [
 
 
 def sealed_descriptor(text: bytes) -> Sealed:
-    """Take a descriptor apart; nothing of it has been verified.
+    """Return the parts of a descriptor; nothing is verified.
 
     Raises:
         RefusalError: It is not signed.
@@ -33,10 +33,14 @@ def sealed_descriptor(text: bytes) -> Sealed:
 
 
 def stub_of(sealed: Sealed, keys: Keys) -> StubDescriptor:
-    """Return what is said of a stub, once it is verified that one of these keys says so.
+    """Verify the signature of a descriptor, and return it as that of a stub.
+
+    Args:
+        sealed: The descriptor.
+        keys: The trusted keys.
 
     Raises:
-        RefusalError: None does, or it is not said of a stub.
+        RefusalError: None of the keys has signed it, or it does not describe a stub.
     """
     descriptor = _descriptor_of(sealed, keys)
     if not isinstance(descriptor, StubDescriptor):
@@ -46,10 +50,14 @@ def stub_of(sealed: Sealed, keys: Keys) -> StubDescriptor:
 
 
 def schema_of(sealed: Sealed, keys: Keys) -> SchemaDescriptor:
-    """Return what is said of a schema, once it is verified that one of these keys says so.
+    """Verify the signature of a descriptor, and return it as that of a schema.
+
+    Args:
+        sealed: The descriptor.
+        keys: The trusted keys.
 
     Raises:
-        RefusalError: None does, or it is not said of a schema.
+        RefusalError: None of the keys has signed it, or it does not describe a schema.
     """
     descriptor = _descriptor_of(sealed, keys)
     if not isinstance(descriptor, SchemaDescriptor):
@@ -66,10 +74,14 @@ def _descriptor_of(sealed: Sealed, keys: Keys) -> Described:
 
 
 def revocations_of(text: bytes, keys: Keys) -> Revocations:
-    """Return a list of what is revoked, once it is verified that one of these keys signed it.
+    """Verify the signature of a list of revocations, and return it.
+
+    Args:
+        text: The list, as it was signed.
+        keys: The trusted keys.
 
     Raises:
-        RefusalError: None did, or it is no list.
+        RefusalError: None of the keys has signed it, or it is no list.
     """
     try:
         return read_revocations(verified(read_seal(text, SealType.REVOCATIONS), keys))
@@ -78,10 +90,10 @@ def revocations_of(text: bytes, keys: Keys) -> Revocations:
 
 
 def known_revocations(text: str) -> Revocations:
-    """Return a list that was verified when it was seen; its key may have been rotated since.
+    """Return a list that was verified when it was stored; its key may have been replaced since.
 
     Raises:
-        RefusalError: It is no list: whatever keeps it has changed it.
+        RefusalError: The text is no list: its store has changed it.
     """
     try:
         return read_revocations(read_seal(text.encode(), SealType.REVOCATIONS).content)
@@ -90,5 +102,10 @@ def known_revocations(text: str) -> Revocations:
 
 
 def flaw_of(promised: SourcePackage, content: bytes) -> Refused | None:
-    """Say why bytes are not the package that was promised; None: they are."""
+    """Return why bytes are not the promised package; None: they are.
+
+    Args:
+        promised: What the descriptor says of the package.
+        content: The bytes.
+    """
     return judge_package(promised, facts_of(content, promised.entry_point))

@@ -16,15 +16,25 @@ _ADVICE: Final = "ask the domain for one that its publisher signed"
 
 
 def published(sha256: str, size: int, entry_point: str) -> JsonObject:
-    """Return what a publisher signs of a package."""
+    """Return what a publisher signs of a package.
+
+    Args:
+        sha256: Its SHA-256, in hexadecimal digits.
+        size: Its size in bytes.
+        entry_point: Its entry point, `module:function`.
+    """
     return {"sha256": sha256, "size": size, "sourceCodeClassname": entry_point}
 
 
 def check_publisher(package: SourcePackage, keys: Keys) -> None:
-    """Refuse a package that was not signed by these keys, hash and entry point included.
+    """Refuse a package whose hash, size and entry point were not signed by these keys.
+
+    Args:
+        package: What the descriptor says of the package.
+        keys: Keys of its publisher.
 
     Raises:
-        RefusalError: It was not.
+        RefusalError: They have not signed it.
     """
     try:
         said = verified(read_seal(package.signature.encode(), SealType.PACKAGE), keys)

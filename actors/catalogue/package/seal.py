@@ -34,7 +34,7 @@ _HEADER: Final = frozenset({"alg", "kid", "typ"})
 @final
 @unique
 class SealType(StrEnum):
-    """What is signed: one kind never passes for another (RFC 8725, 3.11)."""
+    """What is signed; one kind is never accepted as another (RFC 8725, 3.11)."""
 
     DESCRIPTOR = "protofly-descriptor+jws"
     REVOCATIONS = "protofly-revocations+jws"
@@ -44,14 +44,14 @@ class SealType(StrEnum):
 @final
 @attrs.frozen
 class Sealed:
-    """A text of the right form; nothing of it has been verified.
+    """A signed text of the right form, with an unverified signature.
 
     Attributes:
-        text: As it was brought.
-        kind: What it says it is.
-        key_name: Which key it says it was signed with.
-        content: What it says.
-        digest: Hash of the bytes that were signed as content.
+        text: The text.
+        kind: The kind that it states.
+        key_name: The name of the key that it states.
+        content: Its content.
+        digest: Hash of the signed content.
     """
 
     text: str = attrs.field(repr=False)
@@ -62,14 +62,14 @@ class Sealed:
 
 
 def read_seal(text: bytes, kind: SealType) -> Sealed:
-    """Take a signed text apart.
+    """Return the parts of a signed text; nothing is verified.
 
     Args:
-        text: The text; a line end behind it is let be.
-        kind: What it has to be.
+        text: The text; a line end at its end is ignored.
+        kind: The required kind.
 
     Raises:
-        BadSealError: It is none, or of a kind that is not taken.
+        BadSealError: It is not signed, or is of another kind.
     """
     parts = _FORM.fullmatch(text) if len(text) <= REVOCATIONS_BYTES else None
     if parts is None:
@@ -86,10 +86,14 @@ def read_seal(text: bytes, kind: SealType) -> Sealed:
 
 
 def verified(sealed: Sealed, keys: Keys) -> JsonObject:
-    """Return what a signed text says, once its signature is verified.
+    """Verify the signature of a text, and return its content.
+
+    Args:
+        sealed: The text.
+        keys: The trusted keys.
 
     Raises:
-        BadSealError: Its key is not among these, or did not sign it.
+        BadSealError: Its key is not one of these, or the signature is wrong.
     """
     key = keys.get(sealed.key_name)
     if key is None or key.algorithm != EDDSA:
@@ -102,7 +106,7 @@ def verified(sealed: Sealed, keys: Keys) -> JsonObject:
 
 
 def _key_name(header: JsonObject, kind: SealType) -> str:
-    """Return the key that a header names; refuse one that asks for more, or for less."""
+    """Return the name of the key in a header; refuse a header with more or less than allowed."""
     if header.get("alg") != EDDSA:
         raise BadSealError(Reason.UNSIGNED, f"it is not signed by {EDDSA}")
     if header.keys() - _HEADER:

@@ -31,16 +31,16 @@ __all__ = ["command"]
 
 
 @click.command("node")
-@click.option("--domain", required=True, callback=check_domain, help="The domain it serves.")
+@click.option("--domain", required=True, callback=check_domain, help="The domain of the node.")
 @click.option(
     "--listen",
     metavar="HOST:PORT",
     default="127.0.0.1:0",
     show_default=True,
     callback=check_place,
-    help="Where stubs connect; port 0 picks a free one.",
+    help="Address for connections of stubs; port 0 picks a free one.",
 )
-@click.option("--allow-legacy", is_flag=True, help="Serve the plain forms of upstream's stubs.")
+@click.option("--allow-legacy", is_flag=True, help="Serve the wire forms of upstream's stubs.")
 @connector_options
 @login_options
 @policy_options

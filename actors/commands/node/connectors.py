@@ -77,13 +77,13 @@ connector_options = topic_options(
         "--registry",
         metavar="FILE|URL",
         callback=_check_registry,
-        help="Domain registry: a SQLite file, or the server of one [default: in memory].",
+        help="Domain registry: a SQLite file, or the URL of a server [default: in memory].",
     ),
     click.option(
-        "--global-registry", metavar="URL", help="Server of the global registry [default: none]."
+        "--global-registry", metavar="URL", help="URL of the global registry [default: none]."
     ),
     click.option(
-        "--qos", metavar="URL", help="Server that reserves network resources [default: none]."
+        "--qos", metavar="URL", help="URL of the broker of network resources [default: none]."
     ),
 )
 """The options of a node's connectors."""

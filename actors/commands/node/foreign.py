@@ -86,7 +86,7 @@ foreign_options = topic_options(
         metavar="DOMAIN=URL",
         multiple=True,
         callback=check_foreign,
-        help="Carry messages for this other domain to its node, such as "
+        help="Carry messages for this domain to its node, such as "
         "b.example=ws://host:4123/link; repeatable, in a file a table of URLs by domain.",
     ),
     click.option(
@@ -94,8 +94,8 @@ foreign_options = topic_options(
         metavar="DOMAIN=FILE",
         multiple=True,
         callback=_check_files,
-        help="Login token that the node of this other domain is shown, bound to this node; keep "
-        "it fresh, it is read again for each session. Repeatable, in a file a table by domain.",
+        help="Login token for the node of this domain, bound to this node; it is read again "
+        "for each session. Repeatable, in a file a table by domain.",
     ),
 )
 """The options of the ways to other domains."""

@@ -67,18 +67,18 @@ http_options = topic_options(
         "--http",
         metavar="HOST:PORT",
         callback=check_place,
-        help="Serve /healthz, /readyz and /metrics there; port 0 picks a free one [default: off].",
+        help="Address of /healthz, /readyz and /metrics; port 0 picks a free one [default: off].",
     ),
     click.option(
         "--http-token-file",
         metavar="FILE",
         type=click.Path(dir_okay=False, path_type=Path),
-        help="Who reads /metrics must show the token in this file.",
+        help="File with the token that readers of /metrics must send.",
     ),
     click.option(
         "--rest",
         is_flag=True,
-        help="Let runtimes have their sessions over HTTP, too: /rest/session, /rest/messages.",
+        help="Serve sessions of runtimes over HTTP: /rest/session, /rest/messages.",
     ),
 )
 """The options of the HTTP listener."""

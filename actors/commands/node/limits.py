@@ -124,21 +124,28 @@ def _told(count: float) -> str:
 
 _D: Final = DEFAULT_LIMITS
 
-# fmt: off
 limit_options = topic_options(
     LimitOptions,
-    _rate("--message-rate",           _D.messages,   "Messages a second read of one session."),
-    _rate("--identity-rate",          _D.identity,   "The same of all sessions of one user."),
-    _rate("--node-rate",              _D.nodes,      "The same of another domain's node."),
-    _rate("--handshake-rate",         _D.handshakes, "Connections a second from one host."),
-    _count("--max-strangers",         _D.strangers,  "Connections without a session."),
-    _count("--max-strangers-per-host", _D.strangers_per_host, "The same from one host."),
-    _count("--outbox-messages",       _D.outbox_messages, "Messages that wait for one link."),
-    _count("--outbox-bytes",          _D.outbox_bytes, "Bytes that wait for one link."),
-    _count("--outbox-budget",         _D.outbox_budget, "Bytes that wait in the node altogether."),
-    _count("--write-timeout",         _D.write_timeout, "Seconds a peer may take to read 64 KiB."),
-    _count("--soft-errors",           _D.soft_errors, "Malformed messages of a link in a minute."),
-    _count("--fan-out",               _D.fan_out, "Sessions that one message may be given to."),
+    _rate("--message-rate", _D.messages, "Messages per second accepted from one session."),
+    _rate(
+        "--identity-rate",
+        _D.identity,
+        "Messages per second accepted from all sessions of one user.",
+    ),
+    _rate("--node-rate", _D.nodes, "Messages per second accepted from another domain's node."),
+    _rate("--handshake-rate", _D.handshakes, "Connections per second accepted from one host."),
+    _count("--max-strangers", _D.strangers, "Connections without a session."),
+    _count(
+        "--max-strangers-per-host",
+        _D.strangers_per_host,
+        "Connections without a session from one host.",
+    ),
+    _count("--outbox-messages", _D.outbox_messages, "Messages that wait for one link."),
+    _count("--outbox-bytes", _D.outbox_bytes, "Bytes that wait for one link."),
+    _count("--outbox-budget", _D.outbox_budget, "Bytes of memory of all waiting messages."),
+    _count("--write-timeout", _D.write_timeout, "Seconds that a peer may take to read 64 KiB."),
+    _count("--soft-errors", _D.soft_errors, "Malformed messages of a link per minute."),
+    _count("--fan-out", _D.fan_out, "Sessions that may receive one message."),
     click.option(
         "--allow-origin",
         metavar="ORIGIN",
@@ -148,4 +155,3 @@ limit_options = topic_options(
     ),
 )
 """The options of the limits; `none` or 0 stands for no limit."""
-# fmt: on

@@ -121,13 +121,13 @@ login_options = topic_options(
         "--issuer",
         metavar="TEXT",
         multiple=True,
-        help="Take only tokens of this issuer; repeatable [default: whoever has a key].",
+        help="Accept only tokens of this issuer; repeatable [default: all that have a key].",
     ),
     click.option(
         "--audience",
         metavar="TEXT",
         multiple=True,
-        help="Take tokens meant for this, too, besides the domain and its node; repeatable.",
+        help="Accept tokens for this audience, beside the domain and its node; repeatable.",
     ),
     click.option(
         "--session-life",
@@ -135,14 +135,14 @@ login_options = topic_options(
         type=Quantity(min=1),
         default=SESSION_LIFE,
         show_default=True,
-        help="How long a session lasts before somebody has to log in again.",
+        help="Seconds after which a session needs a new login.",
     ),
     click.option(
         "--used-tokens",
         metavar="FILE",
         type=click.Path(dir_okay=False, path_type=Path),
-        help="Write down which tokens were used, so that none opens a second session after a "
-        "restart [default: forgotten when the node ends].",
+        help="File of used tokens, so that none opens a second session after a restart "
+        "[default: in memory].",
     ),
 )
 """The options of the login."""

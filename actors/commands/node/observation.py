@@ -32,7 +32,7 @@ observation_options = topic_options(
         type=click.Choice([each.value for each in Observation]),
         default=Observation.OWNER.value,
         show_default=True,
-        help="Deliver changes of an object once its owner consents, or to all who subscribe.",
+        help="Deliver changes of an object with its owner's consent, or to all subscribers.",
     ),
 )
 """The option of observation."""

@@ -70,14 +70,14 @@ policy_options = topic_options(
         type=click.Choice(DEFAULTS),
         default=DEFAULTS[0],
         show_default=True,
-        help="What happens to messages that no policy applies to.",
+        help="Decision about messages to which no policy applies.",
     ),
     click.option(
         "--policy-combining",
         type=click.Choice([str(one) for one in Algorithm]),
         default=str(Algorithm.DENY_OVERRIDES),
         show_default=True,
-        help="How the results of several policy files become one.",
+        help="How the results of several policy files combine.",
     ),
     click.option(
         "--policy-zone",

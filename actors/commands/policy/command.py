@@ -37,7 +37,7 @@ _FOR_EVER: Final = float("inf")
 
 @click.group("policy")
 def command() -> None:
-    """Check policy files, and explain what they decide."""
+    """Check policy files, and explain their decisions."""
 
 
 @command.command("schema")
@@ -50,13 +50,13 @@ def show_schema() -> int:
 # ---- check
 
 
-@command.command("check", short_help="Read policy files and tell what is odd.")
+@command.command("check", short_help="Read policy files and report what is odd.")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=_FILE)
-@click.option("--json", "as_json", is_flag=True, help="One object per file and line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per file and line.")
 def check(files: tuple[Path, ...], *, as_json: bool) -> int:
-    """Read policy files as a node would, and tell what is odd about them.
+    """Read policy files as a node does, and report what is odd in them.
 
-    Exits with 3 if a node would not take them, with 1 if a rule never decides
+    Exits with 3 if a node would refuse them, with 1 if a rule never decides
     anything or the like, else with 0.
     """
     is_odd = False
@@ -121,28 +121,30 @@ def _check_time(_: click.Context, __: click.Parameter, value: str | None) -> dat
         raise click.BadParameter(f"{value!r} is no time such as 2026-11-21T08:30:00") from exc
 
 
-@command.command("explain", short_help="Say what is decided of a message, and why.")
+@command.command("explain", short_help="Say what is decided about a message, and why.")
 @click.argument("files", metavar="FILE...", nargs=-1, required=True, type=_FILE)
 @click.argument("message", metavar="MESSAGE.json", type=click.File("rb"))
-@click.option("--user", metavar="URL", callback=_check_user, help="Who sends it, logged in.")
-@click.option("--idp", metavar="NAME", help="Who vouches for the user [default: its domain].")
+@click.option("--user", metavar="URL", callback=_check_user, help="User of the sender.")
+@click.option("--idp", metavar="NAME", help="Identity provider of the user [default: its domain].")
 @click.option("--role", metavar="ROLE", multiple=True, help="Role of the user; repeatable.")
-@click.option("--runtime", metavar="URL", callback=_check_user, help="Over whose session.")
+@click.option("--runtime", metavar="URL", callback=_check_user, help="Runtime of the session.")
 @click.option(
     "--domain",
     callback=_check_domain,
     help="Domain of the node [default: that of the receiver].",
 )
-@click.option("--own/--foreign", default=None, help="Whose is the resource [default: unknown].")
-@click.option("--at", metavar="TIME", callback=_check_time, help="When [default: now].")
+@click.option("--own/--foreign", default=None, help="Owner of the resource [default: unknown].")
+@click.option(
+    "--at", metavar="TIME", callback=_check_time, help="Time of the message [default: now]."
+)
 @click.option("--zone", metavar="ZONE", default="UTC", show_default=True, callback=check_zone,
               help="Time zone of the node.")  # fmt: skip
 @click.option("--default", type=click.Choice(DEFAULTS), default=DEFAULTS[0], show_default=True,
-              help="What happens to messages that no policy applies to.")  # fmt: skip
+              help="Decision if no policy applies.")  # fmt: skip
 @click.option("--combining", type=click.Choice([str(one) for one in Algorithm]),
               default=str(Algorithm.DENY_OVERRIDES), show_default=True,
-              help="How the results of several files become one.")  # fmt: skip
-@click.option("--json", "as_json", is_flag=True, help="As one object.")
+              help="How the results of several files combine.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def explain_message(  # noqa: PLR0913 - one for each option
     *,
     files: tuple[Path, ...],

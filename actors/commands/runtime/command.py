@@ -47,8 +47,10 @@ __all__ = ["command"]
 
 
 @click.command("runtime")
-@click.option("--domain", required=True, callback=check_domain, help="The domain it belongs to.")
-@click.option("--name", required=True, callback=check_name, help="Its name within the domain.")
+@click.option("--domain", required=True, callback=check_domain, help="The domain of the runtime.")
+@click.option(
+    "--name", required=True, callback=check_name, help="The name of the runtime in its domain."
+)
 @node_option
 @click.option(
     "--hyperty",
@@ -77,8 +79,8 @@ __all__ = ["command"]
     metavar="HOST",
     default=LOOPBACK,
     show_default=True,
-    help="Where links by websocket and tcp are listened for. An address of a private network, "
-    "or a name, is told to peers that --p2p-peer names.",
+    help="Host on which links by websocket and tcp are accepted. A private address or a name "
+    "is offered only to peers that --p2p-peer names.",
 )
 @links_options
 @topology_option
@@ -90,7 +92,7 @@ __all__ = ["command"]
     "--store",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Keep data objects there that outlive this process, and take them up from there.",
+    help="File that keeps stored data objects over the end of the process.",
 )
 @trace_option
 @config_option

@@ -46,21 +46,21 @@ def links_options(handler: Handler) -> Handler:
         type=click.Choice([one.value for one in P2pWish]),
         default=P2pWish.WHENEVER_POSSIBLE.value,
         show_default=True,
-        help="When direct links to other runtimes are wanted.",
+        help="When to open direct links to other runtimes.",
     )
     peers = click.option(
         "--p2p-peer",
         metavar="PEER=WISH",
         multiple=True,
         callback=_check_peers,
-        help="The same for a DOMAIN, *.DOMAIN or runtime's address; repeatable, the first counts.",
+        help="The same for one DOMAIN, *.DOMAIN or runtime; repeatable, the first match counts.",
     )
     wait = click.option(
         "--p2p-wait",
         type=click.Choice([one.value for one in P2pWait]),
         default=P2pWait.OPPORTUNISTIC.value,
         show_default=True,
-        help="While a link is set up, send by the node, or await the link for a time.",
+        help="While a link is set up, send by the node, or wait for the link for a time.",
     )
     return wish(peers(wait(handler)))
 

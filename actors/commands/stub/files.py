@@ -53,7 +53,7 @@ def into_option(command: Callable[..., object]) -> Callable[..., object]:  # typ
         required=True,
         metavar="DIR",
         type=click.Path(file_okay=False, path_type=Path),
-        help="The directory of the catalogue; made if it is not there.",
+        help="Directory of the catalogue; made if it does not exist.",
     )
     return option(wraps(command)(command))
 

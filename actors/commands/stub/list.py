@@ -77,9 +77,9 @@ _LATEST: Final = 253_402_300_799
 
 @click.command("list")
 @click.argument("where")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def command(*, where: str, as_json: bool) -> int:
-    """Show what the catalogue at WHERE offers; WHERE is its directory or http URL.
+    """List the entries of the catalogue at WHERE, a directory or http URL.
 
     `signed` means: by a key that the catalogue itself publishes, and neither expired nor
     revoked. Whether that is the domain's is for `stub verify --trust` to say.

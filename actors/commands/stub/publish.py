@@ -24,18 +24,18 @@ _FILE: Final = click.Path(dir_okay=False, path_type=Path)
     "--keys",
     metavar="FILE",
     type=_FILE,
-    help="The public keys of the domain, to be published as well; needed the first time.",
+    help="Public keys of the domain, published as well; required the first time.",
 )
 @click.option(
     "--package",
     metavar="FILE",
     type=_FILE,
-    help="Its package [default: the file with the same name and .zip, if it is there].",
+    help="Package [default: the file with the same name and .zip, if it exists].",
 )
 def command(*, file: Path, into: Path, keys: Path | None, package: Path | None) -> None:
-    """Put the signed descriptor FILE, and its package, where a web server or a node finds it.
+    """Copy the signed descriptor FILE and its package into a catalogue directory.
 
-    It is refused (exit status 4) if runtimes would refuse it: not signed by the published
+    Refused (exit status 4) if runtimes would refuse it: not signed by the published
     keys, an older counter than what is published, expired, or with a package that is not
     the one it promises.
     """

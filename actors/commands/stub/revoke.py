@@ -39,32 +39,37 @@ def _check_hash(_: click.Context, __: click.Parameter, value: str | None) -> str
 
 @click.command("revoke")
 @into_option
-@click.option("--domain", required=True, callback=check_domain, help="Whose list it is.")
+@click.option("--domain", required=True, callback=check_domain, help="Domain of the list.")
 @click.option(
     "--key",
     required=True,
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The private key of the domain.",
+    help="Private key of the domain.",
 )
 @click.option(
-    "--entry", metavar="TYPE/NAME", callback=_check_optional, help="Descriptors of this place."
+    "--entry",
+    metavar="TYPE/NAME",
+    callback=_check_optional,
+    help="Place whose descriptors are revoked.",
 )
 @click.option(
     "--up-to",
     metavar="N",
     type=click.IntRange(1, MAX_ID),
-    help="The last counter that is revoked [default: all there will ever be].",
+    help="Last counter that is revoked [default: all, also later ones].",
 )
-@click.option("--package", metavar="SHA256", callback=_check_hash, help="A package, by its hash.")
-@click.option("--why", metavar="TEXT", default="", help="What runtimes are told.")
+@click.option(
+    "--package", metavar="SHA256", callback=_check_hash, help="Hash of a revoked package."
+)
+@click.option("--why", metavar="TEXT", default="", help="Reason, for runtimes.")
 @click.option(
     "--days",
     metavar="N",
     type=Quantity(min=0, max=365, min_open=True),
     default=_DAYS,
     show_default=True,
-    help="How long the list is good; after that nothing of the domain is, until it is renewed.",
+    help="Validity of the list; later nothing of the domain is accepted until it is renewed.",
 )
 def command(  # noqa: PLR0913 - one for each option
     *,
@@ -77,9 +82,9 @@ def command(  # noqa: PLR0913 - one for each option
     why: str,
     days: float,
 ) -> None:
-    """Add to the domain's signed list of what is revoked; without an entry, renew the list.
+    """Add an entry to the domain's signed revocation list; without one, renew the list.
 
-    Once there is a list, it has to be renewed before it expires.
+    Once there is a list, renew it before it expires.
     """
     if up_to is not None and entry is None:
         raise click.UsageError("--up-to counts descriptors of a place; name it with --entry")

@@ -60,24 +60,24 @@ class _Code:
 
 @click.command("sign")
 @click.argument("draft", type=_FILE)
-@click.option("--domain", required=True, callback=check_domain, help="Whose descriptor it is.")
+@click.option("--domain", required=True, callback=check_domain, help="Domain of the descriptor.")
+@click.option("--key", required=True, metavar="FILE", type=_FILE, help="Private key of the domain.")
 @click.option(
-    "--key", required=True, metavar="FILE", type=_FILE, help="The private key of the domain."
+    "--out", required=True, metavar="FILE", type=_FILE, help="File for the signed descriptor."
 )
-@click.option("--out", required=True, metavar="FILE", type=_FILE, help="Where it is written.")
 @click.option(
     "--entry",
     metavar="TYPE/NAME",
     default="protocolstub/default",
     show_default=True,
     callback=check_entry,
-    help="What it describes; other domains look for protocolstub/default.",
+    help="Place in the catalogue; other domains fetch protocolstub/default.",
 )
 @click.option(
     "--counter",
     metavar="N",
     type=click.IntRange(1, MAX_ID),
-    help="Greater than that of the descriptor before [default: seconds since 1970].",
+    help="Counter, greater than the last one [default: seconds since 1970].",
 )
 @click.option(
     "--days",
@@ -89,17 +89,17 @@ class _Code:
     "--machine",
     metavar="NAME",
     type=click.Choice(sorted(MACHINES)),
-    help="The machine that the stub follows; code is not run without.",
+    help="State machine that the stub follows; required for code.",
 )
 @click.option(
     "--package",
     metavar="DIR",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Pack the code in this directory, beside the descriptor.",
+    help="Directory of the code; it is packed beside the descriptor.",
 )
-@click.option("--entry-point", metavar="module:function", help="What is called in the code.")
-@click.option("--publisher", metavar="NAME", help="Who answers for the code.")
-@click.option("--publisher-key", metavar="FILE", type=_FILE, help="The publisher's private key.")
+@click.option("--entry-point", metavar="module:function", help="Function that makes the stub.")
+@click.option("--publisher", metavar="NAME", help="Publisher of the code.")
+@click.option("--publisher-key", metavar="FILE", type=_FILE, help="Private key of the publisher.")
 def command(  # noqa: PLR0913 - one for each option
     *,
     draft: Path,

@@ -35,11 +35,11 @@ _WORDS: Final = {True: "ok", False: "refused", None: "unknown"}
 
 @click.command("verify")
 @click.argument("where")
-@click.option("--trust", metavar="FILE", type=_FILE, help="Who is trusted, as runtimes are told.")
-@click.option("--keys", metavar="FILE", type=_FILE, help="The public keys of the domain.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
+@click.option("--trust", metavar="FILE", type=_FILE, help="Trust file, as for runtimes.")
+@click.option("--keys", metavar="FILE", type=_FILE, help="Public keys of the domain.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line.")
 def command(*, where: str, trust: Path | None, keys: Path | None, as_json: bool) -> int:
-    """Show the descriptor at WHERE, and each check a runtime would make.
+    """Show the descriptor at WHERE, and each check that a runtime makes.
 
     WHERE is a file, whose package is the file with the same name and .zip, or a place in a
     catalogue such as https://catalogue.b.example/.well-known/protocolstub/default or the

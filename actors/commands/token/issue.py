@@ -47,17 +47,19 @@ def _check_runtime(ctx: click.Context, parameter: click.Parameter, value: str | 
     required=True,
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The private key, as `token keys` makes it.",
+    help="Private key, made by `token keys`.",
 )
-@click.option("--user", required=True, callback=_check_user, help="Whose token it is.")
-@click.option("--domain", required=True, callback=check_domain, help="At whose node it is good.")
-@click.option("--issuer", metavar="TEXT", help="Who issues it [default: the user's domain].")
-@click.option("--role", metavar="NAME", multiple=True, help="A role of the user; repeatable.")
+@click.option("--user", required=True, callback=_check_user, help="User of the token.")
+@click.option(
+    "--domain", required=True, callback=check_domain, help="Domain whose node accepts it."
+)
+@click.option("--issuer", metavar="TEXT", help="Issuer [default: the user's domain].")
+@click.option("--role", metavar="NAME", multiple=True, help="Role of the user; repeatable.")
 @click.option(
     "--runtime",
     metavar="URL",
     callback=_check_runtime,
-    help="The only runtime it is good for, or the node of another domain, which needs one that "
+    help="Only runtime that may use it, or the node of another domain, which needs a token that "
     "names it.",
 )
 @click.option(
@@ -66,13 +68,13 @@ def _check_runtime(ctx: click.Context, parameter: click.Parameter, value: str | 
     type=Quantity(min=1, max=TOKEN_LIFE),
     default=_LIFE,
     show_default=True,
-    help="How long it is good.",
+    help="Validity of the token.",
 )
 @click.option(
     "--not-before",
     metavar="SECONDS",
     type=Quantity(min=0),
-    help="In how many seconds it begins to be good [default: at once].",
+    help="Seconds until it becomes valid [default: 0].",
 )
 def command(  # noqa: PLR0913 - one for each option
     *,
@@ -85,7 +87,7 @@ def command(  # noqa: PLR0913 - one for each option
     life: float,
     not_before: float | None,
 ) -> None:
-    """Make a login token and print it, and nothing else.
+    """Make a login token and print it.
 
     It opens one session, once.
     """

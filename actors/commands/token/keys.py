@@ -38,20 +38,20 @@ def _check_name(_: click.Context, __: click.Parameter, value: str | None) -> str
     required=True,
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where the files are written; made if it is not there.",
+    help="Directory of the files; made if it does not exist.",
 )
 @click.option(
     "--alg",
     type=click.Choice(sorted(ALGORITHMS.values(), reverse=True)),
     default="EdDSA",
     show_default=True,
-    help="What the key signs by.",
+    help="Algorithm of the key.",
 )
 @click.option(
     "--kid",
     metavar="NAME",
     callback=_check_name,
-    help="What tokens call the key [default: made from the key].",
+    help="Name of the key in tokens [default: made from the key].",
 )
 def command(*, out: Path, alg: str, kid: str | None) -> None:
     """Make a key that signs tokens, and put its public part into DIR/jwks.json.

@@ -42,16 +42,16 @@ def _check_both(ctx: click.Context, _: click.Parameter, value: str | None) -> st
     "--domain",
     is_eager=True,
     callback=_check_domain,
-    help="The domain whose node is to take it.",
+    help="Domain whose node would receive it.",
 )
 @click.option(
     "--jwks",
     metavar="FILE|URL",
     callback=_check_both,
-    help="Verify it with these public keys, as that node would.",
+    help="Public keys to verify it, as that node does.",
 )
 def command(*, token: str, domain: str | None, jwks: str | None) -> int:
-    """Show what a token claims; - reads it from standard input.
+    """Show the claims of a token; - reads it from standard input.
 
     Without --jwks nothing is verified: anybody can have written it. With --jwks and
     --domain it exits with 4 if a node of that domain would refuse it, and says why.

@@ -1,4 +1,4 @@
-"""The drop ledger: messages that were not delivered, each with its one reason (OBS-06)."""
+"""The drop ledger: messages that were not delivered, each with one reason (OBS-06)."""
 
 import time
 from collections import Counter, deque
@@ -18,11 +18,16 @@ __all__ = ["Drop", "DropLedger", "Drops"]
 @final
 @attrs.frozen(slots=True)
 class Drop:
-    """A message that was not delivered; what it said is not kept.
+    """A message that was not delivered, without its body.
 
     Attributes:
-        wall_ns: When: nanoseconds since 1970, as in a trace.
-        where: The part of the process that ended it.
+        wall_ns: Time of the drop, in nanoseconds since 1970 UTC, as in a trace.
+        where: Part of the process that dropped it.
+        reason: Why it was dropped.
+        id: Id of the message.
+        type: Verb of the message.
+        from_: Address of its sender.
+        to: Address of its receiver.
     """
 
     wall_ns: int
@@ -37,12 +42,12 @@ class Drop:
 @final
 @attrs.frozen
 class DropLedger:
-    """What was not delivered until now.
+    """The messages that were not delivered so far.
 
     Attributes:
-        counts: How many messages for each reason, since the start.
-        last: The last of them, the oldest first; what could not be read as a message
-            is counted only.
+        counts: Number of messages since the start, by reason.
+        last: The last `DROPS_KEPT` of them, the oldest first; what could not be read as a message
+            is only counted.
     """
 
     counts: Mapping[DropReason, int]
@@ -50,16 +55,16 @@ class DropLedger:
 
     @property
     def total(self) -> int:
-        """How many messages were not delivered."""
+        """Number of messages that were not delivered."""
         return sum(self.counts.values())
 
 
 @final
 class Drops:
-    """Counts drops, and remembers the last of them.
+    """Counts drops, and keeps the last of them.
 
     Attributes:
-        counts: How many there were for each reason.
+        counts: Number of drops, by reason.
     """
 
     def __init__(self) -> None:
@@ -68,16 +73,27 @@ class Drops:
         self.counts = MappingProxyType(self._counts)
 
     def add(self, reason: DropReason, message: Message | None, where: str) -> None:
-        """Record that a message ends here; None: it could not be read as one."""
+        """Record one drop.
+
+        Args:
+            reason: Why the message was dropped.
+            message: The message; None: it could not be read as one.
+            where: Part of the process that dropped it.
+        """
         self._counts[reason] += 1
         if message is not None:
             ends = (message.id, message.type, message.from_, message.to)
             self._last.append(Drop(time.time_ns(), where, reason, *ends))
 
     def count(self, reason: DropReason, count: int) -> None:
-        """Record that so many messages ended for a reason, of which nothing else is known."""
+        """Record drops of which only the number is known.
+
+        Args:
+            reason: Why the messages were dropped.
+            count: Number of messages.
+        """
         self._counts[reason] += count
 
     def ledger(self) -> DropLedger:
-        """Return all of it as it is now."""
+        """Return all counts and drops as they are now."""
         return DropLedger(MappingProxyType(dict(self._counts)), tuple(self._last))

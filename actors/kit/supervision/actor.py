@@ -1,4 +1,4 @@
-"""An actor, and the handle by which others reach it."""
+"""An actor, and the reference by which others reach it."""
 
 import math
 from abc import ABC, abstractmethod
@@ -21,7 +21,7 @@ Ts = TypeVarTuple("Ts")
 
 @final
 class ActorRef(Generic[M_contra]):
-    """The only handle to an actor; the same through all its restarts.
+    """The only handle to an actor; it stays the same through all restarts.
 
     Attributes:
         name: Name of the actor, for people and traces.
@@ -37,12 +37,14 @@ class ActorRef(Generic[M_contra]):
     async def tell(self, message: M_contra) -> None:
         """Put a message into the mailbox, and wait while it is full.
 
-        Not a checkpoint while there is room: the size of the mailbox bounds how
-        long a sender runs. Cancelled: nothing was sent.
+        It is no checkpoint while there is room: the size of the mailbox bounds how long a sender
+        runs.
+
+        If cancelled, nothing was sent.
 
         Raises:
             ActorStoppedError: The actor is gone.
-            DeadlockError: The mailbox is full and the actor waits for us.
+            DeadlockError: The mailbox is full, and the actor waits for the caller.
         """
         try:
             self._put_nowait(message)
@@ -52,7 +54,7 @@ class ActorRef(Generic[M_contra]):
             raise ActorStoppedError(self.name) from None
 
     def try_tell(self, message: M_contra) -> bool:
-        """Put a message into the mailbox if it has room; tell whether it had."""
+        """Put a message into the mailbox if it has room; return whether it had."""
         try:
             self._put_nowait(message)
         except (trio.WouldBlock, trio.BrokenResourceError, trio.ClosedResourceError):
@@ -60,14 +62,20 @@ class ActorRef(Generic[M_contra]):
         return True
 
     async def ask(self, make: Callable[[Reply[R]], M_contra]) -> R:
-        """Send the message that `make` builds around a reply; return the answer.
+        """Send the message that `make` builds around a reply, and return the answer.
 
-        The deadline is the caller's: `with trio.fail_after(...)`. Cancelled: an ask
-        that was not taken yet is never handled, an answer that still comes is lost.
+        The caller sets the deadline: `with trio.fail_after(...)`.
+
+        Args:
+            make: Builds the message around the reply that the actor answers by.
+
+        If cancelled, a message that was not taken yet is never handled, and an answer that
+        still comes is dropped.
 
         Raises:
-            ActorStoppedError: The actor is gone, or went before it answered.
-            DeadlockError: The actor waits for us.
+            ActorStoppedError: The actor is gone, or stopped or crashed before it answered.
+            DeadlockError: The actor waits for the caller.
+            Exception: What the actor answered by `Reply.fail`.
         """
         wait = await begin_wait(self._mailbox.party)
         reply = Reply[R](wait)
@@ -86,31 +94,32 @@ class ActorRef(Generic[M_contra]):
 
     @property
     def is_gone(self) -> bool:
-        """Whether the actor is gone for good; a restart is not the end."""
+        """Whether the actor has ended for good; a restart is no end."""
         return self._mailbox.stopped.is_set()
 
     async def wait_stopped(self) -> Exception | None:
-        """Wait until the actor is gone for good; a restart is not the end.
+        """Wait until the actor has ended for good; a restart is no end.
+
+        If cancelled, only the wait ends.
 
         Returns:
-            What it crashed with last; None if it ended orderly.
+            The exception of its last crash; None if it ended without one.
         """
         await self._mailbox.stopped.wait()
         return self._mailbox.cause
 
 
 class Actor(ABC, Generic[M_contra]):
-    """State that one task owns, changed only by the messages in its mailbox.
+    """State that one task owns, and that only messages in its mailbox change.
 
-    The kit calls, in this order: `start`; for each message `handle`; `drained`
-    after each batch; `timed_out` when `deadline` has passed; on an orderly end
-    `farewell`; then what was spawned is cancelled; last `stop`. Whatever any of
-    them raises is a crash, for the supervisor to decide about. A restart makes a
-    new object with the same `me` and the same mailbox.
+    The kit calls, in this order: `start`; for each message `handle`; `drained` after each batch;
+    `timed_out` when `deadline` has passed; at an orderly end `farewell`; then it cancels spawned
+    work; last `stop`. An exception of any of them is a crash, and the supervisor decides what
+    follows. A restart makes a new object with the same `me` and the same mailbox.
 
     Attributes:
         name: The name of `me`.
-        me: The handle to this actor, to be given to others.
+        me: The reference to this actor, to be given to others.
         is_finished: Whether `finish` was called.
     """
 
@@ -121,33 +130,57 @@ class Actor(ABC, Generic[M_contra]):
     _wake: Callable[[], None] | None = None
 
     async def start(self) -> None:
-        """Get ready; runs before the first message."""
+        """Prepare the actor; runs before the first message.
+
+        If cancelled, the start is given up, and `stop` is not called.
+        """
 
     @abstractmethod
     async def handle(self, message: M_contra) -> None:
-        """Do what one message asks for."""
+        """Handle one message.
+
+        If cancelled, by force at the end of the actor, the message is not handled again; an ask
+        fails with ActorStoppedError.
+        """
 
     async def drained(self) -> None:
-        """Flush what a batch of messages left to write; runs after each batch."""
+        """Write what a batch of messages left to write; runs after each batch.
+
+        If cancelled, by force at the end of the actor, only `stop` follows.
+        """
 
     def deadline(self) -> float:
         """Return the Trio time of the next timer; infinity if there is none."""
         return math.inf
 
     async def timed_out(self) -> None:
-        """Do what is due; runs when `deadline` has passed, and must move it on."""
+        """Do what is due; runs when `deadline` has passed, and must move the deadline.
+
+        If cancelled, by force at the end of the actor, only `stop` follows.
+        """
 
     async def farewell(self) -> None:
-        """Take leave while spawned work still runs; only on an orderly end, bounded."""
+        """Say goodbye to others while spawned work still runs; only at an orderly end.
+
+        If cancelled, because it takes too long, only `stop` follows.
+        """
 
     async def stop(self) -> None:
-        """Let go of everything; runs last and always, shielded and bounded."""
+        """Release all resources; runs last, after every start that succeeded, and shielded.
+
+        If cancelled, after `GOODBYE_TIMEOUT` seconds at most, the actor ends without the rest.
+        """
 
     @final
     def spawn(self, work: Callable[[*Ts], Awaitable[None]], *args: *Ts) -> None:
         """Run work in a task of this actor, beside its mailbox.
 
-        Its crash is the actor's crash; it is cancelled when the actor stops.
+        An exception of the work is a crash of the actor. The work is cancelled when the actor
+        stops.
+
+        Args:
+            work: The async function to run.
+            args: Its arguments.
 
         Raises:
             ActorStoppedError: The actor has not started, or has stopped.
@@ -158,13 +191,13 @@ class Actor(ABC, Generic[M_contra]):
 
     @final
     def finish(self) -> None:
-        """End this actor, orderly, after the message in hand."""
+        """End this actor in order after the message in hand. Idempotent."""
         self.is_finished = True
         self.wake()
 
     @final
     def wake(self) -> None:
-        """Look at `deadline` again: for spawned work that has moved it."""
+        """Have `deadline` read again, after spawned work has changed it."""
         if self._wake is not None:
             self._wake()
 
@@ -172,7 +205,13 @@ class Actor(ABC, Generic[M_contra]):
     def enter(
         self, me: ActorRef[M_contra], nursery: trio.Nursery, wake: Callable[[], None]
     ) -> None:
-        """Take name, handle, nursery and bell; called by the kit before `start`."""
+        """Take what an actor works with; called by the kit before `start`.
+
+        Args:
+            me: The reference to this actor.
+            nursery: The nursery of spawned work.
+            wake: Makes the waiting mailbox task read `deadline` again.
+        """
         self.name = me.name
         self.me = me
         self.is_finished = False
@@ -181,7 +220,7 @@ class Actor(ABC, Generic[M_contra]):
 
     @final
     def leave(self) -> None:
-        """Let go of the nursery; called by the kit before `stop`."""
+        """Release the nursery; called by the kit before `stop`."""
         self._nursery = None
 
 

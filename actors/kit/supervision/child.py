@@ -1,4 +1,4 @@
-"""A child as its supervisor sees it: what to make, how to stop it, what is left of it."""
+"""A child of a supervisor: how it is made, how it is stopped, and what remains of it."""
 
 from collections.abc import Callable
 from enum import Enum, auto
@@ -22,7 +22,7 @@ _log = structlog.get_logger("actors.kit")
 
 
 class Restart(Enum):
-    """When a child that has ended is started again (OTP's words)."""
+    """When a child that has ended is started again (the terms of OTP)."""
 
     PERMANENT = auto()
     """Always."""
@@ -35,13 +35,13 @@ class Restart(Enum):
 @final
 @attrs.frozen
 class ChildSpec(Generic[M]):
-    """How to make a child, and when to make it again.
+    """How to make a child, and when to start it again.
 
     Attributes:
-        name: Unique under its supervisor.
-        make: Builds a fresh actor object for each life.
-        restart: When it is started again.
-        mailbox: How many messages wait at most.
+        name: Name, unique under its supervisor.
+        make: Builds a new actor object for each life.
+        restart: When the child is started again.
+        mailbox: Messages that its mailbox holds at most.
     """
 
     name: str
@@ -55,8 +55,8 @@ class Child(Generic[M]):
     """One actor under a supervisor, through all its lives.
 
     Attributes:
-        was_started: Whether a life of it has ever started.
-        is_leaving: Set once it is to be stopped for good: no restart any more.
+        was_started: Whether a start has succeeded.
+        is_leaving: Whether the child is to stop for good: it is not restarted any more.
     """
 
     def __init__(self, spec: ChildSpec[M]) -> None:
@@ -77,7 +77,16 @@ class Child(Generic[M]):
         return self.life
 
     async def live(self, started: Callable[[], None]) -> Exception | None:
-        """Run the current life; return what it crashed with, if it did."""
+        """Run the current life.
+
+        Args:
+            started: Called when `start` of the actor has returned.
+
+        If cancelled before `started` was called, the life ends; afterwards only `end_life` ends it.
+
+        Returns:
+            The exception that it crashed with; None if it ended without one.
+        """
         life = self.life
 
         def settle() -> None:
@@ -91,13 +100,19 @@ class Child(Generic[M]):
         return self._cause
 
     async def end_life(self) -> None:
-        """End the current life by force; the mailbox stays."""
+        """End the current life by force, and wait for its end; the mailbox stays.
+
+        If cancelled, the life ends all the same.
+        """
         life = self.life
         life.scope.cancel()
         await life.ended.wait()
 
     async def drain(self, until: float) -> None:
-        """Close the mailbox, and let the child handle what is in it until a Trio time."""
+        """Close the mailbox, and let the child handle its messages until a Trio time.
+
+        If cancelled, the mailbox is closed, and the child goes on handling its messages.
+        """
         self.is_leaving = True
         self._mailbox.close()
         with trio.move_on_at(until) as waiting:
@@ -106,7 +121,7 @@ class Child(Generic[M]):
             _log.warning("stopped by force", actor=self.name)
 
     def bury(self, dead_letters: DeadLetters) -> None:
-        """End the child for good and hand over what nobody will handle."""
+        """End the child for good, and hand over the messages that nobody will handle."""
         self.is_leaving = True
         for message in self._mailbox.bury(self._cause):
             dead_letters.lost(self.name, message)

@@ -1,4 +1,4 @@
-"""What came out of an actor: the one place where any exception is caught."""
+"""The crash of an actor: the one place where any exception is caught."""
 
 from collections.abc import Callable
 from types import TracebackType
@@ -9,18 +9,18 @@ __all__ = ["Crash"]
 
 @final
 class Crash:
-    """Hold an exception of what ran inside, so that a supervisor can decide.
+    """Hold an exception of the block, so that a supervisor can decide.
 
-    Cancellation and the interrupts of the interpreter pass through: they are not
-    the actor's. A group of one is taken for what is in it.
+    Cancellation and interrupts of the interpreter pass through. A group of a single exception
+    counts as that exception.
 
     Args:
-        heard: Called with the exception at once. Of a group that holds cancellation or an
-            interrupt, too, it is called with the exceptions, and the rest passes through;
-            without it such a group passes through as a whole.
+        heard: Called with the exception at once. Of a group that also holds cancellation or an
+            interrupt, it is called with the exceptions, and the rest passes through; without it
+            such a group passes through as a whole.
 
     Attributes:
-        error: What was raised; None if nothing was.
+        error: The exception; None if there was none.
     """
 
     __slots__ = ("_heard", "error")

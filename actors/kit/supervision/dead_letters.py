@@ -1,4 +1,4 @@
-"""Where messages go whose actor is gone."""
+"""Messages that nobody handles because their actor is gone."""
 
 from abc import ABC, abstractmethod
 from typing import Final, final
@@ -19,11 +19,16 @@ _log = structlog.get_logger("actors.kit")
 
 
 class DeadLetters(ABC):
-    """Who hears of the messages an actor left in its mailbox when it went for good."""
+    """Takes the messages that an actor left in its mailbox when it ended for good."""
 
     @abstractmethod
     def lost(self, actor: str, message: object) -> None:
-        """Take note that nobody will ever handle this message; must not wait or raise."""
+        """Take a message that nobody will handle; must not wait or raise.
+
+        Args:
+            actor: Name of the actor.
+            message: The message.
+        """
 
 
 @final
@@ -34,13 +39,13 @@ class _Logged(DeadLetters):
 
 
 LOGGED: Final[DeadLetters] = _Logged()
-"""Only tells the log."""
+"""Writes dead letters to the log only."""
 
 
 @final
 @attrs.frozen
 class TracedDeadLetters(DeadLetters):
-    """Counts all, and puts the protocol's messages on record as drops (OBS-06)."""
+    """Counts dead letters, and records messages of the protocol as drops (OBS-06)."""
 
     tracer: Tracer
     counters: Counters

@@ -1,4 +1,4 @@
-"""A message on its way from a router to one listener."""
+"""A message from a router to one listener."""
 
 from enum import Enum, auto
 from typing import final
@@ -19,7 +19,7 @@ class Purpose(Enum):
     """Send it."""
 
     TURN_BACK = auto()
-    """Give it back to the bus when all before it is acknowledged (C-20)."""
+    """Give it back to the bus when all messages before it are acknowledged (C-20)."""
 
     ANNOUNCE = auto()
     """Send only what is announced of its pair; the message stands for the pair."""
@@ -32,10 +32,10 @@ class Delivery:
 
     Attributes:
         message: The message; its `to` is what its sender wrote.
-        route: The address the listener was found under: the message's `to`, or
-            the URL of the stub or link that leads there.
-        is_foreign: Whether it came into this runtime by a stub: whoever said it is
-            none of its components.
+        route: Address under which the listener was found: the `to` of the message, or the URL of
+            the stub or link that leads there.
+        is_foreign: Whether a stub brought it into this runtime, so that none of the components of
+            the runtime has sent it.
         behind: What a link announces before the message; None: nothing.
         purpose: What the stub of a link does with it.
     """

@@ -27,10 +27,10 @@ class Incarnation(Generic[M]):
     """Runs one actor object on a mailbox that outlives it.
 
     Attributes:
-        scope: Cancel it to end this life by force; `stop` still runs.
-        ended: Set when nothing of it runs any more.
+        scope: Cancelling it ends this life by force; `stop` still runs.
+        ended: Set when nothing of this life runs any more.
         has_started: Whether `start` has returned.
-        stop_by: Trio time after which not even `stop` may go on.
+        stop_by: Trio time after which `stop` is cancelled, too.
     """
 
     def __init__(self, mailbox: Mailbox[M]) -> None:
@@ -45,11 +45,16 @@ class Incarnation(Generic[M]):
     ) -> Exception | None:
         """Live until the mailbox is closed, the actor finishes, crashes or is cancelled.
 
-        Until `started` is called, cancellation from outside ends it; from then on
-        only its `scope` does, so that a supervisor keeps its order of stopping.
+        Args:
+            make: Builds the actor object.
+            ref: The reference to the actor.
+            started: Called when `start` has returned.
+
+        If cancelled before `started` was called, this life ends; afterwards only its `scope`
+        ends it, so that a supervisor keeps its order of stopping.
 
         Returns:
-            What it crashed with; None if it ended orderly or by `scope`.
+            The exception that it crashed with; None if it ended in order or by `scope`.
         """
         SERVING.set(self._mailbox.party)
         with Crash() as crash:

@@ -1,4 +1,4 @@
-"""The bounded mailbox of an actor; it outlives the actor's crashes."""
+"""The bounded mailbox of an actor; it outlives crashes of the actor."""
 
 import math
 from contextlib import suppress
@@ -19,21 +19,21 @@ M_co = TypeVar("M_co", covariant=True)
 
 
 _FEW: Final = 16
-"""Deferred asks that are kept without looking which of them are answered."""
+"""Deferred asks that are kept before answered ones are sorted out."""
 
 
 class Losable(Protocol):
-    """What the mailbox must know of a `Reply`, whatever its answer."""
+    """What the mailbox uses of a `Reply`, whatever its answer."""
 
     @property
     def is_open(self) -> bool:
-        """Whether somebody still waits for the answer."""
+        """Whether the asker still waits for the answer."""
 
     def lose(self, error: Exception) -> None:
-        """End the wait because nobody is left to answer."""
+        """End the wait because no actor is left to answer."""
 
     def defer(self) -> None:
-        """Note that the asked actor serves others before it answers."""
+        """Note that the asked actor handles other messages before it answers."""
 
 
 class Nothing(Enum):
@@ -47,7 +47,7 @@ class Nothing(Enum):
 @final
 @attrs.frozen(eq=False)
 class Asked(Generic[M_co]):
-    """A message somebody waits for, with the way back."""
+    """A message whose sender waits for an answer, with the reply."""
 
     message: M_co | Nothing
     reply: Losable
@@ -65,14 +65,14 @@ _BELL: Final[Asked[Never]] = Asked(Nothing.YET, _nobody())
 
 @final
 class Mailbox(Generic[M]):
-    """Messages on their way to one actor, and the asks it has not answered.
+    """Messages for one actor, and the asks that it has not answered.
 
     Attributes:
         party: The actor in the graph of waits.
-        put_nowait: Put without waiting; raises what a Trio channel raises.
-        take_nowait: Take without waiting; raises what a Trio channel raises.
-        stopped: Set when the actor is gone for good.
-        cause: What it crashed with then; None: it ended orderly.
+        put_nowait: Puts without waiting; raises what a Trio channel raises.
+        take_nowait: Takes without waiting; raises what a Trio channel raises.
+        stopped: Set when the actor has ended for good.
+        cause: The exception of its last crash then; None: it ended in order.
     """
 
     def __init__(self, name: str, size: int) -> None:
@@ -89,13 +89,13 @@ class Mailbox(Generic[M]):
         self.cause: Exception | None = None
 
     async def put(self, item: M | Asked[M]) -> None:
-        """Put, and wait while the mailbox is full.
+        """Put an item, and wait while the mailbox is full.
 
-        Cancelled: nothing was put.
+        If cancelled, nothing was put.
 
         Raises:
-            ActorStoppedError: The actor is gone, or went while this waited.
-            DeadlockError: The actor waits for us.
+            ActorStoppedError: The actor is gone, or ended during the wait.
+            DeadlockError: The actor waits for the caller.
         """
         wait = await begin_wait(self.party)
         try:
@@ -106,20 +106,33 @@ class Mailbox(Generic[M]):
             end_wait(wait)
 
     async def put_waited(self, item: Asked[M]) -> None:
-        """Put what the caller has noted as a wait already."""
+        """Put an item whose wait the caller has recorded, and wait while the mailbox is full.
+
+        If cancelled, nothing was put.
+
+        Raises:
+            ActorStoppedError: The actor is gone, or ended during the wait.
+        """
         try:
             await self._send.send(item)
         except (trio.BrokenResourceError, trio.ClosedResourceError):
             raise ActorStoppedError(self.name) from None
 
     def wake(self) -> None:
-        """Make a waiting `take` return."""
+        """Make a waiting `take` return without an item."""
         # Full or closed: then `take` does not wait.
         with suppress(trio.WouldBlock, trio.ClosedResourceError, trio.BrokenResourceError):
             self._send.send_nowait(_BELL)
 
     async def take(self, until: float) -> M | Asked[M] | Nothing:
-        """Wait for the next item, or until a Trio time."""
+        """Wait for the next item, or until a Trio time.
+
+        If cancelled, no item is lost.
+
+        Returns:
+            The item; `Nothing.YET` at that time or after `wake`, `Nothing.EVER` if the mailbox is
+            closed and empty.
+        """
         try:
             if until == math.inf:
                 return await self._receive.receive()
@@ -133,7 +146,7 @@ class Mailbox(Generic[M]):
         return Nothing.YET
 
     def poll(self) -> M | Asked[M] | Nothing:
-        """Return the next item if there is one."""
+        """Return the next item if there is one; otherwise as `take`."""
         try:
             return self.take_nowait()
         except trio.WouldBlock:
@@ -142,14 +155,14 @@ class Mailbox(Generic[M]):
             return Nothing.EVER
 
     def open(self, asked: Asked[M]) -> M | Nothing:
-        """Take the message of an ask in hand; nothing if nobody waits any more."""
+        """Return the message of an ask, now in hand; nothing if its sender has given up."""
         if not asked.reply.is_open:
             return Nothing.YET
         self._in_hand = asked.reply
         return asked.message
 
     def handled(self) -> None:
-        """Note that the ask in hand has been handled, answered or not."""
+        """Note that the ask in hand was handled, whether it was answered or not."""
         reply, self._in_hand = self._in_hand, None
         if reply is not None and reply.is_open:
             reply.defer()
@@ -159,7 +172,7 @@ class Mailbox(Generic[M]):
                 self._sweep_at = 2 * len(self._deferred) + _FEW
 
     def lose_taken(self, cause: BaseException | None) -> None:
-        """Fail every ask that was taken and not answered: its incarnation is over."""
+        """Fail every ask that was taken and not answered, at the end of a life."""
         taken = [*self._deferred, *([] if self._in_hand is None else [self._in_hand])]
         self._deferred = []
         self._in_hand = None
@@ -167,7 +180,7 @@ class Mailbox(Generic[M]):
             reply.lose(_stopped(self.name, cause))
 
     def close(self) -> None:
-        """Let nobody put any more; what is in can still be taken."""
+        """Refuse further items; those inside can still be taken. Idempotent."""
         self._send.close()
 
     def bury(self, cause: Exception | None) -> list[M]:

@@ -1,10 +1,10 @@
-"""The online monitor: what no table declares is seen the moment it is tried (OBS-06).
+"""The online monitor: steps that no table declares are seen when they are tried (OBS-06).
 
-An actor steps its entities by their tables, and a step without a row is refused there: it
-raises, and the state does not move. The error is a crash like any other, so what becomes of
-the actor is its supervisor's decision. Every supervisor tells its monitor what a child
-crashed with, and the monitor puts each refused step on record, wherever in the actor it was
-tried: while it started or stopped, in a message, or in work beside the mailbox.
+An actor steps its entities by their tables. A step without a row raises, and the state does
+not change. The error is a crash like any other, and the supervisor of the actor decides. Every
+supervisor tells its monitor the exceptions of its children, and the monitor records each
+refused step, wherever in the actor it was tried: in `start` or `stop`, in a message, or in
+spawned work.
 """
 
 from collections.abc import Iterator
@@ -28,8 +28,8 @@ class Monitor:
     """Traces, counts and logs the refused steps of one process, each once.
 
     Args:
-        tracer: Where they are put on record.
-        counters: Where they are counted, by machine; other parts of the process count there too.
+        tracer: Takes their trace records.
+        counters: Counts them, by machine; other parts of the process count there, too.
     """
 
     def __init__(self, tracer: Tracer = NULL_TRACER, counters: Counters | None = None) -> None:
@@ -38,11 +38,15 @@ class Monitor:
         self._told: WeakSet[UndeclaredTransitionError] = WeakSet()
 
     def crashed(self, actor: str, error: Exception) -> None:
-        """Look for refused steps in what an actor crashed with; never waits or raises.
+        """Record the refused steps in a crash; never waits or raises.
 
-        Also in groups, and in what an error came after or from: an actor that has gone wrong
-        may fail again while it stops. An error that goes on from actor to actor, as an answer
-        or out of a start, is told by the first.
+        They are also found in groups, causes and contexts of the exception: an actor that has
+        failed may fail again while it stops. An exception that passes through several actors is
+        recorded for the first.
+
+        Args:
+            actor: Name of the actor.
+            error: The exception that it crashed with.
         """
         for one in _all_of(error):
             if isinstance(one, UndeclaredTransitionError) and one not in self._told:
@@ -50,7 +54,7 @@ class Monitor:
                 self._tell(actor, one)
 
     def restarted(self, actor: str) -> None:
-        """Count that an actor is started again; its crash was told before."""
+        """Count a restart of an actor; its crash was recorded before."""
         self.counters.restart(actor)
 
     def _tell(self, actor: str, refused: UndeclaredTransitionError) -> None:
@@ -67,7 +71,7 @@ class Monitor:
 
 
 def _all_of(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and all that it holds or came after, the oldest first; each once."""
+    """Yield an exception with all its members, causes and contexts, the oldest first, each once."""
     found: dict[int, BaseException] = {}
     waiting = [error]
     while waiting:

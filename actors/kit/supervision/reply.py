@@ -1,4 +1,4 @@
-"""The answer to one ask: sent once, needs no room, never blocks the one who answers."""
+"""The answer to one ask: sent once, without waiting."""
 
 from enum import Enum, auto
 from typing import Generic, TypeVar, final
@@ -21,10 +21,10 @@ class _State(Enum):
 
 @final
 class Reply(Generic[R]):
-    """The one-shot way back of an ask; it travels inside the message.
+    """The one-shot answer channel of an ask; it is part of the message.
 
-    The actor that gets it answers by `send` or `fail`, now or later, itself or
-    through others. An answer that nobody waits for any more goes nowhere.
+    The actor that gets the message answers by `send` or `fail`, at once or later, itself or
+    through others. An answer for which nobody waits any more is dropped.
     """
 
     __slots__ = ("_answered", "_error", "_state", "_value", "_wait")
@@ -38,47 +38,51 @@ class Reply(Generic[R]):
 
     @property
     def is_open(self) -> bool:
-        """Whether somebody still waits for the answer."""
+        """Whether the asker still waits for the answer."""
         return self._state is _State.OPEN
 
     def send(self, value: R) -> None:
-        """Answer.
+        """Answer with a value.
 
         Raises:
-            ReplyTwiceError: It has been answered before.
+            ReplyTwiceError: The ask was answered before.
         """
         if self._close():
             self._value.append(value)
 
     def fail(self, error: Exception) -> None:
-        """Answer with an error: the asker gets it raised.
+        """Answer with an exception, which the asker gets raised.
 
         Raises:
-            ReplyTwiceError: It has been answered before.
+            ReplyTwiceError: The ask was answered before.
         """
         if self._close():
             self._error = error
 
     def lose(self, error: Exception) -> None:
-        """End the wait because nobody is left to answer; called by the kit."""
+        """End the wait because no actor is left to answer; called by the kit."""
         if self._state is _State.OPEN:
             self.fail(error)
             self._state = _State.ABANDONED
 
     def abandon(self) -> None:
-        """Stop waiting; called by the kit when the asker is gone."""
+        """Drop the answer from now on; called by the kit when the asker has given up."""
         if self._state is _State.OPEN:
             self._state = _State.ABANDONED
 
     def defer(self) -> None:
-        """Note that the asked actor serves others before it answers; called by the kit."""
+        """Note that the actor handles other messages before it answers; called by the kit."""
         if self._wait is not None:
             self._wait.is_over = True
 
     async def get(self) -> R:
-        """Wait for the answer and return it, or raise what it failed with.
+        """Wait for the answer and return it.
 
-        Cancelled: the answer, if it still comes, goes nowhere.
+        If cancelled, an answer that still comes is dropped.
+
+        Raises:
+            ActorStoppedError: The actor stopped or crashed before it answered.
+            Exception: What the actor answered by `fail`.
         """
         await self._answered.wait()
         if self._error is not None:

@@ -1,9 +1,7 @@
-"""Supervision: who is started again, who goes down with whom, when to give up.
+"""Supervision: which children are restarted after a crash, and when the supervisor gives up.
 
-The only place where a nursery is kept to start tasks in later: the supervisor's
-own, opened by `open_supervisor` and left when every child has stopped.
-
-How a supervisor deals with crashes.
+A supervisor keeps its nursery to start tasks in later. `open_supervisor` opens that nursery,
+and it is left when every child has stopped.
 """
 
 from collections import deque
@@ -37,22 +35,27 @@ __all__ = [
 
 
 class Strategy(Enum):
-    """Who is started again when one child crashes (OTP's words, and `PEERS`)."""
+    """Which children are restarted when one crashes (the terms of OTP, and `PEERS`)."""
 
     ONE_FOR_ONE = auto()
     """The one that crashed."""
     PEERS = auto()
-    """Likewise; children know nothing of each other, so all of them stop at once."""
+    """The one that crashed; at the end all children stop at the same time."""
     REST_FOR_ONE = auto()
-    """It, and all that were started after it."""
+    """The one that crashed, and all that were started after it."""
     ONE_FOR_ALL = auto()
-    """Everybody."""
+    """All children."""
 
 
 @final
 @attrs.frozen
 class Intensity:
-    """How many restarts within how many seconds are borne."""
+    """How many restarts a supervisor may make before it gives up.
+
+    Attributes:
+        restarts: Number of restarts.
+        seconds: Length of the time window in which they are counted.
+    """
 
     restarts: int = 3
     seconds: float = 60.0
@@ -61,7 +64,7 @@ class Intensity:
 @final
 @attrs.frozen
 class Regime:
-    """Who is started again when a child crashes, and how often that is borne."""
+    """Which children are restarted after a crash, and how often."""
 
     strategy: Strategy
     intensity: Intensity
@@ -108,9 +111,9 @@ class Supervisor:
     """Starts, watches, restarts and stops its children; made by `open_supervisor`.
 
     Attributes:
-        name: For people and logs.
-        dead_letters: Who hears of messages nobody will handle.
-        monitor: Who hears what children crashed with.
+        name: Name for people and logs.
+        dead_letters: Takes the messages that nobody will handle.
+        monitor: Takes the exceptions of children.
     """
 
     def __init__(
@@ -134,24 +137,25 @@ class Supervisor:
 
     @property
     def children(self) -> tuple[str, ...]:
-        """Names of the children, in the order they were started."""
+        """Names of the children, in the order in which they were started."""
         return tuple(self._children)
 
     def is_up(self, name: str) -> bool:
-        """Tell whether a child has started and not ended: it handles what it is told."""
+        """Return whether a child has started and not ended, so that it handles messages."""
         child = self._children.get(name)
         return child is not None and child.life.has_started and not child.life.ended.is_set()
 
     async def start_child(self, spec: ChildSpec[M]) -> ActorRef[M]:
-        """Start a child; return when its `start` has returned.
+        """Start a child, and return its reference when its `start` has returned.
 
-        What `start` raises comes out here, and there is no such child then.
-        Cancelled: the same.
+        If cancelled, the child is stopped, and there is no such child.
 
         Raises:
             NameTakenError: There is a child of this name.
-            ActorStoppedError: The supervisor is stopping, or somebody stopped the
-                child before it had started.
+            ActorStoppedError: The supervisor is stopping, or another task stopped the child
+                before it had started.
+            DeadlockError: The child waits for the caller.
+            Exception: What making or starting the child raised; there is no such child then.
         """
         if self._is_stopping:
             raise ActorStoppedError(self.name)
@@ -169,12 +173,12 @@ class Supervisor:
         return child.ref
 
     async def stop_child(self, name: str) -> None:
-        """Stop a child, orderly; return when it is gone. Nothing if it is gone already.
+        """Stop a child in order, and return when it is gone. Idempotent.
 
-        Cancelled: it is stopped by force.
+        If cancelled, the child is stopped by force, within `DRAIN_TIMEOUT` seconds.
 
         Raises:
-            DeadlockError: The child waits for us, or is us.
+            DeadlockError: The child waits for the caller, or is the caller.
         """
         child = self._children.get(name)
         if child is None:
@@ -189,11 +193,17 @@ class Supervisor:
             self._forget(child)
 
     async def stop_children(self) -> None:
-        """Stop all children, the last started first; called when the context ends."""
+        """Stop all children in order, the last started first; called when the context ends.
+
+        If cancelled, some children still run, and no child can be started any more.
+        """
         await self._end_all(self._stop)
 
     async def kill_children(self) -> None:
-        """Stop what still runs by force, in the same order; each `stop` still runs."""
+        """Stop the remaining children by force, in the same order; each `stop` still runs.
+
+        If cancelled, some children still run, and no child can be started any more.
+        """
         await self._end_all(self._kill)
 
     async def _end_all(self, end: Callable[[_AnyChild, float], Awaitable[None]]) -> None:
@@ -312,16 +322,27 @@ async def open_supervisor(
     dead_letters: DeadLetters = LOGGED,
     monitor: Monitor | None = None,
 ) -> AsyncIterator[Supervisor]:
-    """Run a supervisor while inside.
+    """Run a supervisor while the context is open.
 
-    On leaving, children stop one by one, the last started first, peers all at once: each
-    handles what is in its mailbox, takes leave and stops, within bounds. If the inside failed or
-    was cancelled, nobody handles what is left, but every `stop` still runs, in the
-    same order.
+    When the context is left, children stop one by one, the last started first; with `PEERS` all at
+    the same time. Each handles what is in its mailbox, says goodbye and stops, within bounds.
+
+    Args:
+        name: Name for people and logs.
+        strategy: Which children are restarted when one crashes.
+        intensity: How many restarts there may be.
+        dead_letters: Takes the messages that nobody will handle.
+        monitor: Takes the exceptions of children; None: a new one, without trace.
+
+    Yields:
+        The supervisor.
+
+    If cancelled, or if the block raises, messages in mailboxes are not handled any more, but every
+    `stop` still runs, in the same order.
 
     Raises:
-        ExceptionGroup: With a RestartLimitError when a child crashed too often, or
-            with what the inside raised.
+        ExceptionGroup: With a RestartLimitError when a child crashed too often, or with what the
+            block raised.
     """
     async with trio.open_nursery() as nursery:
         watched = Monitor() if monitor is None else monitor

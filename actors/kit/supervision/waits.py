@@ -1,9 +1,8 @@
-"""Who waits for whom: an actor that would close a circle is told at once.
+"""The graph of waits: an actor whose wait would close a cycle gets an error at once.
 
-An edge stands while the task that serves an actor's mailbox is blocked on another
-actor: in an ask that the other still has to handle, in a tell into its full
-mailbox, in its start or stop. Work that an actor spawned may wait as it likes: the
-mailbox goes on.
+An edge exists while the task that serves the mailbox of an actor is blocked on another actor:
+in an ask that the other still has to handle, in a tell into its full mailbox, in its start or
+stop. Spawned work of an actor has no edges: the mailbox is served meanwhile.
 """
 
 from contextvars import ContextVar
@@ -20,7 +19,7 @@ __all__ = ["SERVING", "Party", "Wait", "begin_wait", "end_wait"]
 @final
 @attrs.define(eq=False)
 class Party:
-    """One actor, as somebody who waits and is waited for."""
+    """One actor, as a node of the graph."""
 
     name: str
     waits: "list[Wait]" = attrs.field(factory=list)
@@ -29,11 +28,10 @@ class Party:
 @final
 @attrs.define(eq=False)
 class Wait:
-    """An edge: `who` cannot go on before `target` does.
+    """An edge: `who` cannot continue before `target` does.
 
     Attributes:
-        is_over: Set as soon as the target has done its part, though the waiting
-            task may not have run yet.
+        is_over: Set when the target has done its part, even if the waiting task has not run yet.
     """
 
     who: Party
@@ -42,17 +40,19 @@ class Wait:
 
 
 SERVING: Final[ContextVar[Party | None]] = ContextVar("SERVING", default=None)
-"""The actor whose mailbox the current task serves, if it serves one."""
+"""The actor whose mailbox the current task serves; None: it serves none."""
 
 
 async def begin_wait(target: Party) -> Wait | None:
-    """Note that the current actor is about to wait for `target`.
+    """Record that the current actor is about to wait for `target`.
+
+    If cancelled, no edge was recorded.
 
     Returns:
         The edge, to be ended by `end_wait`; None outside of actors.
 
     Raises:
-        DeadlockError: The target waits, over some others perhaps, for us.
+        DeadlockError: The target waits for the current actor, directly or through others.
     """
     who = SERVING.get()
     if who is None:
@@ -71,13 +71,13 @@ async def begin_wait(target: Party) -> Wait | None:
 
 
 def end_wait(wait: Wait | None) -> None:
-    """Take the edge away again."""
+    """Remove the edge."""
     if wait is not None:
         wait.who.waits.remove(wait)
 
 
 def _path(source: Party, goal: Party) -> tuple[str, ...]:
-    """Return the names on a way of edges from source to goal; () if there is none."""
+    """Return the names on a path of edges from source to goal; () if there is none."""
     ways: list[tuple[Party, tuple[str, ...]]] = [(source, (source.name,))]
     seen = {id(source)}
     while ways:

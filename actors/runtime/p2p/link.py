@@ -125,7 +125,7 @@ class P2PLink:
     async def run(self) -> LinkLost:
         """Work until the link is gone; return how it ended.
 
-        Cancelled: the link is closed.
+        If cancelled, the link is closed.
         """
         try:
             with self._scope:

@@ -34,11 +34,11 @@ __all__ = [
 
 @final
 class AllocationError(ProtoflyError):
-    """The node gave no addresses, or did not take them back.
+    """The node allocated no addresses, or did not take them back.
 
     Attributes:
-        code: What it answered, or what was answered for it.
-        reason: Its own words.
+        code: Reply code of the node; or of this runtime, such as 503 if the node cannot be reached.
+        reason: Reason in the answer; may be empty.
     """
 
     def __init__(self, code: int, reason: str) -> None:
@@ -49,7 +49,7 @@ class AllocationError(ProtoflyError):
 
 @final
 class NotKeptError(ProtoflyError):
-    """A hyperty must have an address that is not kept for it; the node was not asked.
+    """A profile names an address that is not kept for its hyperty; the node was not asked.
 
     Attributes:
         address: The address.

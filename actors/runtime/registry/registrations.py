@@ -38,8 +38,8 @@ class RegistrationError(ProtoflyError):
     """The domain registry did not take a record.
 
     Attributes:
-        url: The address that is not registered.
-        code: What was answered.
+        url: Address that is not registered.
+        code: Reply code of the registry; or of this runtime, such as 503 if it cannot be reached.
     """
 
     def __init__(self, url: str, code: int, why: str) -> None:

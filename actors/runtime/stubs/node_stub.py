@@ -1,4 +1,4 @@
-"""The stub that leads to a message node, by whatever wire (STB-02..09, DESIGN section 8)."""
+"""The stub that leads to a message node, over any wire protocol (STB-02..09, DESIGN section 8)."""
 
 from typing import Final, TypeAlias, final
 
@@ -38,7 +38,7 @@ def activate(context: StubContext) -> Actor[NodeStubMessage]:
     """Make the stub `websocket`, which speaks `protofly.v1` (STB-01).
 
     Raises:
-        StubOptionError: Its profile says more than where it dials.
+        StubOptionError: Its profile has options; it knows none.
     """
     read_options("websocket", context.config.options, {})
     return NodeStub(context, lambda: OwnWire(context))
@@ -49,8 +49,8 @@ class NodeStub(Actor[NodeStubMessage]):
     """Hosts a `StubClientCore` over one link at a time.
 
     Args:
-        context: What it may use.
-        make_wire: How its node is spoken to.
+        context: What the stub may use.
+        make_wire: Makes the wire protocol of a link.
     """
 
     def __init__(self, context: StubContext, make_wire: WireMaker) -> None:

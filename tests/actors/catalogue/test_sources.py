@@ -22,7 +22,7 @@ from actors.node.config import NodeConfig
 from actors.node.http.config import HttpConfig, ShownCatalogue
 from specs.limits.catalogue import DESCRIPTOR_BYTES, FETCH_TIMEOUT, PACKAGE_BYTES
 from tests.support.catalogues import STUB_B
-from tests.support.http_server import Said, open_http_server
+from tests.support.node.http_server import Said, open_http_server
 from transports.system import open_system_network
 
 FILES = {

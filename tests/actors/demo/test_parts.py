@@ -14,7 +14,7 @@ from actors.demo.verdict import judge
 from actors.kit.trace import MemoryTracer
 from specs.message import Message, MessageType
 from specs.trace import Fact, Kind, Op, trace_folder
-from tests.support.trace_files import records, session, whole, write_trace
+from tests.support.trace.trace_files import records, session, whole, write_trace
 
 LINK = "R|S|requester|R/p2prequester/1"
 

@@ -6,7 +6,7 @@ import trio
 
 from actors.kit.http_client import HttpClient, HttpError, HttpUrlError, ServerUrl, path_of
 from specs.limits.back_ends import BACKEND_CONNECTIONS
-from tests.support.http_server import HangupError, Said, open_http_server
+from tests.support.node.http_server import HangupError, Said, open_http_server
 
 
 @pytest.fixture

@@ -25,8 +25,8 @@ from fsm.session.stub_client import StubClientCore
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from specs.trace import Kind, Op
-from tests.support.misstep import KEY, TASK, WRONG, Misstep
-from tests.support.trace_files import records, whole
+from tests.support.runtime.misstep import KEY, TASK, WRONG, Misstep
+from tests.support.trace.trace_files import records, whole
 from transports.memory import MemoryNetwork
 
 

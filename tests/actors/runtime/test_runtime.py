@@ -23,7 +23,7 @@ from specs.limits.protocol import DRAIN_TIMEOUT, REGISTRATION_EXPIRES, REPLY_TIM
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from specs.trace import Kind as About
-from tests.support.trace_files import records, whole
+from tests.support.trace.trace_files import records, whole
 from transports.link import Kind
 from transports.memory import MemoryNetwork
 

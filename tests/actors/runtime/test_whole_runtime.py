@@ -23,7 +23,7 @@ from specs.addresses.address import address_allocation, domain_registry
 from specs.message import MessageType
 from specs.reply_code import Code
 from specs.trace import Kind, Op
-from tests.support.domain import DOMAIN, Echo, Wishes, open_domain
+from tests.support.runtime.domain import DOMAIN, Echo, Wishes, open_domain
 
 REGISTRY = domain_registry(DOMAIN)
 ALLOCATION = address_allocation(DOMAIN)

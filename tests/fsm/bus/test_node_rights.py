@@ -11,7 +11,7 @@ from specs.addresses.address import canonical, domain_of, is_backend, is_below, 
 from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError
 from specs.message import MessageType
-from tests.support.forgery import (
+from tests.support.runtime.forgery import (
     BOUND,
     DOMAIN,
     GONE,

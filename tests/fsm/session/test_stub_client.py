@@ -22,7 +22,7 @@ from specs.limits.protocol import (
     STUB_QUEUE,
 )
 from specs.reply_code import Code, DropReason
-from tests.support.wire import ask, event
+from tests.support.wire.wire import ask, event
 
 OPENED = ev.SessionAnswered(SessionMethod.OPEN, 200, "token-1")
 REOPENED = ev.SessionAnswered(SessionMethod.REOPEN, 200, "token-1")

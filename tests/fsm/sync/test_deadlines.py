@@ -19,7 +19,7 @@ from fsm.sync.reporter_io import ReporterAsked, SubscribeAsked
 from specs.bodies.sync import Change, DataObject
 from specs.bodies.word import SessionMethod
 from specs.limits import protocol as limits
-from tests.support.wire import answer, ask
+from tests.support.wire.wire import answer, ask
 
 R, HB, HC = "hyperty-runtime://a.ex/ra", "hyperty://a.ex/hb", "hyperty://c.ex/hc"
 URL = "comm://a.ex/o1"

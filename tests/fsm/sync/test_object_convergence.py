@@ -28,6 +28,7 @@ from fsm.sync.reporter import ReporterCore
 from fsm.sync.value.value import changed
 from specs.limits.protocol import READ_PAUSE, REPLY_TIMEOUT
 from specs.limits.sync import QUIET, REPEAT_FIRST, REPEAT_LAST
+from tests.support.chance import examples
 from tests.support.object_world import HA, STRANGER, ObjectWorld
 
 PATHS = st.sampled_from(
@@ -182,11 +183,11 @@ class Deletions(Convergence):
         assert self.world.differing() == [], "copies of what is gone (I-D4)"
 
 
-COMMON = settings(deadline=None, suppress_health_check=list(HealthCheck))
+COMMON = settings(suppress_health_check=list(HealthCheck))
 TestConvergence = Convergence.TestCase
-TestConvergence.settings = settings(COMMON, max_examples=60, stateful_step_count=40)
+TestConvergence.settings = settings(COMMON, max_examples=examples(60), stateful_step_count=40)
 TestDeletions = Deletions.TestCase
-TestDeletions.settings = settings(COMMON, max_examples=40, stateful_step_count=30)
+TestDeletions.settings = settings(COMMON, max_examples=examples(40), stateful_step_count=30)
 
 
 # --- defects ------------------------------------------------------------------------------------

@@ -12,9 +12,9 @@ from actors.node.connectors.global_registry import HttpGlobalRecords
 from actors.play.stage.back_ends import RecordsFake
 from specs.addresses.address import GLOBAL_REGISTRY
 from specs.limits.protocol import MAX_JSON_TEXT
-from tests.support.http_server import Said, open_http_server
-from tests.support.node_peer import RA, open_world
-from tests.support.quality_server import GlobalServer
+from tests.actors.node.connectors.quality_server import GlobalServer
+from tests.support.node.http_server import Said, open_http_server
+from tests.support.node.node_peer import RA, open_world
 
 GUID = "user-guid://g1"
 

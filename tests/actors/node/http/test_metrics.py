@@ -21,9 +21,9 @@ from actors.kit.counting.tally import (
 from actors.node.http.metrics import CONSTANT, MetricsPage
 from specs.reply_code import Code, DropReason
 from tests.support.command import ROOT, serving
-from tests.support.node_process import UNHURRIED
-from tests.support.web import get
-from tests.support.wire_peer import FORMS
+from tests.support.node.node_process import UNHURRIED
+from tests.support.node.web import get
+from tests.support.wire.wire_peer import FORMS
 
 PAGE = (ROOT / "docs" / "operating.md").read_text()
 _ROW = re.compile(r"^\| `(protofly_\w+)` \| (\w+) \| ([\w, ]*) \| (.+) \|$", re.MULTILINE)

@@ -16,7 +16,7 @@ from fsm.limits.token_bucket import Rate
 from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT, WRITE_TIMEOUT
 from specs.limits.rest import REST_CURSOR_WAIT, REST_POSTS
 from specs.link_end import LinkEnd
-from tests.support.node_peer import RA, RB, SESSION, open_world
+from tests.support.node.node_peer import RA, RB, SESSION, open_world
 from transports.gate import Guest
 from transports.link import Kind
 

@@ -19,8 +19,8 @@ from actors.node.login.login import Login
 from actors.node.login.used_tokens import UsedTokenFile
 from fsm.session.spent_tokens import SpentTokens, Use
 from tests.support.command import call, called, serving
-from tests.support.issuer import Issuer, Shelf, opened
-from tests.support.node_peer import DOMAIN, RB, Peer, open_world
+from tests.support.node.issuer import Issuer, Shelf, opened
+from tests.support.node.node_peer import DOMAIN, RB, Peer, open_world
 from transports.errors import LinkError
 from transports.link import Kind
 from transports.system import open_system_network

@@ -16,10 +16,10 @@ from actors.runtime.hop_trace import Hops
 from specs.limits.bus import DROPS_KEPT
 from specs.message import MessageType
 from specs.reply_code import DropReason
-from tests.support.deaf import deaf
-from tests.support.domain import DOMAIN, open_domain
-from tests.support.runtime_parts import open_bus
-from tests.support.wire import A, B, answer, ask, event
+from tests.actors.runtime.bus.deaf import deaf
+from tests.support.runtime.domain import DOMAIN, open_domain
+from tests.support.runtime.runtime_parts import open_bus
+from tests.support.wire.wire import A, B, answer, ask, event
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from specs.limits.bus import OPEN_REQUESTS, SUBMIT_RATE, SUBMITTED
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import Message, MessageType
 from specs.reply_code import Code
-from tests.support.wire import A, B, C, answer, ask, event
+from tests.support.wire.wire import A, B, C, answer, ask, event
 
 
 async def hyperty_port(world, url):

@@ -32,7 +32,7 @@ from specs.limits.protocol import RETRY_COOL_DOWN
 from specs.reply_code import Code
 from specs.trace import Kind, Op
 from tests.support.catalogues import STUB_B, B, Publishing, Wall
-from tests.support.domain import Echo, counted_bytes
+from tests.support.runtime.domain import Echo, counted_bytes
 from transports.memory import MemoryNetwork
 
 A = "a.ex"

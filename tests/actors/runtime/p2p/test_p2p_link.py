@@ -27,7 +27,7 @@ from specs.bodies.sync import Candidate, ChangeObject
 from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT
 from specs.message import Message, MessageType
 from specs.trace import Op
-from tests.support.p2p_bus import KeepingPort
+from tests.support.runtime.p2p_bus import KeepingPort
 from transports.bodies import read_body
 from transports.codec import decode_frame, encode
 from transports.errors import DialError, LinkError

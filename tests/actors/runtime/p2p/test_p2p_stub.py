@@ -22,7 +22,7 @@ from specs.limits.p2p import HANDLED_OF_DOMAIN, INVITATION_BURST, INVITATION_RAT
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from specs.trace import Op
-from tests.support.p2p_bus import KeepingPort
+from tests.support.runtime.p2p_bus import KeepingPort
 from transports.errors import LinkClosedError
 from transports.link import Kind
 from transports.memory import MemoryNetwork

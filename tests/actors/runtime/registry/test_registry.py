@@ -13,7 +13,7 @@ from fsm.p2p.link_policy import WHENEVER_POSSIBLE
 from fsm.registry.resolve.inputs import Asked, Deployed
 from fsm.registry.resolve.resolve import ResolveConfig
 from specs.trace import Op
-from tests.support.runtime_parts import Listener, R, open_bus
+from tests.support.runtime.runtime_parts import Listener, R, open_bus
 
 HB = "hyperty://b.ex/hb"
 

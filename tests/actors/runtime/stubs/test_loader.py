@@ -31,7 +31,7 @@ from specs.limits.protocol import DEPLOY_TIMEOUT
 from specs.message import Message, MessageType, reply_to
 from specs.reply_code import Code
 from specs.trace import Kind
-from tests.support.runtime_parts import Listener, R, open_bus
+from tests.support.runtime.runtime_parts import Listener, R, open_bus
 from transports.memory import MemoryNetwork
 
 S = f"{R}/protostub/1"

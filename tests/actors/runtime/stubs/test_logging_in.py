@@ -22,8 +22,8 @@ from actors.runtime.stubs.credentials import (
 )
 from specs.limits.login import KEYS_PAUSE
 from specs.limits.protocol import RETRY_COOL_DOWN
-from tests.support.domain import DOMAIN, Echo, counted_bytes
-from tests.support.issuer import Issuer, Shelf, login_by, written
+from tests.support.node.issuer import Issuer, Shelf, login_by, written
+from tests.support.runtime.domain import DOMAIN, Echo, counted_bytes
 from transports.link import Kind
 from transports.memory import MemoryNetwork
 

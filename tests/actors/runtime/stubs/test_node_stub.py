@@ -5,8 +5,8 @@ import trio
 from specs.limits.protocol import MAX_MESSAGE_BYTES, PING_PERIOD, PONG_TIMEOUT
 from specs.reply_code import Code, DropReason
 from specs.trace import Kind, Op
-from tests.support.fake_node import S, open_node_stub
-from tests.support.wire import A, C, answer, ask, event
+from tests.actors.runtime.stubs.fake_node import S, open_node_stub
+from tests.support.wire.wire import A, C, answer, ask, event
 
 
 async def test_the_first_message_opens_the_session_and_goes_stamped(autojump_clock):

@@ -11,7 +11,7 @@ from actors.runtime.stubs.options import StubOptionError
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from fsm.registry.resolve.inputs import Deployed, DeployFailed
 from tests.actors.runtime.stubs.test_loader import HERE, R, S, open_loader
-from tests.support.p2p_bus import KeepingPort
+from tests.support.runtime.p2p_bus import KeepingPort
 from transports.memory import MemoryNetwork
 
 PLACES = {"rest": "http://127.0.0.1:8080/rest"}

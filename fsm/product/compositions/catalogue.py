@@ -1,0 +1,48 @@
+"""Every composition that is checked, by name."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Final
+
+from fsm.product.composition import Plan
+from fsm.product.compositions.delegation import DELEGATION
+from fsm.product.compositions.p2p import (
+    GLARE,
+    GLARE_LATE,
+    GLARE_TIMEOUT,
+    P2P,
+    P2P_AGAIN,
+    P2P_ENDS,
+    P2P_LATE,
+    TWO,
+)
+from fsm.product.compositions.registration import REGISTRATION
+from fsm.product.compositions.resolve import RESOLVE
+from fsm.product.compositions.session import SESSION, SESSION_TABLES
+from fsm.product.compositions.sync import INVITATION, SYNC, SYNC_ENDS
+from fsm.product.compositions.transaction import TRANSACTION
+
+__all__ = ["COMPOSITIONS"]
+
+_ALL: Final[tuple[Plan, ...]] = (
+    P2P,
+    P2P_LATE,
+    P2P_AGAIN,
+    P2P_ENDS,
+    TWO,
+    GLARE,
+    GLARE_LATE,
+    GLARE_TIMEOUT,
+    SESSION,
+    SESSION_TABLES,
+    SYNC,
+    SYNC_ENDS,
+    INVITATION,
+    DELEGATION,
+    TRANSACTION,
+    RESOLVE,
+    REGISTRATION,
+)
+
+COMPOSITIONS: Final[Mapping[str, Plan]] = MappingProxyType({plan.name: plan for plan in _ALL})
+"""What `python -m fsm check --product` explores."""

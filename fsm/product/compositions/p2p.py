@@ -1,0 +1,543 @@
+"""Runtimes link to each other: requesters, handlers, registries, and what lies between.
+
+A registry writes an entry and deploys a requester; objects are made, invited to, answered and
+observed through message nodes, which lose and repeat; links are dialled, opened, cut, come back
+in place, by a new offer, or not at all; either end may give up at any time, and a runtime may
+go. A local message is never lost, but may come late: that a registry knows less than its stub
+is part of what is explored.
+
+Left out, and why that is no loss:
+
+* All candidates of an end are dialled as one, which opens or not.
+* A version gap: a change carries the whole object, as the reading does that the observer asks
+  for (M-41).
+* A request without answer (408): the end gives up then, as it does at its deadline.
+"""
+
+import math
+from collections.abc import Hashable, Iterator, Sequence
+from functools import partial
+from typing import Final, final
+
+import attrs
+from typing_extensions import override
+
+from fsm.engine import Step
+from fsm.machines.p2p_entry import State as Entry
+from fsm.p2p import effects as do
+from fsm.p2p import inputs as seen
+from fsm.p2p.negotiation import Role
+from fsm.product.bounds import Bounds
+from fsm.product.composition import (
+    Channel,
+    Composition,
+    End,
+    Event,
+    Haste,
+    Medium,
+    Never,
+    Patience,
+    Place,
+    Plan,
+    Situation,
+)
+from fsm.product.compositions.p2p_stubs import (
+    Deployed,
+    Disconnect,
+    HandlerPlace,
+    Known,
+    Leave,
+    Listening,
+    RequesterPlace,
+    Stubs,
+    ToRegistry,
+    ToStub,
+    address,
+    handler_of,
+    runtime_of,
+)
+from fsm.product.host import Host
+from fsm.registry.resolve import effects as tells
+from fsm.registry.resolve.inputs import StatusSeen
+from fsm.registry.resolve.jobs import ResolveJobs
+from fsm.registry.resolve.link_table import LinkTable
+from fsm.registry.resolve.record_cache import RecordCache
+from specs.jsonvalue import JsonObject
+
+__all__ = [
+    "GLARE",
+    "GLARE_LATE",
+    "GLARE_TIMEOUT",
+    "P2P",
+    "P2P_AGAIN",
+    "P2P_ENDS",
+    "P2P_LATE",
+    "TWO",
+    "RegistryPlace",
+    "Scene",
+    "composed",
+]
+
+
+@final
+class RegistryPlace(Host):
+    """The table of links of a runtime's registry.
+
+    Attributes:
+        asked: The runtimes that it has asked for a link.
+        waiting: The handler's links that wait for the registry's row.
+    """
+
+    def __init__(self, runtime: str, roles: Sequence[str]) -> None:
+        super().__init__()
+        self.runtime = runtime
+        self._roles = roles
+        self.asked: set[str] = set()
+        self.table = LinkTable(address(runtime), ResolveJobs(), RecordCache())
+        self.waiting: list[tuple[str, str]] = []
+        self._is_gone = False
+
+    @override
+    def deadline(self) -> float:
+        return math.inf if self._is_gone else self.table.deadline()
+
+    @override
+    def time_over(self) -> None:
+        self._do_all(self.table.tick(self.now))
+
+    @override
+    def take(self, happened: Hashable) -> None:
+        match happened:
+            case ToRegistry():
+                if not self._is_gone:
+                    self._hear(happened)
+            case tells.RequesterPlan(remote):
+                effects = self.table.plan(happened, self.now)
+                if effects:
+                    self.asked.add(remote)
+                self._do_all(effects)
+            case "go":
+                self._is_gone = True
+                self.moved(self.table.close())
+                for role in self._roles:
+                    self._to(role, Leave())
+            case _:
+                raise TypeError(happened)
+
+    def _hear(self, said: ToRegistry) -> None:
+        end, table = said.end, self.table
+        stub = end if "/p2prequester/" in end else handler_of(self.runtime)
+        match said.told:
+            case do.Announce(state):
+                status = StatusSeen(stub, state.value, said.remote, end)
+                self._do_all(table.status(status, self.now))
+            case do.AskRow():
+                self.waiting.append((end, said.remote))
+                self._answer_rows()
+            case do.Ended():
+                # A handler says that a link of it is over; a requester need not.
+                if stub != end:
+                    self._do_all(table.over(stub, end, self.now))
+            case do.Answered():
+                self._do_all(table.gone(end, self.now))
+            case Known(is_known):
+                self._do_all(table.registered(end, None if is_known else "404", self.now))
+            case told:
+                raise TypeError(told)
+
+    def _do_all(self, effects: Sequence[tells.Effect]) -> None:
+        for effect in effects:
+            self._do(effect)
+        self._answer_rows()
+
+    def _do(self, effect: tells.Effect) -> None:
+        match effect:
+            case Step():
+                self.moved([effect])
+            case tells.SetPath(url):
+                self._do_all(self.table.path_set(url, None, self.now))
+            case tells.Deploy(url, tells.RequesterPlan() as plan):
+                self._to("requester", Deployed(url, plan))
+            case tells.RegisterLink(link):
+                self._to("handler", Listening(link))
+            case tells.Connect() | tells.Yield() | tells.Resume():
+                self._to("requester", _order(effect))
+            case tells.Disconnect(stub, _, link):
+                self._disconnect(stub, link)
+            case tells.Undeploy(stub):
+                self._disconnect(stub, stub)
+            case _:
+                pass
+
+    def _disconnect(self, stub: str, link: str) -> None:
+        if stub == handler_of(self.runtime):
+            self._to("handler", Disconnect(link))
+        else:
+            self._to("requester", ToStub(stub, seen.DisconnectAsked("asked")))
+
+    def _answer_rows(self) -> None:
+        """Answer who asked for the row, unless our own request may still become live (P2P-18)."""
+        handler = handler_of(self.runtime)
+        for end, remote in list(self.waiting):
+            row = self.table.row(remote, handler)
+            if row is None or not row.is_held(handler):
+                self.waiting.remove((end, remote))
+                is_own = row is not None and row.role is Role.REQUESTER
+                self._to("handler", ToStub(end, seen.RowTold(has_own_request=is_own)))
+
+    def _to(self, role: str, message: Hashable) -> None:
+        self.send(f"{self.runtime} registry to {role}", message)
+
+
+def _order(effect: tells.Connect | tells.Yield | tells.Resume) -> ToStub:
+    match effect:
+        case tells.Connect(stub):
+            return ToStub(stub, seen.ConnectAsked())
+        case tells.Yield(stub, _, negotiation):
+            return ToStub(stub, seen.YieldAsked(negotiation))
+        case tells.Resume(stub, _, negotiation):
+            return ToStub(stub, seen.ResumeAsked(negotiation))
+
+
+# --- who meets --------------------------------------------------------------------------------
+
+
+@final
+@attrs.frozen(slots=True, kw_only=True)
+class Scene:
+    """Who asks for whom, and what goes wrong.
+
+    Attributes:
+        asks: Pairs of runtimes; the first has a requester, and the second a handler.
+        dials: How many dials fail although somebody listens.
+        refusals: How many objects are refused.
+        cuts: How many links break, with or without notice.
+        leaves: Who may go.
+        early: How many deadlines are over while something else goes on.
+    """
+
+    asks: Sequence[tuple[str, str]]
+    dials: int = 0
+    refusals: int = 0
+    cuts: int = 0
+    leaves: Sequence[str] = ()
+    early: int = 0
+    patience: Patience = Patience.AT_REST
+    haste: Haste = Haste.LOCAL_FIRST
+
+    @property
+    def runtimes(self) -> Sequence[str]:
+        """All, the smallest address first."""
+        return sorted({one for pair in self.asks for one in pair})
+
+    @property
+    def stubs(self) -> Sequence[tuple[str, str]]:
+        """Runtime and role of all stubs."""
+        requesters = [(own, "requester") for own, _ in self.asks]
+        return [*requesters, *((other, "handler") for _, other in self.asks)]
+
+    def places(self) -> Iterator[Place]:
+        """Where the cores are."""
+        for runtime in self.runtimes:
+            roles = tuple(role for own, role in dict.fromkeys(self.stubs) if own == runtime)
+            yield Place(f"{runtime} registry", partial(RegistryPlace, runtime, roles))
+        for runtime, role in dict.fromkeys(self.stubs):
+            kind = RequesterPlace if role == "requester" else HandlerPlace
+            yield Place(f"{runtime} {role}", partial(kind, runtime))
+
+    def channels(self) -> Iterator[Channel]:
+        """Within the runtimes, and between their stubs."""
+        for runtime, role in dict.fromkeys(self.stubs):
+            here, registry = f"{runtime} {role}", f"{runtime} registry"
+            yield Channel(f"{here} to registry", here, registry, Medium.LOCAL)
+            yield Channel(f"{registry} to {role}", registry, here, Medium.LOCAL)
+        for own, other in self.asks:
+            ends = f"{own} requester", f"{other} handler"
+            for source, target in (ends, ends[::-1]):
+                yield Channel(f"{source} to {target} by nodes", source, target)
+                yield Channel(f"{source} to {target} by link", source, target, Medium.RELIABLE)
+
+    def events(self) -> Iterator[Event]:
+        """What is wanted, and what goes wrong."""
+        for own, other in self.asks:
+            yield self._asked(own, other)
+        for runtime in self.leaves:
+            yield Event(
+                name=f"{runtime} goes",
+                place=f"{runtime} registry",
+                happened="go",
+                is_fault=True,
+                done=_goes(runtime),
+            )
+        for runtime, role in dict.fromkeys(self.stubs):
+            yield from self._of_stub(f"{runtime} {role}")
+
+    @staticmethod
+    def _asked(own: str, other: str) -> Event:
+        plan = tells.RequesterPlan(address(other), handler_of(other), "")
+        name, done = f"{own} asks for {other}", _asks(own, other)
+        return Event(name=name, place=f"{own} registry", happened=plan, done=done)
+
+    def _of_stub(self, place: str) -> Iterator[Event]:
+        def waits(now: Situation) -> bool:
+            return bool(now.at(place, Stubs).waits)
+
+        def makes(now: Situation) -> bool:
+            return waits(now) and now.at(place, Stubs).waits[0][0] == "object"
+
+        def dials(now: Situation) -> bool:
+            return bool(now.at(place, Stubs).dials)
+
+        def is_linked(now: Situation) -> bool:
+            return bool(now.at(place, Stubs).links)
+
+        name = f"{place}: what it asked of its runtime is done"
+        yield Event(name=name, place=place, happened="work", when=waits, budget=None)
+        for budget, what, happened, when in (
+            (self.refusals, "an object is refused", "refuse", makes),
+            (self.dials, "a dial fails", "fail", dials),
+            (self.cuts, "the link is cut", "cut", is_linked),
+            (self.cuts, "the link is cut, unseen here", "cut unseen", is_linked),
+        ):
+            if budget:
+                yield Event(
+                    name=f"{place}: {what}",
+                    place=place,
+                    happened=happened,
+                    when=when,
+                    budget=budget,
+                    is_fault=True,
+                )
+
+    # --- what must be, and must not -------------------------------------------------------
+
+    def never(self) -> Iterator[Never]:
+        """What must not be in any state."""
+        stubs = tuple(f"{runtime} {role}" for runtime, role in dict.fromkeys(self.stubs))
+        for place in stubs:
+            yield Never(
+                "an end is on its way to a link without end",
+                "C-16",
+                (place,),
+                partial(_waits_without_end, place),
+            )
+            yield Never(
+                "a link that was live at one end is undone",
+                "P2P-27, I-P20",
+                (place,),
+                partial(_is_undone, place),
+                unless_faults=True,
+            )
+        for pair in self._pairs():
+            ways = [way for way in self.asks if set(way) == pair]
+            places = tuple(place for way in ways for place in _ends_of(way))
+            yield Never(
+                "two links of one pair are live at both their ends",
+                "I-P6, R9",
+                places,
+                partial(_has_two, tuple(ways)),
+            )
+        for runtime in self.runtimes:
+            own = tuple(place for place in stubs if place.startswith(f"{runtime} "))
+            yield Never(
+                "an entry is bound before its link was live",
+                "I-P6, I-P17",
+                (f"{runtime} registry", *own),
+                partial(_is_early, runtime, own),
+            )
+
+    def _pairs(self) -> Sequence[set[str]]:
+        return [set(pair) for pair in {frozenset(pair) for pair in self.asks}]
+
+    def ends(self) -> Iterator[End]:
+        """Where it may come to rest: each pair is linked, or nothing is left of it."""
+        places = tuple(place.name for place in self.places())
+        yield End("each pair is linked, or not", places, self._is_settled, after_faults=True)
+        yield End("each pair that was asked for is linked", places, self._is_linked_as_asked)
+
+    def _is_linked_as_asked(self, now: Situation) -> bool:
+        """Whether each pair is linked as the smaller one of those who have asked wants it."""
+        for pair in self._pairs():
+            asked = [own for own in sorted(pair) if self._has_asked(now, own, *(pair - {own}))]
+            if not (self.is_linked(now, pair) if asked else self._is_apart(now, pair)):
+                return False
+            live = _live(now, [way for way in self.asks if set(way) == pair])
+            if asked and runtime_of(live[0][0]) != asked[0]:
+                return False
+        return True
+
+    def _has_asked(self, now: Situation, own: str, other: str) -> bool:
+        return address(other) in now.at(f"{own} registry", RegistryPlace).asked
+
+    def _is_settled(self, now: Situation) -> bool:
+        return all(self.is_linked(now, pair) or self._is_apart(now, pair) for pair in self._pairs())
+
+    def is_linked(self, now: Situation, pair: set[str]) -> bool:
+        """Whether a pair has one link that both ends and both registries believe in."""
+        found = _live(now, [way for way in self.asks if set(way) == pair])
+        if len(found) != 1:
+            return False
+        ((requester, handler),) = found
+        return all(
+            self._ends_at(now, own, *(pair - {own})) == [end]
+            and _entry_of(now, own, *(pair - {own})) == (end, True)
+            for own, end in ((runtime_of(requester), requester), (runtime_of(handler), handler))
+        )
+
+    def _is_apart(self, now: Situation, pair: set[str]) -> bool:
+        return all(
+            not self._ends_at(now, own, *(pair - {own}))
+            and _entry_of(now, own, *(pair - {own})) is None
+            for own in pair
+        )
+
+    def _ends_at(self, now: Situation, own: str, other: str) -> list[str]:
+        """The ends at work in a runtime of links to another."""
+        stubs = [f"{own} {role}" for runtime, role in dict.fromkeys(self.stubs) if runtime == own]
+        places = [now.at(place, Stubs) for place in stubs]
+        return [end for at in places for end in at.states if at.remotes[end] == other]
+
+
+def _ends_of(way: tuple[str, str]) -> tuple[str, str]:
+    return f"{way[0]} requester", f"{way[1]} handler"
+
+
+def _live(now: Situation, ways: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The ends, requester first, of links that are live at both."""
+    found: list[tuple[str, str]] = []
+    for way in ways:
+        requester, handler = _ends_of(way)
+        theirs = {link: end for end, link in now.at(handler, HandlerPlace).live()}
+        mine = now.at(requester, RequesterPlace).live()
+        found += [(end, theirs[link]) for end, link in mine if link in theirs]
+    return found
+
+
+def _entry_of(now: Situation, own: str, other: str) -> tuple[str, bool] | None:
+    """The link of a registry's entry, and whether it is bound and live."""
+    for entry in now.at(f"{own} registry", RegistryPlace).table.entries():
+        if entry.remote == address(other):
+            is_whole = entry.life.state is Entry.BOUND and entry.is_live and entry.beside is None
+            return entry.link, is_whole
+    return None
+
+
+def _waits_without_end(place: str, now: Situation) -> bool:
+    return now.at(place, Stubs).waits_without_end
+
+
+def _is_undone(place: str, now: Situation) -> bool:
+    return now.at(place, Stubs).is_undone
+
+
+def _has_two(ways: Sequence[tuple[str, str]], now: Situation) -> bool:
+    return len(_live(now, ways)) > 1
+
+
+def _is_early(runtime: str, stubs: Sequence[str], now: Situation) -> bool:
+    entries = now.at(f"{runtime} registry", RegistryPlace).table.entries()
+    live = {end for place in stubs for end in now.at(place, Stubs).was_live}
+    return any(entry.life.state is Entry.BOUND and entry.link not in live for entry in entries)
+
+
+def _asks(own: str, other: str) -> JsonObject:
+    return {"do": "ask", "by": _hyperty(own), "of": _hyperty(other)}
+
+
+def _goes(own: str) -> JsonObject:
+    return {"fault": "runtime shutdown", "of": f"R{own.upper()}"}
+
+
+def _hyperty(own: str) -> str:
+    return f"hyperty://{own}.ex/asking"
+
+
+def _given(scene: Scene) -> Iterator[JsonObject]:
+    """The lines that say who is there: runtimes, each with a hyperty."""
+    for own in scene.runtimes:
+        yield {"given": "node", "domain": f"{own}.ex"}
+    for own in scene.runtimes:
+        yield {"given": "runtime", "is": f"R{own.upper()}", "p2p": True}
+    for own in scene.runtimes:
+        hyperty = _hyperty(own)
+        yield {"given": "hyperty", "is": hyperty, "in": f"R{own.upper()}", "answers": True}
+
+
+def composed(name: str, about: str, scene: Scene, bounds: Bounds) -> Composition:
+    """Put a scene together."""
+    return Composition(
+        name=name,
+        about=about,
+        places=tuple(scene.places()),
+        channels=tuple(scene.channels()),
+        events=tuple(scene.events()),
+        never=tuple(scene.never()),
+        ends=tuple(scene.ends()),
+        bounds=bounds,
+        patience=scene.patience,
+        early=scene.early,
+        haste=scene.haste,
+        given=tuple(_given(scene)),
+    )
+
+
+def _plan(name: str, about: str, scene: Scene, bounds: Bounds) -> Plan:
+    return Plan(name, lambda taken: composed(name, about, scene, taken), bounds)
+
+
+_ONE: Final = (("a", "b"),)
+_BOTH: Final = (("a", "b"), ("b", "a"))
+_TWO: Final = (("a", "c"), ("b", "c"))
+
+_FAULTS: Final = Bounds(losses=1, duplicates=1, channel=1)
+
+_ROOMY: Final = Bounds(losses=1, duplicates=1, channel=3)
+
+P2P: Final = _plan(
+    "p2p",
+    "One runtime links to another; dials fail, deadlines are over at any moment.",
+    Scene(asks=_ONE, dials=1, refusals=1, patience=Patience.NONE),
+    _ROOMY,
+)
+P2P_LATE: Final = _plan(
+    "p2p-late",
+    "The same, with every message in time, but for those between registries and their stubs.",
+    Scene(asks=_ONE, dials=1, refusals=1, haste=Haste.NONE),
+    _FAULTS,
+)
+P2P_AGAIN: Final = _plan(
+    "p2p-reconnect",
+    "A link is cut, with or without notice, and comes back in place, by a new offer, or not.",
+    Scene(asks=_ONE, cuts=1),
+    _ROOMY,
+)
+P2P_ENDS: Final = _plan(
+    "p2p-leave",
+    "Either runtime goes while a link is set up or live.",
+    Scene(asks=_ONE, leaves=("a", "b"), early=1),
+    _FAULTS,
+)
+GLARE: Final = _plan(
+    "glare",
+    "Two runtimes ask each other for a link at once; the smaller one's request wins.",
+    Scene(asks=_BOTH),
+    _ROOMY,
+)
+GLARE_LATE: Final = _plan(
+    "glare-late",
+    "The same, but registries and stubs hear of each other late.",
+    Scene(asks=_BOTH, haste=Haste.NONE),
+    _FAULTS,
+)
+GLARE_TIMEOUT: Final = _plan(
+    "glare-timeout",
+    "The same, and a deadline is over early.",
+    Scene(asks=_BOTH, early=1),
+    _FAULTS,
+)
+TWO: Final = _plan(
+    "p2p-two",
+    "Two runtimes link to a third: its handler has two links, and none knows the other.",
+    Scene(asks=_TWO),
+    _FAULTS,
+)

@@ -1,0 +1,651 @@
+"""The P2P stubs of a runtime, as places: their cores, their objects, and their transport links.
+
+What a stub's sync manager, dialler and listeners do is here; what travels is told by the
+channels' names. A message to a stub says to which end of which link it is fed.
+"""
+
+import math
+from collections import deque
+from collections.abc import Hashable, Iterable, Iterator
+from typing import Final, TypeAlias, final
+
+import attrs
+from typing_extensions import override
+
+from fsm.engine import Step
+from fsm.machines.handler_controller import State as Controller
+from fsm.machines.p2p_connection import P2P_CONNECTION, State
+from fsm.p2p import effects as do
+from fsm.p2p import inputs as seen
+from fsm.p2p.dialling import DialPolicy
+from fsm.p2p.handler import P2PHandlerCore, PerLink
+from fsm.p2p.link_end import after_the_end
+from fsm.p2p.negotiation import FIRST
+from fsm.p2p.requester import P2PRequesterCore
+from fsm.product.host import Host, UnsafeError
+from fsm.registry.resolve.effects import RequesterPlan
+from specs.bodies.sync import Candidate, ConnectionData
+from specs.limits.protocol import PING_PERIOD
+from specs.reply_code import Code
+
+__all__ = [
+    "Deployed",
+    "Disconnect",
+    "HandlerPlace",
+    "Known",
+    "Leave",
+    "Listening",
+    "RequesterPlace",
+    "Stubs",
+    "ToRegistry",
+    "ToStub",
+    "address",
+    "handler_of",
+    "runtime_of",
+]
+
+_POLICY: Final = DialPolicy(("tcp",))
+_OBJECT: Final = "/object"
+_ON_WAY: Final = frozenset({State.CREATED, State.IN_PROGRESS, State.YIELDING})
+_AT_WORK: Final = _ON_WAY | {State.LIVE}
+
+
+def address(runtime: str) -> str:
+    """The address of a runtime `a`, `b` or `c`."""
+    return f"hyperty-runtime://{runtime}.ex/r{runtime}"
+
+
+def runtime_of(stub: str) -> str:
+    """Whose stub it is: `a`, `b` or `c`."""
+    return stub.removeprefix("hyperty-runtime://")[0]
+
+
+def handler_of(runtime: str) -> str:
+    """The address of a runtime's handler stub."""
+    return f"{address(runtime)}/p2phandler/1"
+
+
+@final
+@attrs.frozen(slots=True)
+class ToStub:
+    """What is fed to one end of a link."""
+
+    end: str
+    happened: seen.SideInput
+
+    @override
+    def __str__(self) -> str:
+        """In words."""
+        return f"{type(self.happened).__name__} for {_short(self.end)}"
+
+
+@final
+@attrs.frozen(slots=True)
+class Known:
+    """Whether the end that listeners are wanted for is there."""
+
+    is_known: bool
+
+
+@final
+@attrs.frozen(slots=True)
+class ToRegistry:
+    """What an end of a link tells its registry.
+
+    Attributes:
+        remote: The runtime at the other side.
+    """
+
+    end: str
+    remote: str
+    told: do.SideEffect | Known
+
+    @override
+    def __str__(self) -> str:
+        """In words."""
+        match self.told:
+            case do.Announce(state):
+                return f"{_short(self.end)} is {state}"
+            case Known(knows):
+                return f"{_short(self.end)} is {'known' if knows else 'unknown'}"
+            case told:
+                return f"{type(told).__name__} of {_short(self.end)}"
+
+
+@final
+@attrs.frozen(slots=True)
+class Disconnect:
+    """A handler is to end a link, or all links to a runtime (M-12)."""
+
+    named: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Listening:
+    """A handler is asked for the listeners of a link (M-05)."""
+
+    end: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Leave:
+    """The runtime goes: all links end, and nothing begins any more."""
+
+
+@final
+@attrs.frozen(slots=True)
+class Invited:
+    """A requester invites to its object (M-34)."""
+
+    url: str
+    requester: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Observed:
+    """An end observes an object of the other runtime (M-36)."""
+
+    url: str
+    end: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Knock:
+    """A link is dialled; it has the name of the dial."""
+
+    link: str
+    at: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Opened:
+    """A link that was dialled is open at its other end."""
+
+    link: str
+    end: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Closed:
+    """A link has ended, or is not taken."""
+
+    link: str
+    loss: seen.Loss = seen.Loss.BROKEN
+
+
+def _short(end: str) -> str:
+    return end.removeprefix("hyperty-runtime://")
+
+
+@final
+@attrs.define(slots=True)
+class Object:
+    """A Connection object, and who observes it."""
+
+    data: ConnectionData
+    observer: str = ""
+
+
+@final
+@attrs.define(slots=True)
+class Dialled:
+    """A dial that is under way."""
+
+    end: str
+    attempt: int
+    negotiation: int
+
+
+_Work: TypeAlias = tuple[str, str, int]
+
+
+class Stubs(Host):
+    """The requesters, or the handler, of a runtime.
+
+    Attributes:
+        states: Of the ends that are at work.
+        controllers: Of the ends of a handler.
+        was_live: The ends that have been live.
+        remotes: The runtime at the other side of each end.
+        used: The transport link that an end uses.
+        links: Those that are there, with the runtime at their other end; deaf ones are not.
+        dials: By the name of the link that comes of it.
+        is_gone: Whether the runtime goes, and nothing begins any more.
+        is_undone: Whether an end that was live is not any more.
+        waits: What the runtime is still to do for its stubs: objects to return, listeners to open.
+    """
+
+    number: int
+    role: str
+
+    def __init__(self, runtime: str) -> None:
+        super().__init__()
+        self.runtime = runtime
+        self.states: dict[str, State] = {}
+        self.controllers: dict[str, str] = {}
+        self.was_live: set[str] = set()
+        self.used: dict[str, str] = {}
+        self.links: dict[str, str] = {}
+        self.dials: dict[str, Dialled] = {}
+        self.waits: deque[_Work] = deque()
+        self.objects: dict[str, Object] = {}
+        self._listening: dict[str, tuple[str, int]] = {}
+        self._negotiations: dict[str, int] = {}
+        self.is_gone = False
+        self.is_undone = False
+        self._deaf: dict[str, float] = {}
+        self.remotes: dict[str, str] = {}
+        self._dialled = 0
+        self._listened = 0
+
+    def feed(self, end: str, happened: seen.SideInput) -> None:
+        """Feed one end."""
+        raise NotImplementedError
+
+    def peer(self, end: str) -> str:
+        """The runtime at the other side of a link."""
+        return self.remotes[end]
+
+    def invite(self, end: str, url: str) -> None:
+        """Invite the other side to an object."""
+        raise NotImplementedError
+
+    def core_deadline(self) -> float:
+        """When the cores must be fed `TimePassed`."""
+        raise NotImplementedError
+
+    def core_time_over(self) -> None:
+        """Feed those that are due."""
+        raise NotImplementedError
+
+    @override
+    def deadline(self) -> float:
+        return min(self.core_deadline(), *self._deaf.values(), math.inf)
+
+    @override
+    def time_over(self) -> None:
+        for link in [link for link, until in self._deaf.items() if until <= self.now]:
+            del self._deaf[link]
+            self._lose(link, seen.Loss.BROKEN)
+        if self.core_deadline() <= self.now:
+            self.core_time_over()
+
+    def signal(self, runtime: str, message: Hashable) -> None:
+        """Send by the nodes."""
+        self.send(f"{self._way(runtime)} by nodes", message)
+
+    def _by_link(self, runtime: str, message: Hashable) -> None:
+        self.send(f"{self._way(runtime)} by link", message)
+
+    def _way(self, runtime: str) -> str:
+        other = "handler" if self.role == "requester" else "requester"
+        return f"{self.runtime} {self.role} to {runtime} {other}"
+
+    def _up(self, end: str, told: do.SideEffect | Known) -> None:
+        self.send(
+            f"{self.runtime} {self.role} to registry",
+            ToRegistry(end, address(self.peer(end)), told),
+        )
+
+    # --- what happens ---------------------------------------------------------------------
+
+    @override
+    def take(self, happened: Hashable) -> None:
+        match happened:
+            case ToStub(end, told):
+                self.feed(end, told)
+            case Observed(url, end):
+                self._observed(url, end)
+            case Knock() | Opened() | Closed():
+                self._linked(happened)
+            case str(event):
+                self._surprised(event)
+            case Leave():
+                self.is_gone = True
+                for end in list(self.states):
+                    self.feed(end, seen.DisconnectAsked("the runtime goes"))
+            case _:
+                if not self.is_gone:
+                    self.take_own(happened)
+
+    def _surprised(self, event: str) -> None:
+        match event:
+            case "work":
+                self._work(*self.waits.popleft())
+            case "refuse":
+                _, end, _ = self.waits.popleft()
+                self.feed(end, seen.ObjectRefused("403"))
+            case "fail":
+                self._dial_fails(next(iter(self.dials)))
+            case "cut" | "cut unseen":
+                self._cut(is_seen=event == "cut")
+            case _:
+                raise TypeError(event)
+
+    def take_own(self, happened: Hashable) -> None:
+        """Take what only requesters, or a handler, take."""
+        raise TypeError(happened)
+
+    def _work(self, what: str, end: str, negotiation: int) -> None:
+        if end not in self.states:
+            return
+        if what == "object":
+            self.objects[end] = Object(ConnectionData(owner=end))
+            self.feed(end, seen.ObjectCreated(f"{end}{_OBJECT}"))
+        elif negotiation == self._negotiations.get(end, FIRST):
+            self._listened += 1
+            at = f"11.0.0.{self.number}:{self._listened}"
+            self._listening[at] = end, negotiation
+            self.feed(end, seen.CandidatesReady((Candidate("tcp", at, "00"),), negotiation))
+
+    def _observed(self, url: str, end: str) -> None:
+        own = url.removesuffix(_OBJECT)
+        runtime = runtime_of(end)
+        if own not in self.objects:
+            self.signal(runtime, ToStub(end, seen.ObserveRefused("404")))
+            return
+        self.objects[own].observer = end
+        self.signal(runtime, ToStub(end, seen.PeerObjectSeen(self.objects[own].data)))
+
+    # --- transport links ------------------------------------------------------------------
+
+    def _linked(self, happened: Knock | Opened | Closed) -> None:
+        match happened:
+            case Knock(link, at) if at in self._listening:
+                end, negotiation = self._listening[at]
+                self._open(link, end, seen.Opening.ACCEPTED, negotiation)
+            case Knock(link):
+                self._by_link(runtime_of(link), Closed(link))
+            case Opened(link, end):
+                dial = self.dials.pop(link, None)
+                if dial is None:
+                    self._by_link(runtime_of(end), Closed(link))
+                else:
+                    self._open(link, dial.end, seen.Opening.DIALLED, dial.negotiation)
+            case Closed(link) if link in self.dials:
+                self._dial_fails(link)
+            case Closed(link, loss):
+                self._lose(link, loss)
+
+    def _open(self, link: str, end: str, opening: seen.Opening, negotiation: int) -> None:
+        runtime = self.peer(end)
+        self.links[link] = runtime
+        if opening is seen.Opening.ACCEPTED:
+            self._by_link(runtime, Opened(link, end))
+        self.feed(end, seen.LinkOpened(link, opening, negotiation))
+
+    def _dial_fails(self, link: str) -> None:
+        dial = self.dials.pop(link)
+        self.feed(dial.end, seen.DialFailed(dial.attempt))
+
+    def _lose(self, link: str, loss: seen.Loss) -> None:
+        self.links.pop(link, None)
+        for end in [end for end, used in self.used.items() if used == link]:
+            self.feed(end, seen.LinkLost(link, loss))
+
+    def _cut(self, *, is_seen: bool) -> None:
+        link = next(iter(self.links))
+        self._by_link(self.links.pop(link), Closed(link))
+        if is_seen:
+            self._lose(link, seen.Loss.BROKEN)
+        else:
+            self._deaf[link] = self.now + PING_PERIOD + P2P_CONNECTION.patience(State.LIVE)
+
+    def _close(self, end: str, link: str, loss: seen.Loss) -> None:
+        if self.used.get(end) == link:
+            del self.used[end]
+        self._deaf.pop(link, None)
+        runtime = self.links.pop(link, None)
+        if runtime is not None:
+            self._by_link(runtime, Closed(link, loss))
+
+    # --- what the cores decide ------------------------------------------------------------
+
+    def do_all(self, end: str, effects: Iterable[do.SideEffect]) -> None:
+        """Do what the core of an end has decided."""
+        for effect in effects:
+            self._do(end, effect)
+
+    def _do(self, end: str, effect: do.SideEffect) -> None:
+        match effect:
+            case Step():
+                self._note(end, effect)
+            case do.Announce() | do.AskRow():
+                self._up(end, effect)
+            case do.Answered(code):
+                if code == Code.GONE:
+                    self._up(end, effect)
+            case do.Ended():
+                self._up(end, effect)
+                self._ended(end)
+            case do.UseLink() | do.ReleaseLink() | do.CloseLink() | do.Dial():
+                self._on_link(end, effect)
+            case _:
+                self._on_object(end, effect)
+
+    def _on_link(
+        self, end: str, effect: do.UseLink | do.ReleaseLink | do.CloseLink | do.Dial
+    ) -> None:
+        match effect:
+            case do.UseLink(link):
+                self.used[end] = link
+            case do.ReleaseLink(link):
+                self._close(end, link, seen.Loss.BROKEN)
+            case do.CloseLink(link):
+                # Who never used it says no goodbye, either.
+                is_used = self.used.get(end) == link
+                self._close(end, link, seen.Loss.ORDERLY if is_used else seen.Loss.BROKEN)
+            case do.Dial(candidate, attempt):
+                self._dialled += 1
+                link = f"{end}#{self._dialled}"
+                negotiation = self._negotiations.get(end, FIRST)
+                self.dials[link] = Dialled(end, attempt, negotiation)
+                self._by_link(self.peer(end), Knock(link, candidate.address))
+
+    def _on_object(self, end: str, effect: do.SideEffect) -> None:
+        match effect:
+            case do.CreateObject():
+                self.waits.append(("object", end, FIRST))
+            case do.Listen():
+                self.waits.append(("listen", end, self._negotiations.get(end, FIRST)))
+            case do.Invite():
+                self.invite(end, f"{end}{_OBJECT}")
+            case do.AnswerInvitation(url, code, why):
+                owner = url.removesuffix(_OBJECT)
+                answer = seen.InvitationAnswered(int(code), why)
+                self.signal(runtime_of(owner), ToStub(owner, answer))
+            case do.Observe(url):
+                self.signal(runtime_of(url), Observed(url, end))
+            case _:
+                self._on_value(end, effect)
+
+    def _on_value(self, end: str, effect: do.SideEffect) -> None:
+        match effect:
+            case do.Offer(candidates):
+                self._change(end, ice_candidates=candidates)
+            case do.Plead(status):
+                self._change(end, status=status)
+            case do.Renew(negotiation, status):
+                self._negotiations[end] = negotiation
+                self._stop(end)
+                self._change(end, ice_candidates=(), status=status)
+            case do.Withdraw():
+                self._withdraw(end)
+            case _:
+                raise TypeError(effect)
+
+    def _change(
+        self,
+        end: str,
+        ice_candidates: tuple[Candidate, ...] | None = None,
+        status: str | None = None,
+    ) -> None:
+        own = self.objects[end]
+        if ice_candidates is not None:
+            own.data = attrs.evolve(own.data, ice_candidates=ice_candidates)
+        if status is not None:
+            own.data = attrs.evolve(own.data, status=status)
+        self._tell(own, seen.PeerObjectSeen(own.data))
+
+    def _tell(self, own: Object, told: seen.SideInput) -> None:
+        if own.observer:
+            self.signal(runtime_of(own.observer), ToStub(own.observer, told))
+
+    def _stop(self, end: str) -> None:
+        """Listen no more; what is being dialled may open all the same."""
+        self._listening = {at: one for at, one in self._listening.items() if one[0] != end}
+
+    def _withdraw(self, end: str) -> None:
+        self._stop(end)
+        self.dials = {link: dial for link, dial in self.dials.items() if dial.end != end}
+        own = self.objects.pop(end, None)
+        if own is not None:
+            self._tell(own, seen.PeerObjectDeleted())
+
+    def _note(self, end: str, step: Step) -> None:
+        self.moved([step])
+        if step.machine == "handler_controller":
+            if end in self.states:
+                self.controllers[end] = step.new
+            if step.new == Controller.OPEN and end not in self.was_live:
+                raise UnsafeError("a controller is open whose link never was (I-P5)")
+            return
+        self.states[end] = State(step.new)
+        if step.new == State.LIVE:
+            self.was_live.add(end)
+        self.is_undone = self.is_undone or step.new == State.DISCONNECTED
+
+    def _ended(self, end: str) -> None:
+        state = self.states.pop(end, None)
+        if state in _AT_WORK:
+            raise UnsafeError("an end that is over is still at work (I-P3, I-P4)")
+        if end in self.used:
+            raise UnsafeError("an end that is over has a link (I-P3, I-P4)")
+        self.controllers.pop(end, None)
+        self._negotiations.pop(end, None)
+
+    @property
+    def waits_without_end(self) -> bool:
+        """Whether an end is on its way to a link, and has no deadline."""
+        is_on_way = any(state in _ON_WAY for state in self.states.values())
+        return is_on_way and self.core_deadline() == math.inf
+
+    def live(self) -> Iterator[tuple[str, str]]:
+        """The ends that are live, and their transport links."""
+        for end, link in self.used.items():
+            if self.states.get(end) is State.LIVE:
+                yield end, link
+
+
+@final
+class RequesterPlace(Stubs):
+    """The requesters of a runtime, each for one attempt."""
+
+    role = "requester"
+
+    def __init__(self, runtime: str) -> None:
+        super().__init__(runtime)
+        self.number = 1 + 2 * "abc".index(runtime)
+        self._cores: dict[str, P2PRequesterCore] = {}
+
+    @override
+    def take_own(self, happened: Hashable) -> None:
+        match happened:
+            case Deployed(end, plan):
+                own = address(self.runtime)
+                terms = seen.LinkTerms(own, plan.remote, end, plan.handler)
+                self.remotes[end] = runtime_of(plan.remote)
+                self._cores[end] = P2PRequesterCore(terms, _POLICY)
+                self.feed(end, seen.Started())
+            case _:
+                raise TypeError(happened)
+
+    @override
+    def feed(self, end: str, happened: seen.SideInput) -> None:
+        core = self._cores.get(end)
+        self.do_all(end, after_the_end(happened) if core is None else core.feed(happened, self.now))
+        if core is not None and core.has_ended:
+            self._cores.pop(end, None)
+
+    @override
+    def invite(self, end: str, url: str) -> None:
+        self.signal(self.peer(end), Invited(url, end))
+
+    @override
+    def core_deadline(self) -> float:
+        return min((core.deadline() for core in self._cores.values()), default=math.inf)
+
+    @override
+    def core_time_over(self) -> None:
+        for end in [end for end, core in self._cores.items() if core.deadline() <= self.now]:
+            self.feed(end, seen.TimePassed())
+
+
+@final
+@attrs.frozen(slots=True)
+class Deployed:
+    """A requester stub is deployed."""
+
+    end: str
+    plan: RequesterPlan
+
+
+@final
+class HandlerPlace(Stubs):
+    """The handler of a runtime."""
+
+    role = "handler"
+
+    def __init__(self, runtime: str) -> None:
+        super().__init__(runtime)
+        self.number = 2 + 2 * "abc".index(runtime)
+        self._requesters: dict[str, str] = {}
+        self._core = P2PHandlerCore(address(runtime), handler_of(runtime), _POLICY)
+
+    @override
+    def take_own(self, happened: Hashable) -> None:
+        match happened:
+            case Invited(url, requester):
+                self._invited(url, requester)
+            case Listening(end):
+                self._up(end, Known(is_known=end in self.states))
+            case Disconnect(named):
+                self._do_per_link(self._core.disconnect((named,), "asked", self.now))
+            case _:
+                raise TypeError(happened)
+
+    def _invited(self, url: str, requester: str) -> None:
+        remote = runtime_of(requester)
+        effects = self._core.invited(url, requester, address(remote), self.now)
+        for each in effects:
+            if each.link not in self.remotes:
+                self.remotes[each.link], self._requesters[each.link] = remote, requester
+        self._do_per_link(effects)
+
+    @override
+    def feed(self, end: str, happened: seen.SideInput) -> None:
+        self._do_per_link(self._core.feed(end, happened, self.now))
+
+    def _do_per_link(self, effects: Iterable[PerLink]) -> None:
+        for each in effects:
+            self.do_all(each.link, [each.effect])
+
+    @override
+    def invite(self, end: str, url: str) -> None:
+        requester = self._requesters[end]
+        source = handler_of(self.runtime)
+        self.signal(runtime_of(requester), ToStub(requester, seen.PeerInvited(url, source)))
+
+    @override
+    def core_deadline(self) -> float:
+        return self._core.deadline()
+
+    @override
+    def core_time_over(self) -> None:
+        self._do_per_link(self._core.time_passed(self.now))

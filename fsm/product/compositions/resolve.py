@@ -1,0 +1,316 @@
+"""A way is looked for: records are read, a node's stub is deployed, and everybody is answered.
+
+Who meets: `fsm.registry.resolve.resolve` with its searches and its table of node stubs, a loader
+with its `stub_deployment`, the domain registry that is asked for records, and the catalogue that
+the stub's descriptor is fetched from. What may happen: any message between runtime, registry and
+catalogue is lost or comes twice; the stub cannot be loaded, fails, or crashes when it runs; the
+record is there, or not; the local messages come late.
+"""
+
+import math
+from collections.abc import Hashable
+from functools import partial
+from typing import Final, final
+
+import attrs
+from typing_extensions import override
+
+from fsm.engine import Entity
+from fsm.intent import Intent
+from fsm.machines.stub_connection import State as Connection
+from fsm.machines.stub_deployment import STUB_DEPLOYMENT, State, Trigger
+from fsm.product.bounds import Bounds
+from fsm.product.composition import (
+    Channel,
+    Composition,
+    End,
+    Event,
+    Medium,
+    Never,
+    Place,
+    Plan,
+    Situation,
+)
+from fsm.product.host import Host, UnsafeError
+from fsm.registry.resolve import effects as tells
+from fsm.registry.resolve import inputs as seen
+from fsm.registry.resolve.resolve import ResolveCore
+
+__all__ = ["LOADER", "REGISTRY", "RESOLVE", "LoaderPlace", "RegistryPlace"]
+
+REGISTRY: Final = "registry"
+LOADER: Final = "loader"
+ASKERS: Final = ("asker 1", "asker 2")
+DOMAIN: Final = "domain registry"
+CATALOGUE: Final = "catalogue"
+
+_RUNTIME: Final = "hyperty-runtime://a.ex/ra"
+_TARGET: Final = "hyperty://b.ex/hb"
+"""Both ask for a way to it."""
+
+
+@final
+class AskerPlace(Host):
+    """Who waits for a way.
+
+    Attributes:
+        name: As channels call it.
+        asked: How often it has asked and was not answered.
+    """
+
+    def __init__(self, name: str) -> None:
+        super().__init__()
+        self.name = name
+        self.asked = 0
+
+    @override
+    def take(self, happened: Hashable) -> None:
+        if happened == "ask":
+            self.asked += 1
+            self.send(f"{self.name} to registry", seen.Asked(_TARGET, Intent.REACH))
+            return
+        self.asked = 0
+
+
+@final
+class RegistryPlace(Host):
+    """The registry of the runtime."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.core = ResolveCore(seen.ResolveConfig(_RUNTIME, "a.ex"))
+        self.core.feed(seen.HandlerReady(f"{_RUNTIME}/p2phandler/1"), self.now)
+
+    @override
+    def deadline(self) -> float:
+        return self.core.deadline()
+
+    @override
+    def time_over(self) -> None:
+        self._feed(seen.TimePassed())
+
+    @override
+    def take(self, happened: Hashable) -> None:
+        match happened:
+            case seen.Asked() | seen.Deployed() | seen.DeployFailed():
+                self._feed(happened)
+            case seen.StubGone() | seen.StatusSeen() | seen.RecordRead():
+                self._feed(happened)
+            case _:
+                raise TypeError(happened)
+
+    def _feed(self, happened: seen.Input) -> None:
+        for effect in self.core.feed(happened, self.now):
+            match effect:
+                case tells.Route(url=url):
+                    self._tell("a way")
+                case tells.NoRoute():
+                    self._tell("no way")
+                case tells.Deploy(url, _):
+                    self.send("registry to loader", Load(url))
+                case tells.Undeploy(url):
+                    self.send("registry to loader", Unload(url))
+                case tells.ReadRecord(entity):
+                    self.send("registry to domain registry", entity)
+                case _:
+                    self.moved([effect])
+
+    def _tell(self, what: str) -> None:
+        for asker in ASKERS:
+            self.send(f"registry to {asker}", what)
+
+
+@final
+@attrs.frozen(slots=True)
+class Load:
+    """Deploy a stub."""
+
+    url: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Unload:
+    """Undeploy a stub."""
+
+    url: str
+
+
+@final
+class LoaderPlace(Host):
+    """The loader of stubs, and the stub that runs.
+
+    Attributes:
+        running: The stub that is deployed.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.running: str | None = None
+        self._deploying: Entity | None = None
+        self._until = math.inf
+
+    @property
+    def is_deploying(self) -> bool:
+        """Whether a stub is being deployed."""
+        return self._deploying is not None
+
+    @override
+    def deadline(self) -> float:
+        return self._until
+
+    @override
+    def time_over(self) -> None:
+        self._loaded("it took too long")
+
+    @override
+    def take(self, happened: Hashable) -> None:
+        match happened:
+            case Load(url):
+                if self._deploying is not None or self.running is not None:
+                    raise UnsafeError("a second stub of one domain is deployed (RES-13)")
+                self._deploying = Entity(STUB_DEPLOYMENT, url)
+                self._step(Trigger.LOAD)
+                self._until = self.now + self._deploying.patience
+                self.send("loader to catalogue", url)
+            case Unload(url):
+                if self.running == url:
+                    self.running = None
+            case "descriptor" | "no descriptor":
+                if self._deploying is not None:
+                    self._loaded("" if happened == "descriptor" else "no descriptor")
+            case "live" | "failed" | "crash":
+                self._runs(happened)
+            case _:
+                raise TypeError(happened)
+
+    def _runs(self, happened: str) -> None:
+        """Take what becomes of the stub that runs."""
+        stub = self.running
+        if stub is None:
+            return
+        if happened == "crash":
+            self.running = None
+            self._up(seen.StubGone(stub))
+        else:
+            state = Connection.LIVE if happened == "live" else Connection.FAILED
+            self._up(seen.StatusSeen(stub, state.value))
+
+    def _step(self, trigger: Trigger, why: str = "") -> None:
+        if self._deploying is not None:
+            self.moved([self._deploying.step(trigger, why)])
+
+    def _loaded(self, why: str) -> None:
+        deploying = self._deploying
+        if deploying is None:
+            return
+        self._step(Trigger.LOAD_FAILED if why else Trigger.LOADED, why)
+        is_up = deploying.state is State.DEPLOYED
+        self._deploying, self._until = None, math.inf
+        if is_up:
+            self.running = deploying.key
+            self._up(seen.Deployed(deploying.key))
+        else:
+            self._up(seen.DeployFailed(deploying.key, why))
+
+    def _up(self, told: seen.Input) -> None:
+        self.send("loader to registry", told)
+
+
+@final
+class AnswerPlace(Host):
+    """The domain registry, or the catalogue: it answers what it is asked."""
+
+    def __init__(self, name: str, back: str) -> None:
+        super().__init__()
+        self._name = name
+        self._back = back
+
+    @override
+    def take(self, happened: Hashable) -> None:
+        if self._name == CATALOGUE:
+            self.send(self._back, "descriptor")
+        else:
+            self.send(self._back, seen.RecordRead(str(happened), None))
+
+
+def _loader(now: Situation) -> LoaderPlace:
+    return now.at(LOADER, LoaderPlace)
+
+
+def _runs(now: Situation) -> bool:
+    return _loader(now).running is not None
+
+
+def _asker(now: Situation, name: str) -> AskerPlace:
+    return now.at(name, AskerPlace)
+
+
+def _searches(now: Situation) -> int:
+    return now.at(REGISTRY, RegistryPlace).core.searches
+
+
+def _is_settled(now: Situation) -> bool:
+    """Whether everybody is answered, and no search is left that nobody ends."""
+    is_answered = all(not _asker(now, name).asked for name in ASKERS)
+    stubs = now.at(REGISTRY, RegistryPlace).core.node_stubs()
+    is_same = list(stubs) == [one for one in [_loader(now).running] if one is not None]
+    return is_answered and is_same and not _searches(now) and not _loader(now).is_deploying
+
+
+def _compose(bounds: Bounds) -> Composition:
+    local = [(f"{asker} to registry", asker, REGISTRY) for asker in ASKERS] + [
+        (f"registry to {asker}", REGISTRY, asker) for asker in ASKERS
+    ]
+    return Composition(
+        name="resolve",
+        about="A way is looked for: records are read, and a node's stub is deployed.",
+        places=(
+            *(Place(name, partial(AskerPlace, name)) for name in ASKERS),
+            Place(REGISTRY, RegistryPlace),
+            Place(LOADER, LoaderPlace),
+            Place(DOMAIN, partial(AnswerPlace, DOMAIN, "domain registry to registry")),
+            Place(CATALOGUE, partial(AnswerPlace, CATALOGUE, "catalogue to loader")),
+        ),
+        channels=(
+            *(Channel(name, source, target, Medium.LOCAL) for name, source, target in local),
+            Channel("registry to loader", REGISTRY, LOADER, Medium.LOCAL),
+            Channel("loader to registry", LOADER, REGISTRY, Medium.LOCAL),
+            Channel("registry to domain registry", REGISTRY, DOMAIN),
+            Channel("domain registry to registry", DOMAIN, REGISTRY),
+            Channel("loader to catalogue", LOADER, CATALOGUE),
+            Channel("catalogue to loader", CATALOGUE, LOADER),
+        ),
+        events=(
+            *(Event(name=f"{name} asks", place=name, happened="ask") for name in ASKERS),
+            Event(
+                name="there is no descriptor",
+                place=LOADER,
+                happened="no descriptor",
+                when=lambda now: _loader(now).is_deploying,
+                is_fault=True,
+            ),
+            Event(name="the stub is live", place=LOADER, happened="live", when=_runs),
+            Event(
+                name="the stub fails", place=LOADER, happened="failed", when=_runs, is_fault=True
+            ),
+            Event(
+                name="the stub crashes", place=LOADER, happened="crash", when=_runs, is_fault=True
+            ),
+        ),
+        never=(
+            Never(
+                "A stub is deployed without end.",
+                "I-S2",
+                (LOADER,),
+                lambda now: _loader(now).is_deploying and _loader(now).deadline() == math.inf,
+            ),
+        ),
+        ends=(End("everybody is answered", (*ASKERS, REGISTRY, LOADER), _is_settled),),
+        bounds=bounds,
+        horizon=60.0,
+    )
+
+
+RESOLVE: Final = Plan("resolve", _compose, Bounds(losses=1, duplicates=1, channel=2))
+"""With one message lost, and one that comes twice."""

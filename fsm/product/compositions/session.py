@@ -1,0 +1,532 @@
+"""A node's stub and its session at the node, over links that are cut and dialled again.
+
+Who meets: `fsm.session.stub_client`, `fsm.session.node_session`, and the node's tables
+(`fsm.registry.allocation`, `fsm.sync.subscriptions.subscriptions`), which change with the
+session in one step of the node. What may happen: any message is lost or comes twice, the link
+is cut, the node restarts, the stub is told to disconnect, a ping is answered late or not at
+all, and the runtime allocates, subscribes, unsubscribes and frees one address.
+
+Left out, and why that is no loss:
+
+* The end of a link is a message, by its channel behind all that was sent before; where that
+  is lost, only a ping that is not answered shows it: a half-open link.
+* Messages of the application, but for the first: no machine looks at them.
+* A restarted node may still read what its predecessor was sent: more than can happen.
+"""
+
+from collections.abc import Hashable, Iterable
+from typing import Final, final
+
+import attrs
+from typing_extensions import override
+
+from fsm.machines.session import State as SessionState
+from fsm.machines.stub_connection import State
+from fsm.product.bounds import Bounds
+from fsm.product.composition import (
+    Channel,
+    Composition,
+    End,
+    Event,
+    Never,
+    Patience,
+    Place,
+    Plan,
+    Situation,
+    Wire,
+)
+from fsm.product.host import Host, UnsafeError
+from fsm.registry import allocation
+from fsm.registry.allocation import AllocationCore
+from fsm.session import node_session_io as at_node
+from fsm.session import stub_client_io as at_stub
+from fsm.session.node_session import NodeSessionCore
+from fsm.session.stub_client import StubClientCore
+from fsm.sync.subscriptions import subscriptions
+from fsm.sync.subscriptions.subscriptions import SubscriptionCore
+from specs.bodies.word import SessionMethod
+from specs.jsonvalue import JsonObject
+from specs.limits.protocol import PING_PERIOD, RECONNECT_BASE
+from specs.message import Message, MessageType
+from specs.reply_code import LAST_SUCCESS, Code
+
+__all__ = ["NODE", "SESSION", "SESSION_TABLES", "STUB", "NodePlace", "Said", "StubPlace", "compose"]
+
+STUB: Final = "stub"
+NODE: Final = "node"
+TO_NODE: Final = "to-node"
+TO_STUB: Final = "to-stub"
+LINKS: Final = 2
+"""How many links one run has at most."""
+
+_R: Final = "hyperty-runtime://a.ex/ra"
+_S: Final = f"{_R}/protostub/1"
+_ADDRESS: Final = "hyperty://a.ex/ha"
+_SESSION: Final = "domain://msg-node.a.ex/session"
+_FIRST: Final = Message(1, MessageType.CREATE, f"{_R}/h", "hyperty://b.ex/h", {})
+
+
+@final
+@attrs.frozen(slots=True)
+class Said:
+    """A message by a link.
+
+    Attributes:
+        what: What is asked, answered or told.
+        link: The number of the link.
+        token: Of a session.
+        code: Of an answer.
+    """
+
+    what: str
+    link: int
+    token: str | None = None
+    code: int = 0
+
+    @override
+    def __str__(self) -> str:
+        """What it says, in words."""
+        told = [self.what, str(self.code or ""), f"by link {self.link}"]
+        return " ".join(word for word in told if word)
+
+
+def _half() -> float:
+    return 0.5
+
+
+@final
+class StubPlace(Host):
+    """The stub, and the link that it has or dials.
+
+    Attributes:
+        core: None until it is built.
+        link: The newest link; 0: there was none.
+        is_up: Whether that link is there, as far as this end knows.
+        token: What it was given, by the last answer.
+        is_pinging: Whether its ping is on its way by that link, or its answer, or lost.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.core = StubClientCore(_S, _half)
+        self.is_told_to_leave = False
+        self.link = 0
+        self.is_up = False
+        self.is_dialling = False
+        self.is_pinging = False
+        self.token: str | None = None
+        self._do(self.core.begin())
+        self.out.clear()
+
+    @override
+    def deadline(self) -> float:
+        return self.core.deadline()
+
+    @override
+    def time_over(self) -> None:
+        self._feed(at_stub.TimePassed())
+
+    @property
+    def is_live(self) -> bool:
+        """Whether it has the session, as far as it knows."""
+        return self.core.state is State.LIVE
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether it has no session, and its machine may stay so."""
+        return self.core.state in {State.FAILED, State.DISCONNECTED}
+
+    @override
+    def take(self, happened: Hashable) -> None:
+        match happened:
+            case Said():
+                self._hear(happened)
+            case "connect":
+                self._feed(at_stub.SendAsked(_FIRST))
+            case "disconnect":
+                self.is_told_to_leave = True
+                self._feed(at_stub.DisconnectAsked())
+            case "cut":
+                self._lose("cut")
+            case "stands":
+                self.link, self.is_up, self.is_dialling = self.link + 1, True, False
+                self._feed(at_stub.Dialled())
+            case "nobody":
+                self.is_dialling = False
+                self._feed(at_stub.DialFailed("nobody is there"))
+            case _:
+                raise TypeError(happened)
+
+    def _lose(self, why: str) -> None:
+        self.send(TO_NODE, Said("gone", self.link))
+        self._hung_up()
+        self._feed(at_stub.LinkLost(why))
+
+    def _hung_up(self) -> None:
+        self.is_up = self.is_pinging = False
+
+    def _hear(self, said: Said) -> None:
+        if not self.is_up or said.link != self.link:
+            return
+        match said.what:
+            case "cut":
+                self._hung_up()
+                self._feed(at_stub.LinkLost("cut by the node"))
+            case "ping":
+                self.send(TO_NODE, Said("pong", self.link))
+                self._feed(at_stub.Heard())
+            case what:
+                self._answered(SessionMethod(what), said)
+
+    def _answered(self, method: SessionMethod, said: Said) -> None:
+        if said.code <= LAST_SUCCESS:
+            self.token = said.token or self.token
+        elif method is SessionMethod.REOPEN and not self.is_live:
+            self.token = None
+        self._feed(at_stub.SessionAnswered(method, said.code, said.token))
+        if method is SessionMethod.PING and self.is_live and not self.is_told_to_leave:
+            self.is_pinging = False
+            if self.deadline() < self.now + PING_PERIOD:
+                raise UnsafeError("a ping is answered, and the stub waits for its answer (STB-07)")
+
+    def _feed(self, happened: at_stub.Input) -> None:
+        self._do(self.core.feed(happened, self.now))
+        self.core.sessions = 0
+
+    def _look_at(self, method: SessionMethod, token: str | None) -> None:
+        self.is_pinging = self.is_pinging or method is SessionMethod.PING
+        is_opening = method in {SessionMethod.OPEN, SessionMethod.REOPEN}
+        if is_opening and token != self.token:
+            raise UnsafeError("a session is asked for by another token than it has (MN-05)")
+        if is_opening and self.is_told_to_leave:
+            raise UnsafeError("a stub goes on that was told to disconnect (I-S10)")
+
+    def _do(self, effects: Iterable[at_stub.Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case at_stub.Ask(method, token):
+                    self._look_at(method, token)
+                    self.send(TO_NODE, Said(method.value, self.link, token))
+                case at_stub.Dial():
+                    self.is_dialling = True
+                case at_stub.HangUp():
+                    self.is_dialling = False
+                    if self.is_up:
+                        self.send(TO_NODE, Said("gone", self.link))
+                    self._hung_up()
+                case at_stub.Write():
+                    self._feed(at_stub.Written(1))
+                case _:
+                    self.moved([effect])
+
+
+@final
+class NodePlace(Host):
+    """The node: the session of one runtime, its address, and the path to it.
+
+    Attributes:
+        session: None before it was opened, and when it is over.
+        token: Of the session.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.session: NodeSessionCore | None = None
+        self.token = ""
+        self.is_pinging = False
+        self._cut: set[int] = set()
+        self._addresses = AllocationCore()
+        self._paths = SubscriptionCore()
+
+    @property
+    def is_linked(self) -> bool:
+        """Whether a link has the session."""
+        return self.session is not None and self.session.link is not None
+
+    @property
+    def has_address(self) -> bool:
+        """Whether the runtime has its address."""
+        return self._addresses.owner_of(_ADDRESS) is not None
+
+    @property
+    def has_path(self) -> bool:
+        """Whether a path leads to the runtime."""
+        return bool(self._paths.subscribers(_ADDRESS))
+
+    @override
+    def deadline(self) -> float:
+        return float("inf") if self.session is None else self.session.deadline()
+
+    @override
+    def time_over(self) -> None:
+        self._feed(at_node.Tick())
+
+    @override
+    def take(self, happened: Hashable) -> None:
+        match happened:
+            case Said(what, link, token):
+                if link not in self._cut:
+                    self._hear(what, link, token)
+            case "restart" if self.session is not None:
+                held = self.session.link
+                self._feed(at_node.NodeLeaves())
+                if held is not None:
+                    self._hang_up(held)
+            case str(wanted):
+                self._use(wanted)
+            case _:
+                raise TypeError(happened)
+
+    def _hear(self, what: str, link: int, token: str | None) -> None:
+        is_holder = self.session is not None and self.session.link == link
+        if is_holder and self.session is not None and what != "gone":
+            self.is_pinging = self.is_pinging and what != "pong"
+            self.session.heard(self.now)
+        match what:
+            case "open":
+                self._open(link)
+            case "re-open" if self.session is None:
+                self.send(TO_STUB, Said(what, link, code=Code.GONE))
+            case "re-open":
+                self._feed(at_node.ReopenAsked(link, token))
+            case "close" | "ping":
+                if what == "close" and self.session is not None:
+                    self._feed(at_node.CloseAsked(link))
+                self.send(TO_STUB, Said(what, link, code=Code.OK))
+            case "gone" if self.session is not None:
+                self._feed(at_node.LinkLost(link, "gone"))
+            case _:
+                pass
+
+    def _open(self, link: int) -> None:
+        if self.session is None:
+            self.session = NodeSessionCore(f"MN|{_R}|{link}", _R)
+        self._feed(at_node.OpenAsked(link, None, f"token {link}"), "open")
+
+    def _feed(self, happened: at_node.Input, asked: str = "re-open") -> None:
+        assert self.session is not None  # noqa: S101 - for the type checker
+        for effect in self.session.feed(happened, self.now):
+            match effect:
+                case at_node.Granted(link, token, _):
+                    self.token, self.is_pinging = token, False
+                    self.send(TO_STUB, Said(asked, link, token, Code.OK))
+                case at_node.Refused(link, code, _):
+                    self.send(TO_STUB, Said(asked, link, code=code))
+                case at_node.LinkCut(link, _):
+                    self.is_pinging = False
+                    self._hang_up(link)
+                case at_node.PingDue(link):
+                    self.is_pinging = True
+                    self.send(TO_STUB, Said("ping", link))
+                case at_node.Ended():
+                    self._release()
+                case _:
+                    self.moved([effect])
+
+    def _hang_up(self, link: int) -> None:
+        self._cut.add(link)
+        self.send(TO_STUB, Said("cut", link))
+
+    def _release(self) -> None:
+        self.session, self.token, self.is_pinging = None, "", False
+        self.moved(self._paths.feed(subscriptions.RuntimeGone(_R), self.now))
+        self.moved(self._addresses.feed(allocation.Release(_R, "over"), self.now))
+
+    def _use(self, wanted: str) -> None:
+        match wanted:
+            case "allocate":
+                asked = allocation.Allocate(_R, (_ADDRESS,))
+                self.moved(self._addresses.feed(asked, self.now))
+            case "free":
+                self.moved(self._addresses.feed(allocation.Free(_R, (_ADDRESS,)), self.now))
+                self.moved(self._paths.feed(subscriptions.AddressGone(_ADDRESS), self.now))
+            case "subscribe":
+                self.moved(self._paths.feed(subscriptions.Subscribe(_R, (_ADDRESS,)), self.now))
+            case "unsubscribe":
+                gone = subscriptions.Unsubscribe(_R, (_ADDRESS,))
+                self.moved(self._paths.feed(gone, self.now))
+            case _:
+                raise TypeError(wanted)
+
+
+def _stub(now: Situation) -> StubPlace:
+    return now.at(STUB, StubPlace)
+
+
+def _node(now: Situation) -> NodePlace:
+    return now.at(NODE, NodePlace)
+
+
+def _is_new(now: Situation) -> bool:
+    return _node(now).is_linked and not _node(now).has_address
+
+
+def _is_open(now: Situation) -> bool:
+    return _node(now).is_linked and _node(now).has_address
+
+
+def _has_session(now: Situation) -> bool:
+    return _node(now).session is not None
+
+
+_CUTS: Final = "the link is cut"
+_RESTARTS: Final = "the node restarts"
+_CUT: Final[JsonObject] = {"fault": "link cut", "between": [_R, "domain://msg-node.a.ex"]}
+
+_EVENTS: Final = (
+    Event(
+        name="the first message is sent",
+        place=STUB,
+        happened="connect",
+        when=lambda now: _stub(now).core.state is State.CREATED,
+    ),
+    Event(
+        name="the stub is told to disconnect",
+        place=STUB,
+        happened="disconnect",
+        when=lambda now: _stub(now).core.state is not State.FAILED,
+    ),
+    Event(
+        name="a link stands",
+        place=STUB,
+        happened="stands",
+        when=lambda now: _stub(now).is_dialling and _stub(now).link < LINKS,
+        budget=None,
+    ),
+    Event(
+        name="nobody is there any more",
+        place=STUB,
+        happened="nobody",
+        when=lambda now: _stub(now).is_dialling and _stub(now).link == LINKS,
+        budget=None,
+    ),
+    Event(
+        name=_CUTS,
+        place=STUB,
+        happened="cut",
+        when=lambda now: _stub(now).is_up,
+        is_fault=True,
+        done=_CUT,
+    ),
+    Event(name=_RESTARTS, place=NODE, happened="restart", when=_has_session, is_fault=True),
+)
+
+
+_USES: Final = (
+    Event(name="an address is wanted", place=NODE, happened="allocate", when=_is_new),
+    Event(name="the address is freed", place=NODE, happened="free", when=_is_open),
+    Event(name="the address is subscribed", place=NODE, happened="subscribe", when=_is_open),
+    Event(name="the address is unsubscribed", place=NODE, happened="unsubscribe", when=_is_open),
+)
+
+
+def _is_left_behind(now: Situation) -> bool:
+    node = _node(now)
+    return node.session is None and (node.has_address or node.has_path)
+
+
+def _is_at_odds(now: Situation) -> bool:
+    session = _node(now).session
+    is_open = session is not None and session.state is SessionState.OPEN
+    return session is not None and is_open is (session.link is None)
+
+
+_NEVER: Final = (
+    Never(
+        "A session is over, and an address or a path of it is left.",
+        "I-A7, I-M4",
+        (NODE,),
+        _is_left_behind,
+    ),
+    Never(
+        "A path leads to an address that nobody has.",
+        "MN-12",
+        (NODE,),
+        lambda now: _node(now).has_path and not _node(now).has_address,
+    ),
+    Never(
+        "A session is open without a link, or has one and is not open.",
+        "I-M2",
+        (NODE,),
+        _is_at_odds,
+    ),
+    Never(
+        "A stub is live and its link is gone, or it has no token.",
+        "I-S8, MN-05",
+        (STUB,),
+        lambda now: _stub(now).is_live and not (_stub(now).is_up and _stub(now).token),
+    ),
+)
+
+
+def _in_touch(now: Situation) -> bool:
+    stub, session = _stub(now), _node(now).session
+    return stub.is_live and session is not None and session.link == stub.link
+
+
+_ENDS: Final = (
+    End("in touch", (STUB, NODE), _in_touch),
+    End("apart", (STUB, NODE), lambda now: _stub(now).is_apart and not _has_session(now)),
+    End("not begun", (STUB,), lambda now: _stub(now).core.state is State.CREATED),
+)
+
+_GIVEN: Final[tuple[JsonObject, ...]] = (
+    {"given": "node", "domain": "a.ex"},
+    {"given": "runtime", "is": _R},
+    {"given": "hyperty", "is": _ADDRESS, "in": _R, "answers": True},
+    {"given": "beginning", "before": "boot"},
+)
+
+
+def _wire(channel: str, message: Hashable) -> Wire | None:
+    """Session controls; what the node's tables are asked, and what links tell, is left out."""
+    if not isinstance(message, Said) or message.what not in set(SessionMethod):
+        return None
+    if channel == TO_STUB and message.code:
+        body: JsonObject = {"code": message.code}
+        told: JsonObject = {"type": "response", "from": _SESSION, "to": _S, "body": body}
+        return Wire("MN.a~wire~SA", told, answers=f"{message.what} by link {message.link}")
+    if channel == TO_STUB or message.what == SessionMethod.PING:
+        return None
+    token: JsonObject = {} if message.token is None else {"token": "t1"}
+    body = {"method": message.what, "params": {"runtimeURL": _R, **token}}
+    return Wire("SA~wire~MN.a", {"type": "execute", "from": _S, "to": _SESSION, "body": body})
+
+
+def _whole(
+    name: str, about: str, bounds: Bounds, events: tuple[Event, ...], patience: Patience
+) -> Composition:
+    return Composition(
+        name=name,
+        about=about,
+        places=(Place(STUB, StubPlace), Place(NODE, NodePlace)),
+        channels=(Channel(TO_NODE, STUB, NODE), Channel(TO_STUB, NODE, STUB)),
+        events=events,
+        never=_NEVER,
+        ends=_ENDS,
+        bounds=bounds,
+        patience=patience,
+        early=1,
+        horizon=RECONNECT_BASE,
+        wire=_wire,
+        given=_GIVEN,
+    )
+
+
+def compose(bounds: Bounds) -> Composition:
+    """Put a stub and its session together."""
+    about = "A node's stub and its session, over links that are cut and dialled again."
+    return _whole("session", about, bounds, _EVENTS, Patience.NONE)
+
+
+def _tables(bounds: Bounds) -> Composition:
+    about = "The same; the runtime uses an address at the node, and no link is cut."
+    events = tuple(event for event in _EVENTS if event.name not in {_CUTS, _RESTARTS})
+    return _whole("session-tables", about, bounds, (*events, *_USES), Patience.AT_REST)
+
+
+SESSION: Final = Plan("session", compose, Bounds(losses=1, duplicates=1, channel=1))
+"""A link that is cut, a node that restarts."""
+
+SESSION_TABLES: Final = Plan("session-tables", _tables, Bounds(losses=1, duplicates=1, channel=1))
+"""What the session owns."""

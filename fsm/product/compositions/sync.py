@@ -1,0 +1,476 @@
+"""A reporter and an observer of its object: where nothing is under way, the copy is what it has.
+
+Who meets: `fsm.sync.reporter`, `fsm.sync.invitations`, `fsm.sync.repeats` and `fsm.sync.leases`
+at the reporter's end, `fsm.sync.copy` at the observer's. What may happen: any message is lost or
+comes twice, and changes overtake each other, for they come by several ways; the observer is
+invited, observes and leaves; the object changes, and is deleted; the reporter says yes or no.
+
+Left out, and why that is no loss:
+
+* Renewals of leases: a lease may be over at any time, with or without.
+* What is in a value but one number: how values are made of changes has tests of its own.
+"""
+
+import math
+from collections.abc import Collection, Hashable, Iterable
+from typing import Final, final
+
+import attrs
+from typing_extensions import override
+
+from fsm.engine import Step
+from fsm.machines.invitation import INVITATION as INVITED
+from fsm.machines.object_subscription import OBJECT_SUBSCRIPTION
+from fsm.machines.object_subscription import State as Subscription
+from fsm.machines.observer_copy import State
+from fsm.product.bounds import Bounds
+from fsm.product.composition import (
+    Channel,
+    Composition,
+    End,
+    Event,
+    Medium,
+    Never,
+    Patience,
+    Place,
+    Plan,
+    Situation,
+)
+from fsm.product.host import Host, UnsafeError
+from fsm.sync import copy as at_copy
+from fsm.sync import invitations
+from fsm.sync import reporter_io as at_reporter
+from fsm.sync.copy import ObserverCore
+from fsm.sync.invitations import InvitationsCore
+from fsm.sync.leases import LeasesCore
+from fsm.sync.repeats import RepeatsCore
+from fsm.sync.reporter import ReporterCore
+from specs.bodies.sync import Change, ChangeObject, DataObject
+from specs.limits.protocol import LEASE
+
+__all__ = [
+    "INVITATION",
+    "OBSERVER",
+    "REPORTER",
+    "SYNC",
+    "SYNC_ENDS",
+    "ObserverPlace",
+    "ReporterPlace",
+]
+
+REPORTER: Final = "reporter"
+OBSERVER: Final = "observer"
+ASKS: Final = "asks"
+TOLD: Final = "told"
+CHANGES: Final = "changes"
+
+_URL: Final = "comm://a.ex/o"
+_ALICE: Final = "hyperty://a.ex/ha"
+_BOB: Final = "hyperty://b.ex/hb"
+_MANAGER: Final = "hyperty-runtime://b.ex/rb/sm"
+_RUNTIME: Final = "hyperty-runtime://a.ex/ra"
+_VERSIONS: Final = 3
+"""Versions of the object in one run."""
+
+
+@final
+@attrs.frozen(slots=True)
+class Said:
+    """A message about the object.
+
+    Attributes:
+        what: What is asked, answered or told.
+        number: The version that it brings, the number of a read, or the code of an answer.
+    """
+
+    what: str
+    number: int = 0
+
+    @override
+    def __str__(self) -> str:
+        """What it says, in words."""
+        return f"{self.what} {self.number or ''}".rstrip()
+
+
+def _object(version: int) -> DataObject:
+    return DataObject(_ALICE, _RUNTIME, {"n": version}, _URL, version=version)
+
+
+@final
+class ReporterPlace(Host):
+    """The reporter's end of the object."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.core = ReporterCore(_object(1))
+        self.invitations = InvitationsCore()
+        self._repeats = RepeatsCore()
+        self._leases = LeasesCore()
+        self._question: at_reporter.Question | None = None
+        self._asked_until = math.inf
+        self._told_until = math.inf
+        self._is_inviting = False
+
+    @property
+    def is_asked(self) -> bool:
+        """Whether the reporter is to say yes or no."""
+        return self._question is not None
+
+    @property
+    def is_observed(self) -> bool:
+        """Whether the observer is one, as far as this end knows."""
+        return _BOB in self.core.observers
+
+    @property
+    def is_at_work(self) -> bool:
+        """Whether somebody is waited for."""
+        return self._is_inviting or self.is_asked
+
+    @override
+    def deadline(self) -> float:
+        waits = min(self._asked_until, self._told_until, self.invitations.deadline())
+        return min(waits, self._repeats.deadline(), self._leases.deadline())
+
+    @override
+    def time_over(self) -> None:
+        if self.invitations.deadline() <= self.now:
+            self._do(self.invitations.feed(invitations.SilenceEnded(), self.now))
+        if self._told_until <= self.now:
+            self._told_until = math.inf
+            self._report(at_reporter.ObserversTold())
+        if self._asked_until <= self.now and self._question is not None:
+            self._decide(at_reporter.ReporterRefused(_BOB, "nobody answered", self._question))
+        for _, observer in self._leases.due(self.now):
+            self._report(at_reporter.LeaseOver(observer))
+        again = self._repeats.due(self.now, lambda _: self.is_observed)
+        if again is not None:
+            self.send(CHANGES, Said("changed", again.change.version))
+
+    @override
+    def take(self, happened: Hashable) -> None:
+        match happened:
+            case Said("subscribe"):
+                self._report(at_reporter.SubscribeAsked(_BOB, _MANAGER, LEASE))
+            case Said("unsubscribe"):
+                self._report(at_reporter.UnsubscribeAsked(_BOB, _MANAGER))
+            case Said("read", number):
+                self._read(number)
+            case Said("heard"):
+                self._report(at_reporter.RuntimeTold(_MANAGER.removesuffix("/sm")))
+            case Said("answer", code):
+                answer = invitations.InviteeAnswered(_URL, _BOB, code)
+                self._do(self.invitations.feed(answer, self.now))
+            case str(wanted):
+                self._want(wanted)
+            case _:
+                raise TypeError(happened)
+
+    def _want(self, wanted: str) -> None:
+        match wanted:
+            case "invite":
+                self._do(self.invitations.feed(invitations.InviteAsked(_URL, _BOB), self.now))
+                self._report(at_reporter.Authorised(_BOB))
+            case "change":
+                change = ChangeObject(_URL, "n", self.core.snapshot.version + 1)
+                self._report(at_reporter.ChangeAsked(_ALICE, change))
+            case "delete":
+                self._do(self.invitations.feed(invitations.ObjectGone(_URL), self.now))
+                self._report(at_reporter.DeleteAsked(_ALICE))
+                self._repeats.forget(_URL)
+            case "yes" if self._question is not None:
+                self._decide(at_reporter.ReporterAccepted(_BOB, self._question))
+            case "no" if self._question is not None:
+                self._decide(at_reporter.ReporterRefused(_BOB, "no", self._question))
+            case _:
+                raise TypeError(wanted)
+
+    def _decide(self, decision: at_reporter.ReporterAccepted | at_reporter.ReporterRefused) -> None:
+        self._question, self._asked_until = None, math.inf
+        self._report(decision)
+
+    def _read(self, number: int) -> None:
+        if self.core.is_deleted:
+            self.send(TOLD, Said("nothing there", number))
+        elif self.core.may_read(_BOB):
+            self.send(TOLD, Said("value", self.core.snapshot.version))
+        else:
+            self.send(TOLD, Said("denied"))
+
+    def _report(self, happened: at_reporter.ReporterInput) -> None:
+        self._do(self.core.feed(happened))
+
+    def _do(
+        self, effects: Iterable[at_reporter.ReporterEffect | invitations.InvitationEffect]
+    ) -> None:
+        for effect in effects:
+            match effect:
+                case at_reporter.ReporterAsked(_, patience, question):
+                    self._question, self._asked_until = question, self.now + patience
+                case at_reporter.Granted() | at_reporter.Denied():
+                    self._question, self._asked_until = None, math.inf
+                    self._answer(effect)
+                case at_reporter.Published() | at_reporter.Deleted():
+                    self._publish(effect)
+                case invitations.SendInvitation():
+                    self.send(TOLD, Said("invite"))
+                case _:
+                    self._note(effect)
+        if not self.is_observed:
+            self._leases.end(_URL, _BOB)
+
+    def _note(self, effect: object) -> None:
+        self.moved([effect])
+        if isinstance(effect, Step) and effect.machine == INVITED.name:
+            self._is_inviting = effect.new not in INVITED.may_end
+
+    def _answer(self, effect: at_reporter.Granted | at_reporter.Denied) -> None:
+        if isinstance(effect, at_reporter.Denied):
+            self.send(TOLD, Said("denied"))
+            return
+        self._repeats.observed(_URL, self.now)
+        if effect.lease is not None:
+            self._leases.begin(_URL, _BOB, effect.lease, self.now)
+        self.send(TOLD, Said("granted", effect.snapshot.version))
+
+    def _publish(self, effect: at_reporter.Published | at_reporter.Deleted) -> None:
+        if isinstance(effect, at_reporter.Published):
+            self._repeats.published(self.core.snapshot, effect.change, self.now)
+            if self.is_observed:
+                self.send(CHANGES, Said("changed", effect.change.version))
+        elif effect.runtimes:
+            self.send(CHANGES, Said("deleted"))
+            self._told_until = self.now + OBJECT_SUBSCRIPTION.patience(Subscription.ACTIVE)
+
+
+@final
+class ObserverPlace(Host):
+    """The observer's end: its copy, while it has one.
+
+    Attributes:
+        is_invited: Whether it has been, and has not answered.
+        read: Whether the newest read is an odd one: an answer is to that or to the one before.
+    """
+
+    counters = frozenset({"_reads"})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.copy: ObserverCore | None = None
+        self.is_invited = False
+        self.read = 0
+        self._reads = 0
+
+    @property
+    def has_copy(self) -> bool:
+        """Whether a copy is kept."""
+        return self.copy is not None and self.copy.state is not State.DELETED
+
+    @override
+    def deadline(self) -> float:
+        return float("inf") if self.copy is None else self.copy.deadline()
+
+    @override
+    def time_over(self) -> None:
+        was_syncing = self.copy is not None and self.copy.state is State.SYNCING
+        self._observe(at_copy.CopyTimeOver())
+        if was_syncing:
+            self.send(ASKS, Said("unsubscribe"))
+
+    @override
+    def take(self, happened: Hashable) -> None:
+        match happened:
+            case "observe":
+                self.copy = ObserverCore(_URL, _BOB)
+                self._observe(at_copy.ObserveBegun())
+                self.send(ASKS, Said("subscribe"))
+            case "leave":
+                self._observe(at_copy.GivenUp("leaves"))
+                self.send(ASKS, Said("unsubscribe"))
+            case "accept" | "decline" | "trying":
+                self.is_invited = happened == "trying"
+                code = {"accept": 200, "decline": 403, "trying": 100}[happened]
+                self.send(ASKS, Said("answer", code))
+            case Said():
+                self._hear(happened)
+            case _:
+                raise TypeError(happened)
+
+    def _hear(self, said: Said) -> None:
+        match said.what:
+            case "invite":
+                self.is_invited = True
+            case "deleted":
+                self.send(ASKS, Said("heard"))
+                self._observe(at_copy.WithdrawnByReporter())
+            case "granted" | "value":
+                self._observe(at_copy.SnapshotRead(_object(said.number)))
+            case "changed":
+                self._observe(at_copy.Changed(_change(said.number)))
+            case "denied":
+                self._observe(at_copy.GivenUp("denied"))
+            case "nothing there":
+                self._observe(at_copy.NotFound(self._reads - (said.number != self.read)))
+            case what:
+                raise TypeError(what)
+
+    def _observe(self, happened: at_copy.ObserverInput) -> None:
+        if self.copy is None:
+            return
+        before = self.copy.version
+        is_snapshot = isinstance(happened, at_copy.SnapshotRead)
+        for effect in self.copy.feed(happened, self.now):
+            match effect:
+                case at_copy.ReadNeeded(number):
+                    self._reads, self.read = number, number % 2
+                    self.send(ASKS, Said("read", self.read))
+                case at_copy.Applied(version, data):
+                    self._look_at(before, version, is_snapshot=is_snapshot)
+                    if data != {"n": version}:
+                        raise UnsafeError("a copy has a value that the reporter never had (I-D4)")
+                    before, is_snapshot = version, False
+                case _:
+                    self.moved([effect])
+
+    def _look_at(self, before: int, version: int, *, is_snapshot: bool) -> None:
+        if before == 0 and not is_snapshot:
+            raise UnsafeError("a change is applied before the snapshot (I-D5)")
+        if version <= before or (version > before + 1 and not is_snapshot):
+            raise UnsafeError("a change is applied that is not the next one (I-D3)")
+
+
+def _change(version: int) -> Change:
+    return Change(version, "n", version, source=_ALICE)
+
+
+def _reporter(now: Situation) -> ReporterPlace:
+    return now.at(REPORTER, ReporterPlace)
+
+
+def _observer(now: Situation) -> ObserverPlace:
+    return now.at(OBSERVER, ObserverPlace)
+
+
+def _is_there(now: Situation) -> bool:
+    return not _reporter(now).core.is_deleted
+
+
+def _may_change(now: Situation) -> bool:
+    return _is_there(now) and _reporter(now).core.snapshot.version < _VERSIONS
+
+
+_INVITED: Final = "the observer is invited"
+_CHANGES: Final = "the object changes"
+_OBSERVES: Final = "the observer observes"
+_LEAVES: Final = "the observer leaves"
+_DELETED: Final = "the object is deleted"
+_YES: Final = "the reporter says yes"
+_NO: Final = "the reporter says no"
+
+_EVENTS: Final = (
+    Event(name=_INVITED, place=REPORTER, happened="invite", when=_is_there),
+    Event(
+        name=_OBSERVES,
+        place=OBSERVER,
+        happened="observe",
+        when=lambda now: _observer(now).copy is None,
+    ),
+    Event(
+        name=_LEAVES,
+        place=OBSERVER,
+        happened="leave",
+        when=lambda now: _observer(now).has_copy,
+    ),
+    Event(name=_CHANGES, place=REPORTER, happened="change", when=_may_change, budget=2),
+    Event(name=_DELETED, place=REPORTER, happened="delete", when=_is_there),
+    *(
+        Event(
+            name=f"the reporter says {word}",
+            place=REPORTER,
+            happened=word,
+            when=lambda now: _reporter(now).is_asked,
+        )
+        for word in ("yes", "no")
+    ),
+    *(
+        Event(
+            name=f"the invitation is answered: {word}",
+            place=OBSERVER,
+            happened=word,
+            when=lambda now: _observer(now).is_invited,
+            budget=1 if word == "trying" else None,
+        )
+        for word in ("accept", "decline", "trying")
+    ),
+)
+
+
+def _is_ahead(now: Situation) -> bool:
+    copy = _observer(now).copy
+    return copy is not None and copy.version > _reporter(now).core.snapshot.version
+
+
+def _agrees(now: Situation) -> bool:
+    copy, reporter = _observer(now).copy, _reporter(now)
+    is_same = copy is not None and copy.version == reporter.core.snapshot.version
+    is_live = copy is not None and copy.state is State.LIVE
+    return is_live and is_same and _is_there(now) and not reporter.is_at_work
+
+
+def _is_apart(now: Situation) -> bool:
+    reporter = _reporter(now)
+    return not _observer(now).has_copy and not reporter.is_observed and not reporter.is_at_work
+
+
+_RESTS: Final = (
+    End("the copy is what the reporter has", (REPORTER, OBSERVER), _agrees),
+    End("nobody observes", (REPORTER, OBSERVER), _is_apart),
+)
+
+
+def _whole(name: str, about: str, bounds: Bounds, names: Collection[str]) -> Composition:
+    return Composition(
+        name=name,
+        about=about,
+        places=(Place(REPORTER, ReporterPlace), Place(OBSERVER, ObserverPlace)),
+        channels=(
+            Channel(ASKS, OBSERVER, REPORTER),
+            Channel(TOLD, REPORTER, OBSERVER),
+            Channel(CHANGES, REPORTER, OBSERVER, Medium.UNORDERED),
+        ),
+        events=[event for event in _EVENTS if event.name in names],
+        never=(Never("A copy is newer than the object.", "I-D4", (REPORTER, OBSERVER), _is_ahead),),
+        ends=_RESTS,
+        bounds=bounds,
+        patience=Patience.AT_REST,
+        early=1,
+        horizon=1.0,
+    )
+
+
+def _changes(bounds: Bounds) -> Composition:
+    about = "An observer of an object that changes."
+    return _whole("sync", about, bounds, (_OBSERVES, _CHANGES, _YES))
+
+
+def _ends(bounds: Bounds) -> Composition:
+    about = "An observer that comes and goes, of an object that is deleted."
+    return _whole("sync-ends", about, bounds, (_OBSERVES, _LEAVES, _DELETED, _CHANGES, _YES, _NO))
+
+
+def _invitation(bounds: Bounds) -> Composition:
+    about = "An observer that is invited to an object which is deleted."
+    left_out = {_CHANGES, _LEAVES}
+    events = [event.name for event in _EVENTS if event.name not in left_out]
+    return _whole("invitation", about, bounds, events)
+
+
+_FAULTS: Final = Bounds(losses=1, duplicates=1, channel=1)
+
+SYNC: Final = Plan("sync", _changes, attrs.evolve(_FAULTS, channel=2))
+"""A copy is what the reporter has."""
+
+SYNC_ENDS: Final = Plan("sync-ends", _ends, _FAULTS)
+"""Nobody observes what is gone, and nobody who is gone observes."""
+
+INVITATION: Final = Plan("invitation", _invitation, _FAULTS)
+"""Whoever is invited may observe."""
