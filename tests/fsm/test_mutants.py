@@ -17,12 +17,12 @@ from collections import Counter
 
 import attrs
 import pytest
+
+from fsm.check.static import check, check_taken
 from fsm.compositions.glare import GLARE
 from fsm.compositions.p2p import P2P, P2P_AGAIN
 from fsm.compositions.session import SESSION_PLAN
 from fsm.compositions.sync import SYNC_PLAN
-
-from fsm.check.static import check, check_taken
 from fsm.judge.replay import judge
 from fsm.judge.trace_line import Verdict
 from fsm.machine_list import MACHINES
