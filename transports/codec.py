@@ -15,7 +15,7 @@ from typing import Final
 import attrs
 import orjson
 
-from specs.dialects.dialect import PLAIN, Dialect, dialect_of, emit
+from specs.dialects.dialect import PLAIN, Dialect, emit
 from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
@@ -34,7 +34,6 @@ __all__ = [
     "BadLine",
     "check_size",
     "decode_frame",
-    "decode_in_dialect",
     "decode_line",
     "decode_object",
     "encode",
@@ -151,22 +150,6 @@ def decode_object(line: bytes, raw: JsonObject) -> Message | BadLine:
         return normalise(raw)
     except BadMessageError as error:
         return BadLine(_summary(line), error, _refusal(raw, error))
-
-
-def decode_in_dialect(line: bytes, known: Dialect) -> tuple[Message | BadLine, Dialect]:
-    """Read one message, and learn the dialect of its peer from it (N3).
-
-    Args:
-        line: The line.
-        known: The dialect so far.
-
-    Returns:
-        The message, and the dialect to answer in.
-    """
-    read = decode_line(line)
-    if isinstance(read, BadLine):
-        return read, known
-    return read, dialect_of(read_object(line), known)
 
 
 def read_object(line: bytes) -> JsonObject:

@@ -84,7 +84,7 @@ class TerminalShow(Show):
 
 def _styled(what: What, text: str) -> str:
     colour = "green" if what is What.VERDICT else None
-    return click.style(text, fg=colour, bold=what in _BOLD, dim=what is What.DETAIL)
+    return click.style(text, fg=colour, bold=what in _BOLD or None, dim=what is What.DETAIL or None)
 
 
 def choose_show() -> Show:

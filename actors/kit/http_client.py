@@ -190,13 +190,16 @@ class HttpStream:
     async def aclose(self) -> None:
         """Close it; its connection is used again if the answer was read to its end."""
         with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
-            with suppress(HttpError), _errors(self.server):
-                # Generators that are left half-way end in order only from within.
-                with trio.CancelScope() as scope:  # noqa: ASYNC912 - it is cancelled at once
-                    scope.cancel()
-                    while await anext(self._parts, b""):
-                        pass
-                await self._response.aclose()
+            await self._close()
+
+    async def _close(self) -> None:
+        with suppress(HttpError), _errors(self.server):
+            # Generators that are left half-way end in order only from within.
+            with trio.CancelScope() as scope:
+                scope.cancel()
+                while await anext(self._parts, b""):
+                    pass
+            await self._response.aclose()
 
 
 def sockets(egress: Egress) -> Dial:

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from specs.dialects.dialect import PLAIN, Dialect, emit
+from specs.dialects.dialect import PLAIN, Dialect, dialect_of, emit
 from specs.errors import BadMessageError
 from specs.limits.protocol import (
     FRAME_MESSAGES,
@@ -20,10 +20,10 @@ from specs.reply_code import Code
 from transports.codec import (
     BadLine,
     decode_frame,
-    decode_in_dialect,
     decode_line,
     encode,
     frames,
+    glance,
     read_object,
 )
 
@@ -216,14 +216,15 @@ def test_a_bad_line_never_shows_its_text():
 
 
 def test_the_dialect_of_a_peer_is_learnt_and_spoken():
-    read, dialect = decode_in_dialect(line(id="7", type="READ"), PLAIN)
+    sent = line(id="7", type="READ")
+    read, dialect = decode_line(sent), dialect_of(glance(sent), PLAIN)
 
     assert dialect == Dialect(string_ids=True, upper_types=True)
     assert orjson.loads(encode(read, dialect))["id"] == "7"
 
 
 def test_a_bad_line_teaches_no_dialect():
-    assert decode_in_dialect(b"oops", PLAIN)[1] is PLAIN
+    assert dialect_of(glance(b"oops"), PLAIN) == PLAIN
 
 
 def test_any_object_can_be_read_within_the_limits():

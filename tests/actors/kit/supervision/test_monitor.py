@@ -8,7 +8,6 @@ from trio.testing import wait_all_tasks_blocked
 
 from actors.kit.counting.counters import Counters
 from actors.kit.errors import RestartLimitError
-from actors.kit.supervision.group import GroupSpec, start_group
 from actors.kit.supervision.monitor import Monitor
 from actors.kit.supervision.supervisor import (
     ChildSpec,
@@ -239,21 +238,6 @@ async def test_who_goes_down_with_it_is_said_by_the_strategy(strategy, affected,
 
         assert deeds(diary) == affected
     assert watch.counters.monitor_violations == 1
-
-
-async def test_escalated_through_groups_it_is_still_one(watch, diary):
-    """It is the cause of every restart limit above, and was seen below all of them."""
-    async with open_supervisor("s", monitor=watch.monitor) as parent:
-        neighbour = await parent.start_child(ChildSpec("n", partial(Scribe, diary)))
-        outer = await start_group(parent, GroupSpec("outer", intensity=Intensity(0)))
-        inner = await start_group(outer, GroupSpec("inner", intensity=Intensity(0)))
-        ref = await inner.start_child(ChildSpec("a", partial(Scribe, diary)))
-        await ref.tell(Crash(error()))
-        await ref.wait_stopped()
-
-        assert await neighbour.ask(Count) == 0
-    assert watch.tracer.records == [("a", REFUSED)]
-    assert diary.count("n starts") == 1
 
 
 async def test_too_many_missteps_end_the_supervisor_and_each_is_counted(watch, diary):
