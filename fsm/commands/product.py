@@ -4,6 +4,10 @@ import gc
 import re
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import redirect_stdout
+from functools import partial
+from io import StringIO
 from pathlib import Path
 from typing import Final, TypedDict, final
 
@@ -22,6 +26,9 @@ from specs.errors import SpecError
 from specs.jsonvalue import JsonObject
 
 __all__ = ["Asked", "check_product", "product_options"]
+
+_PROCESSES: Final = 2
+"""How many compositions are explored at a time."""
 
 _MOST: Final = 1000
 """The largest bound: what is left of each is counted, so its numbers are made beforehand."""
@@ -96,7 +103,21 @@ def check_product(names: tuple[str, ...], asked: Asked, *, wants_json: bool) -> 
     """
     wanted = _Wanted(asked, wants_json)
     plans = [_plan(name) for name in dict.fromkeys(names)] or list(COMPOSITIONS.values())
-    return sum(not _check(plan, wanted) for plan in plans)
+    if len(plans) == 1:
+        return sum(not _check(plan, wanted) for plan in plans)
+    failed = 0
+    with ProcessPoolExecutor(_PROCESSES) as pool:
+        for text, holds in pool.map(partial(_told, wanted), [plan.name for plan in plans]):
+            click.echo(text, nl=False)
+            failed += not holds
+    return failed
+
+
+def _told(wanted: _Wanted, name: str) -> tuple[str, bool]:
+    """What is told of one composition, by a process of its own, and whether it holds."""
+    with redirect_stdout(StringIO()) as told:
+        holds = _check(COMPOSITIONS[name], wanted)
+    return told.getvalue(), holds
 
 
 def _plan(name: str) -> Plan:

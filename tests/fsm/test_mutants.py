@@ -10,7 +10,7 @@ A flaw is found by
 
 They are asked in this order, cheap ones first. The first two are known before anything
 runs: they stand in the names of the tests. What the composition check must find, whoever
-else finds it too, has a test of its own.
+else finds it too, is in `tests/fsm/product/test_compositions.py`.
 """
 
 from collections import Counter
@@ -19,17 +19,15 @@ import attrs
 import pytest
 
 from fsm.check.static import check, check_taken
-from fsm.compositions.glare import GLARE
-from fsm.compositions.p2p import P2P, P2P_AGAIN
-from fsm.compositions.session import SESSION_PLAN
-from fsm.compositions.sync import SYNC_PLAN
 from fsm.judge.replay import judge
 from fsm.judge.trace_line import Verdict
 from fsm.machine_list import MACHINES
+from fsm.product.compositions.catalogue import COMPOSITIONS
 from fsm.product.explorer import explore
 from specs.errors import SpecError
 from tests.fsm.corpus import record
 from tests.fsm.mutants import mutants, sample
+from tests.support.flawed_tables import flawed
 
 SEED, OF_EACH = 20, 2
 A_LOOK = 4_000
@@ -45,28 +43,6 @@ EQUIVALENT = {
     ),
 }
 """Mutants that nothing needs to find, and why; the sample may have them or not."""
-
-TIMERS = {
-    "p2p_connection: without the deadline of in-progress": P2P,
-    "p2p_connection: without the deadline of live": P2P_AGAIN,
-    "stub_connection: without the deadline of in-progress": SESSION_PLAN,
-    "stub_connection: without the deadline of live": SESSION_PLAN,
-    "session: without the deadline of open": SESSION_PLAN,
-    "session: without the deadline of detached": SESSION_PLAN,
-    "object_subscription: without the deadline of requested": SYNC_PLAN,
-    "observer_copy: without the deadline of syncing": SYNC_PLAN,
-    "observer_copy: without the deadline of stale": SYNC_PLAN,
-    "invitation: without the deadline of sent": SYNC_PLAN,
-}
-WINS, LOSES = "own request and own runtime smaller", "own request and not own runtime smaller"
-TIE_BREAKS = {
-    f"p2p_entry: without the row placeholder invited [{WINS}] placeholder": GLARE,
-    f"p2p_entry: without the row placeholder invited [{LOSES}] yielding": GLARE,
-    f"p2p_entry: retargeted placeholder invited [{WINS}] placeholder to removed": GLARE,
-    f"p2p_entry: retargeted placeholder invited [{LOSES}] yielding to placeholder": GLARE,
-    f"handler_controller: without the row observing row-told [{WINS}] closed": GLARE,
-    f"handler_controller: retargeted observing row-told [{WINS}] closed to open": GLARE,
-}
 
 
 def found_at_once(mutant):
@@ -87,7 +63,7 @@ def found_by_running(mutant, corpus):
     missed = set(check_taken(MACHINES[name], corpus.steps))
     if set(check_taken(table, corpus.steps)) - missed:
         return "census"
-    found = any(explored(plan, machines, A_LOOK) for plan in COMPOSED.get(name, ()))
+    found = any(explored(plan, name, table) for plan in COMPOSED.get(name, ()))
     return "composition" if found else None
 
 
@@ -95,23 +71,30 @@ def breaks(trace, machines):
     return judge(trace, machines=machines).verdict is Verdict.VIOLATIONS
 
 
-def explored(plan, machines, most):
-    """What is found in a composition of these machines, with a small share of faults."""
-    bounds = attrs.evolve(plan.bounds, losses=min(plan.bounds.losses, 1), duplicates=0)
-    return explore(plan.compose(machines, bounds), most).findings
+def explored(plan, name, table):
+    """What is found in a composition of cores that follow this table, with few faults."""
+    bounds = attrs.evolve(COMPOSITIONS[plan].bounds, duplicates=0)
+    with flawed(name, table):
+        return explore(COMPOSITIONS[plan].compose(bounds), A_LOOK).findings
 
 
 COMPOSED = {
-    "stub_connection": [SESSION_PLAN],
-    "session": [SESSION_PLAN],
-    "address": [SESSION_PLAN],
-    "node_subscription": [SESSION_PLAN],
-    "object_subscription": [SYNC_PLAN],
-    "observer_copy": [SYNC_PLAN],
-    "invitation": [SYNC_PLAN],
-    "p2p_connection": [P2P, GLARE],
-    "p2p_entry": [P2P, GLARE],
-    "handler_controller": [P2P, GLARE],
+    "stub_connection": ["session"],
+    "session": ["session"],
+    "address": ["session-tables"],
+    "node_subscription": ["session-tables"],
+    "object_subscription": ["sync", "sync-leave"],
+    "observer_copy": ["sync", "sync-ends"],
+    "invitation": ["invitation"],
+    "object_delegation": ["delegation"],
+    "object_take_over": ["delegation"],
+    "p2p_connection": ["p2p", "p2p-reconnect"],
+    "p2p_entry": ["p2p", "glare"],
+    "handler_controller": ["p2p", "glare"],
+    "transaction": ["transaction"],
+    "resolve_job": ["resolve"],
+    "stub_deployment": ["resolve"],
+    "registration": ["registration"],
 }
 """The compositions in which a machine takes part."""
 
@@ -143,21 +126,6 @@ def test_a_flaw_is_found(mutant, corpus, record_property):
     FINDERS[finder] += 1
 
     assert (finder is None) == (str(mutant) in EQUIVALENT)
-
-
-def by_name(name):
-    """The mutant of that name."""
-    (mutant,) = [one for one in mutants([name.partition(":")[0]]) if str(one) == name]
-    return mutant
-
-
-@pytest.mark.timeout(60)
-@pytest.mark.parametrize("name", [pytest.param(one, id=one) for one in (*TIMERS, *TIE_BREAKS)])
-def test_a_timer_or_a_tie_break_that_is_missing_is_found_by_the_composition(name):
-    plan, mutant = (TIMERS | TIE_BREAKS)[name], by_name(name)
-    machines = {**MACHINES, mutant.machine: mutant.table()}
-
-    assert explored(plan, machines, most=100_000)
 
 
 def test_every_way_of_finding_is_needed():

@@ -19,7 +19,7 @@ from fsm.product.compositions.p2p import (
 from fsm.product.compositions.registration import REGISTRATION
 from fsm.product.compositions.resolve import RESOLVE
 from fsm.product.compositions.session import SESSION, SESSION_TABLES
-from fsm.product.compositions.sync import INVITATION, SYNC, SYNC_ENDS
+from fsm.product.compositions.sync import INVITATION, SYNC, SYNC_ENDS, SYNC_LEAVE
 from fsm.product.compositions.transaction import TRANSACTION
 
 __all__ = ["COMPOSITIONS"]
@@ -37,6 +37,7 @@ _ALL: Final[tuple[Plan, ...]] = (
     SESSION_TABLES,
     SYNC,
     SYNC_ENDS,
+    SYNC_LEAVE,
     INVITATION,
     DELEGATION,
     TRANSACTION,

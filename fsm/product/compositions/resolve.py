@@ -19,6 +19,7 @@ from fsm.engine import Entity
 from fsm.intent import Intent
 from fsm.machines.stub_connection import State as Connection
 from fsm.machines.stub_deployment import STUB_DEPLOYMENT, State, Trigger
+from fsm.p2p.link_policy import LinkWishes, P2pWish
 from fsm.product.bounds import Bounds
 from fsm.product.composition import (
     Channel,
@@ -47,6 +48,7 @@ CATALOGUE: Final = "catalogue"
 _RUNTIME: Final = "hyperty-runtime://a.ex/ra"
 _TARGET: Final = "hyperty://b.ex/hb"
 """Both ask for a way to it."""
+_WISHES: Final = LinkWishes(P2pWish.WHENEVER_POSSIBLE)
 
 
 @final
@@ -78,7 +80,7 @@ class RegistryPlace(Host):
 
     def __init__(self) -> None:
         super().__init__()
-        self.core = ResolveCore(seen.ResolveConfig(_RUNTIME, "a.ex"))
+        self.core = ResolveCore(seen.ResolveConfig(_RUNTIME, "a.ex", _WISHES))
         self.core.feed(seen.HandlerReady(f"{_RUNTIME}/p2phandler/1"), self.now)
 
     @override

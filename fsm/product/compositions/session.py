@@ -172,7 +172,7 @@ class StubPlace(Host):
             case "cut":
                 self._hung_up()
                 self._feed(at_stub.LinkLost("cut by the node"))
-            case "ping":
+            case "ping" if not said.code:
                 self.send(TO_NODE, Said("pong", self.link))
                 self._feed(at_stub.Heard())
             case what:

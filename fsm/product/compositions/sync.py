@@ -54,6 +54,7 @@ __all__ = [
     "REPORTER",
     "SYNC",
     "SYNC_ENDS",
+    "SYNC_LEAVE",
     "ObserverPlace",
     "ReporterPlace",
 ]
@@ -120,6 +121,11 @@ class ReporterPlace(Host):
     def is_observed(self) -> bool:
         """Whether the observer is one, as far as this end knows."""
         return _BOB in self.core.observers
+
+    @property
+    def waits_without_end(self) -> bool:
+        """Whether the object is deleted, and its observer is not told of that in time."""
+        return self.core.is_deleted and self.is_observed and self._told_until == math.inf
 
     @property
     def is_at_work(self) -> bool:
@@ -427,7 +433,9 @@ _RESTS: Final = (
 )
 
 
-def _whole(name: str, about: str, bounds: Bounds, names: Collection[str]) -> Composition:
+def _whole(
+    name: str, about: str, bounds: Bounds, names: Collection[str], early: int = 1
+) -> Composition:
     return Composition(
         name=name,
         about=about,
@@ -438,11 +446,19 @@ def _whole(name: str, about: str, bounds: Bounds, names: Collection[str]) -> Com
             Channel(CHANGES, REPORTER, OBSERVER, Medium.UNORDERED),
         ),
         events=[event for event in _EVENTS if event.name in names],
-        never=(Never("A copy is newer than the object.", "I-D4", (REPORTER, OBSERVER), _is_ahead),),
+        never=(
+            Never(
+                "A deleted object has an observer, and no time at which it has none.",
+                "I-D8",
+                (REPORTER,),
+                lambda now: _reporter(now).waits_without_end,
+            ),
+            Never("A copy is newer than the object.", "I-D4", (REPORTER, OBSERVER), _is_ahead),
+        ),
         ends=_RESTS,
         bounds=bounds,
         patience=Patience.AT_REST,
-        early=1,
+        early=early,
         horizon=1.0,
     )
 
@@ -453,8 +469,13 @@ def _changes(bounds: Bounds) -> Composition:
 
 
 def _ends(bounds: Bounds) -> Composition:
+    about = "An observer of an object that changes and is deleted."
+    return _whole("sync-ends", about, bounds, (_OBSERVES, _DELETED, _CHANGES, _YES), early=0)
+
+
+def _leaves(bounds: Bounds) -> Composition:
     about = "An observer that comes and goes, of an object that is deleted."
-    return _whole("sync-ends", about, bounds, (_OBSERVES, _LEAVES, _DELETED, _CHANGES, _YES, _NO))
+    return _whole("sync-leave", about, bounds, (_OBSERVES, _LEAVES, _DELETED, _YES, _NO))
 
 
 def _invitation(bounds: Bounds) -> Composition:
@@ -470,7 +491,10 @@ SYNC: Final = Plan("sync", _changes, attrs.evolve(_FAULTS, channel=2))
 """A copy is what the reporter has."""
 
 SYNC_ENDS: Final = Plan("sync-ends", _ends, _FAULTS)
-"""Nobody observes what is gone, and nobody who is gone observes."""
+"""Nobody observes what is gone."""
+
+SYNC_LEAVE: Final = Plan("sync-leave", _leaves, _FAULTS)
+"""Nobody who is gone observes."""
 
 INVITATION: Final = Plan("invitation", _invitation, _FAULTS)
 """Whoever is invited may observe."""

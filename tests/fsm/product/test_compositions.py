@@ -1,0 +1,210 @@
+"""The compositions of real cores hold as they are, and not with one row, timer or rule less.
+
+The oracle is the protocol's: pages 03 (3.1, 3.3), 05 and 08 (I-A7, I-D1, I-D3, I-D4, I-M2, I-P3,
+I-P4, I-P6, I-P20, I-S8, I-S10, I-T2).
+"""
+
+from contextlib import nullcontext
+
+import attrs
+import pytest
+
+from fsm.guard import ALWAYS
+from fsm.machine_list import MACHINES
+from fsm.product.bounds import Bounds
+from fsm.product.compositions.catalogue import COMPOSITIONS
+from fsm.product.explorer import Fault, explore
+from fsm.registry.address_offers import AddressOffers
+from fsm.session.stub_client import StubClientCore
+from fsm.sync.copy import ObserverCore
+from fsm.sync.repeats import RepeatsCore
+from tests.support.flawed_tables import changed, flawed, led_to, without_deadline, without_row
+
+pytestmark = pytest.mark.timeout(120)
+
+A_LOOK = 60_000
+"""States after which a search for a seeded flaw is given up."""
+LARGE = {"glare-late", "delegation", "sync", "sync-ends", "p2p", "registration"}
+"""Those of which the tests explore less than the command does."""
+
+
+@pytest.mark.parametrize("name", COMPOSITIONS)
+def test_the_cores_hold_together(name):
+    plan = COMPOSITIONS[name]
+    less = Bounds(losses=1, duplicates=0, channel=1)
+
+    found = explore(plan.compose(less if name in LARGE else plan.bounds))
+
+    assert found.findings == ()
+    assert found.is_complete
+    assert found.ends
+
+
+def test_every_composition_loses_and_doubles_a_message_by_default():
+    bounds = [plan.bounds for plan in COMPOSITIONS.values()]
+
+    assert all(one.losses >= 1 and one.duplicates >= 1 for one in bounds)
+
+
+def faults(name, table=nullcontext, most=A_LOOK):
+    with table():
+        plan = COMPOSITIONS[name]
+        return {one.fault for one in explore(plan.compose(plan.bounds), most).findings}
+
+
+# ---- with one timer less
+
+TIMERS = [
+    ("session", "stub_connection", "in-progress"),
+    ("session", "stub_connection", "live"),
+    ("session", "session", "open"),
+    ("session", "session", "detached"),
+    ("sync", "observer_copy", "syncing"),
+    ("sync", "object_subscription", "requested"),
+    ("sync-leave", "object_subscription", "active"),
+    ("invitation", "invitation", "sent"),
+    ("delegation", "object_delegation", "asked"),
+    ("delegation", "object_delegation", "offered"),
+    ("delegation", "object_delegation", "handing"),
+    ("delegation", "object_delegation", "doubtful"),
+    ("delegation", "object_take_over", "taking"),
+    ("p2p-reconnect", "p2p_connection", "in-progress"),
+    ("p2p-reconnect", "p2p_connection", "live"),
+    ("transaction", "transaction", "pending"),
+    ("resolve", "stub_deployment", "deploying"),
+    ("resolve", "resolve_job", "query"),
+    ("registration", "registration", "live"),
+]
+
+
+@pytest.mark.parametrize(("name", "machine", "state"), TIMERS)
+def test_a_timer_that_is_missing_is_found(name, machine, state):
+    table = without_deadline(machine, state)
+
+    assert faults(name, lambda: flawed(machine, table)) & {Fault.DEADLOCK, Fault.UNSAFE}
+
+
+# ---- with one row less
+
+ROWS = [
+    ("session", "session", "detached", "reopened"),
+    ("session", "session", "detached", "close"),
+    ("session", "stub_connection", "disconnected", "reestablished"),
+    ("session", "stub_connection", "created", "connect-impossible"),
+    ("session-tables", "node_subscription", "active", "session-over"),
+    ("session-tables", "node_subscription", "active", "address-released"),
+    ("session-tables", "address", "allocated", "release"),
+    ("sync", "observer_copy", "syncing", "changed"),
+    ("sync", "observer_copy", "live", "changed"),
+    ("sync", "observer_copy", "stale", "snapshot"),
+    ("sync-leave", "object_subscription", "requested", "object-deleted"),
+    ("sync-leave", "object_subscription", "active", "unsubscribe"),
+    ("invitation", "invitation", "sent", "provisional"),
+    ("p2p-reconnect", "p2p_connection", "disconnected", "renegotiated"),
+    ("transaction", "transaction", "pending", "repeated"),
+    ("transaction", "transaction", "pending", "refused"),
+    ("resolve", "stub_deployment", "deploying", "load-failed"),
+    ("resolve", "resolve_job", "query", "deploy"),
+    ("resolve", "resolve_job", "wait", "none"),
+    ("registration", "registration", "live", "disconnect"),
+    ("registration", "registration", "disconnected", "set-live"),
+]
+
+
+@pytest.mark.parametrize(("name", "machine", "state", "trigger"), ROWS)
+def test_a_row_that_is_missing_is_found(name, machine, state, trigger):
+    table = without_row(machine, state, trigger)
+
+    assert Fault.UNSPECIFIED in faults(name, lambda: flawed(machine, table))
+
+
+# ---- a simultaneous open
+
+
+def invited():
+    return [row for row in MACHINES["p2p_entry"].rows if row.trigger == "invited"]
+
+
+def without_tie_break():
+    """Whoever is asked while it asks itself gives way (P2P-27 gone)."""
+    table = MACHINES["p2p_entry"]
+    contested = [row for row in invited() if row.old == "placeholder"]
+    gives_way = attrs.evolve(contested[0], guard=ALWAYS, target=table.states("removed"))
+    kept = [row for row in table.rows if row not in contested]
+    return changed("p2p_entry", rows=(*kept, gives_way))
+
+
+def without_glare():
+    """Nobody expects to be invited while it asks itself."""
+    rows = tuple(row for row in MACHINES["p2p_entry"].rows if not row.guard.when)
+    return changed("p2p_entry", rows=rows)
+
+
+@pytest.mark.parametrize(
+    ("table", "fault"),
+    [(without_tie_break, Fault.DEADLOCK), (without_glare, Fault.UNSPECIFIED)],
+)
+def test_a_glare_without_its_rules_is_found(table, fault):
+    assert fault in faults("glare", lambda: flawed("p2p_entry", table()), 400_000)
+
+
+def test_a_controller_that_is_open_too_early_is_found():
+    rows = tuple(
+        attrs.evolve(row, target=MACHINES["handler_controller"].states("open"))
+        if row.trigger == "row-told"
+        else row
+        for row in MACHINES["handler_controller"].rows
+    )
+    table = changed("handler_controller", rows=rows)
+
+    assert Fault.UNSAFE in faults("glare", lambda: flawed("handler_controller", table))
+
+
+# ---- flaws of cores, which no table shows
+
+
+def test_an_old_end_that_writes_on_after_silence_is_found():
+    """Silence is no word of the node."""
+    table = led_to("object_delegation", "handing", "doubt", "kept")
+
+    assert Fault.UNSAFE in faults("delegation", lambda: flawed("object_delegation", table))
+
+
+def test_an_offer_that_outlives_its_session_is_found(monkeypatch):
+    monkeypatch.setattr(AddressOffers, "gone", lambda _, runtime: None)
+
+    assert Fault.UNSAFE in faults("delegation", most=200_000)
+
+
+def test_an_answered_ping_that_is_not_noted_is_found(monkeypatch):
+    monkeypatch.setattr(StubClientCore, "_heard", lambda _, now: [])
+
+    assert Fault.UNSAFE in faults("session", most=200_000)
+
+
+def test_a_change_that_is_lost_last_needs_to_be_said_again(monkeypatch):
+    """I-D4: without repeats, and without reads of quiet copies, a last change stays lost."""
+    monkeypatch.setattr(RepeatsCore, "deadline", lambda _: float("inf"))
+    monkeypatch.setattr(ObserverCore, "_hear", lambda _, now: None)
+
+    assert Fault.DEADLOCK in faults("sync", most=200_000)
+
+
+def test_a_close_reason_that_is_lost_needs_reads_of_quiet_copies(monkeypatch):
+    """A deletion that is lost: a copy that never reads never knows."""
+    monkeypatch.setattr(ObserverCore, "_hear", lambda _, now: None)
+
+    assert Fault.DEADLOCK in faults("sync-leave")
+
+
+def test_a_copy_that_is_live_in_spite_of_a_gap_is_found(monkeypatch):
+    """I-D3."""
+    real = ObserverCore._take
+
+    def take(copy, change, now, pause=0.0):
+        skips = copy.state == "live" and change.version > copy.version + 1
+        return copy._apply(change, now) if skips else real(copy, change, now, pause)
+
+    monkeypatch.setattr(ObserverCore, "_take", take)
+
+    assert Fault.UNSAFE in faults("sync", most=200_000)

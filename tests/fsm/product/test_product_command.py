@@ -1,0 +1,82 @@
+"""`python -m fsm check --product` says what it explored, and writes what it found."""
+
+import json
+import re
+
+import pytest
+from click.testing import CliRunner
+
+from fsm.commands.group import cli
+from fsm.product.compositions.catalogue import COMPOSITIONS
+
+
+def run(*words):
+    return CliRunner().invoke(cli, ["check", "--product", *words])
+
+
+def test_a_composition_that_holds_is_one_line():
+    done = run("transaction")
+    assert done.exit_code == 0
+    line = r"transaction: \d+ states, \d+ transitions, depth \d+, \d+\.\d s: holds.*"
+    assert re.fullmatch(line, done.stdout.strip())
+
+
+def test_bounds_are_options():
+    def states(*words):
+        return json.loads(run("transaction", "--json", *words).stdout)["states"]
+
+    assert states() < states("--losses", "2")
+    assert states("--channel", "1") != states()
+
+
+def test_an_exploration_that_is_cut_short_is_no_success():
+    done = run("transaction", "--max-states", "100")
+    assert done.exit_code == 1
+    assert "100 states" in done.stdout
+    assert "not finished" in done.stdout
+    assert "this proves nothing: allow more with --max-states" in done.stdout
+
+
+@pytest.mark.parametrize("words", [("transactions",), ("--channel", "0"), ("--losses", "-1")])
+def test_a_wrong_command_line_is_usage(words):
+    done = run(*words)
+    assert done.exit_code == 2
+    assert done.stdout == ""
+
+
+def test_an_unknown_composition_is_told_which_there_are():
+    assert all(name in run("transactions").stderr for name in COMPOSITIONS)
+
+
+def test_what_is_found_is_told_and_written(tmp_path, flawed):
+    done = run(flawed, "-o", str(tmp_path))
+    assert done.exit_code == 1
+    assert "1. deadlock" in done.stdout
+    written = next(tmp_path.iterdir())
+    assert {path.name for path in written.iterdir()} == {
+        "sequence.mmd",
+        "scenario.jsonl",
+        "trace",
+    }
+    assert {p.name for p in written.glob("trace/*/*")} == {"part-00000.jsonl"}
+
+
+def test_the_scenario_of_those_who_wait_for_ever_ends_with_time(tmp_path, flawed):
+    run(flawed, "-o", str(tmp_path))
+    written = next(tmp_path.glob("*deadlock*/scenario.jsonl"))
+    last = json.loads(written.read_text("utf-8").splitlines()[-1])
+    assert (last["k"], last["dt"]) == ("time", 60.0)
+
+
+def test_what_is_found_is_told_as_json(flawed):
+    finding, *_, summary = map(json.loads, run(flawed, "--json").stdout.splitlines())
+    assert finding["fault"] == "deadlock"
+    assert "finding" in summary["verdict"]
+    assert finding["run"]
+
+
+def test_a_directory_that_cannot_be_written_is_told(tmp_path, flawed):
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    done = run(flawed, "-o", str(tmp_path / "file" / "below"))
+    assert done.exit_code == 1
+    assert "cannot write" in done.stderr
