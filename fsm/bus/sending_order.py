@@ -86,6 +86,7 @@ class _Path:
         then: Where that message goes afterwards.
         returned: Messages that were given back, in order, each with its new route if known.
         stalled: Messages that were given back before `draining` was sent, and wait behind it.
+        ranks: Places of the messages given back, while some of them have not been sent again.
         held: Messages that wait for these, in order.
     """
 
@@ -100,6 +101,7 @@ class _Path:
     then: str = ""
     returned: dict[Key, Forward | None] = attrs.field(factory=dict)
     stalled: dict[Key, Forward | None] = attrs.field(factory=dict)
+    ranks: dict[Key, int] = attrs.field(factory=dict)
     held: deque[Forward] = attrs.field(factory=deque)
 
     @property
@@ -116,6 +118,16 @@ class _Path:
         self.draining = None
         self.returned |= self.stalled
         self.stalled = {}
+
+    def give_back(self, key: Key) -> None:
+        """Note that a link gave a message back. One given back again keeps its place."""
+        if not (self.returned or self.stalled):
+            self.ranks.clear()
+        is_again = key in self.ranks
+        self.ranks.setdefault(key, len(self.ranks))
+        self.returned[key] = None
+        if is_again:
+            self.returned = dict(sorted(self.returned.items(), key=lambda one: self.ranks[one[0]]))
 
     def next(self) -> tuple[Forward, bool] | None:
         """Take the next message, and whether it was given back; None: there is none to send."""
@@ -235,7 +247,7 @@ class PairPathCore:
             path = self._path(pair, now)
             path.route = ""
             path.sent.pop(key, None)
-            path.returned[key] = None
+            path.give_back(key)
             if key == path.draining:
                 routes[instance_id(message)] = path.then
                 path.drained()

@@ -90,6 +90,24 @@ def test_of_very_many_answers_under_way_the_older_ones_are_not_known():
     assert core.arrives(answer(ask(99)), NODE_PATH, "older") == ["older"]
 
 
+def test_what_a_link_gives_back_twice_goes_before_what_it_gave_back_once():
+    """P2P-15: the link came back for a moment, and took the first two only."""
+    paths = PairPathCore()
+    asked = [ask(number) for number in range(1, 5)]
+    for message in asked:
+        paths.send(message, LINK, 0.0)
+    for message in asked:
+        paths.returned((message,), 0.0)
+    for message in asked[:2]:
+        assert [one.message for one in paths.send(message, LINK, 0.0) or ()] == [message]
+    for message in asked[:2]:
+        paths.returned((message,), 0.0)
+    assert paths.send(asked[2], NODE, 0.0) == []
+    assert paths.send(asked[3], NODE, 0.0) == []
+    assert [one.message for one in paths.send(asked[0], NODE, 0.0) or ()] == asked[:1]
+    assert [one.message for one in paths.send(asked[1], NODE, 0.0) or ()] == asked[1:]
+
+
 def test_requests_of_a_pair_do_not_displace_its_answers_from_what_is_announced():
     paths = PairPathCore()
     for number in range(1, ORDER_SENT + 1):
