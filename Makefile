@@ -11,6 +11,8 @@ COUNT ?= 1000000
 SEEDS ?= 10000
 FIRST ?= 0
 JOBS ?= 2
+# One more than there are cores, as some tests wait for other processes.
+TESTERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 .PHONY: demo test coverage check lint bench soak simulate
 
@@ -18,7 +20,7 @@ demo: $(STAMP)
 	@$(BIN)/python -m actors demo $(ARGS)
 
 test: $(STAMP)
-	@$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadfile $(ARGS)
+	@$(BIN)/python -m pytest --numprocesses $(TESTERS) --maxprocesses 4 --dist loadgroup $(ARGS)
 
 # The same, and which lines it took: about half as long again.
 coverage: $(STAMP)
@@ -43,7 +45,7 @@ bench: $(STAMP)
 
 # Tests that take long, whole systems by chance, then a node besieged: `make soak COUNT=5000000 ARGS="--seed 7"`.
 soak: $(STAMP)
-	@$(BIN)/python -m pytest -m soak
+	@$(BIN)/python -m pytest -m "soak or hypothesis or chance" --hypothesis-profile soak
 	@$(BIN)/python -m tests.simulation --seeds $(SEEDS) --first $(FIRST) --jobs $(JOBS)
 	@$(BIN)/python -m tests.fuzz --frames $(COUNT) $(ARGS)
 

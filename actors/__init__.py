@@ -1,12 +1,12 @@
-"""What does: actors under supervision, the runtime, the message node, the commands.
+"""The actors: the runtime, the message node, the commands, and what supervises them.
 
-What a program that embeds it needs stands here under one name each: `actors.open_node`,
-`actors.open_runtime`, `actors.Hyperty` and what comes with them. A name is imported when
-it is first used; type checkers see all of them.
+A program that embeds them takes all names from here: `actors.open_node`,
+`actors.open_runtime`, `actors.Hyperty` and others. A name is imported when it is first used;
+type checkers see all of them.
 
-`actors.kit` is what an actor is; `actors.runtime` and `actors.node` are built of
-it and meet only on the wire; `actors.embedding` puts them into a program;
-`actors.commands` are the words a shell knows; `actors.testing` is for tests.
+`actors.kit` defines actors; `actors.runtime` and `actors.node` are built of it and
+communicate only by messages on links; `actors.embedding` opens them in a program;
+`actors.commands` are the commands of a shell; `actors.testing` is for tests of applications.
 """
 
 from importlib import import_module
@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from actors.embedding.deployed import Deployed, DeployedApart
     from actors.embedding.node import open_node
     from actors.embedding.runtime import Runtime, open_runtime
-    from actors.kit.drops import Drop, DropLedger
+    from actors.kit.counting.drops import Drop, DropLedger
     from actors.node.app import Node
     from actors.node.config import NodeConfig
     from actors.node.policy.config import PolicyConfig
     from actors.pipe.errors import RoomError
     from actors.runtime.bus.pipeline import Interceptor, Objection
     from actors.runtime.config import RuntimeConfig
+    from actors.runtime.following import Following
     from actors.runtime.hyperty.hyperty import Delegated, Hyperty, Invited, Profile, Refused
     from actors.runtime.hyperty.lifecycle import HypertyFailedError, HypertyState
     from actors.runtime.isolation.hyperty import NoCodeError
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from actors.runtime.registry.allocation import AllocationError
     from actors.runtime.registry.registrations import RegistrationError
     from actors.runtime.stubs.credentials import GivenToken, SessionError, TokenFile
+    from fsm.errors import UnknownMachineError
     from fsm.sync.observers import ObserverJoined, ObserverLeft, ObserverMove
     from fsm.sync.value.difference import ObjectChange
     from fsm.sync.value.json import NotJsonError
@@ -64,6 +66,7 @@ __all__ = [
     "Drop",
     "DropLedger",
     "DropReason",
+    "Following",
     "GivenToken",
     "Hyperty",
     "HypertyFailedError",
@@ -100,6 +103,7 @@ __all__ = [
     "SchemaError",
     "SessionError",
     "TokenFile",
+    "UnknownMachineError",
     "open_node",
     "open_runtime",
     "read_places",
@@ -114,7 +118,7 @@ _PLACES: Final = MappingProxyType(
         "actors.embedding.deployed": ("Deployed", "DeployedApart"),
         "actors.embedding.node": ("open_node",),
         "actors.embedding.runtime": ("Runtime", "open_runtime"),
-        "actors.kit.drops": ("Drop", "DropLedger"),
+        "actors.kit.counting.drops": ("Drop", "DropLedger"),
         "actors.node.app": ("Node",),
         "actors.node.config": ("NodeConfig",),
         "actors.node.policy.config": ("PolicyConfig",),
@@ -124,6 +128,7 @@ _PLACES: Final = MappingProxyType(
         "actors.runtime.objects.children": ("Children",),
         "actors.runtime.config": ("RuntimeConfig",),
         "actors.runtime.stubs.credentials": ("GivenToken", "SessionError", "TokenFile"),
+        "actors.runtime.following": ("Following",),
         "actors.runtime.hyperty.hyperty": ("Delegated", "Hyperty", "Invited", "Profile", "Refused"),
         "actors.runtime.bus.pipeline": ("Interceptor", "Objection"),
         "actors.runtime.hyperty.lifecycle": ("HypertyFailedError", "HypertyState"),
@@ -133,6 +138,7 @@ _PLACES: Final = MappingProxyType(
         "actors.runtime.registry.registrations": ("RegistrationError",),
         "actors.runtime.objects.reported_object": ("ReportedObject",),
         "actors.runtime.isolation.hyperty": ("NoCodeError",),
+        "fsm.errors": ("UnknownMachineError",),
         "fsm.sync.value.difference": ("ObjectChange",),
         "fsm.sync.value.json": ("NotJsonError",),
         "fsm.sync.observers": ("ObserverJoined", "ObserverLeft", "ObserverMove"),
@@ -144,7 +150,7 @@ _PLACES: Final = MappingProxyType(
         "transports.link": ("Kind",),
     }
 )
-"""Where each name is defined."""
+"""The module that defines each exported name."""
 
 if not TYPE_CHECKING:  # to a type checker, another name is an error
 

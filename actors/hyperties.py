@@ -1,4 +1,4 @@
-"""Hyperties to try things with; name them as `echo=actors.hyperties:Echo`."""
+"""Small hyperties for trying things out; commands name them as `echo=actors.hyperties:Echo`."""
 
 from typing import final
 
@@ -13,7 +13,7 @@ __all__ = ["Caller", "Counter", "Echo"]
 
 @final
 class Echo(Hyperty):
-    """Answers every request with the value it came with."""
+    """Answers every request with the value that the request carries."""
 
     @override
     async def on_request(self, message: Message) -> Json:
@@ -22,11 +22,11 @@ class Echo(Hyperty):
 
 @final
 class Counter(Hyperty):
-    """Counts numbered requests, so that a lost or doubled one shows.
+    """Counts numbered requests, so that lost and repeated ones show.
 
-    A request with the value `{"number": n}` is counted and answered with it; one
-    with the value `"report"` is answered with how many numbers came, and how often
-    one came again.
+    A request with the value `{"number": n}` is counted and answered with the same value. A
+    request with the value `"report"` is answered with `{"distinct": d, "doubled": r}`: how many
+    different numbers came, and how many requests repeated a number.
     """
 
     def __init__(self) -> None:
@@ -47,4 +47,4 @@ class Counter(Hyperty):
 
 @final
 class Caller(Hyperty):
-    """Answers nothing; whoever holds it asks in its name."""
+    """Answers every request 400; the program that deployed it sends requests in its name."""

@@ -16,47 +16,47 @@ __all__ = ["BENCHES", "SMALL"]
 BENCHES: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "tell": (),
-        "local": (),
-        "noisy_neighbour": (),
-        "counting": (),
-        "paths": (),
-        "policy": (),
-        "load": ("--seconds", "10"),
-        "slowloris": ("--seconds", "8"),
-        "slow_reader": ("--seconds", "14", "--rounds", "1"),
-        "slow_crowd": ("--seconds", "14"),
-        "burst": (),
-        "data_objects": (),
-        "login": (),
-        "two_domains": (),
+        "runtime.local": (),
+        "runtime.noisy_neighbour": (),
+        "runtime.counting": (),
+        "runtime.paths": (),
+        "node.policy": (),
+        "node.load": ("--seconds", "10"),
+        "node.slowloris": ("--seconds", "8"),
+        "node.slow_reader": ("--seconds", "14", "--rounds", "1"),
+        "node.slow_crowd": ("--seconds", "14"),
+        "node.burst": (),
+        "node.data_objects": (),
+        "node.login": (),
+        "runtime.two_domains": (),
         "product": (),
-        "hostile_hyperty": ("--rounds", "1"),
-        "hostile_room": ("--rounds", "1"),
+        "runtime.hostile_hyperty": ("--rounds", "1"),
+        "runtime.hostile_room": ("--rounds", "1"),
     }
 )
-"""Modules of this folder, with the options they are run with here: some take minutes at their
-usual sizes. Each takes `--json`, prints one `bench.verdict.Verdict`, and exits with 0 if it
+"""Modules below this folder, with the options they are run with here: some take minutes at
+their usual sizes. Each takes `--json`, prints one `bench.verdict.Verdict`, and exits with 0 if it
 reaches its numbers, if there are any, with 1 if not."""
 
 SMALL: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
         "tell": ("--messages", "2000", "--rounds", "1"),
-        "local": ("--requests", "256", "--rounds", "1"),
-        "noisy_neighbour": ("--requests", "50", "--rounds", "1", "--noise", "flooding"),
-        "counting": (),
-        "paths": ("--requests", "32", "--rounds", "1", "--kind", "unix"),
-        "policy": ("--messages", "200", "--rounds", "1"),
-        "load": ("--idle", "40", "--active", "10", "--seconds", "1"),
-        "slowloris": ("--attackers", "40", "--seconds", "1"),
-        "slow_reader": ("--peers", "4", "--rate", "200", "--seconds", "14", "--rounds", "1"),
-        "slow_crowd": ("--size", "20", "--seconds", "14"),
-        "burst": ("--subscribers", "50", "--updates", "10"),
-        "data_objects": ("--changes", "20", "--observers", "20", "--rounds", "2"),
-        "login": (),
-        "two_domains": ("--requests", "20"),
+        "runtime.local": ("--requests", "256", "--rounds", "1"),
+        "runtime.noisy_neighbour": ("--requests", "50", "--rounds", "1", "--noise", "flooding"),
+        "runtime.counting": (),
+        "runtime.paths": ("--requests", "32", "--rounds", "1", "--kind", "unix"),
+        "node.policy": ("--messages", "200", "--rounds", "1"),
+        "node.load": ("--idle", "40", "--active", "10", "--seconds", "1"),
+        "node.slowloris": ("--attackers", "40", "--seconds", "1"),
+        "node.slow_reader": ("--peers", "4", "--rate", "200", "--seconds", "14", "--rounds", "1"),
+        "node.slow_crowd": ("--size", "20", "--seconds", "14"),
+        "node.burst": ("--subscribers", "50", "--updates", "10"),
+        "node.data_objects": ("--changes", "20", "--observers", "20", "--rounds", "2"),
+        "node.login": (),
+        "runtime.two_domains": ("--requests", "20"),
         "product": ("session",),
-        "hostile_hyperty": ("--rounds", "1", "--how", "spin"),
-        "hostile_room": ("--rounds", "1", "--how", "spin"),
+        "runtime.hostile_hyperty": ("--rounds", "1", "--how", "spin"),
+        "runtime.hostile_room": ("--rounds", "1", "--how", "spin"),
     }
 )
 """Options that make each as small as it can be: it shows that it runs, its figures mean little."""

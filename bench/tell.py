@@ -9,8 +9,8 @@ import click
 import trio
 from typing_extensions import override
 
-from actors.kit.actor import Actor, ActorRef, Reply
-from actors.kit.supervisor import ChildSpec, open_supervisor
+from actors.kit.supervision.actor import Actor, ActorRef, Reply
+from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
 from bench.verdict import Verdict
 
 __all__ = ["REACH", "Rates", "measure"]

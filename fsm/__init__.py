@@ -1,4 +1,35 @@
 """What the protocol decides: declared machines, pure cores, and the judge of a trace.
 
 No Trio, no clock, no logs, no input or output: time and randomness are arguments.
+
+`fsm.machine(name)` is for applications: the machine that a runtime itself steps by.
 """
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from transitions import Machine
+
+__all__ = ["machine"]
+
+
+def machine(name: str) -> "Machine":
+    """Return a declared machine as the `transitions.Machine` that entities step by.
+
+    It is the same object for a whole process, so leave its states and transitions as they
+    are. A model's `on_enter_<state>` and `on_exit_<state>` are called, with `_` for each
+    hyphen of the state; the steps of a runtime's own entities call nothing. To have a model
+    go along with them, see `Runtime.follow`. If a guard decides, `given` names the
+    conditions that are true: `model.trigger("changed", given={"gap"})`.
+
+    Args:
+        name: As in `python -m fsm list`, such as `p2p_connection`.
+
+    Raises:
+        UnknownMachineError: There is none of that name; the error tells the nearest.
+    """
+    # Whoever imports a part of this package need not wait for all machines.
+    from fsm.engine import machine_of  # noqa: PLC0415
+    from fsm.machine_list import table_named  # noqa: PLC0415
+
+    return machine_of(table_named(name))

@@ -1,11 +1,13 @@
 """The errors of machines and of their drawings."""
 
+from collections.abc import Collection
+from difflib import get_close_matches
 from typing import final
 
 from specs.errors import ProtoflyError
 from specs.trace import ABSENT
 
-__all__ = ["CensusError", "LayoutError", "UndeclaredTransitionError"]
+__all__ = ["CensusError", "LayoutError", "UndeclaredTransitionError", "UnknownMachineError"]
 
 
 @final
@@ -28,6 +30,24 @@ class UndeclaredTransitionError(ProtoflyError):
         self.key = key
         self.state = state
         self.trigger = trigger
+
+
+@final
+class UnknownMachineError(ProtoflyError):
+    """No machine has this name: use the nearest name that the error tells.
+
+    Attributes:
+        name: What was asked for.
+        nearest: The declared name that is most like it.
+    """
+
+    def __init__(self, name: str, known: Collection[str]) -> None:
+        (self.nearest,) = get_close_matches(name, known, n=1, cutoff=0.0)
+        super().__init__(
+            f"no machine is named {name!r}; the nearest is {self.nearest!r}, "
+            f"all are {', '.join(known)}"
+        )
+        self.name = name
 
 
 @final

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
+from fsm.errors import UnknownMachineError
 from fsm.machines.address import ADDRESS
 from fsm.machines.handler_controller import HANDLER_CONTROLLER
 from fsm.machines.invitation import INVITATION
@@ -17,12 +18,12 @@ from fsm.machines.p2p_entry import P2P_ENTRY
 from fsm.machines.registration import REGISTRATION
 from fsm.machines.resolve_job import RESOLVE_JOB
 from fsm.machines.session import SESSION
-from fsm.machines.stub_connection import STUB_CONNECTION
+from fsm.machines.stub_connection import NODE_LINK, STUB_CONNECTION
 from fsm.machines.stub_deployment import STUB_DEPLOYMENT
 from fsm.machines.transaction import TRANSACTION
 from fsm.table import Table
 
-__all__ = ["MACHINES"]
+__all__ = ["MACHINES", "table_named"]
 
 _ALL: Final = (
     P2P_CONNECTION,
@@ -30,6 +31,7 @@ _ALL: Final = (
     P2P_ENTRY,
     STUB_DEPLOYMENT,
     STUB_CONNECTION,
+    NODE_LINK,
     RESOLVE_JOB,
     TRANSACTION,
     SESSION,
@@ -45,3 +47,14 @@ _ALL: Final = (
 
 MACHINES: Final[Mapping[str, Table]] = MappingProxyType({table.name: table for table in _ALL})
 """Every declared machine, by the name that traces use."""
+
+
+def table_named(name: str) -> Table:
+    """Return the machine of that name.
+
+    Raises:
+        UnknownMachineError: There is none.
+    """
+    if name not in MACHINES:
+        raise UnknownMachineError(name, MACHINES)
+    return MACHINES[name]

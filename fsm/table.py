@@ -152,6 +152,7 @@ class Table:
     claims: tuple[str, ...] = ()
     _rows_of: Mapping[tuple[str, str], tuple[Transition, ...]] = attrs.field(init=False, repr=False)
     _deadline_of: Mapping[str, Deadline] = attrs.field(init=False, repr=False)
+    _state_of: Mapping[str, StrEnum | None] = attrs.field(init=False, repr=False)
 
     def __attrs_post_init__(self) -> None:
         for problem in _contradictions(self):
@@ -162,6 +163,8 @@ class Table:
         object.__setattr__(self, "_rows_of", dict(rows_of))
         timed = {deadline.state.value: deadline for deadline in self.deadlines}
         object.__setattr__(self, "_deadline_of", timed)
+        named = {ABSENT: None, **{state.value: state for state in self.states}}
+        object.__setattr__(self, "_state_of", named)
 
     def rows_for(self, state: str | None, trigger: str) -> tuple[Transition, ...]:
         """The rows for `trigger` in `state` (None or `[*]`: absent); empty: undeclared."""
@@ -183,7 +186,7 @@ class Table:
 
     def state(self, name: str) -> StrEnum | None:
         """The state of that name; None for `[*]`, which is no state."""
-        return None if name == ABSENT else self.states(name)
+        return self._state_of[name]
 
     def drawn_edges(self) -> list[tuple[str, str]]:
         """The drawing's edges, `[*]` at both ends, in its order."""

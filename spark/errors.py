@@ -1,13 +1,23 @@
-"""What can go wrong before a trace is judged."""
+"""Errors that stop a judgement before it begins, and Spark's own failures as one sentence."""
 
-from typing import final
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, final
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped] # ships no types
+from pyspark.errors import PySparkException
 
 from specs.errors import ProtoflyError
 
 __all__ = [
-    "JavaMissingError", "ReportPlaceError", "SparkFailedError", "SparkMissingError",
+    "JavaMissingError",
+    "ReportPlaceError",
+    "SparkFailedError",
+    "SparkMissingError",
     "TraceMissingError",
-]  # fmt: skip
+    "failures_told",
+]
 
 
 @final
@@ -49,3 +59,28 @@ class TraceMissingError(ProtoflyError):
     def __init__(self, path: str, reason: str) -> None:
         super().__init__(f"no trace at {path}: {reason}; name a directory that --trace wrote")
         self.path = path
+
+
+_SAID: Final = re.compile(
+    r"^(?:: )?[\w.$]+(?:Exception|Error): (?:\[[A-Z_.]+\] )?(?P<words>.+?)[\s.]*(?:SQLSTATE.*)?$",
+    re.MULTILINE,
+)
+"""The first line of a Java stack that names an exception: its words, without codes."""
+
+
+@contextmanager
+def failures_told(what: str) -> Iterator[None]:
+    """Turn a failure of Spark in the block into one sentence that begins with `what`.
+
+    Raises:
+        SparkFailedError: Spark, or the Java under it, failed.
+    """
+    try:
+        yield
+    except (PySparkException, Py4JError) as exc:
+        raise SparkFailedError(f"{what}: {_words(str(exc))}") from exc
+
+
+def _words(text: str) -> str:
+    found = _SAID.search(text)
+    return found["words"] if found else text.partition("\n")[0].rstrip(" .:")

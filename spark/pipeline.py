@@ -30,9 +30,8 @@ from spark.findings import (
 from spark.load import parse, quarantine, read_lines, records
 from spark.nodes import holes, judge_nodes
 from spark.schemas import NODE, QUARANTINE, VIOLATION
-from spark.small import small_frame
 from spark.stories import count_entities, count_steps, tell_stories, time_in_states
-from spark.tables import tables_of
+from spark.tables import small_frame, tables_of
 
 __all__ = ["validate"]
 

@@ -9,8 +9,7 @@ import attrs
 from pyspark.sql import SparkSession
 
 from fsm.judge.trace_line import Verdict
-from spark.errors import ReportPlaceError
-from spark.failure import failures_told
+from spark.errors import ReportPlaceError, failures_told
 from spark.findings import Findings, Quarantine
 from spark.pipeline import validate
 from spark.report import Report, verdict_object, violation_objects, write_report

@@ -1,14 +1,34 @@
-"""The declared machines as DataFrames: the rows that the actors run, nothing else."""
+"""The declared machines as DataFrames, made from Python data without Python workers."""
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, final
 
 import attrs
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+from pyspark.sql.types import ArrayType, StructType
 
 from fsm.table import Table
 from spark.schemas import END, MACHINE, TRANSITION
-from spark.small import small_frame
+from specs.jsonvalue import Json
+
+__all__ = ["small_frame"]
+
+
+def small_frame(
+    session: SparkSession, rows: Iterable[Mapping[str, Json]], schema: StructType
+) -> DataFrame:
+    """Turn rows into a DataFrame.
+
+    `createDataFrame` would run a Python process per task, which takes a second and needs
+    the same Python on every machine; a literal travels with the plan.
+    """
+    text = json.dumps([dict(row) for row in rows])
+    # An array of rows, read by the JVM; one output row per element.
+    parsed = F.from_json(F.lit(text), ArrayType(schema))
+    return session.range(1).select(F.inline(parsed))
+
 
 if TYPE_CHECKING:
     from specs.jsonvalue import JsonObject

@@ -1,29 +1,124 @@
-"""JSON Schemas of the envelope, every body and every descriptor, generated from the classes.
+"""JSON Schemas of the envelope, each body and each descriptor, generated from the classes.
 
-What a constructor refuses its schema refuses, and the other way round, with one
-exception that JSON Schema cannot say: `normalise` reads spellings of old peers,
-a schema speaks of the normal form only. Unknown keys are allowed everywhere.
+A schema refuses what the constructor refuses, and the other way round, with one exception:
+`normalise` reads spellings of older peers, and a schema describes the normal form only.
+Unknown keys are allowed everywhere.
 """
 
 import inspect
 import json
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Final, assert_never
 
 import attrs
 
+from specs.addresses.address import MAX_ADDRESS
 from specs.bodies.body import BODIES
 from specs.bodies.object import Wrapped
 from specs.descriptor import DESCRIPTOR_BODIES
 from specs.dialects.normalise import BODILESS
-from specs.json_shape import ADDRESS_REF, address_schema, rule_schema, shape_schema
 from specs.jsonvalue import Json, JsonObject
 from specs.message import MessageType
 from specs.reply_code import FIRST_CODE, LAST_CODE
-from specs.schema.field import is_required, shape_at, wire_name
-from specs.schema.rule import rules_of
-from specs.schema.shape import Many, Maybe, Part
+from specs.schema.field import is_required, shape_at, wire_name, wire_way
+from specs.schema.rule import Needs, ObjectUnless, OneOf, Rule, WordNeeds, rules_of
+from specs.schema.shape import (
+    END,
+    Address,
+    Anything,
+    Free,
+    Many,
+    Maybe,
+    Number,
+    Part,
+    Shape,
+    Text,
+    Truth,
+    Whole,
+    Word,
+)
+
+ADDRESS: Final = (
+    r"^[A-Za-z][A-Za-z0-9+.-]*://(?![^/]*\.\.)[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?"
+    r"(/(?!\.{1,2}(/|$))[A-Za-z0-9._~!$&'()*+,;=:@#%-]+)*/?" + END
+)
+"""What `specs.addresses.address.parse` takes."""
+
+ADDRESS_REF: Final = "#/$defs/Address"
+"""Where a schema with addresses defines what an address is."""
+
+
+def address_schema() -> JsonObject:
+    """Return the schema of an address."""
+    return {"type": "string", "maxLength": MAX_ADDRESS, "pattern": ADDRESS}
+
+
+def shape_schema(holds: Shape) -> JsonObject:
+    """Return the schema of a field."""
+    match holds:
+        case Maybe(of):
+            return {"anyOf": [shape_schema(of), {"type": "null"}]}
+        case Many(of, size):
+            items: JsonObject = {"type": "array", "items": shape_schema(of)}
+            return {**items, "minItems": size.least, "maxItems": size.most}
+        case Part(kind):
+            return {"$ref": f"#/$defs/{kind.__name__}"}
+        case Anything():
+            return {}
+        case Free():
+            return {"type": "object"}
+        case _:
+            return _plain(holds)
+
+
+def _plain(holds: Text | Address | Word | Whole | Number | Truth) -> JsonObject:
+    match holds:
+        case Text(least, pattern):
+            least_: JsonObject = {"minLength": least} if least else {}
+            return {"type": "string", **least_, **({"pattern": pattern} if pattern else {})}
+        case Address():
+            return {"$ref": ADDRESS_REF}
+        case Word(words):
+            return {"enum": list[Json](words)}
+        case Whole(least, most):
+            return {"type": "integer", "minimum": least, "maximum": most}
+        case Number(least, most):
+            return {"type": "number", "minimum": least, "maximum": most}
+        case Truth(only):
+            return {"type": "boolean"} if only is None else {"const": only}
+        case _:
+            assert_never(holds)
+
+
+def rule_schema(kind: type[attrs.AttrsInstance], rule: Rule) -> JsonObject:
+    """Return the schema of a rule of a class."""
+    match rule:
+        case OneOf(first, second):
+            return {"oneOf": [_given(kind, first), _given(kind, second)]}
+        case Needs(field, needed):
+            return {"if": _given(kind, field), "then": _given(kind, needed)}
+        case WordNeeds(field, words, needed):
+            name = wire_way(kind, field)
+            says: JsonObject = {
+                "required": [name],
+                "properties": {name: {"enum": list[Json](map(str, words))}},
+            }
+            return {"if": says, "then": _given(kind, needed)}
+        case ObjectUnless(field, other):
+            is_object: JsonObject = {wire_way(kind, field): {"type": ["object", "null"]}}
+            return {"if": _given(kind, other), "else": {"properties": is_object}}
+        case _:
+            assert_never(rule)
+
+
+def _given(kind: type[attrs.AttrsInstance], way: str) -> JsonObject:
+    """Return the schema of a body in which a field is given; `null` is not."""
+    schema: JsonObject = {"not": {"type": "null"}}
+    for name in reversed(wire_way(kind, way).split(".")):
+        schema = {"required": [name], "properties": {name: schema}}
+    return schema
+
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
 URN: Final = "urn:protofly:schema:"

@@ -8,7 +8,10 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from fsm.check.census import read_census, write_census
-from tests.support.census import counted
+from tests.support.trace.census import counted
+
+SOAK_TIMEOUT = 3600.0
+"""Seconds that a test has when it tries twenty times as many examples."""
 
 FILE = ".machine-steps.jsonl"
 """In the checkout, unless the environment names another place in MACHINE_STEPS."""
@@ -41,9 +44,28 @@ class Census:
 
 
 # A machine that is busy with other things is no finding: nothing is judged by the wall clock.
-settings.register_profile("busy", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "default", deadline=None, max_examples=100, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("soak", settings.get_profile("default"), max_examples=2000)
+settings.load_profile("default")
 
 
 def pytest_configure(config):
-    settings.load_profile("busy")
     config.pluginmanager.register(Census(config))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """Keep tests together that share what is costly to have twice: xdist runs a group in order.
+
+    All that needs Spark shares one Java; a module shares what it starts once for itself.
+    """
+    for item in items:
+        fixtures = item._fixtureinfo.name2fixturedefs.values()
+        if item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+        elif any(one[-1].scope in {"module", "package"} for one in fixtures):
+            item.add_marker(pytest.mark.xdist_group(str(item.path.relative_to(config.rootpath))))
+        if config.getoption("hypothesis_profile", None) == "soak":
+            item.add_marker(pytest.mark.timeout(SOAK_TIMEOUT), append=False)

@@ -5,7 +5,7 @@ import re
 import subprocess
 from pathlib import Path
 
-from tests.support.node_process import EVERY_FORM, node_process
+from tests.support.node.node_process import EVERY_FORM, node_process
 
 PAGE = Path(__file__).parents[1] / "docs" / "operating.md"
 _PLACE = "http://127.0.0.1:9440/rest"

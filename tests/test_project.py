@@ -5,8 +5,6 @@ import re
 import tomllib
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("actors", "fsm", "spark", "specs", "transports")
 SOURCES = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
@@ -14,7 +12,9 @@ DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 MAX_LINES = 600
 
 _CODE = re.compile(r"`([^`\n]+)`")
-_FILE = re.compile(r"[\w./-]+\.(?:py|md|toml|svg|sqlite)")
+_FOLDERS = "actors|bench|docs|examples|fsm|spark|specs|tests|transports"
+_PATH = re.compile(rf"(?:{_FOLDERS})/[\w./-]+|[\w./-]+/[\w.-]+\.(?:py|md|toml|svg|sqlite)")
+_MODULE = re.compile(r"(?:-m )?((?:actors|bench|fsm|spark|specs|tests|transports)(?:\.\w+)+)\b")
 _LINK = re.compile(r"\]\((?!https?:|#)([^)#\s]+)")
 _WALK_ROW = re.compile(
     r"^\|[^|]*\|[^|]*\| `(?P<file>[\w/.]+\.py)` \| `(?P<name>[\w.]+)`", re.MULTILINE
@@ -42,35 +42,65 @@ def walk_rows() -> list[tuple[str, str]]:
     return [(row["file"], row["name"]) for row in _WALK_ROW.finditer(text)]
 
 
-def files_mentioned(document: Path) -> set[str]:
-    words = _CODE.findall(document.read_text())
-    return {word for word in words if "/" in word and _FILE.fullmatch(word)}
+def missing_paths(text: str) -> set[str]:
+    """Paths in backticks that look like ours and do not exist."""
+    paths = {word for word in _CODE.findall(text) if _PATH.fullmatch(word)}
+    return {path for path in paths if not (ROOT / path).exists()}
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_no_file_is_longer_than_a_newcomer_reads(path):
-    assert len(path.read_text().splitlines()) <= MAX_LINES
+def missing_modules(text: str) -> set[str]:
+    """Modules in backticks, with names in them, that do not exist."""
+    found = {name for word in _CODE.findall(text) for name in _MODULE.findall(word)}
+    return {name for name in found if not module_exists(name.split("."))}
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: p.name)
-def test_every_file_a_document_names_exists(document):
-    missing = {name for name in files_mentioned(document) if not (ROOT / name).exists()}
-    assert not missing
+def module_exists(parts: list[str]) -> bool:
+    """Whether a prefix is a module, and mentions the name that follows it, if one does."""
+    for length in range(len(parts), 0, -1):
+        base = ROOT.joinpath(*parts[:length])
+        for path in (base.with_suffix(".py"), base / "__init__.py"):
+            if path.exists():
+                name = parts[length : length + 1]
+                return set(name) <= set(re.findall(r"\w+", path.read_text()))
+    return False
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda p: p.name)
-def test_every_link_of_a_document_leads_somewhere(document):
-    links = _LINK.findall(document.read_text())
-    assert [link for link in links if not (document.parent / link).exists()] == []
+def test_no_file_is_longer_than_a_newcomer_reads():
+    lengths = {path: len(path.read_text().splitlines()) for path in SOURCES}
+    assert {path: lines for path, lines in lengths.items() if lines > MAX_LINES} == {}
+
+
+def test_every_path_a_document_names_exists():
+    missing = {page.name: missing_paths(page.read_text()) for page in DOCUMENTS}
+    assert {page: paths for page, paths in missing.items() if paths} == {}
+
+
+def test_every_module_a_document_names_exists():
+    missing = {page.name: missing_modules(page.read_text()) for page in DOCUMENTS}
+    assert {page: modules for page, modules in missing.items() if modules} == {}
+
+
+def test_a_path_or_module_that_does_not_exist_would_be_found():
+    assert missing_paths("`fsm/nowhere`, `docs/no.md`, `fsm/machines`") == {
+        "fsm/nowhere",
+        "docs/no.md",
+    }
+    text = "`actors.no_such_name`, `python -m bench.run`, `specs.message.Message`"
+    assert missing_modules(text) == {"actors.no_such_name"}
+
+
+def test_every_link_of_a_document_leads_somewhere():
+    links = [(page, link) for page in DOCUMENTS for link in _LINK.findall(page.read_text())]
+    assert [(page, link) for page, link in links if not (page.parent / link).exists()] == []
 
 
 def test_the_architecture_page_walks_through_named_places():
     assert len(walk_rows()) >= 20
 
 
-@pytest.mark.parametrize(("file", "name"), walk_rows(), ids=lambda part: part)
-def test_every_place_of_the_walks_exists(file, name):
-    assert name in names_defined(ROOT / file)
+def test_every_place_of_the_walks_exists():
+    rows = walk_rows()
+    assert [(file, name) for file, name in rows if name not in names_defined(ROOT / file)] == []
 
 
 def test_a_name_that_does_not_exist_would_be_found():

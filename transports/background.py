@@ -12,8 +12,13 @@ __all__ = ["open_background"]
 async def open_background() -> AsyncIterator[trio.Nursery]:
     """Open a nursery whose tasks are cancelled when the block is left.
 
-    One error, of the block or of a task, comes out as itself; several come out
-    as a group.
+    One error, of the block or of a task, is raised as itself; several are raised as a group.
+
+    If cancelled, the tasks are cancelled, too, and have ended when this returns.
+
+    Raises:
+        Exception: The only error of the block and the tasks.
+        ExceptionGroup: Several errors.
     """
     try:
         async with trio.open_nursery() as nursery:

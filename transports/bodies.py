@@ -1,24 +1,126 @@
-"""Bodies of messages, between free JSON and the classes of `specs.bodies.body`.
+"""Message bodies, converted between JSON values and the classes of `specs.bodies`.
 
-A body is read fast; one that is refused is gone through again, to say which
-field is wrong and where it stands (MEASURED A3).
+cattrs reads and writes them by wire names. The classes check their values themselves, so a
+value is passed as it stands in the JSON; only objects with a class of their own are read
+first. A body is read fast; a refused body is read again, to name the wrong field and its
+place (MEASURED A3).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import Final, TypeVar
+from typing import Final, TypeAlias, TypeVar, cast
 
 import attrs
+from cattrs.gen import (  # type: ignore[attr-defined] # cattrs forgot to export the first
+    AttributeOverride,
+    make_dict_structure_fn,
+    make_dict_unstructure_fn,
+    override,
+)
+from cattrs.preconf.orjson import OrjsonConverter, make_converter
 
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message
 from specs.reply_code import Code
 from specs.schema.field import is_required, shape_at, wire_name
-from specs.schema.shape import Many, Maybe, Part, Shape
-from transports.converter import make_body_converter
+from specs.schema.shape import Anything, Free, Many, Maybe, Part, Shape
 
-__all__ = ["read_body", "read_object", "write_body"]
+__all__ = ["make_body_converter", "read_body", "read_object", "write_body"]
+
+_Read: TypeAlias = Callable[[object, type[object]], object]
+_Write: TypeAlias = Callable[[object], object]
+_Class: TypeAlias = type[attrs.AttrsInstance]
+
+
+def make_body_converter() -> OrjsonConverter:
+    """Make a converter for the classes of `specs.bodies`.
+
+    Reading raises `KeyError` for a missing field, and what the class raises; neither says where in
+    the body the field is.
+    """
+    converter = make_converter(
+        detailed_validation=False,
+        prefer_attrib_converters=True,
+        unstruct_collection_overrides={tuple: list},
+    )
+    converter.register_structure_hook_factory(attrs.has, _reader(converter))
+    converter.register_unstructure_hook_factory(attrs.has, _writer(converter))
+    return converter
+
+
+def _reader(converter: OrjsonConverter) -> Callable[[_Class], _Read]:
+    def make(kind: _Class) -> _Read:
+        overrides = {
+            field.name: _override(field, _part_reader(converter, _part(shape_at(field))))
+            for field in attrs.fields(kind)
+        }
+        read = make_dict_structure_fn(
+            kind,
+            converter,
+            _cattrs_detailed_validation=False,
+            _cattrs_prefer_attrib_converters=True,
+            **overrides,  # type: ignore[arg-type] # no field is called _cattrs_...
+        )
+        return cast("_Read", read)
+
+    return make
+
+
+def _writer(converter: OrjsonConverter) -> Callable[[_Class], _Write]:
+    def make(kind: _Class) -> _Write:
+        overrides = {field.name: _override(field, None) for field in attrs.fields(kind)}
+        return make_dict_unstructure_fn(kind, converter, **overrides)  # type: ignore[arg-type] # see above
+
+    return make
+
+
+def _override(field: "attrs.Attribute[object]", read: _Read | None) -> AttributeOverride:
+    """Return how one field is read and written; free JSON is not walked through."""
+    holds = shape_at(field)
+    is_free = isinstance(holds.of if isinstance(holds, Maybe) else holds, Anything | Free)
+    return override(
+        omit_if_default=field.default is None,
+        rename=wire_name(field),
+        struct_hook=_as_is if isinstance(holds, Anything) else read,
+        unstruct_hook=_same if is_free else None,
+    )
+
+
+def _part(holds: Shape) -> type[attrs.AttrsInstance] | None:
+    """Return the class of a field's objects, or of its elements; None if it has none."""
+    match holds:
+        case Part(kind):
+            return kind
+        case Many(of) | Maybe(of):
+            return _part(of)
+        case _:
+            return None
+
+
+def _part_reader(converter: OrjsonConverter, kind: _Class | None) -> _Read | None:
+    """Return what reads objects into a class and leaves the rest to the field's own check."""
+    if kind is None:
+        return None
+    read_one: _Read = converter.get_structure_hook(kind)
+
+    def read(value: object, _: type[object]) -> object:
+        if isinstance(value, dict):
+            return read_one(value, kind)
+        if isinstance(value, list):
+            return [read(one, kind) for one in value]
+        return value
+
+    return read
+
+
+def _as_is(value: object, _: type[object]) -> object:
+    return value
+
+
+def _same(value: object) -> object:
+    return value
+
 
 B = TypeVar("B", bound=attrs.AttrsInstance)
 
@@ -29,25 +131,28 @@ _CONVERTER: Final = make_body_converter()
 
 
 def read_body(message: Message, kind: type[B]) -> B:
-    """Read a message's body; keys the class does not know are let be.
+    """Read the body of a message; unknown keys are ignored.
+
+    Args:
+        message: The message.
+        kind: The class of its body.
 
     Raises:
-        BadMessageError: A field is missing, of the wrong type or out of range;
-            the text names it.
+        BadMessageError: A field is missing, of the wrong type or out of range; the text names it.
     """
     return read_object(message.body, kind, "body")
 
 
 def read_object(content: JsonObject, kind: type[B], where: str) -> B:
-    """Read any object that has a class; keys the class does not know are let be.
+    """Read a JSON object that has a class; unknown keys are ignored.
 
     Args:
         content: The object.
         kind: Its class.
-        where: What a refusal calls it.
+        where: Name of the object in an error.
 
     Raises:
-        BadMessageError: As of `read_body`.
+        BadMessageError: A field is missing, of the wrong type or out of range; the text names it.
     """
     try:
         return _CONVERTER.structure(content, kind)
@@ -56,13 +161,13 @@ def read_object(content: JsonObject, kind: type[B], where: str) -> B:
 
 
 def write_body(body: attrs.AttrsInstance) -> JsonObject:
-    """Write a body with its names on the wire; what is `None` is left out."""
+    """Return a body with its names on the wire; fields that are `None` are left out."""
     written: JsonObject = _CONVERTER.unstructure(body)
     return written
 
 
 def _explained(body: JsonObject, kind: type[B], error: Exception, where: str) -> BadMessageError:
-    """Say which fields of a refused body are wrong; if each is right, which rule it breaks."""
+    """Return an error that names the wrong fields of a body; or the rule that it breaks."""
     faults = list(islice(_faults(body, kind, where), MAX_REASONS))
     code = error.code if isinstance(error, BadMessageError) else Code.MALFORMED
     return BadMessageError("; ".join(faults) or f"{where}: {error}", code)

@@ -1,11 +1,10 @@
 """Messages in frames: one JSON object per line, in normal form inside, as text outside.
 
-JSON is read as RFC 8259 says, and where that leaves a choice as JavaScript
-does: of a repeated key the last value counts, whole numbers beyond 64 bits
-become floating point. What is no JSON is refused: bad UTF-8, NaN, numbers too
-large for floating point, lone surrogates.
+JSON is read as RFC 8259 says; where that leaves a choice, as JavaScript does: of a repeated key the
+last value counts, whole numbers beyond 64 bits become floating point. Anything else is refused:
+bad UTF-8, NaN, numbers too large for floating point, lone surrogates.
 
-How much JSON one message may be (RELIABILITY L4).
+`check_size` bounds the JSON of one message (RELIABILITY L4).
 """
 
 from collections.abc import Iterable, Iterator
@@ -16,7 +15,7 @@ from typing import Final
 import attrs
 import orjson
 
-from specs.dialects.dialect import PLAIN, Dialect, dialect_of, emit
+from specs.dialects.dialect import PLAIN, Dialect, emit
 from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
@@ -35,7 +34,6 @@ __all__ = [
     "BadLine",
     "check_size",
     "decode_frame",
-    "decode_in_dialect",
     "decode_line",
     "decode_object",
     "encode",
@@ -49,15 +47,15 @@ _NESTED: Final = frozenset({dict, list})
 
 
 def check_size(text: bytes, value: Json) -> None:
-    """Refuse what is nested too deep, or holds too many keys or too long a text.
+    """Refuse JSON with too much nesting, too many keys or too long a text.
 
     Args:
-        text: The JSON as it came; it bounds what can be in it, so that most
-            messages need no closer look.
-        value: What it says, as it was read: in dictionaries and lists.
+        text: The JSON as bytes; its length bounds its content, so that most messages need no
+            closer examination.
+        value: The same JSON as dictionaries and lists.
 
     Raises:
-        BadMessageError: One limit is broken; the code is 413.
+        BadMessageError: A limit is exceeded; the code is 413.
     """
     has_texts = len(text) > MAX_JSON_TEXT
     is_surely_small = (
@@ -96,20 +94,20 @@ def _check_texts(values: Iterable[Json]) -> None:
 
 
 _DIGEST: Final = 12
-"""Characters of a digest: enough to find a line again, too few to tell what it says."""
+"""Characters of a digest: enough to find a line again, too few to reveal it."""
 
 _ROOMY: Final = 1024
-"""Bytes from which on a line is copied: orjson leaves a hole of up to its size behind it."""
+"""Bytes from which on a line is copied: orjson wastes up to its size behind it."""
 
 
 @attrs.frozen(slots=True)
 class BadLine:
-    """A line that is no message.
+    """A line that is not a message.
 
     Attributes:
         raw: Its size and digest, for traces and logs; never its text.
-        error: Which rule it breaks.
-        answer: The refusal to send back; None if it does not say to whom.
+        error: The rule that it breaks.
+        answer: The refusal to send back; None: it does not say to whom.
     """
 
     raw: str
@@ -118,9 +116,9 @@ class BadLine:
 
 
 def decode_frame(frame: bytes) -> list[Message | BadLine]:
-    """Read the lines of a frame; blank ones are skipped, a bad one harms no other.
+    """Read the lines of a frame; blank lines are skipped, a bad line does not affect others.
 
-    What stands behind the first `FRAME_MESSAGES` lines counts as one bad line.
+    All lines after the first `FRAME_MESSAGES` count as one bad line.
     """
     lines = [line for line in frame.split(b"\n") if line and not line.isspace()]
     read = [decode_line(line) for line in lines[:FRAME_MESSAGES]]
@@ -132,7 +130,7 @@ def decode_frame(frame: bytes) -> list[Message | BadLine]:
 
 
 def decode_line(line: bytes) -> Message | BadLine:
-    """Read one message; a line, or the whole frame of a peer that sends one in each."""
+    """Read one message from a line, or from a frame that is one message."""
     raw: Json = None
     try:
         raw = _parse(line)
@@ -142,32 +140,29 @@ def decode_line(line: bytes) -> Message | BadLine:
 
 
 def decode_object(line: bytes, raw: JsonObject) -> Message | BadLine:
-    """Read the message that a line holds, which `read_object` has read already."""
+    """Read the message of a line that `read_object` has read.
+
+    Args:
+        line: The line, for its size and digest.
+        raw: The object in it.
+    """
     try:
         return normalise(raw)
     except BadMessageError as error:
         return BadLine(_summary(line), error, _refusal(raw, error))
 
 
-def decode_in_dialect(line: bytes, known: Dialect) -> tuple[Message | BadLine, Dialect]:
-    """Read one message, and learn from it how its peer spells (N3)."""
-    read = decode_line(line)
-    if isinstance(read, BadLine):
-        return read, known
-    return read, dialect_of(read_object(line), known)
-
-
 def read_object(line: bytes) -> JsonObject:
     """Read one JSON object within the limits, whatever it means.
 
     Raises:
-        BadMessageError: It is none, or larger than a message may be.
+        BadMessageError: The line is not a JSON object, or larger than a message may be.
     """
     return _object(line, _parse(line))
 
 
 def glance(line: bytes) -> JsonObject:
-    """Read what a peer wrote, within the limits or not, to see how it spells; empty: no object."""
+    """Read a JSON object without limits, to see the dialect of a peer; empty: it is no object."""
     try:
         raw = _parse(line)
     except BadMessageError:
@@ -214,11 +209,15 @@ def _refusal(raw: Json, error: BadMessageError) -> Message | None:
 
 
 def encode(message: Message, dialect: Dialect = PLAIN) -> bytes:
-    """Write one message as one line, without its end, the way a peer spells it.
+    """Return one message as one line, without its end, in the dialect of the peer.
+
+    Args:
+        message: The message.
+        dialect: The dialect of the peer.
 
     Raises:
-        BadMessageError: Its body is no JSON, or larger than any frame. Cannot
-            happen to a message that came in by a frame.
+        BadMessageError: 500: its body is not JSON; 413: it is larger than `MAX_FRAME_BYTES`. Cannot
+            happen to a message that came in a frame.
     """
     try:
         line = orjson.dumps(_plain(message) if dialect is PLAIN else emit(message, dialect))
@@ -230,7 +229,7 @@ def encode(message: Message, dialect: Dialect = PLAIN) -> bytes:
 
 
 def _plain(message: Message) -> JsonObject:
-    """Write a message in normal form: what `emit` gives to most peers, at a third of the cost."""
+    """Return a message in normal form: what `emit` gives to most peers, at a third of the cost."""
     return {
         "id": message.id,
         "type": message.type.value,
@@ -241,7 +240,7 @@ def _plain(message: Message) -> JsonObject:
 
 
 def frames(messages: Iterable[bytes]) -> Iterator[bytes]:
-    """Put lines into as few frames as the limits allow, in order."""
+    """Return as few frames as the limits allow, with all lines in order."""
     batch: list[bytes] = []
     size = 0
     for line in messages:

@@ -1,13 +1,13 @@
-"""What can go wrong with a link, split by who must act.
+"""The errors of links, split by who must act.
 
 ProtoflyError
 └─ LinkError
-   ├─ LinkClosedError      we closed it: stop using it
-   ├─ LinkBrokenError      they left, or the network did
-   │  ├─ FrameTooLargeError  they (receive) or we (send) broke the size limit
-   │  └─ FrameTooSlowError   they took too long for one frame
-   ├─ DialError            nobody there, or not for us: try later or elsewhere
-   └─ ListenError          this place cannot be listened on: choose another
+   ├─ LinkClosedError      this end closed it: stop using it
+   ├─ LinkBrokenError      the other end left, or the network failed
+   │  ├─ FrameTooLargeError  the other end (receive) or this one (send) broke the size limit
+   │  └─ FrameTooSlowError   the other end took too long for one frame
+   ├─ DialError            nobody answers, or this end is refused: try later or elsewhere
+   └─ ListenError          this address cannot be listened on: choose another
 """
 
 from enum import Enum
@@ -30,7 +30,7 @@ __all__ = [
 
 @final
 class Farewell(Enum):
-    """Why an end leaves in good order; the values are WebSocket close codes (RFC 6455)."""
+    """The reason of an orderly close; the values are WebSocket close codes (RFC 6455)."""
 
     DONE = 1000
     GOING_AWAY = 1001
@@ -46,7 +46,7 @@ class Farewell(Enum):
 
     @classmethod
     def read(cls, code: int) -> "Farewell":
-        """Return what a peer's code means; a foreign one only tells that it meant to leave."""
+        """Return the reason for the code of a peer; `DONE` for an unknown code."""
         try:
             return cls(code)
         except ValueError:
@@ -54,12 +54,12 @@ class Farewell(Enum):
 
 
 class LinkError(ProtoflyError):
-    """Root of this layer's errors; never raised itself."""
+    """Base of the errors of links; never raised itself."""
 
 
 @final
 class LinkClosedError(LinkError):
-    """This end, or the listener, was closed by us: the caller is late.
+    """This end has closed the link or listener: the caller is late.
 
     Attributes:
         link: Name of the link, or address of the listener.
@@ -71,12 +71,12 @@ class LinkClosedError(LinkError):
 
 
 class LinkBrokenError(LinkError):
-    """The other end is gone; the link is of no more use.
+    """The other end is gone; the link cannot be used any more.
 
     Attributes:
         link: Name of the link.
-        reason: What was seen, as half a sentence.
-        farewell: Why the other end left in good order; None if it vanished.
+        reason: What was observed, as half a sentence.
+        farewell: Reason of an orderly close by the other end; None: it vanished.
     """
 
     def __init__(self, link: str, reason: str, farewell: Farewell | None = None) -> None:
@@ -88,11 +88,11 @@ class LinkBrokenError(LinkError):
 
 @final
 class FrameTooLargeError(LinkBrokenError):
-    """A frame is over `MAX_FRAME_BYTES`.
+    """A frame is larger than `MAX_FRAME_BYTES`.
 
-    From `send`: the fault is ours, nothing was sent, the link lives on.
-    From `receive`: the fault is theirs, nothing more can be received; what is
-    sent now may still arrive, so tell them, then close with `TOO_LARGE`.
+    From `send`: the frame is ours, nothing was sent, the link works on.
+    From `receive`: the frame is theirs, nothing more can be received; what is sent now may still
+    arrive, so the caller tells the peer, then closes with `TOO_LARGE`.
     """
 
     def __init__(self, link: str) -> None:
@@ -101,7 +101,7 @@ class FrameTooLargeError(LinkBrokenError):
 
 @final
 class FrameTooSlowError(LinkBrokenError):
-    """A frame did not end within `FRAME_TIMEOUT`: the fault is theirs, close with `REFUSED`."""
+    """A frame did not end within `FRAME_TIMEOUT` seconds; the caller closes with `REFUSED`."""
 
     def __init__(self, link: str) -> None:
         super().__init__(link, f"a frame took longer than {FRAME_TIMEOUT:g} s")
@@ -112,7 +112,7 @@ class DialError(LinkError):
     """No link could be opened.
 
     Attributes:
-        address: What was dialled.
+        address: The dialled address.
         reason: Why not, as half a sentence.
     """
 
@@ -124,10 +124,10 @@ class DialError(LinkError):
 
 @final
 class ListenError(LinkError):
-    """Nobody can be awaited there.
+    """An address cannot be listened on.
 
     Attributes:
-        where: The place asked for.
+        where: The address.
         reason: Why not, as half a sentence.
     """
 

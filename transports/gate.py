@@ -1,4 +1,4 @@
-"""Who may come in at all: asked before the handshake of a connection begins."""
+"""The gate of a listener: admission of connections before their handshake."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -14,13 +14,13 @@ __all__ = ["EVERYBODY", "Gate", "Guest"]
 
 
 class Guest:
-    """A connection of which nobody knows yet whose it is.
+    """A connection whose peer is not authenticated yet.
 
-    Whoever accepts its link calls `settle` as soon as that is known; until then its
-    deadline holds, and it may have to make room for others.
+    Whoever accepts its link calls `settle` when the peer is known; until then its deadline holds,
+    and it may be closed in favour of others.
 
     Attributes:
-        until: Trio time by which it must be known.
+        until: Trio time by which the peer must be known.
     """
 
     __slots__ = ("_is_expelled", "_leave", "until")
@@ -31,16 +31,16 @@ class Guest:
         self._leave: Callable[[], None] | None = None
 
     def staying(self) -> trio.CancelScope:
-        """Return the scope to serve it in: cancelled when it has to make room."""
+        """Return the scope to serve it in: cancelled when the connection is to be closed."""
         scope = trio.CancelScope()
         self.watch(scope.cancel)
         return scope
 
     @final
     def watch(self, leave: Callable[[], None]) -> None:
-        """Have `leave` called when it has to make room, at once if it has to already.
+        """Call `leave` when the connection is to be closed; at once if it already is.
 
-        It takes the place of who watched before: at any time one part of us serves it.
+        It replaces the earlier callback: one part of the process serves the connection at a time.
         """
         self._leave = leave
         if self._is_expelled:
@@ -48,40 +48,40 @@ class Guest:
 
     @property
     def is_expelled(self) -> bool:
-        """Whether it has to make room."""
+        """Whether the connection is to be closed in favour of others."""
         return self._is_expelled
 
     @final
     def expel(self) -> None:
-        """Let it make room."""
+        """Close the connection in favour of others."""
         self._is_expelled = True
         if self._leave is not None:
             self._leave()
 
     def settle(self) -> None:
-        """Note that it is known now, or gone; idempotent."""
+        """Note that the peer is known, or gone. Idempotent."""
 
 
 class Gate(ABC):
-    """Watches one listener's door.
+    """Admits connections at one listener.
 
     Attributes:
-        origins: Web origins whose pages may connect; None: nobody looks.
+        origins: Web origins whose pages may connect; None: all.
     """
 
     origins: frozenset[str] | None = None
 
     @abstractmethod
     def knock(self, host: str) -> Guest | None:
-        """Let a connection in, or turn it away: its host comes too often.
+        """Admit a connection; None: its host connects too often.
 
         Args:
-            host: Where it comes from, as the system says; no header is believed.
+            host: Host of the peer, as the operating system says; headers are not trusted.
         """
 
     @abstractmethod
     def turned_away(self, why: TurnedAway) -> None:
-        """Count somebody who did not come in."""
+        """Count a connection that did not come in."""
 
 
 @final
@@ -96,4 +96,4 @@ class _Everybody(Gate):
 
 
 EVERYBODY: Final[Gate] = _Everybody()
-"""Lets everybody in: for listeners whose diallers prove themselves otherwise."""
+"""Admits every connection: for listeners whose diallers are authenticated otherwise."""

@@ -20,34 +20,34 @@ if TYPE_CHECKING:
 __all__ = ["FRAMED", "PROTOFLY_V1", "Kind", "Link", "Listener", "Upgrade"]
 
 PROTOFLY_V1: Final = "protofly.v1"
-"""WebSocket subprotocol of our own ends: a frame is lines, a line is a message."""
+"""WebSocket subprotocol of Protofly: a frame is lines, a line is a message."""
 
 _NO_QUERY: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 @final
 class Kind(StrEnum):
-    """What carries a link; of those that keep frames, the words P2P candidates use on the wire."""
+    """The carrier of a link; the values of those that keep frames are words of P2P candidates."""
 
     WEBSOCKET = "websocket"
     TCP = "tcp"
     UNIX = "unix"
     STREAM = "stream"
-    """TCP as it is: no frames, for protocols that have their own way to tell where they end."""
+    """Plain TCP without frames, for protocols with delimiters of their own."""
 
 
 FRAMED: Final = (Kind.WEBSOCKET, Kind.TCP, Kind.UNIX)
-"""The kinds whose frames arrive as they were sent: what our own protocols go over."""
+"""The kinds whose frames arrive as they were sent; Protofly's own protocols use these."""
 
 
 @attrs.frozen(slots=True)
 class Upgrade:
-    """What the dialling end asked for when it came.
+    """What the dialling end asks for when it connects.
 
     Attributes:
         path: Path of the WebSocket URL, percent-decoded; other kinds have the default.
         query: Its query, decoded; of a repeated name the first value.
-        subprotocol: The subprotocol both ends agreed on, or None.
+        subprotocol: The agreed subprotocol; None: there is none.
     """
 
     path: str = "/link"
@@ -58,20 +58,18 @@ class Upgrade:
 class Link(AsyncResource, ABC):
     """An ordered two-way pipe of frames between two ends.
 
-    A frame is UTF-8 text of at most `MAX_FRAME_BYTES`; it arrives whole, once
-    and in order, or not at all, and what is lost is always the end of what was
-    sent. A link of kind `STREAM` carries bytes: what is received is the next of
-    them, at least one, cut anywhere; an end that hangs up has left as `DONE`,
-    whatever it meant. One task may send while another receives. Always keep a task
-    receiving: only a receiver notices that the peer has left or asks whether
-    this end is alive.
+    A frame is UTF-8 text of at most `MAX_FRAME_BYTES` bytes. It arrives whole, once and in order,
+    or not at all; what is lost is always the end of what was sent. A link of kind `STREAM` carries
+    bytes: `receive` returns the next ones, at least one, cut anywhere; an end that hangs up has
+    always left as `DONE`. One task may send while another receives. Keep a task receiving: only a
+    receiver notices that the peer has left or asks whether this end is alive.
 
     Attributes:
-        kind: What carries it.
-        name: Unique in this network, for traces and logs.
+        kind: Its carrier.
+        name: Name, unique in this network, for traces and logs.
         upgrade: What the dialling end asked for.
-        guest: How it counts at the gate it came through; None: there was none.
-        heard_at: Trio time of the last sign of life, or when this end began to listen.
+        guest: The connection at the gate through which it came; None: there was no gate.
+        heard_at: Trio time of the last sign of life, or of the first time this end listened.
     """
 
     __slots__ = ("guest", "heard_at", "kind", "name", "upgrade")
@@ -85,34 +83,37 @@ class Link(AsyncResource, ABC):
 
     @property
     def host(self) -> str:
-        """Where the other end is, as the system says; empty: on no host, or it is gone."""
+        """Host of the other end, as the operating system says; empty: it has none, or is gone."""
         return ""
 
     def unread(self) -> int:
-        """How many of the frames being sent the peer has surely not read.
+        """Return how many of the frames being sent the peer has surely not read.
 
-        Kinds whose peers acknowledge nothing know of none.
+        The result is 0 for kinds whose peers acknowledge nothing.
         """
         return 0
 
     async def send(self, frame: bytes) -> None:
-        """Send one frame; see `send_many`."""
+        """Send one frame; errors as of `send_many`.
+
+        If cancelled, the frame may or may not arrive, and the link may be broken.
+        """
         await self.send_many((frame,))
 
     @abstractmethod
     async def send_many(self, frames: Sequence[bytes]) -> None:
         """Send frames in order, in as few writes as the transport allows.
 
-        Waits while the peer does not read (backpressure). Returning means that
-        the frames are on their way, not that they arrived.
+        Waits while the peer does not read (backpressure). After the return the frames are under
+        way; they may not have arrived.
 
-        Cancelled: each of the frames arrives or not, and the link may be broken.
+        If cancelled, each frame may or may not arrive, and the link may be broken.
 
         Raises:
-            FrameTooLargeError: One is over the limit: our fault; none was sent.
+            FrameTooLargeError: A frame is over the limit; none was sent.
             LinkBrokenError: The other end is gone.
-            LinkClosedError: This end was closed by us.
-            trio.BusyResourceError: Another task is sending: our bug.
+            LinkClosedError: This end was closed.
+            trio.BusyResourceError: Another task is sending, which is a bug.
         """
 
     def _check_sizes(self, frames: Sequence[bytes]) -> None:
@@ -124,56 +125,61 @@ class Link(AsyncResource, ABC):
     async def receive(self) -> bytes:
         """Return the next frame.
 
-        Frames sent before an orderly farewell all come before the error. Frames
-        that came together are returned without a checkpoint between them.
+        Frames that were sent before an orderly close all come before the error. Frames that
+        arrived together are returned without a checkpoint between them.
 
-        Cancelled: no frame was lost.
+        If cancelled, no frame is lost.
 
         Raises:
-            LinkBrokenError: No more frames: the other end is gone; its
-                `farewell` says whether it left in good order.
-            FrameTooLargeError: The peer broke the limit: nothing more can be
-                received, but it may still be told so.
-            LinkClosedError: This end was closed by us.
-            trio.BusyResourceError: Another task is receiving: our bug.
+            LinkBrokenError: No more frames: the other end is gone; `farewell` says whether it
+                closed in order.
+            FrameTooLargeError: The peer exceeded the limit; nothing more can be received, but
+                it may still be told so.
+            LinkClosedError: This end was closed.
+            trio.BusyResourceError: Another task is receiving, which is a bug.
         """
 
     def ping(self) -> None:
-        """Ask the other end for a sign of life, which `heard_at` will show.
+        """Ask the other end for a sign of life, which sets `heard_at`.
 
-        Never waits: a question that cannot be written now goes out with what is sent next.
-        Kinds that know no pings ask nothing.
+        Never waits: a ping that cannot be written now goes out with the next frame. Kinds
+        without pings do nothing.
         """
 
     async def rest(self, seconds: float) -> None:
-        """Let the peer wait, as one that sends too much; what it asks of the link is answered.
+        """Receive nothing for a while, from a peer that sends too much; pings are answered.
 
-        Cancelled: no frame was lost.
+        Args:
+            seconds: How long.
+
+        If cancelled, no frame is lost.
         """
         await trio.sleep(seconds)
 
     @abstractmethod
     @override
     async def aclose(self, farewell: Farewell = Farewell.DONE) -> None:
-        """Leave in good order: what was sent arrives, then the farewell.
+        """Close in order: what was sent arrives, then the reason. Idempotent.
 
-        Takes at most `GOODBYE_TIMEOUT`; idempotent; may be called while other
-        tasks send or receive, they get `LinkClosedError`.
+        Takes at most `GOODBYE_TIMEOUT` seconds. Other tasks that send or receive get
+        `LinkClosedError`.
 
-        Cancelled: closed all the same, but by force; the peer may see a break.
+        Args:
+            farewell: Reason for the peer.
+
+        If cancelled, the link is closed by force, and the peer may see a break.
         """
 
 
 class Listener(ABC):
     """The end that is dialled.
 
-    Handshakes run in tasks of the listener, each at most `HANDSHAKE_TIMEOUT`; a
-    bad one is answered and forgotten. Links that were accepted live on when
-    their listener closes.
+    Handshakes run in tasks of the listener, each for at most `HANDSHAKE_TIMEOUT` seconds; a bad
+    one is answered and forgotten. Accepted links stay open when their listener closes.
 
     Attributes:
-        address: What a dialler dials: `ws://127.0.0.1:4123` (append the path),
-            `127.0.0.1:4123`, or the path of a Unix socket.
+        address: What a dialler dials: `ws://127.0.0.1:4123` (append the path), `127.0.0.1:4123`, or
+            the path of a Unix socket.
     """
 
     __slots__ = ("address",)
@@ -185,8 +191,8 @@ class Listener(ABC):
     async def accept(self) -> Link:
         """Return the next link that is ready to use.
 
-        Cancelled: no link was lost.
+        If cancelled, no link is lost.
 
         Raises:
-            LinkClosedError: The listener was closed by us.
+            LinkClosedError: The listener was closed.
         """

@@ -1,4 +1,4 @@
-"""A link inside one process: two bounded channels, and faults on purpose."""
+"""A link inside one process: two bounded channels, with faults on purpose."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, TypeAlias, final
@@ -15,26 +15,31 @@ from transports.turn import Turn
 __all__ = ["FRAMES_IN_FLIGHT", "MemoryLink", "Pattern", "Sieve", "Wire", "undisturbed", "whole"]
 
 FRAMES_IN_FLIGHT: Final = 16
-"""Frames one end may send before the other reads: what a socket's buffers hold, roughly."""
+"""Frames that one end may send before the other reads: about what the buffers of a socket hold."""
 
 Pattern: TypeAlias = Callable[[int, bytes], Sequence[float]]
-"""What becomes of the n-th frame (from 1): a delay in seconds for each copy that
-arrives. `()` loses it, `(0.0,)` is a good wire, `(0.0, 0.0)` doubles it. Delays keep
-the order."""
+"""What becomes of the n-th frame (from 1): a delay in seconds for each copy that arrives. `()`
+loses the frame, `(0.0,)` is a link without faults, `(0.0, 0.0)` doubles it. Delays keep the order.
+"""
 
 Sieve: TypeAlias = Callable[[bytes], bytes | None]
-"""What is left of a frame, before its pattern says when it arrives; None: it is lost."""
+"""What remains of a frame, before its pattern says when it arrives; None: it is lost."""
 
 _Frame: TypeAlias = tuple[float, bytes]
 
 
 def undisturbed(_number: int, _frame: bytes) -> Sequence[float]:
-    """Let every frame pass once, at once: the pattern of a good wire."""
+    """Deliver every frame once, at once: the pattern of a link without faults.
+
+    Args:
+        _number: Number of the frame, from 1.
+        _frame: The frame.
+    """
     return (0.0,)
 
 
 def whole(frame: bytes) -> bytes:
-    """Leave a frame as it is: the sieve of a good wire."""
+    """Leave a frame as it is: the sieve of a link without faults."""
     return frame
 
 
@@ -60,9 +65,9 @@ class MemoryLink(Link):
     """One end of a `Wire`.
 
     Attributes:
-        pattern: What becomes of the frames this end sends; a fault to inject.
-        sieve: What is left of them; a fault to inject, too.
-        farewell: How this end left; None while it has not.
+        pattern: When the frames that this end sends arrive, and how often; a fault to inject.
+        sieve: What remains of them; a fault to inject.
+        farewell: Reason with which this end closed; None: it is open.
     """
 
     __slots__ = (

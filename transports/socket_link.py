@@ -1,6 +1,7 @@
-"""What all links over a plain socket share: reading, writing, leaving.
+"""Links over sockets: what all of them share, length-prefixed frames, and plain byte streams.
 
-A link that is a byte stream and nothing else: for protocols that are not ours.
+Unix and TCP sockets carry each frame behind its length. A link that is a plain byte stream serves
+foreign protocols.
 """
 
 import os
@@ -15,7 +16,7 @@ from typing import Final, final
 import trio
 from typing_extensions import override
 
-from specs.limits.protocol import GOODBYE_TIMEOUT, OUTBOX_BYTES, READ_BYTES
+from specs.limits.protocol import GOODBYE_TIMEOUT, MAX_FRAME_BYTES, OUTBOX_BYTES, READ_BYTES
 from transports.errors import (
     Farewell,
     FrameTooLargeError,
@@ -27,17 +28,16 @@ from transports.errors import (
 from transports.link import Kind, Link, Upgrade
 from transports.turn import Turn
 
-__all__ = ["RawLink", "SocketLink"]
+__all__ = ["RawLink", "SocketLink", "StreamLink"]
 
 
 class SocketLink(Link):
-    """A link over a `trio.SocketStream`; subclasses say how frames look in bytes.
+    """A link over a `trio.SocketStream`; subclasses convert frames and bytes.
 
-    No task of its own: the receiving task also answers what the protocol wants
-    answered. What is to be written waits in one buffer, so that however many
-    frames are sent at once make one write, and so that a cancelled write goes
-    on, to the byte, with the next one. The buffer holds at most what one call
-    put there: who comes next first waits until it is empty.
+    It has no task of its own: the receiving task also writes the answers that the protocol
+    requires. What is to be written waits in one buffer: so frames that are sent together make one
+    write, and a cancelled write is continued, to the byte, by the next one. The buffer holds at
+    most what one call has put there: the next caller first waits until it is empty.
     """
 
     __slots__ = (
@@ -85,10 +85,10 @@ class SocketLink(Link):
 
     @abstractmethod
     def _goodbye(self, farewell: Farewell) -> bytes:
-        """Return the bytes that say why this end leaves."""
+        """Return the bytes that tell the peer why this end closes."""
 
     def _frame_due(self) -> float | None:
-        """Return when the frame must end that has begun to come; None: none has."""
+        """Return the Trio time by which a frame that has begun must end; None: none has begun."""
         return None
 
     def _ping(self) -> bytes:
@@ -96,13 +96,13 @@ class SocketLink(Link):
         return b""
 
     def _deliver(self, frame: bytes) -> None:
-        """Let a frame be received."""
+        """Make a frame available to `receive`."""
         if self._inbox is None:
             self._inbox = deque()
         self._inbox.append(frame)
 
     def _finish(self, reason: str, farewell: Farewell | None = None) -> None:
-        """Note that the other end is gone, and hang up on it."""
+        """Note that the other end is gone, and close the writing side."""
         if self._end is None:
             self._end = (reason, farewell)
         self._is_write_ended = True
@@ -132,9 +132,9 @@ class SocketLink(Link):
             raise LinkClosedError(self.name)
 
     async def _flush(self) -> None:
-        """Return when all that was in the outbox is written.
+        """Return when all of the outbox is written.
 
-        Cancelled: what is left goes out with the next flush.
+        If cancelled, the rest goes out with the next flush.
         """
         pen = self._pen = self._pen or trio.Lock()
         try:
@@ -228,11 +228,10 @@ class SocketLink(Link):
         return self._pen is not None and self._pen.locked()
 
     async def _answer(self) -> None:
-        """Write what the protocol wants answered.
+        """Write the answers that the protocol requires.
 
-        A sender that is writing takes it along. Waiting for that sender would
-        let two peers that both wait to be read wait for ever, so it is only
-        done when answers pile up.
+        A sender that is writing writes them, too. Waiting for that sender could make two peers,
+        each waiting to be read, wait forever; so it is done only when answers pile up.
         """
         if self._is_writing and len(self._outbox) < OUTBOX_BYTES:
             return
@@ -255,10 +254,10 @@ class SocketLink(Link):
             await trio.aclose_forcefully(self._stream)
 
     async def _leave(self, farewell: Farewell) -> None:
-        """Say goodbye, hang up, and wait until the peer does.
+        """Say goodbye, close the writing side, and wait until the peer does the same.
 
-        Closing a socket with unread bytes would reset the connection, and the
-        peer might never read what was sent last.
+        Closing a socket with unread bytes would reset the connection, and the peer might never
+        read what was sent last.
         """
         if self._end is None:
             self._outbox.extend(self._goodbye(farewell))
@@ -273,11 +272,11 @@ class SocketLink(Link):
             await self._drain()
 
     def _widen(self) -> None:
-        """Have the system take over what is left, also if the peer does not read now.
+        """Give the remaining bytes to the operating system, even if the peer does not read now.
 
-        It goes on to deliver that after we are gone: so even who begins to read
-        late learns why we left. While a link lives it is the other way round: Trio
-        has the system take little more than it can send at once.
+        The system delivers them after this process has closed the socket, so even a late reader
+        learns why this end left. While a link is open it is the other way round: Trio gives the
+        system little more than it can send at once.
         """
         left = len(self._outbox)
         with suppress(OSError):  # no TCP
@@ -290,7 +289,7 @@ class SocketLink(Link):
             self._stream.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, room + 2 * left)
 
     async def _drain(self) -> None:
-        """Read and forget what still comes, until the peer hangs up."""
+        """Read and drop what still comes, until the peer closes."""
         with suppress(trio.BrokenResourceError, trio.ClosedResourceError):
             while await self._stream.receive_some(READ_BYTES):
                 pass
@@ -300,7 +299,7 @@ class SocketLink(Link):
 
 @final
 class RawLink(SocketLink):
-    """Bytes as they come, at most `READ_BYTES` at once; hanging up is all the farewell there is."""
+    """Bytes as they come, at most `READ_BYTES` at once; an orderly close has no reason."""
 
     __slots__ = ()
 
@@ -325,3 +324,56 @@ class RawLink(SocketLink):
             self._deliver(data)
         else:
             self._finish("the other end has hung up", Farewell.DONE)
+
+
+_HEAD: Final = 4
+"""Bytes of a frame's length, big-endian."""
+
+_FAREWELL: Final = 0xFFFF_0000
+"""A length from here up is none, but a farewell with its code in the low half."""
+
+
+@final
+class StreamLink(SocketLink):
+    """Frames behind their length; a reason at the end, so that a break can be told from a close."""
+
+    __slots__ = ("_buffer",)
+
+    def __init__(self, names: tuple[Kind, str, Upgrade], stream: trio.SocketStream) -> None:
+        super().__init__(names, stream)
+        self._buffer: Final = bytearray()
+
+    @override
+    def _wrapped(self, frames: Sequence[bytes]) -> bytes:
+        return b"".join(
+            part for frame in frames for part in (len(frame).to_bytes(_HEAD, "big"), frame)
+        )
+
+    @override
+    def _goodbye(self, farewell: Farewell) -> bytes:
+        return (_FAREWELL | farewell.value).to_bytes(_HEAD, "big")
+
+    @override
+    def _take(self, data: bytes) -> None:
+        if not data:
+            self._finish("the connection ended without a farewell")
+            return
+        self._buffer.extend(data)
+        while len(self._buffer) >= _HEAD and self._take_one():
+            pass
+
+    def _take_one(self) -> bool:
+        """Take one frame or farewell from the buffer; say whether to look for another."""
+        size = int.from_bytes(self._buffer[:_HEAD], "big")
+        if size >= _FAREWELL:
+            self._finish("the other end has left", Farewell.read(size & 0xFFFF))
+            return False
+        if size > MAX_FRAME_BYTES:
+            self._refuse_size()
+            return False
+        end = _HEAD + size
+        if len(self._buffer) < end:
+            return False
+        self._deliver(bytes(self._buffer[_HEAD:end]))
+        del self._buffer[:end]
+        return True

@@ -1,4 +1,4 @@
-"""Opening, binding and accepting plain sockets; the system's errors end here."""
+"""Dialling, binding and accepting plain sockets; errors of the operating system are mapped here."""
 
 import errno
 import os
@@ -18,18 +18,21 @@ from transports.urls import join_host_port, read_host_port
 __all__ = ["bind_tcp", "bind_unix", "dial_tcp", "dial_unix", "next_stream", "next_streams"]
 
 _BACKLOG: Final = 4096
-"""Connections the kernel keeps until we take them: a mass reconnect fits (RELIABILITY R3).
-Linux keeps no more than `net.core.somaxconn`, which is as much by default."""
+"""Connections that the kernel keeps until they are accepted: a mass reconnect fits (RELIABILITY
+R3). Linux keeps at most `net.core.somaxconn`, which is as much by default.
+"""
 
 _OWNER_ONLY: Final = 0o600
-"""Mode of a Unix socket: nobody else on this machine may connect."""
+"""Mode of a Unix socket: no other user of this machine may connect."""
 
 
 async def dial_tcp(address: str) -> trio.SocketStream:
     """Connect to `host:port`.
 
+    If cancelled, nothing is left open.
+
     Raises:
-        DialError: It is no address, or nobody is there.
+        DialError: `address` is no address, or nobody is there.
     """
     try:
         host, port = read_host_port(address)
@@ -43,6 +46,8 @@ async def dial_tcp(address: str) -> trio.SocketStream:
 async def dial_unix(path: str) -> trio.SocketStream:
     """Connect to a Unix socket.
 
+    If cancelled, nothing is left open.
+
     Raises:
         DialError: Nobody is there.
     """
@@ -53,10 +58,12 @@ async def dial_unix(path: str) -> trio.SocketStream:
 
 
 async def bind_tcp(where: str) -> tuple[trio.SocketListener, str]:
-    """Listen on `host:port`, of a name on its first address; return the address got.
+    """Listen on `host:port`, of a name on its first address; return the listener and its address.
+
+    If cancelled while a name is resolved, nothing is bound.
 
     Raises:
-        ListenError: It is taken, not ours, or no address.
+        ListenError: The address is in use, not allowed, or no address.
     """
     try:
         host, port = read_host_port(where)
@@ -73,12 +80,13 @@ async def bind_tcp(where: str) -> tuple[trio.SocketListener, str]:
 
 @contextmanager
 def bind_unix(path: str) -> Iterator[trio.SocketListener]:
-    """Listen on a Unix socket that only its owner may use; remove it in the end.
+    """Listen on a Unix socket that only its owner may use while the context is open.
 
-    A socket left there by a process that is gone is replaced.
+    A socket that a dead process left there is replaced. When the context is left, the socket is
+    removed.
 
     Raises:
-        ListenError: Somebody listens there, or it is no place for a socket.
+        ListenError: Somebody listens there, or no socket can be made there.
     """
     bound = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
@@ -103,7 +111,7 @@ def bind_unix(path: str) -> Iterator[trio.SocketListener]:
 
 
 def _remove_stale(path: str) -> None:
-    """Remove a socket nobody listens on; a file that is none is left alone."""
+    """Remove a socket on which nobody listens; any other file is left alone."""
     if not Path(path).exists() or not stat.S_ISSOCK(Path(path).stat().st_mode):
         return
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
@@ -121,10 +129,12 @@ def _inode(path: str) -> tuple[int, int] | None:
 
 
 async def next_stream(listener: trio.SocketListener) -> trio.SocketStream:
-    """Accept one connection; when the system has none left to give, wait and try again.
+    """Accept one connection; if the system is out of resources, wait and try again.
+
+    If cancelled, no connection is lost.
 
     Raises:
-        LinkClosedError: The listener was closed by us.
+        LinkClosedError: The listener was closed.
     """
     while True:
         try:
@@ -136,14 +146,16 @@ async def next_stream(listener: trio.SocketListener) -> trio.SocketStream:
 
 
 async def next_streams(listener: trio.SocketListener) -> list[trio.SocketStream]:
-    """Accept one connection, and who else is there already, up to `ACCEPT_BATCH`.
+    """Accept one connection, and others that are waiting, up to `ACCEPT_BATCH` in all.
 
-    A pass of the scheduler for each would be too slow for a crowd: while this process has
-    a lot to do, the system's queue would overflow, and whoever is lost there tries again
-    only after a second.
+    One scheduler pass per connection would be too slow for a mass reconnect: the queue of the
+    system would overflow in a busy process, and a peer that is lost there tries again only after
+    a second.
+
+    If cancelled, no connection is lost.
 
     Raises:
-        LinkClosedError: The listener was closed by us.
+        LinkClosedError: The listener was closed.
     """
     return [await next_stream(listener), *_who_else(listener)]
 
@@ -165,7 +177,7 @@ def _who_else(listener: trio.SocketListener) -> list[trio.SocketStream]:
 
 
 def _told(error: OSError) -> str:
-    """Return half a sentence for people, without the address that is told beside it."""
+    """Return half a sentence for people, without the address that the error has beside it."""
     cause = error.__cause__  # Trio's own error tells the address; what it met stands here
     while isinstance(cause, BaseExceptionGroup):
         cause = cause.exceptions[0]

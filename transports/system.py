@@ -14,19 +14,18 @@ from transports.errors import DialError
 from transports.gate import EVERYBODY, Gate
 from transports.link import PROTOFLY_V1, Kind, Link, Listener, Upgrade
 from transports.network import DEFAULT_DOORS, Doors, Network
-from transports.socket_link import RawLink
+from transports.socket_link import RawLink, StreamLink
 from transports.sockets import bind_tcp, bind_unix, dial_tcp, dial_unix, next_stream
-from transports.stream_link import StreamLink
 from transports.urls import read_websocket_url
-from transports.websocket_client import Approach, shake_hands
-from transports.websocket_listener import Porch, open_websocket_listener
+from transports.websocket.client import Approach, shake_hands
+from transports.websocket.listener import Porch, open_websocket_listener
 
 __all__ = ["SystemNetwork", "open_system_network"]
 
 
 @final
 class _StreamListener(Listener):
-    """Length-prefixed links, or raw ones; there is no handshake."""
+    """Accepts length-prefixed or raw links, which have no handshake."""
 
     __slots__ = ("_kind", "_listener", "_network")
 
@@ -53,7 +52,12 @@ class SystemNetwork(Network):
         self._numbers: Final = itertools.count(1)
 
     def name(self, kind: Kind, way: str) -> str:
-        """Return a name no other link of this network has."""
+        """Return a name that no other link of this network has.
+
+        Args:
+            kind: Carrier of the link.
+            way: `in` if it was accepted, `out` if it was dialled.
+        """
         return f"{kind}-{next(self._numbers)}-{way}"
 
     @override
@@ -74,7 +78,13 @@ class SystemNetwork(Network):
                 assert_never(kind)
 
     def wrap(self, kind: Kind, way: str, stream: trio.SocketStream) -> Link:
-        """Make a link of a connection that needs no handshake."""
+        """Make a link of a connection that needs no handshake.
+
+        Args:
+            kind: Carrier of the link.
+            way: `in` if it was accepted, `out` if it was dialled.
+            stream: The connection.
+        """
         names = (kind, self.name(kind, way), Upgrade())
         return RawLink(names, stream) if kind is Kind.STREAM else StreamLink(names, stream)
 
@@ -136,9 +146,10 @@ class SystemNetwork(Network):
 
 @asynccontextmanager
 async def open_system_network() -> AsyncIterator[SystemNetwork]:
-    """Open the operating system's network.
+    """Open the network of the operating system while the context is open.
 
-    Close links before leaving: readers of WebSockets that were dialled end here.
+    Links must be closed before: when the context is left, also if cancelled, dialled WebSockets are
+    not read any more, and their peers see a break.
     """
     async with open_background() as nursery:
         yield SystemNetwork(nursery)

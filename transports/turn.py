@@ -1,4 +1,4 @@
-"""A guard that turns misuse by two tasks into an error instead of a mix-up."""
+"""A guard that makes simultaneous use by two tasks an error."""
 
 from types import TracebackType
 from typing import Final, final
@@ -10,10 +10,10 @@ __all__ = ["Turn"]
 
 @final
 class Turn:
-    """Something that one task at a time may do.
+    """An operation that one task at a time may do.
 
-    Entered with `with`, around the awaits that must not overlap. A second task
-    gets `trio.BusyResourceError`: it is our bug, never the peer's.
+    It is entered by `with`, around the awaits that must not overlap. A second task gets
+    `trio.BusyResourceError`, which is a bug of this process, never of the peer.
     """
 
     __slots__ = ("_doing", "_taken")
@@ -24,7 +24,7 @@ class Turn:
 
     @property
     def is_taken(self) -> bool:
-        """Whether a task is at it."""
+        """Whether a task is inside."""
         return self._taken
 
     def __enter__(self) -> None:

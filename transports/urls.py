@@ -1,14 +1,22 @@
-"""Reading what is dialled: WebSocket URLs and `host:port`."""
+"""Addresses to connect to: WebSocket URLs, `host:port`, and the endpoints of descriptors."""
 
 from types import MappingProxyType
-from typing import Final
+from typing import Final, final
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 import attrs
 
-from transports.link import Upgrade
+from transports.link import Kind, Upgrade
 
-__all__ = ["WebSocketUrl", "join_host_port", "read_host_port", "read_target", "read_websocket_url"]
+__all__ = [
+    "Endpoint",
+    "WebSocketUrl",
+    "join_host_port",
+    "read_endpoint",
+    "read_host_port",
+    "read_target",
+    "read_websocket_url",
+]
 
 _DEFAULT_PORT: Final = 80
 _HIGHEST_PORT: Final = 65_535
@@ -20,8 +28,8 @@ class WebSocketUrl:
 
     Attributes:
         host: Name or address, without brackets.
-        port: The port, 80 if none is named.
-        target: Path and query as they stand in the request line.
+        port: Port; 80 if the URL has none.
+        target: Path and query as they are in the request line.
     """
 
     host: str
@@ -30,12 +38,12 @@ class WebSocketUrl:
 
     @property
     def authority(self) -> str:
-        """`host:port`, an IPv6 host in brackets: what the Host header says."""
+        """`host:port`, an IPv6 host in brackets: the value of the Host header."""
         return join_host_port(self.host, self.port)
 
     @property
     def server(self) -> str:
-        """`ws://host:port`: what a listener calls its address."""
+        """`ws://host:port`: the address of the listener."""
         return f"ws://{self.authority}"
 
 
@@ -43,7 +51,7 @@ def read_websocket_url(text: str) -> WebSocketUrl:
     """Split a WebSocket URL.
 
     Raises:
-        ValueError: It is none; the text says why, as half a sentence.
+        ValueError: The text is not a WebSocket URL; the error says why, as half a sentence.
     """
     parts = urlsplit(text)
     if parts.scheme != "ws" or not parts.hostname:
@@ -56,8 +64,12 @@ def read_websocket_url(text: str) -> WebSocketUrl:
 def read_target(target: str, subprotocol: str | None) -> Upgrade:
     """Read path and query of a request line, both percent-encoded.
 
+    Args:
+        target: Path and query.
+        subprotocol: The agreed subprotocol; None: there is none.
+
     Raises:
-        ValueError: The query has more fields than any peer of ours needs.
+        ValueError: The query has more than 16 fields.
     """
     path, _, query = target.partition("?")
     fields = dict(reversed(parse_qsl(query, keep_blank_values=True, max_num_fields=16)))
@@ -65,17 +77,58 @@ def read_target(target: str, subprotocol: str | None) -> Upgrade:
 
 
 def join_host_port(host: str, port: int) -> str:
-    """Return `host:port`; an IPv6 host is put in brackets."""
+    """Return `host:port`; an IPv6 host is put in brackets.
+
+    Args:
+        host: Name or address.
+        port: Port number.
+    """
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def read_host_port(text: str) -> tuple[str, int]:
-    """Split `host:port`; an IPv6 host stands in brackets.
+    """Split `host:port`; an IPv6 host is in brackets.
 
     Raises:
-        ValueError: It is none; the text says why, as half a sentence.
+        ValueError: The text is not of that form; the error says why, as half a sentence.
     """
     host, colon, port = text.rpartition(":")
     if not colon or not port.isdecimal() or int(port) > _HIGHEST_PORT:
         raise ValueError("it is no address such as 127.0.0.1:4123")
     return host.removeprefix("[").removesuffix("]"), int(port)
+
+
+_PLAIN: Final = MappingProxyType({"tcp": Kind.TCP, "stream": Kind.STREAM})
+
+
+@final
+@attrs.frozen(slots=True)
+class Endpoint:
+    """An address with the kind of link to dial.
+
+    Attributes:
+        kind: Carrier of the link.
+        address: Address for `Network.dial`.
+    """
+
+    kind: Kind
+    address: str
+
+
+def read_endpoint(text: str) -> Endpoint:
+    """Read `ws://host:port/path`, `tcp://host:port` (frames) or `stream://host:port` (raw bytes).
+
+    Raises:
+        ValueError: The text is none of these; the error says why, as half a sentence.
+    """
+    scheme, _, place = text.partition("://")
+    if scheme == "ws":
+        read_websocket_url(text)
+        return Endpoint(Kind.WEBSOCKET, text)
+    kind = _PLAIN.get(scheme)
+    if kind is None:
+        raise ValueError("it is none of ws://host:port/path, tcp://host:port, stream://host:port")
+    host, _ = read_host_port(place)
+    if not host:
+        raise ValueError("it names no host")
+    return Endpoint(kind, place)

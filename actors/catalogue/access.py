@@ -1,4 +1,4 @@
-"""How a runtime reaches catalogues, as it is configured."""
+"""The catalogues that a runtime uses, and its trust in them."""
 
 from typing import final
 
@@ -20,14 +20,14 @@ def _forgetful() -> Shelf:
 @final
 @attrs.frozen
 class CatalogueAccess:
-    """Which catalogues a runtime asks, and what it believes of them.
+    """Which catalogues a runtime asks, and which of their content it accepts.
 
     Attributes:
-        places: Where they are.
-        trust: Who is trusted.
-        shelf: Where what was seen is kept; by default nowhere, and then an old descriptor
-            can be passed off as new to a runtime that has just started.
-        clock_offset: Seconds from the Trio clock to the epoch.
+        places: Directory or server of the catalogue of each domain; made by `read_places`.
+        trust: Trusted keys and publishers; made by `read_trust`.
+        shelf: Memory of accepted descriptors and packages. By default it ends with the process: a
+            runtime that has just started can be given an old descriptor as a new one.
+        clock_offset: Seconds from the Trio clock to the epoch (1970, UTC).
     """
 
     places: Places

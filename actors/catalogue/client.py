@@ -1,8 +1,8 @@
-"""Fetches descriptors of other domains and believes those that it should (T12..T15, S16).
+"""Fetches descriptors of other domains and verifies them (T12..T15, S16).
 
-The order is that of least trust: whether the domain is trusted, its keys, what it revoked,
-the signature, what is signed, and only then the package. Nothing that was fetched is run
-here, or written anywhere but into what is remembered.
+The checks run in the order of least trust: the domain, its keys, its revocations, the signature,
+the signed content, and only then the package. Nothing that was fetched is executed here, or
+written anywhere but into the memory of the client.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -19,18 +19,18 @@ from actors.catalogue.errors import (
     SourceAwayError,
 )
 from actors.catalogue.memory import CatalogueMemory, Kept, Known
-from actors.catalogue.opening import (
+from actors.catalogue.package.opening import (
     known_revocations,
     revocations_of,
     schema_of,
     sealed_descriptor,
     stub_of,
 )
+from actors.catalogue.package.publisher import check_publisher
+from actors.catalogue.package.seal import Sealed
 from actors.catalogue.package_store import PackageStore, fetched_package
 from actors.catalogue.places import BadPlaceError, Places
-from actors.catalogue.publisher import check_publisher
 from actors.catalogue.refusals import NO_PLACE, RefusalError, from_error, no_trust
-from actors.catalogue.seal import Sealed
 from actors.catalogue.source import REVOKED, Source
 from actors.catalogue.trust_file import DomainTrust, KeyTrust, Trust
 from actors.keys.key_set import Keys
@@ -53,11 +53,11 @@ class Found:
     """A stub that may be deployed.
 
     Attributes:
-        level: How.
-        descriptor: What its domain says of it.
-        digest: Hash of what was signed.
-        reach: Where it may dial.
-        package: Its code; None: it comes without.
+        level: Whether a shipped stub is configured, or a package runs in a sandbox.
+        descriptor: The descriptor by its domain.
+        digest: Hash of the signed content.
+        reach: Network addresses that it may dial.
+        package: Its code; None: it needs none.
     """
 
     level: Level
@@ -70,11 +70,11 @@ class Found:
 @final
 @attrs.frozen
 class Shelf:
-    """Where a client keeps what it has seen.
+    """Where a client keeps accepted descriptors and packages.
 
     Attributes:
-        memory: Of descriptors, lists and keys.
-        store: Of packages.
+        memory: Keeps descriptors, revocations and keys.
+        store: Keeps packages.
     """
 
     memory: CatalogueMemory
@@ -84,12 +84,14 @@ class Shelf:
 @final
 @attrs.frozen
 class _Visit:
-    """One look at the catalogue of a domain.
+    """One access to the catalogue of a domain.
 
     Attributes:
-        said: What the operator says of it.
-        keys: By what it signs.
-        revocations: The newest list of what it revoked, and the text of it.
+        entry: The address that is looked for.
+        source: The catalogue.
+        said: The trust of the operator in the domain.
+        keys: The keys of the domain.
+        revocations: Its newest list of revocations, with the text of it.
     """
 
     entry: Entry
@@ -103,14 +105,14 @@ class _Visit:
 class CatalogueClient:
     """Finds stubs and schemas.
 
-    For one domain one task does at a time, so that a slow catalogue delays no other.
+    For each domain one task works at a time; a slow catalogue does not delay other domains.
 
     Args:
         places: Where catalogues are.
-        trust: Who is trusted.
-        here: What this runtime can do.
-        shelf: Where what was seen is kept.
-        offset: Seconds from the Trio clock to the epoch.
+        trust: Trusted domains and publishers.
+        here: What this runtime can deploy.
+        shelf: Keeps what was accepted.
+        offset: Seconds from the Trio clock to the epoch (1970, UTC).
     """
 
     def __init__(
@@ -127,18 +129,31 @@ class CatalogueClient:
         self._saving = trio.Lock()
 
     async def find(self, entry: Entry) -> Found:
-        """Fetch, verify and judge the descriptor of a stub, and its package if it has one.
+        """Fetch and verify the descriptor of a stub, and its package if it has one.
 
-        Cancelled: what was found to be the newest so far may be remembered; nothing is lost.
+        Args:
+            entry: Catalogue address of the stub.
+
+        If cancelled, what was verified so far may be kept; nothing that was kept is lost.
 
         Raises:
-            RefusedDescriptorError: It is not to be deployed.
-            CatalogueFileError: What was seen cannot be remembered, so nothing can be trusted.
+            RefusedDescriptorError: The stub must not be deployed.
+            CatalogueFileError: The memory cannot be read or written, so nothing can be trusted.
         """
         return await self._look(entry, self._visited)
 
     async def find_schema(self, entry: Entry) -> SchemaDescriptor:
-        """Fetch, verify and judge the descriptor of a schema; otherwise as `find`."""
+        """Fetch and verify the descriptor of a data schema.
+
+        Args:
+            entry: Catalogue address of the schema.
+
+        If cancelled, what was verified so far may be kept; nothing that was kept is lost.
+
+        Raises:
+            RefusedDescriptorError: The schema must not be used.
+            CatalogueFileError: The memory cannot be read or written, so nothing can be trusted.
+        """
         return await self._look(entry, self._schema)
 
     async def _look(self, entry: Entry, look: Callable[[_Visit], Awaitable[T]]) -> T:
@@ -184,7 +199,7 @@ class CatalogueClient:
     async def _revocations(
         self, domain: str, source: Source, keys: Keys
     ) -> tuple[Revocations, str] | None:
-        """Return the newest list of a domain; what is not served does not undo what was."""
+        """Return the newest list of a domain; one that is not served any more stays in effect."""
         text = (await self._load()).revoked.get(domain)
         known = None if text is None else known_revocations(text)
         try:
@@ -229,7 +244,7 @@ class CatalogueClient:
         return descriptor
 
     async def _fetch(self, visit: _Visit) -> Sealed:
-        """Return the newest descriptor that can be had, signed but not verified."""
+        """Return the newest descriptor that is available, with an unverified signature."""
         entry = visit.entry
         known = (await self._load()).known.get(entry)
         if known is not None and self._is_fresh(entry):
@@ -256,10 +271,10 @@ class CatalogueClient:
         return Memory(seen, None if visit.revocations is None else visit.revocations[0])
 
     async def _remember(self, visit: _Visit, news: Mapping[Entry, Known]) -> None:
-        """Remember before anything is done with it: a crash must not open the way back.
+        """Store what was verified before it is used, so that a crash does not undo it.
 
-        What a domain revoked is remembered whatever becomes of its descriptor: else it would
-        be forgotten just when it is refused for that.
+        Revocations are stored whatever becomes of the descriptor: otherwise they would be lost
+        just when they refuse it.
         """
         async with self._saving:
             old, domain = await self._load(), visit.entry.domain

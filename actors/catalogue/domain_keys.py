@@ -1,4 +1,4 @@
-"""By which keys a domain signs, as its operator, or ours, says (T12)."""
+"""The keys with which a domain signs, as the trust file says (T12)."""
 
 from typing import Final, final
 
@@ -29,7 +29,7 @@ class DomainKeys:
 
     Attributes:
         keys: The keys.
-        published: The set as it was published, to be remembered; None: it was not.
+        published: The key set as it was published, to be remembered; None: it was not.
     """
 
     keys: Keys
@@ -41,11 +41,13 @@ async def keys_of(said: Keys | KeyTrust, source: Source, known: str | None) -> D
 
     Args:
         said: The keys, or where they come from.
-        source: The domain's catalogue.
-        known: What was published before, if it was trusted.
+        source: The catalogue of the domain.
+        known: The key set that was published and trusted before; None: none was.
+
+    If cancelled, nothing has changed.
 
     Raises:
-        RefusalError: There are none to be trusted.
+        RefusalError: There are no keys that can be trusted.
     """
     if not isinstance(said, KeyTrust):
         return DomainKeys(said)

@@ -15,11 +15,11 @@ from actors.catalogue.errors import (
     NotServedError,
     SourceAwayError,
 )
-from actors.catalogue.opening import flaw_of, revocations_of
-from actors.catalogue.publisher import check_publisher
-from actors.catalogue.reading import entry_of, read_descriptor
+from actors.catalogue.package.opening import flaw_of, revocations_of
+from actors.catalogue.package.publisher import check_publisher
+from actors.catalogue.package.reading import entry_of, read_descriptor
+from actors.catalogue.package.seal import Sealed, SealType, read_seal, verified
 from actors.catalogue.refusals import RefusalError, from_error, no_trust
-from actors.catalogue.seal import Sealed, SealType, read_seal, verified
 from actors.catalogue.source import REVOKED, Source, package_path
 from actors.catalogue.trust_file import DomainTrust, Trust
 from actors.keys.key_set import Keys
@@ -41,11 +41,11 @@ _MISPLACED: Final = "publish it there, or sign it for where it stands"
 @final
 @attrs.frozen
 class Check:
-    """One check that was made.
+    """One check of an inspection.
 
     Attributes:
-        name: What was looked at.
-        told: What was found, as half a sentence.
+        name: What was checked.
+        told: The finding, as half a sentence.
         passed: Whether it is as it should be; None: that could not be found out.
     """
 
@@ -57,11 +57,11 @@ class Check:
 @final
 @attrs.frozen
 class Believed:
-    """Whom to believe.
+    """The trust on which an inspection is based.
 
     Attributes:
-        trust: Who is trusted, as a runtime is told; None: nobody said so.
-        keys: The domain's keys, if nothing is to be known but who signed.
+        trust: Trust of a runtime; None: it was not given.
+        keys: Keys of the domain, if only the signature is to be verified.
     """
 
     trust: Trust | None = None
@@ -71,12 +71,12 @@ class Believed:
 @final
 @attrs.frozen
 class Inspection:
-    """What came of it.
+    """The result of an inspection.
 
     Attributes:
-        checks: In their order.
-        descriptor: What was looked at; None: it is no descriptor.
-        refused: Why a runtime would refuse it; None: nothing was found.
+        checks: The checks, in their order.
+        descriptor: The descriptor; None: there is none.
+        refused: Why a runtime would refuse it; None: no reason was found.
     """
 
     checks: tuple[Check, ...]
@@ -87,17 +87,19 @@ class Inspection:
 async def inspect(
     source: Source, path: str, believed: Believed, here: Here, now: float
 ) -> Inspection:
-    """Look at the descriptor at a path of a catalogue.
+    """Inspect the descriptor at a path of a catalogue.
 
     Args:
         source: The catalogue.
-        path: Where it stands there.
-        believed: Whom to believe.
-        here: What the runtime could do.
-        now: Seconds since the epoch.
+        path: Path of the descriptor.
+        believed: The trust to base it on.
+        here: What the runtime could deploy.
+        now: Seconds since the epoch (1970, UTC).
+
+    If cancelled, nothing has changed.
 
     Raises:
-        NotServedError: Nothing stands there.
+        NotServedError: Nothing is at the path.
         SourceAwayError: The catalogue cannot be read.
     """
     text = await source.read(path, DESCRIPTOR_BYTES)

@@ -1,8 +1,8 @@
-"""What a runtime remembers of catalogues beyond its life: so nothing is rolled back (T14, CAT-11).
+"""The memory of a runtime about catalogues, so that nothing is rolled back (T14, CAT-11).
 
-Remembered are the newest descriptor of each place with its counter, each domain's newest
-list of what is revoked, and the keys that were trusted at first use. Texts are kept as
-they were signed, and are verified anew whenever they are used.
+It has the newest descriptor of each address with its counter, the newest revocations of each
+domain, and the keys that were trusted at first use. Texts are kept as they were signed, and are
+verified again each time they are used.
 """
 
 import fcntl
@@ -17,7 +17,7 @@ import trio
 from typing_extensions import override
 
 from actors.catalogue.errors import CatalogueFileError
-from actors.catalogue.opening import known_revocations
+from actors.catalogue.package.opening import known_revocations
 from actors.catalogue.package_store import write_whole
 from actors.catalogue.refusals import RefusalError
 from fsm.catalogue.descriptor_io import Seen
@@ -35,11 +35,11 @@ _VERSION: Final = 1
 @final
 @attrs.frozen
 class Known:
-    """The newest descriptor of a place.
+    """The newest descriptor of an address.
 
     Attributes:
         seen: Its counter and hash.
-        text: As it was signed.
+        text: Its text, as it was signed.
     """
 
     seen: Seen
@@ -52,8 +52,8 @@ class Kept:
     """All that is remembered.
 
     Attributes:
-        known: Descriptors by place.
-        revoked: Lists of what is revoked by domain, as they were signed.
+        known: Descriptors by address.
+        revoked: Lists of revocations by domain, as they were signed.
         keys: Key sets by domain, as they were first published.
     """
 
@@ -63,11 +63,13 @@ class Kept:
 
 
 class CatalogueMemory(ABC):
-    """Remembers what was seen of catalogues."""
+    """Remembers what was accepted of catalogues."""
 
     @abstractmethod
     async def load(self) -> Kept:
         """Return all that is remembered.
+
+        If cancelled, nothing has changed.
 
         Raises:
             CatalogueFileError: It cannot be read; nothing can be trusted without it.
@@ -75,9 +77,9 @@ class CatalogueMemory(ABC):
 
     @abstractmethod
     async def save(self, kept: Kept) -> None:
-        """Remember all this; when it returns it outlives the process.
+        """Remember all this; on return it outlives the process.
 
-        Cancelled: not before it is done.
+        If cancelled before the write begins, nothing is saved; a write that has begun is completed.
 
         Raises:
             CatalogueFileError: It cannot be written.
@@ -86,7 +88,7 @@ class CatalogueMemory(ABC):
 
 @final
 class VolatileMemory(CatalogueMemory):
-    """Remembers as long as the object lives: for runtimes without a file."""
+    """Remembers until the process ends, for runtimes without a file."""
 
     def __init__(self) -> None:
         self._kept = Kept()
@@ -104,9 +106,9 @@ class VolatileMemory(CatalogueMemory):
 
 @final
 class FileMemory(CatalogueMemory):
-    """Remembers in a JSON file, replaced whole at every change.
+    """Remembers in a JSON file, which is replaced as a whole at each change.
 
-    What another process has remembered there meanwhile stays.
+    What another process has stored there meanwhile is kept.
     """
 
     def __init__(self, path: Path) -> None:
@@ -120,7 +122,7 @@ class FileMemory(CatalogueMemory):
         """Return all that is remembered; blocks.
 
         Raises:
-            CatalogueFileError: As of `load`.
+            CatalogueFileError: It cannot be read; nothing can be trusted without it.
         """
         try:
             with self.path.open("rb") as file:
@@ -156,7 +158,7 @@ class FileMemory(CatalogueMemory):
 
 
 def _newest(old: Kept, new: Kept) -> Kept:
-    """Put together what two have seen; no counter goes back."""
+    """Merge two memories; no counter goes back."""
     known = dict(old.known)
     for entry, one in new.known.items():
         if entry not in known or known[entry].seen.counter <= one.seen.counter:
@@ -169,7 +171,7 @@ def _newest(old: Kept, new: Kept) -> Kept:
 
 
 def _counter(text: str) -> int:
-    """Return the counter of a list of what is revoked; 0: it is none, and any other is newer."""
+    """Return the counter of a list of revocations; 0: the text is none, and any other is newer."""
     try:
         return known_revocations(text).counter
     except RefusalError:

@@ -1,8 +1,7 @@
-"""Packages by their hash, so that no other can take the place of one (T15, CAT-11).
+"""Packages by their hash, so that no other can replace one (T15, CAT-11).
 
-Packages of stubs: taken from what is kept, or fetched, and each held against its promise.
-
-Files that are found whole or not at all, whenever the power goes.
+`fetched_package` fetches a package and compares it with its descriptor; `write_whole` writes a
+file that survives a power failure, whole or not at all.
 """
 
 import os
@@ -16,7 +15,7 @@ import trio
 from typing_extensions import override
 
 from actors.catalogue.errors import NotServedError, SourceAwayError
-from actors.catalogue.opening import flaw_of
+from actors.catalogue.package.opening import flaw_of
 from actors.catalogue.refusals import RefusalError, from_error
 from actors.catalogue.source import Source, package_path
 from specs.descriptor import SourcePackage
@@ -28,12 +27,16 @@ _MODE: Final = 0o644
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file so that whoever reads it finds the old one or the new one; blocks.
+    """Write a file so that each reader finds the old content or the new one; blocks.
 
-    When this returns, the new one is on the disk.
+    On return, the new content is on the disk.
+
+    Args:
+        path: Path of the file; its folder is made if it does not exist.
+        content: The new content.
 
     Raises:
-        OSError: It cannot be written; the old one is as it was.
+        OSError: It cannot be written; the old content is unchanged.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     fresh = path.with_name(f".{path.name}.{os.getpid()}.new")
@@ -56,15 +59,25 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 class PackageStore(ABC):
-    """Keeps packages that were found to be in order; one that cannot be kept is no loss."""
+    """Keeps packages that were verified; one that cannot be kept is no error."""
 
     @abstractmethod
     async def get(self, digest: str) -> bytes | None:
-        """Return the package with a hash, which is taken anew; None: there is none."""
+        """Return the package with a hash, which is computed again; None: there is none.
+
+        If cancelled, nothing has changed.
+        """
 
     @abstractmethod
     async def put(self, digest: str, content: bytes) -> None:
-        """Keep a package."""
+        """Keep a package.
+
+        Args:
+            digest: Its SHA-256, in hexadecimal digits.
+            content: The package.
+
+        If cancelled, the package may be kept.
+        """
 
 
 @final
@@ -85,7 +98,7 @@ class NoStore(PackageStore):
 class FolderStore(PackageStore):
     """Keeps packages as files in a folder.
 
-    What is returned are the bytes that were hashed; the file is not looked at again.
+    The returned bytes are the ones whose hash was computed; the file is read once.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -113,14 +126,19 @@ class FolderStore(PackageStore):
 
 
 async def fetched_package(store: PackageStore, source: Source, promised: SourcePackage) -> bytes:
-    """Return the bytes that a verified descriptor promises; they are kept from then on.
+    """Return the package that a verified descriptor promises, and keep it.
 
-    What is kept is judged like what is fetched: whatever keeps it may have changed it.
+    A kept package is verified like a fetched one, as its store may have changed it.
 
-    Cancelled: the package may be kept.
+    Args:
+        store: Keeps packages.
+        source: The catalogue.
+        promised: What the descriptor says of the package.
+
+    If cancelled, the package may be kept.
 
     Raises:
-        RefusalError: It is not served, or is not what was promised.
+        RefusalError: The package is not served, or is not the promised one.
     """
     kept = await store.get(promised.sha256)
     if kept is not None and flaw_of(promised, kept) is None:

@@ -1,8 +1,8 @@
-"""Which catalogue is asked about a domain: `[DOMAIN=]WHERE`, as an operator writes it.
+"""The catalogue of each domain: `[DOMAIN=]WHERE`, as an operator writes it.
 
 WHERE is a directory or an `http(s)` URL. `{domain}` in it stands for the domain that is
-asked about; a server that is found so was not named by the operator but by whoever sent a
-message, so only public addresses of it are dialled (S15).
+asked about. The operator has not named a server that is found that way, but the sender of
+some message has; so only public addresses of it are dialled (S15).
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
@@ -14,10 +14,9 @@ from typing import Final, TypeAlias, final
 
 import trio
 
-from actors.catalogue.source import Source
-from actors.catalogue.source_directory import DirectorySource
+from actors.catalogue.source import DirectorySource, Source
 from actors.kit.egress import ANYWHERE, PUBLIC, Egress
-from actors.kit.http_message import HttpUrlError, ServerUrl
+from actors.kit.http_client import HttpUrlError, ServerUrl
 from specs.addresses.address import parse
 from specs.errors import BadUrlError, PlaceError
 from specs.limits.protocol import GOODBYE_TIMEOUT
@@ -25,7 +24,7 @@ from specs.limits.protocol import GOODBYE_TIMEOUT
 __all__ = ["DOMAIN", "BadPlaceError", "Maker", "Places", "read_places", "source_at"]
 
 DOMAIN: Final = "{domain}"
-"""What stands for the domain in a place."""
+"""Stands for the domain in a place."""
 
 _URL: Final = "://"
 
@@ -37,7 +36,7 @@ _NONE: Final[Mapping[str, Maker]] = MappingProxyType({})
 
 @final
 class BadPlaceError(PlaceError):
-    """What should name a catalogue does not."""
+    """A text names neither a catalogue directory nor a catalogue server."""
 
     told = "{!r} is no catalogue"
 
@@ -47,8 +46,8 @@ class Places:
     """The catalogues of a runtime.
 
     Args:
-        named: By domain.
-        general: For every other domain; None: there is none.
+        named: Maker of a catalogue, by domain.
+        general: Maker for every other domain; None: those have no catalogue.
     """
 
     def __init__(self, named: Mapping[str, Maker] = _NONE, general: Maker | None = None) -> None:
@@ -57,10 +56,16 @@ class Places:
 
     @asynccontextmanager
     async def open(self, domain: str) -> AsyncIterator[Source | None]:
-        """Open the catalogue that is asked about a domain; None: there is none.
+        """Open the catalogue of a domain while the context is open; it yields None without one.
+
+        When the context is left, the catalogue is closed, within `GOODBYE_TIMEOUT` seconds; also
+        if cancelled.
+
+        Args:
+            domain: Name of the domain.
 
         Raises:
-            BadPlaceError: The domain makes no place of the one for all.
+            BadPlaceError: The domain does not fit into the URL that stands for all domains.
         """
         maker = self._named.get(domain, self._general)
         if maker is None:
@@ -75,10 +80,13 @@ class Places:
 
 
 def read_places(texts: Iterable[str]) -> Places:
-    """Read `[DOMAIN=]WHERE`, any number of them.
+    """Read places of catalogues: `DIRECTORY`, `URL`, `DOMAIN=DIRECTORY` or `DOMAIN=URL`.
+
+    Args:
+        texts: The places, as an operator writes them.
 
     Raises:
-        BadPlaceError: One is none, or two are for the same.
+        BadPlaceError: A text is not a place, or two are for the same domain.
     """
     named: dict[str, Maker] = {}
     general: Maker | None = None
@@ -96,13 +104,17 @@ def read_places(texts: Iterable[str]) -> Places:
 def source_at(where: str, egress: Egress = ANYWHERE) -> Source:
     """Open the catalogue at a directory or URL.
 
+    Args:
+        where: The directory or URL.
+        egress: The network addresses that may be dialled.
+
     Raises:
-        BadPlaceError: It is neither.
+        BadPlaceError: `where` is neither.
     """
     if _URL not in where:
         return DirectorySource(Path(where))
     # Slow to import, and not needed by who reads directories only.
-    from actors.catalogue.source_http import HttpSource  # noqa: PLC0415
+    from actors.catalogue.source import HttpSource  # noqa: PLC0415
 
     try:
         return HttpSource(ServerUrl.read(where), egress)
@@ -111,7 +123,7 @@ def source_at(where: str, egress: Egress = ANYWHERE) -> Source:
 
 
 def _maker(where: str) -> Maker:
-    """Make what opens a catalogue, once it is clear that it will."""
+    """Return what opens a catalogue, after a check of its URL."""
     if _URL in where:
         try:
             ServerUrl.read(where.replace(DOMAIN, "a.example"))
@@ -126,7 +138,7 @@ def _open(where: str, domain: str) -> Source:
 
 
 def _split(text: str) -> tuple[str | None, str]:
-    """Take domain and place apart; a directory may have `=` in its name behind a slash."""
+    """Separate domain and place; a directory with `=` in its name needs a slash before it."""
     name, equals, where = text.partition("=")
     if not equals or "/" in name:
         domain, where = None, text

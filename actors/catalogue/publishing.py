@@ -10,18 +10,23 @@ from typing import Final, final
 import attrs
 import orjson
 
-from actors.catalogue.archive import facts_of
 from actors.catalogue.errors import (
     BadDescriptorError,
     BadSealError,
     CatalogueFileError,
     RefusedDescriptorError,
 )
-from actors.catalogue.making import revocation_list
+from actors.catalogue.package.archive import facts_of
+from actors.catalogue.package.making import revocation_list
+from actors.catalogue.package.reading import (
+    entry_of,
+    read_descriptor,
+    read_listing,
+    read_revocations,
+)
+from actors.catalogue.package.seal import SealType, read_seal, verified
 from actors.catalogue.package_store import write_whole
-from actors.catalogue.reading import entry_of, read_descriptor, read_listing, read_revocations
 from actors.catalogue.refusals import from_error
-from actors.catalogue.seal import SealType, read_seal, verified
 from actors.catalogue.source import DOMAIN_KEYS, LISTING, REVOKED, package_path
 from actors.keys.errors import BadKeysError
 from actors.keys.key_set import Keys, read_keys

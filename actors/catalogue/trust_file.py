@@ -1,4 +1,4 @@
-"""Who is trusted: a TOML file that the operator of a runtime writes (T12, T13).
+"""The trust file: a TOML file that the operator of a runtime writes (T12, T13).
 
     [domains."b.example"]
     keys = "b.jwks.json"          # or "published", or "first-use"
@@ -8,7 +8,8 @@
     [publishers.acme]
     keys = "acme.jwks.json"
 
-Domain `*` stands for all that are not named. Files are looked for beside the trust file.
+Domain `*` stands for all other domains. Key files are relative to the folder of the trust
+file.
 """
 
 import tomllib
@@ -41,7 +42,7 @@ _NO_KEYS: Final[Mapping[str, Keys]] = MappingProxyType({})
 @final
 @unique
 class KeyTrust(Enum):
-    """Where the keys of a domain come from, if they are not written down."""
+    """Where the keys of a domain come from if the trust file has none."""
 
     PUBLISHED = "published"
     FIRST_USE = "first-use"
@@ -50,11 +51,11 @@ class KeyTrust(Enum):
 @final
 @attrs.frozen
 class DomainTrust:
-    """What is said of one domain.
+    """The trust in one domain.
 
     Attributes:
-        keys: The keys, or where they come from.
-        terms: What may come from it.
+        keys: Its keys, or where they come from.
+        terms: Publishers and network addresses that it may name.
     """
 
     keys: Keys | KeyTrust
@@ -64,26 +65,29 @@ class DomainTrust:
 @final
 @attrs.frozen
 class Trust:
-    """Who is trusted.
+    """The trust of a runtime in domains and publishers.
 
     Attributes:
-        domains: What is said of domains, by name; `ANY` for the others.
-        publishers: The keys of those whose code may be run, by name.
+        domains: The trust in each domain, by name; `ANY` for all others.
+        publishers: Keys of the publishers whose code may run, by name.
     """
 
     domains: Mapping[str, DomainTrust]
     publishers: Mapping[str, Keys] = _NO_KEYS
 
     def of(self, domain: str) -> DomainTrust | None:
-        """Return what is said of a domain; None: it is not trusted."""
+        """Return the trust in a domain; None: it is not trusted."""
         return self.domains.get(domain) or self.domains.get(ANY)
 
 
 def read_trust(path: Path) -> Trust:
-    """Read a trust file and the key files that it names.
+    """Read a trust file and the key files that it names. Blocks while it reads.
+
+    Args:
+        path: Path of the trust file.
 
     Raises:
-        TrustFileError: It cannot be read, or says something that has no meaning.
+        TrustFileError: A file cannot be read, or the trust file has unknown or wrong entries.
     """
     try:
         content: dict[str, object] = tomllib.loads(path.read_text())

@@ -15,7 +15,7 @@ __all__ = ["SUMMARIES", "CommandGroup", "command_of", "subgroup"]
 
 
 class _Subgroup(click.Group):
-    """Finds a command in `actors.commands.<group>_<name>`, where it is called `command`."""
+    """Finds a command in `actors.commands.<group>.<name>`, where it is called `command`."""
 
     summaries: Mapping[str, str]
 
@@ -27,7 +27,7 @@ class _Subgroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.summaries:
             return None
-        command = import_module(f"actors.commands.{self.name}_{cmd_name}").command
+        command = import_module(f"actors.commands.{self.name}.{cmd_name}").command
         return command if isinstance(command, click.Command) else None
 
     @override
@@ -52,27 +52,32 @@ def subgroup(name: str, summaries: Mapping[str, str], told: str) -> click.Group:
 SUMMARIES: Final = MappingProxyType(
     {
         "config": "Show the options in force and where they come from; check a file.",
-        "demo": "Show everything at work: node, two runtimes, link, cut, verdict.",
+        "demo": "Show a node, two runtimes and a direct link at work, and judge them.",
         "node": "Run the message node of a domain.",
         "play": "Play scenario files against nodes and runtimes under a virtual clock.",
-        "policy": "Check policy files, and explain what they decide.",
-        "request": "Ask an address once and print the answer.",
+        "policy": "Check policy files, and explain their decisions.",
+        "request": "Send one request to an address and print the answer.",
         "runtime": "Run a hyperty runtime.",
         "stub": "Sign, publish and check descriptors of stubs.",
         "token": "Make keys and login tokens for development.",
     }
 )
-"""Commands and what `--help` says of them. The module of each has its name."""
+"""Commands and what `--help` says of them."""
+
+_FOLDERS: Final = frozenset({"node", "policy", "runtime", "stub", "token"})
+"""Commands that have a folder: it holds `command.py`. The module of any other has its name."""
 
 
 def command_of(name: str) -> click.Command:
     """Import a command that there is."""
-    command: click.Command = import_module(f"actors.commands.{name}").command
+    module = f"actors.commands.{name}"
+    command: click.Command
+    command = import_module(f"{module}.command" if name in _FOLDERS else module).command
     return command
 
 
 class CommandGroup(click.Group):
-    """Finds a command in `actors.commands.<name>`, where it is called `command`."""
+    """Finds a command by its name, in the module that `command_of` imports."""
 
     @override
     def list_commands(self, ctx: click.Context) -> list[str]:

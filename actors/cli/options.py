@@ -106,7 +106,7 @@ trace_option = click.option(
     "--trace",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Keep the trace of this run there, in a folder of its own: "
+    help="Directory for the trace of this run, in a folder of its own: "
     "every state change and message hop.",
 )
 """The option `--trace DIR`."""
@@ -116,7 +116,7 @@ _level_option = click.option(
     type=click.Choice([str(level) for level in Level]),
     default=str(Level.WARNING),
     show_default=True,
-    help="From which severity on the log on stderr speaks.",
+    help="Minimum severity of log lines on stderr.",
 )
 
 _style_option = click.option(
@@ -124,7 +124,7 @@ _style_option = click.option(
     type=click.Choice([str(style) for style in Style]),
     default=str(Style.AUTO),
     show_default=True,
-    help="How its lines look; auto is console on a terminal, else text.",
+    help="Format of log lines; auto is console on a terminal, else text.",
 )
 
 

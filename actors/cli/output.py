@@ -11,7 +11,8 @@ from pathlib import Path
 import click
 import orjson
 
-from actors.kit.trace import NULL_TRACER, Tracer, open_trace
+from actors.kit.trace import NULL_TRACER, Tracer
+from actors.kit.trace_file import open_trace
 
 __all__ = ["open_tracer", "say", "say_ready"]
 

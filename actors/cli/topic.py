@@ -1,6 +1,6 @@
 """Options of the node that belong together: one file, one frozen object, one decorator each.
 
-A topic `x` lives in `actors/commands/node_x.py`: a frozen attrs class whose fields are named
+A topic `x` lives in `actors/commands/node/x.py`: a frozen attrs class whose fields are named
 like the options, whose `applied` says what they mean for the node, and
 `x_options = topic_options(X, click.option(...), ...)`, which stands over the node's command.
 """

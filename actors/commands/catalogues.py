@@ -33,8 +33,8 @@ catalogue_option = click.option(
     multiple=True,
     callback=_check_places,
     help="Directory or URL where a domain describes how it is reached, such as "
-    "b.example=https://catalogue.b.example; repeatable. Without DOMAIN for all others, "
-    "and {domain} in it stands for the one that is asked for.",
+    "b.example=https://catalogue.b.example; repeatable. Without DOMAIN it serves all "
+    "other domains, whose name replaces {domain} in it.",
 )
 """The option `--catalogue` of what fetches stubs."""
 
@@ -42,7 +42,7 @@ trust_option = click.option(
     "--trust",
     metavar="FILE",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="TOML file of whom to believe; what was seen is kept beside it.",
+    help="TOML file of trusted domains and publishers; what was seen is kept beside it.",
 )
 """The option `--trust FILE`."""
 

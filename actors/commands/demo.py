@@ -33,15 +33,15 @@ _KINDS: Final = f"{Kind.UNIX},{Kind.WEBSOCKET}"
     "--trace",
     metavar="DIR",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Keep traces and report there [default: a new temporary directory].",
+    help="Directory for traces and report [default: a new temporary directory].",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON, every figure last.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, the figures last.")
 @click.option(
     "--requests",
     type=click.IntRange(10, 1_000_000),
     default=1000,
     show_default=True,
-    help="How many are measured by the node, and by the link.",
+    help="Requests to measure by the node, and by the link.",
 )
 @config_option
 def command(*, p2p: str | None, trace: Path | None, as_json: bool, requests: int) -> int:

@@ -33,7 +33,7 @@ topology_option = click.option(
     type=click.Choice([one.value for one in Topology]),
     default=Topology.TRIANGLE.value,
     show_default=True,
-    help="Whose node messages for other domains go to: theirs, or the own one.",
+    help="Send messages for other domains to their node (triangle), or to the own one.",
 )
 """The option `--topology`."""
 
@@ -42,6 +42,6 @@ nodes_option = click.option(
     metavar="DOMAIN=URL",
     multiple=True,
     callback=check_foreign,
-    help="The message node of another domain, for the triangle; repeatable.",
+    help="URL of another domain's node, for the triangle; repeatable.",
 )
 """The option `--foreign` of what dials other domains' nodes itself."""

@@ -27,13 +27,13 @@ __all__ = ["command"]
     "wanted",
     metavar="NAME",
     multiple=True,
-    help="Play only this one; may be given several times.",
+    help="Play only this scenario; repeatable.",
 )
 @click.option(
     "--check",
     "is_only_checked",
     is_flag=True,
-    help="Play nothing: read the files, and say what in them is not known.",
+    help="Only read the files, and report unknown words.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per scenario.")
 @config_option
@@ -43,13 +43,13 @@ def command(
 ) -> int:
     """Play the scenarios in FILE against message nodes and runtimes in this process.
 
-    FILE holds JSON Lines as docs/scenarios.md describes them: what is given, what is done
-    and what breaks, and the steps that must be seen. Nodes and runtimes run on links in
-    memory and a clock that jumps: hours pass in no time. Prints for each scenario whether
-    it passed, or the first step that went otherwise: what was expected, what was seen.
+    FILE contains JSON Lines as docs/scenarios.md describes them: what is given, done and
+    broken, and the steps that must be seen. Nodes and runtimes run on links in memory under
+    a virtual clock. Prints for each scenario that it passed, or the first step that
+    differs, with what was expected and what was seen.
 
-    Exits with 0 if all passed, with 1 if one went otherwise, with 3 if a file cannot
-    be read or holds a word that is not known.
+    Exits with 0 if all passed, with 1 if one differs, with 3 if a file cannot be read or
+    contains an unknown word.
     """
     scenarios = _chosen(_read(files), wanted)
     if is_only_checked:

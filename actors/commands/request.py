@@ -67,12 +67,12 @@ def _check_name(ctx: click.Context, parameter: click.Parameter, value: str | Non
 
 @click.command("request")
 @node_option
-@click.option("--domain", required=True, callback=check_domain, help="The domain it serves.")
+@click.option("--domain", required=True, callback=check_domain, help="The domain of the node.")
 @click.option(
     "--name",
     callback=_check_name,
-    help="Name of the runtime that asks, for a token that is good for one runtime only "
-    "[default: another each time].",
+    help="Name of the runtime that sends the request, for a token that is valid for one "
+    "runtime only [default: a new one each time].",
 )
 @click.argument("to", metavar="TO", callback=check_address)
 @click.argument("value", metavar="JSON", callback=_check_json)
@@ -98,7 +98,7 @@ def command(  # noqa: PLR0913 - one for each option
     token_file: Path | None,
     trace: Path | None,
 ) -> int:
-    """Ask the hyperty at address TO with the value JSON and print its answer.
+    """Send a request with the value JSON to the address TO and print the answer.
 
     A runtime is made for the question and taken down after it.
     """

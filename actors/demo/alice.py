@@ -1,44 +1,136 @@
-"""Alice: a runtime with a hyperty that asks Bob's, by the node and by a link of their own.
+"""What Alice does: she asks the hyperty of Bob, by the node and by a link of their own.
 
-Run as `python -m actors.demo.alice`; the demonstration does. Each line she prints
-tells what happened to her; where it was to be otherwise she ends with an error.
+Requests by the thousand: how long they take, and that none is lost or doubled.
 """
 
-import os
-from collections.abc import Iterator
+import time
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
-from pathlib import Path
-from typing import Final
+from typing import Final, TypeAlias, final
 
 import attrs
-import click
 import trio
 
 from actors.cli.command_error import CommandError, ExitCode
-from actors.cli.entry import enter
-from actors.cli.failure import run
-from actors.cli.options import check_domain, check_kinds
-from actors.demo.act import Beat
-from actors.demo.leash import leashed, until_told
-from actors.demo.line import What, tell
-from actors.demo.observing import ObservingTracer
-from actors.demo.watched_network import WatchedNetwork
-from actors.demo.workload import Latencies, NumberedRequests, compared, measure
+from actors.demo.narration import ObservingTracer
+from actors.demo.script import Beat, What, tell
 from actors.hyperties import Caller
-from actors.kit.log import configure_log
-from actors.kit.time_of_day import fresh_ids
-from actors.kit.trace import open_trace
-from actors.runtime.app import open_runtime
-from actors.runtime.config import RuntimeConfig
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import P2P_TIMEOUT, REPLY_TIMEOUT
 from specs.message import Message, MessageType
-from transports.cuttable import CuttableNetwork
-from transports.link import Kind, Link
-from transports.system import open_system_network
+from specs.reply_code import Code
+from transports.chaos.cuttable import CuttableNetwork
+from transports.link import Link
 
-__all__ = ["main"]
+__all__ = ["WORKERS", "Latencies", "NumberedRequests", "Scene", "compared", "measure", "script"]
+
+Ask: TypeAlias = Callable[[Json], Awaitable[Message]]
+"""Asks the counting hyperty with a value; gives its answer."""
+
+WORKERS: Final = 8
+"""Requests under way at once while the link is cut (ours)."""
+
+
+@final
+@attrs.frozen
+class Latencies:
+    """How long requests took, one after the other, in microseconds."""
+
+    requests: int
+    p50_us: float
+    p99_us: float
+    per_second: float
+
+    def as_json(self) -> JsonObject:
+        """The figures, rounded."""
+        return {
+            "requests": self.requests,
+            "p50_us": round(self.p50_us, 1),
+            "p99_us": round(self.p99_us, 1),
+            "per_second": round(self.per_second),
+        }
+
+
+def compared(by_node: Latencies, by_link: Latencies) -> list[str]:
+    """Return both side by side, as the lines of a table."""
+    ratios = (
+        by_link.p50_us / by_node.p50_us,
+        by_link.p99_us / by_node.p99_us,
+        by_link.per_second / by_node.per_second,
+    )
+    return [
+        f"{'':<12}{'requests':>9}{'p50':>12}{'p99':>12}{'per second':>12}",
+        _row("by the node", by_node),
+        _row("by the link", by_link),
+        f"{'link / node':<21}" + "".join(f"{one:>12.2f}" for one in ratios),
+    ]
+
+
+def _row(way: str, taken: Latencies) -> str:
+    p50, p99 = (f"{one:,.0f} us" for one in (taken.p50_us, taken.p99_us))
+    return f"{way:<12}{taken.requests:>9,}{p50:>12}{p99:>12}{taken.per_second:>12,.0f}"
+
+
+@final
+class NumberedRequests:
+    """Gives every request a number of its own and keeps which were answered well.
+
+    Attributes:
+        sent: Numbers given out.
+        answered: Requests that were answered 200.
+        failures: Codes of the other answers.
+    """
+
+    def __init__(self) -> None:
+        self.sent = 0
+        self.answered = 0
+        self.failures: list[int] = []
+        self._progress = trio.Event()
+
+    async def one(self, ask: Ask) -> None:
+        """Ask once."""
+        self.sent += 1
+        answer = await ask({"number": self.sent})
+        if answer.code == Code.OK:
+            self.answered += 1
+        else:
+            self.failures.append(answer.code)
+        self._progress.set()
+        self._progress = trio.Event()
+
+    async def keep_asking(self, ask: Ask, enough: trio.Event) -> None:
+        """Ask from several tasks at once until it is enough; all answers are awaited."""
+        async with trio.open_nursery() as nursery:
+            for _ in range(WORKERS):
+                nursery.start_soon(self._work, ask, enough)
+
+    async def _work(self, ask: Ask, enough: trio.Event) -> None:
+        while not enough.is_set():
+            await self.one(ask)
+
+    async def until(self, reached: Callable[[], bool]) -> None:
+        """Wait until something holds; looked at after each answer."""
+        while not reached():
+            await self._progress.wait()
+
+
+async def measure(requests: NumberedRequests, ask: Ask, count: int) -> Latencies:
+    """Ask `count` times, one after the other."""
+    taken: list[int] = []
+    began = time.perf_counter_ns()
+    for _ in range(count):
+        start = time.perf_counter_ns()
+        await requests.one(ask)
+        taken.append(time.perf_counter_ns() - start)
+    total = time.perf_counter_ns() - began
+    taken.sort()
+    return Latencies(
+        requests=count,
+        p50_us=taken[count // 2] / 1e3,
+        p99_us=taken[min(count - 1, count * 99 // 100)] / 1e3,
+        per_second=count * 1e9 / total,
+    )
+
 
 NAME: Final = "alice"
 WARM_UP: Final = 50
@@ -67,38 +159,12 @@ class Scene:
         return await self.caller.ask(self.bob, MessageType.CREATE, body)
 
 
-@click.command(NAME)
-@click.option("--domain", required=True, callback=check_domain)
-@click.option("--node", required=True)
-@click.option("--p2p", required=True, callback=check_kinds)
-@click.option("--trace", required=True, type=click.Path(path_type=Path))
-@click.option("--to", "bob", required=True)
-@click.option("--requests", type=int, required=True)
-def main(  # noqa: PLR0913 - one for each option
-    *, domain: str, node: str, p2p: tuple[Kind, ...], trace: Path, bob: str, requests: int
-) -> int:
-    """Act the script and end."""
-    configure_log()
-    config = RuntimeConfig(domain=domain, name=NAME, node=node, kinds=p2p, ids=fresh_ids())
-    act = partial(_act, config, trace, bob, requests)
-    return run(partial(leashed, partial(until_told, act)))
+async def script(scene: Scene, requests: int) -> None:
+    """Act what Alice does; each line she prints tells what happened to her.
 
-
-async def _act(config: RuntimeConfig, trace: Path, bob: str, requests: int) -> None:
-    async with open_trace(trace, NAME) as inner, open_system_network() as system:
-        seen = ObservingTracer(NAME, inner, bob)
-        network = CuttableNetwork(WatchedNetwork(NAME, system, config.node))
-        async with open_runtime(config, network, seen) as runtime:
-            caller = Caller()
-            url = await runtime.deploy("caller", lambda: caller)
-            tell(NAME, What.NOTE, f"ready: {url}", Beat.SERVES, url=url, pid=os.getpid())
-            await _script(Scene(caller, bob, network, seen), requests)
-            text = "unregisters, takes its routes down, closes its session"
-            tell(NAME, What.NOTE, text, Beat.LEAVES)
-    tell(NAME, What.DONE, "closed in good order", Beat.GONE)
-
-
-async def _script(scene: Scene, requests: int) -> None:
+    Raises:
+        CommandError: Something was to be otherwise.
+    """
     numbered = NumberedRequests()
     base = tuple(scene.network.links)
     await _meet(scene, numbered)
@@ -197,7 +263,3 @@ def _in_time(complaint: str) -> Iterator[None]:
 def _check(holds: object, complaint: str) -> None:
     if not holds:
         raise CommandError(f"the demonstration failed: {complaint}", ExitCode.FAILED)
-
-
-if __name__ == "__main__":
-    enter(main)

@@ -11,8 +11,8 @@ import orjson
 import trio
 
 from actors.cli.command_error import CommandError, ExitCode
-from actors.demo.director import Director
-from actors.demo.line import Line, What
+from actors.demo.script import Line, What
+from actors.demo.show import Director
 from specs.jsonvalue import Json, JsonObject
 
 __all__ = ["CONFORMANT", "judge"]
@@ -26,7 +26,7 @@ _STEPS: Final = "protofly.verdict/1"
 _MESSAGES: Final = "protofly.judgement/1"
 _BROKEN: Final = "protofly.broken-claim/1"
 _FLAW: Final = "protofly.flaw/1"
-_TETHERED: Final = (sys.executable, "-m", "actors.demo.tether", sys.executable, "-m")
+_TETHERED: Final = (sys.executable, "-m", "actors.demo.child", "run", sys.executable, "-m")
 
 
 async def judge(runs: Sequence[Path], report: Path, director: Director) -> JsonObject:

@@ -1,1 +1,1 @@
-"""Nodes, runtimes and hyperties inside a program of one's own; `actors` itself names it all."""
+"""Nodes, runtimes and hyperties inside a program; the package `actors` exports the names."""

@@ -1,4 +1,4 @@
-"""A hyperty that was deployed, as who deployed it has it in hand."""
+"""The handle to a deployed hyperty: its state, its end, and requests in its name."""
 
 from abc import ABC, abstractmethod
 from types import TracebackType
@@ -17,10 +17,10 @@ __all__ = ["Deployed", "DeployedApart"]
 
 
 class _Tenant(ABC):
-    """Something that runs in a runtime until it is undeployed.
+    """A hyperty that runs in a runtime until it is undeployed.
 
-    `async with await runtime.deploy(...) as hello:` undeploys it on leaving; otherwise
-    the runtime does when it leaves.
+    `async with await runtime.deploy(...) as hello:` undeploys it when the block is left;
+    outside of a block the runtime undeploys it when it closes.
     """
 
     def __init__(self, runtime: Runtime, life: Lifecycle) -> None:
@@ -30,31 +30,40 @@ class _Tenant(ABC):
     @property
     @abstractmethod
     def url(self) -> str:
-        """The hyperty's address."""
+        """Address of the hyperty, such as `hyperty://a.example/1`."""
 
     @property
     def state(self) -> HypertyState:
-        """Whether it runs, was undeployed, or was given up as it crashed too often."""
+        """Whether the hyperty runs, was undeployed, or has failed; see `HypertyState`."""
         return self._life.state
 
     @property
     def errors(self) -> int:
-        """How many exceptions its handlers have raised; each is in the log."""
+        """Number of exceptions that its handlers have raised; the log has each of them."""
         return self._life.errors
 
     async def failed(self) -> HypertyFailedError | None:
         """Wait until the hyperty does not run any more.
 
+        If cancelled, only the wait ends; the hyperty runs on.
+
         Returns:
-            Why it was given up, with what it crashed with last as `cause`; None if it was
-            undeployed, or its runtime has ended.
+            The error that says why the runtime gave the hyperty up, with its last crash as
+            `cause`; None if it was undeployed, or its runtime has closed.
         """
         return await self._life.ended()
 
     async def undeploy(self) -> None:
-        """Unregister the hyperty, stop it, and give its address back; repeated is fine.
+        """Unregister the hyperty, stop it, and give its address back. Idempotent.
 
-        The objects it reports are deleted, those it observes are left.
+        The data objects that it reports are deleted; those that it observes are unsubscribed.
+        Requests that it is working on get no answer: their senders get 408.
+
+        If cancelled, the steps that were not done yet are left out, and a second call does not
+        do them: the hyperty may run on, and be registered, until its runtime closes.
+
+        Raises:
+            ActorStoppedError: The runtime closes at the same time.
         """
         await self._runtime.undeploy(self.url)
 
@@ -73,7 +82,10 @@ class _Tenant(ABC):
 
 @final
 class Deployed(Voice, _Tenant):
-    """Acts in the name of a hyperty, whichever of its lives it is in; see `Runtime.deploy`."""
+    """A handle to a hyperty, through all its restarts; made by `Runtime.deploy`.
+
+    Its methods send, report and observe in the name of the hyperty.
+    """
 
     def __init__(self, runtime: Runtime, seat: Seat, life: Lifecycle) -> None:
         super().__init__(runtime, life)
@@ -82,10 +94,13 @@ class Deployed(Voice, _Tenant):
 
 @final
 class DeployedApart(_Tenant):
-    """A hyperty in a process of its own: it alone acts in its name; see `Runtime.deploy_apart`."""
+    """A handle to a hyperty in a sandbox process; made by `Runtime.deploy_apart`.
+
+    Only the hyperty itself sends, reports and observes in its name.
+    """
 
     @property
     @override
     def url(self) -> str:
-        """The hyperty's address."""
+        """Address of the hyperty, such as `hyperty://a.example/1`."""
         return self._life.url

@@ -20,22 +20,30 @@ __all__ = ["open_node"]
 async def open_node(
     domain: str | NodeConfig, *, network: Network | None = None, trace: Trace = None
 ) -> AsyncIterator[Node]:
-    """Run the message node of a domain while the context is open; on leaving it drains.
+    """Run the message node of a domain while the context is open.
+
+    The node listens before the block begins. When the block is left, the node closes its
+    listener, closes all sessions in order, disconnects their records, and stops.
 
     Args:
-        domain: The domain it serves, on a free port of this machine only; or a whole
+        domain: The domain that the node serves, on a free port of 127.0.0.1; or a complete
             configuration.
-        network: Where it listens and dials; the operating system's network by default,
-            where message ids and clock go by the time of day, whatever is configured.
-        trace: Where its evidence goes.
+        network: Network on which the node listens and dials; None: the network of the
+            operating system. On that one, message ids and clock start at the time of day,
+            whatever the configuration says.
+        trace: Directory or tracer that takes the trace of the node; None: no trace.
 
-    An error of the block comes out as itself, several at once as a group.
+    Yields:
+        The running node.
 
-    Cancelled: sessions are closed in order, for some seconds at most.
+    An error of the block is raised as itself; several errors are raised as a group.
+
+    If cancelled, the node still closes its sessions, for at most `DRAIN_TIMEOUT` / 2 seconds, and
+    stops.
 
     Raises:
         BadUrlError: The domain cannot be part of an address.
-        ListenError: The place to listen at is taken or not ours.
+        ListenError: The address to listen at is in use or not allowed.
         RegistryFileError: The file of the domain registry cannot be used.
         PolicyFileError: A policy file cannot be used.
         TraceDirectoryError: The trace directory cannot be made or written.

@@ -1,10 +1,10 @@
 """A hyperty runtime inside a program."""
 
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Final, final, overload
+from typing import Final, TypeVar, final, overload
 
 import attrs
 
@@ -16,12 +16,13 @@ from actors.embedding.surroundings import (
     open_network,
     open_tracer,
 )
-from actors.kit.drops import DropLedger
+from actors.kit.counting.drops import DropLedger
 from actors.kit.time_of_day import clock_offset, fresh_ids
 from actors.pipe.process import process_rooms
 from actors.pipe.spawn import Spawn
 from actors.runtime import app
 from actors.runtime.config import RuntimeConfig
+from actors.runtime.following import Following
 from actors.runtime.hyperty.hyperty import Hyperty, HypertyMaker, Profile
 from actors.runtime.isolation.hyperty import HypertyCode
 from actors.runtime.runtime import Runtime as RunningRuntime
@@ -31,15 +32,17 @@ from transports.network import Network
 
 __all__ = ["Runtime", "open_runtime"]
 
+M = TypeVar("M")
+
 _UNNAMED: Final = "hyperty"
 
 
 @final
 class Runtime:
-    """A runtime that runs; made by `open_runtime`.
+    """A running hyperty runtime; made by `open_runtime`.
 
     Attributes:
-        url: Its address.
+        url: Its address, such as `hyperty-runtime://a.example/ra`.
     """
 
     def __init__(self, running: RunningRuntime) -> None:
@@ -47,20 +50,29 @@ class Runtime:
         self._running: Final = running
 
     async def deploy(self, make: HypertyMaker, profile: str | Profile | None = None) -> Deployed:
-        """Run a hyperty and register it in the domain; return a handle to act in its name.
+        """Run a hyperty, register it in the domain, and return a handle to it.
 
         Args:
-            make: Makes the hyperty, anew after each crash: its class, or what calls it.
-            profile: What is registered of it; a text is its name, which need not be
-                unique. By default it is named after its class.
+            make: Makes the hyperty, and makes it anew after each crash: its class, or another
+                callable without arguments.
+            profile: What the domain registry is told about it; a text is its name, which need
+                not be unique. None: it is named after its class.
 
-        Cancelled: nothing of it is left.
+        Returns:
+            The handle, which is also an async context manager that undeploys the hyperty.
+
+        If cancelled, the hyperty is unregistered and stopped, within `GOODBYE_TIMEOUT`
+        seconds. An address that the node allocates after that is free again when the session
+        of the runtime ends.
 
         Raises:
-            TypeError: What is given makes no hyperty.
-            AllocationError: The node gave no address; `code` 503 if it is out of reach.
-            NotKeptError: The profile names an address that is not kept for it.
+            TypeError: `make` is not callable.
+            AllocationError: The node gave no address; `code` 503 if it cannot be reached.
+            BadMessageError: The node answered the allocation with something else.
+            NotKeptError: The profile names an address that is not kept for this hyperty.
             RegistrationError: The domain registry did not take the record.
+            ActorStoppedError: The runtime has closed.
+            Exception: What `make` or `Hyperty.started` raised; the hyperty was removed again.
         """
         if not callable(make):
             raise TypeError(f"deploy takes what makes a hyperty, such as its class, not {make!r}")
@@ -72,46 +84,97 @@ class Runtime:
     async def deploy_apart(
         self, made: type[Hyperty], profile: str | Profile | None = None
     ) -> DeployedApart:
-        """Run a hyperty in a sandbox process of its own, and register it.
+        """Run a hyperty in a sandbox process of its own, and register it in the domain.
 
-        Whatever it does, computes or breaks there goes no further: it has no network, no
-        environment, and no files but what this program can import. A crash ends its
-        process, and another takes its place.
+        The sandbox has no network, no environment variables, and no files except those from
+        which this program imports. A crash of the hyperty ends its process, and the runtime
+        starts another one.
 
         Args:
-            made: Its class, at the top level of a module; made without arguments there.
-            profile: As of `deploy`.
+            made: Class of the hyperty, at the top level of a module; the sandbox calls it
+                without arguments.
+            profile: What the domain registry is told about it; as for `deploy`.
 
-        Cancelled: nothing of it is left.
+        Returns:
+            The handle, which is also an async context manager that undeploys the hyperty.
+
+        If cancelled, the hyperty is unregistered and its process ended, as by `deploy`.
 
         Raises:
             NoCodeError: Another process cannot import the class.
-            RoomError: No process could be started, or the hyperty not in it.
-
-        Otherwise as `deploy`.
+            RoomError: No sandbox process started, or the hyperty did not start in it.
+            AllocationError: The node gave no address; `code` 503 if it cannot be reached.
+            BadMessageError: The node answered the allocation with something else.
+            NotKeptError: The profile names an address that is not kept for this hyperty.
+            RegistrationError: The domain registry did not take the record.
+            ActorStoppedError: The runtime has closed.
         """
         told, code = made.__name__ if profile is None else profile, HypertyCode.of(made)
         return DeployedApart(self._running, await self._running.settle_apart(told, code, _rooms()))
 
     async def enter(self) -> None:
-        """Log in at the node now; else it is done when first needed.
+        """Log in at the node of the domain now; without this call the first message does it.
+
+        If cancelled, the session may still be opened; what the node answers is dropped.
 
         Raises:
-            SessionError: The node refuses it, or is out of reach; `code` says which.
+            SessionError: The node refuses the session, or cannot be reached; see its `code`.
+            ActorStoppedError: The runtime has closed.
         """
         await self._running.enter()
 
     async def links(self) -> tuple[LinkEntry, ...]:
-        """Show the direct links, one per remote runtime."""
+        """Return the direct links of this runtime, one per remote runtime.
+
+        If cancelled, nothing has changed.
+
+        Raises:
+            ActorStoppedError: The runtime has closed.
+        """
         return await self._running.links()
 
+    async def follow(
+        self, machine: str, make: Callable[[str], M], about: str | None = None
+    ) -> Following[M]:
+        """Let models of the application follow the links, stubs or data objects of the runtime.
+
+        A model is any object whose attribute `state` can be set. It is made at the first
+        observed step of its entity, begins in the state that this step leaves, and then has
+        each state of the entity. Entering a state calls the method `on_enter_<state>` of the
+        model, leaving one `on_exit_<state>`, if there is such a method; `_` stands for each
+        hyphen of the state. The argument is an `EventData` of `transitions`, whose
+        `kwargs["step"]` is the step with its `cause`, and perhaps a `why`.
+
+        A supervised task of its own calls the models soon after the step. The runtime does not
+        wait for them; their exceptions are logged and counted.
+
+        Args:
+            machine: Machine of the entities: `p2p_connection` for direct links,
+                `stub_connection` for stubs, `observer_copy` and `object_subscription` for data
+                objects; or any other that `python -m fsm list` names, except `transaction`.
+            make: Makes the model of an entity; it is called with the key of the entity.
+            about: Address that the key of an entity must contain, such as the remote runtime of
+                a link, or an object; None: all entities are followed.
+
+        Returns:
+            The models, and an async context manager that stops them.
+
+        If cancelled, nothing is followed.
+
+        Raises:
+            UnknownMachineError: There is no such machine; the error names the nearest one.
+            ValueError: The machine is `transaction`, which steps too often to be followed.
+            ActorStoppedError: The runtime has closed.
+        """
+        return await self._running.follow(machine, make, about)
+
     def drops(self) -> DropLedger:
-        """Show which messages were not delivered, and why: counted, and the last one by one."""
+        """Return how many messages were not delivered, by reason, and the last of them."""
         return self._running.drops()
 
     @property
     def monitor_violations(self) -> int:
-        """How many steps were tried that no state machine declares; each is logged."""
+        """Number of attempted steps that no state machine declares; the log has each of them."""
         return self._running.monitor_violations
 
 
@@ -142,35 +205,40 @@ def open_runtime(  # noqa: PLR0913 - all but the first two are named, and have a
     trace: Trace = None,
     store: str | Path | None = None,
 ) -> AbstractAsyncContextManager[Runtime]:
-    """Run a hyperty runtime while the context is open; on leaving it takes leave of all.
+    """Run a hyperty runtime while the context is open.
 
-    Without direct links nothing is connected before it is needed. With them the handler
-    stub is set up before the block begins; if that fails the runtime goes on without.
+    With direct links configured, the runtime sets up its P2P handler stub before the block begins,
+    and goes on without direct links if that fails. Otherwise it connects with the first message.
+    When the block is left, the runtime undeploys its hyperties, ends links and data objects, and
+    closes its sessions; while data objects are stored, it leaves the sessions to its next process.
 
     Args:
-        domain: Its domain; or a whole configuration, which says how to log in, what
-            direct links may use, who may send what, and where other domains' nodes are.
-        name: Its name there, the same after a restart.
-        node: Where the node of the domain is dialled: `Node.url`.
-        network: Where it dials and listens; the operating system's network by default,
-            where message ids, and what expires, go by the time of day, whatever is
-            configured.
-        trace: Where its evidence goes.
-        store: A SQLite file for data objects that outlive the process, made if it is not
-            there; see `Voice.report`. A whole configuration names its own.
+        domain: The domain of the runtime; or a complete configuration, which also says how to log
+            in, what direct links may use, who may send what, and how other domains are reached.
+        name: Name of the runtime in the domain; the same after a restart.
+        node: URL of the message node of the domain: `Node.url`.
+        network: Network on which the runtime dials and listens; None: the network of the
+            operating system. On that one, message ids and expiry start at the time of day,
+            whatever the configuration says.
+        trace: Directory or tracer that takes the trace of the runtime; None: no trace.
+        store: SQLite file for data objects that outlive the process; it is made if it does not
+            exist. See `report` of a hyperty. A complete configuration names its own file.
 
-    An error of the block comes out as itself, several at once as a group.
+    Returns:
+        An async context manager that yields the running runtime.
 
-    Cancelled: it takes leave in order, for some seconds at most.
+    An error of the block is raised as itself; several errors are raised as a group.
+
+    If the block is cancelled, the runtime still leaves in order, for at most `DRAIN_TIMEOUT`
+    seconds.
 
     Raises:
-        BadUrlError: Domain or name cannot be part of an address, or the node of the domain
-            cannot be dialled at what was given.
-        StoreFileError: The file to store objects in cannot be used.
-        TraceDirectoryError: The trace directory cannot be made or written.
-        RestartLimitError: A core part crashed: a bug.
-        HypertyFailedError: A hyperty was given up, and the configuration says
-            `stop_on_failure`.
+        BadUrlError: On entering: domain or name cannot be part of an address, or `node` is not a
+            URL that can be dialled.
+        StoreFileError: On entering: the file of the store cannot be used.
+        TraceDirectoryError: On entering: the trace directory cannot be made or written.
+        RestartLimitError: A core part of the runtime crashed, which is a bug.
+        HypertyFailedError: A hyperty was given up, and `RuntimeConfig.stop_on_failure` is set.
     """
     if isinstance(domain, str):
         place = None if store is None else Path(store)
@@ -205,12 +273,12 @@ async def _running(
 
 
 def _rooms() -> Spawn:
-    """Return what makes sandbox processes that import what this one can."""
+    """Return a maker of sandbox processes that import from the same folders as this process."""
     return process_rooms(str(Path(one).resolve()) for one in sys.path)
 
 
 def _by_the_clock(config: RuntimeConfig) -> RuntimeConfig:
-    """Let ids and what expires go by the time of day."""
+    """Start message ids and the clock of catalogues at the time of day."""
     access = config.catalogues
     if access is not None:
         access = attrs.evolve(access, clock_offset=clock_offset())

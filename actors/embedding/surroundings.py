@@ -1,11 +1,11 @@
-"""What nodes and runtimes of a program stand in: a network, and who keeps their trace."""
+"""The network and the tracer that a node or a runtime of a program uses."""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TypeAlias
 
-from actors.kit.tracer import NULL_TRACER, Tracer
+from actors.kit.trace import NULL_TRACER, Tracer
 from specs.errors import BadUrlError
 from transports.network import Network
 from transports.system import open_system_network
@@ -14,12 +14,15 @@ from transports.urls import read_websocket_url
 __all__ = ["Trace", "bare_error", "check_dialled", "open_network", "open_tracer"]
 
 Trace: TypeAlias = Path | Tracer | None
-"""Where evidence goes: a directory for runs, a tracer, or nowhere."""
+"""Where a trace is written: a directory that holds runs, a tracer, or None for nowhere."""
 
 
 @asynccontextmanager
 async def open_network(network: Network | None) -> AsyncIterator[Network]:
-    """Use a network, or the operating system's."""
+    """Yield a given network, or open that of the operating system while the context is open.
+
+    A given network stays open. If cancelled, the opened network is closed.
+    """
     if network is None:
         async with open_system_network() as system:
             yield system
@@ -29,7 +32,13 @@ async def open_network(network: Network | None) -> AsyncIterator[Network]:
 
 @asynccontextmanager
 async def open_tracer(trace: Trace, name: str) -> AsyncIterator[Tracer]:
-    """Keep the trace of one node or runtime.
+    """Yield the tracer of one node or runtime while the context is open.
+
+    Args:
+        trace: Directory, tracer, or None for no trace.
+        name: Name of the process in the trace; a given tracer has its own.
+
+    If cancelled, a trace file ends without its END record; a given tracer stays as it is.
 
     Raises:
         TraceDirectoryError: The directory cannot be made or written.
@@ -48,10 +57,10 @@ async def open_tracer(trace: Trace, name: str) -> AsyncIterator[Tracer]:
 
 
 def check_dialled(node: str) -> None:
-    """Refuse the URL of a node that the operating system's network cannot dial.
+    """Refuse a node URL that the network of the operating system cannot dial.
 
     Raises:
-        BadUrlError: It is none.
+        BadUrlError: `node` is not a WebSocket URL.
     """
     try:
         read_websocket_url(node)
@@ -61,7 +70,12 @@ def check_dialled(node: str) -> None:
 
 @contextmanager
 def bare_error() -> Iterator[None]:
-    """Let one error come out as itself, not in the groups of all nurseries on its way."""
+    """Raise a single error as itself, without the exception groups of the nurseries around it.
+
+    Raises:
+        BaseException: The single error of the block.
+        BaseExceptionGroup: Several errors of the block.
+    """
     try:
         yield
     except BaseExceptionGroup as group:

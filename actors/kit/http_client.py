@@ -1,28 +1,215 @@
-"""An HTTP client for one server that the operator has named; nothing else can be reached by it.
+"""An HTTP client for one server, that its operator has named; it reaches nothing else.
 
 Every request is bounded: by the caller's deadline (`with trio.fail_after(...)`), by the
 size of the answer, by the number of connections. Redirects are not followed, and no
 connection is dialled but to the server itself, whatever an answer says (S15).
 """
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Final, final
+import ssl
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from types import MappingProxyType
+from typing import Final, TypeAlias, final
+from urllib.parse import quote, urlencode, urlsplit
 
+import attrs
+import httpcore
 import orjson
 import trio
+from typing_extensions import override
 
-from actors.kit.egress import ANYWHERE, Egress
-from actors.kit.http_message import HttpAnswer, HttpRequest, ServerUrl
-from specs.limits.back_ends import BACKEND_ANSWER_BYTES
-from specs.limits.protocol import GOODBYE_TIMEOUT
+from actors.kit.egress import ANYWHERE, Egress, PrivatePlaceError
+from specs.errors import PlaceError
+from specs.jsonvalue import Json
+from specs.limits.back_ends import BACKEND_ANSWER_BYTES, BACKEND_CONNECTIONS
+from specs.limits.protocol import DIAL_TIMEOUT, GOODBYE_TIMEOUT
 
-if TYPE_CHECKING:
-    from specs.jsonvalue import Json
+__all__ = [
+    "KEEP_ALIVE",
+    "Dial",
+    "HttpAnswer",
+    "HttpClient",
+    "HttpDialError",
+    "HttpError",
+    "HttpStream",
+    "HttpUrlError",
+    "ServerUrl",
+    "path_of",
+    "sockets",
+]
 
-__all__ = ["HttpClient"]
-
+_PORTS: Final = {"http": 80, "https": 443}
+_REDIRECTS: Final = range(300, 400)
 _JSON: Final = "application/json"
 _BYTES: Final = "application/octet-stream"
+_NO_HEADERS: Final[Mapping[str, str]] = MappingProxyType({})
+
+KEEP_ALIVE: Final = 30.0
+"""Seconds an idle connection is kept."""
+
+Dial: TypeAlias = Callable[[str, int], Awaitable[httpcore.AsyncNetworkStream]]
+"""Opens a stream of bytes to a host and port; takes at most `DIAL_TIMEOUT`."""
+
+
+@final
+class HttpUrlError(PlaceError):
+    """What should name a server does not."""
+
+    told = "{!r} names no HTTP server"
+
+
+class HttpError(PlaceError):
+    """The server could not be asked, or what it answered cannot be used."""
+
+    told = "the server {} cannot be asked"
+
+
+@final
+class HttpDialError(HttpError):
+    """The server takes no connection."""
+
+
+@final
+@attrs.frozen
+class ServerUrl:
+    """Where a server is, as its operator wrote it.
+
+    Attributes:
+        port: Also if the text leaves it out.
+        path: What every path on it begins with; empty, or beginning with a slash.
+    """
+
+    scheme: str
+    host: str
+    port: int
+    path: str = ""
+
+    @classmethod
+    def read(cls, text: str) -> "ServerUrl":
+        """Read `http://host[:port][/path]`, or the same with https.
+
+        Raises:
+            HttpUrlError: It is none.
+        """
+        try:
+            parts = urlsplit(text)
+            port = parts.port
+        except ValueError as exc:
+            raise HttpUrlError(text, str(exc)) from exc
+        if parts.scheme not in _PORTS or not parts.hostname:
+            raise HttpUrlError(text, "it is not of the form http://host:port or https://host")
+        if parts.username is not None or parts.query or parts.fragment:
+            raise HttpUrlError(text, "it has a user name, a query or a fragment")
+        return cls(
+            parts.scheme,
+            parts.hostname,
+            _PORTS[parts.scheme] if port is None else port,
+            parts.path.rstrip("/"),
+        )
+
+    @property
+    def text(self) -> str:
+        """The address in its usual form."""
+        return f"{self.scheme}://{self._shown_host}:{self.port}{self.path}"
+
+    @property
+    def authority(self) -> str:
+        """Host and port as the header `Host` names them."""
+        is_usual = self.port == _PORTS[self.scheme]
+        return self._shown_host if is_usual else f"{self._shown_host}:{self.port}"
+
+    @property
+    def _shown_host(self) -> str:
+        return f"[{self.host}]" if ":" in self.host else self.host
+
+
+def path_of(*segments: str, query: Mapping[str, str] | None = None) -> str:
+    """Return a path of these segments, each of them quoted whole, slashes included."""
+    path = "".join(f"/{quote(segment, safe='')}" for segment in segments)
+    return f"{path}?{urlencode(query)}" if query else path
+
+
+@final
+@attrs.frozen
+class HttpAnswer:
+    """What a server answered.
+
+    Attributes:
+        server: Which server, for errors.
+    """
+
+    status: int
+    body: bytes
+    server: str
+
+    def json(self) -> Json:
+        """Read the body.
+
+        Raises:
+            HttpError: It is no JSON.
+        """
+        try:
+            read: Json = orjson.loads(self.body)
+        except orjson.JSONDecodeError as exc:
+            raise HttpError(self.server, "its answer is no JSON") from exc
+        return read
+
+
+@final
+class HttpStream:
+    """An answer as it comes; closed by the task that asked for it."""
+
+    def __init__(self, response: httpcore.Response, server: str) -> None:
+        self._response = response
+        self.server: Final = server
+        self._parts = response.aiter_stream().__aiter__()
+        self.status: Final = response.status
+
+    async def next(self) -> bytes:
+        """Return the next part; empty: there is no more.
+
+        Raises:
+            HttpError: The connection broke.
+        """
+        with _errors(self.server):
+            return await anext(self._parts, b"")
+
+    async def read(self, limit: int) -> bytes:
+        """Return the rest.
+
+        Raises:
+            HttpError: The connection broke, or there are more than `limit` bytes.
+        """
+        content = bytearray()
+        while part := await self.next():
+            content += part
+            if len(content) > limit:
+                raise HttpError(self.server, f"its answer is larger than {limit} bytes")
+        return bytes(content)
+
+    async def aclose(self) -> None:
+        """Close it; its connection is used again if the answer was read to its end."""
+        with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
+            await self._close()
+
+    async def _close(self) -> None:
+        with suppress(HttpError), _errors(self.server):
+            # Generators that are left half-way end in order only from within.
+            with trio.CancelScope() as scope:
+                scope.cancel()
+                while await anext(self._parts, b""):
+                    pass
+            await self._response.aclose()
+
+
+def sockets(egress: Egress) -> Dial:
+    """Return what dials by TCP the addresses that an egress allows."""
+    network = httpcore.TrioBackend()
+
+    async def dial(host: str, port: int) -> httpcore.AsyncNetworkStream:
+        return await network.connect_tcp(await egress.place(host, port), port, DIAL_TIMEOUT)
+
+    return dial
 
 
 @final
@@ -32,60 +219,155 @@ class HttpClient:
     Args:
         server: The server.
         limit: Bytes an answer may have.
-        headers: Sent with every request, such as what the operator's key is shown by.
-        egress: Which of its addresses are dialled.
+        dial: Opens the connections.
+        keep_alive: Seconds an idle connection is kept.
     """
 
     def __init__(
         self,
         server: ServerUrl,
         limit: int = BACKEND_ANSWER_BYTES,
-        headers: Iterable[tuple[str, str]] = (),
-        egress: Egress = ANYWHERE,
+        dial: Dial | None = None,
+        keep_alive: float = KEEP_ALIVE,
     ) -> None:
         self.server: Final = server
         self._limit = limit
-        self._headers = [("Host", server.authority), ("Accept", _JSON), *headers]
-        # Slow to import, and not needed by who has no server to ask.
-        from actors.kit.http_pool import HttpPool  # noqa: PLC0415
+        self._headers = {"host": server.authority, "accept": _JSON}
+        self._pool = httpcore.AsyncConnectionPool(
+            ssl_context=ssl.create_default_context() if server.scheme == "https" else None,
+            max_connections=BACKEND_CONNECTIONS,
+            max_keepalive_connections=BACKEND_CONNECTIONS,
+            keepalive_expiry=keep_alive,
+            network_backend=_OneServer(server, dial or sockets(ANYWHERE)),
+        )
 
-        self._pool = HttpPool(server, egress)
+    def bear(self, token: str) -> None:
+        """Show this token with every request from now on."""
+        self._headers["authorization"] = f"Bearer {token}"
 
     async def ask(self, method: str, path: str, body: "Json | bytes" = None) -> HttpAnswer:
         """Send a request and return the answer, whatever its status.
 
         The body is sent as JSON, or as it is if it is bytes; None: there is none.
 
-        Cancelled: its connection is closed; the server may have done what was asked.
+        If cancelled, its connection is closed; the server may have done what was asked.
 
         Raises:
+            HttpDialError: The server takes no connection.
             HttpError: No answer came, it is too large, or it points elsewhere.
         """
-        headers = list(self._headers)
-        content = None
-        if body is not None:
-            content = body if isinstance(body, bytes) else orjson.dumps(body)
-            headers.append(("Content-Type", _BYTES if content is body else _JSON))
-            headers.append(("Content-Length", str(len(content))))
-        asked = HttpRequest(method, self.server.text + path, headers, content)
-        return await self._exchange(asked, self._limit)
+        return await self._read(await self.open(method, path, body), self._limit)
 
     async def read(self, path: str, limit: int) -> HttpAnswer:
         """Ask for what stands at a path; of an answer no more than these bytes are taken.
 
-        Cancelled: its connection is closed.
+        If cancelled, its connection is closed.
 
         Raises:
             HttpError: As of `ask`.
         """
-        asked = HttpRequest("GET", self.server.text + path, self._headers, None)
-        return await self._exchange(asked, limit)
+        return await self._read(await self.open("GET", path), limit)
 
-    async def _exchange(self, asked: HttpRequest, limit: int) -> HttpAnswer:
-        status, answer = await self._pool.exchange(asked, limit)
-        return HttpAnswer(status, answer, self.server.text)
+    async def open(
+        self,
+        method: str,
+        path: str,
+        body: "Json | bytes" = None,
+        headers: Mapping[str, str] = _NO_HEADERS,
+    ) -> HttpStream:
+        """Send a request and return the answer before it is read; the caller closes it.
+
+        Args:
+            method: Of the request.
+            path: Below the path of the server.
+            body: As of `ask`.
+            headers: Sent with this request, their names in lower case.
+
+        Raises:
+            HttpError: As of `ask`.
+        """
+        sent = {**self._headers, **headers}
+        content = None
+        if body is not None:
+            content = body if isinstance(body, bytes) else orjson.dumps(body)
+            sent["content-type"] = _BYTES if content is body else _JSON
+            sent["content-length"] = str(len(content))
+        request = httpcore.Request(
+            method,
+            self.server.text + path,
+            headers=list(sent.items()),
+            content=None if content is None else _Body(content),
+        )
+        with _errors(self.server.text):
+            response = await self._pool.handle_async_request(request)
+        return HttpStream(response, self.server.text)
+
+    async def _read(self, stream: HttpStream, limit: int) -> HttpAnswer:
+        try:
+            if stream.status in _REDIRECTS:
+                raise HttpError(self.server.text, "it answers with a redirect")
+            return HttpAnswer(stream.status, await stream.read(limit), self.server.text)
+        finally:
+            await stream.aclose()
 
     async def aclose(self) -> None:
         """Close every connection."""
         with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
             await self._pool.aclose()
+
+
+@final
+class _Body:
+    """Bytes in one part, from the beginning each time that they are asked for.
+
+    httpcore makes a generator of bytes that it is given, and leaves it half-way where the
+    connection breaks while it writes; Python complains of that when it is collected.
+    """
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+        self._left = [content]
+
+    def __aiter__(self) -> "_Body":
+        return _Body(self._content)
+
+    async def __anext__(self) -> bytes:
+        if not self._left:
+            raise StopAsyncIteration
+        return self._left.pop()
+
+
+@contextmanager
+def _errors(server: str) -> Iterator[None]:
+    try:
+        yield
+    except PrivatePlaceError as exc:
+        raise HttpDialError(server, exc.reason) from exc
+    except httpcore.TimeoutException as exc:
+        raise HttpDialError(server, "it does not take connections") from exc
+    except httpcore.ConnectError as exc:
+        raise HttpDialError(server, str(exc)) from exc
+    except (httpcore.NetworkError, httpcore.ProtocolError) as exc:
+        raise HttpError(server, str(exc) or "the connection broke") from exc
+
+
+@final
+class _OneServer(httpcore.AsyncNetworkBackend):
+    """Dials the server it was made for, and no other."""
+
+    def __init__(self, server: ServerUrl, dial: Dial) -> None:
+        self._server = server
+        self._dial = dial
+
+    @override
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        if (host.strip("[]"), port) != (self._server.host, self._server.port):
+            raise httpcore.ConnectError(f"{host}:{port} is not the server that was configured")
+        return await self._dial(self._server.host, port)

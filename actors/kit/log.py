@@ -11,7 +11,7 @@ __all__ = ["Level", "Style", "configure_log", "log_quietly"]
 
 
 class Level(StrEnum):
-    """From which severity on the log speaks."""
+    """Minimum severity of log lines."""
 
     DEBUG = "debug"
     INFO = "info"

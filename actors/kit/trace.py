@@ -1,14 +1,23 @@
-"""Evidence: what components report, and who keeps it."""
+"""Evidence: where components report what they did, and what is kept of it.
 
-from typing import Unpack
+What a record tells is declared here once, as the fields of a fact. A tracer keeps facts;
+one that writes text encodes the same fields without making a fact of them.
+"""
 
-from actors.kit.trace_file import open_trace
-from actors.kit.trace_message import More, Ruling, Where, digest, message_fact
-from actors.kit.trace_state import refused_fact, step_fact
-from actors.kit.tracer import NULL_TRACER, MemoryTracer, Tracer
-from specs.message import Message
+import json
+from abc import ABC, abstractmethod
+from hashlib import blake2b
+from typing import Final, TypedDict, Unpack, final
+
+import orjson
+from typing_extensions import override
+
+from fsm.engine import Step
+from fsm.errors import UndeclaredTransitionError
+from specs.jsonvalue import Json
+from specs.message import Message, instance_id, request_id
 from specs.reply_code import DropReason
-from specs.trace import Fact, Op
+from specs.trace import ABSENT, Fact, Kind, Op
 
 __all__ = [
     "NULL_TRACER",
@@ -20,12 +29,271 @@ __all__ = [
     "digest",
     "drop_fact",
     "message_fact",
-    "open_trace",
+    "message_fields",
     "refused_fact",
+    "ruling_fact",
+    "ruling_fields",
     "step_fact",
+    "step_fields",
+    "value_digest",
 ]
+
+_SECRET: Final = frozenset({"via", "auth", "token", "runtimeToken", "secret"})
+"""Body keys that never count for a digest; what they hold is not told, but for `via`."""
+
+_VIA_CHARACTERS: Final = 4096
+"""What is told of the stubs a message crossed, at most (ours; `HOP_LIMIT` need a tenth)."""
+
+_STEP: Final = Op.STEP
+_STATE: Final = Kind.STATE
+
+
+class Where(TypedDict, total=False):
+    """Where and by whom a message was handled; see `Fact`."""
+
+    by: str
+    listener: str
+    stub: str
+    link: str
+    seq: int
+    targets: int
+    why: str
+
+
+class More(Where, total=False):
+    """What else a record of a message can tell."""
+
+    reason: str
+
+
+class Ruling(TypedDict, total=False):
+    """What a policy engine said of a message; None: nothing. By itself it came in."""
+
+    direction: str
+    decision: str
+    policy: str | None
+    version: int | None
+    obligations: str | None
+    why: str | None
+
+
+@final
+class StepFields(TypedDict, total=False):
+    """What is told of a step; see `Fact`."""
+
+    k: Kind
+    op: Op
+    machine: str
+    key: str
+    old: str
+    new: str
+    cause: str
+    why: str
+
+
+@final
+class RulingFields(Ruling, total=False):
+    """What is told of a ruling; see `Fact`."""
+
+    k: Kind
+    mid: str
+
+
+@final
+class MessageFields(TypedDict, total=False):
+    """What is told of a message at every hop; see `Fact`."""
+
+    mid: str
+    ref: str
+    type: str
+    id: int
+    from_: str
+    to: str
+    code: int
+    digest: str
+    via: str
+
+
+def step_fields(step: Step) -> StepFields:
+    """Say that an entity moved."""
+    told: StepFields = {
+        "k": _STATE,
+        "op": _STEP,
+        "machine": step.machine,
+        "key": step.key,
+        "old": ABSENT if step.old is None else step.old,
+        "new": step.new,
+        "cause": step.cause,
+    }
+    if step.why:
+        told["why"] = step.why
+    return told
+
+
+def ruling_fields(message: Message, ruling: Ruling) -> RulingFields:
+    """Say what a policy engine said of a message; it came in unless the ruling says otherwise."""
+    return {"k": Kind.AUTHZ, "mid": instance_id(message), "direction": "in", **ruling}
+
+
+def message_fields(message: Message) -> MessageFields:
+    """Say which message it is, without its body."""
+    told: MessageFields = {
+        "mid": instance_id(message),
+        "type": message.type,
+        "id": message.id,
+        "from_": message.from_,
+        "to": message.to,
+        "digest": digest(message),
+    }
+    if message.is_response:
+        told["ref"] = request_id(message)
+    if message.code:
+        told["code"] = message.code
+    via = _via(message)
+    if via:
+        told["via"] = via
+    return told
+
+
+def step_fact(step: Step) -> Fact:
+    """Say that an entity moved."""
+    return Fact(**step_fields(step))
+
+
+def ruling_fact(message: Message, **ruling: Unpack[Ruling]) -> Fact:
+    """Say what a policy engine said of a message that came in."""
+    return Fact(**ruling_fields(message, ruling))
+
+
+def message_fact(op: Op, message: Message, **more: Unpack[More]) -> Fact:
+    """Say what happened to a message, without its body."""
+    return Fact(k=Kind.MSG, op=op, **message_fields(message), **more)
 
 
 def drop_fact(message: Message, reason: DropReason, **where: Unpack[Where]) -> Fact:
     """Say that a message was not delivered, and the one reason why."""
     return message_fact(Op.DROP, message, reason=reason, **where)
+
+
+def refused_fact(error: UndeclaredTransitionError) -> Fact:
+    """Say that an entity was asked to move as no table declares, and did not."""
+    return Fact(
+        k=Kind.STATE,
+        op=Op.REFUSED,
+        machine=error.machine,
+        key=error.key,
+        old=ABSENT if error.state is None else error.state,
+        cause=error.trigger,
+    )
+
+
+def _via(message: Message) -> str:
+    # From outside it may be of any length.
+    return "|".join(message.via)[:_VIA_CHARACTERS] if "via" in message.body else ""
+
+
+def digest(message: Message) -> str:
+    """Return a short hash of type, ends and body, equal at every hop of the message."""
+    return value_digest([message.type, message.from_, message.to, _told(message.body)])
+
+
+def value_digest(told: Json) -> str:
+    """Return a short hash of any value: the same wherever it came to be."""
+    try:
+        text = orjson.dumps(told, option=orjson.OPT_SORT_KEYS)
+    except TypeError:
+        # No wire would carry it: a number beyond 64 bits, text that is no Unicode.
+        text = json.dumps(told, sort_keys=True).encode()
+    return blake2b(text, digest_size=8).hexdigest()
+
+
+def _told(value: Json) -> Json:
+    if isinstance(value, dict):
+        return {key: _told(part) for key, part in value.items() if key not in _SECRET}
+    if isinstance(value, list):
+        return [_told(part) for part in value]
+    return value
+
+
+class Tracer(ABC):
+    """Where a component reports what it did.
+
+    Attributes:
+        hops: Whether message hops are wanted.
+        steps: Whether state changes are; they are by all who keep anything.
+        dropped: Records that there was no room for.
+    """
+
+    hops: bool
+    steps: bool = True
+    dropped: int = 0
+
+    @abstractmethod
+    def record(self, actor: str, fact: Fact) -> None:
+        """Keep a fact; never waits, never raises.
+
+        Args:
+            actor: Who reports.
+            fact: What happened.
+        """
+
+    def step(self, actor: str, step: Step) -> None:
+        """Keep that an entity moved: `record` of its fact, by a shorter way perhaps."""
+        self.record(actor, step_fact(step))
+
+    def message(self, actor: str, op: Op, message: Message, **more: Unpack[More]) -> None:
+        """Keep what happened to a message; likewise."""
+        self.record(actor, message_fact(op, message, **more))
+
+    def ruled(self, actor: str, message: Message, **ruling: Unpack[Ruling]) -> None:
+        """Keep what a policy engine said of a message; likewise."""
+        self.record(actor, ruling_fact(message, **ruling))
+
+
+@final
+class _NullTracer(Tracer):
+    hops = False
+    steps = False
+
+    @override
+    def record(self, actor: str, fact: Fact) -> None:
+        pass
+
+    @override
+    def step(self, actor: str, step: Step) -> None:
+        pass
+
+    @override
+    def message(self, actor: str, op: Op, message: Message, **more: Unpack[More]) -> None:
+        pass
+
+    @override
+    def ruled(self, actor: str, message: Message, **ruling: Unpack[Ruling]) -> None:
+        pass
+
+
+NULL_TRACER: Final[Tracer] = _NullTracer()
+"""Keeps nothing."""
+
+
+@final
+class MemoryTracer(Tracer):
+    """Keeps everything in a list; for tests and virtual clocks.
+
+    Attributes:
+        records: What was reported, in order, each with who reported it.
+    """
+
+    hops = True
+
+    def __init__(self) -> None:
+        self.records: list[tuple[str, Fact]] = []
+
+    @property
+    def facts(self) -> list[Fact]:
+        """What was reported, in order."""
+        return [fact for _, fact in self.records]
+
+    @override
+    def record(self, actor: str, fact: Fact) -> None:
+        self.records.append((actor, fact))

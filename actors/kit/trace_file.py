@@ -1,18 +1,22 @@
 """The trace of one process as JSON Lines: stamped, in order, never in the way.
 
+The files are parts of bounded size with whole lines only.
+
 Records are encoded where they are made and written by a thread. When the disk is
 slower than the process, the buffer fills, further records are counted and not kept,
 and a `dropped` record tells how many as soon as there is room again.
 """
 
 import time
-from collections.abc import AsyncIterator
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from operator import attrgetter
+from itertools import count
 from pathlib import Path
-from typing import Final, Unpack, final
+from typing import Final, Protocol, Unpack, final
 from uuid import uuid4
+from weakref import ref
 
 import attrs
 import orjson
@@ -21,23 +25,180 @@ import trio
 from typing_extensions import override
 
 from actors.kit.errors import TraceDirectoryError
-from actors.kit.trace_message import MessageText, More, Ruling, ruling_text
-from actors.kit.trace_parts import TraceParts, node_directory
-from actors.kit.trace_state import step_text
-from actors.kit.tracer import Tracer
+from actors.kit.trace import More, Ruling, Tracer, message_fields, ruling_fields, step_fields
 from fsm.engine import Step
 from fsm.machine_list import MACHINES
 from specs.limits import protocol as limits
 from specs.message import Message
-from specs.trace import SCHEMA, Fact, Kind, Op
+from specs.trace import SCHEMA, Fact, Kind, Op, trace_folder
 
-__all__ = ["FileTracer", "keep_trace", "open_trace"]
+__all__ = [
+    "FileTracer",
+    "OpenPart",
+    "PartFile",
+    "TraceParts",
+    "keep_trace",
+    "node_directory",
+    "open_part",
+    "open_trace",
+]
 
 _log = structlog.get_logger("actors.kit")
 
-_FIELDS: Final = tuple(field.name for field in attrs.fields(Fact))
-_NAMES: Final = tuple("from" if name == "from_" else name for name in _FIELDS)
-_values = attrgetter(*_FIELDS)
+_WIRE_NAMES: Final = {
+    field.name: "from" if field.name == "from_" else field.name for field in attrs.fields(Fact)
+}
+
+_KEPT: Final = 1024
+"""Texts kept at most; each is some 400 bytes (ours)."""
+
+
+class PartFile(Protocol):
+    """What a part needs of a file: unbuffered, so that an error is an error now."""
+
+    def write(self, data: memoryview, /) -> int | None:
+        """Write some of the data; return how many bytes."""
+
+    def close(self) -> None:
+        """Let go of it."""
+
+
+OpenPart = Callable[[Path], PartFile]
+
+
+def open_part(path: Path) -> PartFile:
+    """Make a new file; one that exists is an error."""
+    return path.open("xb", buffering=0)
+
+
+def node_directory(directory: Path, run: str, node: str) -> Path:
+    """Make and return the directory of one node's trace of one run.
+
+    Raises:
+        TraceDirectoryError: It cannot be made, or is there already.
+    """
+    path = directory / trace_folder(run, node)
+    try:
+        path.mkdir(parents=True)
+    except OSError as error:
+        raise TraceDirectoryError(path, str(error.strerror)) from error
+    return path
+
+
+@final
+class TraceParts:
+    """Writes lines to one part after the other; blocks, so call it in a thread.
+
+    What has reached the disk is always a prefix of what was given, to the byte: a
+    write that fails keeps what it could not write for the next.
+
+    Attributes:
+        directory: Where the parts are.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        part_bytes: int = limits.TRACE_FILE_BYTES,
+        opener: OpenPart = open_part,
+    ) -> None:
+        self.directory = directory
+        self._part_bytes = part_bytes
+        self._open = opener
+        self._numbers = count()
+        self._waiting: deque[bytes] = deque()
+        self._file: PartFile | None = None
+        self._room = 0
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether a write failed and its lines still wait."""
+        return bool(self._waiting)
+
+    def write(self, lines: Sequence[bytes]) -> None:
+        """Write lines, each with its newline, after what the last write left.
+
+        Raises:
+            OSError: The disk is full or gone; nothing is lost, call again later.
+        """
+        self._waiting.extend(lines)
+        while self._waiting:
+            self._write_some(*self._gather())
+
+    def close(self) -> None:
+        """Close the part that is open."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _gather(self) -> tuple[PartFile, bytes]:
+        """Take what fits into the open part, at least one line."""
+        if self._file is None or self._room < len(self._waiting[0]):
+            self.close()
+            self._file = self._open(self.directory / f"part-{next(self._numbers):05}.jsonl")
+            self._room = self._part_bytes
+        size = sum(map(len, self._waiting))
+        if size <= self._room:
+            self._room -= size
+            whole = b"".join(self._waiting)
+            self._waiting.clear()
+            return self._file, whole
+        taken = [self._waiting.popleft()]
+        self._room -= len(taken[0])
+        while self._waiting and len(self._waiting[0]) <= self._room:
+            self._room -= len(self._waiting[0])
+            taken.append(self._waiting.popleft())
+        return self._file, b"".join(taken)
+
+    def _write_some(self, file: PartFile, data: bytes) -> None:
+        rest = memoryview(data)
+        try:
+            while rest:
+                rest = rest[file.write(rest) or 0 :]
+        finally:
+            if rest:
+                self._waiting.appendleft(bytes(rest))
+                self._room += len(rest)
+
+
+@final
+class _MessageText:
+    """Writes what `message_fact` tells as the inside of a JSON object.
+
+    A message passes many hops, and at all of them most of what is told is the same; so
+    that text is made once for each instance and kept while the instance lives.
+    """
+
+    def __init__(self) -> None:
+        self._heads: dict[tuple[str, Op], bytes] = {}
+        self._kept: dict[int, tuple[ref[Message], bytes]] = {}
+
+    def write(self, actor: str, op: Op, message: Message, more: More) -> bytes:
+        """Return all fields, the actor's first, without the braces.
+
+        Raises:
+            TypeError: Something has no place in JSON.
+        """
+        head = self._heads.get((actor, op)) or self._write_head(actor, op)
+        kept = self._kept.get(id(message))
+        # Another message may have had this id, and be gone.
+        same = self._write_same(message) if kept is None or kept[0]() is not message else kept[1]
+        return b"%b,%b,%b" % (head, same, orjson.dumps(more)[1:-1]) if more else head + b"," + same
+
+    def _write_head(self, actor: str, op: Op) -> bytes:
+        head = orjson.dumps({"actor": actor, "k": Kind.MSG, "op": op})[1:-1]
+        if len(self._heads) >= _KEPT:
+            self._heads.clear()
+        self._heads[actor, op] = head
+        return head
+
+    def _write_same(self, message: Message) -> bytes:
+        told = {_WIRE_NAMES[name]: value for name, value in message_fields(message).items()}
+        text = orjson.dumps(told)[1:-1]
+        if len(self._kept) >= _KEPT:
+            self._kept.clear()
+        self._kept[id(message)] = (ref(message), text)
+        return text
 
 
 @final
@@ -56,7 +217,7 @@ class FileTracer(Tracer):
         self.dropped = 0
         self._undeclared = 0
         self._head = orjson.dumps({"run": self.run, "node": node})[:-1]
-        self._texts = MessageText()
+        self._texts = _MessageText()
         self._buffer = buffer
         self._lines: list[bytes] = []
         self._last = 0
@@ -72,10 +233,7 @@ class FileTracer(Tracer):
     @override
     def step(self, actor: str, step: Step) -> None:
         if self._has_room():
-            try:
-                self._stamp(step_text(actor, step))
-            except TypeError:
-                self._drop(1)
+            self._write({"actor": actor, **step_fields(step)})
             self._ring()
 
     @override
@@ -90,10 +248,8 @@ class FileTracer(Tracer):
     @override
     def ruled(self, actor: str, message: Message, **ruling: Unpack[Ruling]) -> None:
         if self._has_room():
-            try:
-                self._stamp(ruling_text(actor, message, ruling))
-            except TypeError:
-                self._drop(1)
+            told = ruling_fields(message, ruling)
+            self._write({"actor": actor} | {k: v for k, v in told.items() if v is not None})
             self._ring()
 
     def _has_room(self) -> bool:
@@ -135,8 +291,10 @@ class FileTracer(Tracer):
         self._undeclared += count
 
     def _append(self, actor: str, fact: Fact) -> None:
-        pairs = zip(_NAMES, _values(fact), strict=True)
-        told = {"actor": actor} | {name: value for name, value in pairs if value is not None}
+        told = {name: getattr(fact, field) for field, name in _WIRE_NAMES.items()}
+        self._write({"actor": actor} | {k: v for k, v in told.items() if v is not None})
+
+    def _write(self, told: Mapping[str, object]) -> None:
         try:
             self._stamp(orjson.dumps(told)[1:-1])
         except TypeError:

@@ -13,13 +13,13 @@ from typing import final
 import attrs
 import trio
 
-from actors.kit.actor import ActorRef
-from actors.kit.counters import Counters
-from actors.kit.drops import DropLedger
+from actors.kit.counting.counters import Counters
+from actors.kit.counting.drops import DropLedger
+from actors.kit.counting.tally import Gauge
 from actors.kit.errors import ActorStoppedError
 from actors.kit.log import log_quietly
-from actors.kit.supervisor import Strategy, open_supervisor
-from actors.kit.tally import Gauge
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.supervisor import Strategy, open_supervisor
 from actors.kit.trace import Tracer
 from actors.node.assembly import LINK, PLAIN, SESSION, Plan, plan_of, start_parts
 from actors.node.config import NodeConfig
@@ -43,17 +43,18 @@ __all__ = ["Node", "NodeConfig", "open_node"]
 @final
 @attrs.frozen
 class Node:
-    """A message node that runs.
+    """A running message node; made by `open_node`.
 
     Attributes:
-        domain: The domain it serves.
-        url: Where our stubs connect.
-        legacy_url: Where upstream's plain stubs connect, `?runtimeURL=` to be appended;
-            None if they are not served.
-        session_url: Where upstream's stubs with a session handshake connect.
-        http_url: Where health and metrics are served; None: nowhere.
-        rest_url: Where runtimes have sessions over HTTP; None: nowhere.
-        counters: What it had to drop, and what its monitor saw.
+        domain: Domain that it serves.
+        url: URL to which the stubs of Protofly connect.
+        legacy_url: URL to which plain reTHINK stubs connect, with `?runtimeURL=` appended; None:
+            they are not served.
+        session_url: URL to which reTHINK stubs with a session handshake connect; None: they are
+            not served.
+        http_url: URL of health and metrics; None: no HTTP.
+        rest_url: URL at which runtimes have sessions over HTTP; None: they have none.
+        counters: Counts of dropped messages and of the findings of the monitor.
     """
 
     domain: str
@@ -68,37 +69,63 @@ class Node:
 
     @property
     def monitor_violations(self) -> int:
-        """How many steps were tried that no table declares; each is in log and trace."""
+        """Number of attempted steps that no state machine declares; log and trace have each."""
         return self.counters.monitor_violations
 
     def drops(self) -> DropLedger:
-        """Show which messages were not delivered, and why: counted, and the last one by one."""
+        """Return how many messages were not delivered, by reason, and the last of them."""
         return self.counters.ledger()
 
     async def sessions(self) -> tuple[SessionView, ...]:
-        """Show how its sessions stand."""
+        """Return the present sessions, with the state of each.
+
+        If cancelled, nothing has changed.
+
+        Raises:
+            ActorStoppedError: The node has closed.
+        """
         return await self._bus.ask(Snapshot)
 
     @property
     def has_policies(self) -> bool:
-        """Whether it judges by policies."""
+        """Whether the node judges messages by policy files."""
         return self._policing is not None
 
     async def reload_policies(self) -> str:
-        """Have the policy files read again; return why they cannot be used, if they cannot."""
+        """Read the policy files again; the node keeps its policies if one cannot be used.
+
+        If cancelled, the files may be read all the same.
+
+        Returns:
+            Why the files cannot be used, as a sentence for people; empty if the node uses them, or
+            has no policies.
+
+        Raises:
+            ActorStoppedError: The node has closed.
+        """
         return "" if self._policing is None else await self._policing.reload()
 
 
 @asynccontextmanager
 async def open_node(config: NodeConfig, network: Network, tracer: Tracer) -> AsyncIterator[Node]:
-    """Run a message node while the context is open; on leaving it drains.
+    """Run a message node while the context is open; when it is left, the node drains.
+
+    Args:
+        config: Configuration of the node.
+        network: Network on which it listens and dials.
+        tracer: Takes its trace.
+
+    Yields:
+        The running node.
+
+    If cancelled, the node still closes its listener and its sessions in order, within
+    `DRAIN_TIMEOUT` / 2 seconds, and its parts stop.
 
     Raises:
-        ListenError: The place to listen at is taken or not ours.
+        ListenError: The address to listen at is in use or not allowed.
         RegistryFileError: The file of the domain registry cannot be used.
         PolicyFileError: A policy file cannot be used.
-        RestartLimitError: A part of the node crashes again and again; comes out of
-            the context in a group.
+        RestartLimitError: A part of the node crashes again and again; in an exception group.
     """
     log_quietly()
     bounds = Bounds(config.limits, config.origins, Counters())
@@ -115,7 +142,7 @@ async def open_node(config: NodeConfig, network: Network, tracer: Tracer) -> Asy
 
 @asynccontextmanager
 async def _serving(plan: Plan, listener: Listener, entrance: "_Entrance") -> AsyncIterator[Node]:
-    """Run the parts behind a listener; on leaving, close it, take leave and stop them."""
+    """Run the parts behind a listener; when the context is left, close listener and sessions."""
     config = plan.config
     parts = Parts(config.registry, has_records=config.back_ends.registry is None)
     rest = RestLinks(plan.bounds.gate) if _has_rest(config) else None
@@ -146,7 +173,7 @@ async def _serving(plan: Plan, listener: Listener, entrance: "_Entrance") -> Asy
 
 @final
 class _Entrance:
-    """A listener in a task of its own: it is closed first of all, and everything else is open."""
+    """A listener in a task of its own: it closes before anything else of the node."""
 
     def __init__(self, opened: AbstractAsyncContextManager[Listener]) -> None:
         self._opened = opened
@@ -156,7 +183,10 @@ class _Entrance:
     async def serve(
         self, *, task_status: "trio.TaskStatus[Listener]" = trio.TASK_STATUS_IGNORED
     ) -> None:
-        """Listen until closed, or cancelled like the node."""
+        """Listen until `close` is called.
+
+        If cancelled, the listener is closed; links that were accepted stay open.
+        """
         try:
             async with self._opened as listener:
                 task_status.started(listener)
@@ -165,21 +195,24 @@ class _Entrance:
             self._is_closed.set()
 
     async def close(self) -> None:
-        """Take in nobody any more; who is in stays."""
+        """Accept no more links; the accepted ones stay open. Idempotent.
+
+        If cancelled, the listener closes all the same.
+        """
         self._is_closing.set()
         await self._is_closed.wait()
 
 
 @asynccontextmanager
 async def _planned(plan: Plan) -> AsyncIterator[Plan]:
-    """Add to a plan what has to be opened and closed."""
+    """Add to a plan the parts that are opened and closed with the node."""
     async with open_provider(plan.config.login, plan.clock) as provider:
         yield attrs.evolve(plan, provider=provider)
 
 
 @asynccontextmanager
 async def _http(plan: Plan, parts: Parts, rest: RestLinks | None) -> AsyncIterator[str | None]:
-    """Serve health, metrics and sessions from before the parts start until they have stopped."""
+    """Serve health, metrics and sessions over HTTP; from before the parts start until they stop."""
     config = plan.config.http
     if config is None:
         yield None
@@ -215,7 +248,7 @@ def _has_rest(config: NodeConfig) -> bool:
 
 
 def _doors(config: NodeConfig) -> dict[str, str | None]:
-    """Say where one may connect, and by which subprotocol."""
+    """Return the paths to which links connect, with the WebSocket subprotocol of each."""
     plain: dict[str, str | None] = {PLAIN: None, SESSION: None} if config.allow_legacy else {}
     return {LINK: PROTOFLY_V1, **plain}
 
@@ -225,6 +258,6 @@ def _records(config: NodeConfig) -> AbstractContextManager[RecordFile]:
 
 
 async def _drain(bus: ActorRef[BusMessage]) -> None:
-    """Have every session closed and its records disconnected; then the parts stop."""
+    """Close every session, and set its registry records to disconnected."""
     with suppress(ActorStoppedError):
         await bus.ask(Drain)

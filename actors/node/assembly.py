@@ -8,10 +8,10 @@ from typing import Final, final
 import attrs
 import trio
 
-from actors.kit.actor import ActorRef
-from actors.kit.counters import Counters
-from actors.kit.monitor import Monitor
-from actors.kit.supervisor import ChildSpec, Supervisor
+from actors.kit.counting.counters import Counters
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.monitor import Monitor
+from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.kit.trace import Tracer
 from actors.node.bus.bus import NodeBus, NodeBusParts
 from actors.node.components import Desk

@@ -10,7 +10,7 @@ from typing import Final, final
 
 from typing_extensions import override
 
-from actors.kit.actor import ActorRef
+from actors.kit.supervision.actor import ActorRef
 from actors.node.errors import AddressTakenError
 from actors.node.messages import Attached, BusMessage, Component, Detached
 from actors.node.trace import Witness

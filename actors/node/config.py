@@ -1,4 +1,4 @@
-"""What a message node is told when it is made."""
+"""The configuration of a message node."""
 
 import secrets
 from collections.abc import Callable
@@ -20,34 +20,34 @@ from fsm.registry.node_rights import Observation
 __all__ = ["OBJECT_SCHEMES", "NodeConfig"]
 
 OBJECT_SCHEMES: Final = frozenset({"comm", "connection", "ctxt"})
-"""Schemes of the data objects whose schemas are built in (ADR-02, C-48)."""
+"""Schemes of the data objects with built-in schemas (ADR-02, C-48)."""
 
 
 @final
 @attrs.frozen(kw_only=True)
 class NodeConfig:
-    """How one message node is to be.
+    """The configuration of one message node.
 
     Attributes:
-        domain: The domain it serves.
-        listen: `host:port` of its front door; port 0 picks a free one.
-        registry: File of the domain registry; None keeps records in memory only.
-        allow_legacy: Whether the plain form of upstream's stubs is served too.
-        object_schemes: What addresses are allocated for, besides hyperties.
-        policy: Who may send what, if there are no policies.
-        policies: By which policies messages are judged; None: by `policy`.
-        login: Who has to log in, and who vouches for them; None: nobody is asked.
-        back_ends: What it relays to.
-        http: Where health and metrics are served; None: nowhere.
-        remarks: What its operator is to be told once it serves.
-        clock_offset: Seconds from the Trio clock to the epoch, for what outlives
+        domain: Domain that it serves.
+        listen: `host:port` of its listener; port 0 picks a free one.
+        registry: File of the domain registry; None: records are in memory only.
+        allow_legacy: Whether plain reTHINK stubs are served, too.
+        object_schemes: Address schemes that it allocates addresses of, besides hyperties.
+        policy: Decides about each message if there are no policy files.
+        policies: The policy files by which messages are judged; None: `policy` decides.
+        login: Which runtimes log in, and which issuers are trusted; None: no login.
+        back_ends: External services that it relays requests to.
+        http: Where it serves health, metrics and sessions over HTTP; None: nowhere.
+        remarks: Sentences that the log shows the operator when the node is ready.
+        clock_offset: Seconds from the Trio clock to the epoch (1970, UTC), for times that outlive
             the process.
-        observation: Who decides that an object is observed: its owner, or nobody.
-        limits: What one peer may make it keep, bear or do.
-        origins: Web origins whose pages may connect.
-        foreign: The other domains it reaches by stubs of its own.
+        observation: Whether the owner of a data object decides on its observers, or nobody.
+        limits: Bounds on memory, rate and work, per peer.
+        origins: Web origins whose pages may connect, such as `https://app.example`.
+        foreign: Other domains that the node reaches by stubs of its own.
         entropy: Source of random bytes for tokens and addresses.
-        ids: Ids of the messages the node itself makes.
+        ids: Ids of the messages that the node itself sends.
     """
 
     domain: str

@@ -8,7 +8,7 @@ from typing import TypeAlias, final
 
 import attrs
 
-from actors.kit.actor import ActorRef, Reply
+from actors.kit.supervision.actor import ActorRef, Reply
 from actors.node.errors import AddressTakenError
 from actors.node.links.acceptor import Item
 from actors.node.links.port import Port

@@ -9,7 +9,7 @@ from actors.node.trace import Witness
 from fsm.bus.node_routing import NodeRouting
 from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
-from fsm.registry import allocation_io as allocation
+from fsm.registry import allocation
 from fsm.registry.address_names import AddressMint
 from fsm.registry.address_offers import AddressOffers, OfferInput
 from fsm.registry.address_offers import Move as Moving

@@ -5,7 +5,7 @@ from typing import final
 
 import attrs
 
-from actors.kit.counters import Counters
+from actors.kit.counting.counters import Counters
 from actors.kit.trace import Tracer, message_fact
 from actors.node.links.port import Port
 from actors.node.policy_hook import Decision, Ruling

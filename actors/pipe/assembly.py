@@ -26,7 +26,7 @@ class Window:
     async def enter(self) -> bool:
         """Wait until one more frame may be sent; False: none may any more.
 
-        Not a checkpoint while one may. Cancelled: none is counted.
+        Not a checkpoint while one may. If cancelled, none is counted.
         """
         while not self._open and not self._is_closed:
             self._moved = trio.Event()

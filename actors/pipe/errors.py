@@ -1,4 +1,4 @@
-"""What can go wrong between a sandbox and whoever keeps it."""
+"""The errors between a sandbox process and its host."""
 
 from typing import final
 
@@ -9,20 +9,28 @@ __all__ = ["PipeError", "RoomEndedError", "RoomError"]
 
 @final
 class PipeError(ReasonError):
-    """The other end of a pipe said what nobody says there: end the sandbox."""
+    """The other end of the pipe broke its protocol; the sandbox must end."""
 
     told = "the sandbox's pipe is misused"
 
 
 @final
 class RoomError(ReasonError):
-    """No sandbox could be opened."""
+    """A sandbox process did not start, or its content did not.
+
+    Attributes:
+        reason: Why, as half a sentence.
+    """
 
     told = "no sandbox"
 
 
 @final
 class RoomEndedError(ReasonError):
-    """A sandbox is no more, and nobody had asked it to leave."""
+    """A sandbox process ended although nobody had asked it to.
+
+    Attributes:
+        reason: Why, as half a sentence.
+    """
 
     told = "its sandbox has ended"

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from actors.kit.counters import Counters
+from actors.kit.counting.counters import Counters
 from actors.kit.trace import More, Tracer
 from actors.pipe.errors import PipeError
 from actors.pipe.said import Said

@@ -15,8 +15,8 @@ import structlog
 import trio
 from typing_extensions import override
 
-from actors.kit.actor import Actor
-from actors.kit.counters import Counters
+from actors.kit.counting.counters import Counters
+from actors.kit.supervision.actor import Actor
 from actors.kit.trace import Tracer
 from actors.pipe.errors import PipeError, RoomError
 from actors.pipe.evidence import count_drops, keep_hop
@@ -156,7 +156,7 @@ class RoomKeeper(Actor[M], ABC):
     async def tell(self, said: Said) -> None:
         """Say what is large, if anybody is there to hear it; wait while there is no room.
 
-        Not a checkpoint while there is. Cancelled: it will not be said.
+        Not a checkpoint while there is. If cancelled, it will not be said.
         """
         if self._outlet is not None:
             await self._outlet.send(said)

@@ -64,7 +64,7 @@ class Outlet:
     async def send(self, said: Said) -> None:
         """Have it written; wait while there is no room.
 
-        Not a checkpoint while there is. Cancelled: it will not be written.
+        Not a checkpoint while there is. If cancelled, it will not be written.
         """
         while self.is_full and not self.is_closed:
             self._room = trio.Event()

@@ -79,7 +79,7 @@ class RoomPlan:
         runtime: Whose session a stub opens: a runtime, or a node.
         domain: The domain a stub's link leads to; that of a hyperty.
         contents: What it is.
-        endpoints: The only places it may dial, as `transports.endpoint` writes them.
+        endpoints: The only places it may dial, as `transports.urls` writes them.
         session: Token of a session that an earlier stub had, to come back to.
         ids: Its message ids begin above this.
         hops: Whether anybody wants to know what happens to messages.

@@ -21,7 +21,7 @@ from specs.limits.isolation import ROOM_LOG_BURST, ROOM_LOG_RATE
 from specs.limits.protocol import ROOM_LOG_CHARACTERS, ROOM_LOG_LINES
 from transports.background import open_background
 from transports.link import Kind, Link, Upgrade
-from transports.stream_link import StreamLink
+from transports.socket_link import StreamLink
 
 __all__ = ["open_process_room", "process_rooms"]
 

@@ -11,7 +11,7 @@ from actors.pipe.plan import RoomPlan
 from actors.pipe.said import Said, Word
 from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
-from fsm.machines.stub_connection import State
+from fsm.machines.stub_connection import STUB_CONNECTION, State
 from fsm.session.stub_mirror import StubMirror
 from specs.limits.isolation import ROOM_REASON
 
@@ -58,21 +58,27 @@ class StubKeeper(RoomKeeper[M], ABC):
     async def _stepped(self, said: Said) -> None:
         why = said.get("why")[:ROOM_REASON]
         try:
-            step = self._mirror.follow(said.get("cause"), said.get("new"), why)
+            machine, cause, new = said.get("machine"), said.get("cause"), said.get("new")
+            step = self._mirror.follow(machine, cause, new, why)
         except UndeclaredTransitionError:
             # The crash is this actor's, so that the monitor hears of it; it ends the sandbox.
             self.why = "its stub took a step that no table declares"
             raise
         self._tracer.step(f"stub:{self.plan.url}", step)
-        await self.moved(step)
+        if step.machine == STUB_CONNECTION.name:
+            await self.moved(step)
 
     @final
     def rest(self) -> Step | None:
-        """Bring the story of the stub to its end: its room is no more."""
-        step = self._mirror.rest(self.why)
-        if step is not None:
+        """Bring the story of the stub to its end, as its room is no more.
+
+        Returns:
+            The last step of its connection, if that was not at rest.
+        """
+        steps = self._mirror.rest(self.why)
+        for step in steps:
             self._tracer.step(f"stub:{self.plan.url}", step)
-        return step
+        return next((one for one in steps if one.machine == STUB_CONNECTION.name), None)
 
     # ---- logging in
 

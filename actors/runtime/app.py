@@ -1,4 +1,4 @@
-"""The composition root of a runtime: what is built, in which order, and taken down again."""
+"""The composition root of a runtime: what it is built of, in which order, and how it ends."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -9,13 +9,19 @@ import attrs
 import structlog
 import trio
 
-from actors.kit.actor import ActorRef
-from actors.kit.counters import Counters
-from actors.kit.drops import DropLedger
+from actors.kit.counting.counters import Counters
+from actors.kit.counting.drops import DropLedger
 from actors.kit.log import log_quietly
-from actors.kit.monitor import Monitor
-from actors.kit.supervisor import ChildSpec, Intensity, Strategy, Supervisor, open_supervisor
-from actors.kit.tracer import Tracer
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.monitor import Monitor
+from actors.kit.supervision.supervisor import (
+    ChildSpec,
+    Intensity,
+    Strategy,
+    Supervisor,
+    open_supervisor,
+)
+from actors.kit.trace import Tracer
 from actors.pipe.spawn import Spawn
 from actors.runtime.bus.message_bus import DeadMail, MessageBus
 from actors.runtime.bus.messages import BusMessage, RegistryJoined
@@ -24,6 +30,7 @@ from actors.runtime.bus.ports import CorePort
 from actors.runtime.catalogue.makers import Evidence, StubMakers
 from actors.runtime.catalogue.shipped import SHIPPED
 from actors.runtime.config import RuntimeConfig
+from actors.runtime.following import Followers, StepFeed
 from actors.runtime.hop_trace import Hops
 from actors.runtime.isolation.stub import StubCode, room_stub
 from actors.runtime.p2p import handler as p2p_handler
@@ -58,17 +65,23 @@ _ONE_LIFE = Intensity(restarts=0)
 
 @final
 class Replay:
-    """Who sets the runtime's paths again; known last, called by what is made before it."""
+    """Sets the paths of the runtime again; parts that are made earlier than the runtime call it."""
 
     def __init__(self) -> None:
         self._run: Callable[[str], Awaitable[None]] | None = None
 
     def to(self, run: Callable[[str], Awaitable[None]]) -> None:
-        """Say who."""
+        """Set the function to call."""
         self._run = run
 
     async def run(self, domain: str) -> None:
-        """Have it done for the node of a domain."""
+        """Set the paths at the node of a domain again.
+
+        Args:
+            domain: Domain of the node.
+
+        If cancelled, some of them may be missing.
+        """
         if self._run is not None:
             await self._run(domain)
 
@@ -80,7 +93,7 @@ class _Plan:
 
     config: RuntimeConfig
     network: Network
-    tracer: Tracer
+    tracer: StepFeed
     counters: Counters
     monitor: Monitor
     dead_mail: DeadMail
@@ -112,22 +125,35 @@ class _Plan:
 async def open_runtime(
     config: RuntimeConfig, network: Network, tracer: Tracer
 ) -> AsyncIterator[Runtime]:
-    """Run a runtime while the context is open; on leaving it takes leave of everybody.
+    """Run a runtime while the context is open; when it is left, the runtime leaves in order.
 
-    With P2P wanted, the handler stub is deployed and its path set before this returns; if that
-    fails the runtime goes on without P2P (RT-01, P2P-02); else nothing is connected yet.
+    With direct links wanted, the handler stub is deployed and its path is set before the block
+    begins; if that fails, the runtime goes on without them (RT-01, P2P-02). Otherwise nothing is
+    connected yet.
+
+    Args:
+        config: Configuration of the runtime.
+        network: Network on which it dials and listens.
+        tracer: Takes its trace.
+
+    Yields:
+        The running runtime.
+
+    If cancelled, the runtime still leaves in order, for at most `DRAIN_TIMEOUT` seconds.
 
     Raises:
         BadUrlError: Domain or name cannot be part of an address.
-        StoreFileError: The file to store objects in cannot be used.
-        RestartLimitError: A core part crashed: a bug. In a group.
-        HypertyFailedError: A hyperty was given up, and `config.stop_on_failure`.
+        StoreFileError: The file of the store cannot be used.
+        RestartLimitError: A core part crashed, which is a bug; in a group.
+        HypertyFailedError: A hyperty was given up, and `config.stop_on_failure` is set.
     """
     log_quietly()
     counters = Counters()
     monitor = Monitor(tracer, counters)
     with open_shelf(config.store) as shelf:
-        plan = _Plan(config, network, tracer, counters, monitor, DeadMail(), Replay(), shelf)
+        plan = _Plan(
+            config, network, StepFeed(tracer), counters, monitor, DeadMail(), Replay(), shelf
+        )
         async with _running(plan) as runtime:
             yield runtime
 
@@ -136,11 +162,12 @@ async def open_runtime(
 async def _running(plan: _Plan) -> AsyncIterator[Runtime]:
     config, lost, seen = plan.config, plan.dead_mail, plan.monitor
     async with (
+        open_supervisor(f"{config.name} followers", Strategy.PEERS, monitor=seen) as watching,
         open_supervisor(config.name, Strategy.ONE_FOR_ALL, _ONE_LIFE, lost, seen) as core,
         open_supervisor(f"{config.name} sandboxes", dead_letters=lost, monitor=seen) as rooms,
         open_background() as watch,
     ):
-        runtime = await _start(plan, core, rooms)
+        runtime = await _start(plan, core, rooms, Followers(plan.tracer, watching))
         await runtime.boot()
         if config.stop_on_failure:
             watch.start_soon(runtime.raise_failure)
@@ -153,13 +180,13 @@ async def _running(plan: _Plan) -> AsyncIterator[Runtime]:
 
 
 def _tell_drops(name: str, ledger: DropLedger) -> None:
-    """Tell the operator what was not delivered; nothing if nothing was."""
+    """Log what was not delivered; nothing if nothing was."""
     if ledger.total:
         counts = {str(reason): count for reason, count in ledger.counts.items()}
         _log.info("messages not delivered", runtime=name, total=ledger.total, **counts)
 
 
-async def _start(plan: _Plan, core: Supervisor, rooms: Supervisor) -> Runtime:
+async def _start(plan: _Plan, core: Supervisor, rooms: Supervisor, followers: Followers) -> Runtime:
     config, own = plan.config, plan.config.runtime
     make_bus = partial(
         MessageBus, own, config.policy, plan.tracer, plan.counters, config.interceptors
@@ -193,6 +220,7 @@ async def _start(plan: _Plan, core: Supervisor, rooms: Supervisor) -> Runtime:
         allocation=allocation,
         sync_manager=sync_manager,
         shelf=plan.shelf,
+        followers=followers,
     )
     runtime = Runtime(parts)
     plan.replay.to(runtime.paths_lost)
@@ -200,7 +228,7 @@ async def _start(plan: _Plan, core: Supervisor, rooms: Supervisor) -> Runtime:
 
 
 def _makers(spawn: Spawn) -> StubMakers:
-    """Return what stubs are made by that were fetched: their code runs in sandbox processes."""
+    """Return the makers of fetched stubs: their code runs in sandbox processes."""
 
     def code(archive: bytes, entry_point: str, endpoints: tuple[str, ...]) -> StubFactory:
         return room_stub(StubCode(archive, entry_point), endpoints, spawn)

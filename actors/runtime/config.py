@@ -1,4 +1,4 @@
-"""What a runtime is told when it is made."""
+"""The configuration of a runtime."""
 
 import secrets
 from collections.abc import Callable, Mapping
@@ -34,34 +34,34 @@ _NO_NODES: Final[Mapping[str, str]] = MappingProxyType({})
 @final
 @attrs.frozen(kw_only=True)
 class RuntimeConfig:
-    """How one runtime is to be.
+    """The configuration of one runtime.
 
     Attributes:
-        domain: Its own domain.
-        name: Its name there; the same after a restart (RT-02).
-        node: Where the own domain's node is dialled, such as ws://127.0.0.1:4123/link.
-        nodes: The same for other domains.
-        catalogues: Where descriptors of domains are fetched that are not among `nodes`;
-            None: such domains cannot be reached from here.
-        spawn: Makes the sandboxes of stubs whose code was fetched.
-        kinds: What P2P links may use, best first; none: no P2P (P2P-01).
-        p2p_host: Where P2P links are listened for: a name or address of this machine
-            by which others dial it, not a wildcard.
-        links: Whom P2P links are wanted to, and whether messages wait for one.
-        topology: Whose node messages for other domains go to.
-        user: Address of the user whose hyperties these are.
-        credentials: What it logs in with where a node asks for it.
-        store: The file in which data objects are stored that outlive the process; None:
-            nothing does.
-        lease: Seconds for which others may observe what is reported here, unless they renew
-            that: those who are gone without a word are forgotten then.
-        policy: Who may send what.
-        interceptors: Stages of its own in the pipelines of the bus, in their order (BUS-11).
-        stop_on_failure: Whether a hyperty that is given up, as it crashes too often, ends the
-            runtime; its error then comes out of the context of the runtime.
+        domain: Domain of the runtime.
+        name: Its name in the domain; the same after a restart (RT-02).
+        node: URL of the node of its domain, such as ws://127.0.0.1:4123/link.
+        nodes: URLs of the nodes of other domains, by domain.
+        catalogues: Catalogues that have descriptors of domains not in `nodes`; None: such domains
+            cannot be reached.
+        spawn: Makes the sandboxes of stubs whose code comes from a catalogue.
+        kinds: Kinds of direct links, best first; empty: no direct links (P2P-01).
+        p2p_host: Host to listen at for direct links: a name or address of this machine by which
+            others dial it, not a wildcard.
+        links: To which runtimes direct links are wanted, and whether messages wait for them.
+        topology: Whether messages for other domains go to the node of this domain or of theirs.
+        user: Address of the user who owns the hyperties; None: no user.
+        credentials: Where the token for a login at a node comes from.
+        store: File of data objects that outlive the process; None: none do.
+        lease: Seconds for which a subscription to an object reported here is granted; an observer
+            that does not renew it in time is removed.
+        policy: Decides whether a message may pass.
+        interceptors: Stages of the application in the pipelines of the bus, in their order
+            (BUS-11).
+        stop_on_failure: Whether the runtime ends when a hyperty is given up, as it crashes too
+            often; its error is then raised by the context of the runtime.
         entropy: Source of random bytes for secrets, nonces and jitter.
-        ids: Ids of all messages of the runtime. A process passes its wall clock as
-            their start, so that no id comes twice after a restart.
+        ids: Ids of all messages of the runtime. A process starts them at its wall clock, so that
+            no id repeats after a restart.
 
     Raises:
         StagePlaceError: An interceptor is neither before nor after policy.
@@ -95,7 +95,7 @@ class RuntimeConfig:
 
     @property
     def runtime(self) -> str:
-        """The runtime's address, R.
+        """Address of the runtime, R.
 
         Raises:
             BadUrlError: Domain or name cannot be part of an address.

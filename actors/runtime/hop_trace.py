@@ -4,9 +4,8 @@ from typing import Unpack, final
 
 import attrs
 
-from actors.kit.counters import Counters
-from actors.kit.trace import More, message_fact
-from actors.kit.tracer import Tracer
+from actors.kit.counting.counters import Counters
+from actors.kit.trace import More, Tracer, message_fact
 from fsm.bus.transactions import Steps
 from fsm.effects import RowChanged
 from fsm.engine import Step

@@ -1,4 +1,4 @@
-"""Leaving, step by step, with an end to each."""
+"""Steps of leaving, each with a time limit."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -10,15 +10,17 @@ from specs.limits.protocol import GOODBYE_TIMEOUT
 __all__ = ["in_turn"]
 
 _SHARE: Final = 0.25
-"""Part of the time of a step that each gets after one has run out of it."""
+"""Share of its time limit that each step gets after one has exceeded it."""
 
 
 async def in_turn(*steps: Callable[[], Awaitable[None]]) -> None:
-    """Take each step, at most `GOODBYE_TIMEOUT` long.
+    """Take each step, for at most `GOODBYE_TIMEOUT` seconds.
 
-    What a node or peer that is gone does not answer is left to its own timers (P2P-28).
-    Whoever did not answer one will hardly answer the next: those get less, so that all
-    together fit into a drain.
+    A node or peer that is gone does not answer; its own timers end what is left there (P2P-28). One
+    that did not answer one step will hardly answer the next: the others get less time, so that all
+    together fit into the time to drain.
+
+    If cancelled, the remaining steps are left out.
     """
     patience = GOODBYE_TIMEOUT
     for step in steps:

@@ -1,16 +1,17 @@
-"""The actors of a runtime, as its owner holds them."""
+"""The actors of one runtime."""
 
 from typing import final
 
 import attrs
 
-from actors.kit.actor import ActorRef
-from actors.kit.counters import Counters
-from actors.kit.monitor import Monitor
-from actors.kit.tracer import Tracer
+from actors.kit.counting.counters import Counters
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.monitor import Monitor
+from actors.kit.trace import Tracer
 from actors.runtime.bus.messages import BusMessage
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.config import RuntimeConfig
+from actors.runtime.following import Followers
 from actors.runtime.registry.allocation import AllocationMessage
 from actors.runtime.registry.registrations import RegistrarMessage
 from actors.runtime.registry.registry import RegistryMessage
@@ -30,6 +31,7 @@ class RuntimeParts:
     Attributes:
         agent: The port of `R/ua`.
         shelf: What is stored.
+        followers: The models of the application that go along with entities.
     """
 
     config: RuntimeConfig
@@ -45,3 +47,4 @@ class RuntimeParts:
     allocation: ActorRef[AllocationMessage]
     sync_manager: ActorRef[SyncMessage]
     shelf: Shelf
+    followers: Followers

@@ -1,4 +1,4 @@
-"""How a runtime is there for others: what it sets up when it comes, and takes down when it goes."""
+"""The presence of a runtime for others: what it sets up on start, and removes on leaving."""
 
 from typing import final
 
@@ -28,10 +28,10 @@ __all__ = ["Presence"]
 
 @final
 class Presence:
-    """The sessions, links and paths of a runtime, hyperties left aside.
+    """The sessions, links and paths of a runtime, without its hyperties.
 
     Attributes:
-        handler: The handler stub that takes P2P links; None: this runtime takes none.
+        handler: Address of the handler stub that accepts direct links; None: there is none.
     """
 
     def __init__(self, parts: RuntimeParts) -> None:
@@ -43,15 +43,24 @@ class Presence:
     # ---- coming
 
     async def enter(self) -> None:
-        """Have the session with the own node opened.
+        """Open the session at the own node.
+
+        If cancelled, the session may still be opened; the answer of the node is dropped.
 
         Raises:
-            SessionError: The node refuses it, or is out of reach; `code` says which.
+            SessionError: The node refuses it, or cannot be reached; see its `code`.
+            ActorStoppedError: The runtime has closed.
         """
         await self._entrance.enter(self._parts.config.ids.next(self._parts.agent.url))
 
     async def boot(self) -> None:
-        """Deploy the handler stub and set its path, if P2P is wanted (P2P-01, P2P-02)."""
+        """Deploy the handler stub and set its path, if direct links are wanted (P2P-01, P2P-02).
+
+        If cancelled, the stub may be deployed without a path.
+
+        Raises:
+            ActorStoppedError: The runtime closes.
+        """
         config = self._parts.config
         if not config.kinds or not config.links.wants_any:
             return
@@ -73,7 +82,16 @@ class Presence:
             await self._parts.registry.tell(HandlerReady(url))
 
     async def paths_lost(self, domain: str) -> None:
-        """Set paths and registrations again that a node has forgotten (STB-09)."""
+        """Set paths and registrations again that a node has lost (STB-09).
+
+        Args:
+            domain: Domain of the node.
+
+        If cancelled, some of them may be missing.
+
+        Raises:
+            ActorStoppedError: The runtime closes.
+        """
         await self._parts.sync_manager.tell(PathsForgotten(domain))
         if domain != self._parts.config.domain:
             return
@@ -99,7 +117,13 @@ class Presence:
     # ---- going
 
     async def end_links_and_objects(self) -> None:
-        """End the P2P links, then every data object (P2P-28)."""
+        """End the direct links, then every data object (P2P-28).
+
+        If cancelled, some of them remain, and end with the runtime.
+
+        Raises:
+            ActorStoppedError: The runtime closes.
+        """
         await self._end_links()
         # The objects of links are among them: what is under way is waited for.
         await self._parts.sync_manager.ask(ObjectsClosed)
@@ -122,7 +146,13 @@ class Presence:
             await self._ask(MessageType.EXECUTE, entry.stub, command)
 
     async def end_sessions(self) -> None:
-        """Close the sessions with all nodes, unless something is stored."""
+        """Close the sessions with all nodes, unless data objects are stored.
+
+        If cancelled, some of them remain; the nodes end them after a while.
+
+        Raises:
+            ActorStoppedError: The runtime closes.
+        """
         if not self._parts.shelf.is_empty:
             # Who comes back to what is stored finds the session, and all paths, for a while.
             return

@@ -1,16 +1,18 @@
-"""A runtime that runs: what its owner can do with it, and its hyperties."""
+"""A running runtime: what its owner can do with it, and its hyperties."""
 
+from collections.abc import Callable
 from functools import partial
-from typing import NoReturn, final
+from typing import NoReturn, TypeVar, final
 
 import trio
 
-from actors.kit.actor import ActorRef
-from actors.kit.drops import DropLedger
-from actors.kit.supervisor import Intensity
+from actors.kit.counting.drops import DropLedger
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.supervisor import Intensity
 from actors.pipe.spawn import Spawn
 from actors.runtime.bus.messages import Granted, Origin
 from actors.runtime.bus.ports import CorePort
+from actors.runtime.following import Following
 from actors.runtime.hyperty.addresses import HypertyAddresses
 from actors.runtime.hyperty.host import Home
 from actors.runtime.hyperty.hyperty import HypertyMaker, Profile
@@ -36,6 +38,8 @@ from specs.message import Message, MessageType
 
 __all__ = ["Runtime"]
 
+M = TypeVar("M")
+
 
 @final
 class Runtime:
@@ -43,7 +47,7 @@ class Runtime:
 
     Attributes:
         url: Its address.
-        counters: What was dropped, and why; and what the monitor saw.
+        counters: Counts of dropped messages and of the findings of the monitor.
     """
 
     def __init__(self, parts: RuntimeParts) -> None:
@@ -60,11 +64,11 @@ class Runtime:
 
     @property
     def monitor_violations(self) -> int:
-        """How many steps were tried that no table declares; each is in log and trace."""
+        """Number of attempted steps that no state machine declares; log and trace have each."""
         return self.counters.monitor_violations
 
     def drops(self) -> DropLedger:
-        """Show which messages were not delivered, and why: counted, and the last one by one."""
+        """Return how many messages were not delivered, by reason, and the last of them."""
         return self.counters.ledger()
 
     # ---- for its owner
@@ -73,16 +77,29 @@ class Runtime:
         """Run a hyperty and register it; return its address (HYP-01).
 
         Args:
-            profile: What is registered of it; a text is its name, need not be unique.
-            make: Makes the hyperty, anew after each crash; a class will do.
+            profile: What the domain registry is told about it; a text is its name.
+            make: Makes the hyperty, and makes it anew after each crash; a class will do.
 
-        Otherwise as `host`.
+        If cancelled, as `host`.
+
+        Raises:
+            AllocationError: As `host`; so are the others.
         """
         seat, _ = await self.settle(profile, make)
         return seat.url
 
     async def settle(self, profile: str | Profile, make: HypertyMaker) -> tuple[Seat, Lifecycle]:
-        """Run a hyperty as `deploy` does; return its seat, to act in its name, and its life."""
+        """Run a hyperty as `deploy` does; return its context and its lifecycle.
+
+        Args:
+            profile: What the domain registry is told about it.
+            make: Makes the hyperty, and makes it anew after each crash.
+
+        If cancelled, as `host`.
+
+        Raises:
+            AllocationError: As `host`; so are the others.
+        """
         life = self._lifecycle(profile)
         home = Home(make, self._parts, life)
         await self.host(profile, home.host, life)
@@ -92,18 +109,34 @@ class Runtime:
         """Run a hyperty in a sandbox process of its own, and register it; return its address.
 
         Args:
-            profile: As of `deploy`.
+            profile: What the domain registry is told about it; a text is its name.
             code: Where its class is; see `room_hyperty` for what it can do there.
             spawn: Makes the process, such as `process_rooms(folders)`.
 
-        Otherwise as `host`.
+        If cancelled, as `host`.
+
+        Raises:
+            RoomError: No sandbox process started, or the hyperty did not start in it.
+            AllocationError: As `host`; so are the others.
         """
         return (await self.settle_apart(profile, code, spawn)).url
 
     async def settle_apart(
         self, profile: str | Profile, code: HypertyCode, spawn: Spawn
     ) -> Lifecycle:
-        """Run a hyperty as `deploy_apart` does; return its life."""
+        """Run a hyperty as `deploy_apart` does; return its lifecycle.
+
+        Args:
+            profile: What the domain registry is told about it.
+            code: Where its class is.
+            spawn: Makes the process.
+
+        If cancelled, as `host`.
+
+        Raises:
+            RoomError: No sandbox process started, or the hyperty did not start in it.
+            AllocationError: As `host`; so are the others.
+        """
         config, life = self._parts.config, self._lifecycle(profile)
         landlord = Landlord(config.runtime, config.ids, self.counters, life)
         await self.host(profile, room_hyperty(code, spawn, landlord), life)
@@ -116,15 +149,27 @@ class Runtime:
     async def host(
         self, profile: str | Profile, make: ComponentMaker, life: Lifecycle | None = None
     ) -> str:
-        """Run an actor as a hyperty: it takes messages, and answers requests, itself.
+        """Run an actor as a hyperty: it handles messages, and answers requests, itself.
 
-        If anything fails, or this is cancelled, nothing of it is left. `life` shows what
-        becomes of it.
+        Args:
+            profile: What the domain registry is told about it; a text is its name.
+            make: Makes the actor around its port, anew for each life.
+            life: Shows what becomes of it; None: a new one.
+
+        Returns:
+            Its address.
+
+        If cancelled, and after any error, it is unregistered and stopped, within
+        `GOODBYE_TIMEOUT` seconds. An address that the node allocates after that is free again
+        when the session of the runtime ends.
 
         Raises:
-            AllocationError: The node gave no address; `code` 503 if it is out of reach.
+            AllocationError: The node gave no address; `code` 503 if it cannot be reached.
+            BadMessageError: The node answered the allocation with something else.
             NotKeptError: The profile names an address that is not kept for it.
             RegistrationError: The domain registry did not take the record.
+            ActorStoppedError: The runtime has closed.
+            Exception: What making or starting the actor raised.
         """
         told = Profile(profile) if isinstance(profile, str) else profile
         life = life or self._lifecycle(profile)
@@ -144,12 +189,17 @@ class Runtime:
         return url
 
     async def undeploy(self, url: str) -> None:
-        """Unregister a hyperty, stop it, and give its address back; repeated is fine.
+        """Unregister a hyperty, stop it, and give its address back. Idempotent.
 
-        The objects it reports are deleted, those it observes are left; who does not
-        answer in time is not waited for.
+        The objects that it reports are deleted, those that it observes are unsubscribed; peers
+        that do not answer in time are not waited for. The runtime itself undeploys a hyperty
+        that crashes too often.
 
-        One that crashes too often is undeployed by the runtime itself.
+        If cancelled, the steps that were not done yet are left out, and a second call does not
+        do them.
+
+        Raises:
+            ActorStoppedError: The runtime closes at the same time.
         """
         if self._hyperties.pop(url, None) is not None:
             life = self._lifecycles.get(url)
@@ -158,7 +208,14 @@ class Runtime:
                 life.undeployed()
 
     async def rest(self, url: str) -> None:
-        """Take a hyperty down, but keep its address: the next of its descriptor has it again."""
+        """Stop a hyperty, but keep its address for the next one with the same descriptor.
+
+        If cancelled, the steps that were not done yet are left out, and a second call does not
+        do them.
+
+        Raises:
+            ActorStoppedError: The runtime closes at the same time.
+        """
         profile = self._hyperties.pop(url, None)
         if profile is not None:
             life = self._lifecycles[url]
@@ -167,11 +224,21 @@ class Runtime:
             await self._addresses.keep(url, profile)
 
     async def reserve(self, profile: Profile) -> AddressGiven:
-        """Get an address for a hyperty, as `host` does, without running one."""
+        """Get an address for a hyperty, as `host` does, without running one.
+
+        If cancelled, an address that the node allocates all the same is not used, and is free
+        again when the session of the runtime ends.
+
+        Raises:
+            AllocationError: The node gave no address.
+            BadMessageError: The node answered with something else.
+            NotKeptError: The profile names an address that is not kept for it.
+            ActorStoppedError: The runtime has closed.
+        """
         return await self._addresses.give(profile)
 
     async def _ended(self, url: str, crash: Exception | None) -> None:
-        """Take leave of a hyperty whose sandbox is gone, asked for or not."""
+        """Remove a hyperty whose sandbox has ended, on request or not."""
         life = self._lifecycles.pop(url)
         if crash is not None and url in self._hyperties:
             self._failure = life.given_up(crash)
@@ -180,7 +247,13 @@ class Runtime:
         await self.undeploy(url)
 
     async def raise_failure(self) -> NoReturn:
-        """Wait until a hyperty is given up, and raise the error that says so."""
+        """Wait until a hyperty is given up, and raise its error.
+
+        If cancelled, only the wait ends.
+
+        Raises:
+            HypertyFailedError: A hyperty was given up.
+        """
         while self._failure is None:
             await self._has_failed.wait()
         raise self._failure
@@ -195,28 +268,57 @@ class Runtime:
             await self._parts.sync_manager.ask(lambda done: ComponentLeft(url, done))
 
     async def enter(self) -> None:
-        """Have the session with the own node opened; for whoever does nothing else at once.
+        """Open the session at the own node now; otherwise the first message does it.
+
+        If cancelled, the session may still be opened; the answer of the node is dropped.
 
         Raises:
-            SessionError: The node refuses it, or is out of reach; `code` says which.
+            SessionError: The node refuses it, or cannot be reached; see its `code`.
+            ActorStoppedError: The runtime has closed.
         """
         await self._presence.enter()
 
     async def boot(self) -> None:
-        """Set up what makes it reachable, once, before anything else."""
+        """Set up the handler stub and the kept addresses; called once, before anything else.
+
+        If cancelled, some of it is set up; the runtime ends then.
+
+        Raises:
+            ActorStoppedError: The runtime closes.
+        """
         await self._presence.boot()
         await self._addresses.boot()
 
     async def paths_lost(self, domain: str) -> None:
-        """Take note that a node has forgotten us."""
+        """Set paths and registrations again after a node has lost the session of this runtime.
+
+        Args:
+            domain: Domain of the node.
+
+        If cancelled, some of them may be missing.
+
+        Raises:
+            ActorStoppedError: The runtime closes.
+        """
         await self._presence.paths_lost(domain)
         if domain == self._parts.config.domain:
             await self._addresses.claim(frozenset(self._hyperties))
 
     async def order(self, part: str, kind: MessageType, to: str, body: JsonObject) -> Message:
-        """Have a part of the runtime, such as `registry`, send a request; return its answer.
+        """Send a request as a part of the runtime, such as `registry`; return its answer.
 
-        For whoever tries a node; a part that is not there is answered 401.
+        It is for tools that try a node; the name of no part is answered 401.
+
+        Args:
+            part: Name of the part.
+            kind: Verb of the request.
+            to: Address of the receiver.
+            body: Body of the request.
+
+        If cancelled, the request may have been sent; its answer is dropped.
+
+        Raises:
+            ActorStoppedError: The runtime has closed.
         """
         sender = f"{self.url}/{part}"
         number = self._parts.config.ids.next(sender)
@@ -224,22 +326,62 @@ class Runtime:
         return await port.request(Message(number, kind, sender, to, body))
 
     async def lend(self, part: str) -> None:
-        """Let something beside the runtime speak as a part of it; it is checked like any part."""
+        """Let code beside the runtime send as a part of it; it is checked like any part.
+
+        Args:
+            part: Name of the part.
+
+        If cancelled, the permission may have been given.
+
+        Raises:
+            ActorStoppedError: The runtime has closed.
+        """
         sender = f"{self.url}/{part}"
         await self._parts.bus.ask(partial(Granted, sender, sender, Origin.LOCAL))
 
     async def links(self) -> tuple[LinkEntry, ...]:
-        """Show the P2P links, one per remote runtime (P2P-18)."""
+        """Return the direct links, one per remote runtime (P2P-18).
+
+        If cancelled, nothing has changed.
+
+        Raises:
+            ActorStoppedError: The runtime has closed.
+        """
         return (await self._view()).links
 
     async def node_stubs(self) -> tuple[str, ...]:
-        """Show the stubs to message nodes that are deployed."""
+        """Return the addresses of the deployed stubs to message nodes.
+
+        If cancelled, nothing has changed.
+
+        Raises:
+            ActorStoppedError: The runtime has closed.
+        """
         return (await self._view()).node_stubs
 
     @property
     def handler(self) -> str | None:
-        """The handler stub that takes P2P links; None: this runtime takes none."""
+        """Address of the handler stub that accepts direct links; None: there is none."""
         return self._presence.handler
+
+    async def follow(
+        self, machine: str, make: Callable[[str], M], about: str | None = None
+    ) -> Following[M]:
+        """Let models follow the entities of a machine; see `actors.Runtime.follow`.
+
+        Args:
+            machine: Name of the machine.
+            make: Makes the model of an entity; it is called with the key of the entity.
+            about: Address that the key of an entity must contain; None: all are followed.
+
+        If cancelled, nothing is followed.
+
+        Raises:
+            UnknownMachineError: There is no such machine.
+            ValueError: The steps of the machine are not reported.
+            ActorStoppedError: The runtime has closed.
+        """
+        return await self._parts.followers.follow(machine, make, about)
 
     async def _view(self) -> RegistryView:
         return await self._parts.registry.ask(LinksWanted)
@@ -267,9 +409,12 @@ class Runtime:
     # ---- going
 
     async def leave(self) -> None:
-        """Take leave; each step has its time (P2P-28).
+        """Leave in order: registrations, links, objects, paths, addresses, sessions (P2P-28).
 
-        Registrations, P2P links, data objects, paths, addresses, sessions, in this order.
+        Each step has at most `GOODBYE_TIMEOUT` seconds.
+
+        If cancelled, the remaining steps are left out, and peers learn of the end by their
+        timers.
         """
         there = self._presence
         first = (self._unregister_all, there.end_links_and_objects)

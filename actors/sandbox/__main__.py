@@ -12,7 +12,7 @@ from actors.kit.log import Level, configure_log
 from actors.sandbox.confine import confine, preload
 from actors.sandbox.room import run_room
 from transports.link import Kind, Upgrade
-from transports.stream_link import StreamLink
+from transports.socket_link import StreamLink
 
 __all__ = ["main"]
 

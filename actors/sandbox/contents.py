@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import TypeAlias, assert_never, cast
 
-from actors.kit.actor import Actor
-from actors.kit.delivery import Delivery
-from actors.kit.tracer import NULL_TRACER
+from actors.kit.supervision.actor import Actor
+from actors.kit.supervision.delivery import Delivery
+from actors.kit.trace import NULL_TRACER
 from actors.pipe.plan import Contents, NodeStubRoom, PackageRoom, ProgramRoom
 from actors.runtime.hyperty.host import HypertyHost
 from actors.runtime.hyperty.hyperty import Hyperty

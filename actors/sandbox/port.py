@@ -6,8 +6,8 @@ from typing import final
 import trio
 from typing_extensions import override
 
-from actors.kit.actor import ActorRef
-from actors.kit.delivery import Delivery
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.delivery import Delivery
 from actors.pipe.outlet import Outlet
 from actors.pipe.said import Said, Word
 from actors.runtime.bus.messages import ListenerAdded, ListenerRemoved, MiniBusMessage

@@ -9,12 +9,18 @@ from typing import Final, final
 import attrs
 import trio
 
-from actors.kit.actor import ActorRef
-from actors.kit.counters import Counters
-from actors.kit.crash import Crash
-from actors.kit.delivery import Delivery
+from actors.kit.counting.counters import Counters
 from actors.kit.ids import IdSource
-from actors.kit.supervisor import ChildSpec, Intensity, Strategy, Supervisor, open_supervisor
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.crash import Crash
+from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.supervisor import (
+    ChildSpec,
+    Intensity,
+    Strategy,
+    Supervisor,
+    open_supervisor,
+)
 from actors.pipe.assembly import FrameParts
 from actors.pipe.errors import PipeError, RoomError
 from actors.pipe.outlet import Outlet

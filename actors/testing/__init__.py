@@ -1,4 +1,4 @@
-"""For tests of applications: domains in memory, links in chaos, and a judge of what happened.
+"""Tests of applications: domains in memory, faulty links, and a check of what happened.
 
-Install `protofly[testing]`; pytest then knows the fixtures of `actors.testing.plugin`.
+Install `protofly[testing]`; pytest then has the fixtures of `actors.testing.plugin`.
 """

@@ -1,4 +1,4 @@
-"""What a failed test says: which claims are broken, the first time each, and what came before."""
+"""The message of a failed test: the first violation of each claim, with the trace before it."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, final
@@ -13,13 +13,13 @@ from specs.claims.all import CLAIMS
 __all__ = ["complaint"]
 
 _BEFORE: Final = 8
-"""Records shown before one that breaks a claim (ours)."""
+"""Trace records that are shown before the one that violates a claim (ours)."""
 
 
 @final
 @attrs.frozen
 class _Fault:
-    """One claim that is broken, where it first is."""
+    """The first violation of one claim."""
 
     claim: str
     node: str
@@ -29,12 +29,15 @@ class _Fault:
 
 
 def complaint(lines: Sequence[TraceLine], judged: RunJudgement, running: frozenset[str]) -> str:
-    """Say what is wrong with a run; empty: nothing.
+    """Describe what is wrong with a run.
 
     Args:
-        lines: What was recorded.
-        judged: What was judged of it.
-        running: The processes that have not left yet.
+        lines: The trace of the run.
+        judged: The judgement of that trace.
+        running: Names of the processes that still run; their traces need no end.
+
+    Returns:
+        The description, of several lines; empty if the run is conformant.
     """
     if not lines:
         return "nothing was recorded, so nothing is proved: pass `trace=` a process's tracer"
@@ -68,7 +71,7 @@ def _firsts(faults: Iterable[_Fault]) -> Iterator[_Fault]:
 
 
 def _runs(one: Missing, running: frozenset[str]) -> bool:
-    """Whether it is only the end that is missing, of a process that has not left yet."""
+    """Whether only the end of the trace is missing, and its process still runs."""
     return one.is_end and one.node in running
 
 

@@ -1,4 +1,4 @@
-"""Whole domains in memory: nodes and runtimes, on whatever clock the test runs."""
+"""Complete domains in memory: nodes and runtimes, on the clock of the test."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -13,7 +13,7 @@ from actors.node.app import Node
 from actors.node.config import NodeConfig
 from actors.runtime.config import RuntimeConfig
 from actors.testing.recorder import Recorder
-from transports.chaos import ChaosNetwork
+from transports.chaos.network import ChaosNetwork
 from transports.link import Kind
 from transports.memory import MemoryNetwork
 
@@ -25,12 +25,12 @@ _DOMAIN: Final = "a.example"
 @final
 @attrs.frozen
 class Domain:
-    """A domain that runs.
+    """A running domain; `domain["ra"]` is its runtime `ra`.
 
     Attributes:
-        name: The domain; the end of its node's links, too.
+        name: Name of the domain; toxics name its node's end of a link by it.
         node: Its message node.
-        runtimes: By name, which is the end of their links.
+        runtimes: Its runtimes, by name; toxics name their ends of a link by it.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Domain:
 
 @final
 class Domains:
-    """Opens domains; the same addresses and secrets come in every run."""
+    """Opens domains; addresses and secrets are the same in every run."""
 
     def __init__(self, chaos: ChaosNetwork, recorder: Recorder) -> None:
         self._chaos: Final = chaos
@@ -55,10 +55,21 @@ class Domains:
     ) -> AsyncIterator[Domain]:
         """Run a node and its runtimes while the context is open.
 
+        When the block is left, the runtimes leave and then the node drains.
+
         Args:
-            runtimes: The names of the runtimes.
-            name: The domain.
-            kinds: What direct links between runtimes may use; none: there are none.
+            runtimes: Names of the runtimes.
+            name: Name of the domain.
+            kinds: Kinds of direct links between the runtimes, best first; empty: no direct links.
+
+        Yields:
+            The running domain.
+
+        If cancelled, runtimes and node still leave in order, within their own time limits.
+
+        Raises:
+            ValueError: A name was used before in the same trace.
+            BadUrlError: A name cannot be part of an address.
         """
         async with self.several({name: runtimes}, kinds) as (domain,):
             yield domain
@@ -67,11 +78,22 @@ class Domains:
     async def several(
         self, wanted: Mapping[str, Iterable[str]], kinds: tuple[Kind, ...] = ()
     ) -> AsyncIterator[tuple[Domain, ...]]:
-        """Run domains that know of each other while the context is open.
+        """Run domains that can reach each other while the context is open.
+
+        When the block is left, all runtimes leave and then all nodes drain.
 
         Args:
-            wanted: The names of the runtimes of each domain; each name comes once.
-            kinds: What direct links between runtimes may use; none: there are none.
+            wanted: Names of the runtimes, by name of their domain; each name is used once.
+            kinds: Kinds of direct links between the runtimes, best first; empty: no direct links.
+
+        Yields:
+            The running domains, in the order of `wanted`.
+
+        If cancelled, runtimes and nodes still leave in order, within their own time limits.
+
+        Raises:
+            ValueError: A name was used before in the same trace.
+            BadUrlError: A name cannot be part of an address.
         """
         async with AsyncExitStack() as stack:
             nodes = {name: await self._node(stack, name) for name in wanted}
@@ -100,7 +122,7 @@ class Domains:
 
 
 def chaos() -> ChaosNetwork:
-    """Return a network in memory in which nothing is wrong yet, with the same chance each time."""
+    """Return a network in memory without faults, whose random choices are the same in every run."""
     return ChaosNetwork(MemoryNetwork(), Random(0))  # noqa: S311 - reproducible, not secret
 
 

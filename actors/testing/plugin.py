@@ -1,7 +1,7 @@
-"""The pytest plugin: three fixtures, and nothing else.
+"""The pytest plugin: three fixtures.
 
-They need no plugin for Trio: what they give is opened inside the test, on whatever clock
-runs there. Everything is imported when a test first asks for it.
+They need no plugin for Trio: a test opens what they return, on its own clock. Modules are
+imported when a test first uses a fixture.
 """
 
 from typing import TYPE_CHECKING
@@ -11,14 +11,14 @@ import pytest
 if TYPE_CHECKING:
     from actors.testing.domains import Domains
     from actors.testing.recorder import Recorder
-    from transports.chaos import ChaosNetwork
+    from transports.chaos.network import ChaosNetwork
 
 __all__ = ["protofly_chaos", "protofly_domain", "protofly_trace"]
 
 
 @pytest.fixture
 def protofly_trace() -> "Recorder":
-    """Record what nodes and runtimes do; `assert_conformant()` judges it."""
+    """Return a recorder of what nodes and runtimes do; `assert_conformant()` judges the run."""
     from actors.testing.recorder import Recorder  # noqa: PLC0415
 
     return Recorder()
@@ -26,7 +26,10 @@ def protofly_trace() -> "Recorder":
 
 @pytest.fixture
 def protofly_chaos() -> "ChaosNetwork":
-    """Carry links in memory, and harm them by toxics: `chaos.toxic(Latency(0.2), ("ra", "rb"))`."""
+    """Return a network in memory, whose links toxics make faulty.
+
+    `chaos.toxic(Latency(0.2), ("ra", "rb"))` delays all that goes between ra and rb.
+    """
     from actors.testing.domains import chaos  # noqa: PLC0415
 
     return chaos()
@@ -34,9 +37,13 @@ def protofly_chaos() -> "ChaosNetwork":
 
 @pytest.fixture
 def protofly_domain(protofly_chaos: "ChaosNetwork", protofly_trace: "Recorder") -> "Domains":
-    """Open domains in memory, such as one with the runtimes ra and rb.
+    """Return what opens domains in memory, such as one with the runtimes ra and rb.
 
     `async with protofly_domain("ra", "rb") as domain:`
+
+    Args:
+        protofly_chaos: The network of all domains of the test.
+        protofly_trace: The recorder of all processes of the test.
     """
     from actors.testing.domains import Domains  # noqa: PLC0415
 

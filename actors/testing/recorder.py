@@ -1,4 +1,4 @@
-"""Everything that nodes and runtimes of a test did, in order, and the judge of it."""
+"""The trace of all nodes and runtimes of a test, in order, and its judgement."""
 
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from typing import Final, final
 import trio
 from typing_extensions import override
 
-from actors.kit.tracer import Tracer
+from actors.kit.trace import Tracer
 from actors.testing.complaint import complaint
 from fsm.judge.trace_line import TraceLine, line_of
 from fsm.judge.verdict import judge_run
@@ -21,10 +21,10 @@ _RUN: Final = "test"
 
 @final
 class Recorder:
-    """Keeps the trace of each process in memory: a node or a runtime is one.
+    """Keeps the trace of each process in memory; a process is a node or a runtime.
 
-    `protofly_domain` records by itself. Whoever opens nodes and runtimes by hand passes
-    `trace=` the tracer of a process each.
+    `protofly_domain` records all its processes. A test that opens nodes and runtimes itself
+    passes `trace=` a tracer of `process` to each of them.
     """
 
     def __init__(self) -> None:
@@ -34,18 +34,23 @@ class Recorder:
 
     @property
     def lines(self) -> tuple[TraceLine, ...]:
-        """What was recorded, in the order in which it happened."""
+        """The trace records so far, in the order in which they were written."""
         return tuple(self._lines)
 
     @contextmanager
     def process(self, name: str) -> Iterator[Tracer]:
         """Record one process while the context is open.
 
+        The trace ends with an END record if the block is left without an error.
+
         Args:
-            name: Of the node or runtime; each run of one has another.
+            name: Name of the node or runtime in the trace, different for each run of one.
+
+        Yields:
+            The tracer to pass as `trace=`.
 
         Raises:
-            ValueError: The name was given already.
+            ValueError: The name was used before.
         """
         if name in self._names:
             raise ValueError(f"two processes are named {name!r}: name each run of one differently")
@@ -60,16 +65,16 @@ class Recorder:
             self._open.discard(name)
 
     def assert_conformant(self, *, untraced: Collection[str] = ()) -> None:
-        """Judge what was recorded so far: every state machine, and every claim on messages.
+        """Judge the trace so far: every state machine, and every claim about messages.
 
-        Best called when all have left: what never came is missed only then.
+        Call it after all processes have left: a message that never came is found only then.
 
         Args:
             untraced: Addresses or domains of participants that are not recorded.
 
         Raises:
-            AssertionError: Something is broken, or the trace does not tell all; the first
-                of each claim is named, with the records before it.
+            AssertionError: A claim is violated, or the trace is incomplete. The text has the first
+                violation of each claim, with the records before it.
         """
         __tracebackhide__ = True
         said = complaint(
@@ -81,7 +86,7 @@ class Recorder:
 
 @final
 class _Pen(Tracer):
-    """Writes what one process reports."""
+    """Writes the trace records of one process."""
 
     hops = True
 

@@ -11,8 +11,8 @@ import pytest
 import actors
 from actors.testing.domains import Domains
 from actors.testing.recorder import Recorder
-from transports.chaos import ChaosNetwork
-from transports.toxics import Latency, Timeout
+from transports.chaos.network import ChaosNetwork
+from transports.chaos.toxics import Latency, Timeout
 
 pytestmark = pytest.mark.trio
 

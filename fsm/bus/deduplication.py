@@ -1,4 +1,4 @@
-"""Which messages were here before: what two paths, or a retry, brought twice (I-P22, MSG-07)."""
+"""The deduplication window: messages that two paths, or a retry, bring twice (I-P22, MSG-07)."""
 
 from collections import OrderedDict
 from typing import Final, TypeAlias, final
@@ -37,7 +37,12 @@ class SeenWindow:
         self._senders: OrderedDict[str, OrderedDict[_Instance, float]] = OrderedDict()
 
     def is_new(self, message: Message, now: float) -> bool:
-        """Say whether this instance was never here, and remember it."""
+        """Return whether this message instance is new, and remember it.
+
+        Args:
+            message: The message as it came.
+            now: Seconds on the host's clock.
+        """
         instance = _instance(message)
         window = self._senders.get(message.from_)
         if window is None:

@@ -1,9 +1,9 @@
-"""Which addresses the peer of each link may send from, and what waits for a proof (I-B10, S1).
+"""The addresses that the peer of each link may send from, and messages that wait for a proof.
 
-A peer may send from its own runtime and what is below it, and from an address whose domain
-registry names that runtime as its owner. What was received proves nothing. A message whose
-sender is not known yet waits; its proof, or the deadline, decides on it. Messages of one
-sender keep their order; senders do not wait for each other.
+A peer may send from its own runtime and the addresses below it, and from an address whose
+domain registry names that runtime as its owner (I-B10, S1). A received message proves
+nothing. A message whose sender is not known yet waits; its proof, or the deadline, decides
+on it. Messages of one sender keep their order; senders do not wait for each other.
 """
 
 import math
@@ -40,7 +40,7 @@ class Standing(Enum):
 
 @final
 class Holding(Enum):
-    """What became of a message that is to wait."""
+    """The result of `LinkSenders.hold`."""
 
     ASK = "ask"
     """It waits, and the owner of its sender is to be asked for."""
@@ -55,11 +55,11 @@ class Holding(Enum):
 @final
 @attrs.frozen(slots=True)
 class Decided(Generic[T]):
-    """A message that has waited.
+    """A message that has waited for a proof of its sender.
 
     Attributes:
-        link: The link it came by.
-        is_proven: Whether the peer may send from its address.
+        link: The link that the message came by.
+        is_proven: Whether the peer may send from the address.
     """
 
     link: str
@@ -82,9 +82,9 @@ class _Peer(Generic[T]):
     """The other end of one link.
 
     Attributes:
-        proven: Entities whose owner is `remote`, by a registry.
-        is_gone: Whether the link is over; what waits is decided all the same, for its
-            sender was told that it arrived.
+        proven: Entities that `remote` owns, according to a registry.
+        is_gone: Whether the link is over; waiting messages are decided all the same, because
+            the link has acknowledged them to their sender.
     """
 
     remote: str
@@ -97,7 +97,7 @@ class _Peer(Generic[T]):
 
 @final
 class LinkSenders(Generic[T]):
-    """The links of one runtime.
+    """The senders on the links of one runtime.
 
     Memory: `HELD_IN_ALL` messages; the addresses that `OwnersCore` remembers.
     """
@@ -117,14 +117,19 @@ class LinkSenders(Generic[T]):
     # ---- links
 
     def opened(self, link: str, remote: str) -> list[RowChanged]:
-        """Let a link lead to a runtime; repeated is fine."""
+        """Note that a link leads to a runtime. Idempotent.
+
+        Args:
+            link: Name of the link.
+            remote: Address of the runtime at its other end.
+        """
         if link in self._peers:
             return []
         self._peers[link] = _Peer(remote)
         return [_row(Op.ADD, remote, link)]
 
     def closed(self, link: str) -> list[RowChanged]:
-        """Let nothing more be sent over a link; repeated is fine."""
+        """Accept nothing more over a link. Idempotent."""
         peer = self._peers.get(link)
         if peer is None:
             return []
@@ -143,9 +148,13 @@ class LinkSenders(Generic[T]):
     # ---- senders
 
     def standing(self, link: str, from_: str) -> Standing:
-        """Say what is known of an address that a peer sends from.
+        """Return what is known of an address that a peer sends from.
 
-        The caller knows which addresses are of its own runtime: these are FOREIGN, too.
+        The addresses of the caller's own runtime are FOREIGN, too; the caller knows them.
+
+        Args:
+            link: Name of the link.
+            from_: Address of the sender.
         """
         peer = self._peers.get(link)
         if peer is None:
@@ -159,7 +168,14 @@ class LinkSenders(Generic[T]):
         return Standing.UNKNOWN
 
     def hold(self, link: str, from_: str, item: T, now: float) -> Holding:
-        """Keep a message whose sender is UNKNOWN until that is decided."""
+        """Keep a message whose sender is UNKNOWN until that is decided.
+
+        Args:
+            link: Name of the link, which is open.
+            from_: Address of the sender.
+            item: The message, as the caller wants it back.
+            now: Seconds on the host's clock.
+        """
         peer, entity = self._peers[link], runtime_of(from_)
         if peer.waiting >= HELD_MESSAGES or self._held >= HELD_IN_ALL:
             return Holding.FULL
@@ -173,9 +189,16 @@ class LinkSenders(Generic[T]):
         return Holding.ASK if is_first else Holding.WAIT
 
     def owned(self, entity: str, owner: str | None) -> tuple[list[RowChanged], list[Decided[T]]]:
-        """Take which runtime owns an entity, by its domain's registry; None: none does.
+        """Note which runtime owns an entity, according to its domain's registry.
 
-        Only the links on which the entity sends learn of it.
+        Only the links on which the entity sends are concerned.
+
+        Args:
+            entity: Address of the entity.
+            owner: Address of the runtime; None: no runtime owns it.
+
+        Returns:
+            The changed rows of the trace, and the messages that no longer wait.
         """
         rows: list[RowChanged] = []
         decided: list[Decided[T]] = []
@@ -203,7 +226,12 @@ class LinkSenders(Generic[T]):
         return rows
 
     def dropped(self, link: str, entity: str) -> Iterable[T]:
-        """Take out what waits for a sender about whom nobody can be asked."""
+        """Take out the messages of a sender whose owner cannot be looked up.
+
+        Args:
+            link: Name of the link.
+            entity: Address of the sender.
+        """
         return [one.item for one in self._taken_out(link, entity, is_proven=False)]
 
     def _taken_out(self, link: str, entity: str, *, is_proven: bool) -> list[Decided[T]]:
@@ -216,19 +244,24 @@ class LinkSenders(Generic[T]):
     # ---- forgeries, and time
 
     def forged(self, link: str, now: float) -> bool:
-        """Note a message whose sender is not the peer's; tell whether its link is to be closed."""
+        """Count a message whose sender is not the peer's; return whether to close the link.
+
+        Args:
+            link: Name of the link.
+            now: Seconds on the host's clock.
+        """
         peer = self._peers.get(link)
         return peer is not None and not peer.is_gone and not peer.forgeries.add(1, now)
 
     def deadline(self) -> float:
-        """Return when `late` is due."""
+        """Return the time of the next call of `late`."""
         if not self._held:
             return math.inf
         first = [next(iter(peer.held.values())) for peer in self._peers.values() if peer.held]
         return min(queue.until for queue in first)
 
     def late(self, now: float) -> list[Decided[T]]:
-        """Take out what has waited too long: it is refused."""
+        """Take out the messages whose proof did not come in time: they are refused."""
         over = [
             (link, entity)
             for link, peer in self._peers.items()

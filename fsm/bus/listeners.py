@@ -1,10 +1,10 @@
-"""The routing core that MiniBUS, Message BUS and message node share (BUS-01..04, BUS-17).
+"""The routing table that MiniBUS, Message BUS and message node share (BUS-01..04, BUS-17).
 
-A table of listeners and nothing else: it never parses an address, changes a message
-or decides who may write. Look-up is by the literal address (I-B1); all listeners of
-an address are found, in the order they came (I-B2, I-B3). The listener `*` catches
-what has none of its own, on a MiniBUS only: on a Message BUS it would send messages
-back to where they came from (I-B5).
+The core is a table of listeners and nothing else. It never parses an address, changes a
+message or decides on permissions. The look-up is by the literal address (I-B1) and finds
+all listeners of an address in the order of their registration (I-B2, I-B3). The listener
+`*` gets the messages that have no listener of their own. Only a MiniBUS has one: on a
+Message BUS it would send messages back to where they came from (I-B5).
 """
 
 from enum import Enum
@@ -24,7 +24,7 @@ TABLE: Final = "listeners"
 
 
 class Named(Protocol):
-    """Whatever has a name can listen; the name stands in traces."""
+    """A listener: anything that has a name, which stands in traces."""
 
     @property
     def name(self) -> str:
@@ -35,7 +35,7 @@ L = TypeVar("L", bound=Named)
 
 
 class Router(Enum):
-    """Whose table it is: it decides whether `*` may be in it."""
+    """The kind of router: it decides whether `*` may be in its table."""
 
     MINI_BUS = "minibus"
     MESSAGE_BUS = "bus"
@@ -43,7 +43,7 @@ class Router(Enum):
 
 @final
 class RoutingCore(Generic[L]):
-    """Who listens to which address."""
+    """The listeners of each address."""
 
     def __init__(self, router: Router) -> None:
         self._router = router
@@ -56,7 +56,12 @@ class RoutingCore(Generic[L]):
         return bool(self._rows)
 
     def add(self, address: str, listener: L, writer: str) -> list[RowChanged]:
-        """Add a row; one that is there already stays where it is.
+        """Add a row; a row that is there already keeps its place. Idempotent.
+
+        Args:
+            address: The address to listen to, or `*`.
+            listener: The component that gets its messages.
+            writer: Name of the component that changes the table, for the trace.
 
         Raises:
             SpecError: `*` on a Message BUS: a bug of the caller.
@@ -70,7 +75,13 @@ class RoutingCore(Generic[L]):
         return [RowChanged(Op.ADD, TABLE, address, listener.name, writer)]
 
     def remove(self, address: str, listener: L | None, writer: str) -> list[RowChanged]:
-        """Remove a row, or all of an address; what is not there is no error."""
+        """Remove rows of an address. Idempotent.
+
+        Args:
+            address: The address of the rows.
+            listener: The listener whose row goes; None: all rows of the address.
+            writer: Name of the component that changes the table, for the trace.
+        """
         there = self._rows.get(address, ())
         gone = tuple(row for row in there if listener is None or row == listener)
         stays = tuple(row for row in there if row not in gone)
@@ -81,7 +92,12 @@ class RoutingCore(Generic[L]):
         return [RowChanged(Op.DEL, TABLE, address, row.name, writer) for row in gone]
 
     def remove_listener(self, listener: L, writer: str) -> list[RowChanged]:
-        """Remove every row of a listener that is gone."""
+        """Remove every row of a listener. Idempotent.
+
+        Args:
+            listener: The listener, which is gone.
+            writer: Name of the component that changes the table, for the trace.
+        """
         addresses = [address for address, rows in self._rows.items() if listener in rows]
         return [
             change for address in addresses for change in self.remove(address, listener, writer)
@@ -92,6 +108,11 @@ class RoutingCore(Generic[L]):
         return self._rows.get(address, ())
 
     def find_routed(self, route: str, to: str) -> tuple[L, ...]:
-        """Return who gets a message that was routed here: by route, by `to`, or `*`."""
+        """Return the listeners of the route; if none, those of `to`; if none, those of `*`.
+
+        Args:
+            route: Address that the message was routed to.
+            to: Receiver of the message.
+        """
         rows = self._rows
         return rows.get(route) or rows.get(to) or rows.get(ANY, ())

@@ -1,7 +1,7 @@
-"""Where a message goes that a message node was given, and whether it may (MN-03, MN-16, MN-27).
+"""Where a message node sends a message on, and whether it may (MN-03, MN-16, MN-27).
 
-Pure questions to the tables of allocation and subscription; nothing is changed here.
-The order of the questions is the host's: `admit`, policy, `route`.
+The functions read the tables of allocation and subscription and change nothing. The host
+calls them in this order: `admit`, policy, `route`.
 """
 
 from collections.abc import Collection
@@ -36,8 +36,8 @@ class Admitted:
     """The message may go on.
 
     Attributes:
-        bind: Addresses to be bound to the session first: of other domains (MN-13), or what
-            upstream's peers use without asking (C-43).
+        bind: Addresses to bind to the session first: addresses of other domains (MN-13), or
+            addresses that upstream's peers use without an allocation (C-43).
     """
 
     bind: tuple[str, ...] = ()
@@ -46,12 +46,12 @@ class Admitted:
 @final
 @attrs.frozen(slots=True)
 class Refusal:
-    """The message must not go on: a check of the node objects.
+    """The message must not go on: it breaks a check of the node objects.
 
     Attributes:
-        instead: What a request is answered with, where that is not what the check says.
-        is_offence: Whether a node of another domain must have known that it has no right to
-            it; nobody else offends.
+        instead: Code of the answer to a request, where it differs from the check's code.
+        is_offence: Whether the sender is a node of another domain that must have known that it
+            has no right to send the message; no other sender offends.
     """
 
     check: Check
@@ -61,12 +61,12 @@ class Refusal:
 
     @property
     def code(self) -> Code | None:
-        """What a request is answered with; None: it is dropped."""
+        """Code of the answer to a request; None: the message is dropped."""
         return self.instead or _CHECKS[self.check].refusal
 
     @property
     def reason(self) -> DropReason:
-        """What is counted for everything that is not answered."""
+        """The counter for messages that are dropped without an answer."""
         return _CHECKS[self.check].drop
 
 
@@ -76,7 +76,7 @@ Admission: TypeAlias = Admitted | Refusal
 @final
 @attrs.frozen(slots=True)
 class ToComponent:
-    """To a part of the node."""
+    """The message goes to a part of the node."""
 
     address: str
 
@@ -84,10 +84,10 @@ class ToComponent:
 @final
 @attrs.frozen(slots=True)
 class ToRuntimes:
-    """To the sessions of these runtimes, one copy each.
+    """The message goes to the sessions of these runtimes, one copy each.
 
     Attributes:
-        is_published: Whether subscriptions said so, not ownership.
+        is_published: Whether the receivers are subscribers, and not the owner of the address.
     """
 
     runtimes: tuple[str, ...]
@@ -97,7 +97,7 @@ class ToRuntimes:
 @final
 @attrs.frozen(slots=True)
 class Nobody:
-    """Nobody is there for it."""
+    """The message has no receiver."""
 
     why: str
 
@@ -113,9 +113,9 @@ class NodeRouting:
     """The routing decisions of the node of one domain.
 
     Args:
-        domain: The domain the node serves.
-        rights: Whose is what.
-        subscriptions: Who hears what.
+        domain: The domain that the node serves.
+        rights: The owners of addresses.
+        subscriptions: The subscribers of addresses.
         components: Addresses of the node's own parts.
     """
 
@@ -134,7 +134,12 @@ class NodeRouting:
         self._own = f"://{domain}/"
 
     def admit(self, message: Message, by: str) -> Admission:
-        """Check source and way of a message that came over the session of `by`."""
+        """Check the sender and the trace (`via`) of a message.
+
+        Args:
+            message: The message as it came.
+            by: Address of the runtime whose session brought it.
+        """
         body = message.body
         bind: tuple[str, ...] = ()
         source = body.get("source")
@@ -157,7 +162,7 @@ class NodeRouting:
         return Admitted(bind) if bind else _ADMITTED
 
     def _objection(self, message: Message, by: str) -> Refusal | None:
-        """Object to a message whose sender is who it says, but has no business there."""
+        """Return why a sender, though it is the one it claims to be, may not send this message."""
         if is_node(by) and not self._is_ours(message.to, by):
             why = f"the node of {self._domain} is no way to {domain_of(message.to)}"
             return Refusal(Check.SOURCE, why, Code.FORBIDDEN, is_offence=True)
@@ -166,7 +171,7 @@ class NodeRouting:
         return None
 
     def _of_child(self, message: Message, by: str) -> Refusal | None:
-        """Object to who writes a child that is not its own, or does not observe (I-D10)."""
+        """Return why a sender may not write a child that it neither owns nor observes (I-D10)."""
         url = parent_of(message.to)
         if url is None or message.from_ == url:
             return None
@@ -181,16 +186,16 @@ class NodeRouting:
         return self._subscriptions.is_heard_by(message.to, by, message.from_)
 
     def _is_ours(self, to: str, by: str) -> bool:
-        """Say whether a node of another domain may send something here for an address.
+        """Return whether a node of another domain may send something here for an address.
 
-        What goes to an address of its own domain is for whoever subscribed it here.
+        A message to an address of its own domain is for the subscribers here.
         """
         return domain_of(to) in {self._domain, domain_of(by)} or to in self._components
 
     def _foreign(self, address: str, message: Message, by: str) -> Refusal:
-        """Object to an address; who sets a path for somebody else is forbidden to (MN-14).
+        """Refuse a sender's address; setting a path for another runtime is forbidden (MN-14).
 
-        A node cannot know who of its domain has come here by another way.
+        A node cannot know which addresses of its own domain come here by another route.
         """
         is_for_other = message.to == self._paths and address != message.from_
         why = f"the session does not own {address}"
@@ -202,7 +207,7 @@ class NodeRouting:
         )
 
     def _answers_for_path(self, message: Message, by: str) -> bool:
-        """Say whether this is a subscriber's answer to what was fanned out (C-81)."""
+        """Return whether this is a subscriber's answer to a request that was fanned out (C-81)."""
         return message.is_response and by in self._subscriptions.subscribers(message.from_)
 
     def owner_of(self, address: str) -> str | None:
@@ -210,7 +215,12 @@ class NodeRouting:
         return self._rights.owner_of(address)
 
     def route(self, message: Message, by: str | None) -> Route:
-        """Say where an admitted message goes; `by` None: the node itself made it."""
+        """Return where an admitted message goes.
+
+        Args:
+            message: The message.
+            by: Address of the runtime whose session brought it; None: the node itself made it.
+        """
         to = message.to
         if to in self._components:
             return ToComponent(to)
@@ -226,7 +236,7 @@ class NodeRouting:
         return ToRuntimes((owner,))
 
     def _beyond(self, to: str, by: str | None) -> str | None:
-        """Return the node of another domain that has to hear of what goes to an address there."""
+        """Return the node of another domain that needs a message to an address there, if any."""
         # Once per message: an address of this domain is known without reading all of it.
         if self._own in to or domain_of(to) == self._domain:
             return None

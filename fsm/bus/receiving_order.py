@@ -1,15 +1,15 @@
 """Order of a pair's messages at the end that receives them, whatever paths they take (I-B7).
 
 A pair is a sender and a receiver. A sender that changes from the node to a direct link
-announces over the link which message went by the node last. What the link brings for the
-pair waits until the node has brought that one; the node keeps the order of what it carries.
-A message that the node lost is waited for until `REPLY_TIMEOUT` is over since it was sent:
-by then a request among what is missing has been answered 408.
+announces over the link which message went by the node last. Messages of the pair that the
+link brings wait until the node has brought that one; the node keeps the order of the
+messages it carries. A message that the node lost is waited for until `REPLY_TIMEOUT` after
+it was sent: by then a missing request has been answered 408.
 
 The order does not depend on that time. The ids of a sender rise, so a request or event
 that comes by one path after a younger one has come by another is too late: the host refuses
 it. The ids of answers do not rise, so the announcement names those that may be under way: any
-other answer that the node brings is younger than what waits, which goes before it.
+other answer that the node brings is younger than the waiting messages, which go before it.
 """
 
 import math
@@ -46,11 +46,12 @@ _Wait: TypeAlias = tuple[str, str, str]
 
 @attrs.define(slots=True)
 class _Given:
-    """What is known of a pair.
+    """The state of a pair.
 
     Attributes:
         at: When a message of it came last.
-        best: The highest id of its requests and events, and `path`, by which it came.
+        best: The highest id of its requests and events.
+        path: The path that message came by.
         answers: The last answers.
         links: The links whose announcements hold.
     """
@@ -74,7 +75,7 @@ class _Waiting(Generic[T]):
 
 @final
 class PairOrderCore(Generic[T]):
-    """Holds what came by a link too early, and knows what comes too late.
+    """Holds messages that came by a link too early, and finds those that come too late.
 
     `T` is what the host handles when a message's turn has come. The core remembers
     `ORDER_PAIRS` pairs, each for `SESSION_IDLE` after its last message, which is as long as
@@ -94,7 +95,16 @@ class PairOrderCore(Generic[T]):
         return self._held.total()
 
     def announced(self, behind: Behind, link: str, now: float) -> list[T]:
-        """Take an announcement, or a newer one; return what waits no longer, in order."""
+        """Take an announcement, which replaces an earlier one of the same link and pair.
+
+        Args:
+            behind: The pair, and its last message by the node.
+            link: Name of the link that brought the announcement.
+            now: Seconds on the host's clock.
+
+        Returns:
+            The held items that no longer wait, in order.
+        """
         given = self._known((behind.from_, behind.to), now)
         given.links.add(link)
         name = (behind.from_, behind.to, link)
@@ -111,12 +121,15 @@ class PairOrderCore(Generic[T]):
         return []
 
     def arrives(self, message: Message, path: str, what: T) -> list[T] | None:
-        """Return what is to be handled now, in order; nothing: it waits; None: there is no room.
+        """Take a message that came; return the items to handle now, in order.
 
         Args:
             message: As it came.
             path: The link that brought it, or `NODE_PATH`.
-            what: What the host handles for this message.
+            what: The item that the host handles for this message.
+
+        Returns:
+            Nothing: the message waits. None: too many messages wait already.
         """
         if not self._waiting:
             return [what]
@@ -133,13 +146,13 @@ class PairOrderCore(Generic[T]):
         return []
 
     def _overtaken_by(self, message: Message) -> list[T]:
-        """Return what waits for messages that the node will not bring: this one is younger."""
+        """Return the items that wait for lost messages: this message of the node is younger."""
         pair = (message.from_, message.to)
         due = [name for name, waiting in self._of(pair) if self._is_after(waiting.behind, message)]
         return [what for name in due for what in self._release(name)]
 
     def _is_after(self, behind: Behind, message: Message) -> bool:
-        """Say whether a message by the node was sent after what an announcement waits for."""
+        """Return whether the node got a message after the last one that an announcement names."""
         if not message.is_response:
             return message.id > behind.top
         if message.id in behind.answers or len(behind.answers) >= ORDER_SENT:
@@ -148,9 +161,13 @@ class PairOrderCore(Generic[T]):
         return given is None or not given.has(instance_id(message))
 
     def is_late(self, message: Message, path: str) -> bool:
-        """Say whether a request or event comes after a younger one.
+        """Return whether a request or event comes after a younger one by another path.
 
-        By the node alone it may: it is a repeat of what the node lost.
+        The node alone may bring such a message: it is a repeat of a message that the node lost.
+
+        Args:
+            message: As it came.
+            path: The link that brought it, or `NODE_PATH`.
         """
         given = self._pairs.get((message.from_, message.to))
         if given is None or message.is_response:
@@ -159,7 +176,13 @@ class PairOrderCore(Generic[T]):
         return message.id < given.best and not is_repeat
 
     def given(self, message: Message, path: str, now: float) -> list[T]:
-        """Note that a message was given or refused for good; return what waits no longer."""
+        """Note a message as delivered or finally refused; return the items that no longer wait.
+
+        Args:
+            message: The message.
+            path: The link that brought it, or `NODE_PATH`.
+            now: Seconds on the host's clock.
+        """
         pair = (message.from_, message.to)
         given = self._known(pair, now)
         if message.is_response:
@@ -175,22 +198,34 @@ class PairOrderCore(Generic[T]):
         return [what for name in due for what in self._release(name)]
 
     def expects(self, from_: str, to: str, link: str) -> None:
-        """Forget what a link announced of a pair: it will be asked to announce it anew."""
+        """Forget the announcement of a pair by a link: the sender will be asked to repeat it.
+
+        Args:
+            from_: Sender of the pair.
+            to: Receiver of the pair.
+            link: Name of the link.
+        """
         given = self._pairs.get((from_, to))
         if given is not None:
             given.links.discard(link)
 
     def is_reached(self, from_: str, to: str, link: str) -> bool:
-        """Say whether a link has announced a pair, and all that went before has come."""
+        """Return whether a link has announced a pair, and all earlier messages of it have come.
+
+        Args:
+            from_: Sender of the pair.
+            to: Receiver of the pair.
+            link: Name of the link.
+        """
         given = self._pairs.get((from_, to))
         return given is not None and link in given.links and (from_, to, link) not in self._waiting
 
     def deadline(self) -> float:
-        """Return when `tick` is due."""
+        """Return the time of the next call of `tick`."""
         return min((waiting.until for waiting in self._waiting.values()), default=math.inf)
 
     def tick(self, now: float) -> list[T]:
-        """Return what has waited for so long that what is missing counts as lost."""
+        """Return the items that waited so long that the messages before them count as lost."""
         due = [name for name, waiting in self._waiting.items() if waiting.until <= now]
         return [what for name in due for what in self._release(name)]
 

@@ -1,17 +1,20 @@
 """Order of a pair's messages at the end that sends them, while their path changes (C-20, I-B7).
 
 A pair is a sender and a receiver; its requests, events and answers leave in the order in
-which they were given. What a change of paths needs depends on the path that is left:
+which they were given. The steps at a change of paths depend on the path that is left:
 
 - From the node to a direct link the first message is sent at once, and announces which
-  message went by the node last (`pair_order` holds it at the other end until that has come).
+  message went by the node last (`receiving_order` holds it at the other end until that has
+  come).
 - From a link to the node, or to another link, the first message goes through the link's
-  stub, which gives it back when all before it is acknowledged, or with all that was not
-  when the link is lost. What follows waits here, at most `STUB_QUEUE` messages.
+  stub. The stub gives it back when all messages before it are acknowledged, or, when the
+  link is lost, together with those that were not. Later messages wait here, at most
+  `STUB_QUEUE` of them.
 
-A stub gives back what it could not deliver. It is routed again before all that has not been
-sent yet. Neither the order nor the end of a wait depends on how fast a path is; only a stub
-that has crashed does not give back, and is waited for no longer than `REPLY_TIMEOUT`.
+A stub gives back messages that it could not deliver. They are routed again before all
+messages that have not been sent yet. Neither the order nor the end of a wait depends on the
+speed of a path. Only a stub that has crashed does not give messages back; the core waits
+for it no longer than `REPLY_TIMEOUT`.
 """
 
 import math
@@ -38,9 +41,9 @@ class Forward:
     """An effect: the message goes by this route now.
 
     Attributes:
-        behind: What the link announces before it; None: nothing has changed.
-        then: The stub gives it back when all before it is acknowledged, and it goes by
-            this route; None: the stub delivers it.
+        behind: The announcement that the link sends before it; None: nothing has changed.
+        then: The stub gives the message back when all before it is acknowledged, and the
+            message goes by this route; None: the stub delivers it.
     """
 
     message: Message
@@ -52,7 +55,7 @@ class Forward:
 @final
 @attrs.frozen(slots=True)
 class Announce:
-    """An effect: the link announces this in place of what it announced before."""
+    """An effect: the link sends this announcement in place of its last one."""
 
     behind: Behind
     route: str
@@ -60,7 +63,7 @@ class Announce:
 
 @attrs.frozen(slots=True)
 class _Sent:
-    """A message that went by the node: when, and the id of an answer."""
+    """A message that went by the node: when, and the id if it is an answer."""
 
     at: float
     answer: int | None
@@ -68,7 +71,7 @@ class _Sent:
 
 @attrs.define(slots=True)
 class _Path:
-    """One pair's state.
+    """The state of one pair.
 
     Attributes:
         route: The route in use; empty: none, or nothing is under way by it.
@@ -76,14 +79,14 @@ class _Path:
         top: The highest id of the requests and events that went by the node.
         best: The highest id of the requests and events that went by any path.
         said: The last answers that went by any path.
-        sent: What went by the node and was not answered; without repeats, whose first copy
-            may have come long ago.
-        announced: What the link in use was told to be behind.
+        sent: Messages that went by the node and were not answered; without repeats, whose
+            first copy may have come long ago.
+        announced: The last message in the announcement to the link in use.
         draining: The message that a link's stub is to give back.
         then: Where that message goes afterwards.
-        returned: What was given back, in order, and its new route as soon as it has one.
-        stalled: What was given back before `draining` was sent, and waits behind it.
-        held: What waits for these, in order.
+        returned: Messages that were given back, in order, each with its new route if known.
+        stalled: Messages that were given back before `draining` was sent, and wait behind it.
+        held: Messages that wait for these, in order.
     """
 
     route: str
@@ -104,18 +107,18 @@ class _Path:
         return self.draining is None and not (self.returned or self.held)
 
     def drain(self, forward: Forward) -> None:
-        """Give a message to the link's stub; what was given back waits behind it."""
+        """Give a message to the link's stub; messages that were given back wait behind it."""
         self.draining, self.then = key_of(forward.message), forward.route
         self.stalled, self.returned = self.returned, {}
 
     def drained(self) -> None:
-        """Let what waits behind the message go on."""
+        """Let the messages that wait behind the drained one go on."""
         self.draining = None
         self.returned |= self.stalled
         self.stalled = {}
 
     def next(self) -> tuple[Forward, bool] | None:
-        """Take the message whose turn it is, and whether it was given back; None: nobody's."""
+        """Take the next message, and whether it was given back; None: there is none to send."""
         if self.draining is not None:
             return None
         if self.returned:
@@ -127,7 +130,7 @@ class _Path:
         return (self.held.popleft(), False) if self.held else None
 
     def is_new(self, message: Message) -> bool:
-        """Say whether a message goes for the first time, and remember it."""
+        """Return whether a message goes for the first time, and remember it."""
         if not message.is_response:
             is_new, self.best = message.id > self.best, max(self.best, message.id)
             return is_new
@@ -143,7 +146,10 @@ class _Path:
         self.sent[key] = _Sent(now, message.id if message.is_response else None)
         self.sent.move_to_end(key)
         if len(self.sent) > ORDER_SENT:
-            self.sent.popitem(last=False)
+            # Requests do not displace answers: an announcement names these only.
+            alike = [one for one in self.sent if isinstance(one, str) == message.is_response]
+            if len(alike) > ORDER_SENT:
+                del self.sent[alike[0]]
         self.top = self.top if message.is_response else max(self.top, message.id)
 
 
@@ -164,7 +170,13 @@ class PairPathCore:
         return sum(len(path.held) for path in self._paths.values())
 
     def send(self, message: Message, route: str, now: float) -> list[Forward] | None:
-        """Route a message; return what goes now, in order; None: too many wait already."""
+        """Route a message; return the messages to send now, in order; None: too many wait already.
+
+        Args:
+            message: The message, new or given back.
+            route: Its route: a link's stub, or the node.
+            now: Seconds on the host's clock.
+        """
         pair, key = (message.from_, message.to), key_of(message)
         path = self._path(pair, now)
         if key in path.returned:
@@ -184,7 +196,7 @@ class PairPathCore:
 
         Args:
             message: The request, or the message.
-            now: Seconds, of the host's clock.
+            now: Seconds on the host's clock.
             is_reached: Whether its receiver has answered: then all before it has come.
         """
         pair, key = (message.from_, message.to), key_of(message)
@@ -208,10 +220,14 @@ class PairPathCore:
         return [*effects, *self._release(pair, now)]
 
     def returned(self, messages: tuple[Message, ...], now: float) -> dict[str, str]:
-        """Note that these will be routed again: nothing that was not sent yet may pass them.
+        """Note that messages will be routed again: no message that was not sent yet may pass them.
+
+        Args:
+            messages: The messages, in their order.
+            now: Seconds on the host's clock.
 
         Returns:
-            The routes of those that a link was given for that, by their instance.
+            By instance, the new routes of the messages that a stub has drained.
         """
         routes: dict[str, str] = {}
         for message in messages:
@@ -227,13 +243,19 @@ class PairPathCore:
         return routes
 
     def link_ended(self, link: str) -> None:
-        """Take it that nothing is on its way by a link: what was, has been given back."""
+        """Note that nothing is under way by a link any more: its messages have been given back."""
         for path in self._paths.values():
             if path.route == link:
                 path.route = ""
 
     def behind(self, from_: str, to: str, now: float) -> Behind:
-        """Return what of a pair may be on its way by the node."""
+        """Return which messages of a pair may be under way by the node.
+
+        Args:
+            from_: Sender of the pair.
+            to: Receiver of the pair.
+            now: Seconds on the host's clock.
+        """
         path = self._paths.get((from_, to))
         if path is None or not path.sent:
             return Behind(from_, to)
@@ -243,11 +265,11 @@ class PairPathCore:
         return Behind(from_, to, last, path.top, age, answers)
 
     def deadline(self) -> float:
-        """Return when `tick` is due."""
+        """Return the time of the next call of `tick`."""
         return next(iter(self._drained.values()), math.inf)
 
     def tick(self, now: float) -> list[Forward]:
-        """Release what waits for a stub that gives nothing back: it has crashed."""
+        """Release the messages that wait for a stub that gives nothing back: it has crashed."""
         free: list[Forward] = []
         while self._drained and self.deadline() <= now:
             pair, _ = self._drained.popitem(last=False)
@@ -293,7 +315,7 @@ class PairPathCore:
         return path
 
     def _forget_idle(self, now: float) -> None:
-        """Forget the pairs of which nothing can be on its way any more."""
+        """Forget the pairs that can have no message under way any more."""
         for _ in range(len(self._paths)):
             pair, path = next(iter(self._paths.items()))
             if path.at + SESSION_IDLE > now and len(self._paths) < ORDER_PAIRS:

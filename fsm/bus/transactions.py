@@ -1,13 +1,14 @@
-"""Which requests are open, and which messages were here before (MSG-04..07, I-T1..I-T8).
+"""Open requests: which answers are awaited, and how the wait for them ends (MSG-04..07).
 
-A request is known by who asked whom with which id; only the one who was asked can
-answer (I-T1). A provisional answer prolongs the wait; the first final one ends it. If
-several are asked at once, each answers for itself and says so (`source`), and the last of
-these answers ends the wait (C-81, I-T2); one that names nobody speaks for all.
-All waits are equally long, so what is open is ordered by when its wait ends. Each open
-request is an entity of `fsm.machines.transaction`; its steps are told, if anybody listens.
+The key of a request is its sender, its receiver and its id; only the receiver can answer
+it (I-T1..I-T8). A provisional answer prolongs the wait; the first final one ends it. If
+several receivers are asked at once, each answers for itself and names itself (`source`),
+and the last of these answers ends the wait (C-81, I-T2); an answer without a name speaks
+for all. All waits are equally long, so open requests are ordered by the end of their wait.
+Each open request is an entity of `fsm.machines.transaction`; its steps are reported if a
+caller wants them.
 
-Requests that were given to somebody who may go before they are answered (MN-20, R11).
+`HandedCore` keeps requests whose receiver may go before it answers (MN-20, R11).
 """
 
 import math
@@ -40,17 +41,22 @@ __all__ = [
 
 @final
 class HandedCore:
-    """The requests whose answers are awaited from one component.
+    """The outstanding requests of one component: delivered to it and not answered yet.
 
-    Memory: as many as `ROOM_OUTSTANDING`; the oldest are forgotten, and whoever's time to
-    wait is over.
+    Memory: `ROOM_OUTSTANDING` requests; the oldest are forgotten, and those whose sender no
+    longer waits.
     """
 
     def __init__(self) -> None:
         self._asked: dict[str, tuple[float, Message]] = {}
 
     def ask(self, request: Message, now: float) -> None:
-        """Remember a request that was handed in, as long as its sender waits."""
+        """Remember a delivered request for as long as its sender waits.
+
+        Args:
+            request: The request.
+            now: Seconds on the host's clock.
+        """
         asked = self._asked
         while asked:
             oldest = next(iter(asked))
@@ -61,15 +67,15 @@ class HandedCore:
         asked[instance_id(request)] = (now + REPLY_TIMEOUT, request)
 
     def forget(self, request: Message) -> None:
-        """Forget a request that was answered in another way."""
+        """Forget a request that was answered by another component."""
         self._asked.pop(instance_id(request), None)
 
     def knows(self, request: Message) -> bool:
-        """Say whether a request was handed in and not answered since."""
+        """Return whether a request was delivered and not answered since."""
         return instance_id(request) in self._asked
 
     def asked(self, answer: Message) -> Message | None:
-        """Return the request that a message answers, if it was handed in; the final ends it."""
+        """Return the delivered request that a message answers, if any; a final answer ends it."""
         if not answer.is_response:
             return None
         mid = request_id(answer)
@@ -99,7 +105,7 @@ _HOP_FIELDS: Final = frozenset({"via", "auth", "idToken", "accessToken"})
 
 @final
 class Steps(Enum):
-    """Whether the steps of entities are told: making one costs more than taking it."""
+    """Whether the steps of entities are reported: making a report costs more than the step."""
 
     TOLD = "told"
     UNTOLD = "untold"
@@ -112,10 +118,11 @@ class Transaction(Generic[W]):
 
     Attributes:
         request: As it was admitted.
-        waiter: Who is to get the answer; the host knows what it means.
+        waiter: The receiver of the answer; the host knows what it means.
         until: When the wait ends if nothing more comes; only the core moves it on.
-        entity: What the core steps.
-        awaited: Who has not answered yet, of several; empty: whoever is asked answers once.
+        entity: The entity that the core steps.
+        awaited: The receivers that have not answered yet, of several; empty: one answer is
+            expected.
         repeats: How often it may still be sent again (MSG-07).
     """
 
@@ -133,9 +140,9 @@ class Answer(Generic[W]):
     """What an answer means: it belongs to a transaction, or must be dropped.
 
     Attributes:
-        transaction: The request it answers; None: nobody waits for it.
+        transaction: The request it answers; None: no request waits for it.
         drop: Why it must be dropped; None: it must not.
-        step: What the transaction did; None: nothing, or it is not told.
+        step: The step of the transaction; None: there was none, or it is not reported.
         is_last: Whether it ended the transaction.
     """
 
@@ -152,8 +159,8 @@ class Ended(Generic[W]):
 
     Attributes:
         request: As it was admitted.
-        waiter: Who is to be told.
-        step: How it ended; None: it is not told.
+        waiter: The receiver of the answer.
+        step: How it ended; None: it is not reported.
     """
 
     request: Message
@@ -167,7 +174,7 @@ class Repeated:
     """A request that is sent once more: the same message, with the same id (MSG-07).
 
     Attributes:
-        step: What the transaction did; None: it is not told.
+        step: The step of the transaction; None: it is not reported.
     """
 
     request: Message
@@ -181,8 +188,8 @@ class Terms:
 
     Attributes:
         awaited: The `source` of each answer, if there will be several.
-        attempts: How often it is sent at most, while nobody answers (MSG-07).
-        direct: Who of these listens by a link: the node need not be told for them.
+        attempts: How often it is sent at most while no answer comes (MSG-07).
+        direct: Those of them that a link reaches: the node need not fan out to them.
     """
 
     awaited: frozenset[str] = frozenset()
@@ -199,7 +206,7 @@ class TransactionsCore(Generic[W]):
     """The open requests of one router.
 
     Args:
-        steps: Whether what comes out has the steps in it.
+        steps: Whether the results contain the steps of entities.
     """
 
     def __init__(self, steps: Steps = Steps.TOLD) -> None:
@@ -218,9 +225,9 @@ class TransactionsCore(Generic[W]):
 
         Args:
             request: As it was admitted.
-            waiter: Who is to get the answer.
-            now: Seconds, of the host's clock.
-            terms: How many answer, and how often they are asked.
+            waiter: The receiver of the answer.
+            now: Seconds on the host's clock.
+            terms: How many answers are expected, and how often the request is sent.
 
         Raises:
             UndeclaredTransitionError: It is open already; ask `find` first.
@@ -237,7 +244,12 @@ class TransactionsCore(Generic[W]):
         return step
 
     def waits_since(self, request: Message, now: float) -> None:
-        """Let the wait of an open request begin now: its evidence has just been written."""
+        """Let the wait of an open request begin now: its evidence has just been written.
+
+        Args:
+            request: The request; one that is not open is ignored.
+            now: Seconds on the host's clock.
+        """
         transaction = self.find(request)
         if transaction is not None:
             transaction.until = now + self._patience
@@ -248,7 +260,12 @@ class TransactionsCore(Generic[W]):
         return self._open.get((request.from_, request.to, request.id))
 
     def answered(self, response: Message, now: float) -> Answer[W]:
-        """Take an answer: a final one ends the transaction (I-T2, I-T4, I-T5)."""
+        """Take an answer: a final one ends the transaction (I-T2, I-T4, I-T5).
+
+        Args:
+            response: The answer as it came.
+            now: Seconds on the host's clock.
+        """
         key = (response.to, response.from_, response.id)
         transaction = self._open.get(key)
         if transaction is None:
@@ -272,12 +289,17 @@ class TransactionsCore(Generic[W]):
         return Answer(transaction, None, step, is_last=True)
 
     def give_up(self, request: Message, why: str) -> Ended[W] | None:
-        """End a transaction by an answer of the router's own; the real one is late then."""
+        """End a transaction by an answer of the router's own; the real answer is late then.
+
+        Args:
+            request: The request; None is returned if it is not open.
+            why: The reason, as half a sentence, for the trace.
+        """
         transaction = self.find(request)
         return None if transaction is None else self._end(transaction, Trigger.REFUSED, why)
 
     def give_up_all(self, why: str) -> list[Ended[W]]:
-        """End all that is open."""
+        """End all open requests."""
         return [self._end(one, Trigger.REFUSED, why) for one in list(self._open.values())]
 
     def deadline(self) -> float:
@@ -286,9 +308,9 @@ class TransactionsCore(Generic[W]):
         return math.inf if first is None else first.until
 
     def repeated(self, now: float) -> list[Repeated]:
-        """Return what is to be sent again, for nobody has answered: it is waited for anew.
+        """Return the unanswered requests to send again; each waits anew.
 
-        To be asked before `overdue`.
+        Call it before `overdue`.
         """
         again: list[Transaction[W]] = []
         for transaction in self._open.values():
@@ -336,7 +358,12 @@ def _entity(request: Message) -> Entity:
 
 
 def same_request(first: Message, second: Message) -> bool:
-    """Say whether two messages with the same key are the same message (I-T8, MSG-07)."""
+    """Return whether two messages with the same key are the same message (I-T8, MSG-07).
+
+    Args:
+        first: The message that is known.
+        second: The message that came with the same key.
+    """
     return first.type is second.type and _essence(first) == _essence(second)
 
 

@@ -54,7 +54,7 @@ def check_machines(
     wants_json: bool,
     **asked: Unpack[Asked],
 ) -> None:
-    """Check MACHINES, or all, for states nobody reaches or leaves, and the like.
+    """Check MACHINES, or all, for unreachable states, dead ends and the like.
 
     With --product, the names are of compositions of the cores that run these machines: every
     state that one can reach is looked at, while messages are lost and repeated.

@@ -5,7 +5,8 @@ from typing import Final, final
 
 import click
 
-from fsm.machine_list import MACHINES
+from fsm.errors import UnknownMachineError
+from fsm.machine_list import MACHINES, table_named
 from fsm.table import Table
 from specs.jsonvalue import JsonObject
 
@@ -34,9 +35,10 @@ def machine_named(_ctx: click.Context, _param: click.Parameter, name: str) -> Ta
 
 
 def _named(name: str) -> Table:
-    if name not in MACHINES:
-        raise UsageError(f"no machine is named {name!r}: it is one of {', '.join(MACHINES)}")
-    return MACHINES[name]
+    try:
+        return table_named(name)
+    except UnknownMachineError as error:
+        raise UsageError(str(error)) from error
 
 
 def machines_named(names: tuple[str, ...]) -> tuple[Table, ...]:

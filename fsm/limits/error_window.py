@@ -1,6 +1,6 @@
-"""How many malformed messages of one link are borne (RELIABILITY L4).
+"""Error windows: how many malformed messages or crashes are borne in a period.
 
-How often something has crashed lately, and whether that is too often (R11).
+Malformed messages count per link (RELIABILITY L4), crashes per sandbox (R11).
 """
 
 import math
@@ -14,13 +14,13 @@ __all__ = ["CrashCount", "SoftErrors"]
 
 @final
 class CrashCount:
-    """Crashes within `ROOM_SECONDS`; more than `ROOM_RESTARTS` are too many."""
+    """The crashes of one sandbox within `ROOM_SECONDS`; more than `ROOM_RESTARTS` are too many."""
 
     def __init__(self) -> None:
         self._crashes: deque[float] = deque()
 
     def crashed(self, now: float) -> bool:
-        """Count a crash; say whether that was one too many, and then begin anew."""
+        """Count a crash; return whether there are too many now. The count then begins anew."""
         while self._crashes and self._crashes[0] <= now - ROOM_SECONDS:
             self._crashes.popleft()
         self._crashes.append(now)
@@ -30,16 +30,16 @@ class CrashCount:
         return True
 
     def is_calm(self, now: float) -> bool:
-        """Say whether no crash counts any more."""
+        """Return whether all counted crashes are older than the window."""
         return not self._crashes or self._crashes[-1] <= now - ROOM_SECONDS
 
 
 @final
 class SoftErrors:
-    """The latest malformed messages of one link.
+    """The error window of one link: its latest malformed messages.
 
     Args:
-        borne: How many there may be within `SOFT_ERROR_PERIOD`.
+        borne: How many there may be within `SOFT_ERROR_PERIOD`; infinity: no limit.
     """
 
     __slots__ = ("_borne", "_times")
@@ -49,7 +49,12 @@ class SoftErrors:
         self._times: Final[deque[float]] = deque()
 
     def add(self, count: int, now: float) -> bool:
-        """Note malformed messages; tell whether they are still borne."""
+        """Count malformed messages; return whether the link may stay open.
+
+        Args:
+            count: How many messages are added.
+            now: Seconds on the host's clock.
+        """
         if self._borne == math.inf:
             return True
         times = self._times

@@ -1,9 +1,9 @@
-"""When each of several submitters may submit again (R11).
+"""A fair queue: when each of several submitters may submit again (R11).
 
-Who submits alone is never held up. While another has submitted within `CONTENTION`, each
-has a share that leaves the others their time: a burst, and then a rate. What a router that
-was held up itself could not give in time is not made up for: those who wait for their turn
-would all come at once, and just when the others have waited, too.
+A submitter that is alone is never delayed. While another submitter has submitted within
+`CONTENTION`, each submitter has a share of the router's time: a burst, and then a rate.
+Time in which the router itself was delayed is not made up for. Otherwise all delayed
+submitters would come at once, just when the others have waited, too.
 """
 
 import math
@@ -22,7 +22,7 @@ _APART: Final = 1 / SUBMIT_RATE
 
 @final
 class TurnsCore:
-    """The turns at one router."""
+    """The fair queue of one router."""
 
     def __init__(self) -> None:
         self._meter: Meter[str] = Meter(Rate(SUBMIT_RATE, SUBMIT_BURST))
@@ -33,9 +33,13 @@ class TurnsCore:
         self._due: list[tuple[float, str]] = []
 
     def taken(self, by: str, now: float) -> bool:
-        """Note that a message of `by` was taken; say whether another may come at once.
+        """Count a message of a submitter; return whether its next message may come at once.
 
-        Otherwise `due` names it once for this message.
+        If not, `due` names the submitter once for this message.
+
+        Args:
+            by: Name of the submitter.
+            now: Seconds on the host's clock.
         """
         if by != self._last:
             self._other_at, self._last = self._last_at, by
@@ -51,11 +55,11 @@ class TurnsCore:
         return False
 
     def deadline(self) -> float:
-        """Return when `due` is to be asked; infinity: nobody is held up."""
+        """Return the time of the next call of `due`; infinity: no submitter is delayed."""
         return self._due[0][0] if self._due else math.inf
 
     def due(self, now: float) -> list[str]:
-        """Return who may submit one more, each once, however late it is."""
+        """Return the submitters that may submit one more message, each once, however late."""
         free: list[str] = []
         while self._due and self._due[0][0] <= now:
             free.append(heappop(self._due)[1])

@@ -1,4 +1,4 @@
-"""One deadline for many keys: who is due, without asking everybody."""
+"""One deadline for many keys: which keys are due, without a look at all of them."""
 
 import heapq
 import math
@@ -11,10 +11,10 @@ K = TypeVar("K", str, int)
 
 @final
 class Alarms(Generic[K]):
-    """The next time to look at each key.
+    """The next due time of each key.
 
-    Moving a time further away costs nothing and is not noted: the key is then due
-    too early once, and whoever looks at it sets it anew.
+    A key whose time moves further away keeps its earlier time. The key is then due too early
+    once, and the caller sets it anew.
     """
 
     __slots__ = ("_heap", "_when")
@@ -24,7 +24,12 @@ class Alarms(Generic[K]):
         self._when: dict[K, float] = {}
 
     def set(self, key: K, when: float) -> None:
-        """Have `key` due at `when` at the latest; infinity: never."""
+        """Have a key due, at the latest at a time.
+
+        Args:
+            key: The key; an earlier time that it already has stays.
+            when: Seconds on the host's clock; infinity: the key is never due.
+        """
         if when == math.inf:
             self._when.pop(key, None)
         elif when < self._when.get(key, math.inf):

@@ -1,8 +1,7 @@
-"""How much each of many may do in how long: token buckets, one number each (RELIABILITY L5).
+"""Token buckets: how fast something may go on, for one sender or for each of many.
 
-How fast something may go on: a budget that fills again with time.
-
-Who says too much for too long: paced first, then given up (R11, S17).
+One number for each key is enough to limit a rate (RELIABILITY L5). A sender that floods a
+router is delayed first, then given up (R11, S17).
 """
 
 import math
@@ -16,11 +15,11 @@ __all__ = ["FloodCore", "Meter", "Pace", "Rate"]
 
 @final
 class Pace:
-    """A budget of `burst`, refilled by `rate` a second.
+    """A token bucket of `burst` tokens, refilled by `rate` tokens a second.
 
     Args:
-        rate: Units a second.
-        burst: Units that may be spent at once after a rest.
+        rate: Tokens a second.
+        burst: Tokens that may be spent at once after a rest.
     """
 
     def __init__(self, rate: float, burst: int) -> None:
@@ -31,11 +30,11 @@ class Pace:
 
     @property
     def is_rested(self) -> bool:
-        """Whether, but for the unit just spent, all of the budget is there."""
+        """Whether the bucket is full, apart from the token spent last."""
         return self._left >= self._burst - 1
 
     def spend(self, now: float) -> float:
-        """Spend one unit; return the seconds to pause before going on, 0.0 for none."""
+        """Spend one token; return the seconds to pause before the next step, 0.0 for none."""
         self._left = min(self._burst, self._left + (now - self._since) * self._rate)
         self._since = now
         self._left -= 1
@@ -66,8 +65,8 @@ class Rate:
 class Meter(Generic[K]):
     """A token bucket for each key.
 
-    A bucket is known by the time at which it is full again. One that is full is like
-    one that never was, so it is forgotten: only who was busy lately takes room.
+    The state of a bucket is the time at which it is full again. A full bucket is forgotten, so
+    memory is needed only for keys that were in use lately.
     """
 
     __slots__ = ("_full_at", "_patience", "_sweep_at", "_token")
@@ -82,13 +81,24 @@ class Meter(Generic[K]):
         return len(self._full_at)
 
     def spend(self, key: K, count: int, now: float) -> float:
-        """Take tokens whether they are there or not; return the seconds until none is owed."""
+        """Take tokens whether they are there or not; return the seconds until none is owed.
+
+        Args:
+            key: The key of the bucket.
+            count: Tokens to take.
+            now: Seconds on the host's clock.
+        """
         full_at = max(self._full_at.get(key, now), now) + count * self._token
         self._note(key, full_at, now)
         return max(0.0, full_at - now - self._patience)
 
     def try_spend(self, key: K, now: float) -> bool:
-        """Take one token if it is there; tell whether it was."""
+        """Take one token if there is one; return whether there was.
+
+        Args:
+            key: The key of the bucket.
+            now: Seconds on the host's clock.
+        """
         full_at = max(self._full_at.get(key, now), now) + self._token
         if full_at - now > self._patience:
             return False
@@ -103,7 +113,7 @@ class Meter(Generic[K]):
             self._sweep(now)
 
     def _sweep(self, now: float) -> None:
-        """Forget full buckets; twice as many as are left may come until the next time."""
+        """Forget full buckets; the next sweep comes when the rest has doubled."""
         for key in [one for one, full_at in self._full_at.items() if full_at <= now]:
             del self._full_at[key]
         self._sweep_at = max(_SMALL, 2 * len(self._full_at))
@@ -111,17 +121,18 @@ class Meter(Generic[K]):
 
 @final
 class FloodCore:
-    """A pace, and how long somebody was held back by it.
+    """A token bucket for one sender, and how long the sender was delayed by it.
 
-    Who floods always has more to say when a pause is over; who keeps to the rate is waited
-    for. So what counts is the time somebody was made to pause, less the time he was waited
-    for: neither a pause that took too long, nor an empty budget, says anything of him.
+    A sender that floods always has more to send when a pause is over; the reader waits for a
+    sender that keeps to the rate. So what counts is the time of the pauses, less the time in
+    which the reader waited for the sender. Neither a pause that took too long nor an empty
+    bucket counts against the sender.
 
     Args:
-        rate: Units a second.
-        burst: Units that may be spent at once after a rest.
-        patience: Seconds somebody is held back, more than he is waited for, until it is a
-            flood. It begins anew when the budget is whole again.
+        rate: Tokens a second.
+        burst: Tokens that may be spent at once after a rest.
+        patience: Seconds of delay, less those waited for the sender, from which on it is a
+            flood. The count begins anew when the bucket is full again.
     """
 
     def __init__(self, rate: float, burst: int, patience: float) -> None:
@@ -133,11 +144,11 @@ class FloodCore:
         self._held = 0.0
 
     def spend(self, now: float, waited: float) -> float:
-        """Spend one unit; return the seconds to pause first: 0.0 for none, infinity: it floods.
+        """Spend one token; return the seconds to pause first: 0.0 for none, infinity for a flood.
 
         Args:
-            now: When; what was said to pause before is over.
-            waited: Seconds that he was waited for, in all, until now.
+            now: Seconds on the host's clock; the pause returned before is over.
+            waited: Seconds that the reader has waited for the sender, in all, until now.
         """
         news = waited - self._waited
         if self._pause:

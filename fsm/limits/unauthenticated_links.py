@@ -1,11 +1,9 @@
-"""Who may knock at a node, and who of those that have no session yet must go (RELIABILITY L5, L6).
+"""Limits of a node on links without a session, and on links per host (RELIABILITY L5, L6).
 
-Those who open connections and never say who they are must not keep others out. So
-nobody is turned away because too many are there: the one who has been there longest
-makes room, of the same host if that has too many, else of all. Who is honest is known
-after milliseconds, and no longer counts.
-
-How many connections there may be at once, and how many of them one host may have (L6).
+Hosts that open connections and never log in must not keep others out. So no link is refused
+because too many are open. Instead the oldest link without a session is closed: the oldest
+of the same host if that host has too many, else the oldest of all. An honest client has a
+session after milliseconds, and its link no longer counts.
 """
 
 from collections import Counter, OrderedDict
@@ -23,7 +21,7 @@ _IPV6_SITE_BITS: Final = 64
 
 
 def host_key(host: str) -> str:
-    """Return what connections of one host have in common; of IPv6 its /64."""
+    """Return the key under which the connections of one host count; of IPv6 its /64 network."""
     try:
         address = ip_address(host.partition("%")[0])
     except ValueError:
@@ -38,11 +36,11 @@ def host_key(host: str) -> str:
 @final
 @attrs.frozen
 class Knock:
-    """Somebody is let in.
+    """A link that is accepted.
 
     Attributes:
-        number: By which it is known here.
-        makes_room: Number of the one who has to go for it; None: nobody.
+        number: The number of the link here.
+        makes_room: The number of the link to close for it; None: no link is closed.
     """
 
     number: int
@@ -51,12 +49,12 @@ class Knock:
 
 @final
 class Strangers:
-    """Connections that have no session yet.
+    """The links that have no session yet.
 
     Args:
-        rate: How often one host may knock.
-        most: How many there may be.
-        most_per_host: How many of one host.
+        rate: How often one host may connect.
+        most: How many such links there may be.
+        most_per_host: How many such links of one host there may be.
     """
 
     __slots__ = ("_by_host", "_everybody", "_meter", "_most", "_most_per_host", "_next")
@@ -73,7 +71,12 @@ class Strangers:
         return len(self._everybody)
 
     def knock(self, host: str, now: float) -> Knock | None:
-        """Let somebody in; None: its host knocks too often."""
+        """Accept a link; None: its host connects too often.
+
+        Args:
+            host: IP address of the other end.
+            now: Seconds on the host's clock.
+        """
         key = host_key(host)
         if not self._meter.try_spend(key, now):
             return None
@@ -86,7 +89,7 @@ class Strangers:
         return Knock(self._next, makes_room)
 
     def forget(self, number: int) -> None:
-        """Count one no longer: it has a session now, or is gone."""
+        """Count a link no longer: it has a session now, or is closed."""
         key = self._everybody.pop(number, None)
         if key is None:
             return
@@ -96,7 +99,7 @@ class Strangers:
             del self._by_host[key]
 
     def _oldest(self, key: str) -> int | None:
-        """Return who has to go for one more of a host."""
+        """Return the link to close for one more of a host; None: there is no need."""
         neighbours = self._by_host.get(key)
         if neighbours and len(neighbours) >= self._most_per_host:
             return next(iter(neighbours))
@@ -127,7 +130,7 @@ class HostShares:
         return self._by_host.total()
 
     def enter(self, host: str) -> bool:
-        """Count one more of a host, if there is room for it; say whether there was."""
+        """Count one more connection of a host if the limits allow it; return whether they do."""
         key = host_key(host)
         if len(self) >= self._most or self._by_host[key] >= self._most_per_host:
             return False
@@ -135,7 +138,7 @@ class HostShares:
         return True
 
     def leave(self, host: str) -> None:
-        """Count one less of a host, which has entered."""
+        """Count one connection less of a host, which was counted by `enter`."""
         key = host_key(host)
         self._by_host[key] -= 1
         if not self._by_host[key]:

@@ -7,6 +7,11 @@ after a lost link connected again in place, by re-opening its session with the n
 The drawing has no way from `created` to `failed`; the protocol pages allow it, as in
 the P2P machine: the stub was built, but connecting is impossible (C-17, I-S1). A stub
 that is undeployed before it ever connected takes the same way.
+
+Below its connection, a stub has a link and on it a session of its own side (`node_link`):
+a link is dialled and the session opened on the way from `in-progress` as well as from
+`disconnected`, and while the connection is `live`, the session is open, pinged or being
+closed. The protocol pages tell what is done (STB-06, STB-17, M-14..M-17); the machine is ours.
 """
 
 from enum import StrEnum, unique
@@ -14,7 +19,7 @@ from typing import Final
 
 from fsm.table import Deadline, Origin, Table, Transition
 
-__all__ = ["STUB_CONNECTION", "State", "Trigger"]
+__all__ = ["NODE_LINK", "STUB_CONNECTION", "LinkState", "LinkTrigger", "State", "Trigger"]
 
 
 @unique
@@ -88,3 +93,98 @@ STUB_CONNECTION: Final = Table(
     claims=("I-S1", "I-S2", "I-S4", "I-S5", "I-S8", "I-S9", "I-S10"),
 )
 """The connection of a message node's protostub."""
+
+
+@unique
+class LinkState(StrEnum):
+    """What is under way on the link of a stub."""
+
+    DIALLING = "dialling"
+    OPENING = "opening"
+    OPEN = "open"
+    PINGING = "pinging"
+    PAUSED = "paused"
+    CLOSING = "closing"
+    ENDED = "ended"
+
+
+@unique
+class LinkTrigger(StrEnum):
+    """What moves the link of a stub."""
+
+    DIAL = "dial"
+    DIALLED = "dialled"
+    SESSION_OPENED = "session-opened"
+    PING = "ping"
+    HEARD = "heard"
+    LOST = "lost"
+    CLOSE = "close"
+    END = "end"
+
+
+_OURS: Final = Origin.EXTENSION
+_DIAL: Final = "3.2 Connection: connect(), or connected again in place"
+_STANDS: Final = "3.3 MN session: handshake on each link"
+_SESSION: Final = "3.3 MN session: open, or re-open with token"
+_PING: Final = "3.3 MN session: ping, as nothing was heard for a while"
+_HEARD: Final = "3.3 MN session: whatever comes over the link answers a ping"
+_LINK_LOST: Final = "3.2: the link is lost, or nobody answers; it is dialled again after a pause"
+_GOODBYE: Final = "3.3 MN session: disconnect"
+_OVER: Final = "3.2 Connection: refused, given up, or disconnected for good"
+
+# fmt: off
+_LINK_ROWS: Final = (
+    Transition(None,               LinkTrigger.DIAL,           LinkState.DIALLING, _DIAL,      origin=_OURS),
+    Transition(None,               LinkTrigger.END,            LinkState.ENDED,    _OVER,      origin=_OURS),
+    Transition(LinkState.DIALLING, LinkTrigger.DIALLED,        LinkState.OPENING,  _STANDS,    origin=_OURS),
+    Transition(LinkState.DIALLING, LinkTrigger.LOST,           LinkState.PAUSED,   _LINK_LOST, origin=_OURS),
+    Transition(LinkState.DIALLING, LinkTrigger.END,            LinkState.ENDED,    _OVER,      origin=_OURS),
+    Transition(LinkState.OPENING,  LinkTrigger.SESSION_OPENED, LinkState.OPEN,     _SESSION,   origin=_OURS),
+    Transition(LinkState.OPENING,  LinkTrigger.LOST,           LinkState.PAUSED,   _LINK_LOST, origin=_OURS),
+    Transition(LinkState.OPENING,  LinkTrigger.END,            LinkState.ENDED,    _OVER,      origin=_OURS),
+    Transition(LinkState.OPEN,     LinkTrigger.PING,           LinkState.PINGING,  _PING,      origin=_OURS),
+    Transition(LinkState.OPEN,     LinkTrigger.LOST,           LinkState.PAUSED,   _LINK_LOST, origin=_OURS),
+    Transition(LinkState.OPEN,     LinkTrigger.CLOSE,          LinkState.CLOSING,  _GOODBYE,   origin=_OURS),
+    Transition(LinkState.PINGING,  LinkTrigger.HEARD,          LinkState.OPEN,     _HEARD,     origin=_OURS),
+    Transition(LinkState.PINGING,  LinkTrigger.LOST,           LinkState.PAUSED,   _LINK_LOST, origin=_OURS),
+    Transition(LinkState.PINGING,  LinkTrigger.CLOSE,          LinkState.CLOSING,  _GOODBYE,   origin=_OURS),
+    Transition(LinkState.PAUSED,   LinkTrigger.DIAL,           LinkState.DIALLING, _DIAL,      origin=_OURS),
+    Transition(LinkState.PAUSED,   LinkTrigger.END,            LinkState.ENDED,    _OVER,      origin=_OURS),
+    Transition(LinkState.CLOSING,  LinkTrigger.END,            LinkState.ENDED,    _OVER,      origin=_OURS),
+)
+# fmt: on
+
+NODE_LINK: Final = Table(
+    name="node_link",
+    owner="node stub of the runtime",
+    key="<stub>",
+    states=LinkState,
+    triggers=LinkTrigger,
+    rows=_LINK_ROWS,
+    may_end=frozenset({LinkState.ENDED}),
+    extension_ends=frozenset({LinkState.ENDED}),
+    deadlines=(
+        Deadline(LinkState.DIALLING, None, None, "whoever dials gives up by itself"),
+        Deadline(
+            LinkState.OPENING, "OPEN_TIMEOUT", LinkTrigger.LOST, "session must open on each link"
+        ),
+        Deadline(
+            LinkState.OPEN, "PING_PERIOD", LinkTrigger.PING, "counted from what was heard last"
+        ),
+        Deadline(LinkState.PINGING, "PONG_TIMEOUT", LinkTrigger.LOST, "the node must be heard"),
+        Deadline(LinkState.PAUSED, None, None, "pauses double; the stub counts the attempts"),
+        Deadline(LinkState.CLOSING, "GOODBYE_TIMEOUT", LinkTrigger.END, "the goodbye is bounded"),
+    ),
+    meanings={
+        LinkState.DIALLING: "A link to the node is being dialled; messages wait.",
+        LinkState.OPENING: "The link stands and the session is opened, or re-opened; messages wait.",
+        LinkState.OPEN: "The session is open; messages go at once.",
+        LinkState.PINGING: "The node was asked for a sign of life; messages go at once.",
+        LinkState.PAUSED: "There is no link; the next one is dialled after a pause.",
+        LinkState.CLOSING: "The session is being closed; messages are refused.",
+        LinkState.ENDED: "The stub has no link and dials none any more; messages are refused.",
+    },
+    drawn_in="protocol page 03, sections 3.2 and 3.3",
+    claims=("I-S8", "I-S9", "I-S10"),
+)
+"""The link of a message node's protostub, and the session on it."""

@@ -1,12 +1,13 @@
-"""Names of addresses that a node makes, and knows again without a list of them (I-A1, T3).
+"""Names of addresses that a node makes and recognises without a list of them (I-A1, T3).
 
-A name is a UUID: 60 random bits, a keyed digest of them and of whom it was made for, and in
-its last 4 bytes a keyed digest of all that. So a node can tell, of any address whatsoever,
-whether it made it, and for whom; what it made and nobody owns was released, and needs no
-tombstone. Nobody gains by forging a digest: an address that looks made is refused to
-whoever claims it, but for the runtime it was made for, which may come back to it. A name
+A name is a UUID: 60 random bits, a keyed digest of these bits and of the runtime it was made
+for, and in its last 4 bytes a keyed digest of all that. So a node can tell of any address
+whether it made the address, and for which runtime. An address that the node made and that
+has no owner was released; it needs no tombstone. A forged digest gains nothing: an address
+that looks made by the node is refused to every runtime but the one it was made for. A name
 that a peer made itself looks so once in 2^32.
-The key lasts as long as the node: after a restart runtimes may claim what they had (C-44).
+The key lasts as long as the node: after a restart runtimes may claim the addresses they
+had (C-44).
 """
 
 import hashlib
@@ -29,7 +30,7 @@ _TEXT: Final = 36
 
 @final
 class AddressMint:
-    """Makes names and knows them again.
+    """Makes names of addresses and recognises them.
 
     Args:
         key: Secret of this node, at most 64 bytes.
@@ -39,17 +40,27 @@ class AddressMint:
         self._key = key
 
     def name(self, random: bytes, owner: str) -> str:
-        """Return a name made of `ENTROPY` random bytes, for a runtime."""
+        """Return a name for an address of a runtime.
+
+        Args:
+            random: `ENTROPY` random bytes.
+            owner: Address of the runtime.
+        """
         chance = UUID(bytes=random + bytes(_OWNER + _TAG), version=4).bytes[:ENTROPY]
         head = chance + self._owner_tag(chance, owner)
         return str(UUID(bytes=head + self._tag(head)))
 
     def made(self, address: str) -> bool:
-        """Say whether the name of an address was made here."""
+        """Return whether this node made the name of an address."""
         return self._raw(address) is not None
 
     def made_for(self, address: str, owner: str) -> bool:
-        """Say whether the name of an address was made here for this runtime."""
+        """Return whether this node made the name of an address for a runtime.
+
+        Args:
+            address: Any address.
+            owner: Address of the runtime.
+        """
         raw = self._raw(address)
         return raw is not None and raw[ENTROPY:_HEAD] == self._owner_tag(raw[:ENTROPY], owner)
 
@@ -64,7 +75,7 @@ class AddressMint:
         return raw if self._tag(raw[:_HEAD]) == raw[_HEAD:] else None
 
     def _owner_tag(self, chance: bytes, owner: str) -> bytes:
-        """Return what stands for the owner; two of its bits belong to the UUID's form."""
+        """Return the digest of the owner; two of its bits belong to the UUID's form."""
         drawn = hashlib.blake2b(chance + owner.encode(), key=self._key, digest_size=_OWNER)
         first, *rest = drawn.digest()
         return bytes([first & _FREE_BITS | _VARIANT, *rest])

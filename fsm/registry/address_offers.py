@@ -1,9 +1,9 @@
-"""Who may take whose address: the node's part in a hand-over (SYN-26, I-D1).
+"""The transfer of an address between two sessions: the node's part in it (SYN-26, I-D1).
 
-An owner offers an address to one other session, and may take the offer back; that session
-takes the address, and may not if it comes late. Offers of an address have rising numbers:
-what was over is never open again, so that a message that comes late, or twice, changes
-nothing. Nothing is moved here; the tables are, by who asks.
+An owner offers an address to one other session, and may take the offer back. That session
+takes the address, unless the offer is over. Offers of an address have rising numbers: an
+offer that is over is never open again, so a message that comes late, or twice, changes
+nothing. The core decides only; the host changes the tables.
 """
 
 from collections.abc import Callable
@@ -26,13 +26,13 @@ _UNKNOWN: Final = Refused(Code.NOT_FOUND, "nobody has it")
 @final
 @attrs.frozen(slots=True)
 class Offer:
-    """An owner lets another session take an address.
+    """An owner offers an address to another session.
 
     Attributes:
         by: The owner.
         to: The other session's runtime.
         number: Higher than that of each earlier offer of this address.
-        delegate: For whom that one takes it.
+        delegate: The hyperty for which the other session takes it.
     """
 
     address: str
@@ -55,7 +55,7 @@ class Withdraw:
 @final
 @attrs.frozen(slots=True)
 class Take:
-    """A session takes what it was offered, for whom it was offered to."""
+    """A session takes an address that was offered to it, for the delegate of the offer."""
 
     address: str
     by: str
@@ -69,7 +69,7 @@ OfferInput: TypeAlias = Offer | Withdraw | Take
 @final
 @attrs.frozen(slots=True)
 class Move:
-    """The address is to be moved; `moved` says that it was."""
+    """The address is to be moved; the host calls `moved` when it is."""
 
     address: str
     old: str
@@ -81,10 +81,10 @@ class Move:
 class AddressOffers:
     """The offers of one node's addresses.
 
-    Memory is bounded by the addresses that are allocated: who releases one has it forgotten.
+    Memory is bounded by the allocated addresses: a released address is forgotten.
 
     Args:
-        owner_of: Whose exactly this address is.
+        owner_of: Returns the owner of exactly this address.
     """
 
     def __init__(self, owner_of: Callable[[str], str | None]) -> None:
@@ -97,11 +97,11 @@ class AddressOffers:
         return len(self._open.keys() | self._over.keys() | self._moved.keys())
 
     def is_moved(self, address: str) -> bool:
-        """Say whether an address was moved to whom it belongs now."""
+        """Return whether an address was transferred to its present owner."""
         return address in self._moved
 
     def feed(self, happened: OfferInput) -> Move | Refused | None:
-        """Decide; None: it is as was asked for."""
+        """Decide on an input; None: the tables stand as the input wants them."""
         match happened:
             case Offer():
                 return self._offer(happened)
@@ -143,18 +143,18 @@ class AddressOffers:
         return Move(address, owner, by, taking.number)
 
     def moved(self, move: Move) -> None:
-        """Hear that an address was moved."""
+        """Note that an address was moved."""
         self._end(move.address, move.number)
         self._moved[move.address] = None
 
     def released(self, address: str) -> None:
-        """Hear that an address is nobody's any more."""
+        """Note that an address has no owner any more."""
         self._open.pop(address, None)
         self._over.pop(address, None)
         self._moved.pop(address, None)
 
     def gone(self, runtime: str) -> None:
-        """Hear that a session is over: what it was offered it cannot take any more."""
+        """Note that a session is over: offers to it can no longer be taken."""
         for address, offer in list(self._open.items()):
             if offer.to == runtime:
                 self._end(address, offer.number)

@@ -1,7 +1,7 @@
-"""Which addresses a runtime keeps for hyperties to come, and who may have one again (ALC-02).
+"""The addresses a runtime keeps for later hyperties, and their reuse (ALC-02).
 
-An address that is kept is allocated still, but nobody uses it. A hyperty of the same
-purpose may have it again; one that names an address must have exactly that.
+A kept address is allocated still, but not in use. A hyperty of the same purpose may have it
+again; a hyperty that names an address must have exactly that.
 """
 
 from collections.abc import Iterable
@@ -19,8 +19,8 @@ class Purpose:
 
     Attributes:
         scheme: Its scheme, such as `hyperty`.
-        descriptor: Catalogue address of what uses it; None: of nothing that could be
-            known again.
+        descriptor: Catalogue address of the hyperty or object that uses it; None: its user
+            cannot be recognised.
     """
 
     scheme: str
@@ -38,7 +38,12 @@ class AddressReuse:
         return len(self._kept)
 
     def keep(self, address: str, purpose: Purpose) -> None:
-        """Note that an address is not in use any more, but may be again."""
+        """Keep an address that is no longer in use.
+
+        Args:
+            address: The address, which stays allocated.
+            purpose: What it was used for.
+        """
         self._kept[address] = purpose
 
     def take_alike(self, purpose: Purpose) -> str | None:
@@ -52,7 +57,12 @@ class AddressReuse:
         return address
 
     def take(self, address: str, purpose: Purpose) -> bool:
-        """Give out exactly this address; False: it is not kept for that (a hard miss)."""
+        """Give out exactly this address; False: it is not kept for that purpose (a hard miss).
+
+        Args:
+            address: The address that the hyperty names.
+            purpose: What it is to be used for.
+        """
         if self._kept.get(address) != purpose:
             return False
         del self._kept[address]
@@ -64,5 +74,5 @@ class AddressReuse:
             self._kept.pop(address, None)
 
     def forget_all(self) -> None:
-        """Forget everything: the node knows none of them any more."""
+        """Forget all addresses: the node no longer knows them."""
         self._kept.clear()

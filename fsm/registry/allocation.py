@@ -1,61 +1,175 @@
-"""Who owns which address of a domain (MN-10..MN-13, I-A1..I-A7).
+"""The owners of the addresses of a domain (MN-10..MN-13, I-A1..I-A7).
 
-An address is allocated once in the life of a node. A released one is never handed out again,
-and only whose it was may claim it: a runtime that comes back to what it has stored. What the
-node made itself it knows again by its name (`fsm.registry.address_names`), of what peers made a
-digest is kept as a tombstone, with whose it was. Addresses that are not the node's to
-allocate, but that a connected runtime uses, are bound to its session: owned like the
-others, without a machine, and free again afterwards.
-
-What is known of addresses that were released (I-A1).
-
-What the node made itself it knows again by its name (`fsm.registry.address_names`); of what peers
-made a digest is kept, with whose it was the last.
+An address is allocated once in the life of a node. A released address is never allocated
+again; only its former owner may claim it, as a runtime does that restores its store. The
+node recognises the addresses it made by their names (`fsm.registry.address_names`); of
+addresses made by peers it keeps a digest with the last owner. An address that the node does
+not allocate, but that a connected runtime uses, is bound to the session of that runtime: it
+has an owner like the others, no machine, and is free after the session.
 """
 
 import hashlib
 import math
 from collections.abc import Iterable
 from sys import intern
-from typing import Final, Protocol, assert_never, final
+from typing import Final, Protocol, TypeAlias, assert_never, final
+
+import attrs
 
 from fsm.effects import Refused, RowChanged
-from fsm.engine import Entity
+from fsm.engine import Entity, Step
 from fsm.machines.address import ADDRESS, State, Trigger
-from fsm.registry.allocation_io import (
-    Allocate,
-    Allocated,
-    Bind,
-    Claim,
-    Effect,
-    Free,
-    FreeBlock,
-    Freed,
-    Input,
-    Move,
-    Release,
-    RuntimeCame,
-    Taken,
-)
 from specs.addresses.address import RUNTIME_SCHEME, is_below, runtime_of, scheme_of
 from specs.limits.protocol import MAX_ADDRESSES, MAX_DOMAIN_ADDRESSES, MAX_TOMBSTONES
 from specs.reply_code import Code
 from specs.trace import Op
 
-__all__ = ["AllocationCore", "Mint", "Tombstones"]
+__all__ = [
+    "Allocate",
+    "Allocated",
+    "AllocationCore",
+    "Bind",
+    "Claim",
+    "Effect",
+    "Free",
+    "FreeBlock",
+    "Freed",
+    "Input",
+    "Mint",
+    "Move",
+    "Release",
+    "RuntimeCame",
+    "Taken",
+    "Tombstones",
+]
+
+
+@final
+@attrs.frozen(slots=True)
+class Allocate:
+    """A runtime asks for addresses (M-18).
+
+    Attributes:
+        owner: The runtime.
+        addresses: Fresh ones, as many as it asked for; the host makes them, because a core
+            has no randomness.
+        key: Names them together, within this owner.
+    """
+
+    owner: str
+    addresses: tuple[str, ...]
+    key: str | None = None
+
+
+@final
+@attrs.frozen(slots=True)
+class Claim:
+    """A runtime names addresses of this domain that it made itself; all or none (C-44)."""
+
+    owner: str
+    addresses: tuple[str, ...]
+
+
+@final
+@attrs.frozen(slots=True)
+class Bind:
+    """A runtime uses an address that the node does not allocate (MN-13, C-43)."""
+
+    owner: str
+    address: str
+
+
+@final
+@attrs.frozen(slots=True)
+class FreeBlock:
+    """Free the addresses allocated under a key, or one address (M-19, C-46)."""
+
+    owner: str
+    key: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Free:
+    """Free addresses, all or none (M-20)."""
+
+    owner: str
+    addresses: tuple[str, ...]
+
+
+@final
+@attrs.frozen(slots=True)
+class Release:
+    """The owner's session is over: all its addresses are released (I-A7)."""
+
+    owner: str
+    why: str
+
+
+@final
+@attrs.frozen(slots=True)
+class Move:
+    """An address goes from one owner to another in one step, as both have agreed (SYN-26)."""
+
+    owner: str
+    address: str
+    to: str
+
+
+@final
+@attrs.frozen(slots=True)
+class RuntimeCame:
+    """A runtime has a session: addresses below its own that others have bound are its own now."""
+
+    runtime: str
+
+
+Input: TypeAlias = Allocate | Claim | Bind | FreeBlock | Free | Move | Release | RuntimeCame
+
+
+@final
+@attrs.frozen(slots=True)
+class Allocated:
+    """The requested addresses are allocated."""
+
+    addresses: tuple[str, ...]
+
+
+@final
+@attrs.frozen(slots=True)
+class Taken:
+    """These have an owner from now on."""
+
+    addresses: tuple[str, ...]
+
+
+@final
+@attrs.frozen(slots=True)
+class Freed:
+    """These addresses have no owner now; empty, if all were unknown."""
+
+    addresses: tuple[str, ...]
+
+
+Effect: TypeAlias = Step | RowChanged | Allocated | Taken | Freed | Refused
 
 _DIGEST: Final = 8
 """Bytes of a tombstone: among 10^6 of them two agree once in 10^7 nodes."""
 
 
 class Mint(Protocol):
-    """Knows the addresses that the node made, now or before."""
+    """Recognises the addresses that the node made, in this process or an earlier one."""
 
     def made(self, address: str) -> bool:
-        """Say whether the node made an address."""
+        """Return whether the node made an address."""
 
     def made_for(self, address: str, owner: str) -> bool:
-        """Say whether the node made an address for this runtime."""
+        """Return whether the node made an address for a runtime.
+
+        Args:
+            address: Any address.
+            owner: Address of the runtime.
+        """
 
 
 @final
@@ -63,7 +177,7 @@ class Tombstones:
     """The digests of the released addresses of one domain; about 70 bytes each.
 
     Args:
-        mint: Knows what the node made; None: it makes nothing.
+        mint: Recognises the addresses that the node made; None: it makes none.
     """
 
     def __init__(self, mint: Mint | None = None) -> None:
@@ -77,26 +191,41 @@ class Tombstones:
         return _digest(address) in self._whose
 
     def is_spent(self, address: str) -> bool:
-        """Say whether an address that nobody owns was somebody's, or was made by the node."""
+        """Return whether an address without an owner had one, or was made by the node."""
         is_made = self._mint is not None and self._mint.made(address)
         return is_made or address in self
 
     def was_of(self, address: str, owner: str) -> bool:
-        """Say whether a released address was that runtime's, of those it had the last."""
+        """Return whether a released address had this runtime as its last owner.
+
+        Args:
+            address: The address, which has no owner.
+            owner: Address of the runtime.
+        """
         whose = self._whose.get(_digest(address))
         return self._is_made_for(address, owner) if whose is None else whose == owner
 
     def bury(self, address: str, owner: str) -> None:
-        """Keep whose a released address was, unless its name says so."""
+        """Keep the last owner of a released address, unless its name contains the owner.
+
+        Args:
+            address: The address.
+            owner: Address of the runtime that owned it.
+        """
         if not self._is_made_for(address, owner):
             self.keep(address, owner)
 
     def keep(self, address: str, owner: str) -> None:
-        """Keep whose an address is, whatever its name says."""
+        """Keep the last owner of an address, also if its name contains another.
+
+        Args:
+            address: The address.
+            owner: Address of the runtime that owned it.
+        """
         self._whose[_digest(address)] = intern(owner)
 
     def lift(self, address: str) -> None:
-        """Forget whose an address was: somebody owns it again."""
+        """Forget the last owner of an address: it has an owner again."""
         self._whose.pop(_digest(address), None)
 
     def _is_made_for(self, address: str, owner: str) -> bool:
@@ -120,12 +249,12 @@ _NO_CLAIMS: Final = Refused(
 class AllocationCore:
     """The allocation table of one domain.
 
-    Memory grows with what lives, and by about 70 bytes with each claimed address that was
-    released, up to `MAX_TOMBSTONES` of them; then nothing more can be claimed.
+    Memory grows with the addresses in use, and by about 70 bytes with each claimed address that
+    was released, up to `MAX_TOMBSTONES` of them; then no more addresses can be claimed.
 
     Args:
-        mint: Knows what the node made, which nobody but whom it was made for can claim;
-            None: it makes nothing.
+        mint: Recognises the addresses that the node made, which only the runtime they were
+            made for can claim; None: the node makes none.
     """
 
     def __init__(self, mint: Mint | None = None) -> None:
@@ -137,7 +266,7 @@ class AllocationCore:
         self._tombstones = Tombstones(mint)
 
     def owner_of(self, address: str) -> str | None:
-        """Return who owns an address or the nearest one above it."""
+        """Return the owner of an address or of the nearest address above it."""
         owners = self._owners
         slash = "/"
         while slash and not address.endswith("/"):
@@ -148,22 +277,27 @@ class AllocationCore:
         return None
 
     def owned_by(self, owner: str) -> tuple[str, ...]:
-        """Return what a runtime owns, oldest first."""
+        """Return the addresses of a runtime, oldest first."""
         return tuple(self._of.get(owner, ()))
 
     def is_tombstone(self, address: str) -> bool:
-        """Say whether an address was allocated once and released."""
+        """Return whether an address was allocated once and released."""
         return address not in self._owners and self._tombstones.is_spent(address)
 
     def __len__(self) -> int:
         return len(self._owners)
 
     def deadline(self) -> float:
-        """Return when to be fed again: never, addresses live as long as sessions."""
+        """Return infinity: addresses live as long as sessions, and no time passes for them."""
         return math.inf
 
     def feed(self, happened: Input, now: float) -> list[Effect]:
-        """Decide; `now` is not looked at."""
+        """Take an input; return the effects, in order.
+
+        Args:
+            happened: The input.
+            now: Seconds on the host's clock; not used.
+        """
         del now
         match happened:
             case Allocate(owner, addresses, key):
@@ -215,7 +349,7 @@ class AllocationCore:
         return address not in self._owners and self._tombstones.was_of(address, owner)
 
     def _take_back(self, owner: str, addresses: tuple[str, ...]) -> list[Effect]:
-        """Give a runtime again what was released of it."""
+        """Give a runtime the released addresses that it had."""
         effects: list[Effect] = []
         for address in addresses:
             self._tombstones.lift(address)

@@ -1,9 +1,9 @@
-"""What lives in the runtimes that links lead to, as their registries tell (P2P-23..26, I-C3).
+"""The follower of other registries: what lives in the linked runtimes (P2P-23..26, I-C3).
 
-Each followed registry is an entity of the machine `observer_copy`. What it tells may come
-before its list, which a task brings: it is kept, and applied to the list in order. When the
-link is live no longer, following ends; what was told is kept in mind, so that after the
-link has come back the new list shows what has gone meanwhile.
+Each followed registry is an entity of the machine `observer_copy`. Its changes may come
+before its list, which a request brings: they are kept, and applied to the list in order.
+When the link is no longer live, following ends. The known entities are kept, so that after
+the link has come back the new list shows which of them have gone meanwhile.
 """
 
 from typing import Final, assert_never, final
@@ -26,11 +26,11 @@ _NOTHING: Final[dict[str, None]] = {}
 
 @attrs.define(slots=True)
 class _Followed:
-    """A registry that was asked.
+    """A registry that was asked for its list.
 
     Attributes:
         ask: The number of the question.
-        early: What it told before its list.
+        early: The changes that came before the list.
     """
 
     entity: Entity
@@ -41,7 +41,7 @@ class _Followed:
 
 @final
 class ChangesFollower:
-    """What is known of each remote runtime by its own word."""
+    """The entities of each remote runtime, as its registry reports them."""
 
     def __init__(self, runtime: str) -> None:
         self._runtime = runtime
@@ -51,16 +51,16 @@ class ChangesFollower:
 
     @property
     def followed(self) -> tuple[str, ...]:
-        """The runtimes whose list came, and which tell what changes."""
+        """The runtimes whose list has come, and whose registries report changes."""
         is_live = {one: each.entity.state is State.LIVE for one, each in self._followed.items()}
         return tuple(remote for remote, has_told in is_live.items() if has_told)
 
     def known(self, remote: str) -> tuple[str, ...]:
-        """Return what was told last to live in a runtime, also of one whose link is lost."""
+        """Return the entities last reported of a runtime, also of one whose link is lost."""
         return tuple(self._known.get(remote, ()))
 
     def feed(self, happened: LinkUp | LinkDown | LinkGone | SnapshotRead | Told) -> list[Effect]:
-        """Take what happened, and return what is to be done."""
+        """Take an input; return the effects, in order."""
         match happened:
             case LinkUp(remote, link):
                 return [*self._end(remote, "another link"), *self._follow(remote, link)]
@@ -94,7 +94,7 @@ class ChangesFollower:
     # ---- what is told
 
     def _answered(self, read: SnapshotRead) -> list[Effect]:
-        """Take the list; without one nothing that was told before can be relied on."""
+        """Take the list; without one the changes before it cannot be relied on."""
         followed = self._followed.get(read.remote)
         if followed is None or followed.ask != read.ask:
             return []

@@ -1,4 +1,4 @@
-"""What two registries tell each other of what lives in their runtimes (P2P-23..26)."""
+"""Messages between two registries about the entities of their runtimes (P2P-23..26)."""
 
 from typing import Final, TypeAlias, final
 
@@ -42,7 +42,7 @@ def registry_of(runtime: str) -> str:
 
 
 def changes_of(runtime: str) -> str:
-    """Return where a runtime's registry tells of what comes and goes there."""
+    """Return the address at which a runtime's registry reports changes of its entities."""
     return f"{registry_of(runtime)}{_CHANGES}"
 
 
@@ -52,7 +52,7 @@ def changes_of(runtime: str) -> str:
 @final
 @attrs.frozen(slots=True)
 class Asked:
-    """The other registry asks, over a link, to be told (M-08)."""
+    """The other registry subscribes to changes, over a link (M-08)."""
 
     request: Message
     remote: str
@@ -62,7 +62,7 @@ class Asked:
 @final
 @attrs.frozen(slots=True)
 class LeaveAsked:
-    """It asks to be told no more (M-10); repeated is fine."""
+    """The other registry ends its subscription (M-10). Idempotent."""
 
     request: Message
     remote: str
@@ -71,7 +71,7 @@ class LeaveAsked:
 @final
 @attrs.frozen(slots=True)
 class LocalLive:
-    """A hyperty or object of this runtime can be reached; repeated is fine."""
+    """A hyperty or object of this runtime can be reached. Idempotent."""
 
     url: str
 
@@ -79,7 +79,7 @@ class LocalLive:
 @final
 @attrs.frozen(slots=True)
 class LocalGone:
-    """It cannot any more; repeated is fine."""
+    """A hyperty or object of this runtime can no longer be reached. Idempotent."""
 
     url: str
 
@@ -91,7 +91,7 @@ class SnapshotRead:
 
     Attributes:
         ask: Its number.
-        urls: What lives there; None: the other registry does not tell.
+        urls: Addresses of the entities there; None: the other registry does not answer.
     """
 
     remote: str
@@ -103,7 +103,7 @@ class SnapshotRead:
 @final
 @attrs.frozen(slots=True)
 class Told:
-    """The other registry tells of what came or went, over a link (M-09)."""
+    """The other registry reports over a link which entities came or went (M-09)."""
 
     remote: str
     link: str
@@ -128,7 +128,7 @@ Input: TypeAlias = (
 @final
 @attrs.frozen(slots=True)
 class Follow:
-    """Have what is told of changes here sent out by a link, too."""
+    """Send the changes of this registry over a link, too."""
 
     link: str
 
@@ -136,7 +136,7 @@ class Follow:
 @final
 @attrs.frozen(slots=True)
 class Unfollow:
-    """End it."""
+    """Send the changes of this registry over a link no longer."""
 
     link: str
 
@@ -144,7 +144,7 @@ class Unfollow:
 @final
 @attrs.frozen(slots=True)
 class Answer:
-    """Answer a request of the other registry, before anything that is told after."""
+    """Answer a request of the other registry, before any later change is reported."""
 
     message: Message
 
@@ -152,7 +152,7 @@ class Answer:
 @final
 @attrs.frozen(slots=True)
 class Publish:
-    """Tell all who follow what came or went here (M-09)."""
+    """Report to all followers which entity came or went here (M-09)."""
 
     operation: Operation
     url: str
@@ -161,7 +161,7 @@ class Publish:
 @final
 @attrs.frozen(slots=True)
 class Listen:
-    """Have what a remote registry tells of changes delivered to the own one."""
+    """Deliver the changes of a remote registry to this registry."""
 
     remote: str
 
@@ -169,7 +169,7 @@ class Listen:
 @final
 @attrs.frozen(slots=True)
 class Unlisten:
-    """End it; repeated is fine."""
+    """Deliver the changes of a remote registry no longer. Idempotent."""
 
     remote: str
 
@@ -177,7 +177,7 @@ class Unlisten:
 @final
 @attrs.frozen(slots=True)
 class Ask:
-    """Ask the other registry to tell (M-08); answer `SnapshotRead` with this number."""
+    """Subscribe at the other registry (M-08); the host answers `SnapshotRead` with this number."""
 
     remote: str
     ask: int

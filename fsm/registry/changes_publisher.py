@@ -1,9 +1,9 @@
-"""What lives in this runtime, told to the registries that follow it (P2P-23..26, I-C1..I-C6).
+"""The publisher of changes: registries follow the entities of this runtime (P2P-23..26).
 
-Each follower is an entity of the machine `object_subscription`: the list of what lives
-here is one more thing that is reported. Who asks is given the list once its link is live
-at this end too, so that the list and what is told after it go the same way; when the link
-is live no longer, it follows no more, and asks anew when it has come back.
+Each follower is an entity of the machine `object_subscription`: the list of local entities
+is one more thing that is reported (I-C1..I-C6). A follower gets the list once its link is
+live at this end too, so that the list and later changes go the same way. When the link is
+no longer live, it follows no more, and asks anew when the link has come back.
 """
 
 import math
@@ -41,11 +41,11 @@ _GONE: Final = "the link is gone"
 
 @attrs.define(slots=True)
 class _Follower:
-    """A registry that asked.
+    """A registry that asked to follow.
 
     Attributes:
         waiting: Its request, until that is answered.
-        until: When that must be.
+        until: When that must be answered.
     """
 
     entity: Entity
@@ -60,7 +60,7 @@ class _Follower:
 
 @final
 class ChangesPublisher:
-    """The list of what lives here, and who follows it: one per remote runtime at most."""
+    """The list of local entities, and its followers: at most one per remote runtime."""
 
     def __init__(self, runtime: str) -> None:
         self._runtime = runtime
@@ -70,7 +70,7 @@ class ChangesPublisher:
 
     @property
     def followers(self) -> tuple[str, ...]:
-        """The runtimes that are told of every change."""
+        """The runtimes that get every change."""
         return tuple(remote for remote, each in self._followers.items() if each.is_active)
 
     def deadline(self) -> float:
@@ -89,7 +89,12 @@ class ChangesPublisher:
         | TimePassed,
         now: float,
     ) -> list[Effect]:
-        """Take what happened, and return what is to be done."""
+        """Take an input; return the effects, in order.
+
+        Args:
+            happened: The input.
+            now: Seconds on the host's clock.
+        """
         match happened:
             case LinkUp() | LinkDown() | LinkGone():
                 return self._link(happened)
@@ -126,7 +131,7 @@ class ChangesPublisher:
         return self._decide(remote, follower)
 
     def _asked(self, asked: Asked, now: float) -> list[Effect]:
-        """Answer at once who follows already: its answer may have been lost."""
+        """Answer a registry that follows already at once: its answer may have been lost."""
         remote, request = asked.remote, asked.request
         there = self._followers.get(remote)
         if there is not None and there.is_active:
@@ -141,7 +146,7 @@ class ChangesPublisher:
         return [*ended, begun, *(self._decide(remote, follower) if is_live else [])]
 
     def _decide(self, remote: str, follower: _Follower) -> list[Effect]:
-        """Let a registry follow, its link being live; too long a list is not told at all."""
+        """Let a registry with a live link follow; a list that is too long is refused."""
         request = follower.waiting
         if request is None:
             return []
@@ -171,9 +176,9 @@ class ChangesPublisher:
     # ---- what changes
 
     def _changed(self, happened: LocalLive | LocalGone) -> list[Effect]:
-        """Tell each thing that comes or goes once, whoever says so how often (I-C6).
+        """Report each entity that comes or goes once, however often the input is repeated (I-C6).
 
-        What links are made of is not told: no link leads there (I-P13).
+        Addresses that serve links are not reported: no link leads to them (I-P13).
         """
         url, is_there = happened.url, happened.url in self._live
         match happened:

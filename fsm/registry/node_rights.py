@@ -1,6 +1,6 @@
-"""What a session of a message node may say and hear: whose addresses are whose (I-A3, I-B10, S3).
+"""Which addresses a session of a message node may use and receive (I-A3, I-B10, S3).
 
-Pure questions to the table of addresses; nothing is changed here.
+The functions read the table of addresses and change nothing.
 """
 
 from collections.abc import Callable, Container
@@ -49,7 +49,7 @@ class Ownership(Enum):
 @final
 @unique
 class Hearing(Enum):
-    """Whether a session may be delivered what goes to an address."""
+    """Whether a session may receive the messages to an address."""
 
     AT_ONCE = "nobody has to be asked"
     BY_CONSENT = "once its owner consents"
@@ -59,7 +59,7 @@ class Hearing(Enum):
 @final
 @unique
 class Observation(Enum):
-    """Who decides that an object is observed."""
+    """The party that decides that an object is observed."""
 
     OWNER = "owner"
     OPEN = "open"
@@ -67,14 +67,15 @@ class Observation(Enum):
 
 @final
 class NodeRights:
-    """Who may use and hear which address at the node of one domain.
+    """The rights of sessions at the node of one domain.
 
     Args:
-        domain: The domain the node serves.
-        allocation: Who owns what.
-        form_of: How the peer speaks that has a session, attached or not; None: it has none.
-        observation: Who decides that an object is observed.
-        abroad: Other domains to which the node knows a way of its own.
+        domain: The domain that the node serves.
+        allocation: The owners of addresses.
+        form_of: Returns the wire form of the peer of a session, attached or not; None: there
+            is no such session.
+        observation: The party that decides that an object is observed.
+        abroad: Other domains to which the node has a route of its own.
     """
 
     def __init__(
@@ -92,7 +93,12 @@ class NodeRights:
         self._abroad = abroad
 
     def ownership(self, address: str, by: str) -> Ownership:
-        """Say whether the session of `by` may use an address as its own (I-A3, I-B10)."""
+        """Return whether a session may use an address as its own (I-A3, I-B10).
+
+        Args:
+            address: The address.
+            by: Address of the session's runtime or node.
+        """
         if is_below(address, by):
             return Ownership.OWN
         owner = self._holder_of(address)
@@ -107,10 +113,10 @@ class NodeRights:
         return self._of_other(address, by)
 
     def _of_other(self, address: str, by: str) -> Ownership:
-        """Say whether nobody's address of another domain may be used for the first time (MN-13).
+        """Return whether a session may bind a free address of another domain (MN-13).
 
-        Where that domain's node can be asked, only its own runtimes may: whoever else did
-        would speak as its users, and hear what goes to them.
+        If that domain's node can be reached, only a runtime of that domain may: any other would
+        speak as its users, and receive their messages.
         """
         domain = domain_of(address)
         if domain == self._domain:
@@ -119,9 +125,9 @@ class NodeRights:
         return Ownership.BINDABLE if is_its else Ownership.FOREIGN
 
     def _holder_of(self, address: str) -> str | None:
-        """Return whose session an address is noted for.
+        """Return the runtime whose session holds an address.
 
-        What was bound before its domain's node could be asked is bound no more.
+        A binding that was made before its domain's node could be reached counts no longer.
         """
         owner = self._allocation.owner_of(address)
         if owner is None or domain_of(address) in {self._domain, domain_of(owner)}:
@@ -129,9 +135,9 @@ class NodeRights:
         return owner if self._peer_of(address) is None else None
 
     def _of_domain(self, address: str, by: str, owner: str | None) -> Ownership:
-        """Say whether the node of another domain may speak as an address (S14).
+        """Return whether the node of another domain may speak as an address (S14).
 
-        As all of its domain, whatever the scheme, but for what has a session of its own.
+        It may for all addresses of its domain, of any scheme, unless they have a session here.
         """
         is_its = domain_of(address) == domain_of(by) and owner is None
         is_here = scheme_of(address) == RUNTIME_SCHEME and self._has_session(runtime_of(address))
@@ -141,7 +147,7 @@ class NodeRights:
         return self._form_of(runtime) is not None
 
     def _of_component(self, address: str, by: str) -> Ownership:
-        """Say whether nobody's component of a runtime may be used for the first time (C-43).
+        """Return whether a session may bind a free component of a runtime (C-43).
 
         Upstream's peers speak as `runtime://<d>/registry/1`, which is below no runtime that
         has a session.
@@ -155,14 +161,13 @@ class NodeRights:
         return Ownership.BINDABLE if is_free else Ownership.FOREIGN
 
     def bound_as(self, address: str) -> str:
-        """Return what is bound to a session that uses a bindable address (MN-13)."""
+        """Return the address to bind to a session that uses a bindable address (MN-13)."""
         return address if scheme_of(address) == RUNTIME_SCHEME else entity_of(address)
 
     def owner_of(self, address: str) -> str | None:
         """Return the runtime an address belongs to, if its session is known here.
 
-        What is of another domain, and nobody's here, belongs to that domain's node, if
-        there is a way to it.
+        A free address of another domain belongs to that domain's node, if there is a route to it.
         """
         if scheme_of(address) == RUNTIME_SCHEME:
             runtime = runtime_of(address)
@@ -179,10 +184,14 @@ class NodeRights:
         return peer if domain in self._abroad or self._has_session(peer) else None
 
     def hearing(self, resource: str, by: str) -> Hearing:
-        """Say whether the session of `by` may be delivered what goes to an address.
+        """Return whether a session may receive the messages to an address.
 
-        Its own addresses always; of others only the parts of objects that are made to be
-        observed, never what is addressed to themselves, nor the parts of a runtime.
+        It may for its own addresses. Of others it may for the parts of objects that are made to be
+        observed, never for the address of an object itself, nor for the parts of a runtime.
+
+        Args:
+            resource: The address.
+            by: Address of the session's runtime or node.
         """
         if self.owner_of(resource) == by or is_below(resource, by):
             return Hearing.AT_ONCE
@@ -197,16 +206,20 @@ class NodeRights:
         return Hearing.AT_ONCE if self.is_open(entity) else Hearing.BY_CONSENT
 
     def is_open(self, entity: str) -> bool:
-        """Say whether an object may be observed without its owner's consent."""
+        """Return whether an object may be observed without its owner's consent."""
         if self._observation is Observation.OPEN:
             return True
         owner = self.owner_of(entity)
         return owner is not None and self._form_of(owner) is PeerForm.UPSTREAM
 
     def may_claim(self, resource: str, by: str) -> bool:
-        """Say whether an address is one of this domain that nobody has (C-44).
+        """Return whether a session may claim an address: it is of this domain, and free (C-44).
 
-        The node of another domain has no part in that (S14).
+        The node of another domain may claim no address (S14).
+
+        Args:
+            resource: The address.
+            by: Address of the session's runtime or node.
         """
         return (
             not is_node(by)

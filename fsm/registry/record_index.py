@@ -1,14 +1,15 @@
-"""How records of a domain registry are found, other than by their address (M-26..M-28).
+"""The index of a domain registry: how records are found other than by address (M-26..M-28).
 
 | search | finds |
 |---|---|
-| `user://...`, `/<scheme>/user/<user>` | what is registered for a user |
-| `user-guid://...`, `/<scheme>/guid/<guid>` | what is registered under a global address |
+| `user://...`, `/<scheme>/user/<user>` | the records of a user |
+| `user-guid://...`, `/<scheme>/guid/<guid>` | the records of a global address |
 | `/<scheme>/idp-identifier/<name>` | the same by the name at the provider, `@` its domain or not |
 | `/<scheme>/name/<name>` | data objects of a name |
 | `/<scheme>/reporter/<hyperty>` | data objects that a hyperty reports |
 
-Criteria narrow each: `scheme`, `resources` and `dataSchemes`; of these a record has all.
+Criteria narrow each: `scheme`, `resources` and `dataSchemes`; a record must have all that
+are named.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,7 +28,7 @@ __all__ = ["By", "RecordIndex", "Search", "address_of", "search_of"]
 @final
 @unique
 class By(StrEnum):
-    """What a search goes by."""
+    """The attribute that a search goes by."""
 
     RUNTIME = "runtime"
     USER = "user"
@@ -50,7 +51,7 @@ _URL: Final = "url"
 @final
 @attrs.frozen(slots=True)
 class Search:
-    """What is looked for; every part must hold.
+    """A search; every part must hold.
 
     Attributes:
         by: What `value` is.
@@ -66,7 +67,12 @@ class Search:
     data_schemes: frozenset[str] = frozenset()
 
     def accepts(self, url: str, record: Mapping[str, Json]) -> bool:
-        """Say whether a record found by `value` is one of those meant."""
+        """Return whether a record found by `value` meets the criteria.
+
+        Args:
+            url: Address of the record.
+            record: The record.
+        """
         return (
             self.scheme in {None, scheme_of(url)}
             and self.resources <= _texts(record.get("resources"))
@@ -75,9 +81,13 @@ class Search:
 
 
 def search_of(resource: str, criteria: JsonObject | None) -> Search | None:
-    """Read what a read asks for; None: the one record of the address `resource`.
+    """Return the search that a read asks for; None: it asks for the one record of `resource`.
 
     A search is `/<scheme>/<by>/<value>`, or the address of a user or GUID alone.
+
+    Args:
+        resource: The `resource` of the read.
+        criteria: The `criteria` of the read; None: none.
     """
     narrowed = criteria or {}
     scheme = narrowed.get("scheme")
@@ -99,7 +109,7 @@ def search_of(resource: str, criteria: JsonObject | None) -> Search | None:
 
 
 def address_of(resource: str) -> str:
-    """Return the address that a read of one record names: itself, or `/<scheme>/url/` and it."""
+    """Return the address that a read of one record names, with or without `/<scheme>/url/`."""
     match resource.split("/", 3):
         case ["", _, kind, rest] if kind == _URL:
             return rest
@@ -109,25 +119,41 @@ def address_of(resource: str) -> str:
 
 @final
 class RecordIndex:
-    """Which records there are, by what they can be searched for."""
+    """The addresses of records by the attributes that they can be searched for."""
 
     def __init__(self) -> None:
         self._urls: dict[tuple[By, str], dict[str, None]] = {}
 
     def add(self, url: str, record: Mapping[str, Json]) -> None:
-        """Find `url` from now on by what its record says."""
+        """Add an address under the attributes of its record.
+
+        Args:
+            url: Address of the record, which is not in the index.
+            record: The record.
+        """
         for key in _keys(record):
             self._urls.setdefault(key, {})[url] = None
 
     def remove(self, url: str, record: Mapping[str, Json]) -> None:
-        """No longer find `url` by what its record said."""
+        """Remove an address from under the attributes of its record.
+
+        Args:
+            url: Address of the record.
+            record: The record, as it was added.
+        """
         for key in _keys(record):
             del self._urls[key][url]
             if not self._urls[key]:
                 del self._urls[key]
 
     def replace(self, url: str, old: Mapping[str, Json] | None, new: Mapping[str, Json]) -> None:
-        """Find `url` by another record from now on; most changes concern no search."""
+        """Replace a record; most changes concern no search and cost nothing.
+
+        Args:
+            url: Address of the record.
+            old: The record, as it was added; None: it was not.
+            new: The record from now on.
+        """
         if old is None:
             self.add(url, new)
         elif any(old.get(field) != new.get(field) for field in _FIELDS):
@@ -135,11 +161,21 @@ class RecordIndex:
             self.add(url, new)
 
     def count(self, by: By, value: str) -> int:
-        """Return how many addresses would be found."""
+        """Return how many addresses `find` would return.
+
+        Args:
+            by: The attribute to search by.
+            value: Its value.
+        """
         return len(self._urls.get((by, value), ()))
 
     def find(self, by: By, value: str) -> tuple[str, ...]:
-        """Return the addresses found, in the order they came."""
+        """Return the addresses found, in the order in which they were added.
+
+        Args:
+            by: The attribute to search by.
+            value: Its value.
+        """
         return tuple(self._urls.get((by, value), ()))
 
 

@@ -1,7 +1,7 @@
-"""Which registrations of others are followed here, and for whom (REG-16, M-29, M-30).
+"""Subscriptions of this runtime to the status of remote records (REG-16, M-29, M-30).
 
-One path at the node of the record's domain serves all who want to hear its status. It
-is removed when the last of them has left, and set again when that node has forgotten it.
+One subscription at the node of the record's domain serves all components of this runtime.
+It is removed when the last of them has left, and set again when that node has lost it.
 """
 
 from enum import Enum, auto
@@ -40,7 +40,7 @@ _CAPACITY: Final = 4096
 @final
 @attrs.frozen(slots=True)
 class Watch:
-    """A component wants to hear the status of a record; it is answered once that is so."""
+    """A component subscribes to the status of a record; the answer comes when it has the status."""
 
     request: Message
     url: str
@@ -49,7 +49,7 @@ class Watch:
 @final
 @attrs.frozen(slots=True)
 class Unwatch:
-    """It does not any more; it is answered at once."""
+    """A component ends its subscription; the answer comes at once."""
 
     request: Message
     url: str
@@ -66,7 +66,7 @@ class Left:
 @final
 @attrs.frozen(slots=True)
 class WatchSet:
-    """What a node answered to `SetWatch` or `RenewWatch`."""
+    """The answer of a node to `SetWatch` or `RenewWatch`."""
 
     url: str
     answer: Message
@@ -75,7 +75,7 @@ class WatchSet:
 @final
 @attrs.frozen(slots=True)
 class WatchRemoved:
-    """`UnwatchRecord` is done with, whatever the node answered."""
+    """`UnwatchRecord` is finished, whatever the node answered."""
 
     url: str
 
@@ -83,7 +83,7 @@ class WatchRemoved:
 @final
 @attrs.frozen(slots=True)
 class NodeForgot:
-    """The node that has the paths on these records has lost them all."""
+    """A node has lost its subscriptions to these records."""
 
     urls: frozenset[str]
 
@@ -97,7 +97,7 @@ WatchInput: TypeAlias = Watch | Unwatch | Left | WatchSet | WatchRemoved | NodeF
 @final
 @attrs.frozen(slots=True)
 class Follow:
-    """Have what is told of a record delivered to a component; None: to the registry."""
+    """Deliver status events of a record to a component; None: to the registry."""
 
     url: str
     by: str | None
@@ -106,7 +106,7 @@ class Follow:
 @final
 @attrs.frozen(slots=True)
 class Unfollow:
-    """End it."""
+    """Deliver them no longer."""
 
     url: str
     by: str | None
@@ -115,7 +115,7 @@ class Unfollow:
 @final
 @attrs.frozen(slots=True)
 class SetWatch:
-    """Have a node deliver a record's status here (M-29); answer `WatchSet`."""
+    """Subscribe at a node to a record's status (M-29); the host answers `WatchSet`."""
 
     url: str
 
@@ -131,7 +131,7 @@ class RenewWatch:
 @final
 @attrs.frozen(slots=True)
 class UnwatchRecord:
-    """Have it forget that path; answer `WatchRemoved`."""
+    """End the subscription at the node; the host answers `WatchRemoved`."""
 
     url: str
 
@@ -151,7 +151,7 @@ WatchEffect: TypeAlias = Follow | Unfollow | SetWatch | RenewWatch | UnwatchReco
 
 
 class _Path(Enum):
-    """How far the path at the node is."""
+    """The state of the subscription at the node."""
 
     NONE = auto()
     SETTING = auto()
@@ -165,8 +165,8 @@ class _Row:
     """One record.
 
     Attributes:
-        watchers: Who wants to hear of it.
-        asking: Who waits for an answer.
+        watchers: Addresses of the subscribed components.
+        asking: Requests of components that wait for an answer.
     """
 
     path: _Path = _Path.NONE
@@ -176,7 +176,7 @@ class _Row:
 
 @final
 class RecordWatch:
-    """The table of records that are followed."""
+    """The table of remote records with subscribers here."""
 
     def __init__(self) -> None:
         self._rows: dict[str, _Row] = {}
@@ -186,11 +186,11 @@ class RecordWatch:
 
     @property
     def urls(self) -> tuple[str, ...]:
-        """All records that are followed."""
+        """Addresses of all records in the table."""
         return tuple(self._rows)
 
     def feed(self, happened: WatchInput) -> list[WatchEffect]:
-        """Take what happened and return what is to be done, in order."""
+        """Take an input; return the effects, in order."""
         match happened:
             case Watch(request, url):
                 return self._watch(request, url)

@@ -1,6 +1,7 @@
-"""What the registry core is told and what it tells; and a record as it is kept.
+"""Records of a domain registry: rows, inputs and effects of the core, and checks of requests.
 
-Whether a runtime may register a record, or change it; for every back end of a registry.
+The checks say whether a runtime may register or change a record; every back end of a
+registry uses them.
 """
 
 import json
@@ -50,7 +51,7 @@ KEPT: Final = "kept from before the node started"
 
 
 def shown(status: State) -> State:
-    """Return a status as others see it: what a record outlives is its registry's affair."""
+    """Return a status as other runtimes see it."""
     return State.LIVE if status is State.LASTING else status
 
 
@@ -60,8 +61,8 @@ class Row:
     """A record as it is kept.
 
     Attributes:
-        url: What is registered.
-        runtime: Whose it is.
+        url: Address of the hyperty or object.
+        runtime: The runtime that registered it.
         status: State of the record.
         touched: When its runtime last showed that it lives, or when it left.
         value: The record as the runtime wrote it; unknown keys included.
@@ -75,7 +76,7 @@ class Row:
 
     @property
     def is_live(self) -> bool:
-        """Whether what it names can be reached, whatever the record outlives."""
+        """Whether the hyperty or object can be reached, also if the record outlives its session."""
         return shown(self.status) is State.LIVE
 
     @property
@@ -95,7 +96,7 @@ class Create:
     Attributes:
         by: The runtime whose session asks.
         owner: The runtime the address belongs to, as the node knows it.
-        is_moved: Whether that runtime has it from another, whose the record may still be.
+        is_moved: Whether the address came from another runtime, which may still have the record.
         is_lasting: Whether the record outlives the session: the runtime speaks upstream's form.
     """
 
@@ -113,7 +114,7 @@ class Touch:
     """A runtime changes a record, unregisters it or keeps it alive (M-22..M-24).
 
     Attributes:
-        fields: What to set; nothing: only a sign of life.
+        fields: The fields to set; empty: only a sign of life.
         is_lasting: As of `Create`.
     """
 
@@ -126,7 +127,7 @@ class Touch:
 @final
 @attrs.frozen(slots=True)
 class Read:
-    """Somebody asks for one record (M-25)."""
+    """A request for one record (M-25)."""
 
     url: str
 
@@ -134,7 +135,7 @@ class Read:
 @final
 @attrs.frozen(slots=True)
 class Find:
-    """Somebody searches (M-26..M-28)."""
+    """A search (M-26..M-28)."""
 
     search: Search
 
@@ -142,7 +143,7 @@ class Find:
 @final
 @attrs.frozen(slots=True)
 class Leave:
-    """The session of a runtime is over: nothing of it can be reached; what lasts is kept."""
+    """The session of a runtime is over: its entities cannot be reached; lasting records stay."""
 
     runtime: str
     why: str
@@ -176,7 +177,7 @@ class Forget:
 @final
 @attrs.frozen(slots=True)
 class StatusChanged:
-    """Tell those who subscribed (M-30)."""
+    """Report a status to the subscribers of the record (M-30)."""
 
     url: str
     status: State
@@ -185,7 +186,7 @@ class StatusChanged:
 @final
 @attrs.frozen(slots=True)
 class Answered:
-    """What whoever asked gets."""
+    """The answer to a request."""
 
     code: Code
     why: str = ""
@@ -196,7 +197,7 @@ Effect: TypeAlias = Step | Keep | Forget | StatusChanged | Answered
 
 
 def _wish(value: JsonObject) -> float:
-    """Return how many seconds of silence the record itself wants to be borne."""
+    """Return after how many seconds of silence the record expires, by its own word."""
     expires = value.get("expires")
     return float(expires) if isinstance(expires, int | float) and expires > 0 else math.inf
 
@@ -213,7 +214,12 @@ _FIXED: Final = ("url", "runtime")
 
 
 def create_refusal(asked: Create, held_by: str | None) -> Answered | None:
-    """Say what objects to a registration; `held_by`: whose record of the address there is."""
+    """Return the refusal of a registration; None: it may be made.
+
+    Args:
+        asked: The registration.
+        held_by: The runtime that has a record of the address; None: there is no record.
+    """
     if asked.owner != asked.by or (held_by not in {None, asked.by} and not asked.is_moved):
         return Answered(Code.FORBIDDEN, f"the session does not own {asked.url}")
     if asked.value.get("runtime") != asked.by:
@@ -222,7 +228,12 @@ def create_refusal(asked: Create, held_by: str | None) -> Answered | None:
 
 
 def touch_refusal(asked: Touch, held: Mapping[str, Json]) -> Answered | None:
-    """Say what objects to a change of a record that is there."""
+    """Return the refusal of a change of a record; None: it may be made.
+
+    Args:
+        asked: The change.
+        held: The record as it is.
+    """
     if held.get("runtime") != asked.by:
         return Answered(Code.FORBIDDEN, "not the owner")
     for name in _FIXED:
@@ -232,14 +243,19 @@ def touch_refusal(asked: Touch, held: Mapping[str, Json]) -> Answered | None:
 
 
 def size_refusal(value: JsonObject) -> Answered | None:
-    """Say whether a record is too large to be kept."""
+    """Return the refusal of a record that is too large; None: it is not."""
     if len(json.dumps(value, separators=(",", ":"))) <= MAX_RECORD_BYTES:
         return None
     return Answered(Code.TOO_LARGE, f"a record has at most {MAX_RECORD_BYTES} bytes")
 
 
 def wanted_state(status: State, fields: JsonObject) -> State | None:
-    """Return the state an update asks for; None if it may not ask for that."""
+    """Return the state that an update asks for; None: it may not ask for that.
+
+    Args:
+        status: The state of the record.
+        fields: The fields of the update.
+    """
     named = fields.get("status")
     if named is None:
         return State.LIVE if status is State.DISCONNECTED else status
@@ -251,7 +267,7 @@ def wanted_state(status: State, fields: JsonObject) -> State | None:
 
 
 def _wrong_stub(value: JsonObject, by: str) -> Answered | None:
-    """Say whether a record names stubs by which no link can be set up (I-G6, ADR-07)."""
+    """Return the refusal of a record whose stubs cannot set up a link (I-G6, ADR-07)."""
     handler, requester = value.get("p2pHandler"), value.get("p2pRequester")
     if isinstance(handler, str) and not is_below(handler, by):
         return Answered(Code.FORBIDDEN, "the P2P handler is not the runtime's own")

@@ -1,9 +1,9 @@
-"""The records of a domain registry: who may change them, how long they live, who finds them.
+"""The records of a domain registry: their changes, their life time, and searches.
 
-Decides on records that are in memory; the host makes each `Keep` and `Forget` durable
-before it lets out what follows it (I-G3). Times are seconds since the epoch, because
-records outlive the process. Expiry is by keep-alive (I-G4); a change of status that
-others can see is told (I-G5).
+The core decides on records in memory; the host makes each `Keep` and `Forget` durable
+before it executes the effects after it (I-G3). Times are seconds since the epoch, because
+records outlive the process. Records expire without a keep-alive (I-G4); a change of status
+that others can see is reported (I-G5).
 """
 
 from collections.abc import Iterable
@@ -53,11 +53,11 @@ _TOLD: Final = frozenset({State.LIVE, State.LASTING, State.DISCONNECTED})
 @final
 @attrs.frozen(slots=True)
 class _Before:
-    """How an address stood when the last changes were durable.
+    """The state of an address when the last changes were durable.
 
     Attributes:
-        told: Key and state of its entity; None: its story has not begun here.
-        buried: How many of its stories are over.
+        told: Key and state of its entity; None: it has no history in this process.
+        buried: How many of its entities have ended.
     """
 
     row: Row | None
@@ -69,11 +69,11 @@ class _Before:
 class RegistrationCore:
     """The records of one domain.
 
-    The host makes changes durable by groups: after each it says so (`settle`), or that it
-    could not be done (`revert`), and then all is as it was before the group.
+    The host makes changes durable in groups. After each group it calls `settle`, or `revert`
+    if the group could not be written; the state is then as before the group.
 
     Args:
-        rows: What was kept from before.
+        rows: The durable rows of an earlier process.
     """
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
@@ -99,11 +99,11 @@ class RegistrationCore:
         return self._alarms.deadline()
 
     def settle(self) -> None:
-        """Hear that all changes so far are durable."""
+        """Note that all changes so far are durable."""
         self._before.clear()
 
     def revert(self) -> None:
-        """Hear that the changes since the last `settle` were lost: undo them."""
+        """Undo the changes since the last `settle`: they were lost."""
         for url, before in self._before.items():
             self._undo(url, before.row)
             self._entities.pop(url, None)
@@ -123,7 +123,12 @@ class RegistrationCore:
             self._index.remove(url, old)
 
     def feed(self, happened: Input, now: float) -> list[Effect]:
-        """Decide."""
+        """Take an input; return the effects, in order.
+
+        Args:
+            happened: The input.
+            now: Seconds since the epoch.
+        """
         match happened:
             case Create():
                 return self._create(happened, now)
@@ -242,7 +247,7 @@ class RegistrationCore:
         return [*steps, Forget(held.url)]
 
     def _note(self, url: str) -> None:
-        """Remember how an address stood, for `revert`."""
+        """Remember the state of an address, for `revert`."""
         if url not in self._before:
             entity = self._entities.get(url)
             told = None if entity is None else (entity.key, State(str(entity.state)))
@@ -262,7 +267,7 @@ class RegistrationCore:
         return entity
 
     def _step(self, held: Row, trigger: Trigger, why: str) -> list[Step]:
-        """Follow a row of the machine; first tell what happened in another process."""
+        """Step the entity of a record; report first the steps of an earlier process."""
         entity = self._entities.get(held.url)
         told: list[Step] = []
         if entity is None:

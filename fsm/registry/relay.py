@@ -1,19 +1,16 @@
-"""Requests that a part of the node relays to a back end: how many, how long, for whom (CON-07).
+"""Requests that a part of the node relays to a back end: limits, order, retries (CON-07).
 
-Only so many are under way at once, and only so many wait; what is over that is refused
-with 503. Requests of one lane go one after the other, in the order they came. What takes
-too long, waiting included, is refused with 504. When the session of an asker ends, its
-requests are given up. What comes from the back end for a request that is over is late.
+Requests under way and requests that wait are limited; further requests are refused with
+503. Requests of one lane go one after the other, in their order. A request that takes too
+long, waiting included, is refused with 504. When the session of a requester ends, its
+requests are given up. An answer of the back end to a request that is over is late.
 
-What a node still has to do at a back end on behalf of sessions that are over.
+`Debts` is the retry queue: work of the node at a back end for sessions that are over. Each
+entry is tried until it succeeds, with pauses that double up to `DEBT_PAUSE`, and is given
+up after `DEBT_TRIES` attempts.
 
-Each is tried again until it succeeds, with pauses that double up to `DEBT_PAUSE`, and is
-given up after `DEBT_TRIES` attempts.
-
-What sessions have reserved at a quality broker (CON-04).
-
-A reservation belongs to a session and a client of it, and has a name that only the node
-and the broker know.
+`Reservations` are those of sessions at a quality broker (CON-04). A reservation belongs to a
+session and a client of it, and has a name that only the node and the broker know.
 """
 
 from collections import deque
@@ -50,12 +47,12 @@ __all__ = [
 @final
 @attrs.frozen
 class Reservation:
-    """What was granted.
+    """A reservation that the broker granted.
 
     Attributes:
-        name: What the broker calls it.
-        wish: What was asked for.
-        value: What opens it.
+        name: Its name at the broker.
+        wish: The request for it.
+        value: The value that opens it.
     """
 
     name: str
@@ -74,19 +71,35 @@ class Reservations:
         return sum(map(len, self._held.values()))
 
     def held(self, by: str, client: str) -> Reservation | None:
-        """Return what a client of a session holds."""
+        """Return the reservation of a client; None: it has none.
+
+        Args:
+            by: Address of the session's runtime.
+            client: Name of the client, within the session.
+        """
         return self._held.get(by, {}).get(client)
 
     def has_room(self, by: str) -> bool:
-        """Say whether a session may hold one more."""
+        """Return whether a session may hold one more reservation."""
         return len(self._held.get(by, {})) < MAX_RESERVATIONS
 
     def granted(self, by: str, client: str, reservation: Reservation) -> None:
-        """Note that the broker granted what a client asked for."""
+        """Note the reservation that the broker granted to a client.
+
+        Args:
+            by: Address of the session's runtime.
+            client: Name of the client, within the session.
+            reservation: The reservation.
+        """
         self._held.setdefault(by, {})[client] = reservation
 
     def give_back(self, by: str, client: str) -> str | None:
-        """Take a client's reservation out; return its name, None if there is none."""
+        """Take out a client's reservation; return its name, None if there is none.
+
+        Args:
+            by: Address of the session's runtime.
+            client: Name of the client, within the session.
+        """
         held = self._held.get(by, {})
         reservation = held.pop(client, None)
         if not held:
@@ -94,7 +107,7 @@ class Reservations:
         return None if reservation is None else reservation.name
 
     def left(self, by: str) -> tuple[str, ...]:
-        """Take out all that a session holds; return the names."""
+        """Take out all reservations of a session; return their names."""
         return tuple(one.name for one in self._held.pop(by, {}).values())
 
 
@@ -110,7 +123,7 @@ class _Debt:
 
 @final
 class Debts:
-    """Names of what is owed, oldest first."""
+    """The retry queue: names of work to do at a back end, oldest first."""
 
     def __init__(self) -> None:
         self._owed: dict[str, _Debt] = {}
@@ -122,15 +135,25 @@ class Debts:
         return len(self._owed)
 
     def owe(self, name: str, now: float) -> None:
-        """Have something done, at once."""
+        """Add work, which is due at once.
+
+        Args:
+            name: Name of the work, such as that of a reservation.
+            now: Seconds on the host's clock.
+        """
         self._owed[name] = _Debt(now)
 
     def paid(self, name: str) -> None:
-        """Note that it is done, or need not be any more."""
+        """Remove work that is done or no longer needed."""
         self._owed.pop(name, None)
 
     def failed(self, name: str, now: float) -> bool:
-        """Note that an attempt failed; say whether that was the last one."""
+        """Note that an attempt failed; return whether that was the last one.
+
+        Args:
+            name: Name of the work.
+            now: Seconds on the host's clock.
+        """
         debt = self._owed.get(name)
         if debt is None:
             return False
@@ -142,18 +165,18 @@ class Debts:
         return False
 
     def due(self, now: float) -> tuple[str, ...]:
-        """Return what is to be tried now."""
+        """Return the names of the work to try now."""
         return tuple(name for name, debt in self._owed.items() if debt.due <= now)
 
     def deadline(self) -> float:
-        """Return when something is to be tried."""
+        """Return when the next attempt is due."""
         return min((debt.due for debt in self._owed.values()), default=float("inf"))
 
 
 @final
 @attrs.frozen(slots=True)
 class RelayLimits:
-    """How much one back end may be asked.
+    """The limits of requests to one back end.
 
     Attributes:
         parallel: Requests under way at once.
@@ -169,7 +192,7 @@ class RelayLimits:
 @final
 @attrs.frozen(slots=True)
 class Wanted:
-    """Somebody asks.
+    """A request for the back end.
 
     Attributes:
         number: Names the request; never used again.
@@ -193,7 +216,7 @@ class Came:
 @final
 @attrs.frozen(slots=True)
 class Broke:
-    """The back end cannot be asked, or answers nonsense."""
+    """The back end cannot be reached, or its answer is malformed."""
 
     number: int
     why: str
@@ -219,7 +242,7 @@ Input: TypeAlias = Wanted | Came | Broke | Left | Tick
 @final
 @attrs.frozen(slots=True)
 class Start:
-    """Ask the back end."""
+    """Send the request to the back end."""
 
     number: int
 
@@ -227,7 +250,7 @@ class Start:
 @final
 @attrs.frozen(slots=True)
 class Deliver:
-    """Give the back end's answer to who asked."""
+    """Deliver the back end's answer to the requester."""
 
     number: int
 
@@ -235,7 +258,7 @@ class Deliver:
 @final
 @attrs.frozen(slots=True)
 class Refuse:
-    """Say no to who asked; if the back end is being asked, stop that."""
+    """Refuse a request; if it is under way at the back end, cancel it there."""
 
     number: int
     code: Code
@@ -245,7 +268,7 @@ class Refuse:
 @final
 @attrs.frozen(slots=True)
 class GiveUp:
-    """Nobody is left to answer: stop asking."""
+    """Cancel a request at the back end: its requester is gone."""
 
     number: int
 
@@ -253,7 +276,7 @@ class GiveUp:
 @final
 @attrs.frozen(slots=True)
 class Late:
-    """What the back end says of a request that is over; it is dropped."""
+    """Drop the back end's answer to a request that is over."""
 
     number: int
 
@@ -279,11 +302,16 @@ class RelayCore:
         return len(self._open)
 
     def deadline(self) -> float:
-        """Return when a `Tick` is due; all are given the same time, so the first is next."""
+        """Return when a `Tick` is due; with one patience for all, the first request is next."""
         return next(iter(self._due.values()), float("inf"))
 
     def feed(self, happened: Input, now: float) -> list[Effect]:
-        """Decide."""
+        """Take an input; return the effects, in order.
+
+        Args:
+            happened: The input.
+            now: Seconds on the host's clock.
+        """
         match happened:
             case Wanted():
                 return self._want(happened, now)
@@ -321,7 +349,7 @@ class RelayCore:
         return [how, *self._start()]
 
     def _start(self) -> list[Effect]:
-        """Start what may start, in the order it came."""
+        """Start the requests that may start, in their order."""
         started: list[Effect] = []
         busy = {one.lane for one in self._running.values()} - {None}
         for wanted in list(self._waiting):

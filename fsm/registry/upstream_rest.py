@@ -45,10 +45,12 @@ _TOLD: Final = frozenset({State.LIVE.value, State.DISCONNECTED.value})
 
 @final
 class StatusWatch:
-    """The last status of each record that is known; of so many records the latest.
+    """The last known status of each record, of the latest records only (I-G5).
+
+    It tells real changes of status from repeated reports of a registry behind the node.
 
     Args:
-        size: How many.
+        size: How many records it remembers.
     """
 
     def __init__(self, size: int) -> None:
@@ -59,7 +61,12 @@ class StatusWatch:
         return len(self._known)
 
     def changed(self, url: str, status: str) -> bool:
-        """Note a status; say whether it is another than before, and one that others see."""
+        """Note a status; return whether it is a change that others see.
+
+        Args:
+            url: Address of the record.
+            status: The status as the registry reports it.
+        """
         if status not in _TOLD:
             return False
         old = self._known.pop(url, None)
@@ -69,9 +76,14 @@ class StatusWatch:
         return old != status
 
     def seen(self, url: str, status: str) -> None:
-        """Note the status of a record that was read, unless one is known: that may still change.
+        """Note the status of a record that was read, unless one is known.
 
-        What is known was told; what was read may be news that is still to be told.
+        A known status was reported to subscribers. A status that was read may be a change that is
+        still to be reported.
+
+        Args:
+            url: Address of the record.
+            status: The status in the record.
         """
         if url not in self._known:
             self.changed(url, status)
@@ -102,7 +114,7 @@ class RestCall:
 
     Attributes:
         path: Segments of the path, not yet quoted.
-        body: What is sent along; None: nothing.
+        body: The JSON object to send; None: no body.
     """
 
     method: str
@@ -133,7 +145,7 @@ def touch_call(asked: Touch) -> RestCall:
 
 
 def read_call(asked: Read | Find) -> RestCall | Answered:
-    """Ask for a record, or for all that may be meant by a search (M-25..M-28)."""
+    """Read a record, or the records that a search may mean (M-25..M-28)."""
     if isinstance(asked, Read):
         kind = ("url",) if _is_hyperty(asked.url) else ("dataobject", "url")
         return RestCall("GET", ("hyperty", *kind, asked.url))
@@ -159,7 +171,12 @@ _WAYS: Final[Mapping[By, tuple[tuple[str, ...], str]]] = {
 
 
 def found(asked: Read | Find, records: list[JsonObject]) -> Answered:
-    """Answer from what the server has shown: 200, or 408 if nothing of it is live, or 404."""
+    """Answer from the server's records: 200, or 408 if none is live, or 404 if there is none.
+
+    Args:
+        asked: The read or the search.
+        records: The records that the server returned, in our names.
+    """
     meant = [one for one in records if one.get("status") in _SEEN and _is_meant(asked, one)]
     live: list[Json] = [one for one in meant if one["status"] == State.LIVE.value]
     if live:
@@ -169,7 +186,7 @@ def found(asked: Read | Find, records: list[JsonObject]) -> Answered:
 
 
 def records_in(said: Json) -> list[JsonObject]:
-    """Return the records in what the server said, in our names."""
+    """Return the records in an answer of the server, in our names."""
     return [record for record in map(_ours, _listed(said)) if "url" in record]
 
 

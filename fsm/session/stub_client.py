@@ -22,15 +22,20 @@ from typing import Final, assert_never, final
 
 from fsm.effects import Dropped
 from fsm.engine import Entity
-from fsm.machines.stub_connection import STUB_CONNECTION, State, Trigger
+from fsm.machines.stub_connection import (
+    NODE_LINK,
+    STUB_CONNECTION,
+    LinkState,
+    LinkTrigger,
+    State,
+    Trigger,
+)
 from fsm.session import stub_client_io as ev
-from fsm.session.stub_client_io import TALKING, Effect, Phase, Queued, Refuse, Released, Write
+from fsm.session.stub_client_io import Effect, Queued, Refuse, Released, Write
 from specs.bodies.word import SessionMethod
 from specs.limits.protocol import (
-    GOODBYE_TIMEOUT,
     LATE,
     OUTBOX_MESSAGES,
-    PING_PERIOD,
     PONG_TIMEOUT,
     RECONNECT_BASE,
     RECONNECT_TRIES,
@@ -166,13 +171,16 @@ class Backoff:
         return RECONNECT_BASE * 2.0**doublings * (0.5 + jitter / 2)
 
 
+_TALKING: Final = frozenset({LinkState.OPEN, LinkState.PINGING})
+"""While messages go at once."""
+
 _FORGOTTEN: Final = frozenset({Code.GONE, Code.UNAUTHENTICATED, Code.NOT_FOUND})
 """Answers to a re-open that say: there is no such session any more."""
 
 
 @final
 class StubClientCore:
-    """One node stub.
+    """One node stub: an entity of `stub_connection`, and one of `node_link`.
 
     Attributes:
         sessions: How many sessions it has opened anew; a re-open is none.
@@ -189,7 +197,7 @@ class StubClientCore:
         self.sessions = 0
         self._entity = Entity(STUB_CONNECTION, url)
         self._jitter = jitter
-        self._phase = Phase.IDLE
+        self._link_life = Entity(NODE_LINK, url)
         self._outbox = StubOutbox()
         self._token = token
         self._backoff = Backoff()
@@ -203,6 +211,12 @@ class StubClientCore:
         """The connection's state."""
         state = self._entity.state
         return None if state is None else State(state)
+
+    @property
+    def link(self) -> LinkState | None:
+        """What is under way on the link; None: nothing has begun."""
+        state = self._link_life.state
+        return state if isinstance(state, LinkState) else None
 
     @property
     def queued(self) -> int:
@@ -253,11 +267,11 @@ class StubClientCore:
     # ---- messages
 
     def _send(self, message: Message, now: float) -> list[ev.Effect]:
-        if self._phase in TALKING:
+        if self.link in _TALKING:
             return self._outbox.write(message)
-        if self._phase in {Phase.ENDED, Phase.CLOSING} or self.state is State.FAILED:
+        if self.link in {LinkState.ENDED, LinkState.CLOSING} or self.state is State.FAILED:
             return [refused(message, Code.UNAVAILABLE, "the stub is closed")]
-        if self._phase is Phase.PAUSED and self._is_hopeless(now):
+        if self.link is LinkState.PAUSED and self._is_hopeless(now):
             return [refused(message, Code.UNAVAILABLE, "the message node cannot be reached")]
         if not self._outbox.has_room():
             return [refused(message, Code.TOO_LARGE, f"{STUB_QUEUE} messages wait already")]
@@ -269,27 +283,26 @@ class StubClientCore:
     # ---- link and session
 
     def _connect(self, now: float) -> list[ev.Effect]:
-        if self._phase is Phase.IDLE:
+        if self.link is None:
             step = self._entity.step(Trigger.CONNECT)
             self._give_up = now + self._entity.patience
             return [step, *self._dial(now)]
-        if self._phase is Phase.PAUSED and self._backoff.is_over:
+        if self.link is LinkState.PAUSED and self._backoff.is_over:
             return self._dial(now)
         return []
 
     def _dial(self, now: float) -> list[ev.Effect]:
-        self._phase = Phase.DIALLING
         self._until = math.inf
         self._tried = now
         self._backoff.attempt()
-        return [ev.Dial()]
+        return [self._link_life.step(LinkTrigger.DIAL), ev.Dial()]
 
     def _dialled(self, now: float) -> list[ev.Effect]:
-        if self._phase is not Phase.DIALLING:
+        if self.link is not LinkState.DIALLING:
             return [ev.HangUp()]
-        self._phase = Phase.OPENING
-        self._until = now + STUB_CONNECTION.patience(State.IN_PROGRESS)
-        return [self._ask_session()]
+        step = self._link_life.step(LinkTrigger.DIALLED)
+        self._until = now + self._link_life.patience
+        return [step, self._ask_session()]
 
     def _ask_session(self) -> ev.Ask:
         if self._token is None:
@@ -300,12 +313,12 @@ class StubClientCore:
         if answer.code < FIRST_FINAL:
             return []
         match answer.method:
-            case SessionMethod.OPEN | SessionMethod.REOPEN if self._phase is Phase.OPENING:
+            case SessionMethod.OPEN | SessionMethod.REOPEN if self.link is LinkState.OPENING:
                 return self._opened(answer, now)
-            case SessionMethod.OPEN if self._phase in TALKING and answer.code > LAST_SUCCESS:
+            case SessionMethod.OPEN if self.link in _TALKING and answer.code > LAST_SUCCESS:
                 # Where coming is having the session, the node shows out whom it does not want.
                 return [ev.HangUp(), *self._lost(answer.reason, now)]
-            case SessionMethod.CLOSE if self._phase is Phase.CLOSING:
+            case SessionMethod.CLOSE if self.link is LinkState.CLOSING:
                 return self._end("closed")
             case _:
                 return self._heard(now)
@@ -315,7 +328,7 @@ class StubClientCore:
             return self._live(answer, now)
         if answer.method is SessionMethod.REOPEN and answer.code in _FORGOTTEN:
             self._token = None
-            self._until = now + STUB_CONNECTION.patience(State.IN_PROGRESS)
+            self._until = now + self._link_life.patience
             return [self._ask_session()]
         why = answer.reason
         if self.state is State.IN_PROGRESS and answer.code in TURNED_AWAY:
@@ -323,9 +336,9 @@ class StubClientCore:
         return [ev.HangUp(), *self._lost(why, now)]
 
     def _live(self, answer: ev.SessionAnswered, now: float) -> list[ev.Effect]:
-        self._phase = Phase.OPEN
+        opened = self._link_life.step(LinkTrigger.SESSION_OPENED)
         self._since = now
-        self._until = now + PING_PERIOD
+        self._until = now + self._link_life.patience
         self._give_up = math.inf
         self._backoff.succeed()
         if answer.method is SessionMethod.OPEN:
@@ -333,30 +346,31 @@ class StubClientCore:
         self._token = answer.token or self._token
         first = self.state is State.IN_PROGRESS
         trigger = Trigger.ESTABLISHED if first else Trigger.REESTABLISHED
-        return [self._entity.step(trigger), *self._outbox.flush()]
+        return [opened, self._entity.step(trigger), *self._outbox.flush()]
 
     def _heard(self, now: float) -> list[ev.Effect]:
-        if self._phase in TALKING:
-            self._phase = Phase.OPEN
-            self._until = now + PING_PERIOD
-        return []
+        effects: list[ev.Effect] = []
+        if self.link is LinkState.PINGING:
+            effects.append(self._link_life.step(LinkTrigger.HEARD))
+        if self.link is LinkState.OPEN:
+            self._until = now + self._link_life.patience
+        return effects
 
     def _lost(self, why: str, now: float) -> list[ev.Effect]:
-        match self._phase:
-            case Phase.CLOSING:
+        match self.link:
+            case LinkState.CLOSING:
                 return self._end(why)
-            case Phase.IDLE | Phase.PAUSED | Phase.ENDED:
+            case None | LinkState.PAUSED | LinkState.ENDED:
                 return []
             case _:
                 return self._pause(why, now)
 
     def _pause(self, why: str, now: float) -> list[ev.Effect]:
-        effects: list[ev.Effect] = []
+        effects: list[ev.Effect] = [self._link_life.step(LinkTrigger.LOST, why)]
         if self.state is State.LIVE:
             effects.append(self._entity.step(Trigger.CLOSED, why))
             effects += self._outbox.keep()
             self._backoff.lost(now - self._since)
-        self._phase = Phase.PAUSED
         self._until = now + self._backoff.pause(self._jitter())
         if self.state is State.IN_PROGRESS and self._until >= self._give_up:
             return [*effects, *self._fail(why)]
@@ -365,10 +379,10 @@ class StubClientCore:
         return effects
 
     def _fail(self, why: str, code: Code = Code.UNAVAILABLE) -> list[ev.Effect]:
-        self._phase = Phase.ENDED
         self._until = self._give_up = math.inf
+        over = self._link_life.step(LinkTrigger.END, why)
         step = self._entity.step(Trigger.ESTABLISH_FAILED, why)
-        return [step, *self._outbox.refuse(why, code)]
+        return [over, step, *self._outbox.refuse(why, code)]
 
     # ---- time and the end
 
@@ -378,37 +392,38 @@ class StubClientCore:
         return self._due(now) if now >= self._until else []
 
     def _due(self, now: float) -> list[ev.Effect]:
-        match self._phase:
-            case Phase.PAUSED:
+        match self.link:
+            case LinkState.PAUSED:
                 return self._dial(now)
-            case Phase.OPEN:
-                self._phase = Phase.PINGING
-                self._until = now + self._entity.patience
-                return [ev.Ask(SessionMethod.PING)]
-            case Phase.PINGING if now > self._until + LATE:
+            case LinkState.OPEN:
+                step = self._link_life.step(LinkTrigger.PING)
+                self._until = now + self._link_life.patience
+                return [step, ev.Ask(SessionMethod.PING)]
+            case LinkState.PINGING if now > self._until + LATE:
                 # Late itself: what the node has answered may not be read yet.
                 self._until = now + min(now - self._until, PONG_TIMEOUT)
                 return []
-            case Phase.PINGING:
+            case LinkState.PINGING:
                 return [ev.HangUp(), *self._lost("a ping was not answered", now)]
-            case Phase.OPENING:
+            case LinkState.OPENING:
                 return [ev.HangUp(), *self._lost("no session in time", now)]
             case _:
                 return self._end("no answer to the close")
 
     def _disconnect(self, now: float) -> list[ev.Effect]:
-        if self._phase in TALKING:
-            self._phase = Phase.CLOSING
-            self._until = now + GOODBYE_TIMEOUT
-            return [ev.Ask(SessionMethod.CLOSE)]
-        if self._phase is Phase.CLOSING:
+        if self.link in _TALKING:
+            step = self._link_life.step(LinkTrigger.CLOSE)
+            self._until = now + self._link_life.patience
+            return [step, ev.Ask(SessionMethod.CLOSE)]
+        if self.link is LinkState.CLOSING:
             return []
         return self._end("disconnect")
 
     def _end(self, why: str) -> list[ev.Effect]:
-        self._phase = Phase.ENDED
         self._until = self._give_up = math.inf
         effects: list[ev.Effect] = [ev.HangUp()]
+        if self.link is not LinkState.ENDED:
+            effects.append(self._link_life.step(LinkTrigger.END, why))
         match self.state:
             case State.LIVE:
                 effects.append(self._entity.step(Trigger.CLOSED, why))

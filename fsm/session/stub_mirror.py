@@ -1,10 +1,17 @@
-"""What a stub in a room says of its connection, held against the machine's table (OBS-06)."""
+"""What a stub in a room says of its connection and link, held against their tables (OBS-06)."""
 
 from typing import Final, final
 
 from fsm.engine import Entity, Step
 from fsm.errors import UndeclaredTransitionError
-from fsm.machines.stub_connection import STUB_CONNECTION, State, Trigger
+from fsm.machines.stub_connection import (
+    NODE_LINK,
+    STUB_CONNECTION,
+    LinkState,
+    LinkTrigger,
+    State,
+    Trigger,
+)
 
 __all__ = ["StubMirror"]
 
@@ -15,43 +22,52 @@ _RESTS: Final = {
 }
 """How the story of a stub ends whose room is no more."""
 
+_STANDING: Final = frozenset({LinkState.OPEN, LinkState.PINGING})
+
 
 @final
 class StubMirror:
-    """Steps along with a stub that cannot be trusted to step by the table.
+    """Steps along with a stub that cannot be trusted to step by the tables.
 
     Args:
         stub: Its address.
     """
 
     def __init__(self, stub: str) -> None:
-        self._entity = Entity(STUB_CONNECTION, stub)
+        self._connection = Entity(STUB_CONNECTION, stub)
+        self._link = Entity(NODE_LINK, stub)
 
     @property
     def state(self) -> State | None:
         """Where the stub's connection stands."""
-        state = self._entity.state
+        state = self._connection.state
         return None if state is None else State(state)
 
-    def follow(self, cause: str, target: str, why: str) -> Step:
+    def follow(self, machine: str, cause: str, target: str, why: str) -> Step:
         """Take a step that the stub says it has taken.
 
         Raises:
             UndeclaredTransitionError: No row of the table leads there.
         """
-        if cause not in set(Trigger):
-            raise self._refused(cause)
-        step = self._entity.step(Trigger(cause), why)
+        entity = self._link if machine == NODE_LINK.name else self._connection
+        if machine != entity.table.name or cause not in set(entity.table.triggers):
+            raise _refused(entity, cause)
+        step = entity.step(entity.table.triggers(cause), why)
         if step.new != target:
-            raise self._refused(cause)
+            raise _refused(entity, cause)
         return step
 
-    def _refused(self, cause: str) -> UndeclaredTransitionError:
-        entity = self._entity
-        return UndeclaredTransitionError(entity.table.name, entity.key, entity.state, cause)
-
-    def rest(self, why: str) -> Step | None:
-        """Bring the story of a stub to its end whose room is no more."""
+    def rest(self, why: str) -> list[Step]:
+        """Bring the story of a stub to its end whose room is no more; its connection last."""
+        steps: list[Step] = []
+        if self._link.state in _STANDING:
+            steps.append(self._link.step(LinkTrigger.LOST, why))
+        if not self._link.may_end:
+            steps.append(self._link.step(LinkTrigger.END, why))
         state = self.state
         trigger = None if state is None else _RESTS.get(state)
-        return None if trigger is None else self._entity.step(trigger, why)
+        return steps if trigger is None else [*steps, self._connection.step(trigger, why)]
+
+
+def _refused(entity: Entity, cause: str) -> UndeclaredTransitionError:
+    return UndeclaredTransitionError(entity.table.name, entity.key, entity.state, cause)

@@ -63,8 +63,8 @@ ORDER_WAITS: Final = 256
 further ones do not wait, and what comes too late is refused (ours)."""
 
 ORDER_SENT: Final = 64
-"""Messages of a pair by the node that are remembered, and answers that an announcement of a link
-names at most (ours)."""
+"""Requests, and as many answers, of a pair by the node that are remembered. An announcement of
+a link names at most as many answers (ours)."""
 
 ORDER_HELD: Final = 1000
 """Messages of one link that wait so: as many as the link has unacknowledged (ours)."""

@@ -114,6 +114,9 @@ GOODBYE_TIMEOUT: Final = 1.0
 MAILBOX: Final = 1024
 """Messages in one actor's mailbox (MEASURED C: no gain above 1024)."""
 
+MODELS_FOLLOWING: Final = 4096
+"""Models of an application that one follower keeps for entities that may be over (ours)."""
+
 TRACE_BUFFER: Final = 65_536
 """Trace records waiting to be written before some are dropped (ours)."""
 

@@ -1,14 +1,14 @@
 """A node process for all, and peers of every wire form.
 
 A test that asks for `join` runs once for each wire form; `@needs(...)` leaves out those
-that cannot do what the test is about, by the table in `tests.support.wire_forms`.
+that cannot do what the test is about, by the table in `tests.support.wire.wire_forms`.
 """
 
 import pytest
 
-from tests.support.node_process import DOMAIN, EVERY_FORM, UNHURRIED, node_process
-from tests.support.wire_forms import forms_for
-from tests.support.wire_guests import Joining
+from tests.support.node.node_process import DOMAIN, EVERY_FORM, UNHURRIED, node_process
+from tests.support.wire.wire_forms import forms_for
+from tests.support.wire.wire_guests import Joining
 
 
 def pytest_generate_tests(metafunc):

@@ -2,12 +2,12 @@
 
 import pytest
 
-from tests.support.node_process import DOMAIN, EVERY_FORM, UNHURRIED, node_process
-from tests.support.wire_forms import WIRE_FORMS
-from tests.support.wire_guests import Joining
-from tests.support.wire_socket import Left
-from tests.support.wire_speakers import FORMS
-from tests.support.wire_sync import an_object, change, observe, values
+from tests.support.node.node_process import DOMAIN, EVERY_FORM, UNHURRIED, node_process
+from tests.support.wire.wire_forms import WIRE_FORMS
+from tests.support.wire.wire_guests import Joining
+from tests.support.wire.wire_socket import Left
+from tests.support.wire.wire_speakers import FORMS
+from tests.support.wire.wire_sync import an_object, change, observe, values
 
 OTHER = "b.ex"
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.feature_index import citations, known_tests
-from tests.support.wire_forms import LACKS, WIRE_FORMS
+from tests.support.wire.wire_forms import LACKS, WIRE_FORMS
 
 ASKED = (
     *(f"MN-{number:02}" for number in range(1, 28)),

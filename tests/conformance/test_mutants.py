@@ -5,37 +5,57 @@ from importlib import import_module
 import pytest
 import trio
 
-from tests.support.node_mutant import FAULTS
-from tests.support.node_process import DOMAIN, UNHURRIED, node_process
-from tests.support.wire_guests import Joining
-from tests.support.wire_socket import Left
+from tests.support.node.node_mutant import FAULTS
+from tests.support.node.node_process import DOMAIN, UNHURRIED, node_process
+from tests.support.wire.wire_guests import Joining
+from tests.support.wire.wire_socket import Left
 
 FOUND_BY = {
-    "no_owner_check": ("ownership", "test_forged_events_reach_nobody_and_are_not_answered"),
+    "no_owner_check": (
+        "bus.test_ownership",
+        "test_forged_events_reach_nobody_and_are_not_answered",
+    ),
     "news_go_back_to_the_publisher": (
-        "subscription", "test_the_publisher_is_not_told_its_own_news",
+        "sync.test_subscription",
+        "test_the_publisher_is_not_told_its_own_news",
     ),
-    "the_second_subscriber_is_missed": ("subscription", "test_fan_out_is_exact"),
-    "another_code_for_nobody": ("connect", "test_leaving_closes_the_link_and_the_session"),
-    "nothing_is_released": ("sessions", "test_a_close_releases_everything_and_harms_no_other"),
-    "unsubscribing_does_nothing": ("subscription", "test_who_unsubscribed_hears_no_more"),
+    "the_second_subscriber_is_missed": ("sync.test_subscription", "test_fan_out_is_exact"),
+    "another_code_for_nobody": (
+        "session.test_connect",
+        "test_leaving_closes_the_link_and_the_session",
+    ),
+    "nothing_is_released": (
+        "session.test_sessions",
+        "test_a_close_releases_everything_and_harms_no_other",
+    ),
+    "unsubscribing_does_nothing": ("sync.test_subscription", "test_who_unsubscribed_hears_no_more"),
     "whoever_asks_may_free": (
-        "hyperty_allocation", "test_who_is_not_the_owner_frees_nothing_of_a_list",
+        "registry.test_hyperty_allocation",
+        "test_who_is_not_the_owner_frees_nothing_of_a_list",
     ),
-    "any_token_will_do": ("sessions", "test_an_open_without_the_token_takes_nobodys_session"),
-    "nobody_has_to_consent": ("ownership", "test_the_consent_of_anybody_else_is_none"),
-    "circles_go_on": ("routing", "test_a_circle_is_broken"),
+    "any_token_will_do": (
+        "session.test_sessions",
+        "test_an_open_without_the_token_takes_nobodys_session",
+    ),
+    "nobody_has_to_consent": ("bus.test_ownership", "test_the_consent_of_anybody_else_is_none"),
+    "circles_go_on": ("bus.test_routing", "test_a_circle_is_broken"),
     "what_waited_comes_backwards": (
-        "sessions", "test_what_a_session_had_is_there_when_it_comes_back",
+        "session.test_sessions",
+        "test_what_a_session_had_is_there_when_it_comes_back",
     ),
     "everybody_is_spoken_to_alike": (
-        "connect", "test_an_answer_has_the_ends_swapped_and_the_id_as_it_came",
+        "session.test_connect",
+        "test_an_answer_has_the_ends_swapped_and_the_id_as_it_came",
     ),
     "answers_come_from_the_asker": (
-        "hyperty_allocation", "test_the_answer_comes_from_where_it_was_asked",
+        "registry.test_hyperty_allocation",
+        "test_the_answer_comes_from_where_it_was_asked",
     ),
-    "freed_addresses_stay": ("hyperty_allocation", "test_freeing_a_list_frees_exactly_that"),
-}  # fmt: skip
+    "freed_addresses_stay": (
+        "registry.test_hyperty_allocation",
+        "test_freeing_a_list_frees_exactly_that",
+    ),
+}
 """Fault, and the module and test that finds it."""
 
 FORM = {"everybody_is_spoken_to_alike": "session"}
@@ -46,8 +66,8 @@ FORM = {"everybody_is_spoken_to_alike": "session"}
 async def test_a_fault_is_found_by_the_test_that_is_about_it(tmp_path, fault):
     """C8: what the suite says of a node that is sound is not said of this one."""
     module, name = FOUND_BY[fault]
-    test = getattr(import_module(f"tests.conformance.test_{module}"), name)
-    launcher = ("-m", "tests.support.node_mutant", fault)
+    test = getattr(import_module(f"tests.conformance.{module}"), name)
+    launcher = ("-m", "tests.support.node.node_mutant", fault)
     options = ("--domain", DOMAIN, "--allow-legacy", *UNHURRIED)
     with node_process(tmp_path / "log", *options, launcher=launcher) as node:
         joining = Joining(node, FORM.get(fault, "link"))

@@ -10,9 +10,9 @@ import urllib.request
 import pytest
 import trio
 
-from tests.support.node_process import DOMAIN, EVERY_FORM, ROOT, UNHURRIED, node_process
-from tests.support.wire_guests import Joining
-from tests.support.wire_socket import Left, Refused, open_wire
+from tests.support.node.node_process import DOMAIN, EVERY_FORM, ROOT, UNHURRIED, node_process
+from tests.support.wire.wire_guests import Joining
+from tests.support.wire.wire_socket import Left, Refused, open_wire
 
 OPTIONS = ("--domain", DOMAIN, *EVERY_FORM, *UNHURRIED)
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 import trio
 
-from tests.support.node_process import DOMAIN, EVERY_FORM, UNHURRIED, node_process
-from tests.support.wire_forms import needs
-from tests.support.wire_guests import Joining
-from tests.support.wire_socket import Left
+from tests.support.node.node_process import DOMAIN, EVERY_FORM, UNHURRIED, node_process
+from tests.support.wire.wire_forms import needs
+from tests.support.wire.wire_guests import Joining
+from tests.support.wire.wire_socket import Left
 
 HOUSE = Path(__file__).with_name("house.toml")
 LATER = """

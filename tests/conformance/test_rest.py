@@ -5,8 +5,8 @@ import json
 import pytest
 import trio
 
-from tests.support.wire_socket import Left
-from tests.support.wire_sync import values
+from tests.support.wire.wire_socket import Left
+from tests.support.wire.wire_sync import values
 
 
 @pytest.fixture

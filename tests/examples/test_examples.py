@@ -41,6 +41,15 @@ the server hears  ASK 2 "is it protocol on the fly?"
 the answer is     200 IS IT PROTOCOL ON THE FLY?
 """
 
+LINK = """\
+a link may be created, in-progress, yielding, live, failed, disconnected
+by the node: hello
+link to hyperty-runtime://a.example/bob: it is set up
+link to hyperty-runtime://a.example/bob: it is live
+by the link: again
+link to hyperty-runtime://a.example/bob: it ends, closed
+"""
+
 SENSOR = [
     "display: 19.5 degrees to begin with",
     "display: 24.0 degrees (version 6)",
@@ -93,6 +102,18 @@ def test_the_chat_goes_on_between_two_domains():
     assert sorted(done.stdout.splitlines()) == sorted(CHAT.splitlines()), done.stderr
     bob = [line for line in done.stdout.splitlines() if line.startswith("bob")]
     assert bob == [line for line in CHAT.splitlines() if line.startswith("bob")]
+    assert (done.stderr, done.returncode) == ("", 0)
+
+
+@pytest.mark.timeout(90)
+def test_the_model_goes_along_with_the_link():
+    done = run(EXAMPLES / "follow_a_link.py")
+    # The first answer and the link are made side by side.
+    lines, expected = done.stdout.splitlines(), LINK.splitlines()
+    assert sorted(lines) == sorted(expected), done.stderr
+    assert [one for one in lines if "node" not in one] == [
+        one for one in expected if "node" not in one
+    ]
     assert (done.stderr, done.returncode) == ("", 0)
 
 

@@ -17,7 +17,7 @@ import pytest
 
 import actors
 from specs.message import MessageType
-from tests.support.node_process import ROOT, node_process
+from tests.support.node.node_process import ROOT, node_process
 
 PROGRAM = ROOT / "examples" / "todo" / "todo.py"
 PATIENCE = 60.0

@@ -1,13 +1,18 @@
 """Only a step moves a state, and only where a row leads."""
 
+from contextlib import suppress
+from itertools import combinations, product
+from types import SimpleNamespace
+
 import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from transitions import MachineError
+from transitions import Event, MachineError
 
-from fsm.engine import Entity, Step, machine_of
-from fsm.errors import UndeclaredTransitionError
+import fsm
+from fsm.engine import PER_MESSAGE, Entity, Step, by_lookup, by_trigger, machine_of
+from fsm.errors import UndeclaredTransitionError, UnknownMachineError
 from fsm.guard import when
 from fsm.judge.replay import judge
 from fsm.judge.trace_line import Verdict
@@ -16,8 +21,8 @@ from fsm.machines.address import Trigger as AddressTrigger
 from fsm.machines.transaction import Trigger as TransactionTrigger
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.trace import ABSENT
-from tests.support.tables import BUILD, DOOR, ROWS, Door, Key, Push, door
-from tests.support.traces import step, trace
+from tests.support.trace.tables import BUILD, DOOR, ROWS, Door, Key, Push, door
+from tests.support.trace.traces import step, trace
 
 LOCKED = door(conditions=Key, rows=(attrs.evolve(BUILD, guard=when(Key.KEY)), *ROWS[1:]))
 
@@ -115,29 +120,95 @@ def test_any_walk_is_a_walk_of_the_table_and_is_judged_so(table, data):
     assert judge(trace(*told)).verdict is rested
 
 
-class Model:
-    """What the library steps: a state, and the conditions as attributes."""
+def truths(table):
+    """Every set of conditions that can be true."""
+    conditions = list(table.conditions)
+    return [
+        set(some) for size in range(len(conditions) + 1) for some in combinations(conditions, size)
+    ]
 
-    def __init__(self, table, state, true):
-        self.state = state
-        for condition in table.conditions:
-            setattr(self, condition.value, condition in true)
+
+@pytest.mark.parametrize("way", [by_trigger, by_lookup])
+@pytest.mark.parametrize("table", MACHINES.values(), ids=MACHINES)
+def test_the_librarys_trigger_and_the_lookup_go_where_the_table_says(table, way):
+    take = way(machine_of(table))
+    places = [ABSENT, *(state.value for state in table.states)]
+    steps = list(product(places, table.triggers, truths(table)))
+    declared = [followed(table, *step) for step in steps]
+
+    assert [take(*step) for step in steps] == [
+        rows[0].target if rows else None for rows in declared
+    ]
 
 
-@given(st.sampled_from(list(MACHINES.values())), st.data())
-def test_an_entity_goes_where_the_library_goes(table, data):
-    """The compiled rows against `transitions` itself."""
-    state = data.draw(st.sampled_from([None, *table.states]))
-    trigger, true = data.draw(st.sampled_from(list(table.triggers))), data.draw(cases(table))
-    model = Model(table, ABSENT if state is None else state.value, true)
+class Listener:
+    """An application's model: a state, and some of the callbacks that it could have."""
+
+    def __init__(self):
+        self.heard = []
+
+    def on_exit_created(self, event):
+        self.heard.append(f"not {event.transition.source}")
+
+    def on_enter_in_progress(self, event):
+        self.heard.append(event.state.name)
+
+
+def test_a_model_of_an_application_goes_by_the_machine_of_the_runtime():
+    machine, model = fsm.machine("p2p_connection"), Listener()
+    assert machine is machine_of(MACHINES["p2p_connection"])
+    machine.add_model(model)
     try:
-        moved = machine_of(table).events[trigger].trigger(model)
-    except MachineError:
-        moved = False
-    rows = followed(table, state, trigger, true)
+        assert model.trigger("started")
+        assert model.trigger("object-returned")
+        with pytest.raises(MachineError):
+            model.trigger("started")
+    finally:
+        machine.remove_model(model)
+    assert model.state == "in-progress"
+    assert model.heard == ["not created", "in-progress"]
 
-    assert moved == bool(rows)
-    assert [model.state] == ([row.target for row in rows] or [state or ABSENT])
+
+@pytest.mark.parametrize(("true", "state"), [({"gap"}, "stale"), (set(), "live")])
+def test_a_model_is_told_which_conditions_are_true(true, state):
+    model = SimpleNamespace(state="live")
+    fsm.machine("observer_copy").events["changed"].trigger(model, given=true)
+    assert model.state == state
+
+
+def test_what_an_application_hangs_on_the_machine_is_never_called_by_an_entity():
+    machine, heard = machine_of(DOOR), []
+    machine.after_state_change = heard.append
+    try:
+        Entity(DOOR, "front").step(Push.BUILD)
+        assert heard == []
+        machine.events["build"].trigger(SimpleNamespace(state=ABSENT))
+        assert len(heard) == 1
+    finally:
+        machine.after_state_change = []
+
+
+def test_only_what_steps_per_message_is_looked_up(monkeypatch):
+    entities = {name: Entity(table, "k") for name, table in MACHINES.items()}
+    monkeypatch.setattr(Event, "trigger", lambda *_, **__: False)
+    stepped = set()
+    for name, entity in entities.items():
+        first = next(row for row in entity.table.rows if row.source is None)
+        with suppress(UndeclaredTransitionError):
+            entity.step(first.trigger)
+            stepped.add(name)
+    assert stepped == PER_MESSAGE == {"transaction", "observer_copy"}
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"), [("p2p-connection", "p2p_connection"), ("sesion", "session")]
+)
+def test_a_machine_that_is_none_is_refused_with_the_nearest_name(name, nearest):
+    with pytest.raises(
+        UnknownMachineError, match=f"'{name}'; the nearest is '{nearest}'"
+    ) as caught:
+        fsm.machine(name)
+    assert caught.value.nearest == nearest
 
 
 def test_an_entity_knows_how_long_it_may_stay():

@@ -127,6 +127,21 @@ SECTION_3_3 = {
 }
 
 
+# Ours, by hand from STB-06, STB-17, I-S8..I-S10 and M-14..M-17.
+OURS = {
+    "node_link": (
+        "[*] dialling opening open pinging open closing ended [*]",
+        "dialling paused dialling ended",
+        "opening paused ended",
+        "opening ended",
+        "open paused",
+        "pinging paused",
+        "pinging closing",
+        "[*] ended",
+    ),
+}
+
+
 def drawn(machine):
     with (FIXTURES / "machine-edges.csv").open() as file:
         rows = csv.DictReader(line for line in file if not line.startswith("#"))
@@ -182,6 +197,15 @@ def test_edges_are_those_of_the_protocol_page(machine):
     assert set(table.extension_edges()) == EXTENSIONS.get(machine, set())
 
 
+@pytest.mark.parametrize("machine", list(OURS))
+def test_edges_that_no_drawing_has_are_those_we_have_decided_on(machine):
+    wanted = {edge for chain in OURS[machine] for edge in pairwise(chain.split())}
+    table = MACHINES[machine]
+
+    assert table.drawn_edges() == []
+    assert set(table.extension_edges()) == wanted
+
+
 def test_every_table_that_is_declared_is_in_the_catalogue():
     modules = [
         import_module(f"{machines.__name__}.{each.name}")
@@ -230,6 +254,10 @@ TIMERS = {
     ("stub_deployment",     "deploying"):    ("load-failed",      limits.DEPLOY_TIMEOUT),
     ("stub_connection",     "in-progress"):  ("establish-failed", limits.OPEN_TIMEOUT),
     ("stub_connection",     "live"):         ("closed",           limits.PONG_TIMEOUT),
+    ("node_link",           "opening"):      ("lost",             limits.OPEN_TIMEOUT),
+    ("node_link",           "open"):         ("ping",             limits.PING_PERIOD),
+    ("node_link",           "pinging"):      ("lost",             limits.PONG_TIMEOUT),
+    ("node_link",           "closing"):      ("end",              limits.GOODBYE_TIMEOUT),
     ("resolve_job",         "query"):        ("none",             limits.REPLY_TIMEOUT),
     ("transaction",         "pending"):      ("silence",          limits.REPLY_TIMEOUT),
     ("session",             "open"):         ("link-lost",        limits.PONG_TIMEOUT),

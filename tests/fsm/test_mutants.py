@@ -25,9 +25,9 @@ from fsm.machine_list import MACHINES
 from fsm.product.compositions.catalogue import COMPOSITIONS
 from fsm.product.explorer import explore
 from specs.errors import SpecError
-from tests.support.corpus import record
+from tests.fsm.corpus import record
+from tests.fsm.mutants import sample
 from tests.support.flawed_tables import flawed
-from tests.support.mutants import sample
 
 SEED, OF_EACH = 20, 2
 A_LOOK = 4_000
@@ -37,9 +37,6 @@ EQUIVALENT = {
     "registration: without the deadline of disconnected": (
         "a record may rest there for ever as well: it is only kept for longer; that it is buried"
         " in time is shown where the registry is tested"
-    ),
-    "registration: without the deadline of lasting": (
-        "likewise: that such a record expires is shown where the registry is tested"
     ),
 }
 """Mutants that nothing needs to find, and why; the sample may have them or not."""

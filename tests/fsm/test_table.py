@@ -8,8 +8,8 @@ from fsm.machines.address import State as Foreign
 from fsm.machines.address import Trigger as ForeignTrigger
 from fsm.table import Deadline, Origin, Transition
 from specs.errors import SpecError
-from tests.support import tables
-from tests.support.tables import DOOR, Door, Key, Push, door
+from tests.support.trace import tables
+from tests.support.trace.tables import DOOR, Door, Key, Push, door
 
 CONTRADICTIONS = {
     "two rows for one state and trigger": (

@@ -8,7 +8,7 @@ import trio
 
 from tests.fuzz.attacker import SLOTS
 from tests.fuzz.siege import Siege, check
-from tests.support.node_process import DOMAIN, UNHURRIED, node_process
+from tests.support.node.node_process import DOMAIN, UNHURRIED, node_process
 
 OPTIONS = ("--domain", DOMAIN, "--allow-legacy", *UNHURRIED)
 

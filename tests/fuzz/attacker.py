@@ -11,9 +11,9 @@ import trio
 from specs.message import Message
 from tests.fuzz import evil
 from tests.fuzz.mutation import Mutator, Shot, Temper
-from tests.support.node_process import DOMAIN, NodeProcess
-from tests.support.wire_peer import FORMS, PATIENCE, WirePeer
-from tests.support.wire_socket import Left, Refused
+from tests.support.node.node_process import DOMAIN, NodeProcess
+from tests.support.wire.wire_peer import FORMS, PATIENCE, WirePeer
+from tests.support.wire.wire_socket import Left, Refused
 from transports.codec import decode_frame, decode_line
 
 BATCH = 64

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from random import Random
 
-from tests.support.node_process import DOMAIN
+from tests.support.node.node_process import DOMAIN
 
 ALICE, BOB = f"hyperty-runtime://{DOMAIN}/alice", f"hyperty-runtime://{DOMAIN}/bob"
 HA, HB = f"hyperty://{DOMAIN}/honest-a", f"hyperty://{DOMAIN}/honest-b"

@@ -8,10 +8,10 @@ import trio
 
 from tests.fuzz import evil
 from tests.fuzz.attacker import Breach
-from tests.support.node_process import DOMAIN, NodeProcess
-from tests.support.wire_peer import FORMS, PATIENCE, WirePeer
-from tests.support.wire_socket import Left
-from tests.support.wire_sync import asked
+from tests.support.node.node_process import DOMAIN, NodeProcess
+from tests.support.wire.wire_peer import FORMS, PATIENCE, WirePeer
+from tests.support.wire.wire_socket import Left
+from tests.support.wire.wire_sync import asked
 
 _PROTECTED = (evil.ALICE, evil.BOB, evil.HA, evil.HB, evil.THING, "domain://", "global://")
 

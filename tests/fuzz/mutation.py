@@ -8,10 +8,10 @@ import attrs
 
 from tests.fuzz import evil
 from tests.fuzz.texts import Texts
-from tests.support.raw_websocket import head
-from tests.support.wire_socket import BINARY, CLOSE, PING, PONG, TEXT, frame_of, masked
+from tests.support.wire.raw_websocket import head
+from tests.support.wire.wire_socket import BINARY, CLOSE, PING, PONG, TEXT, frame_of, masked
 
-BATCH_OF_CI = 50_000
+BATCH_OF_CI = 30_000
 SEED_OF_CI = 1
 
 

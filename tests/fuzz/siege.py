@@ -9,7 +9,7 @@ import trio
 
 from tests.fuzz.attacker import BATCH, SLOTS, Attacker, Breach, Slot
 from tests.fuzz.honest import HonestPair
-from tests.support.node_process import NodeProcess
+from tests.support.node.node_process import NodeProcess
 
 GROWTH = 20 * 2**20
 """Bytes a node may have grown by when it is over (RELIABILITY F1)."""

@@ -10,7 +10,7 @@ from specs.message import Message
 from tests.fuzz.attacker import SLOTS, Attacker, Breach
 from tests.fuzz.mutation import Temper
 from tests.fuzz.siege import Siege
-from tests.support.node_process import DOMAIN, UNHURRIED, node_process
+from tests.support.node.node_process import DOMAIN, UNHURRIED, node_process
 
 OPTIONS = ("--domain", DOMAIN, "--allow-legacy", "--http", "127.0.0.1:0", *UNHURRIED)
 BATCHES = 20
@@ -62,7 +62,7 @@ async def test_what_is_not_answered_is_counted(tmp_path, slot):
 )
 async def test_a_siege_finds_a_fault(tmp_path, fault):
     """F1: the siege can fail."""
-    launcher = ("-m", "tests.support.node_mutant", fault)
+    launcher = ("-m", "tests.support.node.node_mutant", fault)
     with (
         node_process(tmp_path / "log", *OPTIONS, launcher=launcher) as node,
         pytest.raises((Breach, BaseExceptionGroup)) as caught,

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 import trio
 
-from tests.support.node_process import DOMAIN, UNHURRIED, node_process
-from tests.support.wire_peer import FORMS
-from tests.support.wire_socket import Left
+from tests.support.node.node_process import DOMAIN, UNHURRIED, node_process
+from tests.support.wire.wire_peer import FORMS
+from tests.support.wire.wire_socket import Left
 
 CASES = [
     pytest.param(json.loads(line), id=f"{path.stem}-{number}")

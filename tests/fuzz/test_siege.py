@@ -7,7 +7,7 @@ import pytest
 from tests.fuzz.attacker import SLOTS, Attacker
 from tests.fuzz.mutation import BATCH_OF_CI, SEED_OF_CI
 from tests.fuzz.siege import Siege, check
-from tests.support.node_process import DOMAIN, UNHURRIED, node_process
+from tests.support.node.node_process import DOMAIN, UNHURRIED, node_process
 
 LEGACY = ("--domain", DOMAIN, "--allow-legacy")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from random import Random
 
 from tests.fuzz import evil
-from tests.support.node_process import DOMAIN
+from tests.support.node.node_process import DOMAIN
 
 SCENARIOS = Path(__file__).parents[1] / "fixtures" / "golden-steps.jsonl"
 Message = dict[str, object]

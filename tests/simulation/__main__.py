@@ -19,10 +19,10 @@ from pathlib import Path
 import cattrs
 import structlog
 
-from tests.simulation.generation import plan_of
-from tests.simulation.plan import Plan, read_plan, write_plan
-from tests.simulation.shrinking import shrunk
-from tests.simulation.simulator import Outcome, run
+from tests.simulation.plans.generation import plan_of
+from tests.simulation.plans.plan import Plan, read_plan, write_plan
+from tests.simulation.plans.shrinking import shrunk
+from tests.simulation.world.simulator import Outcome, run
 
 
 def main() -> int:

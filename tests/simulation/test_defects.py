@@ -2,10 +2,10 @@
 
 import pytest
 
-from tests.simulation.defects import DEFECTS, defective
-from tests.simulation.generation import plan_of
-from tests.simulation.shrinking import shrunk
-from tests.simulation.simulator import run
+from tests.simulation.judgement.defects import DEFECTS, defective
+from tests.simulation.plans.generation import plan_of
+from tests.simulation.plans.shrinking import shrunk
+from tests.simulation.world.simulator import run
 
 pytestmark = pytest.mark.timeout(120)
 

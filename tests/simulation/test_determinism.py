@@ -6,12 +6,12 @@ import sys
 
 import pytest
 
-from tests.simulation.generation import plan_of
-from tests.simulation.simulator import run
+from tests.simulation.plans.generation import plan_of
+from tests.simulation.world.simulator import run
 
 pytestmark = pytest.mark.timeout(120)
 
-SEEDS = 5
+SEEDS = 3
 
 
 def digests(hash_seed):

@@ -6,9 +6,9 @@ import sys
 import attrs
 import pytest
 
-from tests.simulation.generation import plan_of
-from tests.simulation.plan import Act, Deed, Plan, Wrong, read_plan, write_plan
-from tests.simulation.shrinking import shrunk
+from tests.simulation.plans.generation import plan_of
+from tests.simulation.plans.plan import Act, Deed, Plan, Wrong, read_plan, write_plan
+from tests.simulation.plans.shrinking import shrunk
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.simulation.history import (
+from tests.simulation.judgement.history import (
     Answered,
     Asked,
     Changed,
@@ -16,7 +16,7 @@ from tests.simulation.history import (
     Overheard,
     Probed,
 )
-from tests.simulation.rules import RULES, breaches
+from tests.simulation.judgement.rules import RULES, breaches
 
 A, B, OBJECT = "r0.1", "hyperty://d0.ex/b", "comm://d0.ex/o"
 

@@ -2,13 +2,13 @@
 
 import pytest
 
-from tests.simulation.generation import plan_of
-from tests.simulation.simulator import run
+from tests.simulation.plans.generation import plan_of
+from tests.simulation.world.simulator import run
 
 pytestmark = pytest.mark.timeout(120)
 
 
-@pytest.mark.parametrize("seed", [40097, 51264, 51528, 52110, 53105, 53226])
+@pytest.mark.parametrize("seed", [40097, 51264, 51528, 52110, 53105, 53226, 55262, 55405])
 def test_what_a_seed_has_found_is_mended(seed):
     """I-B7, I-P21, I-R9."""
     assert run(plan_of(seed)).breaches == ()

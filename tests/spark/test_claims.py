@@ -5,7 +5,7 @@ import pytest
 from fsm.judge.trace_line import CLAIMS, Claim, Verdict
 from spark.findings import Told
 from spark.pipeline import validate
-from tests.support.trace_files import records, refused, session, step, whole, write_trace
+from tests.support.trace.trace_files import records, refused, session, step, whole, write_trace
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
 

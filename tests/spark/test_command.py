@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from spark.__main__ import main
-from tests.support.trace_files import records, session, whole, write_trace
+from tests.support.trace.trace_files import records, session, whole, write_trace
 
 ROOT = Path(__file__).parents[2]
 TOOLS = ("bash", "sh", "dirname", "basename", "ps", "env", "uname", "cat", "sed", "readlink")

@@ -3,8 +3,7 @@
 import pytest
 from pyspark.errors import PySparkException
 
-from spark.errors import SparkFailedError
-from spark.failure import failures_told
+from spark.errors import SparkFailedError, failures_told
 
 STACK = """An error occurred while calling o339.localCheckpoint.
 : org.apache.spark.SparkException: [FAILED_READ_FILE.NO_HINT] Cannot read x.gz.  SQLSTATE: KD001

@@ -7,10 +7,11 @@ import pytest
 from fsm.judge.trace_line import Flaw, Verdict
 from spark.errors import SparkFailedError, TraceMissingError
 from spark.findings import NodeFindings, Quarantine, judge_node
+from spark.load import read_lines
 from spark.pipeline import validate
 from spark.run import Order, carry_out
 from specs.trace import Fact, Kind, trace_folder
-from tests.support.trace_files import record, records, session, whole, write_trace
+from tests.support.trace.trace_files import record, records, session, whole, write_trace
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
 
@@ -35,18 +36,100 @@ BAD_LINES = {
     "no new state": (without(TOLD[1], "new"), "new is missing"),
 }
 
+DROPPED = [TOLD[0], record(Fact(k=Kind.DROPPED, count=9), 2)]
+FLAWED = {
+    Flaw.NO_START: [record(Fact(k=Kind.LINK), 1), record(Fact(k=Kind.END), 2)],
+    Flaw.NO_END: TOLD[:3],
+    Flaw.GAP: [*TOLD[:4], *TOLD[5:]],
+    Flaw.DROPPED: [*DROPPED, record(Fact(k=Kind.END), 3)],
+}
+NAME = "a/b %2F=é"
+"""A name that stands in the path otherwise than in the records."""
 
-def test_lines_that_are_no_records_are_quarantined_with_file_line_and_reason(
-    spark_session, tmp_path
-):
-    path = write_trace(tmp_path / "node=alice", [*TOLD, *(line for line, _ in BAD_LINES.values())])
-    found = validate(spark_session, [str(tmp_path)])
 
-    assert [bad.reason for bad in found.bad_lines] == [reason for _, reason in BAD_LINES.values()]
-    assert [bad.line for bad in found.bad_lines] == list(range(7, 7 + len(BAD_LINES)))
-    assert {bad.file for bad in found.bad_lines} == {f"file:{path}"}
-    assert found.quarantined == len(BAD_LINES)
-    assert found.verdict is Verdict.INCOMPLETE
+def packed(path, until=None):
+    """Replace a part by its gzip, or by the beginning of it."""
+    path.with_suffix(".jsonl.gz").write_bytes(gzip.compress(path.read_bytes())[:until])
+    path.unlink()
+
+
+@pytest.fixture(scope="module")
+def directory(tmp_path_factory):
+    """One run in which each node tells less than it should in a way of its own."""
+    directory = tmp_path_factory.mktemp("run")
+
+    def write(node, lines, **more):
+        named = [line if isinstance(line, str) else line | {"node": node} for line in lines]
+        return write_trace(directory / f"node={node}", named, **more)
+
+    write("bad", [*TOLD, *(line for line, _ in BAD_LINES.values())])
+    write("spoilt", [*TOLD[:2], "garbage", *TOLD[3:]])
+    write("alice", TOLD)
+    write("killed", [*records(whole(session("open", "detached")))[:-1], '{"run":"r1","no'])
+    write("silent", [])
+    for flaw, told in FLAWED.items():
+        write(flaw.value, told)
+    packed(write("packed", TOLD[:3]))
+    write("packed", TOLD[3:], part=1)
+    write_trace(directory / trace_folder("r1", NAME), records(whole([]), "r1", NAME))
+    write_trace(directory / trace_folder("r2", NAME), [])
+    return directory
+
+
+@pytest.fixture(scope="module")
+def found(spark_session, directory):
+    return validate(spark_session, [str(directory)])
+
+
+def nodes(found, *names):
+    return [one for one in found.nodes if one.node in names]
+
+
+def test_lines_that_are_no_records_are_quarantined_with_file_line_and_reason(found, directory):
+    file = f"file:{directory}/node=bad/part-00000.jsonl"
+    told = [bad for bad in found.bad_lines if bad.file == file]
+
+    assert [bad.reason for bad in told] == [reason for _, reason in BAD_LINES.values()]
+    assert [bad.line for bad in told] == list(range(7, 7 + len(BAD_LINES)))
+    assert [node.quarantined for node in nodes(found, "bad")] == [len(BAD_LINES)]
+    assert found.quarantined == len(found.bad_lines) == len(BAD_LINES) + 2
+
+
+def test_what_is_not_told_makes_the_whole_incomplete_and_not_wrong(found):
+    assert (found.verdict, found.violations) == (Verdict.INCOMPLETE, 0)
+    whole = {node.node for node in found.nodes if node.verdict is Verdict.CONFORMANT}
+    assert whole == {"alice", "packed", NAME}
+    assert {node.verdict for node in found.nodes} == {Verdict.CONFORMANT, Verdict.INCOMPLETE}
+
+
+@pytest.mark.parametrize("flaw", Flaw)
+def test_a_trace_with_one_flaw_is_told_with_it(found, flaw):
+    assert [node.flaws for node in nodes(found, flaw.value)] == [{flaw}]
+
+
+def test_a_record_that_was_spoilt_on_disk_is_one_that_is_missing(found):
+    (spoilt,) = nodes(found, "spoilt")
+    assert (spoilt.missing, spoilt.quarantined, spoilt.violations) == (1, 1, 0)
+
+
+def test_a_killed_process_spoils_its_own_trace_only(found):
+    told = {node.node: (node.verdict.value, node.flaws) for node in nodes(found, "alice", "killed")}
+    assert told == {"alice": ("conformant", set()), "killed": ("incomplete", {Flaw.NO_END})}
+
+
+def test_a_node_that_told_nothing_is_not_forgotten(found):
+    (silent,) = nodes(found, "silent")
+    assert (silent.verdict, silent.records) == (Verdict.INCOMPLETE, 0)
+
+
+def test_rotated_and_packed_parts_are_one_trace(found):
+    (node,) = nodes(found, "packed")
+    assert (node.verdict, node.records) == (Verdict.CONFORMANT, 6)
+
+
+def test_a_run_that_told_nothing_is_not_hidden_by_another_of_the_same_name(found):
+    told = [(node.run, node.records, node.verdict.value) for node in nodes(found, NAME)]
+    assert told == [("r1", 2, "conformant"), ("r2", 0, "incomplete")]
 
 
 def test_lines_are_numbered_across_the_pieces_of_a_file(spark_session, tmp_path):
@@ -58,12 +141,6 @@ def test_lines_are_numbered_across_the_pieces_of_a_file(spark_session, tmp_path)
         spark_session.conf.unset("spark.sql.files.maxPartitionBytes")
     assert found.quarantined == 2000
     assert [bad.line for bad in found.bad_lines] == list(range(1, 21))
-
-
-def test_a_record_spoilt_on_disk_makes_the_trace_incomplete_not_wrong(spark_session, tmp_path):
-    write_trace(tmp_path, [*TOLD[:2], "garbage", *TOLD[3:]])
-    found = validate(spark_session, [str(tmp_path)])
-    assert (found.verdict, found.violations) == (Verdict.INCOMPLETE, 0)
 
 
 def node_findings(**changed):
@@ -90,72 +167,12 @@ def test_a_node_is_judged_by_what_is_wrong_and_what_is_allowed(changed, allowed,
     assert judge_node(node_findings(**changed), allowed) == verdict
 
 
-DROPPED = [TOLD[0], record(Fact(k=Kind.DROPPED, count=9), 2)]
-FLAWED = {
-    Flaw.NO_START: [record(Fact(k=Kind.LINK), 1), record(Fact(k=Kind.END), 2)],
-    Flaw.NO_END: TOLD[:3],
-    Flaw.GAP: [*TOLD[:4], *TOLD[5:]],
-    Flaw.DROPPED: [*DROPPED, record(Fact(k=Kind.END), 3)],
-}
-
-
-def test_a_trace_with_one_flaw_is_incomplete(spark_session, tmp_path):
-    for flaw, told in FLAWED.items():
-        write_trace(tmp_path / f"node={flaw}", [record | {"node": flaw.value} for record in told])
-    found = validate(spark_session, [str(tmp_path)])
-    assert {node.node: node.flaws for node in found.nodes} == {flaw: {flaw} for flaw in Flaw}
-    assert {node.verdict for node in found.nodes} == {Verdict.INCOMPLETE}
-    assert (found.verdict, found.violations) == (Verdict.INCOMPLETE, 0)
-
-
-def test_a_killed_process_spoils_its_own_trace_only(spark_session, tmp_path):
-    write_trace(tmp_path / "node=alice", TOLD)
-    bobs = records(whole(session("open", "detached")), "r2", "bob")[:-1]
-    write_trace(tmp_path / "node=bob", [*bobs, '{"run":"r2","no'])
-    found = validate(spark_session, [str(tmp_path)])
-
-    assert {node.node: node.verdict.value for node in found.nodes} == {
-        "alice": "conformant",
-        "bob": "incomplete",
-    }
-    assert found.verdict is Verdict.INCOMPLETE
-
-
-def test_a_node_that_told_nothing_is_not_forgotten(spark_session, tmp_path):
-    write_trace(tmp_path / "node=alice", TOLD)
-    write_trace(tmp_path / "node=bob", [])
-    found = validate(spark_session, [str(tmp_path)])
-    assert found.verdict is Verdict.INCOMPLETE
-    assert [(node.node, node.records) for node in found.nodes] == [("alice", 6), ("bob", 0)]
-
-
-def packed(path, until=None):
-    """Replace a part by its gzip, or by the beginning of it."""
-    path.with_suffix(".jsonl.gz").write_bytes(gzip.compress(path.read_bytes())[:until])
-    path.unlink()
-
-
-def test_a_file_and_a_node_and_rotated_packed_parts_are_traces_too(spark_session, tmp_path):
-    packed(write_trace(tmp_path / "run" / "node=alice", TOLD[:3]))
-    write_trace(tmp_path / "run" / "node=alice", TOLD[3:], part=1)
+def test_a_file_and_a_node_are_traces_too(spark_session, tmp_path):
+    write_trace(tmp_path / "run" / "node=alice", TOLD)
     bobs = write_trace(tmp_path / "other" / "node=bob", records(whole([]), "r2", "bob"))
     found = validate(spark_session, [str(tmp_path / "run" / "node=alice"), str(bobs)])
     assert (found.verdict, found.events) == (Verdict.CONFORMANT, 8)
     assert [node.node for node in found.nodes] == ["alice", "bob"]
-
-
-def test_a_run_that_told_nothing_is_not_hidden_by_another_of_the_same_name(spark_session, tmp_path):
-    """Also where the name stands in the path otherwise than in the records."""
-    name = "a/b %2F=é"
-    write_trace(tmp_path / trace_folder("r1", name), records(whole([]), "r1", name))
-    assert validate(spark_session, [str(tmp_path)]).verdict is Verdict.CONFORMANT
-    write_trace(tmp_path / trace_folder("r2", name), [])
-    found = validate(spark_session, [str(tmp_path)])
-    assert found.verdict is Verdict.INCOMPLETE
-    assert [(node.run, node.node, node.records) for node in found.nodes] == [
-        ("r1", name, 2),
-        ("r2", name, 0),
-    ]
 
 
 def test_one_run_or_all_are_judged_and_no_file_twice(spark_session, tmp_path):
@@ -165,13 +182,11 @@ def test_one_run_or_all_are_judged_and_no_file_twice(spark_session, tmp_path):
         write_trace(place / "node=ra", records(whole(session("open", "closed")), run, "ra"))
     part = runs[0] / "node=ra" / "part-00000.jsonl"
 
-    def events(*places):
-        found = validate(spark_session, [str(place) for place in places])
-        assert found.verdict is Verdict.CONFORMANT
-        return found.events
+    def lines(*places):
+        return read_lines(spark_session, [str(place) for place in places]).lines.count()
 
-    assert [events(place) for place in (tmp_path, runs[0], part)] == [8, 4, 4]
-    assert events(*runs) == events(tmp_path, *runs, part) == 8
+    assert [lines(place) for place in (tmp_path, runs[0], part)] == [8, 4, 4]
+    assert lines(*runs) == lines(tmp_path, *runs, part) == 8
 
 
 @pytest.mark.parametrize("place", ["missing", "file:///nowhere/at/all", "empty"])

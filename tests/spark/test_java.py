@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from spark.errors import JavaMissingError
-from spark.java import JavaSource, find_java, java_home
+from spark.session import JavaSource, find_java, java_home
 
 RELEASE = 'IMPLEMENTOR="Somebody"\nJAVA_VERSION="{version}"\n'
 

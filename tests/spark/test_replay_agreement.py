@@ -12,7 +12,7 @@ from spark.load import parse, read_lines, records
 from spark.nodes import holes, judge_nodes
 from spark.stories import tell_stories
 from spark.tables import tables_of
-from tests.support.trace_files import generated, write_trace
+from tests.support.trace.trace_files import generated, write_trace
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
 

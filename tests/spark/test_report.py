@@ -12,7 +12,7 @@ from fsm.judge.trace_line import Claim
 from fsm.machine_list import MACHINES
 from spark.run import Order, carry_out
 from specs.claims.all import CLAIMS
-from tests.support.trace_files import records, session, whole, write_trace
+from tests.support.trace.trace_files import records, session, whole, write_trace
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
 

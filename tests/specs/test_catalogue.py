@@ -13,7 +13,7 @@ from specs.message_catalogue import KINDS, message_kind
 from specs.message_kind import FORMS, Mark, bound
 from specs.reply_code import Code
 from specs.schema.field import wire_name
-from tests.support.golden_kinds import (
+from tests.specs.golden_kinds import (
     IN_CATALOGUE,
     MALFORMED,
     ORACLE,

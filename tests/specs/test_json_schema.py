@@ -17,8 +17,9 @@ from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError
 from specs.json_schema import DIALECT, URN, body_schema, name_of, schema_files, schemas
 from specs.message import Message, MessageType
+from tests.specs.golden_kinds import IN_CATALOGUE, MALFORMED, STEPS, class_of, named, place
 from tests.support.bodies import ADDRESSES, ALICE, NO_ADDRESSES, R, json_of, spoilt
-from tests.support.golden_kinds import IN_CATALOGUE, MALFORMED, STEPS, class_of, named, place
+from tests.support.chance import examples
 from transports.bodies import read_body
 
 FOLDER = Path(specs.__file__).parent / "schemas"
@@ -111,7 +112,7 @@ def test_a_golden_body_has_the_schema_of_its_class(step):
 
 
 @pytest.mark.parametrize("kind", BODIES, ids=lambda kind: kind.__name__)
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=examples(20))
 @given(data=st.data())
 def test_what_a_class_takes_its_schema_takes_and_what_it_refuses_it_refuses(kind, data):
     body = data.draw(json_of(kind) | spoilt(kind))
@@ -150,7 +151,7 @@ def test_both_say_the_same_of_what_rules_are_about(kind, body, verdict):
     assert VALIDATORS[kind].is_valid(body) is verdict
 
 
-@settings(deadline=None, max_examples=500)
+@settings(max_examples=examples(200))
 @given(
     address=ADDRESSES | NO_ADDRESSES | st.text("aA:/.-_#%~+ \n", max_size=12).map("a://b".__add__)
 )
@@ -182,7 +183,7 @@ envelopes = st.fixed_dictionaries(
 )
 
 
-@settings(deadline=None, max_examples=500)
+@settings(max_examples=examples(200))
 @given(raw=envelopes)
 def test_what_the_envelopes_schema_takes_is_taken_at_the_door(raw):
     """Not the other way round: the door reads spellings of old peers, too."""

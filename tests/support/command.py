@@ -1,4 +1,4 @@
-"""Commands as a person runs them: real processes of this interpreter."""
+"""Commands as a person runs them, as processes of this interpreter or within this one."""
 
 import signal
 import subprocess
@@ -11,9 +11,12 @@ from typing import BinaryIO
 import attrs
 import click
 import orjson
+import pytest
+import structlog
 import trio
 from click.testing import CliRunner
 
+from actors.__main__ import main
 from actors.cli.command_error import CommandError
 
 ROOT = Path(__file__).parents[2]
@@ -42,6 +45,18 @@ def called(command: click.Command, *arguments: str) -> Ended:
             return Ended(error.exit_code, out, [*err, error.format_message()])
         case error:
             raise error
+
+
+def typed(*arguments: str, env: dict[str, str] | None = None) -> Ended:
+    """Run `python -m actors ...` to its end within this process, which saves the start of one."""
+    configured = structlog.get_config()
+    with CliRunner().isolation(env=env) as (out, err, _), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["protofly", *arguments])
+        with pytest.raises(SystemExit) as exiting:
+            main()
+        told = [stream.getvalue().decode().splitlines() for stream in (out, err)]
+    structlog.configure(**configured)
+    return Ended(int(exiting.value.code or 0), *told)
 
 
 async def call(*arguments: str, env: dict[str, str] | None = None) -> Ended:

@@ -13,7 +13,7 @@ from actors.runtime.objects.observed_object import ObservedObject
 from actors.runtime.objects.reported_object import ReportedObject
 from specs.message import Message, MessageType
 from specs.trace import Kind, Op
-from tests.support.domain import (
+from tests.support.runtime.domain import (
     P2P_PLACES,
     Domain,
     Echo,

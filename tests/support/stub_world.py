@@ -9,20 +9,20 @@ import trio
 import trio.testing
 from typing_extensions import override
 
-from actors.kit.actor import ActorRef
-from actors.kit.counters import Counters
-from actors.kit.delivery import Delivery
+from actors.kit.counting.counters import Counters
 from actors.kit.ids import IdSource
-from actors.kit.supervisor import ChildSpec, open_supervisor
-from actors.kit.tracer import MemoryTracer
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
+from actors.kit.trace import MemoryTracer
 from actors.node.app import Node
 from actors.node.http.config import HttpConfig
 from actors.runtime.catalogue.shipped import SHIPPED
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from specs.jsonvalue import JsonObject
 from specs.message import Message, MessageType
-from tests.support.node_peer import RB, Peer, World, open_world
-from tests.support.p2p_bus import KeepingPort
+from tests.support.node.node_peer import RB, Peer, World, open_world
+from tests.support.runtime.p2p_bus import KeepingPort
 from transports.gate import EVERYBODY, Gate
 from transports.link import PROTOFLY_V1, Kind, Link, Listener
 from transports.memory import MemoryNetwork

@@ -5,8 +5,8 @@ A node process and real sockets; the subscribers are sockets that answer signs o
 
 import pytest
 
-from bench.burst import REACH, Size, measure
-from bench.crowd import raise_file_limit
+from bench.node.burst import REACH, Size, measure
+from bench.node.crowd import raise_file_limit
 from specs.limits.protocol import OUTBOX_BUDGET
 
 MIB = 2**20

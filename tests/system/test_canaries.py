@@ -6,10 +6,10 @@ import time
 import pytest
 
 from tests.support.command import serving
-from tests.support.issuer import Issuer
-from tests.support.node_process import UNHURRIED
-from tests.support.web import get
-from tests.support.wire_speakers import FORMS
+from tests.support.node.issuer import Issuer
+from tests.support.node.node_process import UNHURRIED
+from tests.support.node.web import get
+from tests.support.wire.wire_speakers import FORMS
 
 pytestmark = pytest.mark.timeout(60)
 

@@ -14,9 +14,9 @@ import trio
 from actors.cli.command_error import ExitCode
 from specs.limits.protocol import DRAIN_TIMEOUT
 from tests.support.command import serving
-from tests.support.node_process import UNHURRIED
-from tests.support.web import get
-from tests.support.wire_socket import Left, frame_of, handshake_of, open_wire
+from tests.support.node.node_process import UNHURRIED
+from tests.support.node.web import get
+from tests.support.wire.wire_socket import Left, frame_of, handshake_of, open_wire
 
 pytestmark = pytest.mark.timeout(60)
 

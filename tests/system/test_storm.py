@@ -14,7 +14,7 @@ import pytest
 import trio
 
 from tests.support.command import PYTHON, ROOT, serving
-from tests.support.node_process import UNHURRIED
+from tests.support.node.node_process import UNHURRIED
 
 SEED = os.environ.get("STORM_SEED", "1")
 SECONDS = float(os.environ.get("STORM_SECONDS", "60"))
@@ -36,7 +36,7 @@ class Storm:
         place = (name, node.url, str(self.folder), SEED)
         while True:
             process = await trio.lowlevel.open_process(
-                [sys.executable, "-m", "tests.support.storm_party", *place],
+                [sys.executable, "-m", "tests.system.storm_party", *place],
                 cwd=ROOT,
                 stderr=subprocess.DEVNULL,
             )

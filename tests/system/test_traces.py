@@ -17,8 +17,8 @@ from click.testing import CliRunner
 
 import actors
 from actors.cli.command_error import ExitCode
-from actors.commands.token_issue import command as issue
-from actors.commands.token_keys import command as keys
+from actors.commands.token.issue import command as issue
+from actors.commands.token.keys import command as keys
 from fsm.commands.group import cli
 from fsm.judge.trace_files import read_traces
 from specs.trace import Kind, Op

@@ -78,7 +78,7 @@ async def cases(*arguments):
 
 
 async def echo_server(*arguments):
-    command = (sys.executable, "-m", "tests.support.websocket_echo")
+    command = (sys.executable, "-m", "tests.system.websocket_echo")
     async with process(*command, stdout=subprocess.PIPE) as server:
         await cases(*arguments, await line_of(server.stdout) + "/")
         assert server.poll() is None
@@ -101,7 +101,7 @@ async def test_our_dialling_end_fails_no_case(tmp_path):
         *command, "127.0.0.1:0", stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
     ) as server:
         place = (await line_of(server.stderr)).rpartition(" ")[2]
-        client = (sys.executable, "-m", "tests.support.websocket_echo_client", place)
+        client = (sys.executable, "-m", "tests.system.websocket_echo_client", place)
         await trio.run_process([*client], cwd=ROOT)
         assert await server.wait() == 0
     found = verdicts(tmp_path)

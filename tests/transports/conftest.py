@@ -3,8 +3,8 @@ import gc
 import pytest
 from trio.testing import MockClock
 
-from tests.support.chaos_scene import open_scene
-from tests.support.links import PLACES, open_pair, open_place
+from tests.support.runtime.links import PLACES, open_pair, open_place
+from tests.transports.chaos.chaos_scene import open_scene
 
 
 @pytest.fixture

@@ -24,6 +24,7 @@ from specs.jsonvalue import JsonObject
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from tests.support.bodies import json_of, plain_json, spoilt
+from tests.support.chance import examples
 from transports.bodies import read_body, write_body
 
 ALICE = "hyperty://a.example/alice"
@@ -40,7 +41,7 @@ def mangled(kind) -> st.SearchStrategy:
 
 
 @pytest.mark.parametrize("kind", BODIES, ids=lambda kind: kind.__name__)
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=examples(20))
 @given(data=st.data())
 def test_what_is_written_is_read_again(kind, data):
     with suppress(BadMessageError):  # rules between fields may refuse what was drawn
@@ -50,7 +51,7 @@ def test_what_is_written_is_read_again(kind, data):
 
 
 @pytest.mark.parametrize("kind", BODIES, ids=lambda kind: kind.__name__)
-@settings(deadline=None, max_examples=50)
+@settings(max_examples=examples(20))
 @given(data=st.data())
 def test_garbage_is_read_or_refused_with_the_one_error(kind, data):
     drawn = data.draw(mangled(kind) | spoilt(kind))

@@ -1,22 +1,21 @@
 """RELIABILITY F2: whatever a peer writes is read, refused or learnt from; nothing else is raised.
 
-A seeded loop over what the siege shoots (`tests/fuzz`), without sockets: `EXAMPLES=1000000`
-in the environment makes it longer.
+A seeded loop over what the siege shoots (`tests/fuzz`), without sockets.
 """
 
-import os
 from collections import Counter
 from random import Random
 
 import pytest
 
-from specs.dialects.dialect import PLAIN, Dialect
+from specs.dialects.dialect import PLAIN, Dialect, dialect_of
 from specs.dialects.normalise import normalise
 from specs.message import Message
 from tests.fuzz.mutation import Mutator
-from transports.codec import BadLine, decode_frame, decode_in_dialect, encode, glance, read_object
+from tests.support.chance import examples
+from transports.codec import BadLine, decode_frame, encode, glance, read_object
 
-EXAMPLES = int(os.environ.get("EXAMPLES", "100000"))
+EXAMPLES = examples(40_000)
 CHUNKS = 4
 DIALECTS = (
     PLAIN,
@@ -31,6 +30,7 @@ def read_again(message: Message, dialect: Dialect) -> Message:
     return again
 
 
+@pytest.mark.chance
 @pytest.mark.timeout(200)
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_whatever_comes_is_a_message_or_a_bad_line_and_messages_stay_what_they_are(chunk):
@@ -48,7 +48,7 @@ def test_whatever_comes_is_a_message_or_a_bad_line_and_messages_stay_what_they_a
             if told is not None:
                 dialect = DIALECTS[number % len(DIALECTS)]
                 assert read_again(told, dialect) == told, shot.text
-        _, dialect = decode_in_dialect(shot.text, PLAIN)
+        dialect = dialect_of(glance(shot.text), PLAIN)
         assert isinstance(dialect, Dialect)
     assert seen[Message] > seen[BadLine] / 4 > 100
 

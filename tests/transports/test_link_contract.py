@@ -5,7 +5,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from specs.limits.protocol import GOODBYE_TIMEOUT, MAX_FRAME_BYTES
-from tests.support.links import drain
+from tests.support.runtime.links import drain
 from transports.errors import (
     Farewell,
     FrameTooLargeError,

@@ -5,7 +5,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from specs.limits.protocol import DIAL_TIMEOUT, LINK_BACKLOG
-from tests.support.links import Pair
+from tests.support.runtime.links import Pair
 from transports.errors import DialError, LinkBrokenError
 from transports.link import Kind
 from transports.memory import MemoryNetwork

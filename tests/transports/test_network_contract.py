@@ -4,7 +4,7 @@ import pytest
 import trio
 
 from specs.limits.protocol import DIAL_TIMEOUT
-from tests.support.links import Place, drain, leaving_together, open_pair
+from tests.support.runtime.links import Place, drain, leaving_together, open_pair
 from transports.errors import DialError, LinkClosedError, ListenError
 from transports.link import Kind, Link
 

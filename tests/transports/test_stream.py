@@ -6,8 +6,7 @@ import pytest
 import trio
 
 from specs.limits.protocol import MAX_FRAME_BYTES, READ_BYTES
-from tests.support.links import drain, open_pair, open_place
-from transports.endpoint import Endpoint, read_endpoint
+from tests.support.runtime.links import drain, open_pair, open_place
 from transports.errors import (
     DialError,
     Farewell,
@@ -17,6 +16,7 @@ from transports.errors import (
 )
 from transports.link import FRAMED, Kind
 from transports.system import open_system_network
+from transports.urls import Endpoint, read_endpoint
 
 
 @pytest.fixture(params=["memory-stream", "system-stream"])

@@ -10,7 +10,7 @@ import attrs
 import structlog
 from typing_extensions import override
 
-from actors.kit.actor import Actor, Reply
+from actors.kit.supervision.actor import Actor, Reply
 from actors.node.bus.dispatch import Dispatch
 from actors.node.bus.ingress import Ingress
 from actors.node.components import Desk

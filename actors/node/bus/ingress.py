@@ -19,7 +19,7 @@ from actors.node.session.exchange import Exchange, Session
 from actors.node.session.gate import Gate
 from fsm.bus.node_routing import Admitted, Refusal
 from fsm.effects import Refused
-from fsm.registry.allocation_io import Bind
+from fsm.registry.allocation import Bind
 from fsm.session.node_session_io import CloseAsked, Tick
 from fsm.sync.subscriptions.consents import HEEDED
 from specs.addresses.address import domain_of, session_manager

@@ -6,11 +6,11 @@ from typing import final
 
 import attrs
 
-from actors.kit.actor import ActorRef
-from actors.kit.http_message import ServerUrl
+from actors.kit.counting.tally import BackEnd
+from actors.kit.http_client import ServerUrl
 from actors.kit.ids import IdSource
-from actors.kit.supervisor import ChildSpec, Supervisor
-from actors.kit.tally import BackEnd
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.node.connectors.connector import RELAY_LIMITS, Connector, ConnectorParts
 from actors.node.connectors.global_registry import GlobalRecords, GlobalRegistry
 from actors.node.connectors.quality import Quality, QualityBroker

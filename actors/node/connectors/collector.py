@@ -6,7 +6,7 @@ from typing import final
 import structlog
 import trio
 
-from actors.kit.http_message import HttpError
+from actors.kit.http_client import HttpError
 from actors.node.connectors.service import BackEndError
 from fsm.registry.relay import Debts
 from specs.limits.back_ends import BACKEND_TIMEOUT

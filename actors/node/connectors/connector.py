@@ -9,10 +9,10 @@ import structlog
 import trio
 from typing_extensions import override
 
-from actors.kit.actor import Actor, ActorRef
+from actors.kit.counting.tally import BackEnd, Outcome, Timing
 from actors.kit.errors import ActorStoppedError
-from actors.kit.http_message import HttpError
-from actors.kit.tally import BackEnd, Outcome, Timing
+from actors.kit.http_client import HttpError
+from actors.kit.supervision.actor import Actor, ActorRef
 from actors.node.components import attach, detach
 from actors.node.connectors.service import BackEndError, Plan, Replied, Service
 from actors.node.messages import Asked, BusMessage, Emitted, RuntimeLeft

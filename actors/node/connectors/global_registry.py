@@ -15,8 +15,7 @@ import orjson
 import trio
 from typing_extensions import override
 
-from actors.kit.http_client import HttpClient
-from actors.kit.http_message import HttpAnswer, HttpError, ServerUrl, path_of
+from actors.kit.http_client import HttpAnswer, HttpClient, HttpError, ServerUrl, path_of
 from actors.node.connectors.service import (
     BackEndError,
     Plan,

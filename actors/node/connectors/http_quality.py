@@ -14,8 +14,7 @@ from typing import final
 
 from typing_extensions import override
 
-from actors.kit.http_client import HttpClient
-from actors.kit.http_message import HttpAnswer, ServerUrl, path_of
+from actors.kit.http_client import HttpAnswer, HttpClient, ServerUrl, path_of
 from actors.node.connectors.quality import QualityBroker
 from actors.node.connectors.service import BackEndError
 from actors.node.connectors.statuses import code_of

@@ -14,8 +14,7 @@ import structlog
 import trio
 from typing_extensions import override
 
-from actors.kit.http_client import HttpClient
-from actors.kit.http_message import HttpAnswer, HttpError, ServerUrl, path_of
+from actors.kit.http_client import HttpAnswer, HttpClient, HttpError, ServerUrl, path_of
 from actors.kit.ids import IdSource
 from actors.node.connectors.collector import Collector
 from actors.node.connectors.service import BackEndError, Plan, Replied, Say, Service

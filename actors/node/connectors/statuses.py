@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from actors.kit.http_message import HttpAnswer
+from actors.kit.http_client import HttpAnswer
 from actors.node.connectors.service import BackEndError
 from specs.reply_code import Code
 

@@ -7,12 +7,18 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.actor import Actor, ActorRef
-from actors.kit.counters import Counters
+from actors.kit.counting.counters import Counters
+from actors.kit.counting.tally import Gauge, Tally
 from actors.kit.ids import IdSource
-from actors.kit.monitor import Monitor
-from actors.kit.supervisor import ChildSpec, Restart, Strategy, Supervisor, open_supervisor
-from actors.kit.tally import Gauge, Tally
+from actors.kit.supervision.actor import Actor, ActorRef
+from actors.kit.supervision.monitor import Monitor
+from actors.kit.supervision.supervisor import (
+    ChildSpec,
+    Restart,
+    Strategy,
+    Supervisor,
+    open_supervisor,
+)
 from actors.kit.trace import Tracer
 from actors.node.foreign.keeper import ForeignKeeper
 from actors.node.foreign.plan import ForeignPlan

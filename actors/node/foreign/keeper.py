@@ -5,8 +5,8 @@ from typing import final
 
 from typing_extensions import override
 
-from actors.kit.actor import ActorRef
 from actors.kit.errors import ActorStoppedError
+from actors.kit.supervision.actor import ActorRef
 from actors.pipe.keeper import Handed, KeeperTools
 from actors.pipe.plan import RoomPlan
 from actors.pipe.stub_keeper import StubKeeper

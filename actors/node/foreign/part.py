@@ -2,7 +2,7 @@
 
 from functools import partial
 
-from actors.kit.supervisor import ChildSpec, Supervisor
+from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.node.components import Desk
 from actors.node.foreign.host import ForeignHost, ForeignParts
 from actors.node.foreign.onward import Onward, OnwardDesk

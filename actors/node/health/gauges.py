@@ -1,6 +1,6 @@
 """How much a node holds, read from the bus's own tables when somebody looks."""
 
-from actors.kit.tally import Gauge
+from actors.kit.counting.tally import Gauge
 from actors.node.session.exchange import Exchange
 from fsm.machines.session import State
 

@@ -8,9 +8,9 @@ from typing import Final, final
 import attrs
 import trio
 
-from actors.kit.actor import ActorRef
 from actors.kit.errors import ActorStoppedError
-from actors.kit.supervisor import Supervisor
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.supervisor import Supervisor
 from actors.node.health.readiness import Part
 from actors.node.login.provider import IdentityProvider
 from actors.node.messages import Alive, BusMessage

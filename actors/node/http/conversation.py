@@ -17,7 +17,7 @@ import structlog
 import trio
 from typing_extensions import override
 
-from actors.kit.actor import Actor
+from actors.kit.supervision.actor import Actor
 from actors.node.http.page import Feed, Page, Visit, told
 from actors.node.http.site import Site
 from fsm.limits.unauthenticated_links import HostShares

@@ -22,8 +22,8 @@ from prometheus_client.core import (
 from prometheus_client.registry import Collector
 from typing_extensions import override
 
-from actors.kit.counters import BOUNDS, Counters, Durations, Labels, Reading
-from actors.kit.tally import GAUGES, TALLIES, TIMINGS, Meaning
+from actors.kit.counting.counters import BOUNDS, Counters, Durations, Labels, Reading
+from actors.kit.counting.tally import GAUGES, TALLIES, TIMINGS, Meaning
 from actors.node.http.page import Page
 from specs.reply_code import DropReason
 

@@ -13,10 +13,10 @@ from typing import Final, Never, final
 import trio
 from typing_extensions import override
 
-from actors.kit.actor import Actor
-from actors.kit.counters import Counters
-from actors.kit.monitor import Monitor
-from actors.kit.supervisor import ChildSpec, Restart, Strategy, open_supervisor
+from actors.kit.counting.counters import Counters
+from actors.kit.supervision.actor import Actor
+from actors.kit.supervision.monitor import Monitor
+from actors.kit.supervision.supervisor import ChildSpec, Restart, Strategy, open_supervisor
 from actors.node.errors import HttpPlaceError, OpenMetricsError
 from actors.node.health.readiness import Part, Standing
 from actors.node.http.config import HttpConfig

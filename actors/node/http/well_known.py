@@ -12,9 +12,8 @@ from typing import Final, final
 import orjson
 
 from actors.catalogue.errors import BadSealError, NotServedError, SourceAwayError
-from actors.catalogue.seal import SealType, read_seal
-from actors.catalogue.source import DOMAIN_KEYS, LISTING, REVOKED, package_path
-from actors.catalogue.source_directory import DirectorySource
+from actors.catalogue.package.seal import SealType, read_seal
+from actors.catalogue.source import DOMAIN_KEYS, LISTING, REVOKED, DirectorySource, package_path
 from actors.node.http.page import METHODS, Page, Visit, told
 from specs.addresses.descriptor import WELL_KNOWN, Entry, entry_at
 from specs.limits.catalogue import DESCRIPTOR_BYTES, LISTING_BYTES, PACKAGE_BYTES, REVOCATIONS_BYTES

@@ -6,7 +6,7 @@ from typing import Final, final
 
 from typing_extensions import override
 
-from actors.kit.tally import Form
+from actors.kit.counting.tally import Form
 from actors.node.links.acceptor import Claim, Door, Item, spelt
 from fsm.session.node_session_io import Liveness, Parcel
 from specs.addresses.address import canonical

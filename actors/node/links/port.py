@@ -5,7 +5,7 @@ from enum import Enum, auto, unique
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, final
 
-from actors.kit.actor import ActorRef
+from actors.kit.supervision.actor import ActorRef
 from actors.node.links.acceptor import Door
 from actors.node.links.outbox import Outbox
 from fsm.session.node_session_io import Liveness, Parcel

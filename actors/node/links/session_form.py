@@ -7,7 +7,7 @@ import attrs
 import orjson
 from typing_extensions import override
 
-from actors.kit.tally import Form
+from actors.kit.counting.tally import Form
 from actors.node.links.acceptor import Door, Item, spelt
 from fsm.session.node_session_io import Liveness, Parcel
 from specs.addresses.address import canonical, is_below, runtime_of

@@ -10,7 +10,7 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.actor import Actor, ActorRef
+from actors.kit.supervision.actor import Actor, ActorRef
 from actors.node.login.errors import LoginRefusedError, ProviderAwayError
 from actors.node.login.provider import IdentityProvider
 from actors.node.messages import Asked, Attached, BusMessage, Emitted, RuntimeLeft

@@ -7,8 +7,7 @@ from typing_extensions import override
 
 from actors.keys.errors import BadKeysError
 from actors.keys.key_set import Keys, read_keys
-from actors.kit.http_client import HttpClient
-from actors.kit.http_message import HttpError, ServerUrl
+from actors.kit.http_client import HttpClient, HttpError, ServerUrl
 from actors.node.login.errors import KeysAwayError
 from actors.node.login.key_source import KeySource
 from specs.limits.login import JWKS_BYTES, KEYS_FRESH, KEYS_PAUSE, KEYS_TIMEOUT

@@ -4,8 +4,8 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from functools import partial
 
-from actors.kit.actor import ActorRef
-from actors.kit.supervisor import ChildSpec, Supervisor
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.node.login.connector import ConnectorParts, IdentityConnector
 from actors.node.login.login import Login
 from actors.node.login.provider import IdentityProvider

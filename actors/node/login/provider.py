@@ -25,7 +25,7 @@ class IdentityProvider(ABC):
     async def validate(self, assertion: str) -> Identity:
         """Return whom an assertion vouches for.
 
-        Cancelled: it may count as used.
+        If cancelled, it may count as used.
 
         Raises:
             LoginRefusedError: It vouches for nobody, here and now.

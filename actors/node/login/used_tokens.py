@@ -73,7 +73,7 @@ class UsedTokenFile:
     async def keep(self, use: Use, floor: float) -> bool:
         """Write down that a token was used; say whether it was not written down before.
 
-        Cancelled: not in the middle of it.
+        If cancelled before the write begins, nothing is written; a write that has begun ends.
 
         Args:
             use: The token.

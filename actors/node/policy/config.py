@@ -1,4 +1,4 @@
-"""What a node is told about its policies."""
+"""The configuration of the policies of a node."""
 
 from datetime import UTC, tzinfo
 from pathlib import Path
@@ -14,13 +14,13 @@ __all__ = ["PolicyConfig"]
 @final
 @attrs.frozen(kw_only=True)
 class PolicyConfig:
-    """By what a node judges messages.
+    """The policies by which a node judges messages.
 
     Attributes:
-        files: Policy files, one set each; a folder stands for the `*.toml` in it.
-        combining: How the results of several sets become one.
-        default: What happens to a message that nothing applies to (POL-15).
-        zone: Where its clock hangs, for rules about times.
+        files: Policy files, one set of policies each; a folder stands for the `*.toml` in it.
+        combining: Algorithm that combines the results of several sets.
+        default: Result for a message to which no policy applies (POL-15).
+        zone: Time zone of conditions on the time of day.
     """
 
     files: tuple[Path, ...]

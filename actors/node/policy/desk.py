@@ -5,7 +5,7 @@ from typing import Final, final
 
 from typing_extensions import override
 
-from actors.kit.actor import ActorRef
+from actors.kit.supervision.actor import ActorRef
 from actors.node.components import Desk
 from actors.node.policy.reloader import Reload, ReloadAsked
 from actors.node.policy.store import PolicyStore

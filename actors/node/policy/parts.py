@@ -6,8 +6,8 @@ from typing import final
 
 import attrs
 
-from actors.kit.actor import ActorRef
-from actors.kit.supervisor import ChildSpec, Supervisor
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.node.messages import BusMessage
 from actors.node.policy.config import PolicyConfig
 from actors.node.policy.desk import PolicyDesk

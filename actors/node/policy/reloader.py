@@ -7,7 +7,7 @@ import structlog
 import trio
 from typing_extensions import override
 
-from actors.kit.actor import Actor, ActorRef, Reply
+from actors.kit.supervision.actor import Actor, ActorRef, Reply
 from actors.node.errors import PolicyFileError
 from actors.node.messages import BusMessage, Emitted
 from actors.node.policy.files import read_policies

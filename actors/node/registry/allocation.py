@@ -8,7 +8,7 @@ from typing_extensions import override
 from actors.node.components import Desk
 from actors.node.tables import Tables
 from fsm.effects import Refused
-from fsm.registry import allocation_io as allocation
+from fsm.registry import allocation
 from fsm.registry.address_names import ENTROPY
 from fsm.registry.address_offers import Offer, OfferInput, Take, Withdraw
 from fsm.sync.subscriptions.subscriptions import entity_of

@@ -58,7 +58,7 @@ class RecordFile(ABC):
     async def commit(self, changes: Sequence[Change]) -> None:
         """Make changes durable, all or none, in order.
 
-        Cancelled: not before it is done.
+        If cancelled before the write begins, nothing is written; a write that has begun ends.
 
         Raises:
             RegistryFileError: It cannot be written.
@@ -68,7 +68,7 @@ class RecordFile(ABC):
     async def recover(self) -> None:
         """Open the place again and write there all that `commit` ever returned for.
 
-        Cancelled: not before it is done.
+        If cancelled before the write begins, nothing is written; a write that has begun ends.
 
         Raises:
             RegistryFileError: It still cannot be written.

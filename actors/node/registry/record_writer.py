@@ -11,9 +11,9 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.actor import Actor, Reply
-from actors.kit.counters import Counters
-from actors.kit.tally import Timing
+from actors.kit.counting.counters import Counters
+from actors.kit.counting.tally import Timing
+from actors.kit.supervision.actor import Actor, Reply
 from actors.node.errors import RegistryFileError
 from actors.node.registry.record_file import Change, RecordFile
 

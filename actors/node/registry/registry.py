@@ -16,9 +16,9 @@ import structlog
 import trio
 from typing_extensions import override
 
-from actors.kit.actor import Actor, ActorRef
+from actors.kit.counting.tally import Gauge
 from actors.kit.ids import IdSource
-from actors.kit.tally import Gauge
+from actors.kit.supervision.actor import Actor, ActorRef
 from actors.node.components import attach, detach
 from actors.node.errors import RegistryFileError
 from actors.node.messages import Asked, BusMessage, Emitted, RuntimeLeft

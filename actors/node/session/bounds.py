@@ -5,8 +5,8 @@ from typing import Final, TypeAlias, final
 import trio
 from typing_extensions import override
 
-from actors.kit.counters import Counters
-from actors.kit.tally import Gauge, Tally
+from actors.kit.counting.counters import Counters
+from actors.kit.counting.tally import Gauge, Tally
 from actors.node.limits import NodeLimits
 from actors.node.session.heartbeat import Pulse
 from fsm.limits.token_bucket import Meter, Rate

@@ -8,9 +8,9 @@ import structlog
 import trio
 from typing_extensions import override
 
-from actors.kit.actor import Actor, ActorRef
+from actors.kit.counting.tally import Tally
 from actors.kit.errors import ActorStoppedError
-from actors.kit.tally import Tally
+from actors.kit.supervision.actor import Actor, ActorRef
 from actors.node.links.acceptor import Door
 from actors.node.links.outbox import Outbox
 from actors.node.links.port import Nudge, Port

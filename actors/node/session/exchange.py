@@ -15,8 +15,8 @@ import attrs
 import structlog
 import trio
 
+from actors.kit.counting.tally import Tally
 from actors.kit.ids import IdSource
-from actors.kit.tally import Tally
 from actors.node.components import Components
 from actors.node.links.port import Port
 from actors.node.messages import Component, RuntimeLeft, SessionView

@@ -9,9 +9,15 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.actor import Actor, ActorRef
-from actors.kit.monitor import Monitor
-from actors.kit.supervisor import ChildSpec, Restart, Strategy, Supervisor, open_supervisor
+from actors.kit.supervision.actor import Actor, ActorRef
+from actors.kit.supervision.monitor import Monitor
+from actors.kit.supervision.supervisor import (
+    ChildSpec,
+    Restart,
+    Strategy,
+    Supervisor,
+    open_supervisor,
+)
 from actors.node.links.acceptor import Door
 from actors.node.messages import BusMessage
 from actors.node.session.bounds import Bounds

@@ -7,7 +7,7 @@ import attrs
 import structlog
 import trio
 
-from actors.kit.tally import Outcome, Tally
+from actors.kit.counting.tally import Outcome, Tally
 from actors.node.login.connector import VALIDATE, read_identity
 from actors.node.login.login import Login
 from actors.node.messages import Asked

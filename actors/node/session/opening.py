@@ -8,7 +8,7 @@ from typing import Final, final
 
 import attrs
 
-from actors.kit.tally import Tally
+from actors.kit.counting.tally import Tally
 from actors.node.links.port import Port
 from actors.node.policy_hook import Asker
 from actors.node.session.exchange import Exchange, Session

@@ -7,7 +7,7 @@ from typing_extensions import override
 from actors.node.components import Desk
 from actors.node.tables import Tables
 from fsm.effects import Refused
-from fsm.registry.allocation_io import Claim
+from fsm.registry.allocation import Claim
 from fsm.registry.node_rights import Hearing
 from fsm.sync.subscriptions.subscriptions import Subscribe, Unsubscribe, Withdrawn, entity_of
 from specs.bodies.body import CutPath, Path

@@ -6,8 +6,7 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.trace_message import More, message_fact
-from actors.kit.tracer import Tracer
+from actors.kit.trace import More, Tracer, message_fact
 from specs.message import Message
 from specs.trace import Fact, Op
 

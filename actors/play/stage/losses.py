@@ -12,7 +12,7 @@ from typing import Final, final
 
 import attrs
 
-from actors.kit.trace_message import message_fact
+from actors.kit.trace import message_fact
 from actors.play.match.content import says_the_same
 from actors.play.match.evidence import DELAYED, DOUBLED, LOST
 from actors.play.match.names import Names

@@ -6,10 +6,10 @@ from typing import Final, final
 import trio
 from typing_extensions import override
 
-from actors.kit.actor import Actor
-from actors.kit.delivery import Delivery
 from actors.kit.ids import IdSource
-from actors.kit.tracer import Tracer
+from actors.kit.supervision.actor import Actor
+from actors.kit.supervision.delivery import Delivery
+from actors.kit.trace import Tracer
 from actors.play.stage.stage_error import StageError
 from actors.runtime.bus.mini_bus import MiniBusPort
 from specs.addresses.address import (

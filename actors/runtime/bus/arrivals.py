@@ -6,7 +6,7 @@ from typing import TypeAlias, final
 
 import attrs
 
-from actors.kit.actor import Reply
+from actors.kit.supervision.actor import Reply
 from actors.runtime.bus.messages import Submitted
 from actors.runtime.hop_trace import Hops
 from fsm.bus.receiving_order import PairOrderCore

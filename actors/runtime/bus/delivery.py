@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, final
 
-from actors.kit.delivery import Delivery, Purpose
+from actors.kit.supervision.delivery import Delivery, Purpose
 from actors.runtime.hop_trace import Hops
 from fsm.bus.listeners import Router, RoutingCore
 from fsm.p2p.control import Behind

@@ -4,7 +4,7 @@ from typing import Protocol, final
 
 import attrs
 
-from actors.kit.delivery import Delivery
+from actors.kit.supervision.delivery import Delivery
 from fsm.p2p.control import Behind
 
 __all__ = ["LinkListener", "Listener"]

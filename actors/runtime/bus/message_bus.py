@@ -11,11 +11,11 @@ from typing import Final, assert_never, final
 import trio
 from typing_extensions import override
 
-from actors.kit.actor import Actor, ActorRef
-from actors.kit.counters import Counters
-from actors.kit.dead_letters import DeadLetters
-from actors.kit.delivery import Delivery, Purpose
-from actors.kit.tracer import Tracer
+from actors.kit.counting.counters import Counters
+from actors.kit.supervision.actor import Actor, ActorRef
+from actors.kit.supervision.dead_letters import DeadLetters
+from actors.kit.supervision.delivery import Delivery, Purpose
+from actors.kit.trace import Tracer
 from actors.runtime.bus.fair_queue import Turns
 from actors.runtime.bus.forwarding import Forwarding
 from actors.runtime.bus.link_listener import LinkListener

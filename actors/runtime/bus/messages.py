@@ -5,8 +5,8 @@ from typing import TypeAlias, final
 
 import attrs
 
-from actors.kit.actor import ActorRef, Reply
-from actors.kit.delivery import Delivery
+from actors.kit.supervision.actor import ActorRef, Reply
+from actors.kit.supervision.delivery import Delivery
 from actors.runtime.bus.fair_queue import Place
 from fsm.bus.transactions import ASKED_ONCE, Terms
 from fsm.intent import Intent

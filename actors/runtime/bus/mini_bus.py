@@ -1,4 +1,4 @@
-"""The MiniBUS: router of one sandbox, and the handle its components hold."""
+"""The MiniBUS: the router of one sandbox, and the port of its components."""
 
 from abc import ABC, abstractmethod
 from collections import deque
@@ -7,8 +7,8 @@ from typing import assert_never, final
 
 from typing_extensions import override
 
-from actors.kit.actor import Actor, ActorRef
-from actors.kit.delivery import Delivery, Purpose
+from actors.kit.supervision.actor import Actor, ActorRef
+from actors.kit.supervision.delivery import Delivery, Purpose
 from actors.runtime.bus.messages import ListenerAdded, ListenerRemoved, Lost, MiniBusMessage
 from actors.runtime.hop_trace import Hops
 from fsm.bus.listeners import Router, RoutingCore
@@ -22,98 +22,145 @@ __all__ = ["MiniBus", "MiniBusPort"]
 
 
 class MiniBusPort(ABC):
-    """What a component holds of its MiniBUS: all it can do to the rest of the runtime.
+    """The port of a component to its MiniBUS: its only access to the rest of the runtime.
 
     Attributes:
-        url: The component's own address.
+        url: Address of the component.
     """
 
     url: str
 
     @abstractmethod
     async def post(self, message: Message, by: str | None = None) -> None:
-        """Hand a message to the Message BUS; waits while that is full.
+        """Give a message to the Message BUS; waits while that has no room.
 
-        A request's answers, provisional ones and the router's own (404, 408, 503)
-        included, come to the listener of its `from`.
+        Answers to a request, also provisional ones and those of routers (404, 408, 503), come
+        to the listener of its `from`.
 
         Args:
-            message: Its `from` must belong to the component (BUS-12).
-            by: Under which of its addresses the component submits; a P2P handler
-                names the connection it read the message from.
+            message: Message whose `from` belongs to the component (BUS-12).
+            by: Address of the component under which it is submitted; a P2P handler names the
+                connection from which it has read the message. None: `url`.
 
-        Cancelled: the message was not posted.
+        If cancelled, the message was not posted.
+
+        Raises:
+            ActorStoppedError: The runtime has closed.
         """
 
     @abstractmethod
     async def request(self, message: Message) -> Message:
-        """Post a request and return its one final answer, a synthetic one included.
+        """Post a request and return its one final answer, which may be that of a router.
 
-        Provisional answers only prolong the wait. Not for use in `handle` when the
-        answer needs the caller's own mailbox: spawn it.
+        Provisional answers only prolong the wait. A handler whose answer needs the mailbox of
+        its own actor spawns the call.
 
-        Cancelled: the answer, when it comes, is dropped.
+        If cancelled, a message that the bus has not taken yet is not sent; the answer to one
+        that was sent is dropped.
+
+        Raises:
+            ActorStoppedError: The runtime has closed.
         """
 
     async def insist(self, message: Message, attempts: int) -> Message:  # noqa: ARG002 - see below
-        """Do as `request`, but have the message sent again while nobody answers (MSG-07).
+        """Post a request, and send it again while no answer comes (MSG-07).
 
-        It is the same message, with the same id: whoever has done it does not do it again,
-        but says again what came of it. Where the Message BUS is in another process, it is
-        sent once.
+        All attempts are the same message with the same id: a receiver that has handled it does
+        not handle it again, but repeats its answer. If the Message BUS is in another process,
+        the message is sent once.
 
         Args:
-            message: As for `request`.
-            attempts: How often it is sent at most; each attempt has its own time.
+            message: The request.
+            attempts: How often it is sent at most; each attempt waits for `REPLY_TIMEOUT`
+                seconds.
+
+        If cancelled, a message that was sent is still repeated, and its answer is dropped.
+
+        Raises:
+            ActorStoppedError: The runtime has closed.
         """
         return await self.request(message)
 
     @abstractmethod
     async def hand_back(self, messages: Sequence[Message], by: str | None = None) -> None:
-        """Give back what this stub cannot deliver any more: it is routed again.
+        """Give back messages that this stub cannot deliver any more: they are routed again.
 
-        Order is kept and nothing is admitted twice. In the form it was delivered in:
-        without the stub's own stamp in `via`. No messages: nothing is on its way by the
-        link `by`, which has ended.
+        The order is kept, and nothing is admitted twice. Without messages the call says that
+        nothing is under way by the link `by`, which has ended.
+
+        Args:
+            messages: The messages as they were delivered: without the stamp of the stub in
+                `via`.
+            by: Address of the link; None: `url`.
+
+        If cancelled, nothing was given back.
+
+        Raises:
+            ActorStoppedError: The runtime has closed.
         """
 
     @abstractmethod
     async def announce(self, behind: Behind, by: str) -> None:
-        """Tell the bus what the messages of a pair, read from a link, follow (C-20).
+        """Tell the bus which messages of a pair precede those read from a link (C-20).
 
         Args:
-            behind: As the peer announced it.
-            by: The link's address.
+            behind: The announcement of the peer.
+            by: Address of the link.
+
+        If cancelled, the bus was not told.
+
+        Raises:
+            ActorStoppedError: The runtime has closed.
         """
 
     @abstractmethod
     async def add_listener(self, address: str, ref: ActorRef[Delivery]) -> None:
-        """Deliver to `ref` what comes for `address`; returns when that holds.
+        """Deliver messages for `address` to `ref`, from the return of this call on.
 
-        In a sandbox the row is the MiniBUS's only. For a core component (sync
-        manager, address allocation) it is the Message BUS's, and the address and
-        what is below it become the component's to send from.
+        In a sandbox the row is that of the MiniBUS only. For a core component (sync manager,
+        address allocation) it is that of the Message BUS, and the component may then send from
+        the address and from those below it.
+
+        Args:
+            address: The address.
+            ref: The actor that gets the messages.
+
+        If cancelled, the listener may have been added.
+
+        Raises:
+            ActorStoppedError: The runtime has closed.
         """
 
     @abstractmethod
     async def remove_listener(self, address: str, ref: ActorRef[Delivery]) -> None:
-        """End it; nothing is delivered after this returned. Repeated is fine."""
+        """End the deliveries of `add_listener`; none follows the return. Idempotent.
+
+        Args:
+            address: The address.
+            ref: The actor that got the messages.
+
+        If cancelled, the listener may have been removed.
+
+        Raises:
+            ActorStoppedError: The runtime has closed.
+        """
 
 
 @final
 class MiniBus(Actor[MiniBusMessage]):
-    """The router of one sandbox: everything that comes for its components (BUS-04).
+    """The router of one sandbox: it delivers what comes for its components (BUS-04).
 
-    What comes before the first component listens waits for it. The way out is the
-    components' ports: it always leads to the Message BUS (BUS-05).
+    Messages that come before the first listener wait for it. Components send by their ports, which
+    always lead to the Message BUS (BUS-05).
     """
 
     def __init__(self, lost: Callable[[Lost], bool], hops: Hops) -> None:
         """Construct it.
 
         Args:
-            lost: Tells the Message BUS what no component has room for, or listens to.
-            hops: Takes the evidence.
+            lost: Tells the Message BUS which messages no component has room for, or listens
+                to.
+            hops: Takes the trace records.
         """
         self._routing: RoutingCore[ActorRef[Delivery]] = RoutingCore(Router.MINI_BUS)
         self._lost = lost
@@ -158,7 +205,7 @@ class MiniBus(Actor[MiniBusMessage]):
 
 
 def _undelivered(delivery: Delivery, listeners: Sequence[ActorRef[Delivery]]) -> Lost:
-    """Say why nobody took a message."""
+    """Return why no component has taken a message."""
     if not listeners:
         return Lost(delivery, Code.NOT_FOUND, "target not found")
     if all(one.is_gone for one in listeners):

@@ -9,7 +9,7 @@ from typing import TypeAlias, final
 import attrs
 import trio
 
-from actors.kit.actor import Reply
+from actors.kit.supervision.actor import Reply
 from actors.runtime.bus.delivery import Handing
 from actors.runtime.bus.messages import Origin, Submitted
 from actors.runtime.hop_trace import Hops

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias, final
 
 import attrs
 
-from actors.kit.delivery import Delivery, Purpose
+from actors.kit.supervision.delivery import Delivery, Purpose
 from actors.runtime.bus.delivery import Handing
 from actors.runtime.bus.link_listener import LinkListener, Listener
 from actors.runtime.hop_trace import Hops
@@ -135,7 +135,7 @@ class RouteCache:
 
 
 if TYPE_CHECKING:
-    from actors.kit.actor import ActorRef
+    from actors.kit.supervision.actor import ActorRef
     from actors.runtime.bus.messages import BusQuestion
 
 __all__ = ["Outward", "Refuse"]

@@ -1,9 +1,8 @@
-"""The pipelines of a Message BUS: what a message passes before it has any effect (BUS-11).
+"""The pipelines of a Message BUS: the stages that each message passes first (BUS-11).
 
-The stages, their order, what they may do and what they do not see are the table in
-`specs.routing`; here each row has the work that belongs to it.
-
-An application's own stages in the pipelines of a runtime's Message BUS (BUS-11).
+The table in `specs.routing` has the stages, their order, what they may do and which messages
+they do not see; this module has the work of each row, and the interface for stages of the
+application.
 """
 
 from abc import ABC, abstractmethod
@@ -13,7 +12,7 @@ from typing import Final, final
 import attrs
 import structlog
 
-from actors.kit.crash import Crash
+from actors.kit.supervision.crash import Crash
 from actors.runtime.bus.admission import Admission, Stage
 from actors.runtime.policy.hook import Refusal
 from specs.errors import ProtoflyError
@@ -26,10 +25,10 @@ __all__ = ["NO_INTERCEPTORS", "Interceptor", "Objection", "Pipelines", "StagePla
 
 @final
 class StagePlaceError(ProtoflyError):
-    """A stage of the application's own cannot stand where it says.
+    """A stage of the application names a place where none may stand.
 
     Attributes:
-        place: Where that is.
+        place: The place.
     """
 
     def __init__(self, name: str, place: Check) -> None:
@@ -41,11 +40,11 @@ class StagePlaceError(ProtoflyError):
 @final
 @attrs.frozen(slots=True)
 class Objection:
-    """A message goes no further.
+    """The refusal of a message by a stage of the application.
 
     Attributes:
-        why: Half a sentence for people.
-        code: What a request is answered with; and who asked, if it was an answer.
+        why: Reason for people, as half a sentence.
+        code: Reply code for the requester, whether the message is a request or an answer.
     """
 
     why: str
@@ -53,14 +52,16 @@ class Objection:
 
 
 class Interceptor(ABC):
-    """One stage: sees each message that is not exempt (`specs.routing`), in the bus's own task.
+    """One stage of an application; it sees each message that is not exempt (`specs.routing`).
 
-    A message that it crashes on goes no further: a request is answered 500.
+    It runs in the task of the Message BUS, which handles no other message meanwhile. A message
+    on which it raises an exception is dropped: a request is answered 500.
 
     Attributes:
-        name: For log and trace.
-        place: Before or after policy; those of one place run in the order they were given.
-        directions: Which pipelines it is part of; a message takes one of them.
+        name: Name for log and trace.
+        place: Before or after policy; stages of the same place run in the order of the
+            configuration.
+        directions: The pipelines it is part of; each message takes one of them.
     """
 
     name: str = "interceptor"
@@ -69,11 +70,15 @@ class Interceptor(ABC):
 
     @abstractmethod
     def intercept(self, message: Message, by: str) -> Message | Objection:
-        """Return the message to let it pass, or one with another body, or object. Never waits.
+        """Let a message pass, change its body, or object. Must not wait.
 
         Args:
-            message: Its source has been checked; it may be an answer.
-            by: Under which address it was submitted.
+            message: The message, with a checked sender; it may be an answer.
+            by: Address under which it was submitted.
+
+        Returns:
+            The message, or one with another body and the same id, type, sender and receiver; or
+            an objection.
         """
 
 
@@ -85,7 +90,7 @@ _log = structlog.get_logger("actors.runtime")
 
 @final
 class Pipelines:
-    """Runs the table for one bus."""
+    """Runs the stages of the table for one bus."""
 
     def __init__(
         self, admission: Admission, duplicate: Stage, interceptors: Sequence[Interceptor] = ()
@@ -93,9 +98,9 @@ class Pipelines:
         """Construct it.
 
         Args:
-            admission: Makes the checks that need grants, or policy.
-            duplicate: Says whether a message was here before.
-            interceptors: The application's own stages.
+            admission: Checks that need grants or policy.
+            duplicate: Recognises repeated messages.
+            interceptors: The stages of the application.
         """
         work: dict[Check, Callable[[Interception], Stage]] = {
             Check.SOURCE: admission.source,
@@ -110,7 +115,13 @@ class Pipelines:
         }
 
     def passed(self, message: Message, by: str, direction: Direction) -> Message | Refusal:
-        """Return the message as it goes on, or what the first stage that minds says."""
+        """Return the message after all stages, or the refusal of the first stage that refuses.
+
+        Args:
+            message: The message.
+            by: Address under which it was submitted.
+            direction: The pipeline that it takes.
+        """
         for stage in self._stages[direction]:
             said = stage(message, by)
             if said is None:
@@ -140,7 +151,7 @@ def _stages(
 @final
 @attrs.frozen(slots=True)
 class _Intercepted:
-    """A stage of the application's own; whatever it does, the bus goes on."""
+    """A stage of the application; an exception of it does not reach the bus."""
 
     _interceptor: Interceptor
     _row: Interception
@@ -162,5 +173,5 @@ class _Intercepted:
 
 
 def _envelope(message: Message) -> tuple[object, ...]:
-    """Return what was checked, and no stage may change."""
+    """Return the parts of a message that were checked and that no stage may change."""
     return message.id, message.type, message.from_, message.to

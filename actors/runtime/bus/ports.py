@@ -1,12 +1,15 @@
-"""The handles by which components reach the Message BUS."""
+"""The ports by which components reach the Message BUS.
+
+Each async method waits for the Message BUS. It raises ActorStoppedError if the runtime has closed.
+"""
 
 from collections.abc import Sequence
 from typing import final
 
 from typing_extensions import override
 
-from actors.kit.actor import ActorRef
-from actors.kit.delivery import Delivery
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.delivery import Delivery
 from actors.runtime.bus.fair_queue import OwnPlace, Places
 from actors.runtime.bus.messages import (
     Announced,
@@ -42,7 +45,7 @@ def _asked(attempts: int) -> Terms:
 
 
 class _Port(MiniBusPort):
-    """What every component can do: post, ask, hand back."""
+    """What every component can do: post, request, hand back."""
 
     def __init__(self, url: str, bus: ActorRef[BusMessage]) -> None:
         self.url = url
@@ -71,7 +74,7 @@ class _Port(MiniBusPort):
 
 
 class SandboxPort(_Port):
-    """The handle of a component in a sandbox: its listeners are its MiniBUS's."""
+    """The port of a component in a sandbox; its listeners are rows of its MiniBUS."""
 
     def __init__(
         self, url: str, bus: ActorRef[BusMessage], mini_bus: ActorRef[MiniBusMessage]
@@ -90,7 +93,7 @@ class SandboxPort(_Port):
 
 @final
 class HypertyPort(SandboxPort):
-    """The handle of a hyperty: it waits its turn among the others (R11)."""
+    """The port of a hyperty: it shares the bus fairly with other hyperties (R11)."""
 
     def __init__(
         self, url: str, bus: ActorRef[BusMessage], mini_bus: ActorRef[MiniBusMessage]
@@ -130,7 +133,7 @@ class HypertyPort(SandboxPort):
 
 @final
 class CorePort(_Port):
-    """The handle of a core component, which writes the Message BUS's own table."""
+    """The port of a core component; its listeners are rows of the Message BUS."""
 
     @override
     async def add_listener(self, address: str, ref: ActorRef[Delivery]) -> None:
@@ -143,83 +146,183 @@ class CorePort(_Port):
         await self._bus.ask(lambda done: Revoked(self.url, address, done))
 
     async def watch(self, address: str, ref: ActorRef[Delivery]) -> None:
-        """Get what is sent to another's address, such as a stub's status (REG-11)."""
+        """Deliver what is sent to the address of another component, such as its status (REG-11).
+
+        Args:
+            address: The address.
+            ref: The actor that gets the messages.
+
+        If cancelled, the listener may have been added.
+        """
         await self._bus.ask(lambda done: ListenerAdded(address, ref, self.url, done))
 
     async def unwatch(self, address: str, ref: ActorRef[Delivery]) -> None:
-        """End it; repeated is fine."""
+        """End what `watch` began. Idempotent.
+
+        Args:
+            address: The address.
+            ref: The actor that got the messages.
+
+        If cancelled, the listener may have been removed.
+        """
         await self._bus.ask(lambda done: ListenerRemoved(address, ref, self.url, done))
 
     async def follow(self, address: str, component: str) -> None:
-        """Have what is sent to `address` delivered to a component, too (SYN-06)."""
+        """Deliver what is sent to `address` to a component, too (SYN-06).
+
+        Args:
+            address: The address.
+            component: Address of the component.
+
+        If cancelled, the deliveries may have begun.
+        """
         await self._bus.ask(lambda done: Followed(address, component, self.url, done))
 
     async def unfollow(self, address: str, component: str) -> None:
-        """End the deliveries of `address` to this component; repeated is fine (I-D7)."""
+        """End the deliveries of `address` to a component. Idempotent (I-D7).
+
+        Args:
+            address: The address.
+            component: Address of the component.
+
+        If cancelled, the deliveries may have ended.
+        """
         await self._bus.ask(lambda done: Unfollowed(address, component, self.url, done))
 
     async def unfollow_all(self, address: str) -> None:
-        """End all deliveries of `address`; repeated is fine."""
+        """End all deliveries of `address`. Idempotent.
+
+        If cancelled, the deliveries may have ended.
+        """
         await self._bus.ask(lambda done: ListenerRemoved(address, None, self.url, done))
 
     async def send_out(self, address: str, link: str) -> None:
-        """Have what is sent to `address` go out by a live link, too (P2P-25)."""
+        """Send what is sent to `address` by a live link, too (P2P-25).
+
+        Args:
+            address: The address.
+            link: Address of the link.
+
+        If cancelled, it may have begun.
+        """
         await self._bus.ask(lambda done: SentOut(address, link, self.url, done))
 
     async def keep_in(self, address: str, link: str) -> None:
-        """End it; repeated is fine."""
+        """End what `send_out` began. Idempotent.
+
+        Args:
+            address: The address.
+            link: Address of the link.
+
+        If cancelled, it may have ended.
+        """
         await self._bus.ask(lambda done: KeptIn(address, link, self.url, done))
 
     async def request_direct(self, message: Message) -> Message:
-        """Ask by the live link there is; 503 if there is none, or it goes first (P2P-30)."""
+        """Send a request by the live link to its receiver, and return its final answer.
+
+        The answer is 503 if there is no link, or it ends first (P2P-30). If cancelled, the
+        request may have been sent; its answer is dropped.
+        """
         by, way = self.url, Intent.DIRECT
         return await self._bus.ask(lambda reply: Submitted(message, by, reply, intent=way))
 
     async def hear_by(self, address: str, link: str | None) -> None:
-        """Have what is told at `address` come by this link, and no other; None: by none.
+        """Accept what is published at `address` by this direct link, and by no other.
 
-        By a node it may come all the same: that one knows who may tell it.
+        What comes by a node is accepted all the same: the node knows who may publish it.
+
+        Args:
+            address: The address.
+            link: Address of the link; None: by no direct link.
+
+        If cancelled, it may be in effect.
         """
         await self._bus.ask(lambda done: HeardBy(address, link, done))
 
     async def caught_up(self, address: str, link: str) -> None:
-        """Wait until a link brings what is told at `address`, and all before it has come.
+        """Wait until a link brings what is published at `address`, and all before has come.
 
-        Returns after `REPLY_TIMEOUT` at the latest.
+        Returns after `REPLY_TIMEOUT` seconds at the latest.
+
+        Args:
+            address: The address.
+            link: Address of the link.
+
+        If cancelled, only the wait ends.
         """
         await self._bus.ask(lambda done: CaughtUp(address, link, done))
 
     async def publish(
         self, message: Message, runtimes: frozenset[str], direct: frozenset[str] = frozenset()
     ) -> None:
-        """Say something to all who observe an object, wherever they are (BUS-09).
+        """Publish a message to all observers of an object, wherever they are (BUS-09).
 
-        Of a request each answer comes to the listener of its `from`: one per runtime,
-        named in `source` (C-81), or a router's that names none and ends it for all. Those
-        who are reached by a link that has a listener (`send_out`) are told by it only.
+        Answers to a request come to the listener of its `from`: one per runtime, named in
+        `source` (C-81); or that of a router, which names none and ends the request for all.
+        Observers behind a link with a listener (`send_out`) get the message by it only.
+
+        Args:
+            message: The message; its `to` is an address of the object.
+            runtimes: Runtimes whose answers are awaited.
+            direct: Those of them that are reached by a direct link.
+
+        If cancelled, the message was not published.
         """
         # By the node: where the object was reported before, a link may lead all the same.
         terms, way = Terms(runtimes, direct=direct), Intent.NODE
         await self._bus.tell(Submitted(message, self.url, terms=terms, intent=way))
 
     async def hand_on(self, message: Message, component: str) -> None:
-        """Pass what came to this component on to another, which may answer it."""
+        """Pass a message for this component on to another one, which may answer it.
+
+        Args:
+            message: The message.
+            component: Address of the other component.
+
+        If cancelled, the message was not passed on.
+        """
         await self._bus.tell(HandedOn(message, component))
 
     async def lend(self, address: str, component: str) -> None:
-        """Let a component of this runtime speak from an address, too: to answer from it."""
+        """Let a component of this runtime send from another address, too, to answer from it.
+
+        Args:
+            address: The address.
+            component: Address of the component.
+
+        If cancelled, the permission may have been given.
+        """
         await self._bus.ask(lambda done: Granted(component, address, Origin.LOCAL, done))
 
     async def take_back(self, address: str, component: str) -> None:
-        """End it; repeated is fine."""
+        """End what `lend` began. Idempotent.
+
+        Args:
+            address: The address.
+            component: Address of the component.
+
+        If cancelled, the permission may have ended.
+        """
         await self._bus.ask(lambda done: Revoked(component, address, done))
 
     async def admit(self, owner: str, origin: Origin, listener: ActorRef[Delivery]) -> None:
-        """Let a component of a sandbox submit as `owner`, and reach it there."""
+        """Let a component of a sandbox send as `owner`, and deliver to it.
+
+        Args:
+            owner: Address of the component.
+            origin: Its kind.
+            listener: The MiniBUS of its sandbox.
+
+        If cancelled, it may send, and not be reached yet; `expel` ends both.
+        """
         await self._bus.ask(lambda done: Granted(owner, owner, origin, done))
         await self._bus.ask(lambda done: ListenerAdded(owner, listener, self.url, done))
 
     async def expel(self, owner: str) -> None:
-        """End both, and whatever else it was delivered; repeated is fine."""
+        """End what `admit` began, and all other deliveries to the component. Idempotent.
+
+        If cancelled, deliveries may have ended while the component may still send.
+        """
         await self._bus.ask(lambda done: Expelled(owner, self.url, done))
         await self._bus.ask(lambda done: Revoked(owner, owner, done))

@@ -15,10 +15,10 @@ from typing_extensions import override
 from actors.catalogue.access import CatalogueAccess
 from actors.catalogue.client import CatalogueClient, Found
 from actors.catalogue.errors import RefusedDescriptorError
-from actors.kit.actor import Actor
-from actors.kit.delivery import Delivery
+from actors.kit.counting.tally import Outcome, Tally
 from actors.kit.egress import PUBLIC
-from actors.kit.tally import Outcome, Tally
+from actors.kit.supervision.actor import Actor
+from actors.kit.supervision.delivery import Delivery
 from actors.runtime.catalogue.makers import Evidence, StubMakers
 from actors.runtime.stubs.catalogue import (
     Catalogue,

@@ -5,8 +5,8 @@ from typing import TypeAlias, final
 
 import attrs
 
-from actors.kit.counters import Counters
-from actors.kit.tracer import Tracer
+from actors.kit.counting.counters import Counters
+from actors.kit.trace import Tracer
 from actors.runtime.stubs.stub import StubFactory
 
 __all__ = ["CodeStubs", "Evidence", "StubMakers"]

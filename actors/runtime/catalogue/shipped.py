@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
-from actors.kit.actor import Actor
+from actors.kit.supervision.actor import Actor
 from actors.runtime.stubs import node_stub
 from actors.runtime.stubs.node_stub import NodeStub, NodeStubMessage
 from actors.runtime.stubs.stub import StubContext, StubFactory

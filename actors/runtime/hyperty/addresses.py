@@ -1,4 +1,4 @@
-"""Where a runtime's hyperties have their addresses from, and where those go."""
+"""Allocation and release of the addresses of a runtime's hyperties."""
 
 from collections.abc import Set as AbstractSet
 from typing import Final, final
@@ -24,15 +24,15 @@ __all__ = ["HypertyAddresses"]
 _HYPERTY: Final = "hyperty"
 
 _NAMED: Final = "name:"
-"""Before the name of a hyperty without a descriptor: what it is known again by."""
+"""Prefix of the purpose of a hyperty without a descriptor, before its name."""
 
 
 @final
 class HypertyAddresses:
-    """Asks the address allocation of the same runtime.
+    """Asks the address allocation of the same runtime for addresses.
 
-    With a store, a hyperty of which something is stored has its address again after a
-    restart: by its descriptor, or, without one, by its name.
+    With a store, a hyperty that has stored data gets its address again after a restart: by its
+    descriptor, or, without one, by its name.
     """
 
     def __init__(self, parts: RuntimeParts) -> None:
@@ -43,14 +43,29 @@ class HypertyAddresses:
     # --- stored ---------------------------------------------------------------------------
 
     async def boot(self) -> None:
-        """Have the addresses again of hyperties of which something is stored."""
+        """Claim again the addresses of hyperties that have stored data; forget the others.
+
+        If cancelled, some of them may be claimed; the others are claimed by the next boot.
+
+        Raises:
+            ActorStoppedError: The runtime has closed.
+        """
         for url in list(self._shelf.rest.homes):
             if self._shelf.descriptor_of(url) is None:
                 await self._shelf.forget_home(url)
         await self.claim(frozenset())
 
     async def claim(self, present: AbstractSet[str]) -> None:
-        """Claim the addresses that are stored, but for those in use, which are claimed anyway."""
+        """Claim the stored addresses at the node, except those in use, which have other claims.
+
+        If cancelled, some of them may be claimed.
+
+        Args:
+            present: Addresses in use.
+
+        Raises:
+            ActorStoppedError: The runtime has closed.
+        """
         for url, descriptor in list(self._shelf.rest.homes.items()):
             if url not in present and self._shelf.descriptor_of(url) is not None:
                 await self._claim(url, descriptor)
@@ -69,9 +84,14 @@ class HypertyAddresses:
     async def give(self, profile: Profile) -> AddressGiven:
         """Return an address for a hyperty: one kept for its descriptor, else a new one.
 
+        If cancelled, an address that the node allocates all the same is not used, and is free
+        again when the session of the runtime ends.
+
         Raises:
             AllocationError: The node gave none.
+            BadMessageError: The node answered with something else.
             NotKeptError: The profile names one that is not kept for it.
+            ActorStoppedError: The runtime has closed.
         """
         purpose, exactly = self._purpose(profile), profile.address
         given: AddressGiven = await self._allocation.ask(
@@ -81,13 +101,24 @@ class HypertyAddresses:
         return given
 
     async def keep(self, url: str, profile: Profile) -> None:
-        """Keep an address that nobody uses now."""
+        """Keep an address that no hyperty uses now for the next one with the same profile.
+
+        Args:
+            url: The address.
+            profile: The profile of the hyperty that had it.
+
+        If cancelled, the address may not be kept.
+
+        Raises:
+            ActorStoppedError: The runtime has closed.
+        """
         await self._allocation.tell(AddressKept(url, self._purpose(profile)))
 
     async def free(self, urls: tuple[str, ...]) -> None:
-        """Give addresses back, if there are any; repeated is fine.
+        """Give addresses back to the node. Idempotent.
 
-        Those of hyperties of which something is stored are kept.
+        Addresses of hyperties that have stored data are kept. If cancelled, some may not be given
+        back; the node frees them when the session of the runtime ends.
         """
         freed = [url for url in urls if not await self._is_kept(url)]
         if not freed:

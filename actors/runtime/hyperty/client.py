@@ -1,4 +1,4 @@
-"""What can be done in a hyperty's name, by itself or by who deployed it."""
+"""What can be done in the name of a hyperty, by itself or by the program that deployed it."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, suppress
@@ -23,13 +23,13 @@ __all__ = ["Voice"]
 
 
 class Voice:
-    """Speaks as a hyperty: asks, reports, observes."""
+    """Sends requests, reports data objects and observes them in the name of a hyperty."""
 
     _seat: Seat
 
     @property
     def url(self) -> str:
-        """The hyperty's address."""
+        """Address of the hyperty, such as `hyperty://a.example/1`."""
         return self._seat.url
 
     @final
@@ -38,12 +38,25 @@ class Voice:
     ) -> Message:
         """Send a request with a value and return its final answer.
 
-        The answer may be a refusal, also one of the routers: 404 nobody there, 408 no
-        answer in time, 413 the value is too large, 503 no way there. Its `code` says so;
-        what goes wrong on the way is not raised.
+        A refusal is returned, not raised, also that of a router; `code` of the answer says
+        which: 400 `to` is not an address, 401 the hyperty is undeployed, 404 no such receiver,
+        408 no answer in `REPLY_TIMEOUT` seconds, 413 the value is too large, 503 the receiver
+        cannot be reached.
+
+        Args:
+            to: Address of the receiver.
+            value: JSON value of the request; it becomes `value` of the body.
+            type_: Verb of the request.
+
+        Returns:
+            The final answer; its body has the `value` that the receiver returned.
+
+        If cancelled, a message that the bus has not taken yet is not sent; the answer to one
+        that was sent is dropped.
 
         Raises:
-            NotJsonError: The value, or a part of it, is no JSON; nothing was sent.
+            NotJsonError: The value, or a part of it, is not JSON; nothing was sent.
+            ActorStoppedError: The runtime has closed.
         """
         return await self.ask(to, type_, {"value": value})
 
@@ -56,16 +69,27 @@ class Voice:
         *,
         attempts: int = 3,
     ) -> Message:
-        """Do as `request`, but have it sent again while nobody answers.
+        """Send a request like `request`, and send it again while no answer comes.
 
-        Each attempt is the same message and has its own time, so that 408 comes the later.
-        Who has done what is asked does not do it again, but says again what came of it.
+        All attempts are the same message with the same id, and each attempt waits
+        `REPLY_TIMEOUT` seconds. A receiver that has handled the request does not handle it
+        again, but repeats its answer. A hyperty in a sandbox process sends once.
 
         Args:
-            to: As for `request`.
-            value: The same.
-            type_: The same.
-            attempts: How often it is sent at most; `MAX_ATTEMPTS` bounds it.
+            to: Address of the receiver.
+            value: JSON value of the request.
+            type_: Verb of the request.
+            attempts: How often the message is sent at most; from 1 to `MAX_ATTEMPTS`, other
+                numbers are moved into that range.
+
+        Returns:
+            The final answer, as of `request`.
+
+        If cancelled, a message that was sent is still repeated, and its answer is dropped.
+
+        Raises:
+            NotJsonError: The value, or a part of it, is not JSON; nothing was sent.
+            ActorStoppedError: The runtime has closed.
         """
         return await self._asked(to, type_, {"value": value}, attempts)
 
@@ -76,13 +100,24 @@ class Voice:
         value: Json = None,
         type_: MessageType = MessageType.CREATE,
     ) -> dict[str, Message]:
-        """Send the same request to each of several, and return the final answer of each.
+        """Send the same request to several receivers, and return the final answer of each.
 
-        Each gets a message of its own. Who refuses, or is not there, says so by the code of
-        its answer; the others' answers come all the same.
+        Each receiver gets a message of its own; a refusal of one does not affect the others.
+
+        Args:
+            receivers: Addresses of the receivers; a repeated one is asked once.
+            value: JSON value of the requests.
+            type_: Verb of the requests.
+
+        Returns:
+            The final answers, by receiver, in the order of `receivers`.
+
+        If cancelled, requests may have been sent to some or all receivers; their answers are
+        dropped.
 
         Raises:
-            NotJsonError: As `request`.
+            NotJsonError: The value, or a part of it, is not JSON; nothing was sent.
+            ExceptionGroup: Of ActorStoppedError: the runtime has closed.
         """
         answers: dict[str, Message] = {}
         with suppress(BadMessageError):
@@ -99,13 +134,20 @@ class Voice:
 
     @final
     async def progress(self, request: Message, value: Json = None) -> None:
-        """Say to who has sent a request that it is being worked on; the answer comes later.
+        """Tell the sender of a request that it is being worked on; the final answer comes later.
 
-        The time in which the answer must come begins anew.
+        The sender then waits for the final answer for `REPLY_TIMEOUT` seconds from now.
+
+        Args:
+            request: The request.
+            value: JSON value of this provisional answer.
+
+        If cancelled, the provisional answer is not sent.
 
         Raises:
-            BadMessageError: It is no request, or the value is too large.
-            NotJsonError: As `request`.
+            BadMessageError: `request` is not a request, or the value is too large.
+            NotJsonError: The value, or a part of it, is not JSON; nothing was sent.
+            ActorStoppedError: The runtime has closed.
         """
         sequence = self._seat.ids.next(self.url)
         body: JsonObject = {"value": value, "sequence": sequence}
@@ -113,11 +155,27 @@ class Voice:
 
     @final
     async def ask(self, to: str, type_: MessageType, body: JsonObject) -> Message:
-        """Send a request with any body and return its final answer; otherwise as `request`."""
+        """Send a request with any body and return its final answer.
+
+        Args:
+            to: Address of the receiver.
+            type_: Verb of the request.
+            body: Body of the request.
+
+        Returns:
+            The final answer, as of `request`.
+
+        If cancelled, a message that the bus has not taken yet is not sent; the answer to one
+        that was sent is dropped.
+
+        Raises:
+            NotJsonError: The body, or a part of it, is not JSON; nothing was sent.
+            ActorStoppedError: The runtime has closed.
+        """
         return await self._asked(to, type_, body, 1)
 
     async def _asked(self, to: str, type_: MessageType, body: JsonObject, attempts: int) -> Message:
-        """Send a request, at most so often, if it can be sent; return its final answer."""
+        """Send a request at most `attempts` times, if its body can be sent; return the answer."""
         message = Message(self._seat.ids.next(self.url), type_, self.url, to, body)
         try:
             message = sendable(message)
@@ -141,32 +199,44 @@ class Voice:
         public: bool = False,
         store: bool = False,
     ) -> AbstractAsyncContextManager[ReportedObject]:
-        """Report a data object while the returned context is open; then it is deleted.
+        """Report a data object while the returned context is open.
+
+        When the context is left, writes that wait are published, for at most `GOODBYE_TIMEOUT`
+        seconds and without their errors; then the object is deleted, or left to its store.
 
         Args:
-            schema: `comm` (communication), `ctxt` (context), or the catalogue address of
-                a data schema whose objects the node of the domain has addresses for.
+            schema: `comm` (communication), `ctxt` (context), or the catalogue address of a data
+                schema for whose objects the node of the domain allocates addresses.
             value: The first value.
-            name: For people.
-            resources: What it is about, such as `chat`.
-            observers: Hyperties to invite. They may observe from the beginning; whether
-                one wants to is asked by `ReportedObject.invite`.
-            allow: Hyperties that may observe and read without being asked about; they are
-                told nothing. `on_subscribe` decides about all others.
-            public: Let everybody observe and read; `ReportedObject.expel` is the exception.
-            definition: A JSON Schema that the value must always obey. By default that of
-                the catalogue, if it has one at the address of `schema`, or else the one
-                that ships; without any, each value is taken.
-            store: Keep it in the runtime's store. It then outlives this context, and the
-                process: while nobody reports it, those who may observe it get it as it was
-                last. Who reports the same schema and name again, as the same hyperty, takes
-                it up with its value and version, `ReportedObject.resumed` says so, and
-                `value` is not looked at. `ReportedObject.delete` ends it.
+            name: Name of the object, for people.
+            resources: What the object is about, such as `chat`; others search by it.
+            observers: Addresses of hyperties that are invited. They may observe from the
+                beginning; `ReportedObject.invite` also returns whether one accepts.
+            definition: JSON Schema that each value must obey. None: that of the catalogue, if
+                it has one at the address of `schema`, else the one that Protofly ships for it;
+                without any, each JSON object is accepted.
+            allow: Addresses of hyperties that may observe and read; they are not notified.
+                `Hyperty.on_subscribe` decides about all others.
+            public: Let every hyperty observe and read, except those that are expelled.
+            store: Keep the object in the store of the runtime, beyond this context and this
+                process. While it is not reported, those who may observe it get its last value.
+                The same hyperty resumes it by reporting the same schema and name: it then has
+                the stored value and version, `value` is ignored, and `ReportedObject.resumed`
+                is True. `ReportedObject.delete` ends it.
+
+        Returns:
+            An async context manager that yields the reported object.
+
+        If cancelled on entering, an object that is created within `GOODBYE_TIMEOUT` seconds is
+        deleted at once, and one that is created later with the hyperty.
 
         Raises:
-            ObjectError: On entering: the object gets no address or no path; 400 it is to be
-                stored in a runtime without a store; 409 it is reported already.
-            SchemaError: On entering: the value does not obey, or the definition is none.
+            BadMessageError: On entering: one of `observers` or `allow` is not an address.
+            ObjectError: On entering. 400: `store` in a runtime without a store; 401: the
+                hyperty is undeployed; 409: the object is reported already; 410: the runtime has
+                closed; 503: the object gets no address or no path.
+            SchemaError: On entering: the value does not obey the schema, or `definition` is not
+                a JSON Schema.
         """
         wanted = NewReport(
             schema,
@@ -185,21 +255,30 @@ class Voice:
     def taken_over(
         self, url: str, *, store: bool = False
     ) -> AbstractAsyncContextManager[ReportedObject]:
-        """Report an object that its reporter hands over to this hyperty.
+        """Report a data object that its reporter delegates to this hyperty.
 
-        Waits, on entering, until the hand-over is done, which `on_delegated` agreed to. It
-        is then an object like one of `report`, with its observers: on leaving it is deleted,
-        or, if it is stored, waits for its reporter.
+        `Hyperty.on_delegated` must have agreed before. Entering waits until the delegation is
+        done. The object keeps its address, version and observers. When the context is left,
+        the object is deleted; with `store` it stays in the store.
 
         Args:
-            url: The object's address.
-            store: Whether it outlives this runtime's process; it need not have been stored
-                by the runtime before. Later `report(store=True)`, with its schema and name,
-                goes on with it.
+            url: Address of the object.
+            store: Keep the object in the store of this runtime, also if it was not stored
+                before. `report` with `store`, the same schema and name resumes it later.
+
+        Returns:
+            An async context manager that yields the reported object.
+
+        If cancelled on entering, the delegation may still complete; the object then belongs
+        to this hyperty, and stays as it is until the hyperty enters this context again or
+        is undeployed.
 
         Raises:
-            ObjectError: On entering: 408 it was not handed over within a minute; 400 this
-                runtime stores nothing, and it can be taken without.
+            ObjectError: On entering. 400: `store` in a runtime without a store; 404: the object
+                was not delegated to this hyperty; 408: the delegation was not done within a
+                minute.
+            SchemaError: On entering: the schema of the object is not a JSON Schema.
+            ActorStoppedError: On entering: the runtime has closed.
         """
         return open_taken_over(self._seat, url, store=store)
 
@@ -207,23 +286,32 @@ class Voice:
     def observe(
         self, url: str, *, p2p: bool | None = None, store: bool = False
     ) -> AbstractAsyncContextManager[ObservedObject]:
-        """Observe somebody's data object while the returned context is open.
+        """Observe a data object while the returned context is open.
 
-        It has the object's value from the beginning, and follows each change; where one
-        was lost on the way, the whole object is read again as soon as the next one shows it.
+        The copy has the value of the object from the beginning, and follows each change. After
+        a lost change the whole object is read again. When the context is left, the
+        subscription ends; a reporter that does not answer is waited for
+        `GOODBYE_TIMEOUT` seconds at most.
 
         Args:
-            url: The object's address.
-            p2p: Whether its changes come by a direct link between the two runtimes, past all
-                nodes: True: one is set up if it can be, False: never. By default they do
-                while there is one. When a link is lost they come by the node again.
-            store: Keep what is observed in the runtime's store. The next time the value is
-                there at once, as it was last, and `ObservedObject.is_stale` says so until
-                the object is read; a reporter that is not there for now is waited for.
+            url: Address of the object.
+            p2p: Whether changes come by a direct link between the two runtimes, not by nodes.
+                True: set one up if possible; False: never; None: while there is one. When a
+                link is lost, changes come by the node again.
+            store: Keep the copy in the store of the runtime. The next observation then begins
+                with the stored value, `ObservedObject.is_stale` is True until the object was
+                read, and a reporter that is absent for now is waited for.
+
+        Returns:
+            An async context manager that yields the copy.
+
+        If cancelled on entering, the hyperty is unsubscribed again, as on leaving.
 
         Raises:
-            ObjectError: On entering: 400 it is to be stored in a runtime without a store,
-                403 its reporter refuses, 404 there is no such object, 408 no answer in
-                time, 409 this hyperty observes it already, 413 the store is full.
+            BadMessageError: On entering: `url` is not an address.
+            ObjectError: On entering. 400: `store` in a runtime without a store; 401: the
+                hyperty is undeployed; 403: the reporter refuses; 404: no such object; 408: no
+                answer in time; 409: this hyperty observes it already; 410: the runtime has
+                closed; 413: the store is full.
         """
         return open_observation(self._seat, Observe(url, p2p=p2p, store=store or None))

@@ -1,4 +1,4 @@
-"""The actor that each hyperty runs in."""
+"""The actor that runs one hyperty for one life."""
 
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Final, TypeVar, final
@@ -7,9 +7,9 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.actor import Actor
-from actors.kit.crash import Crash
-from actors.kit.delivery import Delivery
+from actors.kit.supervision.actor import Actor
+from actors.kit.supervision.crash import Crash
+from actors.kit.supervision.delivery import Delivery
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.hyperty.hyperty import Delegated, HypertyMaker, Invited, Refused
 from actors.runtime.hyperty.lifecycle import Faults, Lifecycle
@@ -46,11 +46,11 @@ T = TypeVar("T")
 @final
 @attrs.frozen
 class _Fault:
-    """A message that a handler failed on.
+    """An exception of a handler, as the requester is told of it.
 
     Attributes:
-        code: What a request is answered with.
-        why: Half a sentence for who asked, without anything of the inside.
+        code: Reply code of the answer.
+        why: Reason for people, as half a sentence, without anything of the exception.
     """
 
     code: Code
@@ -59,15 +59,15 @@ class _Fault:
 
 @final
 class HypertyHost(Actor[Delivery]):
-    """Runs one hyperty, for one life.
+    """Runs one hyperty for one life.
 
-    What a handler of it raises ends the message at hand and nothing else. What `started`
-    raises, or work that was spawned, is a crash, as of any actor.
+    An exception of a handler ends the message at hand and nothing else. An exception of
+    `started` or of spawned work is a crash, as of any actor.
 
     Args:
         make: Makes the hyperty.
-        seat: The hyperty's, through all its lives.
-        faults: Takes what its handlers raise.
+        seat: The context of the hyperty, through all its lives.
+        faults: Records the exceptions of its handlers.
     """
 
     def __init__(self, make: HypertyMaker, seat: Seat, faults: Faults) -> None:
@@ -100,10 +100,10 @@ class HypertyHost(Actor[Delivery]):
     async def _kept(
         self, handler: Callable[[Message], Awaitable[T]], message: Message
     ) -> "T | _Fault":
-        """Have a message handled; whatever the application raises costs this message only.
+        """Run a handler for a message; an exception of the application ends this message only.
 
-        The one border behind which the application's own code runs. Cancelled: what else was
-        raised meanwhile is on record all the same.
+        This is the only place that calls handlers of the application. If cancelled, an exception
+        that was raised at the same time is recorded all the same.
         """
         correlations: list[str] = []
 
@@ -118,14 +118,14 @@ class HypertyHost(Actor[Delivery]):
         return _Fault(Code.TOO_LARGE if is_large else Code.INTERNAL, said)
 
     async def _heard(self, message: Message) -> None:
-        """Take what nobody answers here."""
+        """Handle an event, or a notice that nobody answers here."""
         if CHILDREN in message.to and await self._seat.hears_of_child(message):
             return
         if (message.is_event or _is_told(message)) and not await self._hears(message):
             await self._hyperty.on_event(own(message))
 
     async def _hears(self, message: Message) -> bool:
-        """Pass on what an object says that the hyperty observes or reports."""
+        """Pass on a notice of an object that the hyperty observes or reports."""
         audience = self._seat.audiences.heard(message)
         if audience is None:
             return await self._seat.hears(message)
@@ -136,7 +136,7 @@ class HypertyHost(Actor[Delivery]):
     async def _answer(
         self, request: Message, previous: trio.Event | None, begun: trio.Event
     ) -> None:
-        """Have a request answered; whatever happens, it gets exactly one answer."""
+        """Handle a request and send exactly one answer, also after a crash or a cancellation."""
         answer = refuse(request, Code.UNAVAILABLE, "the hyperty was stopped")
         try:
             if previous is not None:
@@ -151,7 +151,7 @@ class HypertyHost(Actor[Delivery]):
                 await self._port.post(answer)
 
     async def _replied(self, request: Message) -> Message:
-        """Return the hyperty's answer to a request, as it can be sent."""
+        """Return the answer of the hyperty to a request, as it can be sent."""
         try:
             value = await self._said(request)
         except Refused as refusal:
@@ -161,7 +161,7 @@ class HypertyHost(Actor[Delivery]):
         return sendable(reply_to(request, Code.OK, {"value": value}))
 
     async def _said(self, request: Message) -> Json:
-        """Have the hyperty say what it is asked: by whom, and about what."""
+        """Call the handler for a request, by verb and sender; return the value of the answer."""
         match request.type:
             case MessageType.FORWARD | MessageType.CREATE if self._is_handed(request):
                 return await self._handed(request)
@@ -183,14 +183,14 @@ class HypertyHost(Actor[Delivery]):
                 return await self._hyperty.on_request(request)
 
     def _is_handed(self, request: Message) -> bool:
-        """Say whether an object is to change hands (M-54)."""
+        """Whether a request belongs to the delegation of an object (M-54)."""
         if request.type is MessageType.FORWARD:
             return _is_delegation(request)
         manager = self._seat.delegated.get(str(request.body.get("resource")))
         return "part" in request.body and request.from_ == manager
 
     async def _handed(self, request: Message) -> Json:
-        """Have the hyperty asked; or have the sync manager take a part of an object."""
+        """Ask the hyperty about a delegation; or give a part of the object to the sync manager."""
         if request.type is MessageType.FORWARD:
             return await self._delegated(request)
         try:
@@ -200,7 +200,7 @@ class HypertyHost(Actor[Delivery]):
         return None
 
     async def _delegated(self, request: Message) -> Json:
-        """Have the hyperty decide whether it takes an object over; say where it lives."""
+        """Ask the hyperty whether it takes an object over; return the address of its runtime."""
         asked = read_body(request, Forward).message
         await self._hyperty.on_delegated(Delegated(request.from_, asked.from_, request))
         self._seat.agree(request.from_, asked.to)
@@ -208,23 +208,23 @@ class HypertyHost(Actor[Delivery]):
 
 
 def _is_delegation(request: Message) -> bool:
-    """Say whether an object asks for another reporter (M-54), not about an observer (M-39)."""
+    """Whether an object asks for another reporter (M-54), not about an observer (M-39)."""
     asked = request.body.get("message")
     body = asked.get("body") if isinstance(asked, dict) else None
     return isinstance(body, dict) and body.get("resource") == request.from_ and "delegate" in body
 
 
 def _invited(request: Message) -> Invited:
-    """Understand an invitation, which only an object's sync manager sends (M-34)."""
+    """Read an invitation, which only the sync manager of an object sends (M-34)."""
     told = read_body(request, Invitation)
     url = request.from_.removesuffix(_INVITING)
     return Invited(url, told.source, told.schema, told.value, request)
 
 
 def _is_told(request: Message) -> bool:
-    """Say whether an object that is observed says something to all who do (M-47).
+    """Whether an observed object sends a notice to all its observers (M-47).
 
-    Their sync manager answers it; what others say there is not the object's word.
+    The sync manager of the observer answers it; what others send there is no such notice.
     """
     observed, _, _ = request.to.rpartition("/")
     return request.is_request and is_below(request.from_, observed)
@@ -232,10 +232,10 @@ def _is_told(request: Message) -> bool:
 
 @final
 class Home:
-    """Makes the host of a hyperty for each of its lives, around one seat.
+    """Makes the host of a hyperty for each of its lives, around one hyperty context.
 
     Attributes:
-        seat: There from the first life on.
+        seat: The context; set from the first life on.
     """
 
     seat: Seat
@@ -247,7 +247,7 @@ class Home:
         self._is_first = True
 
     def host(self, port: MiniBusPort) -> HypertyHost:
-        """Make the host of one life."""
+        """Make the host of one life, with its port to the bus."""
         if self._is_first:
             config = self._parts.config
             parts = self._parts

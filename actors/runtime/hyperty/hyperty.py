@@ -1,7 +1,4 @@
-"""Hyperties: what an application writes.
-
-What a hyperty is registered with, beyond its address (REG-07).
-"""
+"""The base class of hyperties, and what their handlers are given (REG-07)."""
 
 from abc import ABC
 from collections.abc import Awaitable, Callable
@@ -9,8 +6,8 @@ from typing import TypeAlias, TypeVarTuple, final
 
 import attrs
 
-from actors.kit.actor import Actor
-from actors.kit.delivery import Delivery
+from actors.kit.supervision.actor import Actor
+from actors.kit.supervision.delivery import Delivery
 from actors.runtime.hyperty.client import Voice
 from actors.runtime.objects.context import Seat
 from specs.errors import ProtoflyError
@@ -24,15 +21,15 @@ __all__ = ["Delegated", "Hyperty", "HypertyMaker", "Invited", "Profile", "Refuse
 @final
 @attrs.frozen
 class Profile:
-    """A hyperty as its owner describes it.
+    """How a hyperty is described to the domain registry.
 
     Attributes:
-        name: For people; need not be unique.
-        descriptor: Catalogue address of what it is.
+        name: Name for people; need not be unique.
+        descriptor: Catalogue address of its descriptor; None: it has none.
         resources: What it offers, such as `chat`; others search by it.
-        data_schemes: Schemes of the data objects it deals with; likewise.
-        address: The address it has to have again, kept by `Runtime.rest`; None: one
-            that is kept for the same descriptor if there is one, else a new one.
+        data_schemes: Schemes of the data objects it uses, such as `comm`; others search by them.
+        address: Address it must have, kept by `Runtime.rest` of the runtime; None: one that is
+            kept for the same descriptor, else a new one.
     """
 
     name: str
@@ -47,11 +44,11 @@ Ts = TypeVarTuple("Ts")
 
 @final
 class Refused(ProtoflyError):  # noqa: N818 - it is an answer, not a failure
-    """What a hyperty raises to answer with a refusal.
+    """Raised by a handler of a hyperty to answer with a refusal.
 
     Attributes:
-        code: The reply code.
-        why: Half a sentence for people.
+        code: Reply code of the answer.
+        why: Reason for people, as half a sentence; it is sent to the requester.
     """
 
     def __init__(self, code: Code, why: str) -> None:
@@ -66,8 +63,8 @@ class Invited:
     """An invitation to observe a data object.
 
     Attributes:
-        url: The object; to be observed by `observe`.
-        reporter: Who reports it.
+        url: Address of the object, for `observe`.
+        reporter: Address of the hyperty that reports it.
         schema: Catalogue address of its data schema.
         shown: What the reporter shows of it beforehand, such as its `name`.
         message: The request that invites.
@@ -83,11 +80,11 @@ class Invited:
 @final
 @attrs.frozen
 class Delegated:
-    """A data object that its reporter wants to hand over.
+    """A data object that its reporter wants to delegate to this hyperty.
 
     Attributes:
-        url: The object; to be taken by `taken_over`.
-        reporter: Who reports it so far.
+        url: Address of the object, for `taken_over`.
+        reporter: Address of the hyperty that reports it so far.
         message: The request that asks.
     """
 
@@ -97,28 +94,34 @@ class Delegated:
 
 
 class Hyperty(Voice, ABC):
-    """The base class of hyperties: override what yours is for.
+    """The base class of hyperties; an application overrides the handlers it needs.
 
-    An exception of a handler (`on_...`) ends one message: a request is answered 500, and the
-    log has it. An exception of `started`, or of what was spawned, ends a life: the hyperty is
+    An exception of a handler (`on_...`) ends one message: a request is answered 500, and the log
+    has the exception. An exception of `started` or of spawned work is a crash: the hyperty is
     made anew, with the same address.
 
     Attributes:
-        url: Its address; there from before `started` is called.
+        url: Its address; set before `started` is called.
     """
 
     _host: Actor[Delivery]
 
     async def started(self) -> None:
-        """Get ready; runs before the first message.
+        """Prepare the hyperty; runs before its first message.
 
-        What takes longer, or goes on, is spawned here: see `spawn`.
+        Work that takes longer or goes on is started here by `spawn`.
+
+        If cancelled, with the deployment or the runtime, the hyperty gets no message.
         """
 
     async def on_request(self, message: Message) -> Json:
-        """Answer a request: what is returned becomes the `value` of a 200.
+        """Handle a request; the returned value becomes the `value` of the answer 200.
 
-        Requests begin in the order they came and then run side by side, up to a bound.
+        Requests begin in the order in which they came, then run side by side, at most
+        `CONCURRENT` at a time. The default refuses each request with 400.
+
+        If cancelled by a restart of the hyperty, the request is answered 503; if cancelled by its
+        undeployment, the sender gets 408.
 
         Raises:
             Refused: To answer with another code.
@@ -126,61 +129,83 @@ class Hyperty(Voice, ABC):
         raise Refused(Code.MALFORMED, f"{self.url} takes no {message.type.value}")
 
     async def on_event(self, message: Message) -> None:
-        """Take an event; the next one waits until this returns.
+        """Handle an event; nobody gets an answer, and the next message waits until this returns.
 
-        What is said to the observers of an object comes here, too, if the hyperty has
-        subscribed to it by messages of its own, not by `observe`. Nobody waits for an
-        answer.
+        Events of a data object come here if the hyperty has subscribed to them by messages of
+        its own; those of `observe` and `report` do not.
+
+        If cancelled, because the hyperty stops, the event is lost.
         """
 
     async def on_subscribe(self, url: str, observer: str) -> None:
-        """Decide whether somebody may observe an object of `report`.
+        """Decide whether a hyperty may observe a data object that this one reports.
 
-        Who was invited or allowed may, the hyperty itself, and everybody if the object is
-        public: nobody is asked. Who was expelled is asked about in any case. To let
-        everybody in, return. No answer in time is a refusal.
+        Returning accepts. It is not called for hyperties that were invited or allowed, for this
+        hyperty itself, and for public objects; it is called for those that were expelled. No
+        answer in time is a refusal. The default refuses with 403.
 
         Args:
-            url: The object.
-            observer: The hyperty that wants to.
+            url: Address of the object.
+            observer: Address of the hyperty that asks.
+
+        If cancelled, because the hyperty stops, the observer is refused.
 
         Raises:
-            Refused: It may not, and is told why; what this does unless it is overridden.
+            Refused: To refuse; the observer gets the reason.
         """
         raise Refused(Code.FORBIDDEN, f"{observer} is not invited to {url}")
 
     async def on_invited(self, invited: Invited) -> None:
-        """Take an invitation: to return accepts it, and obliges to nothing.
+        """Handle an invitation; returning accepts it, without any obligation.
 
-        To observe, spawn what does: this must return soon.
+        Observing belongs into spawned work: this must return soon. The default handles the
+        invitation by `on_request`.
+
+        If cancelled, because the hyperty stops, the invitation fails like a request of
+        `on_request`.
 
         Raises:
-            Refused: To decline. Unless this is overridden, it is a request like others.
+            Refused: To decline.
         """
         await self.on_request(invited.message)
 
     async def on_delegated(self, delegated: Delegated) -> None:
-        """Decide whether to report somebody's data object from now on: to return takes it.
+        """Decide whether to report a data object from now on; returning accepts.
 
-        To go on with it, spawn what enters `taken_over`: this must return soon.
+        Entering `taken_over` belongs into spawned work: this must return soon. The default
+        declines with 403.
+
+        If cancelled, because the hyperty stops, the object stays with its reporter.
 
         Raises:
-            Refused: To decline; what this does unless it is overridden.
+            Refused: To decline.
         """
         raise Refused(Code.FORBIDDEN, f"{self.url} does not take over {delegated.url}")
 
     @final
     def spawn(self, work: Callable[[*Ts], Awaitable[None]], *args: *Ts) -> None:
-        """Run work in a task of this hyperty, beside what it is asked.
+        """Run work in a task of this hyperty, beside its handlers.
 
-        Its crash is the hyperty's; it is cancelled when the hyperty stops, or is made
-        anew.
+        An exception of the work is a crash of the hyperty. The work is cancelled when the
+        hyperty stops or is made anew.
+
+        Args:
+            work: The async function to run.
+            args: Its arguments.
+
+        Raises:
+            ActorStoppedError: The hyperty has not started yet, or has stopped.
         """
         self._host.spawn(work, *args)
 
     @final
     def enter(self, seat: Seat, host: Actor[Delivery]) -> None:
-        """Take its seat; called by the host before `started`."""
+        """Take context and host; called by the host before `started`.
+
+        Args:
+            seat: The context of the hyperty, through all its lives.
+            host: The actor of this life; it runs spawned work.
+        """
         self._seat = seat
         self._host = host
 

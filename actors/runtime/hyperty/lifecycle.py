@@ -1,4 +1,4 @@
-"""The life of a deployed hyperty, through all its restarts: what its handle shows of it."""
+"""The lifecycle of a deployed hyperty through all its restarts, as its handle shows it."""
 
 import secrets
 from abc import ABC, abstractmethod
@@ -12,7 +12,7 @@ import trio
 from typing_extensions import override
 
 from actors.kit.errors import RestartLimitError
-from actors.kit.monitor import Monitor
+from actors.kit.supervision.monitor import Monitor
 from specs.errors import ProtoflyError
 
 __all__ = ["Faults", "HypertyFailedError", "HypertyState", "Lifecycle"]
@@ -24,24 +24,24 @@ _ID_BYTES: Final = 6
 
 @final
 class HypertyState(StrEnum):
-    """What has become of a deployed hyperty."""
+    """The state of a deployed hyperty."""
 
     RUNNING = "running"
-    """It takes messages, or is on its way back after a crash."""
+    """It handles messages, or is being made anew after a crash."""
     UNDEPLOYED = "undeployed"
-    """It was undeployed, or its runtime has ended."""
+    """It was undeployed, or its runtime has closed."""
     FAILED = "failed"
-    """It crashed more often than it is started again, and the runtime has undeployed it."""
+    """It crashed more often than restarts are allowed, and the runtime has undeployed it."""
 
 
 @final
 class HypertyFailedError(ProtoflyError):
-    """A hyperty crashed too often: its runtime has given it up.
+    """A hyperty crashed too often, and its runtime has given it up.
 
     Attributes:
         url: Its address.
         name: Its name, as it was deployed.
-        cause: What it crashed with last.
+        cause: The exception of its last crash.
     """
 
     def __init__(self, url: str, name: str, cause: Exception) -> None:
@@ -54,34 +54,34 @@ class HypertyFailedError(ProtoflyError):
 
 
 class Faults(ABC):
-    """Takes what the handlers of one hyperty raise."""
+    """Records what the handlers of one hyperty raise."""
 
     @abstractmethod
     def raised(self, error: Exception, handler: str) -> str:
-        """Put an exception of a handler on record; never waits or raises.
+        """Record an exception of a handler; never waits or raises.
 
         Args:
             error: The exception.
             handler: What was handled, for people.
 
         Returns:
-            The correlation id under which it stands in the log.
+            The correlation id under which the log has the exception.
         """
 
 
 @final
 class Lifecycle(Faults):
-    """The life of one hyperty.
+    """The lifecycle of one hyperty.
 
     Args:
-        name: As it was deployed.
+        name: Its name, as it was deployed.
         entropy: Source of random bytes, for correlation ids.
-        monitor: Hears what its handlers raise, too.
+        monitor: Is told each exception of a handler, too; None: nobody is.
 
     Attributes:
         url: Its address; empty before it has one.
-        state: What has become of it.
-        errors: Exceptions of its handlers so far.
+        state: Its state.
+        errors: Number of exceptions of its handlers so far.
     """
 
     def __init__(
@@ -108,7 +108,13 @@ class Lifecycle(Faults):
         return correlation
 
     def noted(self, correlation: str, handler: str, **told: object) -> None:
-        """Count and log an exception of a handler."""
+        """Count and log an exception of a handler.
+
+        Args:
+            correlation: The correlation id.
+            handler: What was handled, for people.
+            told: Further fields of the log line.
+        """
         self.errors += 1
         _log.error(
             "handler failed",
@@ -120,7 +126,7 @@ class Lifecycle(Faults):
         )
 
     def given_up(self, crash: Exception) -> HypertyFailedError:
-        """End it: it crashed too often. Return the error that says so."""
+        """End the lifecycle as failed after its last crash; return the error that says so."""
         last = crash.__cause__ if isinstance(crash, RestartLimitError) else crash
         cause = last if isinstance(last, Exception) else crash
         self._failure = HypertyFailedError(self.url, self.name, cause)
@@ -130,7 +136,7 @@ class Lifecycle(Faults):
         return self._failure
 
     def undeployed(self) -> None:
-        """End it: it is not there any more. Repeated is fine."""
+        """End the lifecycle as undeployed. Idempotent; a failed one stays failed."""
         if self.state is HypertyState.RUNNING:
             self._end(HypertyState.UNDEPLOYED)
 
@@ -139,6 +145,12 @@ class Lifecycle(Faults):
         self._ended.set()
 
     async def ended(self) -> HypertyFailedError | None:
-        """Wait until it is over; return why, unless it was undeployed."""
+        """Wait until the hyperty does not run any more.
+
+        If cancelled, only the wait ends.
+
+        Returns:
+            The error of a hyperty that was given up; None if it was undeployed.
+        """
         await self._ended.wait()
         return self._failure

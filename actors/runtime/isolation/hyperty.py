@@ -1,8 +1,8 @@
-"""Hyperties in sandbox processes of their own: what goes on in one goes no further (BUS-15, R11).
+"""Hyperties in sandbox processes of their own: their failures stay there (BUS-15, R11).
 
-In the runtime's own sandbox there is only its keeper. A hyperty that crashes, does not let
-its process answer, or says more than it may, ends with its process: its keeper crashes, and
-is started again with another process, until that was too often.
+The sandbox of the runtime has only the host of the process. A hyperty that crashes, blocks
+its process, or breaks the protocol of the pipe ends with its process: its host crashes, and is
+started again with another process, until the restarts are used up.
 """
 
 import re
@@ -12,10 +12,10 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.counters import Counters
-from actors.kit.delivery import Delivery
+from actors.kit.counting.counters import Counters
 from actors.kit.ids import IdSource
-from actors.kit.tracer import NULL_TRACER
+from actors.kit.supervision.delivery import Delivery
+from actors.kit.trace import NULL_TRACER
 from actors.pipe.errors import PipeError, RoomEndedError, RoomError
 from actors.pipe.keeper import KeeperTools, RoomKeeper
 from actors.pipe.plan import ProgramRoom, RoomPlan
@@ -40,10 +40,10 @@ _FORM: Final = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 @final
 class NoCodeError(ProtoflyError):
-    """A hyperty cannot be found by another process.
+    """Another process cannot import the class of a hyperty.
 
     Attributes:
-        where: What was to be its place.
+        where: The class, as `module:Class`.
     """
 
     def __init__(self, where: str) -> None:
@@ -56,10 +56,13 @@ class NoCodeError(ProtoflyError):
 @final
 @attrs.frozen
 class HypertyCode:
-    """Where another process finds a hyperty: `module:Class`, to be imported there.
+    """Where another process imports a hyperty from.
+
+    Attributes:
+        where: `module:Class`.
 
     Raises:
-        NoCodeError: It is not of that form.
+        NoCodeError: `where` is not of that form, or the module is `__main__`.
     """
 
     where: str = attrs.field()
@@ -75,7 +78,7 @@ class HypertyCode:
         """Return where a class is.
 
         Raises:
-            NoCodeError: It is in the script that runs, or inside a function or class.
+            NoCodeError: It is in the main script, or inside a function or class.
         """
         return cls(f"{made.__module__}:{made.__qualname__}")
 
@@ -83,13 +86,13 @@ class HypertyCode:
 @final
 @attrs.frozen
 class Landlord:
-    """What a runtime gives to hyperties in sandboxes of their own.
+    """What a runtime provides to a hyperty in a sandbox of its own.
 
     Attributes:
-        runtime: Its address.
-        ids: Message ids of its hyperties begin where this one's are.
-        counters: Counts what was dropped on the way in or out.
-        life: Of the one hyperty it is for: takes what its handlers raise.
+        runtime: Address of the runtime.
+        ids: Message ids of the hyperty begin where this source is.
+        counters: Counts messages that are dropped on the way in or out.
+        life: Lifecycle of the hyperty; records the exceptions of its handlers.
     """
 
     runtime: str
@@ -99,18 +102,18 @@ class Landlord:
 
 
 def room_hyperty(code: HypertyCode, spawn: Spawn, landlord: Landlord) -> ComponentMaker:
-    """Return what keeps a hyperty in a sandbox process, for `Runtime.host`.
+    """Return a maker of the host of a hyperty in a sandbox process, for `Runtime.host`.
 
-    The class is made without arguments, in the other process: what it needs must come by
-    messages. It has `request`, `report` and `observe` as always, and nothing else: no
-    network, no files but those that can be imported, no environment. When its process ends,
-    whoever waits for an answer of it is told 503 at once, and another process takes its
-    place; after more than `Intensity` allows, the runtime undeploys it.
+    The other process calls the class without arguments: configuration must come by messages.
+    The hyperty can send, report and observe as usual; it has no network, no files but those that
+    can be imported, and no environment. When its process ends, open requests to it are answered
+    503 at once, and another process is started; after more crashes than `Intensity` allows, the
+    runtime undeploys it.
 
     Args:
-        code: Where its class is; importable from the folders the sandbox can read.
+        code: Where its class is; importable from the folders that the sandbox can read.
         spawn: Makes the sandbox: `process_rooms(folders)`.
-        landlord: What its runtime has for it; `Runtime.deploy_apart` knows.
+        landlord: What the runtime provides; `Runtime.deploy_apart` makes it.
     """
     lives = _Lives(code, spawn, landlord)
     return lives.begin
@@ -118,7 +121,7 @@ def room_hyperty(code: HypertyCode, spawn: Spawn, landlord: Landlord) -> Compone
 
 @final
 class _Lives:
-    """One hyperty through all its processes: its message ids go on from one to the next."""
+    """One hyperty through all its processes: message ids continue from one to the next."""
 
     def __init__(self, code: HypertyCode, spawn: Spawn, landlord: Landlord) -> None:
         self._code = code
@@ -127,7 +130,7 @@ class _Lives:
         self.last_id = 0
 
     def raised(self, said: Said) -> None:
-        """Put on record what a handler has raised; nothing of what is said is believed."""
+        """Record an exception of a handler; its text is untrusted."""
         trace = said.rest[-ROOM_FAULT:].decode(errors="replace")
         lines = ("".join(map(_shown, line)) for line in trace.split("\n"))
         correlation, handler = (
@@ -136,7 +139,7 @@ class _Lives:
         self._landlord.life.noted(correlation, handler, exception="\n".join(lines))
 
     def begin(self, port: MiniBusPort) -> "RoomHyperty":
-        """Make the keeper of one life."""
+        """Make the host of one process."""
         landlord = self._landlord
         self.last_id = max(self.last_id, landlord.ids.next(port.url))
         plan = RoomPlan(
@@ -159,7 +162,7 @@ class _Lives:
 
 @final
 class RoomHyperty(RoomKeeper[Delivery]):
-    """The hyperty, as the rest of the runtime knows it."""
+    """The hyperty, as the rest of the runtime sees it."""
 
     def __init__(
         self, plan: RoomPlan, tools: KeeperTools, port: MiniBusPort, lives: _Lives
@@ -222,5 +225,5 @@ class RoomHyperty(RoomKeeper[Delivery]):
 
 
 def _shown(character: str) -> str:
-    """Return a character of a sandbox as it may stand in a log: none commands a terminal."""
+    """Return a character from a sandbox as a log may show it: without terminal controls."""
     return character if character.isprintable() else "?"

@@ -4,8 +4,8 @@ from typing import Final, final
 
 import trio
 
-from actors.kit.counters import Counters
-from actors.kit.delivery import Delivery
+from actors.kit.counting.counters import Counters
+from actors.kit.supervision.delivery import Delivery
 from actors.pipe.keeper import Handed, RoomKeeper
 from actors.pipe.said import Said, Word
 from actors.runtime.bus.mini_bus import MiniBusPort

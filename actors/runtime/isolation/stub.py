@@ -12,8 +12,8 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.actor import Actor
-from actors.kit.delivery import Delivery
+from actors.kit.supervision.actor import Actor
+from actors.kit.supervision.delivery import Delivery
 from actors.pipe.errors import PipeError, RoomEndedError, RoomError
 from actors.pipe.keeper import KeeperTools
 from actors.pipe.plan import PackageRoom, RoomPlan

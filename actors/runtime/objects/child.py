@@ -1,7 +1,4 @@
-"""One child of a data object as a hyperty has it in hand (SYN-24).
-
-What becomes of the children of a data object, told one by one (SYN-24).
-"""
+"""One child of a data object, and an iterator over the changes of children (SYN-24)."""
 
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -22,30 +19,36 @@ __all__ = ["Child", "ChildChange", "ChildChanges", "Siblings", "Watched", "check
 
 
 class Watched(Protocol):
-    """Children that can be gone through, and waited for."""
+    """Children that can be iterated and waited for."""
 
     @abstractmethod
     def __iter__(self) -> Iterator[str]:
-        """Go through their names."""
+        """Iterate over their names."""
 
     @abstractmethod
     def kept(self, name: str) -> Kept | None:
-        """Return what is known of one."""
+        """Return version and value of a child; None: there is none of this name."""
 
     @abstractmethod
     async def later(self) -> bool:
-        """Wait until something is new; tell whether there will be anything."""
+        """Wait for the next change of any child.
+
+        If cancelled, only the wait ends.
+
+        Returns:
+            Whether further changes can come.
+        """
 
 
 @final
 @attrs.frozen
 class ChildChange:
-    """What became of one child.
+    """A change of one child.
 
     Attributes:
-        id: Its name.
-        old: The value it had; None: it was not there.
-        new: The value it has; None: it is there no more.
+        id: Name of the child.
+        old: Its value before; None: it did not exist.
+        new: Its value after; None: it was deleted.
     """
 
     id: str
@@ -55,7 +58,7 @@ class ChildChange:
 
 @final
 class ChildChanges:
-    """What becomes of children, one after the other."""
+    """An async iterator over the changes of children."""
 
     def __init__(self, children: Watched) -> None:
         self._children = children
@@ -89,28 +92,36 @@ class ChildChanges:
 
 
 class Siblings(Protocol):
-    """All children of an object, as one of them needs them."""
+    """All children of an object, as one of them uses them."""
 
     @abstractmethod
     def kept(self, name: str) -> Kept | None:
-        """Return what is known of one."""
+        """Return version and value of a child; None: there is none of this name."""
 
     @abstractmethod
     async def change(self, act: Act, name: str, value: Json = None) -> None:
-        """Change or delete one.
+        """Change or delete a child.
+
+        Args:
+            act: `Act.UPDATE` or `Act.DELETE`.
+            name: Name of the child.
+            value: The new value of an update.
+
+        If cancelled, the change may have been sent.
 
         Raises:
-            ObjectError: It is not there, or is not the hyperty's own.
+            ObjectError: The child does not exist, or another hyperty created it.
+            NotJsonError: The value is not JSON; nothing was sent.
         """
 
 
 @final
 @attrs.frozen
 class Child:
-    """One child of a data object; whoever created it, and nobody else, changes or deletes it.
+    """One child of a data object; only the hyperty that created it changes or deletes it.
 
     Attributes:
-        id: Its name: address of its creator, `#`, and a number.
+        id: Its name: the address of its creator, `#`, and a number.
     """
 
     id: str
@@ -123,33 +134,52 @@ class Child:
 
     @property
     def value(self) -> Json:
-        """What it holds now, frozen; None: it is deleted."""
+        """Its present value, immutable on every level; None: it was deleted."""
         kept = self._children.kept(self.id)
         return None if kept is None else kept.value
 
     async def update(self, value: Json) -> None:
-        """Give it another value, and tell all who observe the object.
+        """Replace the value, and notify all observers of the object.
 
-        Cancelled: it may have been told.
+        Args:
+            value: The new value; any JSON but None.
+
+        If cancelled while it waits for other operations on children of the object, nothing has
+        changed; later, the copy here has the new value, and the observers get it when the
+        runtime next finds the difference.
 
         Raises:
-            ObjectError: 403 another created it, 404 it is deleted, 413 it would be too large,
-                400 the value is None, 410 the object is gone.
-            NotJsonError: The value is no JSON; nobody was told.
+            ObjectError: 400: the value is None; 403: another hyperty created the child; 404: it
+                was deleted; 410: the object is gone or left, or the runtime has closed; 413: no
+                room for the value.
+            NotJsonError: The value is not JSON; nothing was sent.
         """
         await self._children.change(Act.UPDATE, self.id, value)
 
     async def delete(self) -> None:
-        """Delete it, and tell all who observe the object; otherwise as `update`."""
+        """Delete the child, and notify all observers of the object.
+
+        If cancelled while it waits for other operations on children of the object, nothing has
+        changed; later, the child is deleted here, and the observers get that when the
+        runtime next finds the difference.
+
+        Raises:
+            ObjectError: 403: another hyperty created the child; 404: it was deleted before;
+                410: the object is gone or left, or the runtime has closed.
+        """
         await self._children.change(Act.DELETE, self.id)
 
 
 def checked_child(name: str, value: Json) -> Json:
     """Return a copy of a value that a child may have.
 
+    Args:
+        name: Name of the child, for the error.
+        value: The value.
+
     Raises:
-        ObjectError: 400 it is none.
-        NotJsonError: It is no JSON, or is nested too deep.
+        ObjectError: 400: the value is None.
+        NotJsonError: The value is not JSON, or is nested too deep.
     """
     if value is None:
         raise ObjectError(name, Code.MALFORMED, "a child has a value")

@@ -1,4 +1,4 @@
-"""The children of a data object as a hyperty has them in hand (SYN-24)."""
+"""All children of a data object, as a hyperty sees and creates them (SYN-24)."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
@@ -46,14 +46,19 @@ __all__ = ["Children"]
 class Children(Mapping[str, Child], ChildrenHeard):
     """All children of a data object, by name, the oldest first.
 
-    Anybody who observes the object, and its reporter, may create some. They live as long as
-    the object; those of a hyperty that left stay as they are. What was lost on the way is
-    found out, and mended, within some seconds.
+    The reporter and each observer of the object may create children. Children exist as long as
+    the object, also after their creator has left. Lost notices are detected, and repaired by
+    reading the object, within some seconds.
     """
 
     @classmethod
     def of(cls, seat: Seat, url: str) -> "Children":
-        """Return those of an object; who reports it and observes it, too, has them once."""
+        """Return the children of an object; one that is reported and observed has them once.
+
+        Args:
+            seat: The context of the hyperty.
+            url: Address of the object.
+        """
         there = seat.children.get(url)
         return there if isinstance(there, Children) else cls(seat, url)
 
@@ -87,30 +92,38 @@ class Children(Mapping[str, Child], ChildrenHeard):
         return len(self._core.children)
 
     def kept(self, name: str) -> Kept | None:
-        """Return what is known of a child."""
+        """Return version and value of a child; None: there is none of this name."""
         return self._core.children.find(name)
 
     def changes(self) -> ChildChanges:
-        """Go through what becomes of children from now on: `async for change in ...`.
+        """Iterate over the changes of children from now on: `async for change in ...`.
 
-        Who is slow is told what the children are now, not each value on the way. The loop
-        ends with the observation of the object, or its report.
+        A slow task gets the present values of the children, not each value between. The
+        iteration ends when the object is gone or left. If the iterating task is cancelled, no
+        change is lost for the same iterator.
         """
         return ChildChanges(self)
 
     # --- what the hyperty does ------------------------------------------------------------
 
     async def create(self, value: Json) -> Child:
-        """Create a child, and wait until the reporter's end has it.
+        """Create a child, and wait until the sync manager of the reporter has it.
 
-        What a hyperty does to its children of one object it does one after the other.
+        Operations of a hyperty on its children of one object run one after the other.
 
-        Cancelled: it may come to be.
+        Args:
+            value: The value of the child; any JSON but None.
+
+        Returns:
+            The child, with its new name.
+
+        If cancelled, the child may have been created.
 
         Raises:
-            ObjectError: 400 the value is None, 403 the hyperty does not observe, 410 the object
-                is gone, 413 no room for it, 408 no answer: it may come to be.
-            NotJsonError: The value is no JSON; nobody was told.
+            ObjectError: 400: the value is None; 401: the hyperty is undeployed; 403: it does
+                not observe the object; 408: no answer, the child may have been created; 410:
+                the object is gone or left, or the runtime has closed; 413: no room for it.
+            NotJsonError: The value is not JSON; nothing was sent.
         """
         async with self._turn:
             await self._known.wait()
@@ -124,10 +137,20 @@ class Children(Mapping[str, Child], ChildrenHeard):
             return Child(name, self)
 
     async def change(self, act: Act, name: str, value: Json = None) -> None:
-        """Change or delete a child; called by `Child`.
+        """Change or delete a child; `Child.update` and `Child.delete` call it.
+
+        Args:
+            act: `Act.UPDATE` or `Act.DELETE`.
+            name: Name of the child.
+            value: The new value of an update.
+
+        If cancelled, the change may have been made here, and not be sent yet.
 
         Raises:
-            ObjectError: It is not there, or is not the hyperty's own.
+            ObjectError: 400: the value is None; 403: another hyperty created the child; 404: it
+                was deleted; 410: the object is gone or left, or the runtime has closed; 413: no
+                room for the value.
+            NotJsonError: The value is not JSON; nothing was sent.
         """
         if name.rpartition("#")[0] != self._seat.url:
             raise ObjectError(name, Code.FORBIDDEN, "only its creator changes a child")
@@ -138,7 +161,7 @@ class Children(Mapping[str, Child], ChildrenHeard):
             await self._say(act, name, value)
 
     async def _say(self, act: Act, name: str, value: Json) -> None:
-        """Tell all who observe; nobody answers."""
+        """Send an operation to all observers; none of them answers."""
         op = self._op(act, name, self._seat.ids.next(self._seat.url), value)
         self.feed(ChildSaid(op))
         try:
@@ -153,7 +176,7 @@ class Children(Mapping[str, Child], ChildrenHeard):
             raise _gone(self._url) from exc
 
     def _op(self, act: Act, name: str, version: int, value: Json) -> ChildOp:
-        """Say what is done, if nothing speaks against it."""
+        """Return an operation that the copy accepts."""
         if self._is_over:
             raise ObjectError(self._url, Code.GONE, "the object is gone, or left")
         if act is not Act.DELETE:
@@ -188,11 +211,12 @@ class Children(Mapping[str, Child], ChildrenHeard):
         return None
 
     def begin(self, shown: Json, *, is_by_link: bool = False) -> None:
-        """Take the children that the whole object has, as the answer to the observer shows it.
+        """Take the children out of the whole object, as the answer to the observer shows it.
 
         Args:
-            shown: Them, or something else if it has none.
-            is_by_link: Whether the node has still to hear that the hyperty may observe.
+            shown: The children by name; anything else: there are none.
+            is_by_link: Whether the object came by a direct link, so that the node does not know
+                yet that the hyperty may observe.
         """
         if self._is_begun:
             # It is older than what was heard since, which is not all: so it is read.
@@ -205,7 +229,7 @@ class Children(Mapping[str, Child], ChildrenHeard):
             self._begin(partial(self._make_known, self._known))
 
     def feed(self, happened: ChildrenInput) -> None:
-        """Have something happen to the copy."""
+        """Feed one input to the core of the copy, and perform its effects."""
         for effect in self._core.feed(happened, trio.current_time()):
             self._perform(effect)
         self._timer.set()
@@ -229,14 +253,17 @@ class Children(Mapping[str, Child], ChildrenHeard):
             self._open[-1].start_soon(job)
 
     async def _make_known(self, known: trio.Event) -> None:
-        """Let the node hear that the hyperty may observe; nothing is said before."""
+        """Read the object by the node, which so learns that the hyperty may observe.
+
+        Nothing is sent about children before `known` is set.
+        """
         try:
             await self._read(0)
         finally:
             known.set()
 
     async def _read(self, read: int) -> None:
-        """Read the whole object, by the node: it has to know who hears of children."""
+        """Read the whole object by the node: it has to know which hyperties get notices."""
         answer = await self._seat.ask(self._url, MessageType.READ, {"p2p": False})
         value = answer.body.get("value")
         if answer.code <= LAST_SUCCESS and isinstance(value, dict):
@@ -255,7 +282,11 @@ class Children(Mapping[str, Child], ChildrenHeard):
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[None]:
-        """While the context is open find out what was lost; of several the last one ends it."""
+        """Keep the copy complete while the context is open.
+
+        Several contexts may be open; when the last one is left, iterations end and the hyperty
+        gets no notices of children any more. If cancelled, the same.
+        """
         async with open_background() as nursery:
             # Another context may have been left since this was made.
             self._is_over, self._seat.children[self._url] = False, self
@@ -269,12 +300,12 @@ class Children(Mapping[str, Child], ChildrenHeard):
                 self.forget()
 
     def forget(self) -> None:
-        """Hear of none any more, unless it is open."""
+        """Stop notices of children, unless a context of `open` is open."""
         if not self._open:
             self._seat.children.pop(self._url, None)
 
     def end(self) -> None:
-        """Say that nothing will come any more: they died with their object, or it was left."""
+        """End all iterations, unless several contexts are open: no change will come any more."""
         if len(self._open) <= 1:
             self._is_over = True
             self._news.unpark_all()
@@ -287,7 +318,13 @@ class Children(Mapping[str, Child], ChildrenHeard):
             self.feed(ChildrenTimeOver())
 
     async def later(self) -> bool:
-        """Wait until something is new; tell whether there will be anything."""
+        """Wait for the next change of any child.
+
+        If cancelled, only the wait ends.
+
+        Returns:
+            Whether further changes can come.
+        """
         if self._is_over:
             await trio.lowlevel.checkpoint()
         else:

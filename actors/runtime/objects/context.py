@@ -1,6 +1,6 @@
-"""A hyperty's seat in its runtime: what it speaks by, and the data objects it has to do with.
+"""The context of a hyperty in its runtime: its port, its store, and its data objects.
 
-There is one for all lives of a hyperty, so that who deployed it can act in its name, too.
+There is one context for all lives of a hyperty, which the program that deployed it uses, too.
 """
 
 from abc import ABC, abstractmethod
@@ -12,7 +12,7 @@ import trio
 
 from actors.kit.errors import ActorStoppedError
 from actors.kit.ids import IdSource
-from actors.kit.tracer import Tracer
+from actors.kit.trace import Tracer
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.objects.error import ObjectError
 from actors.runtime.objects.observers import Audience, Audiences
@@ -37,31 +37,31 @@ _OBSERVERS: Final = "/observers"
 
 
 class ChildrenHeard(ABC):
-    """Somebody who hears what is said of the children of an object."""
+    """Takes the notices about the children of an object."""
 
     @abstractmethod
     def heard(self, message: Message) -> Message | None:
-        """Take what was said; return what it is answered with, if it is."""
+        """Take a notice; return the answer to it, or None if there is none."""
 
 
 @final
 class Seat:
-    """What a hyperty, and nobody else, can do by its runtime.
+    """The context of one hyperty: what it can do in its runtime, and no other hyperty in its name.
 
     Args:
         runtime: Address of the runtime.
-        port: The way to its bus; as good in a later life of the hyperty.
-        ids: Ids of the hyperty's messages.
+        port: Port to the bus of the runtime; valid in later lives of the hyperty, too.
+        ids: Ids of the messages of the hyperty.
         tracer: Takes the steps of its copies of data objects.
-        shelf: Where its copies are stored; by default nowhere.
+        shelf: Store of its copies; None: they are not stored.
 
     Attributes:
-        url: The hyperty's address.
-        manager: Address of the sync manager it asks.
-        reported: The objects it reports, whose observers it is asked about.
-        audiences: Who observes them.
-        delegated: The objects that the hyperty has agreed to take over, and of whom.
-        children: Who hears of the children of objects that it observes, or reports.
+        url: Address of the hyperty.
+        manager: Address of the sync manager of the runtime.
+        reported: Addresses of the objects that it reports, about whose observers it is asked.
+        audiences: Observers of those objects.
+        delegated: Objects that it has agreed to take over, each with the sync manager that has it.
+        children: Objects that it observes or reports, each with what takes notices of children.
     """
 
     def __init__(
@@ -87,32 +87,77 @@ class Seat:
         self._reporters: Final[dict[str, str]] = {}
 
     async def ask(self, to: str, type_: MessageType, body: JsonObject) -> Message:
-        """Send a request as the hyperty and return its final answer, refusals too."""
+        """Send a request as the hyperty and return its final answer, which may be a refusal.
+
+        Args:
+            to: Address of the receiver.
+            type_: Verb of the request.
+            body: Body of the request.
+
+        If cancelled, a message that the bus has not taken yet is not sent; the answer to one
+        that was sent is dropped.
+
+        Raises:
+            ActorStoppedError: The runtime has closed.
+        """
         message = Message(self.ids.next(self.url), type_, self.url, to, body)
         return await self.port.request(message)
 
     async def insist(self, message: Message, attempts: int) -> Message:
-        """Send a request as often as that while nobody answers; return its final answer."""
+        """Send a request, and send it again while no answer comes; return its final answer.
+
+        Args:
+            message: The request.
+            attempts: How often it is sent at most; from 1 to `MAX_ATTEMPTS`.
+
+        If cancelled, a message that was sent is still repeated, and its answer is dropped.
+
+        Raises:
+            ActorStoppedError: The runtime has closed.
+        """
         return await self.port.insist(message, max(1, min(attempts, MAX_ATTEMPTS)))
 
     async def post(self, to: str, type_: MessageType, body: JsonObject) -> None:
-        """Send a request as the hyperty whose answer nobody waits for."""
+        """Send a request as the hyperty without waiting for its answer.
+
+        Args:
+            to: Address of the receiver.
+            type_: Verb of the request.
+            body: Body of the request.
+
+        If cancelled, the message was not sent.
+
+        Raises:
+            ActorStoppedError: The runtime has closed.
+        """
         await self.port.post(Message(self.ids.next(self.url), type_, self.url, to, body))
 
     async def post_to_manager(self, type_: MessageType, body: JsonObject) -> None:
-        """Ask the sync manager for something whose answer nobody waits for."""
+        """Send a request to the sync manager without waiting for its answer.
+
+        Args:
+            type_: Verb of the request.
+            body: Body of the request.
+
+        If cancelled, the message was not sent.
+
+        Raises:
+            ActorStoppedError: The runtime has closed.
+        """
         await self.post(self.manager, type_, body)
 
     async def ask_manager(self, type_: MessageType, body: JsonObject, about: str) -> Message:
-        """Ask the sync manager for something, and return its consent.
+        """Send a request to the sync manager, and return its successful answer.
 
         Args:
-            type_: What kind of request it is.
-            body: What it says.
-            about: The object, for people.
+            type_: Verb of the request.
+            body: Body of the request.
+            about: The object, for the error.
+
+        If cancelled, the sync manager may still do what it is asked.
 
         Raises:
-            ObjectError: It refused, or the hyperty is not there any more.
+            ObjectError: The sync manager refused; or 410: the runtime has closed.
         """
         try:
             answer = await self.ask(self.manager, type_, body)
@@ -123,45 +168,58 @@ class Seat:
         return answer
 
     def watch(self, url: str, events: trio.MemorySendChannel[Message]) -> None:
-        """Have what is said to the observers of an object sent to `events` from now on.
+        """Send notices of an object to its observers to `events`, from now on.
+
+        Args:
+            url: Address of the object.
+            events: Takes the notices.
 
         Raises:
-            ObjectError: The hyperty observes it already.
+            ObjectError: 409: the hyperty observes it already.
         """
         if url in self._observed:
             raise ObjectError(url, Code.CONFLICT, "this hyperty observes it already: share it")
         self._observed[url] = events
 
     async def shown(self, message: Message) -> None:
-        """Pass on an object that the sync manager shows again; who left does not see it.
+        """Pass on an object that the sync manager shows again; dropped if it is not watched.
+
+        If cancelled while the observation has no room, the message is lost.
 
         Raises:
-            BadMessageError: It shows none.
+            BadMessageError: The message names no object.
         """
         events = self._observed.get(read_body(message, ObjectAnew).resource)
         if events is not None:
             await _send(events, message)
 
     def unwatch(self, url: str) -> None:
-        """End it."""
+        """End what `watch` began."""
         del self._observed[url]
         self._reporters.pop(url, None)
 
     def reported_by(self, url: str, reporter: str | None) -> None:
-        """Note who reports an object that is watched: nobody else can expel the hyperty."""
+        """Note the reporter of a watched object: only it can expel the hyperty.
+
+        Args:
+            url: Address of the object.
+            reporter: Address of the reporter; None: nothing is noted.
+        """
         if reporter is not None and url in self._observed:
             self._reporters[url] = reporter
 
     def watches(self, message: Message) -> bool:
-        """Say whether a message names an object that is watched."""
+        """Return whether a message names a watched object."""
         url = message.body.get("resource")
         return isinstance(url, str) and url in self._observed
 
     async def expelled(self, message: Message) -> None:
-        """Pass on that the reporter of an object shuts the hyperty out (SYN-21, M-45).
+        """Pass on that the reporter of an object expels the hyperty (SYN-21, M-45).
+
+        If cancelled while the observation has no room, the message is lost.
 
         Raises:
-            BadMessageError: Neither it nor the own sync manager says so.
+            BadMessageError: The sender is neither the reporter nor the own sync manager.
         """
         url = read_body(message, ObjectName).resource
         if message.from_ not in {self._reporters.get(url), self.manager}:
@@ -169,35 +227,61 @@ class Seat:
         await _send(self._observed[url], message)
 
     def agree(self, url: str, manager: str) -> None:
-        """Note that the hyperty takes an object over of a sync manager.
+        """Note that the hyperty agrees to take an object over.
 
-        Of too many the first is forgotten.
+        Of more than `HAND_OVERS` objects the first is forgotten.
+
+        Args:
+            url: Address of the object.
+            manager: Address of the sync manager that has it so far.
         """
         self.delegated[url] = manager
         if len(self.delegated) > HAND_OVERS:
             del self.delegated[next(iter(self.delegated))]
 
     def decides_on(self, url: str) -> bool:
-        """Say whether the hyperty is asked about the observers of an object."""
+        """Return whether the hyperty is asked about the observers of an object."""
         return url in self.reported or url in self.delegated
 
     async def take_over(self, part: Message) -> None:
-        """Give a part of an object that is handed over to the sync manager (M-54).
+        """Give one part of a delegated object to the sync manager (M-54).
+
+        If cancelled, the sync manager may have taken it.
 
         Raises:
-            ObjectError: It does not take it.
+            ObjectError: The sync manager refuses it; or 410: the runtime has closed.
         """
         await self.ask_manager(MessageType.CREATE, part.body, part.from_)
 
     async def read_observers(self, url: str, audience: Audience) -> None:
-        """Read who observes an own object: something that was told of it is missing."""
+        """Read the observers of a reported object, after a notice about them was lost.
+
+        Args:
+            url: Address of the object.
+            audience: Takes the list; unchanged if the object cannot be read.
+
+        If cancelled, the list is unchanged.
+
+        Raises:
+            ActorStoppedError: The runtime has closed.
+            BadMessageError: The answer is not a list of observers.
+        """
         answer = await self.ask(f"{url}{_OBSERVERS}", MessageType.READ, {})
         value = answer.body.get("value")
         if answer.code <= LAST_SUCCESS and isinstance(value, dict):
             audience.read(read_body(attrs.evolve(answer, body=value), ObserverList))
 
     async def hears_of_child(self, message: Message) -> bool:
-        """Pass on what is said of a child, and answer it; tell whether it was that."""
+        """Pass on a notice about a child, and send the answer to it.
+
+        If cancelled, the notice was passed on, and its answer was not sent.
+
+        Returns:
+            Whether the message was such a notice.
+
+        Raises:
+            ActorStoppedError: The runtime has closed.
+        """
         heard = self.children.get(parent_of(message.to) or "")
         if heard is None:
             return False
@@ -207,7 +291,13 @@ class Seat:
         return True
 
     async def hears(self, message: Message) -> bool:
-        """Pass on what an observed object says; tell whether it was that."""
+        """Pass on a notice of an observed object.
+
+        If cancelled while the observation has no room, the notice is lost.
+
+        Returns:
+            Whether the message was such a notice.
+        """
         url = message.to.removesuffix(_CHANGES)
         events = self._observed.get(url)
         if events is None or url == message.to or not is_below(message.from_, url):

@@ -1,4 +1,4 @@
-"""What a hyperty gets to know when something about a data object was refused."""
+"""The errors of operations on data objects."""
 
 from typing import Final, final
 
@@ -14,7 +14,7 @@ _ADVICE: Final = {
     int(Code.UNAVAILABLE): "try again when the message node is in reach",
     int(Code.TIMEOUT): "try again when its reporter is in reach",
 }
-"""What to do, by code; another refusal says it itself."""
+"""What to do, by code; the reason of any other code says it itself."""
 
 
 @final
@@ -22,10 +22,12 @@ class ObjectError(ProtoflyError):
     """A data object cannot be reported, changed or observed.
 
     Attributes:
-        about: The object's address, or what it was to be.
-        code: The reply code: 403 refused, 404 no such object, 408 no answer in time,
-            409 observed already, 410 gone, 503 no way there.
-        why: Half a sentence for people.
+        about: Address of the object; or, while it has none, a description of it.
+        code: Reply code: 400 the request cannot be met, 401 the hyperty is undeployed, 403
+            refused, 404 no such object, 408 no answer in time, 409 a conflict, such as a second
+            observation, 410 the object or the runtime is gone, 413 too large or too many, 503 it
+            cannot be reached.
+        why: Reason for people, as half a sentence.
     """
 
     def __init__(self, about: str, code: int, why: str) -> None:
@@ -39,13 +41,13 @@ class ObjectError(ProtoflyError):
 
 @final
 class SchemaError(ProtoflyError, ValueError):
-    """A value of a data object is none that its schema takes, or the schema is none itself.
+    """A value does not obey the schema of its data object, or the schema is not a JSON Schema.
 
-    What was to be written was not: nothing has changed, and nobody was told.
+    The value was not written, and no observer was notified.
 
     Attributes:
-        path: Where in the value, dotted; empty: the whole, or the schema.
-        why: Half a sentence for people.
+        path: Dotted path in the value; empty: the whole value, or the schema.
+        why: Reason for people, as half a sentence.
     """
 
     def __init__(self, path: str, why: str) -> None:

@@ -1,9 +1,9 @@
-"""Where the objects and lists in a live value are, while it changes around them.
+"""Places of the objects and lists in a live value, which may change around them.
 
-The value itself is never changed in place: a write makes another, which shares what it did
-not touch. A part is known by its place, the way to it from the whole. It keeps its place
-while it is written into and while others are added or removed beside it; once it was
-replaced or removed it is a part no more.
+The value is never changed in place: a write makes a new value, which shares what it did not
+touch. A part is known by its place, the path to it from the whole. It keeps its place while it
+is written to, and while others are added or removed beside it; once it was replaced or removed
+it is no part any more.
 """
 
 from abc import ABC, abstractmethod
@@ -18,7 +18,7 @@ from specs.reply_code import Code
 __all__ = ["Container", "Place", "Whole"]
 
 Container: TypeAlias = "JsonObject | list[Json]"
-"""What has parts."""
+"""A value with parts."""
 
 
 _NO_PART: Final = "this part of it was replaced or removed: take it from `data` again"
@@ -28,7 +28,7 @@ class Whole(ABC):
     """A value that has live parts.
 
     Attributes:
-        url: Of the object whose value it is.
+        url: Address of the data object that has the value.
     """
 
     url: str
@@ -36,11 +36,16 @@ class Whole(ABC):
     @property
     @abstractmethod
     def now(self) -> JsonObject:
-        """What it is now."""
+        """The present value."""
 
     @abstractmethod
     def become(self, new: JsonObject) -> None:
-        """Become another; refused: it is what it was, and an error says why."""
+        """Write a new value.
+
+        Raises:
+            SchemaError: The schema does not allow it; nothing has changed.
+            ObjectError: It cannot be written now, or an earlier write failed; nothing has changed.
+        """
 
 
 @final
@@ -49,8 +54,8 @@ class Place:
 
     Args:
         whole: The value.
-        above: The place that holds this one; None: this is the whole.
-        key: By which it does.
+        above: Place of the object or list that holds this one; None: this is the whole.
+        key: Key or index in that one.
     """
 
     __slots__ = ("_above", "_below", "_is_part", "_key", "_whole")
@@ -66,10 +71,10 @@ class Place:
 
     @property
     def steps(self) -> Steps:
-        """The way from the whole.
+        """The path from the whole.
 
         Raises:
-            ObjectError: 410 there is none any more.
+            ObjectError: 410: it is no part of the value any more.
         """
         if not self._is_part:
             raise ObjectError(self._whole.url, Code.GONE, _NO_PART)
@@ -79,10 +84,10 @@ class Place:
 
     @property
     def now(self) -> Container:
-        """What stands here now.
+        """The object or list at this place now.
 
         Raises:
-            ObjectError: 410 it is a part no more.
+            ObjectError: 410: it is no part of the value any more.
         """
         found: Json = self._whole.now
         for step in self.steps:
@@ -92,17 +97,18 @@ class Place:
         return found
 
     def below(self, key: str | int) -> "Place":
-        """Return the place of an object or a list that stands in this one."""
+        """Return the place of an object or list directly inside of this one."""
         place = self._below.get(key)
         if place is None:
             place = self._below[key] = Place(self._whole, self, key)
         return place
 
     def become(self, new: Container) -> None:
-        """Have something else stand here; parts of it that are in both keep being parts.
+        """Replace what is at this place; parts that are in both values stay parts.
 
         Raises:
-            ObjectError: 410 this is no part any more; or it was refused, as SchemaError says.
+            SchemaError: The schema does not allow it; nothing has changed.
+            ObjectError: 410: this is no part of the value any more; or as of `Whole.become`.
         """
         old, steps = self.now, self.steps
         whole = _with(self._whole.now, steps, new)
@@ -111,12 +117,12 @@ class Place:
             self._settle(old, self.now)
 
     def follow(self, old: Json, new: Json, path: tuple[str, ...]) -> None:
-        """Go along with a change of the whole that was made by its path.
+        """Adjust the places below to a change that was made by its path.
 
         Args:
-            old: What stood here.
-            new: What stands here now.
-            path: The way on from here to the object or list that the change was made in.
+            old: The value at this place before.
+            new: The value at this place now.
+            path: Path from here to the object or list in which the change was made.
         """
         if path:
             key = _key_of(old, path[0])
@@ -128,21 +134,21 @@ class Place:
         self._settle(old, new)
 
     def forget(self) -> None:
-        """Let nothing below be a part any more."""
+        """Make all places below parts no more."""
         for place in self._below.values():
             place.end()
         self._below = {}
 
     def end(self) -> None:
-        """Be a part no more."""
+        """Make this place a part no more."""
         self._is_part = False
 
     def move(self, key: str | int) -> None:
-        """Stand at another key of the same object or list."""
+        """Take another key in the same object or list."""
         self._key = key
 
     def _settle(self, old: Json, new: Json) -> None:
-        """Find again, in what stands here now, what stood here before: by being the same thing."""
+        """Find parts of the old value in the new one, by identity; others are parts no more."""
         found = {id(each): key for key, each in _inside(new) if isinstance(each, dict | list)}
         below, self._below = self._below, {}
         for key, place in below.items():
@@ -155,7 +161,7 @@ class Place:
 
 
 def _at(value: Json, step: str | int) -> Json:
-    """Return what stands at a step; None: nothing, or null."""
+    """Return what is at a step; None: nothing, or null."""
     if isinstance(value, dict) and isinstance(step, str):
         return value.get(step)
     if isinstance(value, list) and isinstance(step, int) and step < len(value):
@@ -175,7 +181,7 @@ def _inside(value: Json) -> list[tuple[str | int, Json]]:
 
 
 def _with(value: Json, steps: Steps, new: Json) -> Json:
-    """Return a value with something else at a place in it."""
+    """Return a value with something else at a path."""
     if not steps:
         return new
     step, *rest = steps

@@ -1,9 +1,9 @@
 """The value of a reported object, written like any value of Python (SYN-13..SYN-15).
 
-`data.title = "x"`, `data["a"]["b"] = 1`, `data.items.append(x)`, `del data.note`: each is
-checked, is in the value at once, and is published. So that an attribute may have any name,
-an object has no methods here: `in`, `len` and going through its names are all there is. It is
-compared as JSON is, with plain values, too.
+`data.title = "x"`, `data["a"]["b"] = 1`, `data.items.append(x)`, `del data.note`: each write is
+checked, changes the value at once, and is published in the background. An attribute may have
+any name, so an object has no methods: only `in`, `len` and iteration over names. Comparison is
+that of JSON, also with plain values.
 """
 
 from collections.abc import Callable, Iterable, Iterator, MutableSequence
@@ -28,11 +28,12 @@ def plain_copy(value: object, at: Steps = (), depth: int = VALUE_DEPTH) -> Json:
 
     Args:
         value: Anything.
-        at: Where it is to stand.
-        depth: Nesting that is taken.
+        at: Path of the copy in the object, for the error and the depth.
+        depth: Levels of nesting that are allowed.
 
     Raises:
-        SchemaError: It is no JSON.
+        SchemaError: The value, or a part of it, is not JSON, or is nested too deep.
+        ObjectError: 410: a live part of it is no part of its value any more.
     """
     try:
         return as_json(value, at, unpacked, depth)
@@ -41,12 +42,12 @@ def plain_copy(value: object, at: Steps = (), depth: int = VALUE_DEPTH) -> Json:
 
 
 def unpacked(value: object) -> object:
-    """Return the plain value that a live one stands for; anything else as it is."""
+    """Return the plain value of a live one; any other value as it is."""
     return value.__place__.now if isinstance(value, LiveObject | LiveList) else value
 
 
 def _live(place: Place, key: str | int, value: Json) -> "Json | LiveObject | LiveList":
-    """Return what stands at a key as the program gets it."""
+    """Return the value at a key, as the program gets it."""
     match value:
         case dict():
             return LiveObject(place.below(key))
@@ -63,14 +64,16 @@ def _equal(place: Place, other: object) -> bool:
 
 @final
 class LiveObject:
-    """An object in the value. Attributes whose names are no words of Python are items.
+    """An object in the value; an attribute is an item, unless its name is of the form `__name__`.
 
     Raises:
-        AttributeError: By name: there is no such attribute.
-        KeyError: By item: likewise.
-        SchemaError: The schema does not take what is written; nothing has changed.
-        ObjectError: Nothing can be written: 503 too much waits to be published, 410 it is a
-            part of the value no more; otherwise what became of an earlier write.
+        AttributeError: By attribute: there is no such one.
+        KeyError: By item: there is no such one.
+        SchemaError: The schema does not allow the write, or the value is not JSON; nothing has
+            changed.
+        ObjectError: Nothing can be written: 409: the object is being delegated; 410: this is no
+            part of the value any more, or another hyperty reports the object; 503: too many writes
+            wait. Or the code with which an earlier write failed.
     """
 
     __slots__ = ("__place__",)
@@ -160,11 +163,13 @@ def _no_attribute(part: LiveObject, name: str) -> str:
 
 @final
 class LiveList(MutableSequence[_Part]):
-    """A list in the value. Each call of a method is one write, whatever it moves.
+    """A list in the value; each call of a method is one write, whatever it changes.
 
     Raises:
+        IndexError: There is no such element.
+        ValueError: `remove` or `index`: there is no equal element.
         SchemaError: As of `LiveObject`.
-        ObjectError: Likewise.
+        ObjectError: As of `LiveObject`.
     """
 
     __slots__ = ("__place__",)
@@ -280,7 +285,17 @@ class LiveList(MutableSequence[_Part]):
         self.__place__.become(_elements(self)[::-1])
 
     def sort(self, *, key: Callable[[_Part], _Part] | None = None, reverse: bool = False) -> None:
-        """Put the elements into another order, as `list.sort` does."""
+        """Sort the elements, in one write, as `list.sort` does.
+
+        Args:
+            key: Returns what an element is compared by; None: the element itself.
+            reverse: Sort in descending order.
+
+        Raises:
+            TypeError: The elements or keys cannot be compared.
+            SchemaError: As of `LiveObject`.
+            ObjectError: As of `LiveObject`.
+        """
         elements = _elements(self)
         keys = [each if key is None else key(each) for each in self]
         order = sorted(range(len(elements)), key=keys.__getitem__, reverse=reverse)
@@ -293,6 +308,6 @@ def _elements(part: LiveList) -> list[Json]:
 
 
 def _copies(part: LiveList, values: Iterable[object]) -> list[Json]:
-    """Return copies of what is to be in a list, wherever in it."""
+    """Return copies of values that are to be elements of a list."""
     steps, end = part.__place__.steps, len(part)
     return [plain_copy(each, (*steps, end + number)) for number, each in enumerate(values)]

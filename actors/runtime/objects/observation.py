@@ -1,6 +1,6 @@
-"""How a hyperty's copy of a data object is kept: the host of its core (SYN-06, SYN-12, SYN-17).
+"""The observation of a data object: the host of the copy's core (SYN-06, SYN-12, SYN-17).
 
-What an observer has of an object, stored for its next life (SYN-25, M-52).
+`StoredCopy` keeps the copy for the next life of the hyperty (SYN-25, M-52).
 """
 
 from collections.abc import AsyncIterator
@@ -10,7 +10,7 @@ from typing import Final, TypeAlias, assert_never, final
 import attrs
 import trio
 
-from actors.kit.trace_message import value_digest
+from actors.kit.trace import value_digest
 from actors.runtime.objects.children import Children
 from actors.runtime.objects.context import Seat
 from actors.runtime.objects.error import ObjectError
@@ -53,10 +53,14 @@ __all__ = ["StoredCopy", "check_room", "open_observation"]
 
 
 def check_room(seat: Seat, url: str) -> None:
-    """Say no if a copy cannot be stored.
+    """Refuse a copy that cannot be stored.
+
+    Args:
+        seat: The context of the hyperty.
+        url: Address of the object.
 
     Raises:
-        ObjectError: 400 there is no store, 413 it is full.
+        ObjectError: 400: the runtime has no store; 413: the store is full.
     """
     if not seat.shelf.stores:
         raise ObjectError(url, Code.MALFORMED, NO_STORE)
@@ -66,14 +70,17 @@ def check_room(seat: Seat, url: str) -> None:
 
 @final
 class StoredCopy:
-    """One observer's copy of one object, on disk."""
+    """The stored copy of one object for one observer."""
 
     def __init__(self, seat: Seat, url: str) -> None:
         self._seat: Final = seat
         self._url: Final = url
 
     async def recall(self) -> Recalled | None:
-        """Return what was stored before a restart (M-52); None: nothing was."""
+        """Return the copy that was stored before a restart (M-52); None: there is none.
+
+        If cancelled, the sync manager may have resumed the subscription.
+        """
         kept = self._seat.shelf.copy(self._url, self._seat.url)
         if kept is None:
             return None
@@ -83,16 +90,21 @@ class StoredCopy:
         return Recalled(kept.version, kept.data)
 
     def keep(self, version: int, data: JsonObject) -> None:
-        """Store a newer value, soon."""
+        """Store a newer value, in the background.
+
+        Args:
+            version: Version of the value.
+            data: The value.
+        """
         self._seat.shelf.later(CopyKept(self._url, self._seat.url, version, data))
 
     def forget(self) -> None:
-        """Store it no more: the object is gone, or not for this observer."""
+        """Delete the stored copy: the object is gone, or not for this observer."""
         self._seat.shelf.later(CopyForgotten(self._url, self._seat.url))
 
 
 _WAITING: Final = 64
-"""What waits to be fed to the core; the hyperty's mailbox waits while there is more (ours)."""
+"""Messages that wait to be fed to the core; the mailbox of the hyperty waits for room (ours)."""
 
 _EXPELLED: Final = "its reporter has expelled this hyperty"
 
@@ -106,24 +118,31 @@ _FOR_NOW: Final = frozenset(
         Code.BACKEND_TIMEOUT,
     }
 )
-"""Refusals of a read that say nothing about the next one."""
+"""Codes of a failed read after which the next one may succeed."""
 
 _News: TypeAlias = Message | ObserverInput
 
 
 @asynccontextmanager
 async def open_observation(seat: Seat, wish: Observe) -> AsyncIterator[ObservedObject]:
-    """Observe an object while the context is open; it has its value from the beginning.
+    """Observe an object while the context is open; the copy has its value from the beginning.
 
-    On leaving, a reporter that does not answer is not waited for.
+    When the context is left, the subscription ends, within `GOODBYE_TIMEOUT` seconds.
 
     Args:
-        seat: The hyperty's.
+        seat: The context of the hyperty.
         wish: The object, and how it is observed.
 
+    Yields:
+        The copy.
+
+    If cancelled, the subscription ends all the same.
+
     Raises:
-        ObjectError: The reporter refuses, there is no such object, or the hyperty
-            observes it already.
+        BadMessageError: The object has no address.
+        ObjectError: On entering. 400: there is no store; 401: the hyperty is undeployed; 403: the
+            reporter refuses; 404: no such object; 408: no answer in time; 409: the hyperty
+            observes it already; 410: the runtime has closed; 413: the store is full.
     """
     news, intake = trio.open_memory_channel[_News](_WAITING)
     url = wish.resource
@@ -147,7 +166,7 @@ async def open_observation(seat: Seat, wish: Observe) -> AsyncIterator[ObservedO
 
 @final
 class _Observation:
-    """Feeds one core, in one task, with all that happens to the copy."""
+    """Feeds one core, in one task, with all inputs of a copy."""
 
     def __init__(
         self,
@@ -172,7 +191,15 @@ class _Observation:
         *,
         task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED,
     ) -> None:
-        """Observe until the object is gone; started when there is a value or a refusal."""
+        """Observe until the object is gone.
+
+        Args:
+            wish: The object, and how it is observed.
+            intake: Messages and inputs for the core.
+            task_status: Started when there is a value or a refusal.
+
+        If cancelled, the copy ends, and what is stored of it remains.
+        """
         is_started, self._wish = False, wish
         try:
             if wish.store:
@@ -202,7 +229,7 @@ class _Observation:
         return CopyTimeOver()
 
     def _understood(self, message: Message) -> ObserverInput:
-        """Say what a sync manager told: the object's (M-40, M-47), or our own (M-36)."""
+        """Return the input of a message: of the object (M-40, M-47) or our manager (M-36)."""
         if message.type is MessageType.DELETE:
             return WithdrawnByReporter()
         if message.type is MessageType.UNSUBSCRIBE:
@@ -219,7 +246,7 @@ class _Observation:
             return GivenUp(f"its reporter sent a change that is none: {exc.reason}")
 
     def _expelled(self) -> ObserverInput:
-        """End the copy at its reporter's word, and unsubscribe (M-45, SYN-21)."""
+        """End the copy because its reporter expels the hyperty, and unsubscribe (M-45, SYN-21)."""
         self._refusal = ObjectError(self._copy.url, Code.FORBIDDEN, _EXPELLED)
         self._nursery.start_soon(self._leave)
         return GivenUp(_EXPELLED)
@@ -244,10 +271,10 @@ class _Observation:
         await self._tell(snapshot)
 
     async def _granted(self, body: JsonObject, url: str, pause: float | None) -> Message:
-        """Ask to observe; with a pause, as often as the answer says nothing for good.
+        """Subscribe; with a pause, again while the refusal is for now only.
 
-        Whoever has what was stored can wait for a reporter that is not back yet. A node that
-        has forgotten all knows no such object until then: as of a read, that is no end at once.
+        An observer with a stored copy can wait for a reporter that is not back yet. A node that has
+        lost its state knows no such object until then, so 404 is repeated a few times, too.
         """
         not_found = 0
         while True:
@@ -262,7 +289,7 @@ class _Observation:
                 pause = min(2 * pause, REPEAT_LAST)
 
     async def _tell(self, happened: ObserverInput) -> None:
-        """Have something fed to the core; what comes after its end says nothing any more."""
+        """Feed an input to the core; after its end inputs are dropped."""
         with suppress(trio.BrokenResourceError):
             await self._news.send(happened)
 
@@ -271,7 +298,7 @@ class _Observation:
         await self._seat.post_to_manager(MessageType.UNSUBSCRIBE, body)
 
     async def _read(self, read: int) -> None:
-        """Read the whole object (M-41); what fails for now is tried again."""
+        """Read the whole object (M-41), and feed the result to the core."""
         answer = await self._seat.ask(self._copy.url, MessageType.READ, {})
         if answer.code == Code.UNAUTHENTICATED:
             # It may have gone by a link, which proves nothing; the node knows who asks.
@@ -292,7 +319,7 @@ class _Observation:
             await self._tell(GivenUp(why))
 
     async def _resume(self) -> Message:
-        """Subscribe again; return what the sync manager says."""
+        """Subscribe again; return the answer of the sync manager."""
         body = write_body(attrs.evolve(self._wish, resume=True))
         return await self._seat.ask(self._seat.manager, MessageType.SUBSCRIBE, body)
 
@@ -335,7 +362,7 @@ class _Observation:
 
 
 def _snapshot(answer: Message) -> ObserverInput:
-    """Understand the whole object that an answer, or our own sync manager, brings."""
+    """Return the input for a whole object, from an answer or from our own sync manager."""
     value = answer.body.get("value")
     try:
         whole = attrs.evolve(answer, body=value if isinstance(value, dict) else {})

@@ -1,4 +1,4 @@
-"""A data object as a hyperty that observes it sees it: always the newest value there is."""
+"""A data object as an observer has it: a copy with the newest value that is known."""
 
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -24,12 +24,11 @@ __all__ = ["Changes", "Holds", "ObjectState", "ObservedObject", "States"]
 @final
 @attrs.frozen
 class ObjectState:
-    """A data object as it was at one version.
+    """A data object at one version.
 
     Attributes:
-        version: Rises by one with each change; 0: nothing came yet.
-        value: Nothing in it can be changed in place, on no level; a copy made by
-            `copy.deepcopy` can.
+        version: Version of the object; each change raises it by one; 0: no value has come yet.
+        value: The value, immutable on every level; `copy.deepcopy` makes a mutable copy.
     """
 
     version: int
@@ -37,19 +36,19 @@ class ObjectState:
 
 
 Holds: TypeAlias = Callable[[Mapping[str, Json]], object]
-"""Says, by what counts as true, whether a value is what one waits for."""
+"""A condition on a value: it holds if the result is true."""
 
 
 @final
 class ObservedObject:
-    """A copy of somebody's object that follows each change; made by `observe`.
+    """A copy of a data object that follows each change; made by `observe`.
 
-    Any number of tasks may read it and wait for it. For who is slow nothing piles up: of
-    the states it gets the newest, of the changes, beyond `CHANGES_KEPT`, the difference.
+    Any number of tasks may read it and wait for it. A slow task never holds up others: of the
+    states it gets the newest, and of more than `CHANGES_KEPT` changes the difference.
 
     Attributes:
-        url: The object's address.
-        children: What its reporter and those who observe it have created beside it.
+        url: Address of the object.
+        children: What its reporter and its observers have created beside it.
     """
 
     def __init__(self, url: str, children: Children) -> None:
@@ -65,65 +64,72 @@ class ObservedObject:
 
     @property
     def state(self) -> ObjectState:
-        """The newest version and its value, together."""
+        """The newest version with its value."""
         return self._state
 
     @property
     def version(self) -> int:
-        """Of the value."""
+        """Version of the newest value; 0: no value has come yet."""
         return self._state.version
 
     @property
     def value(self) -> Mapping[str, Json]:
-        """The newest value; nothing in it can be changed in place."""
+        """The newest value, immutable on every level."""
         return self._state.value
 
     @property
     def is_stale(self) -> bool:
-        """Whether the value may be an old one, and the object is being asked for.
+        """Whether the value may be outdated while the object is read.
 
-        So it is after a restart, with what was stored, and where a change is missing.
+        So it is after a restart, with a stored value, and after a lost change.
         """
         return self._is_stale
 
     def doubt(self, *, is_stale: bool) -> None:
-        """Say whether the value may be an old one; called by who observes."""
+        """Set `is_stale`; called by the observation."""
         self._is_stale = is_stale
 
     @property
     def is_gone(self) -> bool:
-        """Whether nothing new will come: it was deleted, or shut to us."""
+        """Whether no change will come any more: the object was deleted, or is not for us."""
         return self._end is not None
 
     def changes(self) -> "Changes":
-        """Go through the changes that come from now on: `async for change in copy.changes()`.
+        """Iterate over the changes from now on: `async for change in copy.changes()`.
 
-        Whoever keeps up gets each one as it was made. Who is more than `CHANGES_KEPT`
-        behind, or where the object had to be read, gets what the newest value differs in
-        from the one it has seen last. All in order, applied to the value as it was when this
-        was called, always give a value that the object had.
+        A task that keeps up gets each change as it was made. After more than `CHANGES_KEPT`
+        changes, or where the object was read anew, it gets the difference between the value it
+        has seen and the newest. The changes, applied in order to the value at the time of this
+        call, always give a value that the object had.
 
-        The loop ends when the object is deleted or its reporter shuts us out.
+        The iteration ends when the object is deleted or its reporter expels this hyperty. If
+        the iterating task is cancelled, no change is lost for the same iterator.
         """
         reader = Changes(self)
         self._readers.add(reader)
         return reader
 
     def states(self) -> "States":
-        """Go through the states that come from now on: `async for state in copy.states()`.
+        """Iterate over the states from now on: `async for state in copy.states()`.
 
-        Who is slow gets the newest, and sees by `version` that some were passed over. The
-        loop ends as that of `changes` does.
+        A slow task gets the newest state; a gap in `version` shows that it missed some. The
+        iteration ends as that of `changes` does. If the iterating task is cancelled, the next
+        state is still the newest.
         """
         return States(self)
 
     async def wait_for(self, holds: Holds) -> ObjectState:
-        """Wait until the value is what `holds` says; return it. The present one counts.
+        """Wait until a condition holds for the value, and return that state.
 
-        A value that was passed over is not asked about.
+        The present value is tested first. Values between two that are seen may be missed.
+
+        Args:
+            holds: The condition; it is called with each value that is seen.
+
+        If cancelled, only the wait ends.
 
         Raises:
-            ObjectError: The object is gone, and it never was.
+            ObjectError: The object is gone, and the condition never held; `code` says why.
         """
         state = self._state
         while not holds(state.value):
@@ -135,7 +141,13 @@ class ObservedObject:
         return state
 
     async def later_than(self, version: int) -> ObjectState | None:
-        """Wait for a later version than this; None: there will be none."""
+        """Wait for a later version than this one, and return the newest state.
+
+        If cancelled, only the wait ends.
+
+        Returns:
+            The newest state; None if no later one will come.
+        """
         await trio.lowlevel.checkpoint()
         while self._state.version <= version:
             if self._end is not None:
@@ -144,19 +156,19 @@ class ObservedObject:
         return self._state
 
     def since(self, seen: ObjectState) -> Iterable[ObjectChange]:
-        """Return what was changed since a state that was the newest once, in order."""
+        """Return the changes since a state that was the newest at some time, in order."""
         known = self.version - len(self._log)
         if known <= seen.version:
             return islice(self._log, seen.version - known, None)
         return difference(dict(seen.value), self._data, self.version)
 
     def show(self, version: int, data: JsonObject, change: Change | None = None) -> None:
-        """Show a new value; called by who observes.
+        """Show a new value; called by the observation.
 
         Args:
-            version: Of the value.
+            version: Version of the value.
             data: The value.
-            change: What made it of the version before; None: it was read.
+            change: The change that led to it from the version before; None: it was read.
         """
         before, value = self._data, frozen_object(data)
         if change is None or not self._readers:
@@ -167,12 +179,12 @@ class ObservedObject:
         self._waiting.unpark_all()
 
     def end(self, why: ObjectError) -> None:
-        """Say that nothing will come any more; called by who observes."""
+        """End all waits and iterations; called by the observation."""
         self._end = why
         self._waiting.unpark_all()
 
     def check(self) -> None:
-        """Raise why nothing comes, if nothing ever came.
+        """Raise the reason if the object is gone and no value ever came.
 
         Raises:
             ObjectError: The reason.
@@ -183,7 +195,7 @@ class ObservedObject:
 
 @final
 class Changes:
-    """The changes of an observed object, in order."""
+    """An async iterator over the changes of an observed object, in order."""
 
     def __init__(self, copy: ObservedObject) -> None:
         self._copy = copy
@@ -206,7 +218,7 @@ class Changes:
 
 @final
 class States:
-    """The states of an observed object, each newer than the one before."""
+    """An async iterator over the states of an observed object, each newer than the last."""
 
     def __init__(self, copy: ObservedObject) -> None:
         self._copy = copy

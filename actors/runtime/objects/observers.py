@@ -1,4 +1,4 @@
-"""Who observes the objects of one hyperty, as it hears of it (SYN-23, M-53)."""
+"""The observers of the objects that one hyperty reports (SYN-23, M-53)."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +19,11 @@ _OBSERVERS: Final = "/observers"
 
 @final
 class Audience:
-    """The observers of one object that a hyperty reports."""
+    """The observers of one reported object.
+
+    Attributes:
+        is_over: Whether the object is gone.
+    """
 
     def __init__(self) -> None:
         self._core = ObserversCore()
@@ -29,16 +33,16 @@ class Audience:
 
     @property
     def observers(self) -> tuple[str, ...]:
-        """Who observes, in the order they came."""
+        """Addresses of the observers, in the order in which they subscribed."""
         return self._core.observers
 
     @property
     def is_behind(self) -> bool:
-        """Whether something was missed: the whole list is to be read."""
+        """Whether a notice was lost, so that the whole list has to be read."""
         return self._core.is_behind and not self.is_over
 
     def told(self, change: ObserversChange) -> None:
-        """Take what the sync manager tells."""
+        """Take a notice of the sync manager."""
         self._add(self._core.told(change))
 
     def read(self, whole: ObserverList) -> None:
@@ -46,22 +50,28 @@ class Audience:
         self._add(self._core.read(whole))
 
     def end(self) -> None:
-        """Say that the object is gone."""
+        """Note that the object is gone."""
         self.is_over = True
         self._waiting.unpark_all()
 
     def moves(self) -> "ObserverMoves":
-        """Go through who comes and leaves from now on."""
+        """Iterate over joining and leaving observers from now on."""
         reader = ObserverMoves(self)
         self._readers.add(reader)
         return reader
 
     async def wait(self) -> None:
-        """Wait until something happens."""
+        """Wait for the next notice.
+
+        If cancelled, only the wait ends.
+        """
         await self._waiting.park()
 
     async def wait_without(self, observer: str) -> None:
-        """Wait until somebody does not observe."""
+        """Wait until a hyperty does not observe, or the object is gone.
+
+        If cancelled, only the wait ends.
+        """
         await trio.lowlevel.checkpoint()
         while observer in self.observers and not self.is_over:
             await self.wait()
@@ -74,10 +84,10 @@ class Audience:
 
 @final
 class ObserverMoves:
-    """Who came, and who left, one after the other; ends with the object.
+    """An async iterator over joining and leaving observers; it ends with the object.
 
-    A reader that is further behind than `OBSERVER_CHANGES_KEPT` gets the difference from
-    what it saw last.
+    A reader that is more than `OBSERVER_CHANGES_KEPT` items behind gets the difference between the
+    observers it has seen and the present ones.
     """
 
     def __init__(self, audience: Audience) -> None:
@@ -109,7 +119,7 @@ class Audiences:
 
     @contextmanager
     def expecting(self) -> Iterator[None]:
-        """Hear of the observers of a new object, too, whose address is not known yet."""
+        """Take notices about a new object without a known address while the context is open."""
         self._expecting += 1
         try:
             yield
@@ -119,19 +129,26 @@ class Audiences:
                 self._of = {url: one for url, one in self._of.items() if url in self._taken}
 
     def take(self, url: str) -> Audience:
-        """Return the observers of an own object, for as long as it is not dropped."""
+        """Return the observers of a reported object, until it is dropped."""
         self._taken.add(url)
         return self._of.setdefault(url, Audience())
 
     def drop(self, url: str) -> None:
-        """Forget an object; repeated is fine."""
+        """Forget an object. Idempotent."""
         self._taken.discard(url)
         gone = self._of.pop(url, None)
         if gone is not None:
             gone.end()
 
     def heard(self, message: Message) -> Audience | None:
-        """Take what an own object says of its observers; None: it is not that."""
+        """Take a notice of a reported object about its observers.
+
+        Returns:
+            The observers of the object; None: the message is no such notice.
+
+        Raises:
+            BadMessageError: The notice has no valid body.
+        """
         url = message.to.removesuffix(_OBSERVERS)
         if message.type is not MessageType.UPDATE or url == message.to or message.from_ != url:
             return None

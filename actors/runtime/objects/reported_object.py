@@ -1,8 +1,7 @@
-"""A data object as the hyperty that reports it has it in hand (SYN-01..SYN-05, SYN-13..SYN-16).
+"""A data object as its reporter has it (SYN-01..SYN-05, SYN-13..SYN-16).
 
-What the reporter of an object has to do with its observers (SYN-11, SYN-18, SYN-21, SYN-23).
-
-How a hyperty takes up what it reported, or observed, before a restart (SYN-25, M-51, M-52).
+`Attended` has what concerns its observers (SYN-11, SYN-18, SYN-21, SYN-23). The functions ask
+the sync manager to resume, store, release and delete objects (SYN-25, M-51, M-52).
 """
 
 from collections.abc import Mapping
@@ -38,10 +37,20 @@ __all__ = ["Attended", "ReportedObject", "delete", "have_stored", "let_rest", "t
 
 
 async def taken_up(seat: Seat, told: CreateObject) -> Snapshot | None:
-    """Take up the stored object of that schema and name; None: there is none.
+    """Resume the stored object of a schema and name.
+
+    Args:
+        seat: The context of the hyperty.
+        told: Schema and name of the object.
+
+    If cancelled, the object may have been resumed, and is reported until the hyperty ends.
+
+    Returns:
+        The object with its stored value; None if there is no such object.
 
     Raises:
-        ObjectError: 409 the hyperty reports it already.
+        ObjectError: 400: the runtime has no store; 409: the hyperty reports it already; 410: the
+            runtime has closed; 500: it came back without a value.
     """
     body = write_body(Resume(schema=told.schema, name=told.value.name, store=True))
     try:
@@ -58,38 +67,58 @@ async def taken_up(seat: Seat, told: CreateObject) -> Snapshot | None:
 
 
 async def have_stored(seat: Seat, url: str) -> None:
-    """Have an object stored that was handed over to this hyperty; all of it is on disk then.
+    """Store an object that was delegated to this hyperty; on return it is on disk.
+
+    Args:
+        seat: The context of the hyperty.
+        url: Address of the object.
+
+    If cancelled, the object may have been stored.
 
     Raises:
-        ObjectError: 400 this runtime stores nothing, 404 it was not handed over.
+        ObjectError: 400: the runtime has no store; 404: the object was not delegated.
     """
     body = write_body(Resume(store=True, resource=url))
     await seat.ask_manager(MessageType.CREATE, body, url)
 
 
 async def delete(seat: Seat, url: str) -> None:
-    """Delete an object, a stored one, too.
+    """Delete an object, and what is stored of it.
+
+    Args:
+        seat: The context of the hyperty.
+        url: Address of the object.
+
+    If cancelled, the object may have been deleted.
 
     Raises:
-        ObjectError: It is deleted already, or the hyperty undeployed.
+        ObjectError: 401: the hyperty is undeployed; 404: the object is deleted already; 410: the
+            runtime has closed.
     """
     await seat.ask_manager(MessageType.DELETE, write_body(ObjectName(url)), url)
 
 
 async def let_rest(seat: Seat, url: str) -> None:
-    """Let a stored object wait for its reporter to come back.
+    """End the report of a stored object; its reporter may resume it.
+
+    Args:
+        seat: The context of the hyperty.
+        url: Address of the object.
+
+    If cancelled, the report may have ended.
 
     Raises:
-        ObjectError: It is deleted, or the hyperty undeployed.
+        ObjectError: 401: the hyperty is undeployed; 404: the object is deleted; 410: the runtime
+            has closed.
     """
     await seat.ask_manager(MessageType.DELETE, write_body(EndReport(url, store=True)), url)
 
 
 class Attended:
-    """An object that others observe, as its reporter has it in hand.
+    """The observers of a data object, as its reporter sees and controls them.
 
     Attributes:
-        url: Its address, by which it is observed.
+        url: Address of the object.
     """
 
     def __init__(self, seat: Seat, url: str) -> None:
@@ -99,38 +128,51 @@ class Attended:
 
     @property
     def observers(self) -> tuple[str, ...]:
-        """Who observes now, in the order they came."""
+        """Addresses of the present observers, in the order in which they subscribed."""
         return self._audience.observers
 
     def observer_changes(self) -> ObserverMoves:
-        """Go through who comes and leaves from now on: `async for move in …`.
+        """Iterate over joining and leaving observers from now on: `async for move in …`.
 
-        Each is an `ObserverJoined` or `ObserverLeft`. Whoever reads too slowly gets the
-        difference instead; taken in order they always lead to `observers`. The loop ends
-        with the object.
+        Each item is an `ObserverJoined` or an `ObserverLeft`. A task that is more than
+        `OBSERVER_CHANGES_KEPT` items behind gets the difference instead; all items in order
+        always lead to `observers`. The iteration ends with the object. If the iterating task is
+        cancelled, no item is lost for the same iterator.
         """
         return self._audience.moves()
 
     async def allow(self, observer: str) -> None:
-        """Let a hyperty observe and read the object without being asked; it is told nothing.
+        """Allow a hyperty to observe and read the object; it is not notified.
+
+        Args:
+            observer: Address of the hyperty.
+
+        If cancelled, the hyperty may have been allowed.
 
         Raises:
-            ObjectError: 413 too many are allowed, 404 the object is deleted, 410 the
-                hyperty is undeployed.
+            BadMessageError: `observer` is not an address.
+            ObjectError: 401: the reporter is undeployed; 404: the object is deleted; 410: the
+                runtime has closed; 413: too many hyperties are allowed.
         """
         body = write_body(ObserverName(self.url, observer))
         await self._seat.ask_manager(MessageType.CREATE, body, self.url)
 
     async def expel(self, observer: str) -> None:
-        """Shut a hyperty out: when this returns, nothing more is published to it.
+        """Remove an observer: after the return, no change is published to it any more.
 
-        It is told, and is not waited for. It may ask again, also if the object is public:
-        then `on_subscribe` decides. Whoever does not observe loses its allowance.
+        The observer is notified, and its answer is not waited for. It also loses its
+        permission. It may subscribe again, also to a public object; then
+        `Hyperty.on_subscribe` decides.
 
-        Cancelled: it may be out, and not told.
+        Args:
+            observer: Address of the hyperty.
+
+        If cancelled, the observer may have been removed, and not notified.
 
         Raises:
-            ObjectError: 404 the object is deleted, 410 the hyperty is undeployed.
+            BadMessageError: `observer` is not an address.
+            ObjectError: 401: the reporter is undeployed; 404: the object is deleted; 410: the
+                runtime has closed.
         """
         body = write_body(ObserverName(self.url, observer))
         await self._seat.ask_manager(MessageType.UNSUBSCRIBE, body, self.url)
@@ -142,16 +184,16 @@ class Attended:
 
 @final
 class ReportedObject(Attended):
-    """An object that a hyperty reports; made by `report`.
+    """A data object that a hyperty reports; made by `report`.
 
-    Changes reach the observers in the order in which they were made; several tasks may
-    make them.
+    Changes reach the observers in the order in which they were made. Several tasks may make
+    changes.
 
     Attributes:
-        url: Its address, by which it is observed.
+        url: Address of the object, by which it is observed.
         schema: Catalogue address of its data schema.
-        name: For people.
-        resumed: Whether it was stored, and goes on with the value and version it had.
+        name: Name for people; None: it has none.
+        resumed: Whether it was stored before, and continues with that value and version.
     """
 
     def __init__(
@@ -172,63 +214,104 @@ class ReportedObject(Attended):
 
     @property
     def children(self) -> Children:
-        """What the hyperty itself and those who observe have created beside the object."""
+        """The children that the reporter and the observers have created beside the object."""
         return self._children
 
     @property
     def data(self) -> LiveObject:
         """The value, to be written like any value of Python: `data.title = "x"`.
 
-        Each write is in it at once, and is published soon; see `flush`.
+        A write changes the value at once, and is published in the background; see `flush`. It
+        raises SchemaError or ObjectError as described at `LiveObject`.
         """
         return self._writes.live
 
     @property
     def version(self) -> int:
-        """Of the change that was published last; rises by one with each."""
+        """Version that was published last; each change raises it by one."""
         return self._writes.version
 
     @property
     def value(self) -> Mapping[str, Json]:
-        """The value with all that was written; what is in it is not to be changed in place."""
+        """The value with all writes, published or not; its parts must not be changed in place."""
         return MappingProxyType(self._writes.now)
 
     async def flush(self) -> int:
-        """Wait until all that was written into `data` so far is published; return the version.
+        """Wait until all writes so far are published, and return the published version.
+
+        If cancelled, only the wait ends: the writes are published all the same, and the next
+        `flush` raises what went wrong.
 
         Raises:
-            ObjectError: A write since the last `flush` was not published: 403 refused, 404
-                the object is deleted, 410 the hyperty is undeployed. The value is what was.
+            ObjectError: A write since the last `flush` was not published, and the value is the
+                published one again. 401: the hyperty is undeployed; 403: refused; 404: the
+                object is deleted; 410: the runtime has closed.
         """
         return await self._writes.flush()
 
     async def set(self, path: str, value: Json) -> int:
-        """Set an attribute, wait until that is published, and return the version it has.
+        """Set an attribute, wait until that is published, and return its version.
 
         Args:
-            path: Where, dotted: `room.temperature`, `items.0.done`. Objects on the way are
-                made, elements of lists are not.
-            value: What; None removes the attribute, or the element.
+            path: Dotted path: `room.temperature`, `items.0.done`. Missing objects on the path
+                are created, missing elements of arrays are not.
+            value: The new value; None removes the attribute or element.
 
-        Cancelled: the change may have been made.
+        If cancelled while too many writes wait, nothing was written; later, the attribute has
+        the new value and is published like a write to `data`.
 
         Raises:
-            ObjectError: The object is deleted, or the hyperty undeployed; or an earlier write
-                was not published.
-            SchemaError: The schema does not take it; nothing has changed.
+            SchemaError: The value is not JSON or does not obey the schema, or the path leads
+                nowhere; nothing has changed.
+            ObjectError: This write or an earlier one was not published. 401: the hyperty is
+                undeployed; 403: refused; 404: the object is deleted; 409: it is being
+                delegated; 410: it was delegated, or the runtime has closed.
         """
         return await self._change(path, plain_copy(value))
 
     async def remove(self, path: str) -> int:
-        """Remove an attribute, or an element; otherwise as `set`."""
+        """Remove an attribute or element, wait until that is published, and return its version.
+
+        Args:
+            path: Dotted path, as for `set`.
+
+        If cancelled, the removal is made or not, as by `set`.
+
+        Raises:
+            SchemaError: The schema requires the attribute, or the path is empty.
+            ObjectError: This write or an earlier one was not published; codes as of `set`.
+        """
         return await self._change(path)
 
     async def add(self, path: str, *elements: Json) -> int:
-        """Append elements to an array, which is made if it is not there; otherwise as `set`."""
+        """Append elements to an array, wait until that is published, and return its version.
+
+        Args:
+            path: Dotted path of the array, as for `set`; it is created if it does not exist.
+            elements: The elements.
+
+        If cancelled, the elements are appended or not, as by `set`.
+
+        Raises:
+            SchemaError: An element is not JSON, the schema does not allow it, or the path leads
+                nowhere; nothing has changed.
+            ObjectError: This write or an earlier one was not published; codes as of `set`.
+        """
         return await self._change(path, plain_copy(elements), Operation.ADD)
 
     async def discard(self, path: str, *elements: Json) -> int:
-        """Take all that equals these elements out of an array; otherwise as `set`."""
+        """Remove all equal elements from an array, wait until published, return the version.
+
+        Args:
+            path: Dotted path of the array, as for `set`.
+            elements: The values to remove, each wherever it occurs.
+
+        If cancelled, the elements are removed or not, as by `set`.
+
+        Raises:
+            SchemaError: The schema does not allow the result, or a value is not JSON.
+            ObjectError: This write or an earlier one was not published; codes as of `set`.
+        """
         return await self._change(path, plain_copy(elements), Operation.REMOVE)
 
     async def _change(
@@ -242,16 +325,33 @@ class ReportedObject(Attended):
         return await self._writes.publish(ChangeObject(self.url, path, value, kind, word))
 
     async def invite(self, observer: str) -> None:
-        """Invite a hyperty: it may observe from now on, whatever it answers.
+        """Invite a hyperty and wait for its answer; it may observe whatever it answers.
+
+        Args:
+            observer: Address of the hyperty.
+
+        If cancelled, the hyperty may have been invited.
 
         Raises:
-            ObjectError: It does not want to, is not there, or does not answer; or the
-                object is deleted.
+            BadMessageError: `observer` is not an address.
+            ObjectError: The hyperty declines (its code), does not exist (404), or does not
+                answer (408); or the reporter is undeployed (401), the object is deleted (404),
+                or the runtime has closed (410).
         """
         await self._seat.ask_manager(MessageType.CREATE, self._invitation(observer), self.url)
 
     async def post_invitation(self, observer: str) -> None:
-        """Invite a hyperty, and wait for no answer."""
+        """Invite a hyperty without waiting for its answer.
+
+        Args:
+            observer: Address of the hyperty.
+
+        If cancelled, the hyperty is not invited.
+
+        Raises:
+            BadMessageError: `observer` is not an address.
+            ActorStoppedError: The runtime has closed.
+        """
         await self._seat.post_to_manager(MessageType.CREATE, self._invitation(observer))
 
     def _invitation(self, observer: str) -> JsonObject:
@@ -259,18 +359,25 @@ class ReportedObject(Attended):
         return write_body(InviteObservers(self.url, self.schema, (observer,), shown))
 
     async def delegate(self, to: str) -> None:
-        """Hand the object over to another hyperty of the domain, which reports it from now on.
+        """Delegate the object to another hyperty of the domain, which reports it from now on.
 
-        It is asked (`on_delegated`), and then goes on with the next version, at the same
-        address and with the same observers. From the call on nothing can be written here;
-        if this raises, all is as it was.
+        All writes are published first. The other hyperty is asked (`on_delegated`), and
+        continues with the next version, at the same address and with the same observers. Writes
+        raise ObjectError 409 during the call, and 410 after it. If the call raises, the object
+        stays here, except after 410.
 
-        Cancelled: it may have been handed over, now or soon; then no write is published.
+        Args:
+            to: Address of the hyperty.
+
+        If cancelled, the object may be delegated, then or later; writes after that are not
+        published.
 
         Raises:
-            ObjectError: 403 it does not want to, or lives in another domain; 404, 408 it is
-                not there, or does not answer; 409 a hand-over is under way; 410 it is not
-                known what became of the object: the node has forgotten it.
+            BadMessageError: `to` is not an address.
+            ObjectError: 401: this hyperty is undeployed; 403: the other one declines, or is in
+                another domain; 404: it does not exist; 408: it does not answer; 409: a
+                delegation is under way; 410: the node has lost the object, its owner is
+                unknown. Or an earlier write was not published.
         """
         await self._writes.flush()
         self._writes.shut(Code.CONFLICT, "it is being handed over")
@@ -285,8 +392,14 @@ class ReportedObject(Attended):
             self._writes.shut(Code.GONE, "another hyperty reports it now")
 
     async def delete(self) -> None:
-        """Delete the object, a stored one, too; all observers are told.
+        """Delete the object, and what is stored of it; all observers are notified.
 
-        Called on leaving, unless it is stored.
+        Leaving the context of `report` does it, too, unless the object is stored.
+
+        If cancelled, the object may have been deleted.
+
+        Raises:
+            ObjectError: 401: the hyperty is undeployed; 404: the object is deleted already;
+                410: the runtime has closed.
         """
         await delete(self._seat, self.url)

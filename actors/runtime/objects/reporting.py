@@ -1,8 +1,7 @@
-"""How a hyperty comes to report a data object, and how that ends (SYN-01, SYN-05, SYN-25).
+"""How a hyperty begins and ends to report a data object (SYN-01, SYN-05, SYN-25).
 
-A data object whose reporter another hyperty was, taken over (SYN-26).
-
-Which schema the value of a new object must obey, and whether the first one does (CAT-05).
+Also: how it takes over an object of another reporter (SYN-26), and which schema the value of an
+object must obey (CAT-05).
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -44,16 +43,19 @@ __all__ = ["NewReport", "checked_value", "open_report", "open_taken_over", "sche
 async def schema_for(
     seat: Seat, address: str, definition: Mapping[str, Json] | None
 ) -> ObjectSchema | None:
-    """Return what values of an object must obey; None: any will do.
+    """Return the schema that values of an object must obey; None: each value is accepted.
 
     Args:
-        seat: Whose object it is.
-        address: Catalogue address of its data schema.
-        definition: What it is to obey instead.
+        seat: The context of the hyperty.
+        address: Catalogue address of the data schema.
+        definition: JSON Schema to use instead; None: that of the catalogue.
+
+    If cancelled, nothing has changed.
 
     Raises:
-        SchemaError: It is no schema.
-        ObjectError: There is one, but it cannot be had, or not be trusted.
+        SchemaError: The definition is not a JSON Schema.
+        ObjectError: The catalogue has a schema, but it cannot be fetched or is not trusted; or 410:
+            the runtime has closed.
     """
     if definition is None:
         found = await _found(seat, address)
@@ -70,7 +72,7 @@ async def schema_for(
 
 
 async def _found(seat: Seat, address: str) -> Json:
-    """Ask the runtime for a data schema; None: it knows none."""
+    """Read a data schema by the runtime; None: there is none."""
     body = write_body(ObjectName(address))
     try:
         return (await seat.ask_manager(MessageType.READ, body, address)).body.get("value")
@@ -81,10 +83,14 @@ async def _found(seat: Seat, address: str) -> Json:
 
 
 def checked_value(value: Mapping[str, Json], schema: ObjectSchema | None) -> JsonObject:
-    """Return a copy of a whole value that can be that of an object.
+    """Return a copy of a value that an object can have.
+
+    Args:
+        value: The value.
+        schema: The schema that it must obey; None: each value is accepted.
 
     Raises:
-        SchemaError: It cannot.
+        SchemaError: The value is not a JSON object, or does not obey the schema.
     """
     copy = plain_copy(value)
     if not isinstance(copy, dict):
@@ -96,20 +102,35 @@ def checked_value(value: Mapping[str, Json], schema: ObjectSchema | None) -> Jso
 
 
 _FIRST_PAUSE: Final = 0.05
-"""Seconds between the first two looks whether the role is here; each pause is twice as long."""
+"""Seconds between the first two reads of a delegated object; each pause is twice as long."""
 
 _PATIENCE: Final = 60.0
-"""Seconds in which the role must come: its hand-over is four questions to others."""
+"""Seconds in which a delegation must be done: it takes four requests."""
 
 
 @asynccontextmanager
 async def open_taken_over(seat: Seat, url: str, *, store: bool) -> AsyncIterator[ReportedObject]:
-    """Report an object that is handed over to this hyperty, while the context is open.
+    """Report an object that is delegated to this hyperty, while the context is open.
 
-    Waits until the role is here. On leaving the object is deleted; a stored one rests.
+    Entering waits for the end of the delegation. When the context is left, the object is deleted; a
+    stored one stays in the store.
+
+    Args:
+        seat: The context of the hyperty.
+        url: Address of the object.
+        store: Whether the object is stored.
+
+    Yields:
+        The reported object.
+
+    If cancelled while it waits, the object, once delegated, stays as it is until the hyperty ends;
+    later, it is deleted or stored as on leaving.
 
     Raises:
-        ObjectError: 408 it did not come; 400 it cannot be stored: it can be taken without.
+        ObjectError: On entering. 400: there is no store; 404: the object was not delegated; 408:
+            the delegation was not done in time.
+        SchemaError: On entering: the schema of the object is not a JSON Schema.
+        ActorStoppedError: On entering: the runtime has closed.
     """
     # It hears of the object's children from the first moment on.
     children = Children.of(seat, url)
@@ -125,7 +146,7 @@ async def open_taken_over(seat: Seat, url: str, *, store: bool) -> AsyncIterator
 
 @asynccontextmanager
 async def _reported(seat: Seat, had: Snapshot, *, store: bool) -> AsyncIterator[ReportedObject]:
-    """Report what is here now; nobody else does: whatever happens, it is not left behind."""
+    """Report a delegated object; on any error it is deleted, or stored."""
     url = had.url
     seat.reported.add(url)
     try:
@@ -163,7 +184,7 @@ async def _await_role(seat: Seat, url: str) -> Snapshot:
 
 
 async def _read(seat: Seat, url: str) -> Snapshot | None:
-    """Read an object; None: it is not shown."""
+    """Read an object; None: it cannot be read."""
     answer = await seat.ask(url, MessageType.READ, {})
     value = answer.body.get("value")
     if answer.code > LAST_SUCCESS or not isinstance(value, dict):
@@ -176,18 +197,18 @@ async def _read(seat: Seat, url: str) -> Snapshot | None:
 @final
 @attrs.frozen
 class NewReport:
-    """What a hyperty says of an object that it is about to report.
+    """A data object that a hyperty is about to report.
 
     Attributes:
         schema: `comm`, `ctxt`, or the catalogue address of a data schema.
-        data: Its first value.
-        name: For people.
+        data: The first value.
+        name: Name for people.
         resources: What it is about, such as `chat`.
-        observers: Who is invited from the beginning.
-        definition: The JSON Schema it must obey; None: that of the catalogue, if any.
-        allow: Who may observe and read without being asked about.
-        public: Whether everybody may.
-        store: Whether it outlives the process, and is taken up again.
+        observers: Addresses of hyperties that are invited.
+        definition: JSON Schema of the value; None: that of the catalogue, if any.
+        allow: Addresses of hyperties that may observe and read without a question.
+        public: Whether every hyperty may.
+        store: Whether the object outlives the process, and is resumed.
     """
 
     schema: str
@@ -203,22 +224,31 @@ class NewReport:
 
 _Created: TypeAlias = tuple[ReportedObject, Writes]
 _FIRST: Final = 1
-"""Version of an object's first value."""
+"""Version of the first value of an object."""
 
 
 @asynccontextmanager
 async def open_report(seat: Seat, wanted: NewReport) -> AsyncIterator[ReportedObject]:
-    """Report an object while the context is open; on leaving it is deleted, or rests.
+    """Report an object while the context is open; when it is left, the object is deleted or stored.
 
-    Who is invited may observe from the beginning; what each answers is asked by
-    `ReportedObject.invite` only. On leaving, what was written is published first, if that
-    takes no longer than a second; observers that do not answer are not waited for. Cancelled
-    on entering: an object that comes to be within a second is deleted at once, a later one
-    with the hyperty.
+    Invited hyperties may observe from the beginning; only `ReportedObject.invite` waits for their
+    answers. When the context is left, waiting writes are published, for at most `GOODBYE_TIMEOUT`
+    seconds; observers that do not answer are not waited for.
+
+    Args:
+        seat: The context of the hyperty.
+        wanted: The object.
+
+    Yields:
+        The reported object.
+
+    If cancelled on entering, an object that is created within `GOODBYE_TIMEOUT` seconds is deleted
+    at once, and one that is created later with the hyperty.
 
     Raises:
-        ObjectError: The object gets no address or no path.
-        SchemaError: The value does not obey the schema, or that is none.
+        BadMessageError: On entering: an observer or allowed hyperty has no address.
+        ObjectError: On entering: the object gets no address or no path; codes as of `report`.
+        SchemaError: On entering: the value does not obey the schema, or that is no JSON Schema.
     """
     created: list[_Created] = []
     try:
@@ -241,7 +271,7 @@ async def open_report(seat: Seat, wanted: NewReport) -> AsyncIterator[ReportedOb
 
 
 async def _await_creation(seat: Seat, wanted: NewReport, created: list[_Created]) -> _Created:
-    """Have an object created; it is in `created` even if the wait for it is cancelled."""
+    """Create an object; it is in `created` even if the wait for it is cancelled."""
     told, schema = await _told(seat, wanted)
     is_over, hold = trio.Event(), trio.CancelScope(shield=True)
 
@@ -269,7 +299,7 @@ async def _await_creation(seat: Seat, wanted: NewReport, created: list[_Created]
 
 
 async def _told(seat: Seat, wanted: NewReport) -> tuple[CreateObject, ObjectSchema | None]:
-    """Return what the sync manager is told of a new object, and what its value must obey."""
+    """Return the request for a new object, and the schema of its value."""
     address = schema_named(wanted.schema, domain_of(seat.url))
     schema = await schema_for(seat, address, wanted.definition)
     new = NewObject(
@@ -291,7 +321,7 @@ async def _told(seat: Seat, wanted: NewReport) -> tuple[CreateObject, ObjectSche
 
 
 async def _create(seat: Seat, told: CreateObject, schema: str) -> str:
-    """Have an object created; return its address."""
+    """Create an object; return its address."""
     about = f"the {schema} object"
     answer = await seat.ask_manager(MessageType.CREATE, write_body(told), about)
     url = answer.body.get("resource")

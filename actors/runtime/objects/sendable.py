@@ -1,8 +1,8 @@
-"""The border between an application's values and messages: nobody shares what crosses it.
+"""Copies of bodies between applications and messages, so that no object is shared.
 
-A message within a runtime is handed on as it is. So that it is the same as one that crossed a
-network, a value is copied on its way in, and refused where a network would refuse it; and it
-is copied again for each handler that gets it, which may do with its copy what it wants.
+Within a runtime a message is passed on as it is. It must be the same as one that crossed a
+network: so a body is copied when it is sent, and refused where a network would refuse it; and
+it is copied again for each handler that gets it.
 """
 
 from typing import Final
@@ -26,22 +26,22 @@ _PLAIN_ONLY: Final = (
     | orjson.OPT_PASSTHROUGH_DATETIME
     | orjson.OPT_PASSTHROUGH_DATACLASS
 )
-"""What is none of JSON's own types is not written, but looked at more closely."""
+"""Values of other types than those of JSON are not written, but examined."""
 
 _SPECIAL: Final = frozenset({MessageType.SUBSCRIBE, MessageType.UNSUBSCRIBE, MessageType.FORWARD})
-"""Verbs whose bodies have a form of their own on the wire."""
+"""Verbs whose bodies have a special form on the wire."""
 
 _DEPTH: Final = MAX_JSON_DEPTH - 1
 """Nesting of a body: the message around it is one level."""
 
 
 def sendable(message: Message) -> Message:
-    """Return a message of an application with a copy of its body, as every peer would read it.
+    """Return a message of an application with a copy of its body, as each receiver would read it.
 
     Raises:
-        NotJsonError: Something in the body is no JSON, or is nested too deep; says where.
-        BadMessageError: The body is too large, with code 413; or has not the form that the
-            wire asks of such a message, with code 400.
+        NotJsonError: Something in the body is not JSON, or is nested too deep; it says where.
+        BadMessageError: 413: the body is too large; 400: it does not have the form that the wire
+            requires of such a message.
     """
     body, line = _copied(message.body)
     if len(line) > BODY_BYTES:
@@ -60,10 +60,10 @@ def sendable(message: Message) -> Message:
 
 
 def own(message: Message) -> Message:
-    """Return a message with a body that is its receiver's alone.
+    """Return a message with a copy of its body, for one receiver.
 
     Raises:
-        JSONEncodeError: The body is no JSON: a component of the runtime has sent it.
+        JSONEncodeError: The body is not JSON: a component of the runtime has sent it.
     """
     body: JsonObject = orjson.loads(orjson.dumps(message.body))
     return Message(message.id, message.type, message.from_, message.to, body)

@@ -1,7 +1,7 @@
-"""The writes of a reporter into its data object: taken at once, published one after the other.
+"""The writes of a reporter to its data object: accepted at once, published one after the other.
 
-What is decided is in `fsm.sync.value.writes`; here the runtime is asked to publish, and
-whoever waits for that is told.
+`fsm.sync.value.writes` decides; this module asks the runtime to publish, and wakes the tasks
+that wait for it.
 """
 
 from collections.abc import AsyncIterator
@@ -30,10 +30,10 @@ __all__ = ["Writes", "published"]
 
 @final
 class _Wait:
-    """A write whose writer waits until it is published.
+    """A write whose task waits until it is published.
 
     Attributes:
-        lost: Why it never will be; None: nothing is known against it.
+        lost: Why it will not be published; None: it may be.
     """
 
     def __init__(self) -> None:
@@ -44,10 +44,10 @@ class _Wait:
 
 @final
 class _Flush:
-    """Somebody who waits until all is published.
+    """A task that waits until all writes are published.
 
     Attributes:
-        lost: What was not, while it waited; None: nothing.
+        lost: The write that failed during the wait; None: none did.
     """
 
     def __init__(self) -> None:
@@ -56,14 +56,14 @@ class _Flush:
 
 @final
 class Writes(Whole):
-    """The writes of one object, and the value they lead to.
+    """The writes to one object, and the value after them.
 
     Args:
-        seat: Whose object it is.
-        url: The object.
-        data: Its value, as it was published.
-        version: Of that value.
-        schema: What each value must obey; None: any will do.
+        seat: The context of the hyperty.
+        url: Address of the object.
+        data: Its published value.
+        version: Version of that value.
+        schema: Schema that each value must obey; None: each value is accepted.
 
     Attributes:
         live: The value, to be written like any value of Python.
@@ -84,34 +84,35 @@ class Writes(Whole):
 
     @property
     def version(self) -> int:
-        """Of what was published last."""
+        """Version that was published last."""
         return self._core.version
 
     @property
     @override
     def now(self) -> JsonObject:
-        """The value with all that was written."""
+        """The value with all writes."""
         return self._core.value
 
     @override
     def become(self, new: JsonObject) -> None:
-        """Write what makes the value `new`.
+        """Write a new value; it is published in the background.
 
         Raises:
-            SchemaError: The schema does not take it.
-            ObjectError: Too much waits; or what became of an earlier write.
+            SchemaError: The schema does not allow it; nothing has changed.
+            ObjectError: Too many writes wait, or an earlier write failed; nothing has changed.
         """
         self._check_open()
         self._taken(self._core.become(new))
 
     async def publish(self, change: ChangeObject) -> int:
-        """Write one change and wait until it is published; return the version it has.
+        """Write one change, wait until it is published, and return its version.
 
-        Waits for room while too much waits. Cancelled: it may have been written.
+        If cancelled while too many writes wait, nothing was written; later, the change is published
+        all the same.
 
         Raises:
-            SchemaError: The schema does not take it.
-            ObjectError: It is not published, nor was an earlier write.
+            SchemaError: The schema does not allow it; nothing has changed.
+            ObjectError: This write or an earlier one was not published.
         """
         while self._core.is_full:
             await self._moved.park()
@@ -129,11 +130,13 @@ class Writes(Whole):
         return wait.version
 
     async def flush(self) -> int:
-        """Wait until all that was written so far is published; return the version.
+        """Wait until all writes so far are published, and return the published version.
+
+        If cancelled, only the wait ends; the next `flush` raises what went wrong.
 
         Raises:
-            ObjectError: A write since the last `flush` was not published; of several tasks
-                that wait at that time, each is told.
+            ObjectError: A write since the last `flush` was not published; each task that waits
+                then gets the error.
         """
         number, flush = self._core.number, _Flush()
         self._flushes.add(flush)
@@ -148,11 +151,16 @@ class Writes(Whole):
         return self.version
 
     def shut(self, code: Code, why: str) -> None:
-        """Let nothing be written: the object is being handed over, or was."""
+        """Refuse writes while the object is delegated, and after it was.
+
+        Args:
+            code: Code of the error that writers get.
+            why: Reason for people, as half a sentence.
+        """
         self._shut = ObjectError(self.url, code, why)
 
     def reopen(self) -> None:
-        """Let it be written again."""
+        """Accept writes again."""
         self._shut = None
 
     def _check_open(self) -> None:
@@ -160,7 +168,7 @@ class Writes(Whole):
             raise ObjectError(self.url, self._shut.code, self._shut.why)
 
     def _taken(self, verdict: Verdict) -> int:
-        """Return the number of a write that was taken."""
+        """Return the number of an accepted write."""
         match verdict:
             case Written(number):
                 self._moved.unpark_all()
@@ -178,7 +186,11 @@ class Writes(Whole):
     # ---- publishing
 
     async def run(self) -> None:
-        """Have published what is written, in order; never returns."""
+        """Publish the writes in order; never returns.
+
+        If cancelled, the write at hand may be published; it and later ones get no answer until
+        `end`.
+        """
         while True:
             change = self._core.next()
             if change is None:
@@ -211,20 +223,24 @@ class Writes(Whole):
             wait.is_over.set()
 
     def end(self) -> None:
-        """Let nothing be written any more: nobody publishes it."""
+        """Refuse writes for good, and fail those that wait: nobody publishes them."""
         self._fail(Unpublished(Code.NOT_FOUND, "it is reported no more"))
         self._moved.unpark_all()
 
 
 def _way_of(change: ChangeObject) -> tuple[str, ...]:
-    """Return the way to the object or list that a change is made in."""
+    """Return the path to the object or list in which a change is made."""
     steps = () if change.attribute is None else tuple(change.attribute.split("."))
     return steps if change.operation is not None else steps[:-1]
 
 
 @asynccontextmanager
 async def published(writes: Writes) -> AsyncIterator[None]:
-    """Publish what is written while the context is open, and what is left when it is not."""
+    """Publish writes while the context is open, and the remaining ones when it is left.
+
+    The remaining writes have `GOODBYE_TIMEOUT` seconds, also if cancelled; what was not published
+    then is lost, and its errors are not raised.
+    """
     hold = trio.CancelScope(shield=True)
 
     async def publish() -> None:

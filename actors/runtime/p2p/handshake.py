@@ -38,7 +38,7 @@ async def dial_candidate(
 ) -> ProvenLink:
     """Dial a candidate of the peer and prove its secret.
 
-    Cancelled: nothing is left open.
+    If cancelled, nothing is left open.
 
     Raises:
         DialError: Nobody there, or not the peer.
@@ -81,7 +81,7 @@ async def welcome(pipe: Link, keys: LinkKeys, address: str, entropy: Entropy) ->
 
     A stranger is told nothing at all.
 
-    Cancelled: the link is closed.
+    If cancelled, the link is closed.
     """
     proof = ListenerProof(keys, address, entropy(NONCE_BYTES))
     is_open = False

@@ -11,7 +11,7 @@ from typing import final
 import attrs
 import trio
 
-from actors.kit.delivery import Delivery, Purpose
+from actors.kit.supervision.delivery import Delivery, Purpose
 from actors.kit.trace import Tracer
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.p2p.control_lines import is_own_line, read_control, write_behind, write_control
@@ -125,7 +125,7 @@ class P2PLink:
     async def run(self) -> LinkLost:
         """Work until the link is gone; return how it ended.
 
-        Cancelled: the link is closed.
+        If cancelled, the link is closed.
         """
         try:
             with self._scope:

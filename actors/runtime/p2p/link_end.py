@@ -5,7 +5,7 @@ from typing import TypeAlias, final
 
 import attrs
 
-from actors.kit.delivery import Delivery
+from actors.kit.supervision.delivery import Delivery
 from actors.runtime.p2p.handshake import ProvenLink
 from actors.runtime.p2p.link import P2PLink
 from fsm.p2p.inputs import LinkLost, Opening, SideInput

@@ -5,8 +5,8 @@ from typing import assert_never, final
 import trio
 from typing_extensions import override
 
-from actors.kit.actor import Actor
-from actors.kit.delivery import Delivery
+from actors.kit.supervision.actor import Actor
+from actors.kit.supervision.delivery import Delivery
 from actors.runtime.p2p.link_end import LinkEnd, P2PMessage
 from actors.runtime.p2p.stub import EndEffects, P2PStub
 from actors.runtime.stubs.stub import StubContext

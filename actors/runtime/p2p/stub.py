@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, TypeAlias, final
 import trio
 from typing_extensions import override
 
-from actors.kit.actor import Actor
-from actors.kit.delivery import Delivery, Purpose
 from actors.kit.errors import ActorStoppedError
+from actors.kit.supervision.actor import Actor
+from actors.kit.supervision.delivery import Delivery, Purpose
 from actors.runtime.p2p.candidates import machine_secret
 from actors.runtime.p2p.connection_objects import LinkObjects
 from actors.runtime.p2p.link import LinkUse, P2PLink

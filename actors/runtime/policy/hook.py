@@ -1,7 +1,4 @@
-"""The policy hook of a runtime's bus: one call per message that is not exempt (BUS-11).
-
-Why a Message BUS lets a message go no further.
-"""
+"""The policy hook of a runtime: one call per message that is not exempt (BUS-11)."""
 
 from abc import ABC, abstractmethod
 from typing import Final, final
@@ -18,11 +15,13 @@ __all__ = ["PERMIT_ALL", "Policy", "Refusal"]
 @final
 @attrs.frozen(slots=True)
 class Refusal:
-    """Why a message is not admitted.
+    """Why a Message BUS does not admit a message.
 
     Attributes:
-        code: What a request is answered with; None: nothing, it ends silently.
-        in_place: What somebody who awaits the answer in place is told if it is nothing.
+        reason: Drop reason for the ledger and the trace.
+        why: Reason for people, as half a sentence.
+        code: Reply code for a request; None: no answer.
+        in_place: Reply code for a component that awaits the answer in place if `code` is None.
     """
 
     reason: DropReason
@@ -36,11 +35,11 @@ class Policy(ABC):
 
     @abstractmethod
     def refusal(self, message: Message, by: str) -> str | None:
-        """Say why a message may not pass; None: it may. Must not wait or raise.
+        """Return why a message may not pass, for people; None: it may. Must not wait or raise.
 
         Args:
-            message: Its source has been checked.
-            by: Under which address it was submitted.
+            message: The message, with a checked sender.
+            by: Address under which it was submitted.
         """
 
 
@@ -52,4 +51,4 @@ class _PermitAll(Policy):
 
 
 PERMIT_ALL: Final[Policy] = _PermitAll()
-"""The default of a runtime: nothing applicable means permit (POL-15)."""
+"""The default of a runtime: each message may pass (POL-15)."""

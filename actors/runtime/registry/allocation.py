@@ -5,9 +5,9 @@ from typing import TypeAlias, assert_never, final
 import attrs
 from typing_extensions import override
 
-from actors.kit.actor import Actor, Reply
-from actors.kit.delivery import Delivery
 from actors.kit.ids import IdSource
+from actors.kit.supervision.actor import Actor, Reply
+from actors.kit.supervision.delivery import Delivery
 from actors.runtime.bus.mini_bus import MiniBusPort
 from fsm.registry.address_reuse import AddressReuse, Purpose
 from specs.addresses.address import address_allocation
@@ -34,11 +34,11 @@ __all__ = [
 
 @final
 class AllocationError(ProtoflyError):
-    """The node gave no addresses, or did not take them back.
+    """The node allocated no addresses, or did not take them back.
 
     Attributes:
-        code: What it answered, or what was answered for it.
-        reason: Its own words.
+        code: Reply code of the node; or of this runtime, such as 503 if the node cannot be reached.
+        reason: Reason in the answer; may be empty.
     """
 
     def __init__(self, code: int, reason: str) -> None:
@@ -49,7 +49,7 @@ class AllocationError(ProtoflyError):
 
 @final
 class NotKeptError(ProtoflyError):
-    """A hyperty must have an address that is not kept for it; the node was not asked.
+    """A profile names an address that is not kept for its hyperty; the node was not asked.
 
     Attributes:
         address: The address.

@@ -8,7 +8,7 @@ from typing import TypeAlias, final
 
 import attrs
 
-from actors.kit.actor import Reply
+from actors.kit.supervision.actor import Reply
 from fsm.intent import Intent
 from fsm.registry.resolve import effects as do
 from fsm.registry.resolve.inputs import Asked, WitnessCalled

@@ -5,9 +5,9 @@ from typing import TypeAlias, final
 
 import attrs
 
-from actors.kit.actor import ActorRef, Reply
-from actors.kit.delivery import Delivery
 from actors.kit.ids import IdSource
+from actors.kit.supervision.actor import ActorRef, Reply
+from actors.kit.supervision.delivery import Delivery
 from actors.runtime.bus.messages import BusMessage
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.hop_trace import Hops

@@ -7,8 +7,8 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.actor import Actor, Reply
 from actors.kit.ids import IdSource
+from actors.kit.supervision.actor import Actor, Reply
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.stubs.catalogue import requester_descriptor
 from fsm.registry.resolve.inputs import HandlerReady
@@ -38,8 +38,8 @@ class RegistrationError(ProtoflyError):
     """The domain registry did not take a record.
 
     Attributes:
-        url: The address that is not registered.
-        code: What was answered.
+        url: Address that is not registered.
+        code: Reply code of the registry; or of this runtime, such as 503 if it cannot be reached.
     """
 
     def __init__(self, url: str, code: int, why: str) -> None:

@@ -13,8 +13,8 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.actor import Actor
-from actors.kit.delivery import Delivery
+from actors.kit.supervision.actor import Actor
+from actors.kit.supervision.delivery import Delivery
 from actors.runtime.registry.changes import RegistryChanges, is_changes
 from actors.runtime.registry.link_routes import LinkAwaited, LinkWitnessed, RegistryWays
 from actors.runtime.registry.messages import (

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias, final
 
 import trio
 
-from actors.kit.actor import ActorRef
+from actors.kit.supervision.actor import ActorRef
 from actors.runtime.store.writer import Commit, StoreMessage
 from fsm.sync.stored import ChildrenKept, Keep, Rest
 from specs.jsonvalue import JsonObject

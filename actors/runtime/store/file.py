@@ -72,7 +72,7 @@ class ObjectFile:
     async def commit(self, changes: Sequence[Keep]) -> None:
         """Make changes durable, all or none, in order.
 
-        Cancelled: not before it is done.
+        If cancelled before the write begins, nothing is written; a write that has begun ends.
 
         Raises:
             StoreFileError: It cannot be written.

@@ -11,9 +11,9 @@ from functools import partial
 from pathlib import Path
 from typing import Final, TypeAlias, final
 
-from actors.kit.actor import ActorRef
 from actors.kit.errors import ActorStoppedError
-from actors.kit.supervisor import ChildSpec, Supervisor
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.runtime.store.barrier import StoreGate
 from actors.runtime.store.file import ObjectFile
 from actors.runtime.store.writer import Commit, Later, ObjectStore, StoreMessage

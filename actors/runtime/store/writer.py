@@ -13,7 +13,7 @@ import structlog
 import trio
 from typing_extensions import override
 
-from actors.kit.actor import Actor, Reply
+from actors.kit.supervision.actor import Actor, Reply
 from actors.runtime.store.file import ObjectFile, StoreFileError
 from fsm.sync.stored import CopyForgotten, CopyKept, Keep
 from specs.limits.sync import COPY_PAUSE, STORE_PAUSE

@@ -1,7 +1,7 @@
-"""Which stub a catalogue address stands for (CAT-03, CAT-10, ADR-09).
+"""The stub that belongs to a catalogue address (CAT-03, CAT-10, ADR-09).
 
-Here are the seam and what is built in; what fetches descriptors and verifies them is in
-`actors.runtime.catalogue.fetching`.
+This module has the interface and the built-in stubs; `actors.runtime.catalogue.fetching`
+fetches and verifies descriptors.
 """
 
 from abc import ABC, abstractmethod
@@ -34,7 +34,7 @@ __all__ = [
 
 @unique
 class StubKind(Enum):
-    """What a stub is for; its name in a catalogue, a table attribute elsewhere (C-38)."""
+    """The purpose of a stub; the value is its name in a catalogue (C-38)."""
 
     NODE = "node"
     P2P_REQUESTER = "P2PRequester"
@@ -42,7 +42,7 @@ class StubKind(Enum):
 
     @property
     def origin(self) -> Origin:
-        """What such a stub is to the Message BUS."""
+        """The kind of component that such a stub is to the Message BUS."""
         return Origin.NODE_STUB if self is StubKind.NODE else Origin.P2P_STUB
 
 
@@ -53,9 +53,10 @@ class Descriptor:
 
     Attributes:
         address: Its catalogue address.
+        kind: Its purpose.
         activate: Makes it (STB-01).
-        node_url: Where a node stub dials.
-        options: What else it is to know.
+        node_url: URL that a node stub dials; None: the stub is no node stub, or the deployer says.
+        options: Further options of the stub.
     """
 
     address: str
@@ -67,7 +68,7 @@ class Descriptor:
 
 @final
 class NotInCatalogueError(ProtoflyError):
-    """No descriptor stands at an address: there is no stub for it.
+    """A catalogue address has no descriptor, so no stub can be deployed for it.
 
     Attributes:
         address: The catalogue address.
@@ -98,11 +99,11 @@ class WrongKindError(ProtoflyError):
 
 @final
 class SchemaRefusedError(ProtoflyError):
-    """What a catalogue says of a data schema is not known, or not believed.
+    """A data schema of a catalogue cannot be fetched, or is not trusted.
 
     Attributes:
-        code: The reply code for whoever asked: 502 not believed, 504 nobody there.
-        why: Half a sentence for people.
+        code: Reply code for the requester: 502 not trusted, 504 not reached.
+        why: Reason for people, as half a sentence.
     """
 
     def __init__(self, code: Code, why: str) -> None:
@@ -112,11 +113,13 @@ class SchemaRefusedError(ProtoflyError):
 
 
 class Catalogue(ABC):
-    """Finds descriptors."""
+    """Finds descriptors of stubs and data schemas."""
 
     @abstractmethod
     async def find(self, address: str) -> Descriptor:
         """Return the descriptor at a catalogue address.
+
+        If cancelled, nothing is deployed; what was fetched and accepted so far may be kept.
 
         Raises:
             NotInCatalogueError: There is none.
@@ -125,24 +128,24 @@ class Catalogue(ABC):
     async def data_schema(self, address: str) -> JsonObject | None:  # noqa: ARG002 - see below
         """Return the JSON Schema of data objects at a catalogue address; None: there is none.
 
-        Nothing that is built in has any.
+        The default knows none. If cancelled, what was fetched and accepted so far may be kept.
 
         Raises:
-            SchemaRefusedError: There is one, but it cannot be had, or not be trusted.
+            SchemaRefusedError: There is one, but it cannot be fetched or is not trusted.
         """
         return None
 
 
 @final
 class BuiltInCatalogue(Catalogue):
-    """The stubs that ship, and the nodes the configuration names."""
+    """The stubs that Protofly ships, and the nodes that the configuration names."""
 
     def __init__(self, factories: Mapping[StubKind, StubFactory], nodes: Mapping[str, str]) -> None:
-        """Take what is known.
+        """Construct it.
 
         Args:
-            factories: What makes each kind of stub; a kind that is missing is not had.
-            nodes: Where the node of each domain is dialled.
+            factories: Makers of stubs, by kind; a missing kind is not available.
+            nodes: URL of the node of each domain.
         """
         self._factories = factories
         self._nodes = {catalogue_stub(domain): url for domain, url in nodes.items()}
@@ -163,12 +166,12 @@ class BuiltInCatalogue(Catalogue):
 
 
 def requester_descriptor(domain: str) -> str:
-    """Return where a domain describes the stub that reaches its runtimes."""
+    """Return the catalogue address of the stub that reaches the runtimes of a domain."""
     return _well_known(domain, StubKind.P2P_REQUESTER)
 
 
 def handler_descriptor(domain: str) -> str:
-    """Return where a domain describes the stub that takes links for its runtimes."""
+    """Return the catalogue address of the stub that accepts links for the runtimes of a domain."""
     return _well_known(domain, StubKind.P2P_HANDLER)
 
 

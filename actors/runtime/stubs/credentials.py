@@ -1,9 +1,9 @@
-"""What a runtime shows to be let in at a node: asked for anew at each open of a session.
+"""Credentials: the token with which a runtime logs in when it opens a session at a node.
 
-A login token lives for minutes and opens one session; so the stub asks for one only when
-it needs it. The session's own token, with which it comes back, is none of these.
+A login token lives for minutes and opens one session, so a stub asks for one each time it opens
+a session. The token of the session itself, with which it is resumed, is a different one.
 
-Getting the session with the own node before anything else is done by it (MN-04).
+`Entrance` opens the session at the own node before any other message (MN-04).
 """
 
 from abc import ABC, abstractmethod
@@ -38,11 +38,11 @@ __all__ = [
 
 @final
 class SessionError(ProtoflyError):
-    """A runtime has no session at the node of its domain.
+    """The node of the domain gives a runtime no session.
 
     Attributes:
-        code: What the node answered, or what was answered for it.
-        reason: Its own words.
+        code: Reply code of the node; or of this runtime, such as 503 if the node cannot be reached.
+        reason: Reason in the answer; may be empty.
     """
 
     def __init__(self, code: int, reason: str) -> None:
@@ -53,11 +53,11 @@ class SessionError(ProtoflyError):
 
 @final
 class Entrance:
-    """Knows whether the node of the own domain lets the runtime in.
+    """Opens the session at the node of the own domain, and remembers a refusal.
 
     Args:
-        port: Whom the runtime asks by.
-        domain: Its own domain.
+        port: Port that sends the request.
+        domain: Domain of the runtime.
     """
 
     def __init__(self, port: CorePort, domain: str) -> None:
@@ -66,18 +66,21 @@ class Entrance:
         self._refused: SessionError | None = None
 
     def heard(self, answer: Message) -> None:
-        """Note what the node, or the stub for it, answered to anything at all."""
+        """Remember an answer of the node, to any request, that refuses the session."""
         if answer.code in TURNED_AWAY:
             self._refused = _error(answer)
 
     async def enter(self, number: int) -> None:
-        """Have the session opened, if it is not; raise why it cannot be had.
+        """Open the session if it is not open.
 
         Args:
             number: Id of the message that asks.
 
+        If cancelled, the session may still be opened; the answer of the node is dropped.
+
         Raises:
-            SessionError: The node refuses it, or is out of reach.
+            SessionError: The node refuses it, or cannot be reached.
+            ActorStoppedError: The runtime has closed.
         """
         if self._refused is not None:
             raise self._refused
@@ -96,11 +99,14 @@ _log = structlog.get_logger("actors.runtime")
 
 
 class Credentials(ABC):
-    """Where a stub gets the token to log in with."""
+    """Where a stub gets the token for a login."""
 
     @abstractmethod
     async def fresh(self) -> str | None:
-        """Return a token to open a session with; None: there is none."""
+        """Return a token to open a session with; None: there is none.
+
+        If cancelled, no token is used up.
+        """
 
 
 @final
@@ -112,12 +118,12 @@ class _NoCredentials(Credentials):
 
 
 NO_CREDENTIALS: Final[Credentials] = _NoCredentials()
-"""For nodes where nobody has to log in."""
+"""For nodes without login."""
 
 
 @final
 class GivenToken(Credentials):
-    """One token, which opens one session at most where tokens are used up."""
+    """One token; it opens a single session where the node accepts each token once."""
 
     def __init__(self, token: str) -> None:
         self._token = token
@@ -129,18 +135,21 @@ class GivenToken(Credentials):
 
 
 def given(token: str | None) -> Credentials:
-    """Return credentials that are a token; None: there are none."""
+    """Return credentials that have one token; None: credentials without token."""
     return NO_CREDENTIALS if token is None else GivenToken(token)
 
 
 @final
 class TokenFileError(Exception):
-    """A file of a token cannot be used; the text is half a sentence."""
+    """A token file cannot be used; the text is half a sentence."""
 
 
 @final
 class TokenFile(Credentials):
-    """A file that somebody keeps fresh; read at each open."""
+    """A file whose token another program renews; it is read each time a session opens.
+
+    A file that cannot be used gives no token, and a warning in the log.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -157,7 +166,7 @@ class TokenFile(Credentials):
         """Read the file; blocks.
 
         Raises:
-            TokenFileError: It cannot be read, or holds no token.
+            TokenFileError: It cannot be read, or contains no token.
         """
         try:
             with self._path.open("rb") as file:

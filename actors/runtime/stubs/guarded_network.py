@@ -1,9 +1,9 @@
-"""A network for stubs that another domain describes: they dial public places only (S15).
+"""A network for stubs that another domain describes: they dial public addresses only (S15).
 
-Where a descriptor leads was not written by the operator. A name is looked up when it is
-dialled, and the address that was judged is the one that is dialled.
+The operator has not written where a descriptor leads. A name is resolved when it is dialled, and
+the address that was checked is the one that is dialled.
 
-The network of who has none.
+`NO_NETWORK` is for code that may not dial at all.
 """
 
 from contextlib import AbstractAsyncContextManager
@@ -41,16 +41,16 @@ class _NoNetwork(Network):
 
 
 NO_NETWORK: Final[Network] = _NoNetwork()
-"""Leads nowhere."""
+"""Refuses to dial and to listen."""
 
 
 @final
 class GuardedNetwork(Network):
-    """Dials what an egress lets pass.
+    """Dials the addresses that an egress allows.
 
     Args:
-        network: What dials.
-        egress: Chooses the address of a host, each time anew.
+        network: The network that dials.
+        egress: Resolves and checks the host of each dial.
     """
 
     def __init__(self, network: Network, egress: Egress) -> None:
@@ -76,7 +76,7 @@ class GuardedNetwork(Network):
         return self._network.listen(kind, where, doors, gate)
 
     async def _place(self, kind: Kind, address: str) -> str:
-        """Return the address with a number for its host; a server is told the number, too."""
+        """Return the address with a number for its host; a WebSocket server sees it, too."""
         if kind is Kind.WEBSOCKET:
             url = read_websocket_url(address)
             host = await self._egress.place(url.host, url.port)

@@ -1,8 +1,8 @@
 """The stub loader, R/ua: deploys stubs into sandboxes and removes them (STB-10, STB-16).
 
-In this order: descriptor, status listener, sandbox, bus listener, the stub itself: so
-not even a stub's first status event is missed (I-S7), and every request it makes while
-it starts finds its way back.
+The order is: descriptor, status listener, sandbox, bus listener, the stub itself. So not even
+the first status event of a stub is missed (I-S7), and answers to its requests reach it while it
+starts.
 """
 
 from collections.abc import Awaitable, Callable
@@ -14,11 +14,11 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.actor import Actor, ActorRef, Reply
-from actors.kit.crash import Crash
-from actors.kit.delivery import Delivery
 from actors.kit.errors import ActorStoppedError
 from actors.kit.ids import IdSource
+from actors.kit.supervision.actor import Actor, ActorRef, Reply
+from actors.kit.supervision.crash import Crash
+from actors.kit.supervision.delivery import Delivery
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.hop_trace import Hops
@@ -46,10 +46,10 @@ __all__ = [
 ]
 
 RegistryRef: TypeAlias = ActorRef[Deployed | DeployFailed | StubGone | LocalRemoved | Delivery]
-"""Who is told how deployments and hyperties end, and hears their status events."""
+"""Is told how deployments and hyperties end, and takes their status events."""
 
 StubToolbox: TypeAlias = Callable[[str, MiniBusPort, StubConfig], StubContext]
-"""Puts together what a stub may use; the composition root knows how."""
+"""Makes the context of a stub; the composition root knows how."""
 
 
 @final
@@ -58,12 +58,12 @@ class Load:
     """Deploy a stub; the registry is told `Deployed` or `DeployFailed`.
 
     Attributes:
-        url: Minted by the registry, never used before (STB-15).
+        url: Address of the stub, made by the registry and never used before (STB-15).
         descriptor: Catalogue address.
-        config: The deployer's part; the descriptor's comes first (STB-13).
-        done: Told why it failed, or None; the registry is not told of success then:
-            it did not ask.
-        kind: What the stub is to be; a descriptor of another kind is not deployed.
+        config: Configuration by the deployer, which overrides the descriptor (STB-13).
+        done: Gets the reason of a failure, or None; the registry is not told of success then, as it
+            did not ask.
+        kind: Required kind of the stub; a descriptor of another kind is not deployed.
     """
 
     url: str
@@ -76,7 +76,13 @@ class Load:
 @final
 @attrs.frozen(slots=True)
 class Unload:
-    """Disconnect a stub and remove it; repeated is fine."""
+    """Disconnect a stub and remove it. Idempotent.
+
+    Attributes:
+        url: Address of the stub.
+        remote: Runtime to disconnect from; None: from all.
+        done: Answered when the stub is gone.
+    """
 
     url: str
     remote: str | None = None
@@ -86,11 +92,13 @@ class Unload:
 @final
 @attrs.frozen(slots=True)
 class Hosted:
-    """A hyperty runs in a sandbox: its status is heard (REG-06); when it ends, it leaves the bus.
+    """A hyperty runs in a sandbox: its status is heard (REG-06); its end takes it off the bus.
 
     Attributes:
-        ended: Told its address then, and what its sandbox crashed with, if it did, to take
-            leave of it elsewhere.
+        url: Address of the hyperty.
+        sandbox: The sandbox.
+        ended: Called at its end with its address, and with the exception that the sandbox crashed
+            with or None, to remove it elsewhere.
     """
 
     url: str
@@ -101,7 +109,7 @@ class Hosted:
 @final
 @attrs.frozen(slots=True)
 class _Ended:
-    """A sandbox is gone, asked for or not."""
+    """A sandbox has ended, on request or not."""
 
     url: str
 
@@ -109,7 +117,7 @@ class _Ended:
 @final
 @attrs.frozen(slots=True)
 class RegistryIs:
-    """Who is told how deployments end; comes before the first `Load`."""
+    """The registry, which is told how deployments end; comes before the first `Load`."""
 
     registry: RegistryRef
     done: Reply[None]
@@ -121,12 +129,12 @@ LoaderMessage: TypeAlias = RegistryIs | Load | Unload | Hosted | Delivery | _End
 @final
 @attrs.frozen(slots=True)
 class LoaderTools:
-    """What the loader needs beside its neighbours.
+    """What the loader uses beside other actors.
 
     Attributes:
-        hops: Takes its evidence.
+        hops: Takes its trace records.
         ids: Message ids.
-        context: Puts together what a stub may use.
+        context: Makes the context of a stub.
     """
 
     hops: Hops
@@ -136,7 +144,7 @@ class LoaderTools:
 
 @final
 class Loader(Actor[LoaderMessage]):
-    """Keeps the deployment machine of every stub of the runtime."""
+    """Deploys and removes the stubs of a runtime; has one deployment machine per stub."""
 
     def __init__(
         self,
@@ -194,7 +202,7 @@ class Loader(Actor[LoaderMessage]):
                 assert_never(message)
 
     def _forget(self, url: str) -> bool:
-        """Take a stub off the list; tell whether it was on it."""
+        """Remove a stub from the deployed ones; return whether it was one of them."""
         known = url in self._deployed
         self._deployed.discard(url)
         return known
@@ -221,7 +229,7 @@ class Loader(Actor[LoaderMessage]):
             load.done.send(why)
 
     async def _deploy(self, load: Load, registry: RegistryRef) -> str | None:
-        """Deploy, and return why that is impossible; None: it is done."""
+        """Deploy a stub; return why that failed, or None."""
         with Crash() as crash:
             descriptor = await self._catalogue.find(load.descriptor)
             if descriptor.kind is not load.kind:
@@ -232,7 +240,7 @@ class Loader(Actor[LoaderMessage]):
         return None if crash.error is None else str(crash.error)
 
     def _component(self, load: Load, descriptor: Descriptor) -> Component:
-        """Say what is deployed, and for what: of both the deployer's word is the last (STB-13)."""
+        """Return the component to deploy; the configuration by the deployer overrides (STB-13)."""
         config = load.config
         config = attrs.evolve(
             config,

@@ -1,4 +1,4 @@
-"""The link of a node stub at work: its tasks dial, read and write, and tell the stub."""
+"""The link of a node stub: its tasks dial, read and write, and report to the stub."""
 
 import math
 from collections import deque
@@ -8,8 +8,8 @@ from typing import TypeAlias, final
 import attrs
 import trio
 
-from actors.kit.actor import ActorRef
 from actors.kit.errors import ActorStoppedError
+from actors.kit.supervision.actor import ActorRef
 from actors.runtime.stubs.wires.wire import NodeWire
 from transports.errors import DialError, LinkError
 from transports.link import Link
@@ -28,7 +28,12 @@ class Opened:
 @final
 @attrs.frozen(slots=True)
 class Unavailable:
-    """There is no link, or no longer."""
+    """There is no link, or it has ended.
+
+    Attributes:
+        attempt: Number of the attempt.
+        why: Reason for people.
+    """
 
     attempt: int
     why: str
@@ -37,7 +42,7 @@ class Unavailable:
 @final
 @attrs.frozen(slots=True)
 class Read:
-    """A frame came."""
+    """A frame was received."""
 
     attempt: int
     frame: bytes
@@ -46,7 +51,12 @@ class Read:
 @final
 @attrs.frozen(slots=True)
 class Wrote:
-    """This many messages are with the link now."""
+    """The link has taken messages.
+
+    Attributes:
+        attempt: Number of the attempt.
+        messages: How many messages.
+    """
 
     attempt: int
     messages: int
@@ -60,9 +70,9 @@ class NodeLink:
     """One attempt at a link, and its life.
 
     Attributes:
-        attempt: Its number: news of earlier attempts do not count.
-        wire: How the node is spoken to over it.
-        name: Of the link, for traces; empty before it is open.
+        attempt: Its number; reports of earlier attempts are ignored.
+        wire: The protocol that is spoken with the node.
+        name: Name of the link, for traces; empty before it is open.
     """
 
     def __init__(self, attempt: int, wire: NodeWire, owner: ActorRef[LinkNews]) -> None:
@@ -78,7 +88,12 @@ class NodeLink:
         self._wake = trio.Event()
 
     async def run(self) -> None:
-        """Dial, then read and write until the link breaks or `hang_up`."""
+        """Dial, then read and write until the link breaks or `hang_up` is called.
+
+        The stub is told `Opened` and at the end `Unavailable`.
+
+        If cancelled, the link is closed, and the stub is not told.
+        """
         why = "hung up"
         with self._scope:
             try:
@@ -131,32 +146,32 @@ class NodeLink:
             await self._tell(Wrote(self.attempt, messages))
 
     def control(self, line: bytes) -> None:
-        """Write a line that counts as no message."""
+        """Write a line that counts as no message, with the next `flush`."""
         self._lines.append(line)
 
     def message(self, line: bytes) -> None:
-        """Write a message; `Wrote` counts it."""
+        """Write a message with the next `flush`; `Wrote` counts it."""
         self._lines.append(line)
         self._messages += 1
 
     def flush(self) -> None:
-        """Write what was put in since; what is put together goes in one frame."""
+        """Write the lines since the last call; they may share frames."""
         if self._lines:
             self._wake.set()
 
     def ping(self) -> None:
-        """Ask the link itself for a sign of life; `sign_of_life` tells."""
+        """Ask the link itself for a sign of life; `sign_of_life` returns it."""
         if self._link is not None:
             self._asked_at = trio.current_time()
             self._link.ping()
 
     def sign_of_life(self) -> float | None:
-        """Return when the link gave the sign it was asked for; None: it has not, or was not."""
+        """Return the Trio time of the sign of life after `ping`; None: it has not come."""
         if self._link is None or self._link.heard_at < self._asked_at:
             return None
         self._asked_at = math.inf
         return self._link.heard_at
 
     def hang_up(self) -> None:
-        """End at once, whatever is under way."""
+        """End at once, whatever is under way. Idempotent."""
         self._scope.cancel()

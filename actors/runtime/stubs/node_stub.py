@@ -1,12 +1,12 @@
-"""The stub that leads to a message node, by whatever wire (STB-02..09, DESIGN section 8)."""
+"""The stub that leads to a message node, over any wire protocol (STB-02..09, DESIGN section 8)."""
 
 from typing import Final, TypeAlias, final
 
 import trio
 from typing_extensions import override
 
-from actors.kit.actor import Actor
-from actors.kit.delivery import Delivery
+from actors.kit.supervision.actor import Actor
+from actors.kit.supervision.delivery import Delivery
 from actors.runtime.hop_trace import Hops
 from actors.runtime.stubs.node_link import LinkNews, NodeLink, Opened, Read, Unavailable, Wrote
 from actors.runtime.stubs.options import read_options
@@ -15,6 +15,7 @@ from actors.runtime.stubs.wires.protofly import OwnWire
 from actors.runtime.stubs.wires.wire import Item, Reply, Stray, WireMaker
 from fsm.effects import Dropped
 from fsm.engine import Step
+from fsm.machines.stub_connection import STUB_CONNECTION
 from fsm.session import stub_client_io as ev
 from fsm.session.stub_client import StubClientCore
 from specs.bodies.body import Command
@@ -38,7 +39,7 @@ def activate(context: StubContext) -> Actor[NodeStubMessage]:
     """Make the stub `websocket`, which speaks `protofly.v1` (STB-01).
 
     Raises:
-        StubOptionError: Its profile says more than where it dials.
+        StubOptionError: Its profile has options; it knows none.
     """
     read_options("websocket", context.config.options, {})
     return NodeStub(context, lambda: OwnWire(context))
@@ -49,8 +50,8 @@ class NodeStub(Actor[NodeStubMessage]):
     """Hosts a `StubClientCore` over one link at a time.
 
     Args:
-        context: What it may use.
-        make_wire: How its node is spoken to.
+        context: What the stub may use.
+        make_wire: Makes the wire protocol of a link.
     """
 
     def __init__(self, context: StubContext, make_wire: WireMaker) -> None:
@@ -212,7 +213,8 @@ class NodeStub(Actor[NodeStubMessage]):
 
     async def _stepped(self, step: Step) -> None:
         self._hops.step(step)
-        await self._post(status_event(self._context, step, self._core.sessions))
+        if step.machine == STUB_CONNECTION.name:
+            await self._post(status_event(self._context, step, self._core.sessions))
 
     async def _refuse(self, message: Message, code: Code, why: str) -> None:
         self._hops.synthesised(response := refuse(message, code, why), message)

@@ -1,4 +1,4 @@
-"""What a declarative profile may say of a stub that ships, beyond where it dials."""
+"""The options that a profile may set for a shipped stub, beside its URL."""
 
 from collections.abc import Mapping
 from typing import final
@@ -11,11 +11,11 @@ __all__ = ["StubOptionError", "read_options"]
 
 @final
 class StubOptionError(ProtoflyError):
-    """A profile says of a stub what the stub does not know: the profile is wrong.
+    """A profile sets an option that its stub does not know: the profile must be corrected.
 
     Attributes:
         stub: Name of the stub.
-        option: Which option.
+        option: Name of the option.
     """
 
     def __init__(self, stub: str, option: str, reason: str) -> None:
@@ -27,15 +27,15 @@ class StubOptionError(ProtoflyError):
 def read_options(
     stub: str, options: JsonObject, known: Mapping[str, tuple[str, ...]]
 ) -> Mapping[str, str]:
-    """Return a word for every option that is known.
+    """Return the value of each known option.
 
     Args:
         stub: Name of the stub, for errors.
-        options: As the profile has them.
-        known: The words each option may have; the first holds where nothing is said.
+        options: The options of the profile.
+        known: The allowed values of each option; the first is the default.
 
     Raises:
-        StubOptionError: There is no such option, or no such word.
+        StubOptionError: An option, or its value, is not known.
     """
     for name in options:
         if name not in known:

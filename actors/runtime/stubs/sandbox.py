@@ -1,9 +1,7 @@
 """A sandbox: one MiniBUS and one component, under a supervisor of their own (BUS-15).
 
-What goes on inside goes no further: a component that crashes too often ends its
-sandbox, and nothing else.
-
-The sandboxes of a runtime: opened, filled, and closed again, for the loader.
+A failure stays inside: a component that crashes too often ends its sandbox, and nothing else.
+`Sandboxes` opens and closes the sandboxes of a runtime, for the loader.
 """
 
 from collections.abc import Callable
@@ -14,13 +12,13 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.kit.actor import Actor, ActorRef, Reply
-from actors.kit.counters import Counters
-from actors.kit.crash import Crash
-from actors.kit.dead_letters import DeadLetters
-from actors.kit.delivery import Delivery
-from actors.kit.monitor import Monitor
-from actors.kit.supervisor import (
+from actors.kit.counting.counters import Counters
+from actors.kit.supervision.actor import Actor, ActorRef, Reply
+from actors.kit.supervision.crash import Crash
+from actors.kit.supervision.dead_letters import DeadLetters
+from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.monitor import Monitor
+from actors.kit.supervision.supervisor import (
     ChildSpec,
     Intensity,
     Restart,
@@ -28,7 +26,7 @@ from actors.kit.supervisor import (
     Supervisor,
     open_supervisor,
 )
-from actors.kit.tracer import Tracer
+from actors.kit.trace import Tracer
 from actors.runtime.bus.messages import BusMessage, ListenerAdded, MiniBusMessage, Origin
 from actors.runtime.bus.mini_bus import MiniBus, MiniBusPort
 from actors.runtime.bus.ports import CorePort, HypertyPort, SandboxPort
@@ -53,7 +51,7 @@ STUB_INTENSITY: Final = Intensity(restarts=0)
 @final
 @attrs.frozen(slots=True)
 class MiniBusWanted:
-    """Tell the MiniBUS of the sandbox."""
+    """Return the reference to the MiniBUS of the sandbox."""
 
     reply: Reply[ActorRef[MiniBusMessage]]
 
@@ -61,10 +59,12 @@ class MiniBusWanted:
 @final
 @attrs.frozen(slots=True)
 class Hosted:
-    """Start the component; what its `start` raises comes back.
+    """Start the component; the reply fails with what its `start` raises.
 
     Attributes:
+        name: Name of the component.
         make: Builds it, for each of its lives.
+        reply: Answered when it has started.
     """
 
     name: str
@@ -77,7 +77,7 @@ SandboxMessage: TypeAlias = MiniBusWanted | Hosted
 
 @final
 class Sandbox(Actor[SandboxMessage]):
-    """Holds the supervisor open for as long as it lives."""
+    """Holds the supervisor of one sandbox open."""
 
     def __init__(
         self,
@@ -156,13 +156,13 @@ ComponentMaker: TypeAlias = Callable[[MiniBusPort], Actor[Delivery]]
 @final
 @attrs.frozen(slots=True)
 class Component:
-    """What runs alone in a sandbox.
+    """The one component of a sandbox.
 
     Attributes:
-        url: Its address; the name of its sandbox, too.
-        origin: What it is to the Message BUS.
+        url: Its address, which is also the name of its sandbox.
+        origin: The kind of component that it is to the Message BUS.
         make: Builds it.
-        intensity: How many crashes are borne before the sandbox ends.
+        intensity: How many crashes it may have before the sandbox ends.
     """
 
     url: str
@@ -173,7 +173,7 @@ class Component:
 
 @final
 class Sandboxes:
-    """Starts sandboxes under one supervisor; a crash in one is no matter of another."""
+    """Opens and closes sandboxes under one supervisor; a crash in one does not affect others."""
 
     def __init__(
         self,
@@ -190,10 +190,16 @@ class Sandboxes:
         self._counters = counters
 
     async def open(self, component: Component) -> ActorRef[SandboxMessage]:
-        """Start a sandbox with its component; what its start raises comes out here.
+        """Start a sandbox with its component, and return its reference.
 
-        The component may submit, and is reached, before it has started. On any
-        failure, cancellation included, the caller closes what is there.
+        The component may send, and gets messages, before its `start` has returned.
+
+        If cancelled, and after any error, parts may be there: the caller calls `close`.
+
+        Raises:
+            NameTakenError: There is a sandbox of this name.
+            ActorStoppedError: The runtime closes.
+            Exception: What making or starting the component raised.
         """
         make = partial(
             Sandbox,
@@ -211,7 +217,14 @@ class Sandboxes:
         return sandbox
 
     async def close(self, url: str) -> None:
-        """Take the component off the bus, then stop its sandbox; repeated is fine."""
+        """Take the component off the bus, then stop its sandbox. Idempotent.
+
+        If cancelled, the component may be off the bus while its sandbox runs; a second call
+        stops it.
+
+        Raises:
+            ActorStoppedError: The runtime closes.
+        """
         await self._port.expel(url)
         await self._supervisor.stop_child(url)
 

@@ -34,10 +34,10 @@ from typing import Final, TypeAlias, final
 
 import attrs
 
-from actors.kit.actor import Actor
-from actors.kit.counters import Counters
-from actors.kit.delivery import Delivery
+from actors.kit.counting.counters import Counters
 from actors.kit.ids import IdSource
+from actors.kit.supervision.actor import Actor
+from actors.kit.supervision.delivery import Delivery
 from actors.kit.trace import Tracer
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
@@ -55,29 +55,29 @@ from transports.network import Network
 __all__ = ["LOOPBACK", "StubConfig", "StubConnection", "StubContext", "StubFactory", "status_event"]
 
 LOOPBACK: Final = "127.0.0.1"
-"""Where P2P stubs listen if nobody says otherwise: for this machine only."""
+"""Default host at which P2P stubs listen: reachable from this machine only."""
 
 
 @final
 @attrs.frozen(slots=True)
 class StubConfig:
-    """What one stub is deployed for (STB-13): descriptor, then deployer, later wins.
+    """The configuration of one stub (STB-13): of descriptor and deployer, the latter overrides.
 
     Attributes:
-        runtime: The runtime it serves.
-        domain: The domain its link leads to; the own domain for P2P stubs.
-        node_url: Where a node stub dials, such as ws://127.0.0.1:4123/link.
-        credentials: What to log in with at each open, if the node asks for it.
-        session: Token of a session that an earlier stub had, to come back to.
-        remote_runtime: The runtime a P2P requester links to (C-30).
-        p2p_handler: That runtime's handler stub, which a requester invites.
-        kinds: Transports a P2P link may use, best first.
-        host: Where a P2P stub listens, as the other end is to dial it.
-        links: To whom a P2P handler lets itself be linked; who is named there may be told
-            places of a private network, and name such places (T10).
-        options: What its descriptor says of it beyond that; what is in it, the stub knows.
-        endpoints: The only places a stub that came as a package may dial, as
-            `transports.endpoint` writes them; `node_url` is the first of them.
+        runtime: Address of the runtime that it serves.
+        domain: Domain to which its link leads; the own domain for P2P stubs.
+        node_url: URL that a node stub dials, such as ws://127.0.0.1:4123/link.
+        credentials: Where the token for a login comes from.
+        session: Token of a session of an earlier stub, to resume it; None: a new session.
+        remote_runtime: Address of the runtime to which a P2P requester links (C-30).
+        p2p_handler: Address of the handler stub of that runtime, which the requester invites.
+        kinds: Kinds of direct links, best first.
+        host: Host at which a P2P stub listens, as the other end dials it.
+        links: Runtimes whose links a P2P handler accepts; those named there may be told addresses
+            of a private network, and name such addresses (T10).
+        options: Further options of its descriptor, which the stub understands.
+        endpoints: The only addresses that a stub from a package may dial, as `transports.urls`
+            writes them; `node_url` is the first.
     """
 
     runtime: str
@@ -105,19 +105,20 @@ async def _forget(_token: str) -> None:
 @final
 @attrs.frozen(slots=True)
 class StubContext:
-    """All that a stub may use; there is nothing else for it to reach.
+    """All that a stub may use.
 
     Attributes:
         url: Its own address.
-        bus: Its sandbox's MiniBUS.
-        config: What it is deployed for.
+        bus: Port to the MiniBUS of its sandbox.
+        config: Its configuration.
         network: Dials and listens.
-        tracer: Takes its evidence.
+        tracer: Takes its trace records.
         ids: Message ids for its own addresses.
-        entropy: n random bytes.
+        entropy: Returns n random bytes.
         counters: Counts what it drops.
-        keep: Takes the token of its session, for a stub that may come after it.
-        remember: Takes it, too, and has stored it when it returns; before the session is used.
+        keep: Takes the token of its session, for a later stub.
+        remember: Takes the token, too, and returns when it is stored; called before the session is
+            used.
     """
 
     url: str
@@ -140,12 +141,12 @@ The actor may take more message classes than `Delivery`, for its own tasks.
 
 
 def status_event(context: StubContext, step: Step, sessions: int) -> Message:
-    """Write what the runtime is told of one step of a node stub's connection (STB-05).
+    """Return the status event of one step of a node stub's connection (STB-05).
 
     Args:
-        context: Of the stub.
-        step: Which.
-        sessions: How many sessions it has had: of one that is live it is the name.
+        context: The context of the stub.
+        step: The step.
+        sessions: Number of sessions of the stub so far; it names a live session.
     """
     url = context.url
     link = f"{url}/session/{sessions}" if step.new == State.LIVE else None
@@ -155,9 +156,9 @@ def status_event(context: StubContext, step: Step, sessions: int) -> Message:
 
 @final
 class StubConnection:
-    """Takes the steps of one stub's connection; for stubs that keep no core of their own.
+    """The connection machine of one stub, for stubs without a core of their own.
 
-    A stub that is made has been `created`; the first thing it tells is that.
+    A new stub is `created`; its first step reports that.
     """
 
     def __init__(self, context: StubContext) -> None:
@@ -166,19 +167,22 @@ class StubConnection:
 
     @property
     def state(self) -> State | None:
-        """How the connection stands; None: nothing was told yet."""
+        """The state of the connection; None: no step was taken yet."""
         state = self._entity.state
         return None if state is None else State(state)
 
     async def step(self, trigger: Trigger, why: str = "") -> None:
-        """Take a step; the runtime hears of it.
+        """Take a step, and report it to the runtime by a status event.
 
         Args:
             trigger: What happened.
-            why: Half a sentence for people.
+            why: Reason for people, as half a sentence.
+
+        If cancelled, the step is taken and traced, and the status event may be missing.
 
         Raises:
-            UndeclaredTransitionError: It cannot happen in this state: a bug of the stub.
+            UndeclaredTransitionError: The table has no such step in this state: a bug of the stub.
+            ActorStoppedError: The runtime has closed.
         """
         context = self._context
         step = self._entity.step(trigger, why)

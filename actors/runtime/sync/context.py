@@ -18,12 +18,11 @@ import attrs
 import trio
 
 import specs
-from actors.kit.actor import ActorRef, Reply
-from actors.kit.counters import Counters
-from actors.kit.delivery import Delivery
+from actors.kit.counting.counters import Counters
 from actors.kit.ids import IdSource
-from actors.kit.trace_message import value_digest
-from actors.kit.tracer import Tracer
+from actors.kit.supervision.actor import ActorRef, Reply
+from actors.kit.supervision.delivery import Delivery
+from actors.kit.trace import Tracer, value_digest
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.registry.link_routes import WaysWanted
 from actors.runtime.store.barrier import StoreGate

@@ -6,8 +6,8 @@ from typing import Final, final
 import attrs
 import trio
 
-from actors.kit.actor import ActorRef, Reply
 from actors.kit.errors import ActorStoppedError
+from actors.kit.supervision.actor import ActorRef, Reply
 from actors.runtime.registry.link_routes import LinkAwaited, LinkWitnessed, WaysWanted
 from actors.runtime.sync.context import Spawn
 from actors.runtime.sync.messages import LinkIs, Tell

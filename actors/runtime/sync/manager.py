@@ -11,8 +11,8 @@ from typing import Final, assert_never, final
 
 from typing_extensions import override
 
-from actors.kit.actor import Actor, Reply
-from actors.kit.delivery import Delivery
+from actors.kit.supervision.actor import Actor, Reply
+from actors.kit.supervision.delivery import Delivery
 from actors.runtime.stubs.catalogue import SchemaRefusedError
 from actors.runtime.sync.context import (
     ComponentLeft,

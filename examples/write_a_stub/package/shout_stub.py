@@ -13,15 +13,15 @@ import json
 from contextlib import suppress
 from typing import TypeAlias
 
-from actors.kit.actor import Actor
-from actors.kit.delivery import Delivery
+from actors.kit.supervision.actor import Actor
+from actors.kit.supervision.delivery import Delivery
 from actors.runtime.stubs.stub import StubConnection, StubContext
 from fsm.machines.stub_connection import State, Trigger
 from specs.message import Message, refuse, reply_to
 from specs.reply_code import Code
-from transports.endpoint import read_endpoint
 from transports.errors import DialError, LinkError
 from transports.link import Link
+from transports.urls import read_endpoint
 
 MAX_WAITING = 100
 

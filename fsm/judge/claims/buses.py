@@ -5,8 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, final
 
 from fsm.judge.claims.finding import Finding
-from fsm.judge.claims.listeners import Listeners
-from fsm.judge.claims.told import BUS, NodeTrace, Trace, is_answer, is_p2p_end, is_shared
+from fsm.judge.claims.told import BUS, Listeners, NodeTrace, Trace, is_answer, is_p2p_end, is_shared
 from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import is_below
 from specs.trace import Kind, Op

@@ -1,19 +1,19 @@
-"""Which claims are judged here, by which function."""
+"""The claims about messages, tables and links, and the function that judges each.
 
-from collections.abc import Callable, Iterator, Mapping
+The claims about machines are judged by `fsm.judge.replay`. For every claim that the records
+of a trace cannot decide, `fsm.judge.claims.not_judged` says what is lacking.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
 from fsm.judge.claims import (
-    addresses,
     admission,
     buses,
-    changes,
     fan_out,
-    link_traffic,
     links,
     loops,
-    object_guests,
     objects,
     resolution,
     sessions,
@@ -21,11 +21,17 @@ from fsm.judge.claims import (
     transactions,
 )
 from fsm.judge.claims import links as link_routes
+from fsm.judge.claims import links as link_traffic
+from fsm.judge.claims import objects as object_guests
 from fsm.judge.claims import objects as object_values
+from fsm.judge.claims import resolution as changes
+from fsm.judge.claims import sessions as addresses
 from fsm.judge.claims.finding import Finding
-from fsm.judge.claims.told import NodeTrace, Trace
+from fsm.judge.claims.told import NodeTrace, Trace, read_trace
+from fsm.judge.trace_line import TraceLine
+from specs.claims.all import CLAIMS
 
-__all__ = ["CLAIMS_JUDGED", "Check"]
+__all__ = ["CLAIMS_JUDGED", "Check", "judge"]
 
 Check: TypeAlias = Callable[[Trace], Iterator[Finding]]
 """Yields what breaks one claim."""
@@ -136,3 +142,19 @@ CLAIMS_JUDGED: Final[Mapping[str, Check]] = MappingProxyType(
     }
 )
 """The check of each claim that can be judged, by the claim's id."""
+
+
+def judge(records: Iterable[TraceLine]) -> tuple[Finding, ...]:
+    """Return what breaks a claim: by claim, in the order of the catalogue, then by record.
+
+    Args:
+        records: Of any number of processes, in any order. Claims across processes need
+            the records of all that took part.
+    """
+    trace = read_trace(records)
+    return tuple(
+        finding
+        for claim in CLAIMS
+        if claim in CLAIMS_JUDGED
+        for finding in sorted(CLAIMS_JUDGED[claim](trace))
+    )

@@ -1,8 +1,9 @@
-"""A trace as claims look at it: each node's records in order, as far as nothing is missing.
+"""A trace as claims read it: the records of each node in order, up to the first gap.
 
-A missing record is no proof of a wrong step. So a node's records count up to the first
-hole in their numbers, and not at all if its sink dropped some; what never came is missed
-only in a trace that has its end.
+A missing record is no proof of a wrong step. The records of a node count up to the first
+gap in their numbers, and not at all if its sink dropped some. A record that never came is
+missed only in a trace that has its end. Rows of tables and listeners of routers are kept
+while the records of a process are read.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,7 +31,9 @@ __all__ = [
     "SLACK",
     "TOLERANCE",
     "Key",
+    "Listeners",
     "NodeTrace",
+    "Rows",
     "Trace",
     "expects_answer",
     "is_answer",
@@ -43,6 +46,90 @@ __all__ = [
     "read_trace",
     "split",
 ]
+
+_TABLE: Final = "listeners"
+_ALL: Final = "*"
+_NOBODY: Final[Sequence[str]] = ()
+
+
+@final
+class Listeners:
+    """The `listeners` tables of one process, one for each router that tells of its own."""
+
+    def __init__(self) -> None:
+        self._tables: dict[str, dict[str, list[str]]] = {}
+        self._unclear: dict[tuple[str, str], set[str]] = {}
+
+    def take(self, record: TraceLine) -> bool:
+        """Take a record; say whether it was a change of these tables."""
+        if record.k != Kind.TABLE or record.table != _TABLE:
+            return False
+        table = self._tables.setdefault(record.actor, {})
+        row = table.setdefault(record.key or "", [])
+        listener = record.val or ""
+        if record.op == Op.ADD:
+            row.append(listener)
+        elif listener in row:
+            self._remove(record, row, listener)
+        return True
+
+    def _remove(self, record: TraceLine, row: list[str], listener: str) -> None:
+        """Remove one of a name: which, a record does not tell if there are others."""
+        row.remove(listener)
+        unclear = self._unclear.setdefault((record.actor, record.key or ""), set())
+        if listener in row:
+            unclear.add(listener)
+        else:
+            unclear.discard(listener)
+
+    def is_in_order(self, router: str, address: str) -> bool:
+        """Whether it is known in which order those came who listen to an address."""
+        return not self._unclear.get((router, address))
+
+    def knows(self, router: str) -> bool:
+        """Whether a router tells of its table; one in another process does not."""
+        return router in self._tables
+
+    def of(self, router: str, address: str) -> Sequence[str]:
+        """Return who listens to an address, in the order they were added."""
+        return self._tables.get(router, {}).get(address, _NOBODY)
+
+    def of_all(self, router: str) -> Sequence[str]:
+        """Return who listens to everything."""
+        return self.of(router, _ALL)
+
+    def has(self, router: str, listener: str) -> bool:
+        """Whether somebody listens to any one address."""
+        table = self._tables.get(router, {})
+        return any(listener in row for address, row in table.items() if address != _ALL)
+
+
+@final
+class Rows:
+    """What a table with one row for each key holds."""
+
+    def __init__(self, table: str) -> None:
+        self._table = table
+        self._rows: dict[str, str] = {}
+
+    def take(self, record: TraceLine) -> bool:
+        """Take a record; say whether it was a change of this table."""
+        if record.k != Kind.TABLE or record.table != self._table:
+            return False
+        if record.op == Op.DEL:
+            self._rows.pop(record.key or "", None)
+        else:
+            self._rows[record.key or ""] = record.val or ""
+        return True
+
+    def words(self, key: str) -> list[str]:
+        """Return what a row holds, word by word."""
+        return self._rows.get(key, "").split()
+
+    def all(self) -> Iterator[tuple[str, list[str]]]:
+        """Yield each row, word by word."""
+        return ((key, value.split()) for key, value in self._rows.items())
+
 
 _SHARED: Final = frozenset({"changes", "subscription"})
 """Last segments of addresses that several components may listen to."""

@@ -36,7 +36,7 @@ from fsm.product.composition import (
     Wire,
 )
 from fsm.product.host import Host, UnsafeError
-from fsm.registry import allocation_io as allocation
+from fsm.registry import allocation
 from fsm.registry.allocation import AllocationCore
 from fsm.session import node_session_io as at_node
 from fsm.session import stub_client_io as at_stub

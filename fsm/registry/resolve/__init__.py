@@ -1,1 +1,1 @@
-"""By which way an address is reached: links, stubs, cached records."""
+"""The route to an address: links, stubs, cached records."""

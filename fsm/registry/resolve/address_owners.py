@@ -2,7 +2,7 @@
 
 The Message BUS asks for the owner of an address that a peer sends from. The answer is
 read by the node path, and remembered as long as the record is good. A record that is away
-names its owner, too: a runtime that has lost its node still speaks by its links.
+names its owner, too: a runtime that has lost its node can still send by its links.
 """
 
 import math
@@ -25,11 +25,11 @@ __all__ = ["AddressOwners"]
 @final
 @attrs.frozen(slots=True)
 class _Owner:
-    """What a registry said.
+    """The answer of a registry.
 
     Attributes:
         runtime: The owner; None: there is no record.
-        fresh: Until when another answer is not looked for.
+        fresh: Until when no other answer is looked for.
         until: Until when it counts.
     """
 
@@ -56,10 +56,10 @@ class _Question:
 
 @final
 class AddressOwners:
-    """The owners that were asked for, of one runtime.
+    """The known owners of addresses, of one runtime.
 
     Args:
-        records: What was read of remote entities for other reasons.
+        records: The records of remote entities that were read for other reasons.
     """
 
     def __init__(self, records: RecordCache) -> None:
@@ -69,7 +69,13 @@ class AddressOwners:
         self._alarms: Final = Alarms[str]()
 
     def asked(self, entity: str, remote: str, now: float) -> list[Effect]:
-        """Tell who owns an entity that a peer at `remote` sends from; read it if need be."""
+        """Answer with the owner of an entity, or have its record read.
+
+        Args:
+            entity: Address that a peer sends from.
+            remote: The peer's runtime.
+            now: Seconds on the host's clock.
+        """
         known = self._known.get(entity)
         if known is not None and now < (known.until if known.runtime == remote else known.fresh):
             return [OwnerKnown(entity, known.runtime)]
@@ -82,9 +88,13 @@ class AddressOwners:
         return [ReadOwner(entity)]
 
     def read(self, read: OwnerRead, now: float) -> list[Effect]:
-        """Take the record of an entity; one that is not there is looked for once more.
+        """Take the record of an entity; a record that is not there is read once more.
 
-        Where no registry answers nothing is told: who asked does not wait for ever.
+        If no registry answers there is no effect: the Message BUS has a deadline of its own.
+
+        Args:
+            read: The answer to `ReadOwner`.
+            now: Seconds on the host's clock.
         """
         entity, record = read.entity, read.record
         question = self._asked.get(entity)
@@ -106,14 +116,19 @@ class AddressOwners:
         return self._keep(entity, record.runtime, now, now + life)
 
     def noticed(self, entity: str, record: Record | None) -> list[Effect]:
-        """Take a record that was read for something else: its owner may be another by now."""
+        """Take a record that was read for another reason: the owner may have changed.
+
+        Args:
+            entity: Address of the record.
+            record: The record; None: there is none, which changes nothing.
+        """
         known = self._known.get(entity)
         if record is None or known is None or known.runtime == record.runtime:
             return []
         return self.changed(entity)
 
     def changed(self, entity: str) -> list[Effect]:
-        """Take it that a record has changed, or may have: its owner is to be read anew."""
+        """Note that a record has changed, or may have: its owner is to be read anew."""
         question = self._asked.get(entity)
         if question is not None and question.again == math.inf:
             question.is_stale = True
@@ -124,7 +139,7 @@ class AddressOwners:
         return self._alarms.deadline()
 
     def tick(self, now: float) -> list[Effect]:
-        """Read again what was not there; forget what is good no longer."""
+        """Read missing records again; forget owners that are out of date."""
         effects: list[Effect] = []
         for entity in self._alarms.due(now):
             question, known = self._asked.get(entity), self._known.get(entity)

@@ -1,4 +1,4 @@
-"""What the registry does about routes (RES-01..15)."""
+"""The effects of the registry's route search (RES-01..15)."""
 
 from typing import TypeAlias, final
 
@@ -48,7 +48,7 @@ class Route:
     """The answer to `Asked`.
 
     Attributes:
-        url: Stub or link that leads there.
+        url: Address of the stub or link that leads there.
         until: How long this may be remembered if `RoutesChanged` does not come.
         why: Half a sentence for people.
     """
@@ -80,7 +80,7 @@ class RoutesChanged:
 @final
 @attrs.frozen(slots=True)
 class NodePlan:
-    """What a node stub is deployed for."""
+    """The domain that a node stub is deployed for."""
 
     domain: str
 
@@ -102,7 +102,7 @@ class RequesterPlan:
 @final
 @attrs.frozen(slots=True)
 class Deploy:
-    """Deploy a stub; answer `Deployed` or `DeployFailed`."""
+    """Deploy a stub; the host answers `Deployed` or `DeployFailed`."""
 
     url: str
     plan: NodePlan | RequesterPlan
@@ -169,7 +169,7 @@ class Connect:
 @final
 @attrs.frozen(slots=True)
 class Disconnect:
-    """Tell a P2P stub to end one link (M-12); other links of the stub are let be."""
+    """Tell a P2P stub to end one link (M-12); other links of the stub stay."""
 
     stub: str
     remote: str
@@ -179,7 +179,7 @@ class Disconnect:
 @final
 @attrs.frozen(slots=True)
 class Yield:
-    """Tell a requester to wait whether the peer's link becomes live (P2P-27).
+    """Tell a requester to wait until the peer's link is live or has failed (P2P-27).
 
     Attributes:
         negotiation: The one that lost the tie-break.
@@ -211,7 +211,7 @@ class PathsLost:
 @final
 @attrs.frozen(slots=True)
 class LinkUp:
-    """A link is live: what lives at both ends can be told now (P2P-23)."""
+    """A link is live: the registries at both ends can report their entities now (P2P-23)."""
 
     remote: str
     link: str
@@ -220,7 +220,7 @@ class LinkUp:
 @final
 @attrs.frozen(slots=True)
 class LinkDown:
-    """A link is live no longer; it may come back."""
+    """A link is no longer live; it may come back."""
 
     remote: str
 
@@ -236,7 +236,7 @@ class LinkGone:
 @final
 @attrs.frozen(slots=True)
 class PeerKnown:
-    """A link leads to this runtime, which may speak over it from now on (I-B10)."""
+    """A link leads to this runtime, which may send over it from now on (I-B10)."""
 
     link: str
     remote: str
@@ -245,7 +245,7 @@ class PeerKnown:
 @final
 @attrs.frozen(slots=True)
 class PeerGone:
-    """Nobody speaks over a link any more."""
+    """No runtime may send over this link any more."""
 
     link: str
 
@@ -253,7 +253,7 @@ class PeerGone:
 @final
 @attrs.frozen(slots=True)
 class ReadOwner:
-    """Read whose an entity is, at the registry of its domain (M-25); answer `OwnerRead`."""
+    """Read the owner of an entity at the registry of its domain (M-25); answer `OwnerRead`."""
 
     entity: str
 
@@ -270,7 +270,7 @@ class OwnerKnown:
 @final
 @attrs.frozen(slots=True)
 class OwnerDoubted:
-    """Whose an entity is may have changed: what was told of it counts no longer."""
+    """The owner of an entity may have changed: an earlier `OwnerKnown` counts no longer."""
 
     entity: str
 

@@ -1,7 +1,4 @@
-"""What the registry is told about routes (RES-01..15).
-
-What a runtime's registry is told of its runtime.
-"""
+"""The inputs of the registry's route search, and its configuration (RES-01..15)."""
 
 from enum import Enum, unique
 from typing import TypeAlias, final
@@ -44,7 +41,7 @@ __all__ = [
 
 @unique
 class Topology(Enum):
-    """Whose node a message for another domain goes to (C-49)."""
+    """The node that gets messages for another domain (C-49)."""
 
     TRIANGLE = "triangle"
     """That domain's."""
@@ -56,12 +53,13 @@ class Topology(Enum):
 @final
 @attrs.frozen(slots=True)
 class ResolveConfig:
-    """What a runtime's registry is told of its runtime.
+    """What the registry knows of its own runtime.
 
     Attributes:
         runtime: Its address.
         domain: Its own domain.
-        wishes: Whether it wants P2P links, and to whom.
+        wishes: Whether it wants P2P links, and to which peers.
+        topology: The node that gets messages for another domain.
     """
 
     runtime: str
@@ -127,7 +125,7 @@ class StatusSeen:
 @final
 @attrs.frozen(slots=True)
 class RecordRead:
-    """The answer to `ReadRecord`; None: no such record, or nobody answered."""
+    """The answer to `ReadRecord`; None: there is no such record, or no registry answered."""
 
     entity: str
     record: Record | None
@@ -136,10 +134,10 @@ class RecordRead:
 @final
 @attrs.frozen(slots=True)
 class RecordTold:
-    """A registry told the new status of a record that is followed (M-30, REG-13).
+    """A registry reports the new status of a record (M-30, REG-13).
 
     Attributes:
-        status: None: it may have changed while nobody could tell.
+        status: None: it may have changed while no report could come.
     """
 
     entity: str
@@ -167,7 +165,7 @@ class LinkRegistered:
 @final
 @attrs.frozen(slots=True)
 class LinkOver:
-    """A handler says that a link of it has ended for good and will not come back."""
+    """A handler reports that one of its links has ended for good and will not come back."""
 
     stub: str
     link: str
@@ -176,7 +174,7 @@ class LinkOver:
 @final
 @attrs.frozen(slots=True)
 class OwnerAsked:
-    """A peer at `remote` sends from an entity: whose is it (I-B10)?"""
+    """A peer at `remote` sends from an entity: which runtime owns the entity (I-B10)?"""
 
     entity: str
     remote: str
@@ -188,7 +186,7 @@ class OwnerRead:
     """The answer to `ReadOwner`.
 
     Attributes:
-        record: Live or away; None: there is none, or nobody answered.
+        record: Live or away; None: there is none, or no registry answered.
         is_answered: Whether a registry has answered.
     """
 
@@ -200,7 +198,7 @@ class OwnerRead:
 @final
 @attrs.frozen(slots=True)
 class LinkForged:
-    """A peer sends too much from addresses that are not its own (S1)."""
+    """A peer sends too many messages from addresses that are not its own (S1)."""
 
     link: str
 
@@ -208,7 +206,12 @@ class LinkForged:
 @final
 @attrs.frozen(slots=True)
 class Listed:
-    """The registry of a remote runtime told what lives there, or no longer (M-08, M-09, I-R8)."""
+    """The registry of a remote runtime reports its entities (M-08, M-09, I-R8).
+
+    Attributes:
+        there: Entities that live there.
+        gone: Entities that no longer do.
+    """
 
     remote: str
     there: tuple[str, ...]
@@ -218,7 +221,7 @@ class Listed:
 @final
 @attrs.frozen(slots=True)
 class WitnessCalled:
-    """Somebody at a link's other end speaks for an entity: does it live there (P2P-30)?"""
+    """A component at a link's other end speaks for an entity: does it live there (P2P-30)?"""
 
     link: str
     entity: str
@@ -243,7 +246,7 @@ class LocalAdded:
 @final
 @attrs.frozen(slots=True)
 class LocalRemoved:
-    """It is no more; what is sent to it is answered 404."""
+    """The hyperty or object is gone; messages to it are answered 404."""
 
     address: str
 
@@ -251,13 +254,13 @@ class LocalRemoved:
 @final
 @attrs.frozen(slots=True)
 class Closing:
-    """The runtime goes: whoever says so ends the links; none is set up any more."""
+    """The runtime shuts down: the host ends the links; the registry sets up no more."""
 
 
 @final
 @attrs.frozen(slots=True)
 class Stopped:
-    """The registry itself goes: what it still looks for, it will not find."""
+    """The registry itself stops: its open searches end without a result."""
 
 
 @final

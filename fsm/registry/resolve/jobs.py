@@ -1,11 +1,10 @@
-"""The registry's searches that are under way, one per thing looked for (RES-13, I-R6, I-R7).
+"""The registry's open searches, one per key, and messages that wait for a direct link.
 
-A search that has ended is forgotten; under its key the next one begins.
+A search that has ended is forgotten; the next one begins under its key (RES-13, I-R6, I-R7).
 
-Messages that wait for a direct link that is being set up (RES-09, I-R9).
-
-Only the question for a way waits here; the messages wait with who asked it, in order, so
-that none is lost or doubled whatever the answer is.
+While a link is being set up, only the question for a route waits here (RES-09, I-R9). The
+messages wait at the component that asked, in order, so that none is lost or doubled
+whatever the answer is.
 """
 
 import math
@@ -26,7 +25,7 @@ __all__ = ["LinkWaiters", "ResolveJobs", "WaitingAsk", "link_key", "node_key"]
 @final
 @attrs.frozen(slots=True)
 class WaitingAsk:
-    """A question for a way that waits for a link to an entity."""
+    """A question for a route that waits for a link to an entity."""
 
     to: str
     intent: Intent
@@ -35,26 +34,36 @@ class WaitingAsk:
 
 @final
 class LinkWaiters:
-    """Who waits for which link, and until when."""
+    """The questions that wait for links, and their deadlines."""
 
     def __init__(self) -> None:
         self._asks: dict[tuple[str, Intent], WaitingAsk] = {}
         self._until: dict[str, float] = {}
 
     def wait(self, ask: WaitingAsk, now: float) -> bool:
-        """Let a question wait; False: the link has been waited for long enough."""
+        """Let a question wait; False: the link has been waited for long enough.
+
+        Args:
+            ask: The question.
+            now: Seconds on the host's clock.
+        """
         if now >= self._until.setdefault(ask.entity, now + P2P_TIMEOUT):
             return False
         self._asks[ask.to, ask.intent] = ask
         return True
 
     def deadline(self) -> float:
-        """Return when the first has waited long enough."""
+        """Return when the wait of the first question ends."""
         waiting = {ask.entity for ask in self._asks.values()}
         return min((self._until[entity] for entity in waiting), default=math.inf)
 
     def done(self, is_settled: Callable[[str], bool], now: float) -> list[WaitingAsk]:
-        """Take out who need not wait any more: it is known whether there is a link, or too late."""
+        """Take out the questions whose link is settled, or whose time is over.
+
+        Args:
+            is_settled: Returns whether an entity has a link, or will have none.
+            now: Seconds on the host's clock.
+        """
         settled = {entity for entity in self._until if is_settled(entity)}
         for entity in settled:
             # The next set-up of a link to it may be waited for anew.
@@ -82,7 +91,7 @@ def link_key(entity: str) -> str:
 
 @final
 class ResolveJobs:
-    """The only place that moves a search."""
+    """The open searches; the only place that steps their entities."""
 
     def __init__(self) -> None:
         self._open: dict[str, Entity] = {}
@@ -92,7 +101,7 @@ class ResolveJobs:
         return len(self._open)
 
     def is_open(self, key: str) -> bool:
-        """Say whether such a search is under way."""
+        """Return whether a search is under way."""
         return key in self._open
 
     def begin(self, key: str) -> list[Step]:
@@ -105,25 +114,47 @@ class ResolveJobs:
         return [job.step(Trigger.ASKED)]
 
     def answer(self, key: str, why: str) -> list[Step]:
-        """Find what is there already; a search that is under way goes on as it is."""
+        """Begin and end a search whose result is there already; an open search goes on as it is.
+
+        Args:
+            key: Key of the search.
+            why: The result, as half a sentence, for the trace.
+        """
         if key in self._open:
             return []
         begun = self.begin(key)
         return [*begun, *self.decide(key, Trigger.ATTACH, why), *self.settle([key], Trigger.FOUND)]
 
     def query(self, key: str, now: float) -> list[Step]:
-        """Note that the search waits for a record, but not for ever."""
+        """Note that a search waits for a record, for a limited time.
+
+        Args:
+            key: Key of the search, which is open.
+            now: Seconds on the host's clock.
+        """
         steps = self.decide(key, Trigger.QUERIED)
         self._alarms.set(key, now + self._open[key].patience)
         return steps
 
     def decide(self, key: str, trigger: Trigger, why: str = "") -> list[Step]:
-        """Move a search by what looking or asking came to; one that is further stays."""
+        """Step a search by the result of a look-up; a search that is further stays.
+
+        Args:
+            key: Key of the search.
+            trigger: The result.
+            why: The reason, as half a sentence, for the trace.
+        """
         job = self._open.get(key)
         return [] if job is None or job.state not in _LOOKING else [self._move(job, trigger, why)]
 
     def settle(self, keys: Iterable[str], trigger: Trigger, why: str = "") -> list[Step]:
-        """End those of these searches that wait for a stub or link."""
+        """End those of some searches that wait for a stub or link.
+
+        Args:
+            keys: Keys of the searches; those that are not open are ignored.
+            trigger: The result.
+            why: The reason, as half a sentence, for the trace.
+        """
         found = (self._open.get(key) for key in keys)
         jobs = [job for job in found if job is not None and job.state in _WAITING]
         return [self._move(job, trigger, why) for job in jobs]
@@ -137,7 +168,7 @@ class ResolveJobs:
         return [key.removeprefix(_LINK) for key in self._alarms.due(now)]
 
     def end_links(self, why: str) -> list[Step]:
-        """End every search for a link: nobody sets one up any more."""
+        """End every search for a link: no link is set up any more."""
         return self._end([job for key, job in self._open.items() if key.startswith(_LINK)], why)
 
     def end(self, why: str) -> list[Step]:

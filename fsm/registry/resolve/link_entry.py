@@ -33,7 +33,7 @@ _WRITER: Final = "registry"
 
 
 class Deployment(Enum):
-    """How far the stub of a requester is."""
+    """The state of a requester's stub."""
 
     PLANNED = "planned"
     ORDERED = "ordered"
@@ -42,20 +42,20 @@ class Deployment(Enum):
 
 @attrs.define(slots=True)
 class LinkEntry:
-    """One remote runtime.
+    """The link to one remote runtime.
 
     Attributes:
         stub: The own P2P stub: PQ, or PH.
         link: The link's address: PQ, or PC once the handler has named it.
-        life: What has become of the entry; the only place that moves it is here.
+        life: The entity of the entry, which only this class steps.
         plan: How a requester is deployed; None on the handler side.
-        url: What routes to it; None until it was live once.
+        url: Address that routes to the link; None until it was live once.
         has_listeners: Whether the listeners of a handler's link stand (I-P17).
         awaits_listeners: Whether its link is live but for them.
-        entities: What is known to live there, as it was learnt (I-R8).
+        entities: The entities known to live there, in the order they became known (I-R8).
         beside: The other link to the same runtime: our own request that yields to this link,
-            or an invitation to a link that takes this one's place once it is live (P2P-27).
-        deployment: Of a requester: at work once its stub has told of itself.
+            or an invitation to a link that replaces this one once it is live (P2P-27).
+        deployment: Of a requester: at work once its stub has reported a status.
         yields_due: Orders to yield that its stub has not followed yet.
         until: When its next timer is due.
         fails_at: When it is too late for its link to become live for the first time.
@@ -81,7 +81,7 @@ class LinkEntry:
 
     @property
     def is_live(self) -> bool:
-        """Whether messages may go by it."""
+        """Whether messages may go by the link."""
         return self.status is State.LIVE and self.url is not None
 
     @property
@@ -90,24 +90,24 @@ class LinkEntry:
         return (self,) if self.beside is None else (self, self.beside)
 
     def row_for(self, stub: str) -> "LinkEntry":
-        """Return what a stub that asks for the row is shown: a handler, its newest link."""
+        """Return the end of the link for a stub that asks for the row: a handler, its newest."""
         is_beside = self.beside is not None and self.beside.stub == stub
         return self.beside if self.beside is not None and is_beside else self
 
     @property
     def yielding(self) -> "LinkEntry | None":
-        """Our own request that waits whether this link becomes live."""
+        """Our own request that waits until this link is live or has failed."""
         is_own = self.beside is not None and self.beside.role is Role.REQUESTER
         return self.beside if is_own else None
 
     def is_held(self, stub: str) -> bool:
-        """Say whether a handler is to wait for the row: our own request may still be live."""
+        """Return whether a handler is to wait for the row: our own request may become live."""
         own = self.yielding
         return own is not None and own.yields_due > 0 and stub == self.stub
 
     @property
     def is_pending(self) -> bool:
-        """Whether we asked for it and it is being set up: two such make a glare."""
+        """Whether our own request is being set up: two such requests make a simultaneous open."""
         setting_up = self.status in {State.CREATED, State.IN_PROGRESS}
         return self.role is Role.REQUESTER and setting_up
 
@@ -120,7 +120,12 @@ class LinkEntry:
         return [step, self.changed(Op.ADD)]
 
     def contested(self, own: str, link: str) -> Step:
-        """Take the other's invitation to `link`: the state says which of both links yields."""
+        """Take the peer's invitation; the new state says which of both links yields.
+
+        Args:
+            own: Address of this runtime, for the tie-break.
+            link: Address of the link that the peer invites to.
+        """
         facts = {
             entry.Condition.OWN_REQUEST: self.is_pending,
             entry.Condition.OWN_SMALLER: own_is_smaller(own, self.remote),
@@ -142,8 +147,12 @@ class LinkEntry:
     def yields_to(self, winner: "LinkEntry", now: float) -> list[Effect]:
         """Let the winner of a simultaneous open have the entry, and wait beside it.
 
-        A requester that is not deployed yet never will be. One that is being deployed is told
-        when it is at work.
+        A requester that is not deployed yet never will be. One that is being deployed gets the
+        order to yield when it is at work.
+
+        Args:
+            winner: The peer's link.
+            now: Seconds on the host's clock.
         """
         winner.life, winner.entities = self.life, self.entities
         winner.fails_at = now + self.life.patience
@@ -161,7 +170,7 @@ class LinkEntry:
         return [Yield(self.stub, self.remote)] if is_first else []
 
     def resumed(self, now: float) -> list[Effect]:
-        """Go on as the entry's link: the one that was yielded to has failed."""
+        """Go on as the entry's link: the link that it yielded to has failed."""
         steps: list[Effect] = [self.life.step(entry.Trigger.RESUMED), self.changed(Op.UPD)]
         self.fails_at = now + self.life.patience
         if self.deployment is Deployment.AT_WORK:
@@ -202,7 +211,7 @@ class LinkEntry:
         return [self.life.step(entry.Trigger.ENDED), self.changed(Op.DEL), LinkGone(self.remote)]
 
     def changed(self, op: Op) -> RowChanged:
-        """Say what the row says now."""
+        """Return the present values of the row, for the trace."""
         entities = " ".join(self.entities)
         return RowChanged(op, _TABLE, self.remote, f"{self.status} {self.url} {entities}", _WRITER)
 

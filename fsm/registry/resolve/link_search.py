@@ -1,8 +1,8 @@
-"""How the registry looks for a direct link to an entity (RES-03, RES-06, RES-13).
+"""The registry's search for a direct link to an entity (RES-03, RES-06, RES-13).
 
-The record of the entity says where it lives, and whether a link can be set up to there. It
-is read, or known already, or told by a registry; the search then waits for the link, or
-ends because there will be none.
+The record of the entity names its runtime, and says whether a link to it can be set up. The
+record is read, or known already, or reported by a registry. The search then waits for the
+link, or ends because there will be none.
 """
 
 from typing import final
@@ -27,10 +27,10 @@ class LinkSearch:
     """The searches for links of one registry, over its tables.
 
     Args:
-        config: What the runtime wants of links.
-        jobs: The searches that are under way.
-        records: What is known of remote entities.
-        links: The links there are, or that are being set up.
+        config: The wishes of the runtime for links.
+        jobs: The open searches.
+        records: The known records of remote entities.
+        links: The links that are live or being set up.
     """
 
     def __init__(
@@ -43,20 +43,26 @@ class LinkSearch:
         self._is_closing = False
 
     def close(self) -> None:
-        """Begin no search any more."""
+        """Begin no more searches."""
         self._is_closing = True
 
     def is_open(self, entity: str) -> bool:
-        """Say whether a link to an entity is looked for, or being set up."""
+        """Return whether a link to an entity is looked for, or being set up."""
         return self._jobs.is_open(link_key(entity))
 
     def wish(self, entity: str) -> P2pWish:
-        """Return what is wanted of a peer, by its address and by where it is known to live."""
+        """Return the wish for links to a peer, by its address and by its known runtime."""
         entry = self._links.entities.entry_of(entity)
         return self._config.wishes.of(*([entry.remote] if entry is not None else []), entity)
 
     def seek(self, entity: str, intent: Intent, now: float) -> list[Effect]:
-        """Look for a P2P link beside, if a request may and the runtime wants one."""
+        """Begin to look for a P2P link, if the request may have one and the runtime wants one.
+
+        Args:
+            entity: The receiver of the request.
+            intent: What the route is wanted for.
+            now: Seconds on the host's clock.
+        """
         key = link_key(entity)
         wish = self.wish(entity)
         is_due = intent is Intent.REACH and wish is not P2pWish.WHEN_ASKED
@@ -72,7 +78,13 @@ class LinkSearch:
         return [*begun, *self._jobs.query(key, now), ReadRecord(entity)]
 
     def told(self, entity: str, record: Record | None, now: float) -> list[Effect]:
-        """Take the record of an entity; None: there is none, or none was to be had."""
+        """Take the record of an entity.
+
+        Args:
+            entity: Address of the record.
+            record: The record; None: there is none, or no registry answered.
+            now: Seconds on the host's clock.
+        """
         self._records.put(entity, record, now)
         kept = self._records.find(entity, now)
         if self._links.claims.settles(entity):
@@ -82,9 +94,14 @@ class LinkSearch:
         return self._set_up(entity, kept, now)
 
     def changed(self, entity: str, status: RecordStatus | None, now: float) -> list[Effect]:
-        """Take a registry's word (REG-13): what is away is not linked to, what comes is sought.
+        """Take the new status of a record (REG-13): no link is sought to an entity that is away.
 
-        A link that is live stays the way: it needs no registry.
+        A link that is live stays the route: it needs no registry.
+
+        Args:
+            entity: Address of the record.
+            status: Its status; None: it may have changed.
+            now: Seconds on the host's clock.
         """
         if status is None or status is RecordStatus.LIVE:
             self._records.forget(entity)

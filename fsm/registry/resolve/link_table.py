@@ -57,13 +57,13 @@ __all__ = ["LinkTable"]
 
 @final
 class LinkTable:
-    """Which remote runtime is reached by which link.
+    """The link to each remote runtime.
 
-    What waits for a link in `jobs` is told when its entry is live or gone.
+    The searches in `jobs` that wait for a link end when its entry is live or gone.
 
     Attributes:
-        entities: Who lives at the other ends.
-        claims: Who is said to.
+        entities: The entities at the other ends.
+        claims: The entities that other registries list and no record confirms yet.
     """
 
     def __init__(self, runtime: str, jobs: ResolveJobs, records: RecordCache) -> None:
@@ -86,7 +86,12 @@ class LinkTable:
         return next((entry for entry in self._entries.values() if entry.link == link), None)
 
     def row(self, whom: str, stub: str) -> LinkEntry | None:
-        """Return what `stub` is shown of the link to a runtime, or to who lives there (P2P-18)."""
+        """Return the link that a stub gets when it asks for the row of a runtime (P2P-18).
+
+        Args:
+            whom: Address of the runtime, or of an entity that lives there.
+            stub: Address of the stub that asks.
+        """
         entry = self._entries.get(self.entities.remote_of(whom))
         return None if entry is None else entry.row_for(stub)
 
@@ -96,12 +101,23 @@ class LinkTable:
         return entry.url if entry is not None and entry.is_live else None
 
     def witness(self, link: str, entity: str, now: float) -> list[Effect]:
-        """Have the record read of whom another runtime speaks for, unless that is known."""
+        """Have the record read of an entity that another runtime speaks for, unless it is known.
+
+        Args:
+            link: Address of the link that the runtime speaks over.
+            entity: Address of the entity.
+            now: Seconds on the host's clock.
+        """
         entry = self.entry_by(link)
         return [] if entry is None else self.claims.look_up(entity, entry, now)
 
     def told(self, said: Listed, now: float) -> list[Effect]:
-        """Note what the other registry says lives there, and what does no longer (P2P-25)."""
+        """Take the report of another registry about its entities (P2P-25).
+
+        Args:
+            said: The report.
+            now: Seconds on the host's clock.
+        """
         entry = self._entries.get(said.remote)
         if entry is None:
             return []
@@ -112,7 +128,12 @@ class LinkTable:
     # ---- requester side
 
     def plan(self, plan: RequesterPlan, now: float) -> list[Effect]:
-        """Begin a set-up, unless one exists or failed a moment ago (RES-10, I-P7)."""
+        """Begin to set up a link, unless one exists or failed a moment ago (RES-10, I-P7).
+
+        Args:
+            plan: The requester to deploy.
+            now: Seconds on the host's clock.
+        """
         if (
             self._is_closed
             or plan.remote in self._entries
@@ -129,7 +150,13 @@ class LinkTable:
         return Entity(p2p_entry.P2P_ENTRY, f"{self._runtime}|{remote}")
 
     def path_set(self, url: str, refusal: str | None, now: float) -> list[Effect]:
-        """Deploy the requester once its path is acknowledged (P2P-05, I-P10)."""
+        """Deploy the requester once its path is acknowledged (P2P-05, I-P10).
+
+        Args:
+            url: Address of the requester.
+            refusal: Why the node refused the path; None: it is set.
+            now: Seconds on the host's clock.
+        """
         entry = self.entry_by(url)
         if entry is None or entry.plan is None:
             return [RemovePath(url)]
@@ -144,7 +171,12 @@ class LinkTable:
         return any(end.link == url and end.role is Role.REQUESTER for end in ends)
 
     def gone(self, url: str, now: float) -> list[Effect]:
-        """Take it that a stub is not there, or no longer."""
+        """Take it that a stub is not deployed, or no longer.
+
+        Args:
+            url: Address of the stub.
+            now: Seconds on the host's clock.
+        """
         effects: list[Effect] = []
         for entry in self.entries():
             if entry.beside is not None and entry.beside.stub == url:
@@ -156,7 +188,13 @@ class LinkTable:
         return effects
 
     def over(self, stub: str, link: str, now: float) -> list[Effect]:
-        """Take a stub's word that a link of it has ended for good (I-P19)."""
+        """Note that a link has ended for good, as its stub reports (I-P19).
+
+        Args:
+            stub: Address of the stub.
+            link: Address of the link.
+            now: Seconds on the host's clock.
+        """
         for entry in self.entries():
             if entry.stub == stub and entry.link == link:
                 return self._remove(entry, now)
@@ -166,7 +204,12 @@ class LinkTable:
         return []
 
     def forged(self, link: str, now: float) -> list[Effect]:
-        """End all links to a peer that sends over one in the name of others, for a while."""
+        """End all links to a peer that sends from addresses of others, for a while.
+
+        Args:
+            link: Address of the link that such messages came by.
+            now: Seconds on the host's clock.
+        """
         ends = ((entry, end) for entry in self.entries() for end in entry.ends)
         entry = next((entry for entry, end in ends if end.link == link), None)
         if entry is None:
@@ -182,7 +225,12 @@ class LinkTable:
     # ---- status events
 
     def status(self, seen: StatusSeen, now: float) -> list[Effect]:
-        """Take a link's status event; one of a link that is no entry's only ends it."""
+        """Take a link's status event; an event of a link without an entry can only end that link.
+
+        Args:
+            seen: The event.
+            now: Seconds on the host's clock.
+        """
         remote, link = seen.resource, seen.link or seen.stub
         if remote is None or self._is_closed:
             return []
@@ -323,7 +371,13 @@ class LinkTable:
                 return [entry.changed(Op.UPD)]
 
     def registered(self, link: str, refusal: str | None, now: float) -> list[Effect]:
-        """Route to a handler's link once both listeners are there (I-P17, I-P18)."""
+        """Route to a handler's link once both listeners are there (I-P17, I-P18).
+
+        Args:
+            link: Address of the link.
+            refusal: Why the handler refused the listeners; None: they stand.
+            now: Seconds on the host's clock.
+        """
         found = ((entry, end) for entry in self.entries() for end in entry.ends)
         entry, end = next((pair for pair in found if pair[1].link == link), (None, None))
         if entry is None or end is None:
@@ -348,7 +402,7 @@ class LinkTable:
         return [*effects, *self._let_go(own)]
 
     def _settle(self, entry: LinkEntry, trigger: resolve_job.Trigger) -> list[Effect]:
-        """Tell who waits for this link."""
+        """End the searches that wait for this link."""
         return [*self._jobs.settle(map(link_key, sorted(entry.entities)), trigger)]
 
     def _disconnected(self, entry: LinkEntry, now: float) -> list[Effect]:
@@ -376,7 +430,7 @@ class LinkTable:
         return min([self.claims.deadline(), *untils])
 
     def tick(self, now: float) -> list[Effect]:
-        """Try lost links again, or give links up; look at what was claimed."""
+        """Reconnect lost links, or give links up; read the records of listed entities."""
         effects: list[Effect] = []
         for entry in self.entries():
             if entry.fails_at <= now:

@@ -33,12 +33,12 @@ _WRITER: Final = "registry"
 
 @attrs.define(slots=True)
 class _Row:
-    """One domain's stub: what others have said of it.
+    """One domain's stub.
 
     Attributes:
-        deployment: As the loader told.
-        connection: As the stub tells; None: it has said nothing yet.
-        waiting: Who asked while it was being deployed, first come first.
+        deployment: State of its deployment, as the loader reports it.
+        connection: State of its connection, as the stub reports it; None: no report yet.
+        waiting: Questions that came while it was being deployed, oldest first.
     """
 
     url: str
@@ -53,7 +53,7 @@ class _Row:
 
 @attrs.frozen(slots=True)
 class _Cooling:
-    """A domain whose stub failed: until when it is left alone, and why it failed."""
+    """A domain whose stub failed: until when no other is deployed, and why it failed."""
 
     until: float
     why: str
@@ -61,7 +61,7 @@ class _Cooling:
 
 @final
 class NodeStubTable:
-    """Which stub leads to which domain's node; each search for one is in `jobs`."""
+    """The stub of each domain's node; each search for one is in `jobs`."""
 
     def __init__(self, runtime: str, jobs: ResolveJobs) -> None:
         self._runtime = runtime
@@ -87,10 +87,10 @@ class NodeStubTable:
         """Answer with the domain's stub, now or when it is deployed.
 
         Args:
-            domain: Whose node.
-            asked: Where to, and what for.
-            now: The time.
-            until: How long the answer may be remembered.
+            domain: The domain of the node.
+            asked: Address to reach, and the intent.
+            now: Seconds on the host's clock.
+            until: How long the answer may be remembered, on the same clock.
         """
         row, key = self._rows.get(domain), node_key(domain)
         if row is not None and row.is_deployed:
@@ -113,7 +113,7 @@ class NodeStubTable:
         return [*begun, *waits, added, Deploy(row.url, NodePlan(domain))]
 
     def deployed(self, url: str) -> list[Effect]:
-        """Serve those who waited, in order (C-40)."""
+        """Answer the waiting questions, in order (C-40)."""
         found = self._find(url)
         if found is None:
             return [Undeploy(url)]
@@ -127,7 +127,13 @@ class NodeStubTable:
         return [self._changed(Op.UPD, domain, row), *ended, *routes]
 
     def failed(self, url: str, why: str, now: float) -> list[Effect]:
-        """Refuse those who waited, each once; try again only after a while (STB-14)."""
+        """Refuse the waiting questions, each once; deploy again only after a while (STB-14).
+
+        Args:
+            url: Address of the stub.
+            why: The reason, as half a sentence.
+            now: Seconds on the host's clock.
+        """
         found = self._find(url)
         if found is None:
             return []
@@ -135,7 +141,12 @@ class NodeStubTable:
         return self._removed(*found, why)
 
     def crashed(self, url: str, now: float) -> list[Effect]:
-        """Forget a stub that ran: the next need deploys another, unless too often (R11)."""
+        """Forget a stub that crashed: the next need deploys another, unless too often (R11).
+
+        Args:
+            url: Address of the stub.
+            now: Seconds on the host's clock.
+        """
         found = self._find(url)
         if found is None:
             return []
@@ -159,7 +170,12 @@ class NodeStubTable:
         return [self._changed(Op.DEL, domain, row), *ended, RoutesChanged(), *refusals]
 
     def status(self, seen: StatusSeen, now: float) -> list[Effect]:
-        """Take what the stub says of its connection (I-S5); a removed one is not heard."""
+        """Take the status of a stub's connection (I-S5); that of a removed stub is ignored.
+
+        Args:
+            seen: The status event.
+            now: Seconds on the host's clock.
+        """
         url = seen.stub
         found = self._find(url)
         if found is None:

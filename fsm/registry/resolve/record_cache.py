@@ -1,4 +1,4 @@
-"""What the registry remembers of records read elsewhere (RES-03, REG-13)."""
+"""The registry's cache of records read elsewhere (RES-03, REG-13)."""
 
 import math
 from collections import OrderedDict
@@ -20,7 +20,7 @@ class _Entry:
     """One answer; a record of None says that there was none.
 
     Attributes:
-        is_told: It was told unasked: answers on their way may be older.
+        is_told: Whether it was reported without a request: answers under way may be older.
     """
 
     record: Record | None
@@ -30,28 +30,44 @@ class _Entry:
 
 @final
 class RecordCache:
-    """Records by entity, positive until they expire, negative for a moment."""
+    """Records by entity; a missing record is remembered for a moment."""
 
     def __init__(self) -> None:
         self._entries: OrderedDict[str, _Entry] = OrderedDict()
 
     def is_known(self, entity: str, now: float) -> bool:
-        """Say whether the answer, even a negative one, need not be asked for."""
+        """Return whether there is an answer, even a negative one, so that no request is needed.
+
+        Args:
+            entity: Address of the record.
+            now: Seconds on the host's clock.
+        """
         entry = self._entries.get(entity)
         return entry is not None and now < entry.until
 
     def find(self, entity: str, now: float) -> Record | None:
-        """Return the record, if one is remembered."""
+        """Return the record, if one is remembered.
+
+        Args:
+            entity: Address of the record.
+            now: Seconds on the host's clock.
+        """
         entry = self._entries.get(entity)
         return entry.record if entry is not None and now < entry.until else None
 
     def good_until(self, entity: str) -> float:
-        """Return until when what is remembered of an entity counts."""
+        """Return until when the answer about an entity counts."""
         entry = self._entries.get(entity)
         return -math.inf if entry is None else entry.until
 
     def put(self, entity: str, record: Record | None, now: float) -> None:
-        """Remember an answer, unless something newer was told a moment ago."""
+        """Remember an answer, unless a newer report came a moment ago.
+
+        Args:
+            entity: Address of the record.
+            record: The record; None: there is none.
+            now: Seconds on the host's clock.
+        """
         there = self._entries.get(entity)
         if there is not None and there.is_told and now < there.until:
             return
@@ -59,7 +75,12 @@ class RecordCache:
         self._keep(entity, _Entry(record, now + life))
 
     def away(self, entity: str, now: float) -> None:
-        """Take it that a record is not live, whatever was asked before is answered."""
+        """Note that a record is not live; answers to earlier requests no longer count.
+
+        Args:
+            entity: Address of the record.
+            now: Seconds on the host's clock.
+        """
         self._keep(entity, _Entry(None, now + REPLY_TIMEOUT, is_told=True))
 
     def forget(self, entity: str) -> None:
@@ -73,7 +94,7 @@ class RecordCache:
             self._entries.popitem(last=False)
 
     def forget_runtime(self, runtime: str) -> None:
-        """Forget all records of a runtime: what they said did not help."""
+        """Forget all records of a runtime: no link could be set up by them."""
         gone = [e for e, entry in self._entries.items() if _is_of(entry.record, runtime)]
         for entity in gone:
             del self._entries[entity]

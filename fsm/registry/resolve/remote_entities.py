@@ -1,17 +1,14 @@
-"""Which entity lives in which remote runtime (I-R8): what the links lead to.
+"""The remote runtime of each entity that a link leads to (I-R8), and listed entities (T18).
 
-An entity is bound by what its record says, or by the other registry's list where a record
-bears it out (`link_claims`). What was received over a link binds nothing: else a peer could
-draw another's messages to itself by using its name once. Only a record moves an entity that
-is known to live elsewhere, or binds one of another domain than its runtime's: nobody answers
-for the entities of others.
+An entity is bound by its record, or by the other registry's list where a record confirms
+it. A message received over a link binds nothing: else a peer could draw another's messages
+to itself by using its address once. Only a record moves an entity that is known to live
+elsewhere, or binds one of another domain than its runtime's.
 
-What registries say lives with them, until its record says so too (I-R8, T18).
-
-A list is a hint: whoever may lie over a link could draw to it what is meant for others, by
-listing them before anybody here has read their records. So what a record that is remembered
-bears out is bound at once, and for the rest the records are read, a few at a time. Until
-then, and if a record says otherwise, messages go by the node as if nothing had been listed.
+A list is a hint: a peer could draw messages meant for others to itself, by listing their
+addresses before this runtime has read the records. So an entity whose known record confirms
+the list is bound at once. For the rest the records are read, a few at a time. Until then,
+and if a record contradicts the list, messages go by the node as if nothing had been listed.
 """
 
 import math
@@ -36,8 +33,9 @@ class LinkEntities:
     """The entities of all links; they live as long as the entries do.
 
     Args:
-        entries: The links by remote runtime; another's, who tells of each that goes.
-        jobs: What waits for a link to an entity.
+        entries: The links by remote runtime; the link table owns them, and calls `forget` for
+            each that goes.
+        jobs: The searches that wait for a link to an entity.
     """
 
     def __init__(self, entries: Mapping[str, LinkEntry], jobs: ResolveJobs) -> None:
@@ -46,7 +44,7 @@ class LinkEntities:
         self._remote_of: Final[dict[str, str]] = {}
 
     def remote_of(self, entity: str) -> str:
-        """Return the runtime on which an entity lives, else the entity: it may be a runtime."""
+        """Return the runtime of an entity; an unknown address itself: it may be a runtime."""
         return self._remote_of.get(entity, entity)
 
     def entry_of(self, entity: str) -> LinkEntry | None:
@@ -56,7 +54,12 @@ class LinkEntities:
     def bind(self, entity: str, remote: str) -> list[Effect]:
         """Note where an entity lives by its record; it moves if it lived elsewhere.
 
-        No link may lead there, or one that is bound to enough: then no other does, either.
+        If no link leads there, or the link has its maximum of entities, no link leads to the
+        entity.
+
+        Args:
+            entity: Address of the entity.
+            remote: The runtime that its record names.
         """
         entry = self._entries.get(remote)
         if entry is not None and self._put(entity, entry):
@@ -65,7 +68,12 @@ class LinkEntities:
         return self.unbind(entity) if is_elsewhere else []
 
     def listed(self, entities: Iterable[str], entry: LinkEntry) -> list[Effect]:
-        """Note what lives at the other end, where that may be believed."""
+        """Note the entities at the other end of a link, as far as its registry may name them.
+
+        Args:
+            entities: Addresses of the entities.
+            entry: The link.
+        """
         theirs = [one for one in entities if self._may_say(one, entry)]
         is_new = [one for one in theirs if self._put(one, entry)]
         return self._changed(entry) if is_new else []
@@ -77,11 +85,21 @@ class LinkEntities:
         return is_theirs and not is_elsewhere and not is_runtime
 
     def is_open_to(self, entity: str, entry: LinkEntry) -> bool:
-        """Say whether an entity may live at this link's other end, and is not known to."""
+        """Return whether an entity may live at the other end of a link, and has no known runtime.
+
+        Args:
+            entity: Address of the entity.
+            entry: The link.
+        """
         return entity not in self._remote_of and self._may_say(entity, entry)
 
     def unlisted(self, entities: Iterable[str], entry: LinkEntry) -> list[Effect]:
-        """Note what the other end says lives there no longer."""
+        """Note that entities no longer live at the other end of a link.
+
+        Args:
+            entities: Addresses of the entities; those that live elsewhere are ignored.
+            entry: The link.
+        """
         gone = [one for one in entities if self._remote_of.get(one) == entry.remote]
         return self._drop(gone, entry)
 
@@ -91,7 +109,7 @@ class LinkEntities:
         return [] if entry is None else self._drop([entity], entry)
 
     def forget(self, entry: LinkEntry) -> None:
-        """Forget all that lives there: its entry goes."""
+        """Forget all entities of a link: its entry goes."""
         for entity in entry.entities:
             self._remote_of.pop(entity, None)
 
@@ -100,7 +118,7 @@ class LinkEntities:
         self._remote_of.clear()
 
     def _put(self, entity: str, entry: LinkEntry) -> bool:
-        """Bind an entity, if there is room; tell whether that is new."""
+        """Bind an entity, if there is room; return whether that is new."""
         if self._remote_of.get(entity) == entry.remote or len(entry.entities) >= MAX_LINK_ENTITIES:
             return False
         former = self.entry_of(entity)
@@ -129,13 +147,13 @@ class LinkEntities:
 class LinkClaims:
     """The listed entities of all links whose records are still to be read.
 
-    Memory: what each registry lists is bounded by whoever follows it; what is being read, by
-    the pace and the time an answer may take.
+    Memory: the follower of a registry bounds its list; the rate of requests and their time
+    limit bound the reads under way.
 
     Args:
-        entities: Where entities live as far as that is known.
-        records: What was read before.
-        jobs: Searches, which read records too.
+        entities: The known runtimes of entities.
+        records: The known records.
+        jobs: The open searches, which read records too.
     """
 
     def __init__(self, entities: LinkEntities, records: RecordCache, jobs: ResolveJobs) -> None:
@@ -148,14 +166,26 @@ class LinkClaims:
         self._next_at = -math.inf
 
     def listed(self, there: Iterable[str], entry: LinkEntry, now: float) -> list[Effect]:
-        """Bind what is known by its record to live there; of the rest, read the records."""
+        """Bind the entities whose known record confirms the list; read the records of the rest.
+
+        Args:
+            there: Addresses that the other registry lists.
+            entry: The link to its runtime.
+            now: Seconds on the host's clock.
+        """
         new = [one for one in there if self._entities.is_open_to(one, entry)]
         known = {one: None for one in new if self._is_borne_out(one, entry, now)}
         self._waiting.update({(entry.remote, one): None for one in new if one not in known})
         return [*self._entities.listed(known, entry), *self.tick(now)]
 
     def look_up(self, entity: str, entry: LinkEntry, now: float) -> list[Effect]:
-        """Read the record of one that another runtime speaks for, unless it was read."""
+        """Read the record of an entity that another runtime speaks for, unless it is known.
+
+        Args:
+            entity: Address of the entity.
+            entry: The link to the runtime that speaks for it.
+            now: Seconds on the host's clock.
+        """
         if not is_below(entity, entry.remote) and not self._records.is_known(entity, now):
             self._waiting[entry.remote, entity] = None
         return self.tick(now)
@@ -165,19 +195,24 @@ class LinkClaims:
         return record is not None and record.runtime == entry.remote
 
     def unlisted(self, gone: Iterable[str], entry: LinkEntry) -> None:
-        """Leave unread what is listed no longer."""
+        """Leave the records of entities unread that are no longer listed.
+
+        Args:
+            gone: Addresses of the entities.
+            entry: The link whose registry listed them.
+        """
         for entity in gone:
             self._waiting.pop((entry.remote, entity), None)
 
     def settles(self, entity: str) -> bool:
-        """Say whether a record that has come was read for a claim only: no link is wanted."""
+        """Return whether a record that has come was read for a claim only: no link is wanted."""
         if entity not in self._reading or self._jobs.is_open(link_key(entity)):
             return False
         self._reading.discard(entity)
         return True
 
     def forget(self, remote: str) -> None:
-        """Leave unread what a runtime has listed: its link is gone."""
+        """Leave the listed entities of a runtime unread: its link is gone."""
         for claim in [one for one in self._waiting if one[0] == remote]:
             del self._waiting[claim]
 
@@ -190,7 +225,7 @@ class LinkClaims:
         return self._next_at if self._waiting else math.inf
 
     def tick(self, now: float) -> list[Effect]:
-        """Read the next records, as fast as may be."""
+        """Read the next records, as fast as the limits allow."""
         reads: list[Effect] = []
         while self._waiting and self._next_at <= now:
             _, entity = claim = next(iter(self._waiting))

@@ -1,7 +1,7 @@
-"""How the registry finds the way to an address that has no listener here (RES-01..15).
+"""The registry's search for the route to an address without a listener here (RES-01..15).
 
 Opportunistic (C-20): the answer is the live P2P link if the entity is bound to one,
-else the message node's stub, at once; records are read and links set up beside that.
+else the message node's stub, at once; meanwhile records are read and links set up.
 So a message waits only for a stub of its domain that is being deployed, and never
 for P2P. A runtime may want its messages to wait for a link, for a time, or that they go
 by a link or not at all (`link_wishes`).
@@ -80,7 +80,12 @@ class ResolveCore:
         return self._links.entries()
 
     def row(self, whom: str, stub: str) -> LinkEntry | None:
-        """Return what `stub` is shown of the link to a runtime, or to who lives there (P2P-18)."""
+        """Return the link that a stub gets when it asks for the row of a runtime (P2P-18).
+
+        Args:
+            whom: Address of the runtime, or of an entity that lives there.
+            stub: Address of the stub that asks.
+        """
         return self._links.row(whom, stub)
 
     def node_stubs(self) -> tuple[str, ...]:
@@ -98,7 +103,7 @@ class ResolveCore:
         return self._stubs.url(self.node_of(to))
 
     def is_local(self, address: str) -> bool:
-        """Say whether an address is, or was, a component's of this runtime."""
+        """Return whether an address is, or was, a component's of this runtime."""
         return runtime_of(address) in self._local or is_below(address, self._config.runtime)
 
     def live_link(self, entity: str) -> str | None:
@@ -106,11 +111,20 @@ class ResolveCore:
         return self._links.live_link(entity)
 
     def speaks_for(self, link: str, part: str, who: str, now: float) -> bool | None:
-        """Say whether a part of the runtime at a link's other end speaks for an entity (P2P-30).
+        """Return whether a component at a link's other end may speak for an entity (P2P-30).
 
-        For the parts of that runtime always; for others, which may speak for themselves, too,
-        by their records, as a node would: to have been heard over a link proves nothing.
-        None: the link is not live yet, or the record is to be read.
+        It may for the parts of its own runtime. A component of another runtime may speak for itself
+        only, and only if its record names the link's runtime, as a node would check: a message
+        received over a link proves nothing.
+
+        Args:
+            link: Address of the link.
+            part: Address of the component that speaks.
+            who: Address of the entity.
+            now: Seconds on the host's clock.
+
+        Returns:
+            None: the link is not live yet, or the record is still to be read.
         """
         entry = self._links.entry_by(link)
         if entry is None or not (part == who or is_below(part, entry.remote)):
@@ -126,7 +140,7 @@ class ResolveCore:
 
     @property
     def searches(self) -> int:
-        """How many searches for a way are under way."""
+        """How many searches for a route are under way."""
         return len(self._jobs)
 
     def deadline(self) -> float:
@@ -135,7 +149,12 @@ class ResolveCore:
         return min(self._links.deadline(), searches, self._owners.deadline())
 
     def feed(self, happened: Input, now: float) -> list[Effect]:
-        """Take what happened and return what is to be done, in order."""
+        """Take an input; return the effects, in order.
+
+        Args:
+            happened: The input.
+            now: Seconds on the host's clock.
+        """
         if isinstance(happened, Asked):
             return self._asked(happened.to, happened.intent, now)
         return [*self._feed(happened, now), *self._waited(now)]
@@ -245,7 +264,7 @@ class ResolveCore:
         return self._by_link(WaitingAsk(to, intent, entity), now)
 
     def _by_link(self, ask: WaitingAsk, now: float) -> list[Effect]:
-        """Take the link there is; else the node, and look for a link if that is wanted."""
+        """Answer with the live link; else with the node, and look for a link if that is wanted."""
         to, intent, entity = ask.to, ask.intent, ask.entity
         link = self.live_link(entity)
         if link is not None:
@@ -270,7 +289,7 @@ class ResolveCore:
         return (is_required or is_awaited) and self._waiters.wait(ask, now)
 
     def _waited(self, now: float) -> list[Effect]:
-        """Answer those who need not wait for their link any more."""
+        """Answer the questions that need not wait for their link any more."""
         over = self._waiters.done(lambda entity: not self._search.is_open(entity), now)
         return [effect for ask in over for effect in self._after_waiting(ask, now)]
 

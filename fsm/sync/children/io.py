@@ -19,7 +19,6 @@ __all__ = [
     "ChildRefused",
     "ChildSaid",
     "ChildShown",
-    "ChildrenAsked",
     "ChildrenDoubted",
     "ChildrenEffect",
     "ChildrenInput",
@@ -123,19 +122,6 @@ class ChildrenUnread:
     """
 
     read: int
-
-
-@final
-@attrs.frozen(slots=True)
-class ChildrenAsked:
-    """Somebody wants something done at the reporter's end.
-
-    Attributes:
-        is_welcome: Whether the sender observes the object, or reports it.
-    """
-
-    op: ChildOp
-    is_welcome: bool
 
 
 @final

@@ -6,13 +6,14 @@ import sys
 import zipfile
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from actors.catalogue.archive import check_archive, facts_of, pack
 from actors.catalogue.errors import BadArchiveError
+from actors.catalogue.package.archive import check_archive, facts_of, pack
 from specs.limits.catalogue import PACKAGE_BYTES, PACKAGE_FILES, PACKAGE_UNPACKED_BYTES
 from tests.support.catalogues import ENTRY_POINT, SOURCES, sources
+from tests.support.chance import examples
 
 CODE = "def activate(context): ..."
 
@@ -199,14 +200,14 @@ def safe(content):
     return True
 
 
-@settings(deadline=None, max_examples=400, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=examples(200))
 @given(mutated())
 def test_a_mutated_archive_is_refused_or_harmless(content):
     """F2: only the declared error gets out."""
     safe(content)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(max_examples=examples(200))
 @example(b"")
 @example(b"PK\5\6" + bytes(18))
 @given(st.binary(max_size=200))

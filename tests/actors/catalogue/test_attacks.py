@@ -11,13 +11,13 @@ import pytest
 
 from actors.catalogue.client import Shelf
 from actors.catalogue.memory import FileMemory
+from actors.catalogue.package.seal import SealType
 from actors.catalogue.package_store import NoStore
-from actors.catalogue.seal import SealType
 from actors.keys.signing import make_key
 from specs.addresses.descriptor import CatalogueType, Entry
 from specs.limits.catalogue import DESCRIPTOR_LIFE
+from tests.actors.catalogue.stub_supply import runtime
 from tests.support.catalogues import DAY, NODE_B, Publishing
-from tests.support.stub_supply import runtime
 
 # ---- what is right is taken, or nothing below shows anything
 

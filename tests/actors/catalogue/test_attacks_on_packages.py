@@ -9,8 +9,8 @@ from actors.catalogue.memory import VolatileMemory
 from actors.catalogue.package_store import FolderStore
 from actors.keys.signing import make_key
 from specs.limits.catalogue import PACKAGE_BYTES
+from tests.actors.catalogue.stub_supply import runtime, served_package
 from tests.support.catalogues import archive_of
-from tests.support.stub_supply import runtime, served_package
 
 # ---- packages
 

@@ -6,8 +6,8 @@ from actors.catalogue.places import Places
 from actors.catalogue.source import DOMAIN_KEYS
 from actors.catalogue.trust_file import DomainTrust, KeyTrust, Trust
 from actors.keys.signing import make_key
+from tests.actors.catalogue.stub_supply import Runtime, runtime
 from tests.support.catalogues import NODE_B, key_set
-from tests.support.stub_supply import Runtime, runtime
 
 # ---- where it leads
 

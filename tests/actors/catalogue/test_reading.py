@@ -8,14 +8,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from actors.catalogue.errors import BadDescriptorError, BadSealError
-from actors.catalogue.making import sealed
-from actors.catalogue.reading import (
+from actors.catalogue.package.making import sealed
+from actors.catalogue.package.reading import (
     entry_of,
     read_descriptor,
     read_listing,
     read_revocations,
 )
-from actors.catalogue.seal import SealType, read_seal, verified
+from actors.catalogue.package.seal import SealType, read_seal, verified
 from actors.keys.signing import make_key
 from specs.addresses.descriptor import CatalogueType
 from specs.descriptor import (
@@ -28,6 +28,7 @@ from specs.descriptor import (
     StubDescriptor,
 )
 from tests.support.catalogues import STUB_B, Publishing, keys_of
+from tests.support.chance import examples
 from transports.bodies import write_body
 
 COMMON = {
@@ -127,7 +128,7 @@ def test_a_package_without_its_promises_is_no_package(name, tmp_path):
         )
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(JSON)
 def test_garbage_is_no_descriptor(content):
     """F2: only the declared error gets out."""
@@ -138,7 +139,7 @@ def test_garbage_is_no_descriptor(content):
             read_revocations(content)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     kind=st.sampled_from(list(CatalogueType)),
     spoilt=st.dictionaries(
@@ -164,7 +165,7 @@ def test_a_spoilt_descriptor_is_read_or_refused(kind, spoilt):
     assert read_descriptor(write_body(descriptor)) == descriptor
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @example(b"..")
 @example(b"e30.e30.e30")
 @example(b"bnVsbA.bnVsbA.AA")
@@ -177,7 +178,7 @@ def test_garbage_is_not_signed(text):
 GOOD = sealed({"a": 1, "b": "two"}, SealType.DESCRIPTOR, KEY).encode()
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(place=st.integers(0, len(GOOD) - 1), byte=st.integers(0, 255))
 def test_one_changed_byte_is_not_signed_or_means_the_same(place, byte):
     """A signature's last character has bits that count for nothing; no other change is let pass."""

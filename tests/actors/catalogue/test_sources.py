@@ -7,18 +7,22 @@ import pytest
 import trio
 
 from actors.catalogue.errors import NotServedError, SourceAwayError
-from actors.catalogue.source import DOMAIN_KEYS, MemorySource, package_path
-from actors.catalogue.source_directory import DirectorySource
-from actors.catalogue.source_http import HttpSource
+from actors.catalogue.source import (
+    DOMAIN_KEYS,
+    DirectorySource,
+    HttpSource,
+    MemorySource,
+    package_path,
+)
 from actors.kit.egress import PUBLIC
-from actors.kit.http_message import ServerUrl
-from actors.kit.tracer import MemoryTracer
+from actors.kit.http_client import ServerUrl
+from actors.kit.trace import MemoryTracer
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.node.http.config import HttpConfig, ShownCatalogue
 from specs.limits.catalogue import DESCRIPTOR_BYTES, FETCH_TIMEOUT, PACKAGE_BYTES
 from tests.support.catalogues import STUB_B
-from tests.support.http_server import Said, open_http_server
+from tests.support.node.http_server import Said, open_http_server
 from transports.system import open_system_network
 
 FILES = {

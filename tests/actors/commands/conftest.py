@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.stub_desk import Desk
+from tests.support.runtime.stub_desk import Desk
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import orjson
 import pytest
 
 from actors.cli.command_error import ExitCode
-from tests.support.command import call
+from tests.support.command import typed
 
 FILE = '[node]\ndomain = "file.example"\nlisten = "127.0.0.1:1"\nallow-legacy = true\n'
 
@@ -18,16 +18,16 @@ def file(tmp_path):
     return str(path)
 
 
-async def shown(*arguments, **env):
+def shown(*arguments, **env):
     """The options of a command by name, as its JSON tells them."""
-    ended = await call("config", "show", "--json", *arguments, env={**os.environ, **env})
+    ended = typed("config", "show", "--json", *arguments, env={**os.environ, **env})
     assert ended.status == ExitCode.OK, ended.err
     return {told["name"]: told for told in map(orjson.loads, ended.out)}
 
 
-async def test_the_first_of_flag_environment_file_default_wins(file):
+def test_the_first_of_flag_environment_file_default_wins(file):
     """Each option is shown with the one that it has its value from."""
-    options = await shown(
+    options = shown(
         "node", "--config", file, "--listen", "127.0.0.1:3",
         PROTOFLY_NODE_LISTEN="127.0.0.1:2", PROTOFLY_NODE_DOMAIN="environment.example",
     )  # fmt: skip
@@ -38,30 +38,30 @@ async def test_the_first_of_flag_environment_file_default_wins(file):
     assert told["registry"] == (None, "default", "")
 
 
-async def test_what_is_shown_is_a_file_that_says_the_same(file, tmp_path):
-    ended = await call("config", "show", "--origin", "node", "--config", file)
+def test_what_is_shown_is_a_file_that_says_the_same(file, tmp_path):
+    ended = typed("config", "show", "--origin", "node", "--config", file)
     again = tmp_path / "again.toml"
     again.write_text("\n".join(ended.out))
-    first, second = await shown("node", "--config", file), await shown("--config", str(again))
+    first, second = shown("node", "--config", file), shown("--config", str(again))
     assert {name: one["value"] for name, one in first.items()} == {
         name: one["value"] for name, one in second.items()
     }
 
 
-async def test_a_value_that_a_command_would_refuse_is_refused(file):
-    ended = await call("config", "show", "node", "--config", file, "--domain", "a b")
+def test_a_value_that_a_command_would_refuse_is_refused(file):
+    ended = typed("config", "show", "node", "--config", file, "--domain", "a b")
     assert ended.status == ExitCode.USAGE
     assert "no domain name" in ended.err[-1]
 
 
-async def test_several_values_are_shown_as_several():
+def test_several_values_are_shown_as_several():
     named = "echo=actors.hyperties:Echo two=actors.hyperties:Counter"
-    options = await shown("runtime", PROTOFLY_RUNTIME_HYPERTY=named)
+    options = shown("runtime", PROTOFLY_RUNTIME_HYPERTY=named)
     assert options["hyperty"]["value"] == named.split()
 
 
-async def test_a_file_in_order_is_said_to_be():
-    ended = await call("config", "check", "examples/node.toml")
+def test_a_file_in_order_is_said_to_be():
+    ended = typed("config", "check", "examples/node.toml")
     assert (ended.status, ended.err) == (ExitCode.OK, [])
 
 
@@ -85,40 +85,38 @@ async def test_a_file_in_order_is_said_to_be():
         ("domain = ", "no TOML"),
     ],
 )
-async def test_a_file_that_is_wrong_is_told_in_one_sentence(tmp_path, content, complaint):
+def test_a_file_that_is_wrong_is_told_in_one_sentence(tmp_path, content, complaint):
     path = tmp_path / "wrong.toml"
     path.write_text(content)
-    ended = await call("config", "check", str(path))
+    ended = typed("config", "check", str(path))
     assert (ended.status, len(ended.err)) == (ExitCode.CONFIGURATION, 1)
     assert complaint in ended.err[0]
 
 
-async def test_which_file_was_read_is_in_the_log(file):
-    ended = await call("node", "--config", file, "--log", "info", "--registry", "/nowhere/x")
+def test_which_file_was_read_is_in_the_log(file):
+    ended = typed("node", "--config", file, "--log", "info", "--registry", "/nowhere/x")
     assert any(f'configuration loaded" file={file}' in line for line in ended.err)
 
 
 @pytest.mark.parametrize("content", ["[node]\nfan-out = 'many'", "[nude]\ndomain = 'b.ex'"])
-async def test_what_is_wrong_with_a_file_is_a_wrong_configuration_for_the_node_too(
-    tmp_path, content
-):
+def test_what_is_wrong_with_a_file_is_a_wrong_configuration_for_the_node_too(tmp_path, content):
     file = tmp_path / "node.toml"
     file.write_text(content)
-    ended = await call("node", "--domain", "a.ex", "--config", str(file))
+    ended = typed("node", "--domain", "a.ex", "--config", str(file))
     assert (ended.status, len(ended.err)) == (ExitCode.CONFIGURATION, 1)
     assert str(file) in ended.err[0]
 
 
-async def test_a_wrong_value_in_the_environment_is_told_by_the_name_of_the_variable():
+def test_a_wrong_value_in_the_environment_is_told_by_the_name_of_the_variable():
     env = {**os.environ, "PROTOFLY_NODE_FAN_OUT": "many"}
-    ended = await call("node", "--domain", "a.ex", env=env)
+    ended = typed("node", "--domain", "a.ex", env=env)
     assert (ended.status, len(ended.err)) == (ExitCode.CONFIGURATION, 1)
     assert ended.err[0].startswith("protofly: PROTOFLY_NODE_FAN_OUT: ")
 
 
-async def test_a_variable_that_is_no_option_is_told_and_ignored():
+def test_a_variable_that_is_no_option_is_told_and_ignored():
     """Kubernetes makes such variables by itself, so it is no error."""
     env = {**os.environ, "PROTOFLY_NODE_FAN_OUTS": "7"}
-    ended = await call("config", "show", env=env)
+    ended = typed("config", "show", env=env)
     assert ended.status == ExitCode.OK
     assert ended.err == ["protofly: PROTOFLY_NODE_FAN_OUTS is no option of node, and ignored"]

@@ -11,8 +11,8 @@ import pytest
 import trio
 
 from actors.cli.command_error import ExitCode
-from actors.demo.act import ACTS
-from actors.kit.trace import open_trace
+from actors.demo.script import ACTS
+from actors.kit.trace_file import open_trace
 from tests.support.command import PYTHON, ROOT, call
 
 pytestmark = pytest.mark.timeout(120)

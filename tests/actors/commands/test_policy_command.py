@@ -10,9 +10,9 @@ import trio
 
 from actors.cli.command_error import ExitCode
 from fsm.policy.schema import policy_schema
-from tests.support.command import ROOT, call, serving
-from tests.support.node_peer import Peer
-from tests.support.policing import one_policy, rule
+from tests.support.command import ROOT, serving, typed
+from tests.support.node.node_peer import Peer
+from tests.support.node.policing import one_policy, rule
 from transports.link import Kind
 from transports.system import open_system_network
 
@@ -36,18 +36,18 @@ def written(folder, text: str, name: str = "p.toml") -> str:
     return str(folder / name)
 
 
-async def test_a_good_file_is_good(tmp_path):
-    ended = await call("policy", "check", written(tmp_path, HOURS))
+def test_a_good_file_is_good(tmp_path):
+    ended = typed("policy", "check", written(tmp_path, HOURS))
     assert (ended.status, ended.err) == (ExitCode.OK, [])
     assert ended.out == [f"{tmp_path}/p.toml: set s, rules: 2, odd: 0"]
 
 
-async def test_what_is_odd_is_told_and_ends_with_1(tmp_path):
+def test_what_is_odd_is_told_and_ends_with_1(tmp_path):
     file = written(tmp_path, ODD)
-    ended = await call("policy", "check", file)
+    ended = typed("policy", "check", file)
     assert ended.status == ExitCode.FAILED
     assert ended.out[1:] == ["  s/p/never never decides: all applies to all of it and prevails"]
-    ended = await call("policy", "check", "--json", file)
+    ended = typed("policy", "check", "--json", file)
     assert orjson.loads(ended.out[0]) == {
         "schema": "protofly.policy-check/1", "file": file, "id": "s", "rules": 2,
         "remarks": [{"path": "s/p/never",
@@ -67,13 +67,13 @@ async def test_what_is_odd_is_told_and_ends_with_1(tmp_path):
         ("id = ", "p.toml", "no TOML"),
     ],
 )  # fmt: skip
-async def test_a_bad_file_is_told_in_one_sentence_and_ends_with_3(text, where, advice, tmp_path):
+def test_a_bad_file_is_told_in_one_sentence_and_ends_with_3(text, where, advice, tmp_path):
     file = written(tmp_path, text)
     for command in (
         ("policy", "check"),
         ("node", "--domain", "a.ex", "--allow-legacy", "--policy"),
     ):
-        ended = await call(*command, file)
+        ended = typed(*command, file)
         assert ended.status == ExitCode.CONFIGURATION
         (sentence,) = ended.err
         assert file in sentence
@@ -81,10 +81,10 @@ async def test_a_bad_file_is_told_in_one_sentence_and_ends_with_3(text, where, a
         assert advice in sentence
 
 
-async def test_two_files_with_the_same_set_are_refused(tmp_path):
+def test_two_files_with_the_same_set_are_refused(tmp_path):
     files = written(tmp_path, HOURS, "a.toml"), written(tmp_path, HOURS, "b.toml")
     for command in (files, (str(tmp_path),)):
-        ended = await call("policy", "check", *command)
+        ended = typed("policy", "check", *command)
         assert ended.status == ExitCode.CONFIGURATION
         assert "give it another" in ended.err[0]
 
@@ -101,27 +101,27 @@ async def test_two_files_with_the_same_set_are_refused(tmp_path):
         (("--at", "2026-11-21T20:00:00+03:00", "--user", "user://i.ex/a"), "permit", "default"),
     ],
 )  # fmt: skip
-async def test_a_decision_is_explained(more, decision, policy, tmp_path):
+def test_a_decision_is_explained(more, decision, policy, tmp_path):
     files = written(tmp_path, HOURS), written(tmp_path, json.dumps(MESSAGE), "m.json")
-    ended = await call("policy", "explain", *files, *more, "--json")
+    ended = typed("policy", "explain", *files, *more, "--json")
     assert ended.status == ExitCode.OK
     told = orjson.loads(ended.out[0])
     assert (told["decision"], told["policy"]) == (decision, policy)
     assert [one["path"] for one in told["findings"]] == ["s", "s/p", "s/p/closed", "s/p/staff"]
 
 
-async def test_an_explanation_for_people_names_rule_cause_and_values(tmp_path):
+def test_an_explanation_for_people_names_rule_cause_and_values(tmp_path):
     files = written(tmp_path, HOURS), written(tmp_path, json.dumps(MESSAGE), "m.json")
-    ended = await call("policy", "explain", *files, "--at", "2026-11-21T20:00:00")
+    ended = typed("policy", "explain", *files, "--at", "2026-11-21T20:00:00")
     assert ended.out[0] == "deny, because s/p/closed says deny: it is late"
     assert "      target: actionType equals 'create': true ('create')" in ended.out
     assert "        time between '08:00:00 18:00:00': false ('20:00:00')" in ended.out
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"id": 0}', json.dumps({**MESSAGE, "to": "x"})])
-async def test_a_file_that_is_no_message_is_told_in_one_sentence(text, tmp_path):
+def test_a_file_that_is_no_message_is_told_in_one_sentence(text, tmp_path):
     files = written(tmp_path, HOURS), written(tmp_path, text, "m.json")
-    ended = await call("policy", "explain", *files)
+    ended = typed("policy", "explain", *files)
     assert ended.status == ExitCode.CONFIGURATION
     assert len(ended.err) == 1
 
@@ -129,13 +129,13 @@ async def test_a_file_that_is_no_message_is_told_in_one_sentence(text, tmp_path)
 @pytest.mark.parametrize(
     "more", [("--role", "x"), ("--idp", "x"), ("--own",), ("--zone", "Mars"), ("--at", "noon")]
 )
-async def test_options_that_make_no_sense_are_usage_errors(more, tmp_path):
+def test_options_that_make_no_sense_are_usage_errors(more, tmp_path):
     files = written(tmp_path, HOURS), written(tmp_path, json.dumps(MESSAGE), "m.json")
-    assert (await call("policy", "explain", *files, *more)).status == ExitCode.USAGE
+    assert (typed("policy", "explain", *files, *more)).status == ExitCode.USAGE
 
 
-async def test_the_schema_is_printed():
-    ended = await call("policy", "schema")
+def test_the_schema_is_printed():
+    ended = typed("policy", "schema")
     assert orjson.loads("\n".join(ended.out)) == policy_schema()
 
 
@@ -192,5 +192,5 @@ async def test_a_folder_stands_for_its_files(tmp_path):
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "examples" / "policies").glob("*.toml")))
-async def test_the_examples_are_good(file):
-    assert (await call("policy", "check", str(file))).status == ExitCode.OK
+def test_the_examples_are_good(file):
+    assert (typed("policy", "check", str(file))).status == ExitCode.OK

@@ -3,10 +3,10 @@
 import pytest
 
 from actors.cli.command_error import ExitCode
-from actors.commands.node import command as node
-from actors.commands.stub_revoke import command as revoke
-from actors.commands.stub_sign import command as sign
-from actors.commands.token_issue import command as issue
+from actors.commands.node.command import command as node
+from actors.commands.stub.revoke import command as revoke
+from actors.commands.stub.sign import command as sign
+from actors.commands.token.issue import command as issue
 from tests.support.command import called
 
 SIGN = ("d.json", "--domain", "b.example", "--key", "k", "--out", "o")

@@ -7,11 +7,11 @@ import trio
 
 from actors.cli.command_error import ExitCode
 from actors.cli.group import SUMMARIES, CommandGroup
-from tests.support.command import ROOT, call
+from tests.support.command import ROOT, typed
 
 
-async def test_help_lists_every_command():
-    ended = await call("--help")
+def test_help_lists_every_command():
+    ended = typed("--help")
     assert ended.status == ExitCode.OK
     assert all(any(f"  {name} " in line for line in ended.out) for name in SUMMARIES)
 
@@ -23,8 +23,8 @@ async def test_help_needs_none_of_what_the_commands_need():
     assert not {"trio", "cattrs", "transitions", "orjson"} & set(told.stdout.decode().split())
 
 
-async def test_the_version_is_told():
-    ended = await call("--version")
+def test_the_version_is_told():
+    ended = typed("--version")
     assert ended.status == ExitCode.OK
     assert "protofly" in ended.out[0]
 
@@ -56,8 +56,8 @@ async def test_the_version_is_told():
         (["request", "--domain", "a.ex", "--node", "ws://x/", "hyperty://a.ex/1", "{"], "no JSON"),
     ],
 )
-async def test_wrong_usage_is_told_and_ends_with_2(arguments, complaint):
-    ended = await call(*arguments)
+def test_wrong_usage_is_told_and_ends_with_2(arguments, complaint):
+    ended = typed(*arguments)
     assert ended.status == ExitCode.USAGE
     assert complaint in " ".join(ended.err)
     assert not ended.out

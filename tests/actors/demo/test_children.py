@@ -7,10 +7,9 @@ import pytest
 import trio
 
 from actors.cli.command_error import CommandError
-from actors.demo import children
-from actors.demo.director import Director
-from actors.demo.line import What
-from actors.demo.show import Show
+from actors.demo import stage as children
+from actors.demo.script import What
+from actors.demo.show import Director, Show
 
 SAY = (
     "import json, functools; out = functools.partial(print, flush=True); "
@@ -102,7 +101,7 @@ async def test_no_child_is_left_behind_when_cancelled():
 
 
 async def test_a_stubborn_child_is_killed(monkeypatch):
-    monkeypatch.setattr("actors.demo.children.DRAIN_TIMEOUT", 0.2)
+    monkeypatch.setattr("actors.demo.stage.DRAIN_TIMEOUT", 0.2)
     code = STUBBORN + SAY + "say(what='ready', text='no'); time.sleep(60)"
     async with open_cast(Recorder()) as cast:
         await cast.start("kid", python(code))

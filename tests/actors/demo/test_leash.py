@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from actors.cli.command_error import ExitCode
-from actors.demo.leash import leashed, until_told
+from actors.demo.child import leashed, until_told
 from tests.support.command import PYTHON, ROOT
 
 SLEEPER = "import os, signal; print(os.getpid(), flush=True); signal.pause()"
@@ -17,7 +17,7 @@ SLEEPER = "import os, signal; print(os.getpid(), flush=True); signal.pause()"
 
 async def tether(code):
     return await trio.lowlevel.open_process(
-        [*PYTHON, "actors.demo.tether", sys.executable, "-c", code],
+        [*PYTHON, "actors.demo.child", "run", sys.executable, "-c", code],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         cwd=ROOT,

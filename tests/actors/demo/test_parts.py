@@ -6,18 +6,15 @@ import trio
 import trio.testing
 
 from actors.cli.command_error import CommandError
-from actors.demo.act import Beat
-from actors.demo.director import Director
-from actors.demo.line import Line, What, read_line, tell
-from actors.demo.observing import ObservingTracer
-from actors.demo.show import JsonShow, PlainShow, Show, choose_show
-from actors.demo.terminal import TerminalShow
+from actors.demo.alice import WORKERS, Latencies, NumberedRequests, compared, measure
+from actors.demo.narration import ObservingTracer
+from actors.demo.script import Beat, Line, What, read_line, tell
+from actors.demo.show import Director, JsonShow, PlainShow, Show, TerminalShow, choose_show
 from actors.demo.verdict import judge
-from actors.demo.workload import WORKERS, Latencies, NumberedRequests, compared, measure
 from actors.kit.trace import MemoryTracer
 from specs.message import Message, MessageType
 from specs.trace import Fact, Kind, Op, trace_folder
-from tests.support.trace_files import records, session, whole, write_trace
+from tests.support.trace.trace_files import records, session, whole, write_trace
 
 LINK = "R|S|requester|R/p2prequester/1"
 

@@ -2,12 +2,9 @@
 
 import pytest
 
-from actors.demo.act import ACTS, Beat
-from actors.demo.director import Director
-from actors.demo.line import Line, What
-from actors.demo.narrator import Narrator
-from actors.demo.show import Show
-from actors.demo.wording import short
+from actors.demo.narration import Narrator, short
+from actors.demo.script import ACTS, Beat, Line, What
+from actors.demo.show import Director, Show
 from specs.trace import Fact, Kind, Op
 
 R = "hyperty-runtime://a.ex"

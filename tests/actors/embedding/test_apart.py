@@ -5,7 +5,7 @@ import pytest
 import actors
 from actors.hyperties import Caller, Echo
 from actors.runtime.isolation.hyperty import NoCodeError
-from tests.support.apart import Reader, Thermometer
+from tests.support.runtime.apart import Reader, Thermometer
 
 
 @pytest.mark.timeout(60)

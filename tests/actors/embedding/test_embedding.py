@@ -10,7 +10,7 @@ import pytest
 import trio
 
 import actors
-from actors.kit.tracer import MemoryTracer
+from actors.kit.trace import MemoryTracer
 from actors.node.config import NodeConfig
 from actors.runtime.config import RuntimeConfig
 from specs.errors import BadUrlError

@@ -4,10 +4,9 @@ import orjson
 import pytest
 import trio
 
-from actors.kit.http_client import HttpClient
-from actors.kit.http_message import HttpError, HttpUrlError, ServerUrl, path_of
+from actors.kit.http_client import HttpClient, HttpError, HttpUrlError, ServerUrl, path_of
 from specs.limits.back_ends import BACKEND_CONNECTIONS
-from tests.support.http_server import HangupError, Said, open_http_server
+from tests.support.node.http_server import HangupError, Said, open_http_server
 
 
 @pytest.fixture
@@ -80,7 +79,7 @@ async def test_nothing_but_the_configured_server_is_ever_dialled(asked, url):
     async with open_http_server(echo) as server:
         client = asked(server)
         with pytest.raises(Exception, match="is not the server that was configured"):
-            await client._pool._pool.request("GET", url)
+            await client._pool.request("GET", url)
 
 
 async def test_nobody_there_is_an_error():

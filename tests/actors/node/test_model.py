@@ -1,10 +1,7 @@
 """RELIABILITY F3: a whole node and a simple model of it say the same, whatever is done to it.
 
-`MODEL_RUNS=5000 make test ARGS=tests/actors/node/test_model.py` does more of it; a run that
-differs prints its seed and its story.
+A run that differs prints its seed and its story.
 """
-
-import os
 
 import pytest
 import trio
@@ -13,9 +10,10 @@ import trio.testing
 from fsm.bus.node_routing import NodeRouting
 from fsm.registry.allocation import AllocationCore
 from fsm.registry.node_rights import Hearing, NodeRights, Ownership
-from tests.support.node_model_driver import run
+from tests.actors.node.node_model_driver import run
+from tests.support.chance import examples
 
-RUNS = int(os.environ.get("MODEL_RUNS", "300"))
+RUNS = examples(150)
 STEPS = 50
 CHUNKS = 10
 
@@ -35,6 +33,7 @@ def _first(group: BaseException) -> BaseException:
     return _first(group.exceptions[0]) if isinstance(group, BaseExceptionGroup) else group
 
 
+@pytest.mark.chance
 @pytest.mark.timeout(250)
 @pytest.mark.parametrize("chunk", range(CHUNKS))
 def test_a_node_does_what_the_model_says(chunk):

@@ -4,8 +4,8 @@ import trio
 import trio.testing
 
 from specs.limits.protocol import SESSION_IDLE
-from tests.support.golden import Score
-from tests.support.node_peer import ALLOCATION, RA, open_world
+from tests.actors.node.golden import Score
+from tests.support.node.node_peer import ALLOCATION, RA, open_world
 
 OBJ = "comm://a.ex/o1"
 HA, HB = "hyperty://a.ex/ha", "hyperty://b.ex/hb"

@@ -13,9 +13,9 @@ from fsm.judge.trace_line import Verdict, read_record
 from fsm.registry.node_rights import Observation
 from specs.addresses.address import domain_of, scheme_of
 from specs.trace import Kind, Op
-from tests.support.node_peer import MN, open_world
-from tests.support.node_walk import Walk, is_of
-from tests.support.trace_files import records, whole
+from tests.actors.node.node_walk import Walk, is_of
+from tests.support.node.node_peer import MN, open_world
+from tests.support.trace.trace_files import records, whole
 
 STEPS = 300
 

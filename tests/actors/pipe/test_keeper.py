@@ -9,7 +9,7 @@ from actors.pipe.said import Said, Word, read_said, write_said
 from specs.limits.protocol import ROOM_SILENCE
 from specs.reply_code import DropReason
 from tests.support.packages import code_of
-from tests.support.room_world import open_room_world
+from tests.support.runtime.room_world import open_room_world
 from transports.errors import LinkError
 from transports.link import Kind, Upgrade
 from transports.memory_link import Wire

@@ -10,7 +10,7 @@ from actors.play.player import play
 from actors.play.stage.stage import open_stage
 from actors.play.stage.stage_error import StageError
 from specs.trace import Kind, Op
-from tests.support.scripts import TWO, done, msg, scenario, state, time
+from tests.actors.play.scripts import TWO, done, msg, scenario, state, time
 
 RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://b.ex/rb"
 HA, HA2, HB = "hyperty://a.ex/ha", "hyperty://a.ex/ha2", "hyperty://b.ex/hb"

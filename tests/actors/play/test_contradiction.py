@@ -5,7 +5,7 @@ import attrs
 from actors.play.match.observer import Observer
 from actors.play.match.score import Score
 from specs.trace import Fact, Kind, Op
-from tests.support.recorded import Recorded, lines_of, record, scenario_of
+from tests.support.trace.recorded import Recorded, lines_of, record, scenario_of
 
 
 async def recorded(name: str) -> Recorded:

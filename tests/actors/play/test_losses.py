@@ -12,7 +12,7 @@ from actors.play.match.score import Score
 from actors.play.player import perform, play
 from actors.play.stage.stage import open_stage
 from specs.trace import Op
-from tests.support.scripts import scenario
+from tests.actors.play.scripts import scenario
 
 ZOE = "hyperty://b.ex/zoe"
 ASK = {"id": 1, "type": "read", "from": "HA", "to": ZOE, "body": {"of": "x"}}

@@ -5,8 +5,8 @@ import trio
 
 from actors.kit.errors import RestartLimitError
 from actors.play.player import play, survive
-from tests.support.recorded import scenario_of
-from tests.support.scripts import TWO, scenario, written
+from tests.actors.play.scripts import TWO, scenario, written
+from tests.support.trace.recorded import scenario_of
 
 ASK = {"id": 1, "type": "read", "from": "HA", "to": "hyperty://b.ex/zoe", "body": {"of": "x"}}
 ANSWER = {

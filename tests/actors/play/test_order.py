@@ -3,7 +3,7 @@
 import pytest
 
 from actors.play.match.order import Match, Order, Precedence
-from tests.support.recorded import lines_of, scenario_of
+from tests.support.trace.recorded import lines_of, scenario_of
 
 
 def is_ordered(name, earlier, later):

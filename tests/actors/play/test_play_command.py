@@ -4,8 +4,8 @@ import orjson
 import pytest
 
 from actors.cli.command_error import ExitCode
-from tests.support.command import call
-from tests.support.recorded import GOLDEN, lines_of
+from tests.support.command import typed
+from tests.support.trace.recorded import GOLDEN, lines_of
 
 
 def written(path, lines):
@@ -13,16 +13,16 @@ def written(path, lines):
     return str(path)
 
 
-async def test_a_scenario_that_passes_is_a_line_and_status_0():
-    ended = await call("play", str(GOLDEN), "--scenario", "SC-01", "--scenario", "SC-17")
+def test_a_scenario_that_passes_is_a_line_and_status_0():
+    ended = typed("play", str(GOLDEN), "--scenario", "SC-01", "--scenario", "SC-17")
     assert (ended.status, ended.err) == (ExitCode.OK, [])
     assert ended.out == ["SC-01 passed, 4 steps", "SC-17 passed, 8 steps"]
 
 
-async def test_the_first_step_that_differs_is_told_with_expected_and_seen(tmp_path):
+def test_the_first_step_that_differs_is_told_with_expected_and_seen(tmp_path):
     lines = lines_of("SC-02")
     lines[-1]["msg"]["body"]["code"] = 200
-    ended = await call("play", written(tmp_path / "mine.jsonl", lines))
+    ended = typed("play", written(tmp_path / "mine.jsonl", lines))
     assert ended.status == ExitCode.FAILED
     first, expected, seen, *_ = ended.out
     assert first == "SC-02 differs at step 3"
@@ -31,10 +31,10 @@ async def test_the_first_step_that_differs_is_told_with_expected_and_seen(tmp_pa
     assert '"code":404' in seen
 
 
-async def test_a_script_reads_one_object_per_scenario(tmp_path):
+def test_a_script_reads_one_object_per_scenario(tmp_path):
     lines = [*lines_of("SC-01"), *lines_of("SC-02")]
     lines[-1]["msg"]["body"]["code"] = 200
-    ended = await call("play", "--json", written(tmp_path / "mine.jsonl", lines))
+    ended = typed("play", "--json", written(tmp_path / "mine.jsonl", lines))
     assert ended.status == ExitCode.FAILED
     passed, differs = map(orjson.loads, ended.out)
     told = {"schema": "protofly.scenario/1", "scenario": "SC-01", "steps": 4, "result": "passed"}
@@ -44,40 +44,40 @@ async def test_a_script_reads_one_object_per_scenario(tmp_path):
     assert differs["seen"]
 
 
-async def test_a_scenario_that_the_file_does_not_hold_is_usage():
-    ended = await call("play", str(GOLDEN), "--scenario", "SC-99")
+def test_a_scenario_that_the_file_does_not_hold_is_usage():
+    ended = typed("play", str(GOLDEN), "--scenario", "SC-99")
     assert (ended.status, ended.out) == (ExitCode.USAGE, [])
     assert "there is no 'SC-99', only SC-01" in "".join(ended.err)
 
 
 @pytest.mark.parametrize("text", ["{", '{"sc":"S","n":1,"k":"song"}'])
-async def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path, text):
+def test_a_file_that_cannot_be_read_is_one_sentence(tmp_path, text):
     path = tmp_path / "mine.jsonl"
     path.write_text(text)
-    ended = await call("play", str(path))
+    ended = typed("play", str(path))
     assert (ended.status, ended.out, len(ended.err)) == (ExitCode.CONFIGURATION, [], 1)
     assert ended.err[0].startswith(f"protofly: {path}, line 1: ")
 
 
-async def test_a_file_that_is_not_there_is_one_sentence(tmp_path):
-    ended = await call("play", str(tmp_path / "none.jsonl"))
+def test_a_file_that_is_not_there_is_one_sentence(tmp_path):
+    ended = typed("play", str(tmp_path / "none.jsonl"))
     assert (ended.status, len(ended.err)) == (ExitCode.CONFIGURATION, 1)
     assert "cannot be read: No such file or directory; name another file" in ended.err[0]
 
 
-async def test_a_check_plays_nothing(tmp_path):
+def test_a_check_plays_nothing(tmp_path):
     lines = lines_of("SC-02")
     lines[-1]["msg"]["body"]["code"] = 200
-    ended = await call("play", "--check", written(tmp_path / "mine.jsonl", lines))
+    ended = typed("play", "--check", written(tmp_path / "mine.jsonl", lines))
     assert (ended.status, ended.err) == (ExitCode.OK, [])
     assert ended.out == ["SC-02 can be played, 3 steps"]
 
 
-async def test_a_check_refuses_what_is_not_known_with_line_and_nearest_word(tmp_path):
+def test_a_check_refuses_what_is_not_known_with_line_and_nearest_word(tmp_path):
     lines = lines_of("SC-02")
     lines[1]["given"] = "runtme"
     path = written(tmp_path / "mine.jsonl", lines)
-    ended = await call("play", "--check", path)
+    ended = typed("play", "--check", path)
     assert (ended.status, ended.out) == (ExitCode.CONFIGURATION, [])
     what = "there is no given 'runtme'; the nearest known is 'runtime'"
     assert ended.err == [f"protofly: {path}, line 2: {what}"]

@@ -6,7 +6,7 @@ import attrs
 import pytest
 
 from actors.play.player import play
-from tests.support.recorded import NAMES, lines_of, scenario_of
+from tests.support.trace.recorded import NAMES, lines_of, scenario_of
 
 
 class Road(StrEnum):

@@ -9,7 +9,7 @@ from actors.play.script.reader import ScriptError, read_script, read_script_line
 from actors.play.script.steps import CallStep, Flag, MessageStep, StateStep
 from actors.play.script.vocabulary import LinkCut, Send
 from specs.reply_code import DropReason
-from tests.support.recorded import GOLDEN
+from tests.support.trace.recorded import GOLDEN
 
 READ = {"id": 1, "type": "read", "from": "HA", "to": "HB", "body": {"resource": "OBJ/changes"}}
 MESSAGE = {"sc": "S", "n": 1, "k": "msg", "hop": "HA>RA.bus", "msg": READ}

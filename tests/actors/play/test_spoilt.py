@@ -3,9 +3,9 @@
 import pytest
 
 from actors.play.script.reader import ScriptError
+from tests.actors.play.spoil import WAYS, spoilt
 from tests.actors.play.test_scenarios import PENDING
-from tests.support.recorded import NAMES, lines_of, record, scenario_of
-from tests.support.spoil import WAYS, spoilt
+from tests.support.trace.recorded import NAMES, lines_of, record, scenario_of
 
 PASSING = [name for name in NAMES if name not in PENDING]
 

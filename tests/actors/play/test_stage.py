@@ -9,7 +9,7 @@ from actors.play.stage.stage import open_stage
 from actors.play.stage.stage_error import StageError
 from actors.play.stage.world import open_world
 from specs.trace import Kind, Op
-from tests.support.scripts import TWO, done, golden, msg, scenario, state, time
+from tests.actors.play.scripts import TWO, done, golden, msg, scenario, state, time
 
 RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://b.ex/rb"
 HA, HB = "hyperty://a.ex/ha", "hyperty://b.ex/hb"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.support.runtime_parts import open_bus
+from tests.support.runtime.runtime_parts import open_bus
 
 
 @pytest.fixture

@@ -11,10 +11,10 @@ from fsm.machine_list import MACHINES
 from fsm.machines.observer_copy import OBSERVER_COPY
 from specs.limits.protocol import SESSION_IDLE
 from specs.trace import Op
-from tests.actors.runtime.test_delegation import Heir
-from tests.support.domain import NODE_PLACE
-from tests.support.parties import Party
-from tests.support.processes import open_processes
+from tests.actors.runtime.processes import open_processes
+from tests.actors.runtime.sync.delegation.test_delegation import Heir
+from tests.support.runtime.domain import NODE_PLACE
+from tests.support.runtime.parties import Party
 from transports.link import Kind as Carrier
 
 

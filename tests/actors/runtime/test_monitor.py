@@ -11,7 +11,7 @@ import trio.testing
 from actors.hyperties import Caller
 from actors.kit.errors import RestartLimitError
 from actors.kit.log import Style, configure_log
-from actors.kit.tracer import MemoryTracer
+from actors.kit.trace import MemoryTracer
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
@@ -25,8 +25,8 @@ from fsm.session.stub_client import StubClientCore
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from specs.trace import Kind, Op
-from tests.support.misstep import KEY, TASK, WRONG, Misstep
-from tests.support.trace_files import records, whole
+from tests.support.runtime.misstep import KEY, TASK, WRONG, Misstep
+from tests.support.trace.trace_files import records, whole
 from transports.memory import MemoryNetwork
 
 

@@ -7,8 +7,8 @@ import trio
 from typing_extensions import override
 
 from actors.kit.errors import NameTakenError
-from actors.kit.supervisor import Intensity
-from actors.kit.tracer import MemoryTracer
+from actors.kit.supervision.supervisor import Intensity
+from actors.kit.trace import MemoryTracer
 from actors.runtime.app import open_runtime
 from actors.runtime.bus.messages import Origin
 from actors.runtime.config import RuntimeConfig
@@ -23,7 +23,7 @@ from specs.addresses.address import address_allocation, domain_registry
 from specs.message import MessageType
 from specs.reply_code import Code
 from specs.trace import Kind, Op
-from tests.support.domain import DOMAIN, Echo, Wishes, open_domain
+from tests.support.runtime.domain import DOMAIN, Echo, Wishes, open_domain
 
 REGISTRY = domain_registry(DOMAIN)
 ALLOCATION = address_allocation(DOMAIN)

@@ -8,14 +8,14 @@ after each.
 import pytest
 import trio
 
-from actors.kit.delivery import Delivery
+from actors.kit.supervision.delivery import Delivery
 from specs.limits.protocol import MAX_FRAME_BYTES
 from specs.message import Message, MessageType
 from specs.reply_code import DropReason
 from tests.support.packages import StubCode, code_of, zipped
-from tests.support.room_world import S, open_room_world
-from tests.support.runtime_parts import R
-from tests.support.wire import event
+from tests.support.runtime.room_world import S, open_room_world
+from tests.support.runtime.runtime_parts import R
+from tests.support.wire.wire import event
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -25,7 +25,7 @@ import os, socket, struct, subprocess, sys, threading
 import orjson
 import trio
 
-from actors.kit.actor import Actor
+from actors.kit.supervision.actor import Actor
 from actors.runtime.stubs.stub import StubConnection
 from fsm.engine import Step
 from fsm.machines.stub_connection import State, Trigger

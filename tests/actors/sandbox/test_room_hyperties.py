@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from actors.kit.supervisor import Intensity
+from actors.kit.supervision.supervisor import Intensity
 from actors.pipe.errors import RoomError
 from actors.runtime.isolation.hyperty import HypertyCode, NoCodeError
 from actors.sandbox.here import open_room_here
@@ -11,13 +11,13 @@ from specs.limits.protocol import MAX_MESSAGE_BYTES, REPLY_TIMEOUT
 from specs.message import reply_to
 from specs.reply_code import Code
 from tests.support.packages import code_of
-from tests.support.room_world import H, open_room_world, rooms_of_tests
-from tests.support.rough import Rough, Sick
+from tests.support.runtime.room_world import H, open_room_world, rooms_of_tests
+from tests.support.runtime.rough import Rough, Sick
 
 pytestmark = pytest.mark.timeout(120)
 
 NO_STUB = code_of("")
-ROUGH, SICK = "tests.support.rough:Rough", "tests.support.rough:Sick"
+ROUGH, SICK = "tests.support.runtime.rough:Rough", "tests.support.runtime.rough:Sick"
 
 
 async def beside(world):
@@ -131,7 +131,7 @@ async def test_its_message_ids_go_on_from_one_process_to_the_next():
     ("where", "why"),
     [
         (SICK, "ZeroDivisionError: never well"),
-        ("tests.support.rough:Nobody", "has no Nobody"),
+        ("tests.support.runtime.rough:Nobody", "has no Nobody"),
         ("tests.support.nowhere:Rough", "No module named"),
         ("actors.kit.ids:IdSource", "is no hyperty"),
     ],

@@ -12,7 +12,7 @@ from transports.memory_link import Wire
 
 RAN = "raise SystemExit('this must never run')\n"
 QUIET = (
-    "from actors.kit.actor import Actor\n"
+    "from actors.kit.supervision.actor import Actor\n"
     "def activate(context): return Quiet()\n"
     "class Quiet(Actor):\n"
     "    async def handle(self, message): pass\n"

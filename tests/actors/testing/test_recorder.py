@@ -12,7 +12,7 @@ from actors.testing.recorder import Recorder
 from fsm.machine_list import MACHINES
 from specs.message import Message, MessageType
 from specs.trace import ABSENT, Fact, Kind, Op
-from tests.support.trace_files import step
+from tests.support.trace.trace_files import step
 
 
 @pytest.fixture

@@ -3,8 +3,7 @@
 import pytest
 
 from fsm.bus.node_routing import Admitted, NodeRouting, Refusal
-from fsm.registry.allocation import AllocationCore
-from fsm.registry.allocation_io import Allocate, Bind
+from fsm.registry.allocation import Allocate, AllocationCore, Bind
 from fsm.registry.node_rights import Hearing, NodeRights, Observation, Ownership
 from fsm.session.node_session_io import PeerForm
 from fsm.sync.subscriptions.subscriptions import Subscribe, SubscriptionCore
@@ -12,7 +11,7 @@ from specs.addresses.address import canonical, domain_of, is_backend, is_below, 
 from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError
 from specs.message import MessageType
-from tests.support.forgery import (
+from tests.support.runtime.forgery import (
     BOUND,
     DOMAIN,
     GONE,

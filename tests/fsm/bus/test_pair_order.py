@@ -3,6 +3,7 @@
 import math
 from collections import deque
 
+import attrs
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
@@ -13,7 +14,8 @@ from fsm.p2p.control import Behind
 from specs.limits.p2p import ORDER_HELD, ORDER_SENT, ORDER_WAITS
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import Message, MessageType
-from tests.support.wire import A, B, answer, ask
+from tests.support.chance import examples
+from tests.support.wire.wire import A, B, answer, ask
 
 NODE, LINK = "node-stub", "hyperty-runtime://a.ex/ra/p2prequester/1"
 THERE = "hyperty-runtime://b.ex/rb/p2phandler/1/conn/1"
@@ -86,6 +88,15 @@ def test_of_very_many_answers_under_way_the_older_ones_are_not_known():
     core.announced(Behind(B, A, f"{A}#163>{B}!200", answers=under_way), THERE, 0.0)
     core.arrives(answer(ask(170)), THERE, "by the link")
     assert core.arrives(answer(ask(99)), NODE_PATH, "older") == ["older"]
+
+
+def test_requests_of_a_pair_do_not_displace_its_answers_from_what_is_announced():
+    paths = PairPathCore()
+    for number in range(1, ORDER_SENT + 1):
+        paths.send(told(1000 + number), NODE, 0.0)
+        paths.send(attrs.evolve(answer(ask(number)), from_=A, to=f"{B}/changes"), NODE, 0.0)
+    behind = paths.behind(A, f"{B}/changes", 0.0)
+    assert behind.answers == frozenset(range(1, ORDER_SENT + 1))
 
 
 def test_a_repeat_by_the_link_tells_nothing_of_what_the_node_has_still_to_bring():
@@ -282,7 +293,7 @@ def run(steps, kind):
     return world, sent
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(st.lists(st.sampled_from(STEPS), max_size=60), st.sampled_from([ask, told]))
 @example(["send", "has link", "send", "link", "link", "node"], ask)
 @example(["send", "has link", "send", "lost", "link", "link", "time"], told)
@@ -291,7 +302,7 @@ def test_any_delay_loss_and_repetition_keeps_the_order_and_holds_nothing_for_eve
     run(steps, kind)
 
 
-@settings(max_examples=400)
+@settings(max_examples=examples(400))
 @given(st.lists(st.sampled_from([step for step in STEPS if step != "lost"]), max_size=60))
 def test_while_the_node_loses_nothing_everything_arrives(steps):
     """However slow it is: as long as it is not slower than a request waits."""

@@ -5,7 +5,7 @@ import math
 from fsm.bus.sending_order import Announce, PairPathCore
 from fsm.p2p.control import Behind
 from specs.limits.protocol import REPLY_TIMEOUT, SESSION_IDLE, STUB_QUEUE
-from tests.support.wire import A, B, C, answer, ask
+from tests.support.wire.wire import A, B, C, answer, ask
 
 NODE, LINK = "node-stub", "hyperty-runtime://a.ex/ra/p2prequester/1"
 

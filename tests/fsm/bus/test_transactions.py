@@ -16,8 +16,8 @@ from fsm.judge.trace_line import Verdict
 from specs.limits.protocol import DEDUP_SECONDS, DEDUP_WINDOW, REPLY_TIMEOUT
 from specs.message import MessageType
 from specs.reply_code import DropReason
-from tests.support.traces import step, trace
-from tests.support.wire import A, B, C, answer, ask
+from tests.support.trace.traces import step, trace
+from tests.support.wire.wire import A, B, C, answer, ask
 
 
 def opened(*requests, now=0.0):

@@ -180,14 +180,43 @@ def test_when_the_node_leaves_rooms_end_and_nothing_is_begun(core):
 # ---- what is beside it
 
 
+CONNECTION, LINK = "stub_connection", "node_link"
+
+
 def test_a_mirror_follows_the_table_and_nothing_else():
     mirror = StubMirror(STUB)
-    assert mirror.follow("constructed", "created", "").new == "created"
-    for cause, target in (("established", "live"), ("connect", "live"), ("fly", "created")):
+    assert mirror.follow(CONNECTION, "constructed", "created", "").new == "created"
+    for machine, cause, target in (
+        (CONNECTION, "established", "live"),
+        (CONNECTION, "connect", "live"),
+        (CONNECTION, "fly", "created"),
+        (LINK, "dialled", "opening"),
+        ("session", "opened", "open"),
+    ):
         with pytest.raises(UndeclaredTransitionError):
-            StubMirror(STUB).follow(cause, target, "")
-    assert mirror.rest("killed").new == "failed"
-    assert mirror.rest("killed") is None
+            StubMirror(STUB).follow(machine, cause, target, "")
+    assert [step.new for step in mirror.rest("killed")] == ["failed"]
+    assert mirror.rest("killed") == []
+
+
+@pytest.mark.parametrize(
+    ("causes", "rests"),
+    [
+        ("dial", ["ended"]),
+        ("dial dialled", ["ended"]),
+        ("dial dialled session-opened", ["paused", "ended"]),
+        ("dial dialled session-opened ping", ["paused", "ended"]),
+        ("dial lost", ["ended"]),
+        ("dial dialled session-opened close", ["ended"]),
+    ],
+)
+def test_the_link_of_a_stub_whose_room_is_no_more_ends(causes, rests):
+    ways = {"dial": "dialling", "dialled": "opening", "session-opened": "open"}
+    ways |= {"ping": "pinging", "lost": "paused", "close": "closing"}
+    mirror = StubMirror(STUB)
+    for cause in causes.split():
+        mirror.follow(LINK, cause, ways[cause], "")
+    assert [step.new for step in mirror.rest("killed")] == rests
 
 
 def test_a_node_is_kept_out_after_so_many_offences_and_forgiven_later():

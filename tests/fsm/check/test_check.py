@@ -18,8 +18,8 @@ from fsm.check.static import (
 from fsm.guard import unless, when
 from fsm.machine_list import MACHINES
 from fsm.table import Deadline, Transition
-from tests.support import tables
-from tests.support.tables import DOOR, Door, Key, Push, door
+from tests.support.trace import tables
+from tests.support.trace.tables import DOOR, Door, Key, Push, door
 
 SHUT_WITH_KEY = Transition(Door.OPEN, Push.SHUT, Door.SHUT, "plan", guard=when(Key.KEY))
 SHUT_WITHOUT = Transition(Door.OPEN, Push.SHUT, Door.SHUT, "plan", guard=unless(Key.KEY))

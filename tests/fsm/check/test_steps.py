@@ -11,8 +11,8 @@ from fsm.errors import CensusError
 from fsm.machine_list import MACHINES
 from fsm.machines.stub_connection import Trigger
 from fsm.session.stub_client import StubClientCore
-from tests.support.census import counted
-from tests.support.wire import ask
+from tests.support.trace.census import counted
+from tests.support.wire.wire import ask
 
 words = st.text()
 steps = st.builds(TakenStep, words, words, words, words, st.frozensets(words, max_size=2))

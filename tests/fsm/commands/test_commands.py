@@ -13,7 +13,7 @@ from fsm.commands import shared as commands_shared
 from fsm.commands.group import cli
 from fsm.drawing.draw import Format, draw
 from fsm.machine_list import MACHINES
-from tests.support.tables import Door, door
+from tests.support.trace.tables import Door, door
 
 GONE_WRONG = door(may_end=frozenset({Door.SHUT}))
 
@@ -109,7 +109,7 @@ def test_an_unknown_machine_is_one_sentence_and_a_usage_error(command):
     done = run(command, "chicken")
 
     assert (done.exit_code, done.stdout) == (2, "")
-    assert done.stderr.startswith("Error: no machine is named 'chicken': it is one of p2p_conn")
+    assert done.stderr.startswith("Error: no machine is named 'chicken'; the nearest is ")
     assert done.stderr.count("\n") == 1
 
 

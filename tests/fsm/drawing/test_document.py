@@ -9,7 +9,7 @@ from fsm.drawing.document import page
 from fsm.drawing.draw import Format, draw, svg
 from fsm.machine_list import MACHINES
 from specs.claims.all import CLAIMS
-from tests.support.tables import DOOR, Door, door
+from tests.support.trace.tables import DOOR, Door, door
 
 DOCS = Path(__file__).parents[3] / "docs"
 TABLES = [pytest.param(table, id=table.name) for table in MACHINES.values()]

@@ -16,8 +16,8 @@ from fsm.drawing.scxml import NAMESPACE
 from fsm.errors import LayoutError
 from fsm.machine_list import MACHINES
 from fsm.table import Transition
-from tests.support import tables
-from tests.support.tables import Door, Push, door
+from tests.support.trace import tables
+from tests.support.trace.tables import Door, Push, door
 
 DOCUMENTED = Path(__file__).parents[3] / "docs" / "p2p_connection.svg"
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fsm.judge.replay import EntityId, judge
 from fsm.judge.trace_line import CLAIMS, Claim, Flaw, Verdict
-from tests.support.traces import NODE, RUN, record, refused, step, trace
+from tests.support.trace.traces import NODE, RUN, record, refused, step, trace
 
 ALLOCATED = step("[*] allocate allocated")
 RELEASED = step("allocated release released")

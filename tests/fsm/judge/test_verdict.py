@@ -6,7 +6,7 @@ from fsm.judge.claims import judge
 from fsm.judge.trace_line import Claim, Verdict
 from fsm.judge.verdict import judge_run
 from tests.fsm.judge.claims.cases import ANSWERED, ASKED, RUNTIME
-from tests.support.stories_told import told
+from tests.support.trace.stories_told import told
 
 KEPT = RUNTIME + ASKED + ANSWERED
 BROKEN = KEPT + ANSWERED

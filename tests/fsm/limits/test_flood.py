@@ -4,7 +4,7 @@ import math
 
 import attrs
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fsm.limits.token_bucket import FloodCore
@@ -64,7 +64,6 @@ def test_who_goes_on_without_a_rest_floods():
     assert PATIENCE - 1e-9 <= keeper.now <= PATIENCE + 2 / RATE
 
 
-@settings(deadline=None)
 @given(late=st.lists(st.floats(0, 0.3), min_size=1), work=st.floats(0, 0.5 / RATE))
 def test_who_floods_is_found_however_late_one_wakes(late, work):
     keeper = Keeper(late, work)
@@ -72,7 +71,6 @@ def test_who_floods_is_found_however_late_one_wakes(late, work):
     assert keeper.now < 4 * PATIENCE
 
 
-@settings(deadline=None)
 @given(
     burst=st.integers(0, BURST),
     share=st.floats(0.5, 1.0),
@@ -84,7 +82,6 @@ def test_a_burst_and_then_no_more_than_the_rate_is_no_flood(burst, share, late):
     assert Keeper(late).hears(arrivals)
 
 
-@settings(deadline=None)
 @given(
     excess=st.integers(1, 50),
     share=st.floats(0.5, 1.0, exclude_max=True),
@@ -97,7 +94,6 @@ def test_too_large_a_burst_is_none_if_what_was_held_back_is_soon_worked_off(exce
     assert Keeper(late).hears(arrivals + steadily(every, every, int(LONG / every)))
 
 
-@settings(deadline=None)
 @given(jitter=st.lists(st.floats(0, 2 / RATE), min_size=2, max_size=20))
 def test_who_keeps_to_the_rate_unevenly_is_no_flood(jitter):
     even = steadily(0.1, 1.01 / RATE, 300)

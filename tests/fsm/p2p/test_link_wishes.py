@@ -10,7 +10,7 @@ from specs.bodies.body import Record
 from specs.limits.protocol import P2P_TIMEOUT
 from specs.message import Message, MessageType
 from specs.reply_code import Code
-from tests.support.registry_core import (
+from tests.support.runtime.registry_core import (
     HB,
     HC,
     KNOWN,

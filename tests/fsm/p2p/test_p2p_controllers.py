@@ -11,7 +11,7 @@ from fsm.p2p.handler import P2PHandlerCore
 from specs.bodies.sync import ConnectionData
 from specs.limits.protocol import P2P_TIMEOUT, SESSION_IDLE
 from specs.reply_code import Code
-from tests.support.stories import declared, edges, states
+from tests.support.trace.stories import declared, edges, states
 
 SMALL, MIDDLE, GREAT = (f"hyperty-runtime://{d}.ex/r{d}" for d in "abc")
 OFFER = seen.PeerObjectSeen(ConnectionData(f"{MIDDLE}/p2prequester/1"))

@@ -16,7 +16,7 @@ from fsm.p2p.transfer import P2PTransferCore
 from fsm.registry.resolve import inputs as told
 from specs.bodies.sync import ConnectionData
 from specs.limits import protocol as limits
-from tests.support.registry_core import (
+from tests.support.runtime.registry_core import (
     HB,
     PC,
     PH,

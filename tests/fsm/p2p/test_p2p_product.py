@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from fsm.machines.p2p_connection import State
 from specs.limits.protocol import P2P_TIMEOUT, RETRY_COOL_DOWN
+from tests.support.chance import examples
 from tests.support.p2p_world import World
 
 RA = "hyperty-runtime://a.ex/ra"
@@ -38,7 +39,7 @@ def move(world: World, name: str) -> None:
             world.pass_time(world.now + 4.0)
 
 
-@settings(max_examples=600, deadline=None)
+@settings(max_examples=examples(600))
 @given(
     first=st.sampled_from([None, RA, RB]),
     moves=st.lists(st.sampled_from(MOVES), min_size=5, max_size=80),
@@ -75,7 +76,7 @@ def assert_all_agree(world: World) -> None:
     assert open_ == [link for link in live.values() if "/conn/" in link]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(moves=st.lists(st.sampled_from(["deliver-a", "deliver-b", "dial"]), max_size=60))
 def test_without_losses_both_asking_at_once_ends_live_exactly_once(moves):
     world = World(RA, RB)
@@ -88,7 +89,7 @@ def test_without_losses_both_asking_at_once_ends_live_exactly_once(moves):
     assert_all_agree(world)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300))
 @given(
     first=st.lists(st.sampled_from(["deliver-a", "deliver-b", "dial"]), max_size=20),
     moves=st.lists(st.sampled_from(["deliver-a", "deliver-b", "dial"]), max_size=60),

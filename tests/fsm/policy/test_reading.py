@@ -13,7 +13,7 @@ from fsm.policy.reading import read_set
 from fsm.policy.schema import SCHEMA_FILE, policy_schema, schema_text
 from fsm.policy.terms import Algorithm, Direction, Moment, Result
 from specs.limits.policy import MAX_POLICY_CONDITIONS, MAX_POLICY_RULES
-from tests.support.policy_random import Random, random_set
+from tests.fsm.policy.policy_random import Random, random_set
 
 VALIDATOR = jsonschema.Draft202012Validator(policy_schema())
 

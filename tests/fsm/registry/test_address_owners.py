@@ -8,7 +8,7 @@ from specs.bodies.body import Record
 from specs.bodies.word import RecordStatus
 from specs.limits.p2p import OWNERS_KEPT
 from specs.limits.protocol import NEGATIVE_CACHE
-from tests.support.registry_core import HB, HC, PQ, RA, RB, RC, RECORD, linked
+from tests.support.runtime.registry_core import HB, HC, PQ, RA, RB, RC, RECORD, linked
 
 OTHER = "hyperty://b.ex/other"
 ASKED = told.OwnerAsked(OTHER, RB)

@@ -9,10 +9,10 @@ from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
 from fsm.registry import allocation
 from fsm.registry.address_names import ENTROPY, AddressMint
-from fsm.registry.allocation import AllocationCore
-from fsm.registry.allocation_io import (
+from fsm.registry.allocation import (
     Allocate,
     Allocated,
+    AllocationCore,
     Bind,
     Claim,
     Free,
@@ -23,6 +23,7 @@ from fsm.registry.allocation_io import (
 )
 from specs.limits.protocol import MAX_ADDRESSES, MAX_DOMAIN_ADDRESSES, MAX_TOMBSTONES
 from specs.trace import Op
+from tests.support.chance import examples
 
 OWNERS = ["hyperty-runtime://a.ex/r1", "hyperty-runtime://a.ex/r2", "r3"]
 KEYS = [None, "k1", "k2"]
@@ -171,9 +172,10 @@ WISHES = {
     "release": lambda r: (r.choice(OWNERS),),
     "runtime_came": lambda r: (r.choice(OWNERS),),
 }
-RUNS, STEPS = 3000, 50
+RUNS, STEPS = examples(600), 50
 
 
+@pytest.mark.chance
 @pytest.mark.parametrize("seed", range(10))
 def test_whatever_is_wished_the_table_is_as_the_model_says(seed):
     """RELIABILITY F3: a failing run is named by its seed."""

@@ -3,8 +3,7 @@
 import pytest
 
 from fsm.bus.node_routing import Admitted, NodeRouting, Refusal, ToRuntimes
-from fsm.registry.allocation import AllocationCore
-from fsm.registry.allocation_io import Allocate
+from fsm.registry.allocation import Allocate, AllocationCore
 from fsm.registry.node_rights import NodeRights
 from fsm.session.node_session_io import PeerForm
 from fsm.sync.subscriptions.subscriptions import Consented, Subscribe, SubscriptionCore, Withdrawn

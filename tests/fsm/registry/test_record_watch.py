@@ -21,7 +21,7 @@ from fsm.registry.record_watch import (
 )
 from specs.message import refuse, reply_to
 from specs.reply_code import Code
-from tests.support.wire import A, B, ask
+from tests.support.wire.wire import A, B, ask
 
 HB = "hyperty://b.ex/hb"
 YES, NO = reply_to(ask(9), Code.OK), refuse(ask(9), Code.FORBIDDEN, "the node will not")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from fsm.effects import Dropped
 from fsm.engine import Step
-from fsm.machines.stub_connection import State
+from fsm.machines.stub_connection import NODE_LINK, State
 from fsm.session import stub_client_io as ev
 from fsm.session.stub_client import StubClientCore
 from specs.bodies.word import SessionMethod
@@ -22,7 +22,7 @@ from specs.limits.protocol import (
     STUB_QUEUE,
 )
 from specs.reply_code import Code, DropReason
-from tests.support.wire import ask, event
+from tests.support.wire.wire import ask, event
 
 OPENED = ev.SessionAnswered(SessionMethod.OPEN, 200, "token-1")
 REOPENED = ev.SessionAnswered(SessionMethod.REOPEN, 200, "token-1")
@@ -37,9 +37,10 @@ class Stub:
         self.effects = self.core.begin()
 
     def feed(self, *inputs):
+        """Return what is to be done; the steps of the link are kept for `links`."""
         effects = [each for happened in inputs for each in self.core.feed(happened, self.now)]
         self.effects += effects
-        return effects
+        return [one for one in effects if not is_link_step(one)]
 
     def wait(self):
         """Let the time pass until the next deadline."""
@@ -47,7 +48,15 @@ class Stub:
         return self.feed(ev.TimePassed())
 
     def steps(self):
-        return [effect.new for effect in self.effects if isinstance(effect, Step)]
+        steps = [one for one in self.effects if isinstance(one, Step) and not is_link_step(one)]
+        return [step.new for step in steps]
+
+    def links(self):
+        return [one.new for one in self.effects if is_link_step(one)]
+
+
+def is_link_step(effect):
+    return isinstance(effect, Step) and effect.machine == NODE_LINK.name
 
 
 def connecting():
@@ -339,6 +348,39 @@ def test_a_node_that_takes_an_open_back_is_a_lost_link():
     assert [(step.new, step.why) for step in effects if isinstance(step, Step)] == [
         ("disconnected", "somebody has it")
     ]
+
+
+def test_what_is_under_way_on_the_link_is_told_step_by_step():
+    stub = lost()
+    stub.wait()
+    stub.feed(ev.Dialled(), REOPENED)
+    stub.wait()
+    stub.feed(ev.Heard(), ev.Heard(), ev.DisconnectAsked(), ev.LinkLost("gone"))
+    stub.feed(ev.DisconnectAsked())
+    assert " ".join(stub.links()) == (
+        "dialling opening open paused dialling opening open pinging open closing ended"
+    )
+
+
+def test_wherever_a_link_is_it_can_be_lost_or_left():
+    idle, dialling, opening, pinging, silent = Stub(), Stub(), connecting(), live(), live()
+    dialling.feed(ev.ConnectAsked())
+    opening.feed(ev.LinkLost("cut"))
+    pinging.wait()
+    silent.wait()
+    silent.feed(ev.LinkLost("cut"))
+    for stub in (idle, dialling, opening, pinging, silent):
+        stub.feed(ev.DisconnectAsked())
+    ends = [" ".join(stub.links()[-2:]) for stub in (idle, dialling, opening, pinging, silent)]
+    assert ends == [
+        "ended", "dialling ended", "paused ended", "pinging closing", "paused ended",
+    ]  # fmt: skip
+
+
+def test_a_stub_that_never_dialled_ends_once():
+    stub = Stub()
+    stub.feed(ev.DisconnectAsked(), ev.DisconnectAsked())
+    assert stub.links() == ["ended"]
 
 
 def test_who_looks_too_late_itself_waits_some_more():

@@ -9,7 +9,13 @@ from fsm.registry.registration import RegistrationCore
 from fsm.session.node_session import NodeSessionCore
 from fsm.session.node_session_io import LinkLost, OpenAsked, Tick
 from fsm.session.stub_client import StubClientCore
-from fsm.session.stub_client_io import ConnectAsked, Dialled, SessionAnswered, TimePassed
+from fsm.session.stub_client_io import (
+    ConnectAsked,
+    Dialled,
+    DisconnectAsked,
+    SessionAnswered,
+    TimePassed,
+)
 from fsm.session.stub_client_io import LinkLost as StubLinkLost
 from fsm.sync.copy import Changed, ObserveBegun, ObserverCore, SnapshotRead
 from fsm.sync.delegation import Answered, Begun, DelegationCore
@@ -19,7 +25,7 @@ from fsm.sync.reporter_io import ReporterAsked, SubscribeAsked
 from specs.bodies.sync import Change, DataObject
 from specs.bodies.word import SessionMethod
 from specs.limits import protocol as limits
-from tests.support.wire import answer, ask
+from tests.support.wire.wire import answer, ask
 
 R, HB, HC = "hyperty-runtime://a.ex/ra", "hyperty://a.ex/hb", "hyperty://c.ex/hc"
 URL = "comm://a.ex/o1"
@@ -52,15 +58,19 @@ def stub(*inputs):
     return core
 
 
+def open_stub(*inputs):
+    return stub(Dialled(), SessionAnswered(SessionMethod.OPEN, 200, "token"), *inputs)
+
+
 def pinged_stub():
-    core = stub(Dialled(), SessionAnswered(SessionMethod.OPEN, 200, "token"))
+    core = open_stub()
     now = core.deadline()
     core.feed(TimePassed(), now)
     return core.deadline() - now
 
 
 def reopening_stub():
-    core = stub(Dialled(), SessionAnswered(SessionMethod.OPEN, 200, "token"), StubLinkLost("cut"))
+    core = open_stub(StubLinkLost("cut"))
     core.feed(TimePassed(), 0.0)
     core.feed(Dialled(), 0.0)
     return core.deadline()
@@ -142,8 +152,12 @@ WAITS = [
     ("session",         "detached",     detached_session),
     ("stub_connection", "in-progress",  lambda: stub().deadline()),
     ("stub_connection", "in-progress",  lambda: stub(Dialled()).deadline()),
-    ("stub_connection", "in-progress",  reopening_stub),
     ("stub_connection", "live",         pinged_stub),
+    ("node_link",       "opening",      lambda: stub(Dialled()).deadline()),
+    ("node_link",       "opening",      reopening_stub),
+    ("node_link",       "open",         lambda: open_stub().deadline()),
+    ("node_link",       "pinging",      pinged_stub),
+    ("node_link",       "closing",      lambda: open_stub(DisconnectAsked()).deadline()),
     ("registration",    "created",      lambda: record("created").deadline() - 2.0),
     ("registration",    "live",         lambda: record().row(HB).due - 2.0),
     ("registration",    "live",         lambda: record().deadline() - 2.0),

@@ -19,7 +19,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from fsm.machines.observer_copy import State
+from fsm.machines.observer_copy import State, Trigger
 from fsm.sync import copy as ot
 from fsm.sync import reporter_io as rt
 from fsm.sync.copy import ObserverCore
@@ -28,6 +28,7 @@ from fsm.sync.reporter import ReporterCore
 from fsm.sync.value.value import changed
 from specs.limits.protocol import READ_PAUSE, REPLY_TIMEOUT
 from specs.limits.sync import QUIET, REPEAT_FIRST, REPEAT_LAST
+from tests.support.chance import examples
 from tests.support.object_world import HA, STRANGER, ObjectWorld
 
 PATHS = st.sampled_from(
@@ -182,11 +183,11 @@ class Deletions(Convergence):
         assert self.world.differing() == [], "copies of what is gone (I-D4)"
 
 
-COMMON = settings(deadline=None, suppress_health_check=list(HealthCheck))
+COMMON = settings(suppress_health_check=list(HealthCheck))
 TestConvergence = Convergence.TestCase
-TestConvergence.settings = settings(COMMON, max_examples=60, stateful_step_count=40)
+TestConvergence.settings = settings(COMMON, max_examples=examples(60), stateful_step_count=40)
 TestDeletions = Deletions.TestCase
-TestDeletions.settings = settings(COMMON, max_examples=40, stateful_step_count=30)
+TestDeletions.settings = settings(COMMON, max_examples=examples(40), stateful_step_count=30)
 
 
 # --- defects ------------------------------------------------------------------------------------
@@ -198,7 +199,7 @@ class AppliesWhateverComes(ObserverCore):
     def _take(self, change, now, pause=0.0):
         if self.state is not State.LIVE:
             return super()._take(change, now, pause)
-        step = self._entity.step("changed")
+        step = self._entity.step(Trigger.CHANGED)
         self._version, self._data = change.version, changed(self._data, change)
         return [step, ot.Applied(self._version, self._data)]
 

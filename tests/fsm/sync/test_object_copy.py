@@ -31,6 +31,7 @@ from fsm.sync.reporter_io import Authorised, ChangeAsked, Granted, Published, Su
 from specs.bodies.sync import Change, ChangeObject, DataObject
 from specs.limits.protocol import EARLY_CHANGES, READ_PAUSE, REPLY_TIMEOUT
 from specs.limits.sync import GONE_READS, QUIET, REPEAT_LAST
+from tests.support.chance import examples
 
 HA, HB = "hyperty://a.ex/ha", "hyperty://b.ex/hb"
 RA, SM, URL = "hyperty-runtime://a.ex/ra", "hyperty-runtime://b.ex/rb/sm", "comm://a.ex/o1"
@@ -461,4 +462,4 @@ class BothEnds(RuleBasedStateMachine):
 
 
 TestBothEnds = BothEnds.TestCase
-TestBothEnds.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestBothEnds.settings = settings(max_examples=examples(150), stateful_step_count=40)

@@ -17,6 +17,7 @@ from fsm.sync import delegation as terms
 from fsm.sync.delegation import DelegationCore, TakeOverCore
 from specs.limits.sync import HAND_OVER_GRACE
 from specs.reply_code import Code
+from tests.support.chance import examples
 
 O, H2, OLD, NEW = "comm://a.ex/o", "hyperty://a.ex/h2", "r/old", "r/new"  # noqa: E741
 OK, NOBODY = 200, (Code.TIMEOUT, "")
@@ -217,7 +218,7 @@ class HandOver(RuleBasedStateMachine):
             assert world.writers() == [world.owner[O]]
 
 
-HandOver.TestCase.settings = settings(max_examples=400, stateful_step_count=40, deadline=None)
+HandOver.TestCase.settings = settings(max_examples=examples(400), stateful_step_count=40)
 TestHandOver = HandOver.TestCase
 
 

@@ -11,6 +11,7 @@ from fsm.sync.repeats import RepeatedChange, RepeatsCore
 from specs.bodies.sync import Change, DataObject
 from specs.limits.protocol import MESSAGE_RATE, P2P_TIMEOUT
 from specs.limits.sync import PART_REPEATS, REPEAT_FIRST, REPEAT_LAST, REPEAT_SPACING
+from tests.support.chance import examples
 
 HA, RA, URL = "hyperty://a.ex/ha", "hyperty-runtime://a.ex/ra", "comm://a.ex/o1"
 PART = f"{RA}/p2phandler/h1"
@@ -176,4 +177,4 @@ class Repeating(RuleBasedStateMachine):
 
 
 TestRepeating = Repeating.TestCase
-TestRepeating.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+TestRepeating.settings = settings(max_examples=examples(150), stateful_step_count=40)

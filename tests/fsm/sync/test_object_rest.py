@@ -23,6 +23,7 @@ from fsm.sync.stored import (
     kept,
 )
 from specs.bodies.sync import ChangeObject, DataObject
+from tests.support.chance import examples
 
 URL, ALICE = "comm://a.ex/o", "hyperty://a.ex/alice"
 CREATED = DataObject(ALICE, "hyperty-runtime://a.ex/ra", {"n": 0}, URL, schema="s", name="todo")
@@ -74,7 +75,7 @@ class Stored:
         return effects
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.booleans(), st.lists(st.lists(INPUTS, max_size=6), max_size=5))
 def test_after_a_crash_all_is_as_it_was_told_and_versions_go_on(is_public, lives):
     stored = Stored(is_public=is_public)

@@ -7,7 +7,7 @@ from specs.dialects.dialect import PLAIN, Dialect, dialect_of, emit
 from specs.dialects.normalise import normalise
 from specs.errors import BadMessageError
 from specs.message import Message, MessageType
-from tests.support.wire_json import WIRE
+from tests.specs.dialects.wire_json import WIRE
 
 HA = "hyperty://a.ex/ha"
 R = "hyperty-runtime://a.ex/ra"

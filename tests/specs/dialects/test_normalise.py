@@ -5,7 +5,7 @@ import pytest
 from specs.dialects.normalise import is_normal, normalise
 from specs.errors import BadMessageError
 from specs.message import Message, MessageType
-from tests.support.raw_messages import HA, HB, MN, O, R, body_of, raw, refused
+from tests.specs.dialects.raw_messages import HA, HB, MN, O, R, body_of, raw, refused
 
 
 def test_a_message_in_normal_form_is_taken_as_it_is():

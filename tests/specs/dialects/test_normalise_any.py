@@ -7,7 +7,7 @@ from hypothesis import given
 from specs.dialects.normalise import is_normal, normalise
 from specs.errors import BadMessageError
 from specs.message import Message
-from tests.support.wire_json import MANGLED, WIRE
+from tests.specs.dialects.wire_json import MANGLED, WIRE
 
 
 @given(MANGLED)

@@ -3,7 +3,7 @@
 import pytest
 
 from specs.dialects.normalise import normalise
-from tests.support.raw_messages import HA, HB, MN, O, R, body_of, raw, refused
+from tests.specs.dialects.raw_messages import HA, HB, MN, O, R, body_of, raw, refused
 
 
 @pytest.mark.parametrize("key", ["resources", "subscribe", "unsubscribe", "resource"])

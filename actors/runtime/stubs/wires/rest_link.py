@@ -14,22 +14,16 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.runtime.stubs.wires.rest_http import (
-    EventReader,
-    RestAnswer,
-    RestDialError,
-    RestError,
-    RestHttp,
-    RestStream,
-)
+from actors.kit.http_client import HttpAnswer, HttpClient, HttpDialError, HttpError, HttpStream
 from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
+from specs.limits.protocol import MAX_FRAME_BYTES
 from transports.codec import read_object
 from transports.errors import Farewell, LinkBrokenError, LinkClosedError
 from transports.link import Kind, Link, Upgrade
 from transports.turn import Turn
 
-__all__ = ["EventLink", "PollLink", "RestLink", "RestPast"]
+__all__ = ["EventLink", "EventReader", "PollLink", "RestLink", "RestPast"]
 
 _OK: Final = 200
 _ACCEPTED: Final = 202
@@ -67,7 +61,7 @@ class RestLink(Link):
         "_posts", "_receiving", "_sending", "http",
     )  # fmt: skip
 
-    def __init__(self, http: RestHttp, apart: Container[bytes], past: RestPast) -> None:
+    def __init__(self, http: HttpClient, apart: Container[bytes], past: RestPast) -> None:
         past.links += 1
         super().__init__(Kind.STREAM, f"rest-{past.links}-out", Upgrade())
         self.http: Final = http
@@ -118,7 +112,7 @@ class RestLink(Link):
         if answer.status != _ACCEPTED:
             raise LinkBrokenError(self.name, _reason(answer, _said(answer)))
 
-    async def _asked(self, method: str, path: str, body: bytes = b"") -> RestAnswer:
+    async def _asked(self, method: str, path: str, body: bytes | None = None) -> HttpAnswer:
         """Ask; and once a session is had, again: nothing then is done twice.
 
         Raises:
@@ -128,9 +122,9 @@ class RestLink(Link):
         for _ in range(_TRIES if self._has_session else 1):
             try:
                 answer = await self.http.ask(method, path, body)
-            except RestDialError as exc:
+            except HttpDialError as exc:
                 raise LinkBrokenError(self.name, exc.reason) from exc
-            except RestError as exc:
+            except HttpError as exc:
                 why = exc.reason
             else:
                 self.heard_at = trio.current_time()
@@ -162,7 +156,7 @@ class RestLink(Link):
         self._inbox.append(frame)
 
     @final
-    def _refused(self, answer: RestAnswer) -> None:
+    def _refused(self, answer: HttpAnswer) -> None:
         """Note that the node gave no messages; while the session is closed it cannot.
 
         Raises:
@@ -206,9 +200,9 @@ class EventLink(RestLink):
 
     __slots__ = ("_acknowledged", "_failures", "_reader", "_stream")
 
-    def __init__(self, http: RestHttp, apart: Container[bytes], past: RestPast) -> None:
+    def __init__(self, http: HttpClient, apart: Container[bytes], past: RestPast) -> None:
         super().__init__(http, apart, past)
-        self._stream: RestStream | None = None
+        self._stream: HttpStream | None = None
         self._reader = EventReader()
         self._acknowledged = 0
         self._failures = 0
@@ -217,7 +211,7 @@ class EventLink(RestLink):
     async def _ask_for_more(self) -> None:
         if self._acknowledged != self._past.read:
             self._acknowledged = self._past.read
-            await self._asked("POST", f"/messages?after={self._past.read}")
+            await self._asked("POST", f"/messages?after={self._past.read}", b"")
         if self._stream is None:
             await self._open()
         else:
@@ -226,23 +220,24 @@ class EventLink(RestLink):
     async def _open(self) -> None:
         since = {**_EVENTS, "last-event-id": str(self._past.read)}
         try:
-            stream = await self.http.open("GET", "/messages", more=since)
-        except RestDialError as exc:
+            stream = await self.http.open("GET", "/messages", headers=since)
+        except HttpDialError as exc:
             raise LinkBrokenError(self.name, exc.reason) from exc
-        except RestError as exc:
+        except HttpError as exc:
             self._failed(exc.reason)
             return
         if stream.status == _OK:
             self._stream, self._reader = stream, EventReader()
         else:
-            self._refused(RestAnswer(stream.status, await stream.next()))
+            answer = await stream.read(MAX_FRAME_BYTES)
+            self._refused(HttpAnswer(stream.status, answer, stream.server))
             await stream.aclose()
 
-    async def _read(self, stream: RestStream) -> None:
+    async def _read(self, stream: HttpStream) -> None:
         try:
             part = await stream.next()
             events = self._reader.take(part)
-        except RestError as exc:
+        except (HttpError, BadMessageError) as exc:
             self._failed(exc.reason)
             part, events = b"", []
         else:
@@ -271,14 +266,50 @@ class EventLink(RestLink):
         await super().aclose(farewell)
 
 
-def _said(answer: RestAnswer) -> JsonObject:
+@final
+class EventReader:
+    """Reads server-sent events as they come: the part of them that a node uses.
+
+    Attributes:
+        last: The id of the last event that came whole; None: none had one.
+    """
+
+    def __init__(self) -> None:
+        self.last: int | None = None
+        self._unread = b""
+
+    def take(self, part: bytes) -> list[bytes]:
+        """Return what the events said that are whole now, in order.
+
+        Raises:
+            BadMessageError: One is larger than any frame.
+        """
+        *events, self._unread = (self._unread + part).split(b"\n\n")
+        if len(self._unread) > MAX_FRAME_BYTES:
+            raise BadMessageError("an event is larger than any frame")
+        said = [self._event(event) for event in events]
+        return [one for one in said if one is not None]
+
+    def _event(self, event: bytes) -> bytes | None:
+        data: list[bytes] = []
+        for line in event.splitlines():
+            name, _, value = line.partition(b":")
+            value = value.removeprefix(b" ")
+            if name == b"data":
+                data.append(value)
+            elif name == b"id" and value.isdigit():
+                self.last = int(value)
+        return b"\n".join(data) if data else None
+
+
+def _said(answer: HttpAnswer) -> JsonObject:
     try:
         return read_object(answer.body)
     except BadMessageError:
         return {}
 
 
-def _reason(answer: RestAnswer, said: JsonObject) -> str:
+def _reason(answer: HttpAnswer, said: JsonObject) -> str:
     why = said.get("description")
     return why if isinstance(why, str) else f"the node answered with HTTP {answer.status}"
 

@@ -54,10 +54,14 @@ _OPTIONS: Final = MappingProxyType({_IDS: (_NUMBER, _TEXT), _PATHS: LIST_KEYS[:2
 
 
 def dialect_for(stub: str, options: JsonObject) -> Dialect:
-    """Return how a node is spoken to.
+    """Return the dialect of a plain reTHINK node.
+
+    Args:
+        stub: Name of the stub, for errors.
+        options: The options of its profile.
 
     Raises:
-        StubOptionError: The profile says what no node is known for.
+        StubOptionError: An option, or its value, is not known.
     """
     chosen = read_options(stub, options, _OPTIONS)
     return Dialect(

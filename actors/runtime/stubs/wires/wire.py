@@ -1,9 +1,8 @@
-"""How a node stub speaks to its node: what differs from one wire form to the next.
+"""The wire protocol between a node stub and its node: what differs between its forms.
 
-A wire is made for one link and forgotten with it. It dials, says how session control
-looks, and turns messages into frames and back; when to do so is decided by
-`fsm.session.stub_client`, for every form in the same way. What one form cannot do its own
-module says.
+A wire is made for one link. It dials, writes session controls, and converts messages to frames
+and back; `fsm.session.stub_client` decides when, for every form in the same way. The module of a
+form says what the form cannot do.
 """
 
 from abc import ABC, abstractmethod
@@ -25,10 +24,10 @@ __all__ = ["Asked", "Item", "NodeWire", "Reply", "Stray", "WireMaker"]
 @final
 @attrs.frozen(slots=True)
 class Reply:
-    """The node asked the stub itself something, and this is the answer.
+    """The answer to a request of the node to the stub itself.
 
     Attributes:
-        line: As it is written.
+        line: The answer as it is written.
     """
 
     line: bytes
@@ -37,7 +36,7 @@ class Reply:
 @final
 @attrs.frozen(slots=True)
 class Stray:
-    """The node answered what nobody asked."""
+    """An answer of the node that belongs to no request."""
 
     message: Message
 
@@ -45,15 +44,16 @@ class Stray:
 Item: TypeAlias = Message | BadLine | SessionAnswered | Reply | Stray
 
 Asked: TypeAlias = bytes | SessionAnswered | None
-"""What becomes of a session control: it is written; or it needs no node to be answered; or
-the link itself is asked for a sign of life."""
+"""What a session control becomes: a line to write; an answer without the node; or None: the link
+itself is asked for a sign of life.
+"""
 
 
 class NodeWire(ABC):
-    """One wire form over one link.
+    """One form of the wire protocol, for one link.
 
     Args:
-        context: Of the stub that speaks.
+        context: The context of the stub.
     """
 
     def __init__(self, context: StubContext) -> None:
@@ -65,37 +65,37 @@ class NodeWire(ABC):
     async def dial(self) -> Link:
         """Open the link.
 
-        Cancelled: nothing is left open.
+        If cancelled, nothing is left open.
 
         Raises:
-            DialError: Nobody there, refused, or no answer in time.
+            DialError: The node cannot be reached, refuses, or does not answer in time.
         """
 
     @abstractmethod
     def ask(self, method: SessionMethod, token: str | None) -> Asked:
-        """Say something about the session.
+        """Return a session control as it is written.
 
         Args:
-            method: What is wanted.
-            token: To re-open: of the session. To open: credentials, where a form has a
+            method: The control.
+            token: To re-open: the token of the session. To open: credentials, if the form has a
                 place for them.
         """
 
     @abstractmethod
     def read(self, frame: bytes) -> Sequence[Item]:
-        """Read a frame; never raises, what is no message is a `BadLine`."""
+        """Read a frame; never raises: what is not a message becomes a `BadLine`."""
 
     @abstractmethod
     def write(self, message: Message) -> bytes:
-        """Write a message as one line, without its end.
+        """Return a message as one line, without its end.
 
         Raises:
-            BadMessageError: Its body is no JSON, or larger than any frame.
+            BadMessageError: Its body is not JSON, or it is larger than `MAX_FRAME_BYTES`.
         """
 
     @abstractmethod
     def frames(self, lines: Iterable[bytes]) -> Iterable[bytes]:
-        """Put lines into frames, in order."""
+        """Return frames with these lines, in order."""
 
 
 WireMaker: TypeAlias = Callable[[], NodeWire]

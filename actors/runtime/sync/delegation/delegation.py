@@ -222,11 +222,6 @@ class Delegations:
         if len(self._given) > HANDED_ON:
             del self._given[next(iter(self._given))]
 
-    def is_in_doubt(self, url: str) -> bool:
-        """Say whether only the node can tell who reports an object."""
-        giving = self._giving.get(url)
-        return giving is not None and not giving.core.may_write
-
     # --- the end that takes -----------------------------------------------------------------
 
     async def take(self, request: Message) -> None:

@@ -11,8 +11,8 @@ from typing import Final, TypeAlias, final
 import attrs
 import trio
 
-from actors.kit.actor import ActorRef
-from actors.kit.delivery import Delivery
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.delivery import Delivery
 from actors.runtime.sync.context import Spawn, SyncContext, code_in_use
 from actors.runtime.sync.messages import (
     LeaseAnswered,

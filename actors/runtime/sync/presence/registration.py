@@ -15,8 +15,8 @@ from typing import Final, TypeAlias, final
 import structlog
 import trio
 
-from actors.kit.actor import ActorRef
-from actors.kit.delivery import Delivery
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.delivery import Delivery
 from actors.runtime.sync.context import SyncContext
 from fsm.sync.reporter_io import Refused
 from specs.addresses.address import (

@@ -12,8 +12,8 @@ from typing import TypeAlias, assert_never, final
 import attrs
 import trio
 
-from actors.kit.actor import ActorRef
-from actors.kit.delivery import Delivery
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.delivery import Delivery
 from actors.runtime.sync.child_messages import read_op
 from actors.runtime.sync.context import SyncContext
 from fsm.sync.children.children import ChildSet, SignsCore, Taken, children_in

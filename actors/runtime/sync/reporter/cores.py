@@ -12,8 +12,8 @@ from typing import assert_never, final
 import attrs
 import trio
 
-from actors.kit.actor import ActorRef
-from actors.kit.delivery import Delivery
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.delivery import Delivery
 from actors.runtime.sync.context import Spawn, SyncContext
 from actors.runtime.sync.messages import ObjectRemoved, Tell
 from actors.runtime.sync.presence.registration import ObjectPlaces

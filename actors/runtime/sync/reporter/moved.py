@@ -2,8 +2,8 @@
 
 from typing import final
 
-from actors.kit.actor import ActorRef
-from actors.kit.delivery import Delivery
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.delivery import Delivery
 from actors.runtime.sync.context import SyncContext
 from actors.runtime.sync.presence.registration import ObjectPlaces
 from fsm.registry.changes_io import LocalGone, LocalLive

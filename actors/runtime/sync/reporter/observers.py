@@ -2,8 +2,8 @@
 
 from typing import Final, final
 
-from actors.kit.actor import ActorRef
-from actors.kit.delivery import Delivery
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.delivery import Delivery
 from actors.runtime.sync.context import SyncContext
 from actors.runtime.sync.presence.registration import CHANGES, SUBSCRIPTION
 from fsm.effects import RowChanged

@@ -8,8 +8,8 @@ from typing import Final, final
 
 import trio
 
-from actors.kit.actor import ActorRef
-from actors.kit.delivery import Delivery
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.delivery import Delivery
 from actors.runtime.sync.context import Spawn, SyncContext
 from actors.runtime.sync.messages import Tell
 from actors.runtime.sync.presence.registration import SUBSCRIPTION

@@ -101,10 +101,6 @@ class StoredReports:
 
     # --- who is there ---------------------------------------------------------------------
 
-    def is_stored(self, url: str) -> bool:
-        """Say whether an object outlives the process."""
-        return url in self._seen
-
     def is_resting(self, url: str) -> bool:
         """Say whether the reporter of a stored object is away."""
         return url in self._resting

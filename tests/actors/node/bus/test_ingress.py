@@ -6,7 +6,7 @@ import trio
 from actors.node.policy_hook import Decision, Policy, Ruling
 from specs.limits.protocol import HOP_LIMIT
 from specs.reply_code import DropReason
-from tests.support.node_peer import DR, MN, RA, RB, RX, SM, open_world
+from tests.support.node.node_peer import DR, MN, RA, RB, RX, SM, open_world
 
 
 class NoChatting(Policy):

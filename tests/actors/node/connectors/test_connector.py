@@ -5,13 +5,13 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from actors.kit.http_message import HttpError
+from actors.kit.http_client import HttpError
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.global_registry import GlobalRecords
 from actors.node.connectors.service import BackEndError, Replied, with_value
 from fsm.registry.relay import RelayLimits
 from specs.addresses.address import GLOBAL_REGISTRY
-from tests.support.node_peer import RA, RB, open_world
+from tests.support.node.node_peer import RA, RB, open_world
 
 GUID = "user-guid://g"
 

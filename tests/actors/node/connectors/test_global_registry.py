@@ -6,15 +6,15 @@ from functools import partial
 
 import pytest
 
-from actors.kit.http_message import ServerUrl
+from actors.kit.http_client import ServerUrl
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.global_registry import HttpGlobalRecords
 from actors.play.stage.back_ends import RecordsFake
 from specs.addresses.address import GLOBAL_REGISTRY
 from specs.limits.protocol import MAX_JSON_TEXT
-from tests.support.http_server import Said, open_http_server
-from tests.support.node_peer import RA, open_world
-from tests.support.quality_server import GlobalServer
+from tests.actors.node.connectors.quality_server import GlobalServer
+from tests.support.node.http_server import Said, open_http_server
+from tests.support.node.node_peer import RA, open_world
 
 GUID = "user-guid://g1"
 

@@ -6,17 +6,17 @@ from functools import partial
 import pytest
 import trio
 
-from actors.kit.http_message import HttpError, ServerUrl
+from actors.kit.http_client import HttpError, ServerUrl
 from actors.node.connectors.back_ends import BackEnds
 from actors.node.connectors.http_quality import HttpQualityBroker
 from actors.play.stage.back_ends import RelaysFake
 from fsm.registry.relay import RelayLimits
 from specs.bodies.body import QualityWish, TurnServer
 from specs.limits.back_ends import MAX_RESERVATIONS
-from tests.support.http_server import Said, open_http_server
-from tests.support.node_peer import RA, RB, open_world
-from tests.support.quality_server import QualityServer
-from tests.support.rest_registry import hanging_up
+from tests.actors.node.connectors.quality_server import QualityServer
+from tests.actors.node.connectors.rest_registry import hanging_up
+from tests.support.node.http_server import Said, open_http_server
+from tests.support.node.node_peer import RA, RB, open_world
 
 QOS = "domain://qos.a.ex"
 TURN = {"turn": "turn:198.51.100.7:3478", "credential": "secret"}

@@ -8,12 +8,12 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from actors.kit.http_message import ServerUrl
+from actors.kit.http_client import ServerUrl
 from actors.node.connectors.back_ends import BackEnds
-from tests.support.http_server import open_http_server
-from tests.support.node_peer import DR, RA, RB, SM, open_world
-from tests.support.records import BOB, GUID, create, read, record, registered, update
-from tests.support.rest_registry import RestRegistryFake
+from tests.actors.node.connectors.rest_registry import RestRegistryFake
+from tests.support.node.http_server import open_http_server
+from tests.support.node.node_peer import DR, RA, RB, SM, open_world
+from tests.support.trace.records import BOB, GUID, create, read, record, registered, update
 
 KINDS = ["memory", "sqlite", "http"]
 

@@ -6,19 +6,19 @@ from functools import partial
 import pytest
 import trio
 
-from actors.kit.http_message import ServerUrl
+from actors.kit.http_client import ServerUrl
 from actors.node.connectors.back_ends import BackEnds
 from fsm.registry.relay import RelayLimits
 from specs.limits.back_ends import REGISTRY_POLL
-from tests.support.http_server import Said, open_http_server
-from tests.support.node_peer import RA, RB, SM, open_world
-from tests.support.records import BOB, create, read, record, registered, update
-from tests.support.rest_registry import (
+from tests.actors.node.connectors.rest_registry import (
     RestRegistryFake,
     failing,
     hanging_up,
     talking_garbage,
 )
+from tests.support.node.http_server import Said, open_http_server
+from tests.support.node.node_peer import RA, RB, SM, open_world
+from tests.support.trace.records import BOB, create, read, record, registered, update
 
 QUICK = RelayLimits(parallel=2, waiting=8, patience=0.2)
 

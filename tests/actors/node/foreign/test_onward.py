@@ -6,9 +6,9 @@ import trio
 
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import Message, MessageType
-from tests.support.abroad import Wishes, open_two
-from tests.support.abroad_rooms import no_room
-from tests.support.node_peer import Peer
+from tests.actors.node.foreign.abroad_rooms import no_room
+from tests.support.node.node_peer import Peer
+from tests.support.runtime.abroad import Wishes, open_two
 from transports.codec import encode
 from transports.link import Kind
 from transports.memory_link import undisturbed

@@ -5,7 +5,7 @@ import trio
 
 from fsm.registry.node_rights import Observation
 from specs.limits.protocol import PEER_OFFENCES, QUARANTINE
-from tests.support.node_peer import ALLOCATION, DR, MN, RA, RB, RX, SESSION, SM, open_world
+from tests.support.node.node_peer import ALLOCATION, DR, MN, RA, RB, RX, SESSION, SM, open_world
 
 NODE = "domain://msg-node.b.ex"
 HX = "hyperty://b.ex/hx"

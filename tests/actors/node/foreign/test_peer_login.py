@@ -4,8 +4,8 @@ import pytest
 import trio
 
 from actors.node.login.login import Admission
-from tests.support.issuer import ALICE, BOB, Issuer, login_by, opened
-from tests.support.node_peer import RA, open_world
+from tests.support.node.issuer import ALICE, BOB, Issuer, login_by, opened
+from tests.support.node.node_peer import RA, open_world
 
 NODE, OTHER = "domain://msg-node.b.ex", "domain://msg-node.c.ex"
 

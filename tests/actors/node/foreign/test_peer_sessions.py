@@ -5,7 +5,7 @@ import trio
 
 from specs.limits.protocol import PEER_OFFENCES, QUARANTINE
 from specs.reply_code import DropReason
-from tests.support.node_peer import DR, RA, RX, SM, open_world
+from tests.support.node.node_peer import DR, RA, RX, SM, open_world
 
 NODE = "domain://msg-node.b.ex"
 HX, OWN = "hyperty://b.ex/hx", "hyperty://a.ex/nobody"

@@ -9,8 +9,8 @@ from actors.node.login.login import Admission
 from fsm.registry.node_rights import Observation
 from specs.limits.protocol import RECONNECT_BASE, SESSION_IDLE
 from tests.actors.node.foreign.test_onward import MN_A, change, come, set_path
-from tests.support.abroad import PLACES, B, Wishes, open_two
-from tests.support.issuer import Issuer, login_by
+from tests.support.node.issuer import Issuer, login_by
+from tests.support.runtime.abroad import PLACES, B, Wishes, open_two
 from transports.link import Kind
 
 LIFE = 100.0

@@ -7,8 +7,8 @@ from trio.testing import wait_all_tasks_blocked
 from fsm.registry.resolve.resolve import Topology
 from specs.limits.protocol import DEPLOY_TIMEOUT, RETRY_COOL_DOWN
 from specs.reply_code import DropReason
-from tests.support.abroad import PLACES, STUB_B, B, Wishes, open_two
-from tests.support.abroad_rooms import deaf_room, no_room, room_that_says
+from tests.actors.node.foreign.abroad_rooms import deaf_room, no_room, room_that_says
+from tests.support.runtime.abroad import PLACES, STUB_B, B, Wishes, open_two
 from transports.link import Kind
 
 pytestmark = pytest.mark.timeout(120)

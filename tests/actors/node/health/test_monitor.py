@@ -20,8 +20,8 @@ from fsm.registry import registration
 from fsm.registry.records import Row
 from specs.message import Message
 from specs.trace import Kind, Op
-from tests.support.node_peer import DR, RA, RB, open_world
-from tests.support.trace_files import records, whole
+from tests.support.node.node_peer import DR, RA, RB, open_world
+from tests.support.trace.trace_files import records, whole
 from transports.errors import LinkBrokenError
 
 WRONG = "misstep"

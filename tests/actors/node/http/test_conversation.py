@@ -10,8 +10,8 @@ import trio
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from actors.kit.counters import Counters
-from actors.kit.monitor import Monitor
+from actors.kit.counting.counters import Counters
+from actors.kit.supervision.monitor import Monitor
 from actors.node.errors import HttpPlaceError, OpenMetricsError
 from actors.node.health.readiness import Part, Standing
 from actors.node.http.config import HttpConfig
@@ -23,7 +23,8 @@ from specs.limits.protocol import (
     HTTP_REQUEST_TIMEOUT,
     HTTP_REQUESTS,
 )
-from tests.support.web import exchange, get
+from tests.support.chance import examples
+from tests.support.node.web import exchange, get
 from transports.system import open_system_network
 
 GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -202,7 +203,7 @@ async def test_the_token_is_not_in_what_a_config_shows():
     assert "canary" not in repr(HttpConfig("127.0.0.1:0", b"canary-of-16-char"))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=examples(60), suppress_health_check=list(HealthCheck))
 @given(
     st.lists(
         st.binary(min_size=1, max_size=60) | st.sampled_from([GET, b"\r\n\r\n", b"GET "]),

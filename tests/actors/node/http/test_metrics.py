@@ -6,14 +6,24 @@ from pathlib import Path
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from actors.kit.counters import BOUNDS, Counters
-from actors.kit.tally import GAUGES, TALLIES, TIMINGS, BackEnd, Form, Gauge, Outcome, Tally, Timing
+from actors.kit.counting.counters import BOUNDS, Counters
+from actors.kit.counting.tally import (
+    GAUGES,
+    TALLIES,
+    TIMINGS,
+    BackEnd,
+    Form,
+    Gauge,
+    Outcome,
+    Tally,
+    Timing,
+)
 from actors.node.http.metrics import CONSTANT, MetricsPage
 from specs.reply_code import Code, DropReason
 from tests.support.command import ROOT, serving
-from tests.support.node_process import UNHURRIED
-from tests.support.web import get
-from tests.support.wire_peer import FORMS
+from tests.support.node.node_process import UNHURRIED
+from tests.support.node.web import get
+from tests.support.wire.wire_peer import FORMS
 
 PAGE = (ROOT / "docs" / "operating.md").read_text()
 _ROW = re.compile(r"^\| `(protofly_\w+)` \| (\w+) \| ([\w, ]*) \| (.+) \|$", re.MULTILINE)

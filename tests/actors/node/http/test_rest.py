@@ -11,12 +11,12 @@ import trio
 from actors.node.http.config import HttpConfig
 from actors.node.http.rest_link import RestLink
 from actors.node.limits import DEFAULT_LIMITS
-from actors.runtime.stubs.wires.rest_http import RestHttp
+from actors.runtime.stubs.wires.rest import http_over
 from fsm.limits.token_bucket import Rate
 from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT, WRITE_TIMEOUT
 from specs.limits.rest import REST_CURSOR_WAIT, REST_POSTS
 from specs.link_end import LinkEnd
-from tests.support.node_peer import RA, RB, SESSION, open_world
+from tests.support.node.node_peer import RA, RB, SESSION, open_world
 from transports.gate import Guest
 from transports.link import Kind
 
@@ -39,7 +39,7 @@ class Reader:
         return answer
 
     def http(self):
-        http = RestHttp(self.world.network, self.world.node.rest_url)
+        http = http_over(self.world.network, self.world.node.rest_url)
         if self.token:
             http.bear(self.token)
         return http
@@ -134,7 +134,7 @@ async def test_a_stream_ends_when_nobody_says_what_was_read(autojump_clock):
         await reader.open()
         await told(world, 1)
         before = trio.current_time()
-        answer = await reader.http().open("GET", "/messages", more=STREAM)
+        answer = await reader.http().open("GET", "/messages", headers=STREAM)
         parts = [part async for part in whole(answer)]
         assert b"id: 1\ndata: " in b"".join(parts)
         assert trio.current_time() - before == REST_CURSOR_WAIT
@@ -143,7 +143,7 @@ async def test_a_stream_ends_when_nobody_says_what_was_read(autojump_clock):
 async def test_a_stream_goes_on_while_it_is_said_what_was_read(autojump_clock):
     async with served() as (world, reader):
         await reader.open()
-        answer = await reader.http().open("GET", "/messages", more=STREAM)
+        answer = await reader.http().open("GET", "/messages", headers=STREAM)
         assert (await answer.next()).startswith(b"retry: ")
         peer = await world.peer(RB)
         for number in range(1, 5):

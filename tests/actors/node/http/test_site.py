@@ -5,7 +5,7 @@ from http import HTTPStatus
 import pytest
 import trio
 
-from actors.kit.counters import Counters
+from actors.kit.counting.counters import Counters
 from actors.node.health.readiness import Part, Standing
 from actors.node.http.config import HttpConfig
 from actors.node.http.page import Visit

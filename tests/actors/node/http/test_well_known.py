@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from actors.kit.counters import Counters
+from actors.kit.counting.counters import Counters
 from actors.node.health.readiness import Standing
 from actors.node.http.config import HttpConfig, ShownCatalogue
 from actors.node.http.page import Visit

@@ -12,7 +12,7 @@ from actors.node.links.session_form import SessionDoor
 from fsm.session.node_session_io import Parcel
 from specs.message import Message, reply_to
 from specs.reply_code import Code
-from tests.support.node_peer import RA, SESSION
+from tests.support.node.node_peer import RA, SESSION
 from transports.codec import BadLine
 from transports.link import Upgrade
 

@@ -5,13 +5,13 @@ import math
 import pytest
 import trio
 
-from actors.kit.tally import Gauge
+from actors.kit.counting.tally import Gauge
 from actors.node.limits import NodeLimits
 from fsm.limits.token_bucket import Rate
 from fsm.session.outbox_budget import weight
 from specs.link_end import LinkEnd
 from specs.reply_code import DropReason
-from tests.support.node_peer import RA, RB, RX, SM, open_world
+from tests.support.node.node_peer import RA, RB, RX, SM, open_world
 from transports.errors import Farewell, LinkBrokenError
 from transports.memory_link import FRAMES_IN_FLIGHT
 

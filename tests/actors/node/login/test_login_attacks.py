@@ -11,14 +11,14 @@ from joserfc.jwk import ECKey, OctKey, OKPKey, RSAKey
 from joserfc.jws import JWSRegistry
 
 from actors.keys.key_set import read_keys
-from actors.kit.tally import Tally
+from actors.kit.counting.tally import Tally
 from actors.node.login.errors import BadTokenError
 from actors.node.login.token import read_token, verified
 from specs.limits.login import TOKEN_CHARS
 from specs.limits.protocol import MAX_JSON_TEXT
 from specs.reply_code import Code
-from tests.support.issuer import Issuer, Shelf, encoded, login_by
-from tests.support.node_peer import RA, SESSION, open_world
+from tests.support.node.issuer import Issuer, Shelf, encoded, login_by
+from tests.support.node.node_peer import RA, SESSION, open_world
 from transports.codec import encode
 
 EDDSA, ES256, STRANGER = Issuer(), Issuer.es256("k2"), Issuer()

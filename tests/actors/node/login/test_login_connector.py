@@ -18,8 +18,8 @@ from specs.limits.login import LOGIN_TIMEOUT, LOGINS_PENDING
 from specs.limits.protocol import OPEN_TIMEOUT
 from specs.message import Message, MessageType
 from specs.reply_code import DropReason
-from tests.support.issuer import ALICE, Issuer, login_by, opened
-from tests.support.node_peer import DOMAIN, RA, SESSION, open_world
+from tests.support.node.issuer import ALICE, Issuer, login_by, opened
+from tests.support.node.node_peer import DOMAIN, RA, SESSION, open_world
 
 IDM = f"domain://idm.{DOMAIN}"
 CROWD = attrs.evolve(UNLIMITED, strangers=math.inf, strangers_per_host=math.inf)

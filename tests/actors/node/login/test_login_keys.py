@@ -7,7 +7,7 @@ import trio
 
 from actors.keys.errors import BadKeysError
 from actors.keys.key_set import read_keys
-from actors.kit.http_message import ServerUrl
+from actors.kit.http_client import ServerUrl
 from actors.node.login.by_keys import by_keys, terms_of
 from actors.node.login.errors import KeysAwayError
 from actors.node.login.key_source import KeyFile
@@ -15,9 +15,9 @@ from actors.node.login.key_url import KeyUrl
 from actors.node.login.login import Login
 from actors.node.login.provider import Nobody
 from specs.limits.login import JWKS_BYTES, JWKS_KEYS, KEYS_FRESH, KEYS_PAUSE, KEYS_STALE
-from tests.support.http_server import HangupError, Said, open_http_server
-from tests.support.issuer import Issuer, Shelf, login_by, opened, written
-from tests.support.node_peer import RA, open_world
+from tests.support.node.http_server import HangupError, Said, open_http_server
+from tests.support.node.issuer import Issuer, Shelf, login_by, opened, written
+from tests.support.node.node_peer import RA, open_world
 
 OLD, NEW = Issuer(name="old"), Issuer(name="new")
 

@@ -7,9 +7,9 @@ import trio
 
 from actors.node.login.login import Admission
 from specs.limits.protocol import SESSION_IDLE
-from tests.support.issuer import Issuer, login_by, opened
-from tests.support.legacy_peer import OLD_INSIDE, plain_peer, session_peer, session_stranger
-from tests.support.node_peer import RA, open_world
+from tests.support.node.issuer import Issuer, login_by, opened
+from tests.support.node.legacy_peer import OLD_INSIDE, plain_peer, session_peer, session_stranger
+from tests.support.node.node_peer import RA, open_world
 from transports.errors import LinkError
 
 PLAIN_RA = "runtime://a.ex/ra"

@@ -11,16 +11,16 @@ import trio
 import trio.testing
 
 from actors.cli.command_error import ExitCode
-from actors.commands.token_issue import command as issue
-from actors.commands.token_keys import command as keys
+from actors.commands.token.issue import command as issue
+from actors.commands.token.keys import command as keys
 from actors.node.login.by_keys import by_keys, terms_of
 from actors.node.login.errors import LoginRefusedError, ProviderAwayError, UsedTokensError
 from actors.node.login.login import Login
 from actors.node.login.used_tokens import UsedTokenFile
 from fsm.session.spent_tokens import SpentTokens, Use
 from tests.support.command import call, called, serving
-from tests.support.issuer import Issuer, Shelf, opened
-from tests.support.node_peer import DOMAIN, RB, Peer, open_world
+from tests.support.node.issuer import Issuer, Shelf, opened
+from tests.support.node.node_peer import DOMAIN, RB, Peer, open_world
 from transports.errors import LinkError
 from transports.link import Kind
 from transports.system import open_system_network

@@ -3,7 +3,7 @@
 import pytest
 
 from specs.limits.protocol import MAX_ALLOCATION, SESSION_IDLE
-from tests.support.node_peer import ALLOCATION, RA, RB, SM, open_world
+from tests.support.node.node_peer import ALLOCATION, RA, RB, SM, open_world
 
 ALLOC = f"{RA}/address-allocation"
 

@@ -15,7 +15,7 @@ from actors.node.registry.record_file import SqliteRecords
 from fsm.machines.registration import State
 from fsm.registry.records import Forget, Keep, Row
 from tests.actors.node.registry.test_registry import read, registered, update
-from tests.support.node_peer import DOMAIN, RA, RB, open_world
+from tests.support.node.node_peer import DOMAIN, RA, RB, open_world
 from transports.memory import MemoryNetwork
 
 ROW = Row("hyperty://a.ex/hb", RB, State.LIVE, 12.5, {"url": "hyperty://a.ex/hb", "k": [1]})

@@ -4,7 +4,7 @@ import pytest
 import trio
 
 from specs.limits.protocol import REGISTRATION_EXPIRES, REGISTRATION_GRAVE
-from tests.support.node_peer import DR, RA, RB, SM, open_world
+from tests.support.node.node_peer import DR, RA, RB, SM, open_world
 
 BOB = "user://idp.ex/bob"
 

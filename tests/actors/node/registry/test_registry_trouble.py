@@ -7,8 +7,8 @@ import pytest
 import structlog
 import trio
 
-from tests.support.node_peer import RA, RB, SM, open_world
-from tests.support.records import create, read, record, registered, update
+from tests.support.node.node_peer import RA, RB, SM, open_world
+from tests.support.trace.records import create, read, record, registered, update
 
 
 @contextmanager

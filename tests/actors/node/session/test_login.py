@@ -4,12 +4,12 @@ import pytest
 import trio
 from typing_extensions import override
 
-from actors.kit.tally import Tally
+from actors.kit.counting.tally import Tally
 from actors.node.login.login import Admission
 from actors.node.policy_hook import Asker, Decision, Policy, Ruling
 from specs.reply_code import DropReason
-from tests.support.issuer import ALICE, BOB, ISSUER, Issuer, Shelf, login_by, opened
-from tests.support.node_peer import ALLOCATION, DOMAIN, MN, RA, RB, SESSION, SM, open_world
+from tests.support.node.issuer import ALICE, BOB, ISSUER, Issuer, Shelf, login_by, opened
+from tests.support.node.node_peer import ALLOCATION, DOMAIN, MN, RA, RB, SESSION, SM, open_world
 from transports.errors import LinkError
 
 IDM = f"domain://idm.{DOMAIN}"
@@ -204,7 +204,7 @@ async def test_where_anybody_may_come_credentials_are_still_looked_at(autojump_c
 
 async def test_a_legacy_peer_logs_in_nowhere(autojump_clock):
     """Its forms bring no credentials, so where a login is asked for it is shown out."""
-    from tests.support.legacy_peer import plain_peer
+    from tests.support.node.legacy_peer import plain_peer
 
     issuer = Issuer()
     async with open_world(login=login_by(issuer), allow_legacy=True) as world:

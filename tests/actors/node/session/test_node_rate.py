@@ -3,13 +3,13 @@
 import pytest
 import trio
 
-from actors.kit.counters import Counters
+from actors.kit.counting.counters import Counters
 from actors.node.limits import DEFAULT_LIMITS, NodeLimits
 from actors.node.session.bounds import Bounds
 from fsm.limits.token_bucket import Rate
 from specs.identity import Identity
 from specs.limits.protocol import MESSAGE_BURST, MESSAGE_RATE, NODE_BURST, NODE_RATE
-from tests.support.node_peer import RA, RB, open_world
+from tests.support.node.node_peer import RA, RB, open_world
 
 NODE = "domain://msg-node.b.ex"
 HX = "hyperty://b.ex/hx"

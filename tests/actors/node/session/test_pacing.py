@@ -5,14 +5,14 @@ import math
 import pytest
 import trio
 
-from actors.kit.counters import Counters
+from actors.kit.counting.counters import Counters
 from actors.node.limits import DEFAULT_LIMITS, NodeLimits
 from actors.node.session.bounds import Bounds
 from fsm.limits.token_bucket import Rate
 from specs.identity import Identity
 from specs.limits.protocol import IDENTITY_BURST, MESSAGE_BURST, MESSAGE_RATE
-from tests.support.legacy_peer import OLD_INSIDE, plain_peer
-from tests.support.node_peer import RA, RB, RX, open_world
+from tests.support.node.legacy_peer import OLD_INSIDE, plain_peer
+from tests.support.node.node_peer import RA, RB, RX, open_world
 
 
 async def flood(peer, to, count):

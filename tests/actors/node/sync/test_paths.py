@@ -5,7 +5,7 @@ import trio.testing
 
 from specs.limits.protocol import MAX_SUBSCRIPTIONS
 from specs.reply_code import DropReason
-from tests.support.node_peer import RA, RB, RX, SM, open_world
+from tests.support.node.node_peer import RA, RB, RX, SM, open_world
 
 
 async def test_an_update_goes_once_to_each_subscriber_and_not_back(autojump_clock):

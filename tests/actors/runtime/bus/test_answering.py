@@ -10,8 +10,8 @@ from fsm.intent import Intent
 from fsm.registry.resolve.effects import Route
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.reply_code import DropReason
-from tests.support.runtime_parts import R
-from tests.support.wire import A, B, C, answer, ask
+from tests.support.runtime.runtime_parts import R
+from tests.support.wire.wire import A, B, C, answer, ask
 
 S = f"{R}/protostub/1"
 

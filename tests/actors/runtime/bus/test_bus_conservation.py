@@ -16,9 +16,10 @@ from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import instance_id
 from specs.reply_code import Code, DropReason
 from specs.trace import Kind, Op
-from tests.support.deaf import deaf
-from tests.support.runtime_parts import R, open_bus
-from tests.support.wire import A, B, C, answer, ask, event
+from tests.actors.runtime.bus.deaf import deaf
+from tests.support.chance import examples
+from tests.support.runtime.runtime_parts import R, open_bus
+from tests.support.wire.wire import A, B, C, answer, ask, event
 
 S, FULL = f"{R}/protostub/1", f"{R}/deaf"
 CHANGES = f"{A}/changes"
@@ -121,7 +122,7 @@ def vanished(story, world):
     return lost
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150))
 @given(st.lists(st.sampled_from(ACTIONS), max_size=40))
 def test_what_is_submitted_is_delivered_or_answered_or_dropped_with_one_reason(actions):
     """I-T9, OBS-06: and the ledger counts exactly what the trace says."""

@@ -5,10 +5,10 @@ import pytest
 import trio
 from structlog.testing import capture_logs
 
-from actors.kit.counters import Counters
-from actors.kit.delivery import Delivery
+from actors.kit.counting.counters import Counters
 from actors.kit.log import Level, configure_log
-from actors.kit.tracer import NULL_TRACER
+from actors.kit.supervision.delivery import Delivery
+from actors.kit.trace import NULL_TRACER
 from actors.runtime.bus.message_bus import DeadMail
 from actors.runtime.bus.messages import Lost, Submitted
 from actors.runtime.bus.mini_bus import MiniBus
@@ -16,10 +16,10 @@ from actors.runtime.hop_trace import Hops
 from specs.limits.bus import DROPS_KEPT
 from specs.message import MessageType
 from specs.reply_code import DropReason
-from tests.support.deaf import deaf
-from tests.support.domain import DOMAIN, open_domain
-from tests.support.runtime_parts import open_bus
-from tests.support.wire import A, B, answer, ask, event
+from tests.actors.runtime.bus.deaf import deaf
+from tests.support.runtime.domain import DOMAIN, open_domain
+from tests.support.runtime.runtime_parts import open_bus
+from tests.support.wire.wire import A, B, answer, ask, event
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import trio
 from typing_extensions import override
 
 from actors.kit.ids import IdSource
-from actors.kit.supervisor import ChildSpec
+from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.bus.messages import Origin
 from actors.runtime.policy.hook import Policy
 from fsm.bus.listeners import ANY, Router, RoutingCore
@@ -16,8 +16,8 @@ from specs.errors import SpecError
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.reply_code import Code, DropReason
 from specs.trace import Op
-from tests.support.runtime_parts import Listener, R, open_bus
-from tests.support.wire import A, B, C, answer, ask, event
+from tests.support.runtime.runtime_parts import Listener, R, open_bus
+from tests.support.wire.wire import A, B, C, answer, ask, event
 
 S, PQ = f"{R}/protostub/1", f"{R}/p2prequester/1"
 RC = "hyperty-runtime://b.ex/rc"

@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from actors.kit.delivery import Purpose
+from actors.kit.supervision.delivery import Purpose
 from actors.runtime.bus.messages import Origin
 from fsm.intent import Intent, intent_of
 from fsm.p2p.control import Behind
@@ -22,8 +22,8 @@ from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import Message, MessageType, reply_to, stamped
 from specs.reply_code import Code, DropReason
 from specs.trace import Op
-from tests.support.runtime_parts import R
-from tests.support.wire import A, B, C, answer, ask, event
+from tests.support.runtime.runtime_parts import R
+from tests.support.wire.wire import A, B, C, answer, ask, event
 
 S, PQ = f"{R}/protostub/1", f"{R}/p2prequester/1"
 RC = "hyperty-runtime://b.ex/rc"

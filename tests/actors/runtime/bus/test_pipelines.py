@@ -11,8 +11,8 @@ from specs.message import Message, MessageType
 from specs.reply_code import Code, DropReason
 from specs.routing import RUNTIME_CHECKS, Check, Direction, Power
 from specs.trace import Op
-from tests.support.runtime_parts import UA, R, open_bus
-from tests.support.wire import A, B, C, answer, ask, event
+from tests.support.runtime.runtime_parts import UA, R, open_bus
+from tests.support.wire.wire import A, B, C, answer, ask, event
 
 S = f"{R}/protostub/1"
 

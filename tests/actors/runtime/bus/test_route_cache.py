@@ -8,7 +8,7 @@ from actors.runtime.bus.outbound import Asking, RouteCache
 from fsm.intent import Intent
 from fsm.registry.resolve.effects import Route
 from specs.limits.protocol import STUB_QUEUE
-from tests.support.wire import ask
+from tests.support.wire.wire import ask
 
 REACH = Intent.REACH
 

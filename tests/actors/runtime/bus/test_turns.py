@@ -5,14 +5,14 @@ from functools import partial
 import pytest
 import trio
 
-from actors.kit.supervisor import ChildSpec
+from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.bus.mini_bus import MiniBus
 from actors.runtime.bus.ports import HypertyPort
 from specs.limits.bus import OPEN_REQUESTS, SUBMIT_RATE, SUBMITTED
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import Message, MessageType
 from specs.reply_code import Code
-from tests.support.wire import A, B, C, answer, ask, event
+from tests.support.wire.wire import A, B, C, answer, ask, event
 
 
 async def hyperty_port(world, url):

@@ -13,10 +13,10 @@ from actors.catalogue.package_store import NoStore
 from actors.catalogue.places import Places
 from actors.catalogue.trust_file import Trust
 from actors.hyperties import Caller
-from actors.kit.counters import Counters
+from actors.kit.counting.counters import Counters
+from actors.kit.counting.tally import Tally
 from actors.kit.ids import IdSource
-from actors.kit.tally import Tally
-from actors.kit.tracer import MemoryTracer
+from actors.kit.trace import MemoryTracer
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
@@ -32,7 +32,7 @@ from specs.limits.protocol import RETRY_COOL_DOWN
 from specs.reply_code import Code
 from specs.trace import Kind, Op
 from tests.support.catalogues import STUB_B, B, Publishing, Wall
-from tests.support.domain import Echo, counted_bytes
+from tests.support.runtime.domain import Echo, counted_bytes
 from transports.memory import MemoryNetwork
 
 A = "a.ex"

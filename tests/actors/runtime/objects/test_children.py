@@ -6,7 +6,7 @@ import trio
 import actors
 from specs.message import MessageType
 from specs.reply_code import DropReason
-from tests.actors.runtime.test_delegation import heir_of
+from tests.actors.runtime.sync.delegation.test_delegation import heir_of
 from tests.support.report_world import Closed, Open, text, world
 
 TO = "{}/children/resources"

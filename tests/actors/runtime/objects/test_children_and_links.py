@@ -7,8 +7,8 @@ import actors
 from actors.runtime.bus.messages import Submitted
 from specs.message import Message, MessageType
 from specs.reply_code import DropReason
-from tests.support.domain import go_live
 from tests.support.link_world import LINKED, UNLINKED, pair
+from tests.support.runtime.domain import go_live
 
 
 async def told(children, wanted):

@@ -3,7 +3,7 @@
 import trio
 
 import actors
-from tests.support.children_guest import Guest
+from tests.actors.runtime.objects.children_guest import Guest
 from tests.support.command import serving
 from tests.support.report_world import Open
 

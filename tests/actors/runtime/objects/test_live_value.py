@@ -4,7 +4,7 @@ import copy
 from collections import deque
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from actors.runtime.objects.error import ObjectError, SchemaError
@@ -96,7 +96,6 @@ def write_list(draw, part):
     return draw(st.sampled_from(ways))
 
 
-@settings(deadline=None)
 @given(OBJECTS, st.data())
 def test_after_any_writes_it_is_what_plain_python_would_be_and_so_is_a_follower(first, data):
     heard, value = live(first)

@@ -4,7 +4,7 @@ import attrs
 import trio
 
 from actors.kit.ids import IdSource
-from actors.kit.tracer import NULL_TRACER
+from actors.kit.trace import NULL_TRACER
 from actors.runtime.objects.context import Seat
 from actors.runtime.objects.observation import open_observation
 from specs.bodies.sync import Observe

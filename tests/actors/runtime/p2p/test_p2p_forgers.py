@@ -22,8 +22,17 @@ from specs.addresses.address import is_below, runtime_of
 from specs.limits.p2p import FORGERIES
 from specs.message import Message, MessageType
 from specs.trace import Op
-from tests.support.domain import DOMAIN, Domain, Member, Wishes, go_live, in_memory, open_domain
-from tests.support.trace_files import records, whole
+from tests.support.chance import examples
+from tests.support.runtime.domain import (
+    DOMAIN,
+    Domain,
+    Member,
+    Wishes,
+    go_live,
+    in_memory,
+    open_domain,
+)
+from tests.support.trace.trace_files import records, whole
 from transports.link import Kind as Carrier
 from transports.system import open_system_network
 
@@ -322,9 +331,7 @@ async def test_who_comes_to_live_with_the_peer_is_heard_once_it_is_registered(wi
             await it.bob.tracer.until(is_heard)
 
 
-@settings(
-    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=examples(12), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
 def test_whatever_is_sent_from_wherever_is_let_in_only_if_it_is_the_peers(data, monkeypatch):
     """I-B10, I-D1, S1: all types of messages, kinds of addresses, both ends."""

@@ -8,7 +8,7 @@ from actors.runtime.p2p.control_lines import read_control, write_behind
 from fsm.p2p.control import Behind
 from specs.errors import BadMessageError
 from specs.limits.p2p import ORDER_SENT
-from tests.support.wire import A, B
+from tests.support.wire.wire import A, B
 
 IDS = st.integers(min_value=0, max_value=2**53)
 BEHINDS = st.builds(

@@ -8,9 +8,9 @@ import attrs
 import pytest
 import trio
 
-from actors.kit.counters import Counters
+from actors.kit.counting.counters import Counters
 from actors.kit.ids import IdSource
-from actors.kit.tracer import MemoryTracer
+from actors.kit.trace import MemoryTracer
 from actors.runtime.p2p.candidates import machine_secret, open_candidates
 from actors.runtime.p2p.handshake import ProvenLink, dial_candidate, welcome
 from actors.runtime.p2p.link import LinkUse, P2PLink
@@ -27,7 +27,7 @@ from specs.bodies.sync import Candidate, ChangeObject
 from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT
 from specs.message import Message, MessageType
 from specs.trace import Op
-from tests.support.p2p_bus import KeepingPort
+from tests.support.runtime.p2p_bus import KeepingPort
 from transports.bodies import read_body
 from transports.codec import decode_frame, encode
 from transports.errors import DialError, LinkError

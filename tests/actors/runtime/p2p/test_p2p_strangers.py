@@ -11,9 +11,9 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from actors.kit.counters import Counters
+from actors.kit.counting.counters import Counters
 from actors.kit.ids import IdSource
-from actors.kit.tracer import MemoryTracer
+from actors.kit.trace import MemoryTracer
 from actors.runtime.p2p.handshake import dial_candidate
 from actors.runtime.p2p.link_end import Happened, LinkEnd, LinkProven
 from actors.runtime.p2p.tasks import LinkWork
@@ -24,9 +24,9 @@ from fsm.p2p.proof import LinkKeys
 from specs.bodies.sync import Candidate
 from specs.limits.p2p import PENDING_PROOFS
 from specs.limits.protocol import HANDSHAKE_TIMEOUT
-from tests.support.domain import P2P_KINDS
-from tests.support.growing import Growing
-from tests.support.p2p_bus import KeepingPort
+from tests.support.runtime.domain import P2P_KINDS
+from tests.support.runtime.p2p_bus import KeepingPort
+from tests.support.trace.growing import Growing
 from transports.errors import DialError, LinkError
 from transports.link import Kind
 from transports.memory import MemoryNetwork

@@ -5,11 +5,11 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
-from actors.kit.counters import Counters
-from actors.kit.delivery import Delivery
+from actors.kit.counting.counters import Counters
 from actors.kit.ids import IdSource
-from actors.kit.supervisor import ChildSpec, open_supervisor
-from actors.kit.tracer import MemoryTracer
+from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
+from actors.kit.trace import MemoryTracer
 from actors.runtime.p2p import handler as p2p_handler
 from actors.runtime.p2p import requester as p2p_requester
 from actors.runtime.p2p.handshake import ProvenLink
@@ -22,7 +22,7 @@ from specs.limits.p2p import HANDLED_OF_DOMAIN, INVITATION_BURST, INVITATION_RAT
 from specs.message import Message, MessageType
 from specs.reply_code import Code
 from specs.trace import Op
-from tests.support.p2p_bus import KeepingPort
+from tests.support.runtime.p2p_bus import KeepingPort
 from transports.errors import LinkClosedError
 from transports.link import Kind
 from transports.memory import MemoryNetwork

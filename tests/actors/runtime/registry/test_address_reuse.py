@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from actors.hyperties import Echo
-from actors.kit.tracer import MemoryTracer
+from actors.kit.trace import MemoryTracer
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime

@@ -8,10 +8,10 @@ import pytest
 import trio
 import trio.testing
 
-from actors.kit.actor import ActorRef
-from actors.kit.delivery import Delivery
 from actors.kit.ids import IdSource
-from actors.kit.supervisor import ChildSpec
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.registry.registrations import (
     RegisterWanted,
     Registrar,
@@ -25,8 +25,8 @@ from specs.bodies.body import Record
 from specs.limits.protocol import KEEP_ALIVE_SHARE, RETRY_COOL_DOWN
 from specs.message import MessageType, reply_to
 from specs.reply_code import Code
-from tests.support.runtime_parts import BusWorld, R, open_bus
-from tests.support.wire import A
+from tests.support.runtime.runtime_parts import BusWorld, R, open_bus
+from tests.support.wire.wire import A
 
 DOMAIN = "a.ex"
 DR, SM = domain_registry(DOMAIN), subscription_manager(DOMAIN)

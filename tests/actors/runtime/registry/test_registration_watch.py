@@ -16,7 +16,7 @@ from specs.message import Message, MessageType
 from specs.reply_code import Code, DropReason
 from specs.trace import Kind, Op
 from tests.actors.runtime.stubs.test_node_restart import open_place
-from tests.support.domain import DOMAIN, Wishes, judged, open_domain
+from tests.support.runtime.domain import DOMAIN, Wishes, judged, open_domain
 from transports.link import Kind as Carrier
 
 LIVE, AWAY = RecordStatus.LIVE.value, RecordStatus.DISCONNECTED.value

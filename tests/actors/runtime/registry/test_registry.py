@@ -5,7 +5,7 @@ from functools import partial
 import trio.testing
 
 from actors.kit.ids import IdSource
-from actors.kit.supervisor import ChildSpec
+from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.hop_trace import Hops
 from actors.runtime.registry.registry import Registry, RegistryParts
 from fsm.intent import Intent
@@ -13,7 +13,7 @@ from fsm.p2p.link_policy import WHENEVER_POSSIBLE
 from fsm.registry.resolve.inputs import Asked, Deployed
 from fsm.registry.resolve.resolve import ResolveConfig
 from specs.trace import Op
-from tests.support.runtime_parts import Listener, R, open_bus
+from tests.support.runtime.runtime_parts import Listener, R, open_bus
 
 HB = "hyperty://b.ex/hb"
 

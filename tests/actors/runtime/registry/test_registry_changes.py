@@ -9,7 +9,7 @@ from fsm.judge.trace_line import Verdict
 from specs.message import Message, MessageType
 from specs.reply_code import DropReason
 from specs.trace import Op
-from tests.support.domain import Echo, Wishes, go_live, judged, open_domain
+from tests.support.runtime.domain import Echo, Wishes, go_live, judged, open_domain
 from transports.link import Kind as Carrier
 
 

@@ -9,7 +9,7 @@ import sys
 import pytest
 import trio
 
-from actors.kit.supervisor import ChildSpec, Strategy, open_supervisor
+from actors.kit.supervision.supervisor import ChildSpec, Strategy, open_supervisor
 from actors.runtime.store.file import ObjectFile, StoreFileError
 from actors.runtime.store.writer import Commit, Later, ObjectStore
 from fsm.sync.stored import (

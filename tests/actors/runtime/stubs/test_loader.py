@@ -8,10 +8,10 @@ import trio
 import trio.testing
 from typing_extensions import override
 
-from actors.kit.actor import Actor
-from actors.kit.delivery import Delivery
 from actors.kit.ids import IdSource
-from actors.kit.supervisor import ChildSpec
+from actors.kit.supervision.actor import Actor
+from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.hop_trace import Hops
 from actors.runtime.stubs.catalogue import (
     BuiltInCatalogue,
@@ -31,7 +31,7 @@ from specs.limits.protocol import DEPLOY_TIMEOUT
 from specs.message import Message, MessageType, reply_to
 from specs.reply_code import Code
 from specs.trace import Kind
-from tests.support.runtime_parts import Listener, R, open_bus
+from tests.support.runtime.runtime_parts import Listener, R, open_bus
 from transports.memory import MemoryNetwork
 
 S = f"{R}/protostub/1"

@@ -7,7 +7,7 @@ import pytest
 import trio
 from typing_extensions import override
 
-from actors.kit.tracer import MemoryTracer
+from actors.kit.trace import MemoryTracer
 from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
@@ -22,8 +22,8 @@ from actors.runtime.stubs.credentials import (
 )
 from specs.limits.login import KEYS_PAUSE
 from specs.limits.protocol import RETRY_COOL_DOWN
-from tests.support.domain import DOMAIN, Echo, counted_bytes
-from tests.support.issuer import Issuer, Shelf, login_by, written
+from tests.support.node.issuer import Issuer, Shelf, login_by, written
+from tests.support.runtime.domain import DOMAIN, Echo, counted_bytes
 from transports.link import Kind
 from transports.memory import MemoryNetwork
 

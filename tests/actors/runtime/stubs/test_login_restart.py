@@ -10,8 +10,8 @@ from actors.runtime.stubs.credentials import Credentials
 from fsm.judge.trace_line import Verdict
 from specs.trace import Kind
 from tests.actors.runtime.stubs.test_node_restart import open_place
-from tests.support.domain import judged
-from tests.support.issuer import Issuer, login_by
+from tests.support.node.issuer import Issuer, login_by
+from tests.support.runtime.domain import judged
 
 
 @attrs.define

@@ -15,8 +15,8 @@ from actors.runtime.config import RuntimeConfig
 from actors.runtime.stubs.credentials import NO_CREDENTIALS, Credentials
 from fsm.judge.trace_line import Verdict
 from specs.trace import Kind
-from tests.support.domain import Echo, Member, counted_bytes, judged
-from tests.support.told import Told
+from tests.support.runtime.domain import Echo, Member, counted_bytes, judged
+from tests.support.trace.told import Told
 from transports.link import Kind as Carrier
 from transports.memory import MemoryNetwork
 

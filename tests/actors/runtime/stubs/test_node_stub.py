@@ -2,11 +2,12 @@
 
 import trio
 
+from fsm.machines.stub_connection import NODE_LINK, STUB_CONNECTION
 from specs.limits.protocol import MAX_MESSAGE_BYTES, PING_PERIOD, PONG_TIMEOUT
 from specs.reply_code import Code, DropReason
 from specs.trace import Kind, Op
-from tests.support.fake_node import S, open_node_stub
-from tests.support.wire import A, C, answer, ask, event
+from tests.actors.runtime.stubs.fake_node import S, open_node_stub
+from tests.support.wire.wire import A, C, answer, ask, event
 
 
 async def test_the_first_message_opens_the_session_and_goes_stamped(autojump_clock):
@@ -162,12 +163,20 @@ async def test_unknown_commands_are_refused_and_answers_let_be(autojump_clock):
         assert [m.code for m in world.delivered()] == [400, 400]
 
 
+def told(world, machine):
+    """The states that the trace tells of the stub in one machine."""
+    return [fact.new for fact in world.tracer.facts if fact.machine == machine.name]
+
+
 async def test_stopped_in_the_middle_it_comes_to_rest(autojump_clock):
     async with open_node_stub() as world:
         await world.send(ask(1, to=C))
         await world.settle()
-    states = [f.new for f in world.tracer.facts if f.k is Kind.STATE]
-    assert states == ["created", "in-progress", "live", "disconnected"]
+    states = {machine: told(world, machine) for machine in (STUB_CONNECTION, NODE_LINK)}
+    assert states == {
+        STUB_CONNECTION: ["created", "in-progress", "live", "disconnected"],
+        NODE_LINK: ["dialling", "opening", "open", "closing", "ended"],
+    }
 
 
 async def test_each_step_is_one_status_event_and_the_trace_tells_both_ways(autojump_clock):
@@ -178,7 +187,6 @@ async def test_each_step_is_one_status_event_and_the_trace_tells_both_ways(autoj
         await trio.sleep(1)
         await world.node.send(answer(ask(1, to=C)))
         await world.settle()
-        states = [f.new for f in world.tracer.facts if f.k is Kind.STATE]
-        assert states == world.statuses()
+        assert told(world, STUB_CONNECTION) == world.statuses()
         ops = [f.op for f in world.tracer.facts if f.k is Kind.MSG]
         assert ops == [Op.QUEUE, Op.FLUSH, Op.XMIT, Op.RCV]

@@ -4,14 +4,14 @@ import attrs
 import pytest
 
 from actors.kit.ids import IdSource
-from actors.kit.tracer import MemoryTracer
+from actors.kit.trace import MemoryTracer
 from actors.runtime.catalogue.shipped import SHIPPED
 from actors.runtime.stubs.loader import Load
 from actors.runtime.stubs.options import StubOptionError
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from fsm.registry.resolve.inputs import Deployed, DeployFailed
 from tests.actors.runtime.stubs.test_loader import HERE, R, S, open_loader
-from tests.support.p2p_bus import KeepingPort
+from tests.support.runtime.p2p_bus import KeepingPort
 from transports.memory import MemoryNetwork
 
 PLACES = {"rest": "http://127.0.0.1:8080/rest"}

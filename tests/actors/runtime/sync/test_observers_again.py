@@ -4,7 +4,7 @@ import pytest
 
 from actors.runtime.sync.messages import ObserveDone, RefusedAgain, Way
 from specs.message import MessageType, refuse, reply_to
-from tests.support.lone_observers import BOB, CAROL, URL, Lone
+from tests.actors.runtime.sync.lone_observers import BOB, CAROL, URL, Lone
 
 
 @pytest.mark.parametrize(("asks_again", "taken_back"), [(False, [BOB]), (True, [])])

@@ -5,8 +5,8 @@ import pytest
 import trio
 
 from specs.message import MessageType
-from tests.support.domain import Wishes, open_domain
-from tests.support.parties import SCHEMA, SILENT, Party, parties, slow
+from tests.support.runtime.domain import Wishes, open_domain
+from tests.support.runtime.parties import SCHEMA, SILENT, Party, parties, slow
 
 
 async def test_an_invited_observer_gets_the_object_and_then_its_changes_in_order(autojump_clock):
@@ -141,7 +141,7 @@ async def test_only_the_reporter_writes_invites_and_deletes(verb, autojump_clock
 
 
 async def second(domain):
-    from tests.support.domain import Echo
+    from tests.support.runtime.domain import Echo
 
     hyperty = Echo()
     await domain["alice"].runtime.deploy("second", lambda: hyperty)

@@ -8,7 +8,7 @@ from fsm.judge.claims.not_judged import BY_MACHINES, NOT_JUDGED
 from fsm.machine_list import MACHINES
 from specs.claims.all import CLAIMS
 from tests.fsm.judge.claims import cases_links, cases_node, cases_objects, cases_traffic
-from tests.support.stories_told import told
+from tests.support.trace.stories_told import told
 
 CASES = (
     *cases_traffic.TRANSACTIONS, *cases_traffic.BUSES, *cases_traffic.LOOPS,

@@ -4,8 +4,8 @@ import pytest
 
 from fsm.judge.trace_line import Verdict
 from fsm.judge.verdict import judge_run
-from tests.support.judged import lines_played
-from tests.support.recorded import NAMES, lines_of, scenario_of
+from tests.support.trace.judged import lines_played
+from tests.support.trace.recorded import NAMES, lines_of, scenario_of
 
 
 @pytest.mark.parametrize("name", NAMES)

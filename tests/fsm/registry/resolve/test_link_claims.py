@@ -8,7 +8,7 @@ from fsm.registry.resolve import effects as do
 from fsm.registry.resolve import inputs as told
 from specs.bodies.body import Record
 from specs.limits.p2p import CLAIM_BURST, CLAIM_RATE
-from tests.support.registry_core import CRQ, HB, HC, KNOWN, PQ, RA, RB, RC, S1, linked
+from tests.support.runtime.registry_core import CRQ, HB, HC, KNOWN, PQ, RA, RB, RC, S1, linked
 
 OTHER = "hyperty://b.ex/other"
 

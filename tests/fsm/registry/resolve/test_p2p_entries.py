@@ -9,7 +9,7 @@ from fsm.registry.resolve import effects as do
 from fsm.registry.resolve import inputs as told
 from specs.bodies.body import Record
 from specs.limits.protocol import P2P_ENTRY_TIMEOUT, RETRY_COOL_DOWN, SESSION_IDLE
-from tests.support.registry_core import (
+from tests.support.runtime.registry_core import (
     CRQ,
     HB,
     PC,
@@ -26,7 +26,7 @@ from tests.support.registry_core import (
     requesting,
     with_node,
 )
-from tests.support.stories import declared, edges, states
+from tests.support.trace.stories import declared, edges, states
 
 PC2 = f"{PH}/conn/2"
 HIS, HIS_PC = f"{RC}/p2phandler/1", f"{RC}/p2phandler/1/conn/1"

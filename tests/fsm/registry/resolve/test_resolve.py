@@ -11,7 +11,7 @@ from fsm.registry.resolve.resolve import Topology
 from specs.limits.protocol import RETRY_COOL_DOWN, ROOM_COOL_DOWN, ROOM_RESTARTS, ROOM_SECONDS
 from specs.message import Message, MessageType
 from specs.reply_code import Code
-from tests.support.registry_core import (
+from tests.support.runtime.registry_core import (
     HB,
     HC,
     KNOWN,
@@ -25,7 +25,7 @@ from tests.support.registry_core import (
     Registry,
     with_node,
 )
-from tests.support.wire import A, answer, ask, event
+from tests.support.wire.wire import A, answer, ask, event
 
 # ---- node stubs
 

@@ -9,7 +9,7 @@ from fsm.registry.resolve import effects as do
 from fsm.registry.resolve import inputs as told
 from specs.bodies.body import Record
 from specs.limits.protocol import SESSION_IDLE
-from tests.support.registry_core import (
+from tests.support.runtime.registry_core import (
     CRQ,
     HB,
     KNOWN,

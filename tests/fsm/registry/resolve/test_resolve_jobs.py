@@ -17,7 +17,7 @@ from specs.limits.protocol import (
     REPLY_TIMEOUT,
     RETRY_COOL_DOWN,
 )
-from tests.support.registry_core import (
+from tests.support.runtime.registry_core import (
     CRQ,
     HB,
     HC,
@@ -39,7 +39,7 @@ from tests.support.registry_core import (
     requesting,
     with_node,
 )
-from tests.support.stories import declared, edges, states
+from tests.support.trace.stories import declared, edges, states
 
 B, LINK = "node|b.ex", f"link|{HB}"
 HB2 = "hyperty://b.ex/hb2"

@@ -11,7 +11,7 @@ from fsm.registry.resolve import inputs as told
 from specs.bodies.body import Record
 from specs.limits.protocol import DIAL_TIMEOUT, NEGATIVE_CACHE, RECONNECT_TRIES, RETRY_COOL_DOWN
 from specs.reply_code import Code
-from tests.support.registry_core import (
+from tests.support.runtime.registry_core import (
     CRQ,
     HB,
     KNOWN,

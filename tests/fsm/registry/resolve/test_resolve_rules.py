@@ -5,8 +5,8 @@ import pytest
 from fsm.registry.resolve import effects as do
 from fsm.registry.resolve import inputs as told
 from specs.routing import RULES, Aside, Route, Target
-from tests.support.registry_core import HB, PQ, RA, RECORD, S1, Registry, linked, requesting
-from tests.support.registry_core import with_node as knowing_nobody
+from tests.support.runtime.registry_core import HB, PQ, RA, RECORD, S1, Registry, linked, requesting
+from tests.support.runtime.registry_core import with_node as knowing_nobody
 
 
 def link_lost():

@@ -7,7 +7,16 @@ from fsm.registry.resolve import inputs as told
 from specs.bodies.body import Record
 from specs.bodies.word import RecordStatus
 from specs.limits.protocol import REPLY_TIMEOUT
-from tests.support.registry_core import HB, PQ, REACH, RECORD, S1, linked, requesting, with_node
+from tests.support.runtime.registry_core import (
+    HB,
+    PQ,
+    REACH,
+    RECORD,
+    S1,
+    linked,
+    requesting,
+    with_node,
+)
 
 LIVE, AWAY, DEAD = RecordStatus.LIVE, RecordStatus.DISCONNECTED, RecordStatus.DEAD
 

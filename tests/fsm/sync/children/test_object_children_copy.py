@@ -24,6 +24,7 @@ from fsm.sync.children.io import (
 from specs.child import RESOURCES, child_name
 from specs.limits.protocol import READ_PAUSE
 from specs.limits.sync import REASSERTIONS
+from tests.support.chance import examples
 from tests.support.children_world import ChildrenWorld
 
 HA, HB, HC = "hyperty://a.ex/ha", "hyperty://b.ex/hb", "hyperty://c.ex/hc"
@@ -223,4 +224,4 @@ class Children(RuleBasedStateMachine):
 
 
 TestChildren = Children.TestCase
-TestChildren.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestChildren.settings = settings(max_examples=examples(60), stateful_step_count=40)

@@ -26,7 +26,8 @@ from fsm.sync.subscriptions.subscriptions import (
 )
 from specs.limits.protocol import MAX_SUBSCRIPTIONS
 from specs.trace import Op
-from tests.support.traces import step, trace
+from tests.support.chance import examples
+from tests.support.trace.traces import step, trace
 
 RUNTIMES = st.sampled_from(["r1", "r2", "r3"])
 ENTITIES = [f"comm://a.ex/o{n}" for n in range(3)]
@@ -152,7 +153,7 @@ class SubscriptionTable(RuleBasedStateMachine):
 
 
 TestSubscriptionTable = SubscriptionTable.TestCase
-TestSubscriptionTable.settings = settings(max_examples=400, stateful_step_count=50, deadline=None)
+TestSubscriptionTable.settings = settings(max_examples=examples(400), stateful_step_count=50)
 
 
 def test_a_session_has_no_more_paths_than_its_share():

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from actors.runtime.stubs.wires.rest_http import EventReader, RestError
+from actors.runtime.stubs.wires.rest_link import EventReader
+from specs.errors import BadMessageError
 from specs.limits.protocol import MAX_FRAME_BYTES
 
 STREAM = (
@@ -23,7 +24,7 @@ def test_it_does_not_matter_where_it_is_cut(cuts):
 
 def test_an_event_without_an_end_is_not_kept_for_ever():
     reader = EventReader()
-    with pytest.raises(RestError):
+    with pytest.raises(BadMessageError):
         reader.take(b"data: " + b"x" * MAX_FRAME_BYTES)
 
 

@@ -11,12 +11,12 @@ import pytest
 import trio
 
 from actors.kit.ids import IdSource
-from actors.kit.supervisor import ChildSpec, open_supervisor
-from actors.kit.tracer import MemoryTracer
+from actors.kit.supervision.supervisor import ChildSpec, open_supervisor
+from actors.kit.trace import MemoryTracer
 from actors.runtime.catalogue.shipped import SHIPPED
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT
-from tests.support.p2p_bus import KeepingPort
+from tests.support.runtime.p2p_bus import KeepingPort
 from tests.support.stub_world import UA, R, S, StubForm, StubWorld
 from transports.errors import LinkError
 from transports.link import Kind

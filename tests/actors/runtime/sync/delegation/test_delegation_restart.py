@@ -10,7 +10,7 @@ from actors.runtime.sync.delegation.taking import HandOvers
 from fsm.sync.delegation import Answered
 from specs.reply_code import Code
 from tests.actors.runtime.objects.test_store import Open, world, written_at_once
-from tests.actors.runtime.test_delegation import Heir, heir_of
+from tests.actors.runtime.sync.delegation.test_delegation import Heir, heir_of
 
 __all__ = ["written_at_once"]
 

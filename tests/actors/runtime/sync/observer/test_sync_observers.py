@@ -7,7 +7,7 @@ from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import MessageType
 from specs.reply_code import Code
 from specs.trace import Kind, Op
-from tests.support.parties import heard, neighbour, parties, silent
+from tests.support.runtime.parties import heard, neighbour, parties, silent
 
 
 async def test_of_two_observers_in_one_runtime_the_one_that_left_hears_nothing_more(autojump_clock):

@@ -10,8 +10,8 @@ from specs.limits.protocol import REGISTRATION_EXPIRES
 from specs.message import Message, MessageType
 from specs.trace import Kind, Op
 from tests.actors.runtime.stubs.test_node_restart import open_place
-from tests.support.domain import DOMAIN, Wishes, go_live, open_domain
-from tests.support.parties import SCHEMA, SILENT, Party, keep_events, neighbour, parties
+from tests.support.runtime.domain import DOMAIN, Wishes, go_live, open_domain
+from tests.support.runtime.parties import SCHEMA, SILENT, Party, keep_events, neighbour, parties
 
 REGISTRY = domain_registry(DOMAIN)
 

@@ -10,7 +10,7 @@ from actors.runtime.sync.presence.registration import Renewals
 from specs.limits.sync import RENEWED_AT_ONCE
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
-from tests.actors.runtime.test_path_renewed import place
+from tests.actors.runtime.sync.test_path_renewed import place
 
 URL = "comm://a.ex/1"
 ASKED = Message(1, MessageType.SUBSCRIBE, "ra/sm", "domain://msg-node.a.ex/sm", {})

@@ -5,7 +5,7 @@ import pytest
 from actors.runtime.sync.presence.registration import scheme_for
 from specs.errors import BadMessageError
 from specs.message import MessageType
-from tests.support.parties import SCHEMA, parties
+from tests.support.runtime.parties import SCHEMA, parties
 
 HA, STUB = "hyperty://a.example/ha", "hyperty-runtime://a.example/ra/p2phandler/1"
 NEW = {"reporter": HA, "data": {}}

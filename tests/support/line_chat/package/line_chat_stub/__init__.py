@@ -3,14 +3,14 @@
 import json
 from contextlib import suppress
 
-from actors.kit.actor import Actor
+from actors.kit.supervision.actor import Actor
 from actors.runtime.stubs.stub import StubConnection
 from fsm.machines.stub_connection import State, Trigger
 from line_chat_stub.lines import Lines, hello, say
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
-from transports.endpoint import read_endpoint
 from transports.errors import DialError, LinkError
+from transports.urls import read_endpoint
 
 QUEUE = 100
 

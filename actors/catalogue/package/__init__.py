@@ -1,0 +1,1 @@
+"""Signed stub packages: how they are made, sealed, read and opened."""

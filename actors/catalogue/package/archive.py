@@ -1,0 +1,174 @@
+"""Packages of code: packed always the same, and looked through before anybody opens them.
+
+Nothing is unpacked to a disk and nothing is run here. What is looked through is what is
+handed on: the very bytes that were hashed (T15, S16).
+"""
+
+import io
+import re
+import stat
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
+from typing import Final
+
+from actors.catalogue.errors import BadArchiveError
+from fsm.catalogue.descriptor_io import Package
+from specs.limits.catalogue import (
+    PACKAGE_BYTES,
+    PACKAGE_FILES,
+    PACKAGE_RATIO,
+    PACKAGE_UNPACKED_BYTES,
+)
+
+__all__ = ["check_archive", "facts_of", "pack"]
+
+_NAME: Final = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*/)*[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_ENTRY: Final = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*):([A-Za-z_]\w*)", re.ASCII)
+_SUFFIXES: Final = (".py", ".json")
+_PACKINGS: Final = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
+_EPOCH: Final = (1980, 1, 1, 0, 0, 0)
+_FILE_MODE: Final = (stat.S_IFREG | 0o644) << 16
+_SMALL: Final = 4096
+"""Bytes below which it does not matter how well a file is packed."""
+_PIECE: Final = 65_536
+_ENCRYPTED: Final = 0x1
+
+
+def pack(folder: Path) -> bytes:
+    """Pack the sources below a folder; the same sources give the same bytes. Blocks.
+
+    Raises:
+        BadArchiveError: There are none, or they cannot be packed.
+        OSError: They cannot be read.
+    """
+    sources = sorted(
+        (path.relative_to(folder).as_posix(), path)
+        for path in folder.rglob("*")
+        if path.suffix in _SUFFIXES and path.is_file()
+    )
+    if not sources:
+        raise BadArchiveError(f"would be empty: {folder} has no files such as *.py")
+    into = io.BytesIO()
+    with zipfile.ZipFile(into, "w") as archive:
+        for name, path in sources:
+            told = zipfile.ZipInfo(name, _EPOCH)
+            told.external_attr = _FILE_MODE
+            told.create_system = 3
+            archive.writestr(told, path.read_bytes(), zipfile.ZIP_DEFLATED, 9)
+    return into.getvalue()
+
+
+def facts_of(content: bytes, entry_point: str) -> Package:
+    """Return size, hash and flaw of a package; only one of allowed size is opened.
+
+    Args:
+        content: Its bytes.
+        entry_point: Its entry point, `module:function`.
+    """
+    flaw: str | None = None
+    try:
+        check_archive(content, entry_point)
+    except BadArchiveError as exc:
+        flaw = exc.reason
+    return Package(len(content), sha256(content).hexdigest(), flaw)
+
+
+def check_archive(content: bytes, entry_point: str) -> None:
+    """Refuse an archive that holds anything but sources to import.
+
+    Args:
+        content: Its bytes.
+        entry_point: `module:function`; the module must be in it, and whether it has that function
+            is checked in the sandbox only.
+
+    Raises:
+        BadArchiveError: It must not be opened.
+    """
+    if len(content) > PACKAGE_BYTES:
+        raise BadArchiveError(f"is larger than {PACKAGE_BYTES} bytes")
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            members = archive.infolist()
+            _check_members(members)
+            _check_entry_point({member.filename for member in members}, entry_point)
+            _check_contents(archive, members)
+    except _BROKEN as exc:
+        raise BadArchiveError("is no zip archive that can be read") from exc
+
+
+_BROKEN: Final = (
+    zipfile.BadZipFile,
+    zlib.error,
+    struct.error,
+    EOFError,
+    LookupError,
+    NotImplementedError,
+    OSError,
+    OverflowError,
+    RuntimeError,
+    ValueError,
+)
+"""What the library raises at archives that are damaged or of kinds it does not know."""
+
+
+def _check_members(members: list[zipfile.ZipInfo]) -> None:
+    if len(members) > PACKAGE_FILES:
+        raise BadArchiveError(f"has more than {PACKAGE_FILES} files")
+    names: set[str] = set()
+    for member in members:
+        _check_name(member)
+        _check_kind(member)
+        if member.filename.lower() in names:
+            raise BadArchiveError(f"has the file {_shown(member)} twice")
+        names.add(member.filename.lower())
+    if sum(member.file_size for member in members) > PACKAGE_UNPACKED_BYTES:
+        raise BadArchiveError(f"would have more than {PACKAGE_UNPACKED_BYTES} bytes unpacked")
+
+
+def _check_name(member: zipfile.ZipInfo) -> None:
+    """Refuse what is no plain path below the archive; `filename` was cleaned by the library."""
+    name = member.orig_filename
+    if name != member.filename or not _NAME.fullmatch(name):
+        raise BadArchiveError(f"has a file {_shown(member)} that leads out of it")
+    if not name.endswith(_SUFFIXES):
+        raise BadArchiveError(f"has a file {_shown(member)} that is neither .py nor .json")
+
+
+def _check_kind(member: zipfile.ZipInfo) -> None:
+    mode = member.external_attr >> 16
+    if stat.S_IFMT(mode) not in {0, stat.S_IFREG}:
+        raise BadArchiveError(f"has an entry {_shown(member)} that is no plain file")
+    if member.flag_bits & _ENCRYPTED or member.compress_type not in _PACKINGS:
+        raise BadArchiveError(f"has a file {_shown(member)} packed in a way that is not taken")
+    if member.file_size > _SMALL and member.file_size > PACKAGE_RATIO * member.compress_size:
+        raise BadArchiveError(f"has a file {_shown(member)} that is packed too well to be a source")
+
+
+def _check_entry_point(names: set[str], entry_point: str) -> None:
+    parts = _ENTRY.fullmatch(entry_point)
+    if parts is None:
+        raise BadArchiveError(f"has an entry point {entry_point[:40]!r} that is no module:function")
+    path = parts[1].replace(".", "/")
+    if not names & {f"{path}.py", f"{path}/__init__.py"}:
+        raise BadArchiveError(f"has no module {parts[1]!r} for its entry point")
+
+
+def _check_contents(archive: zipfile.ZipFile, members: list[zipfile.ZipInfo]) -> None:
+    """Unpack everything without keeping it: the sizes in the directory need not be true."""
+    for member in members:
+        if sum(map(len, _pieces(archive, member))) != member.file_size:
+            raise BadArchiveError(f"has a file {_shown(member)} of another size than it says")
+
+
+def _pieces(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> Iterator[bytes]:
+    with archive.open(member) as file:
+        while piece := file.read(_PIECE):
+            yield piece
+
+
+def _shown(member: zipfile.ZipInfo) -> str:
+    return ascii(member.orig_filename[:60])

@@ -1,0 +1,1 @@
+"""The command `node`: one file of options for each topic."""

@@ -1,0 +1,148 @@
+"""Options of the node's login: whose tokens open sessions, and for how long."""
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, final
+
+import attrs
+import click
+from typing_extensions import override
+
+from actors.cli.command_error import CommandError, ExitCode
+from actors.cli.topic import Topic, topic_options
+from actors.commands.quantity import Quantity
+from actors.node.config import NodeConfig
+from actors.node.login.login import Admission, Login, ProviderMaker
+from actors.node.login.provider import Nobody
+from specs.limits.login import SESSION_LIFE
+
+if TYPE_CHECKING:
+    from actors.node.login.key_source import KeyFile, KeySource
+    from actors.node.login.key_url import KeyUrl
+
+__all__ = ["LoginOptions", "key_source", "login_options"]
+
+_URLS: Final = ("http://", "https://")
+
+_LOCKED: Final = (
+    "nobody can open a session at this node: it was given no keys to verify logins "
+    "with; name them with --jwks, or let everybody in with --allow-legacy"
+)
+
+
+@final
+@attrs.frozen
+class LoginOptions(Topic):
+    """Where the keys are that verify logins, and what is asked of a token."""
+
+    jwks: str | None
+    issuer: tuple[str, ...]
+    audience: tuple[str, ...]
+    session_life: float
+    used_tokens: Path | None
+
+    @override
+    def applied(self, config: NodeConfig) -> NodeConfig:
+        if self.jwks is not None:
+            return attrs.evolve(config, login=self._login(config, self._provider(config.domain)))
+        if self.issuer or self.audience or self.used_tokens:
+            raise CommandError(
+                "--issuer, --audience and --used-tokens are about tokens that --jwks verifies; "
+                "give --jwks as well",
+                ExitCode.CONFIGURATION,
+            )
+        if config.allow_legacy:
+            return config
+        login = self._login(config, lambda _: Nobody())
+        return attrs.evolve(config, login=login, remarks=(*config.remarks, _LOCKED))
+
+    def _login(self, config: NodeConfig, provider: ProviderMaker) -> Login:
+        admission = Admission.ANYBODY if config.allow_legacy else Admission.VOUCHED
+        return Login(provider=provider, admission=admission, life=self.session_life, clock=_now)
+
+    def _provider(self, domain: str) -> ProviderMaker:
+        # Slow to import, and needed by nobody who only wants to see --help.
+        from actors.node.login.by_keys import by_keys, terms_of  # noqa: PLC0415
+        from actors.node.login.used_tokens import UsedTokenFile  # noqa: PLC0415 - as above
+
+        terms = terms_of(domain, self.issuer, self.audience)
+        used = None if self.used_tokens is None else UsedTokenFile(self.used_tokens)
+        return by_keys(key_source(self.jwks or ""), terms, used)
+
+
+def _now() -> float:
+    """Tell the seconds since the epoch as the system does, also after it was set."""
+    return time.time_ns() / 1e9
+
+
+def key_source(where: str) -> "KeySource":
+    """Return where keys come from, a file or a server; a file is read once, to be sure.
+
+    Raises:
+        CommandError: It cannot be used.
+    """
+    return _server(where) if where.startswith(_URLS) else _file(Path(where))
+
+
+def _server(text: str) -> "KeyUrl":
+    from actors.kit.http_client import HttpUrlError, ServerUrl  # noqa: PLC0415
+    from actors.node.login.key_url import KeyUrl  # noqa: PLC0415
+
+    try:
+        return KeyUrl(ServerUrl.read(text))
+    except HttpUrlError as exc:
+        raise CommandError(f"{exc}; correct --jwks", ExitCode.CONFIGURATION) from exc
+
+
+def _file(path: Path) -> "KeyFile":
+    from actors.node.login.errors import KeysAwayError  # noqa: PLC0415 - as above
+    from actors.node.login.key_source import KeyFile  # noqa: PLC0415
+
+    source = KeyFile(path)
+    try:
+        source.read()
+    except KeysAwayError as exc:
+        raise CommandError(
+            f"{exc}; name a file of public keys with --jwks, such as `token keys` makes",
+            ExitCode.CONFIGURATION,
+        ) from exc
+    return source
+
+
+login_options = topic_options(
+    LoginOptions,
+    click.option(
+        "--jwks",
+        metavar="FILE|URL",
+        help="Public keys that verify login tokens, as a JSON Web Key Set; a file is read again "
+        "when it changes. Without it, nobody can open a session unless --allow-legacy is given.",
+    ),
+    click.option(
+        "--issuer",
+        metavar="TEXT",
+        multiple=True,
+        help="Accept only tokens of this issuer; repeatable [default: all that have a key].",
+    ),
+    click.option(
+        "--audience",
+        metavar="TEXT",
+        multiple=True,
+        help="Accept tokens for this audience, beside the domain and its node; repeatable.",
+    ),
+    click.option(
+        "--session-life",
+        metavar="SECONDS",
+        type=Quantity(min=1),
+        default=SESSION_LIFE,
+        show_default=True,
+        help="Seconds after which a session needs a new login.",
+    ),
+    click.option(
+        "--used-tokens",
+        metavar="FILE",
+        type=click.Path(dir_okay=False, path_type=Path),
+        help="File of used tokens, so that none opens a second session after a restart "
+        "[default: in memory].",
+    ),
+)
+"""The options of the login."""

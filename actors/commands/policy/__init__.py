@@ -1,0 +1,1 @@
+"""The command `policy`: checks and explains policy files."""

@@ -1,0 +1,205 @@
+"""`python -m actors policy`: look into policy files without a node."""
+
+import time
+from datetime import datetime, tzinfo
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import attrs
+import click
+import orjson
+
+from actors.cli.command_error import CommandError, ExitCode
+from actors.cli.options import check_address, check_domain
+from actors.cli.output import say
+from actors.commands.node.policy import DEFAULTS, check_zone
+from actors.commands.policy.text import explanation_json, explanation_lines
+from actors.node.errors import PolicyFileError
+from actors.node.policy.files import read_policies
+from fsm.policy.explain import explain
+from fsm.policy.model import Book, PolicySet
+from fsm.policy.request import Place, Request
+from fsm.policy.review import review
+from fsm.policy.schema import SCHEMA_FILE
+from fsm.policy.terms import Algorithm, Result
+from specs.addresses.address import domain_of
+from specs.dialects.normalise import normalise
+from specs.errors import BadMessageError
+from specs.identity import Identity
+from specs.jsonvalue import JsonObject
+from specs.message import Message
+
+__all__ = ["command"]
+
+_FILE: Final = click.Path(path_type=Path)
+_FOR_EVER: Final = float("inf")
+
+
+@click.group("policy")
+def command() -> None:
+    """Check policy files, and explain their decisions."""
+
+
+@command.command("schema")
+def show_schema() -> int:
+    """Print the JSON Schema of policy files."""
+    click.echo(SCHEMA_FILE.read_text(), nl=False)
+    return ExitCode.OK
+
+
+# ---- check
+
+
+@command.command("check", short_help="Read policy files and report what is odd.")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=_FILE)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per file and line.")
+def check(files: tuple[Path, ...], *, as_json: bool) -> int:
+    """Read policy files as a node does, and report what is odd in them.
+
+    Exits with 3 if a node would refuse them, with 1 if a rule never decides
+    anything or the like, else with 0.
+    """
+    is_odd = False
+    for one in _read(files):
+        remarks = review(one)
+        is_odd = is_odd or bool(remarks)
+        if as_json:
+            told = [attrs.asdict(remark) for remark in remarks]
+            say("policy-check", file=one.source, id=one.id, rules=_rules(one), remarks=told)
+            continue
+        click.echo(f"{one.source}: set {one.id}, rules: {_rules(one)}, odd: {len(remarks)}")
+        for remark in remarks:
+            click.echo(f"  {remark.path} {remark.what}")
+    return ExitCode.FAILED if is_odd else ExitCode.OK
+
+
+def _rules(one: PolicySet) -> int:
+    return sum(len(policy.rules) for policy in one.policies)
+
+
+def _read(files: tuple[Path, ...]) -> tuple[PolicySet, ...]:
+    try:
+        return read_policies(files)
+    except PolicyFileError as exc:
+        raise CommandError(str(exc), ExitCode.CONFIGURATION) from exc
+
+
+# ---- explain
+
+
+@attrs.frozen
+class _Sender:
+    """Who sends the message that is explained."""
+
+    user: str | None
+    idp: str | None
+    role: tuple[str, ...]
+
+    def identity(self) -> Identity | None:
+        """Return who vouches for them; None: nobody."""
+        if self.user is None:
+            if self.idp is not None or self.role:
+                raise click.UsageError("--idp and --role say more of a user; add --user")
+            return None
+        issuer = domain_of(self.user) if self.idp is None else self.idp
+        roles = frozenset(self.role)
+        return Identity(user=self.user, issuer=issuer, until=_FOR_EVER, roles=roles)
+
+
+def _check_user(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    return None if value is None else check_address(ctx, param, value)
+
+
+def _check_domain(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    return None if value is None else check_domain(ctx, param, value)
+
+
+def _check_time(_: click.Context, __: click.Parameter, value: str | None) -> datetime | None:
+    try:
+        return None if value is None else datetime.fromisoformat(value)
+    except ValueError as exc:
+        raise click.BadParameter(f"{value!r} is no time such as 2026-11-21T08:30:00") from exc
+
+
+@command.command("explain", short_help="Say what is decided about a message, and why.")
+@click.argument("files", metavar="FILE...", nargs=-1, required=True, type=_FILE)
+@click.argument("message", metavar="MESSAGE.json", type=click.File("rb"))
+@click.option("--user", metavar="URL", callback=_check_user, help="User of the sender.")
+@click.option("--idp", metavar="NAME", help="Identity provider of the user [default: its domain].")
+@click.option("--role", metavar="ROLE", multiple=True, help="Role of the user; repeatable.")
+@click.option("--runtime", metavar="URL", callback=_check_user, help="Runtime of the session.")
+@click.option(
+    "--domain",
+    callback=_check_domain,
+    help="Domain of the node [default: that of the receiver].",
+)
+@click.option("--own/--foreign", default=None, help="Owner of the resource [default: unknown].")
+@click.option(
+    "--at", metavar="TIME", callback=_check_time, help="Time of the message [default: now]."
+)
+@click.option("--zone", metavar="ZONE", default="UTC", show_default=True, callback=check_zone,
+              help="Time zone of the node.")  # fmt: skip
+@click.option("--default", type=click.Choice(DEFAULTS), default=DEFAULTS[0], show_default=True,
+              help="Decision if no policy applies.")  # fmt: skip
+@click.option("--combining", type=click.Choice([str(one) for one in Algorithm]),
+              default=str(Algorithm.DENY_OVERRIDES), show_default=True,
+              help="How the results of several files combine.")  # fmt: skip
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+def explain_message(  # noqa: PLR0913 - one for each option
+    *,
+    files: tuple[Path, ...],
+    message: BinaryIO,
+    user: str | None,
+    idp: str | None,
+    role: tuple[str, ...],
+    runtime: str | None,
+    domain: str | None,
+    own: bool | None,
+    at: datetime | None,
+    zone: tzinfo,
+    default: str,
+    combining: str,
+    as_json: bool,
+) -> int:
+    """Say what policy files decide of a message, by which rule, and why.
+
+    The message is one JSON object, as on the wire; - reads it from standard input.
+    """
+    read = _message(message)
+    if own is not None and runtime is None:
+        raise click.UsageError(
+            "--own and --foreign say whose a session's resource is; add --runtime"
+        )
+    owns = None if own is None else lambda _address, _runtime: own
+    sender = _Sender(user, idp, role).identity()
+    place = Place(domain or domain_of(read.to), zone, owns)
+    book = Book(sets=_read(files), combining=Algorithm(combining), default=Result(default))
+    request = Request(read, runtime, sender, _seconds(at, zone), place)
+    told = explain(book, request)
+    if as_json:
+        say("policy-explain", **explanation_json(told))
+    else:
+        click.echo("\n".join(explanation_lines(told)))
+    return ExitCode.OK
+
+
+def _seconds(at: datetime | None, zone: tzinfo) -> float:
+    if at is None:
+        return time.time_ns() / 1e9
+    return (at if at.tzinfo is not None else at.replace(tzinfo=zone)).timestamp()
+
+
+def _message(file: BinaryIO) -> Message:
+    try:
+        return normalise(_object(file))
+    except (orjson.JSONDecodeError, BadMessageError) as exc:
+        raise CommandError(
+            f"{file.name} holds no message: {exc}; correct it", ExitCode.CONFIGURATION
+        ) from exc
+
+
+def _object(file: BinaryIO) -> JsonObject:
+    raw: object = orjson.loads(file.read())
+    if not isinstance(raw, dict):
+        raise BadMessageError("it is no JSON object")
+    return raw

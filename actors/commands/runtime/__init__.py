@@ -1,0 +1,1 @@
+"""The command `runtime`: its options, and the hyperties that it runs."""

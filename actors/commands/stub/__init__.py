@@ -1,0 +1,1 @@
+"""The commands `stub ...`: descriptors by which other domains reach this one."""

@@ -1,0 +1,194 @@
+"""`python -m actors stub sign`: a signed descriptor, with a package of code or without."""
+
+import time
+from pathlib import Path
+from typing import Final, final
+
+import attrs
+import click
+
+from actors.catalogue.package.archive import pack
+from actors.catalogue.package.making import Publisher, packaged, signed_draft
+from actors.catalogue.package.reading import read_descriptor
+from actors.catalogue.package.seal import SealType, read_seal
+from actors.catalogue.package_store import write_whole
+from actors.cli.command_error import CommandError, ExitCode
+from actors.cli.options import check_domain
+from actors.cli.output import say
+from actors.commands.quantity import Quantity
+from actors.commands.signer import read_signer
+from actors.commands.stub.files import check_entry, explained_errors, read_json, seconds
+from actors.runtime.catalogue.shipped import SHIPPED
+from fsm.catalogue.descriptor_io import Facts, Here, Level
+from fsm.catalogue.descriptor_trust import judge_offer
+from fsm.fingerprint import fingerprint, fingerprints
+from fsm.machine_list import MACHINES
+from specs.addresses.descriptor import CatalogueType, Entry
+from specs.descriptor import LANGUAGE, StubDescriptor
+from specs.jsonvalue import JsonObject
+from specs.limits.catalogue import DESCRIPTOR_BYTES, DESCRIPTOR_LIFE
+from specs.limits.protocol import MAX_ID
+
+__all__ = ["command"]
+
+_DAYS: Final = 30.0
+"""Days a descriptor is good if nobody says otherwise."""
+
+_FILE: Final = click.Path(dir_okay=False, path_type=Path)
+
+
+@final
+@attrs.frozen
+class _Code:
+    """What is said of a package on the command line."""
+
+    folder: Path | None
+    entry_point: str | None
+    publisher: str | None
+    key: Path | None
+
+    def said(self) -> tuple[Path, str, str, Path] | None:
+        """Return all of it; None: there is no package."""
+        if self.folder is None:
+            if (self.entry_point, self.publisher, self.key) == (None, None, None):
+                return None
+            raise click.UsageError("--entry-point, --publisher and --publisher-key need --package")
+        if self.entry_point is None or self.publisher is None or self.key is None:
+            raise click.UsageError("--package needs --entry-point, --publisher, --publisher-key")
+        return self.folder, self.entry_point, self.publisher, self.key
+
+
+@click.command("sign")
+@click.argument("draft", type=_FILE)
+@click.option("--domain", required=True, callback=check_domain, help="Domain of the descriptor.")
+@click.option("--key", required=True, metavar="FILE", type=_FILE, help="Private key of the domain.")
+@click.option(
+    "--out", required=True, metavar="FILE", type=_FILE, help="File for the signed descriptor."
+)
+@click.option(
+    "--entry",
+    metavar="TYPE/NAME",
+    default="protocolstub/default",
+    show_default=True,
+    callback=check_entry,
+    help="Place in the catalogue; other domains fetch protocolstub/default.",
+)
+@click.option(
+    "--counter",
+    metavar="N",
+    type=click.IntRange(1, MAX_ID),
+    help="Counter, greater than the last one [default: seconds since 1970].",
+)
+@click.option(
+    "--days",
+    metavar="N",
+    type=Quantity(min=0, max=DESCRIPTOR_LIFE / 86_400, min_open=True),
+    help=f"How long it is good [default: {_DAYS:.0f}].",
+)
+@click.option(
+    "--machine",
+    metavar="NAME",
+    type=click.Choice(sorted(MACHINES)),
+    help="State machine that the stub follows; required for code.",
+)
+@click.option(
+    "--package",
+    metavar="DIR",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Directory of the code; it is packed beside the descriptor.",
+)
+@click.option("--entry-point", metavar="module:function", help="Function that makes the stub.")
+@click.option("--publisher", metavar="NAME", help="Publisher of the code.")
+@click.option("--publisher-key", metavar="FILE", type=_FILE, help="Private key of the publisher.")
+def command(  # noqa: PLR0913 - one for each option
+    *,
+    draft: Path,
+    domain: str,
+    key: Path,
+    out: Path,
+    entry: tuple[CatalogueType, str],
+    counter: int | None,
+    days: float | None,
+    machine: str | None,
+    package: Path | None,
+    entry_point: str | None,
+    publisher: str | None,
+    publisher_key: Path | None,
+) -> None:
+    """Sign the descriptor in the JSON file DRAFT.
+
+    Counter, expiry and the names of its place are filled in where DRAFT does not say them;
+    an option says more than DRAFT does.
+    A package is written beside the descriptor, with .zip as its ending.
+    """
+    place, said = Entry(domain, *entry), read_json(draft, DESCRIPTOR_BYTES, "DRAFT")
+    told = _told(said, counter, days, machine)
+    code = _Code(package, entry_point, publisher, publisher_key).said()
+    with explained_errors():
+        promise, archive = ({}, b"") if code is None else _promised(place, code)
+        content = {"version": str(told["counter"]), **said, **told, **promise}
+        text = signed_draft(place, content, read_signer(key))
+        _check_use(place, text, draft)
+    files = {out: text.encode() + b"\n"}
+    if archive:
+        files[out.with_suffix(".zip")] = archive
+    for path, written in files.items():
+        _write(path, written)
+    say("stub-signed", address=place.address, **told, files=[str(path) for path in files])
+
+
+def _told(
+    said: JsonObject, counter: int | None, days: float | None, machine: str | None
+) -> JsonObject:
+    """Return what options say, or else the draft, or else nobody."""
+    now = int(time.time_ns() // 1_000_000_000)
+    told: JsonObject = {
+        "counter": counter or said.get("counter", now),
+        "expires": said.get("expires", now + seconds(_DAYS)),
+    }
+    if days is not None:
+        told["expires"] = now + seconds(days)
+    return told if machine is None else {**told, "machine": fingerprint(MACHINES[machine])}
+
+
+def _check_use(place: Entry, text: str, draft: Path) -> None:
+    """Refuse a stub that no runtime could deploy, whomever it trusts."""
+    seal = read_seal(text.encode(), SealType.DESCRIPTOR)
+    made = read_descriptor(seal.content)
+    if not isinstance(made, StubDescriptor):
+        return
+    here = Here(frozenset(SHIPPED), frozenset(fingerprints(MACHINES.values())), frozenset(Level))
+    refused = judge_offer(Facts(place, made, seal.digest), here)
+    if refused is not None:
+        raise CommandError(
+            f"no runtime could use this: {refused.why}; correct {draft} or the options",
+            ExitCode.CONFIGURATION,
+        )
+
+
+def _promised(place: Entry, code: tuple[Path, str, str, Path]) -> tuple[JsonObject, bytes]:
+    """Pack code; return what the descriptor says of the package, and the package."""
+    folder, entry_point, name, key = code
+    archive = _packed(folder)
+    publisher = Publisher(name, read_signer(key))
+    return {"language": LANGUAGE, **packaged(place, archive, entry_point, publisher)}, archive
+
+
+def _packed(folder: Path) -> bytes:
+    try:
+        return pack(folder)
+    except OSError as exc:
+        raise CommandError(
+            f"cannot pack {folder}: {exc.strerror}; name another directory with --package",
+            ExitCode.CONFIGURATION,
+        ) from exc
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        write_whole(path, content)
+    except OSError as exc:
+        raise CommandError(
+            f"cannot write {path}: {exc.strerror}; name another file with --out",
+            ExitCode.CONFIGURATION,
+        ) from exc

@@ -1,0 +1,1 @@
+"""The commands `token ...`: keys and login tokens for development."""

@@ -1,0 +1,111 @@
+"""`python -m actors token issue`: a login token, for development."""
+
+import secrets
+import time
+from pathlib import Path
+from typing import Final
+
+import click
+
+from actors.cli.options import check_address, check_domain
+from actors.commands.quantity import Quantity
+from actors.commands.signer import read_signer
+from specs.addresses.address import RUNTIME_SCHEME, host_of, is_node, message_node, parse
+from specs.jsonvalue import Json, JsonObject
+from specs.limits.login import TOKEN_LIFE
+
+__all__ = ["command"]
+
+_LIFE: Final = 300.0
+"""Seconds a token lives if nobody says otherwise."""
+
+_NAME_BYTES: Final = 16
+
+
+def _check_user(ctx: click.Context, parameter: click.Parameter, value: str) -> str:
+    url = parse(check_address(ctx, parameter, value))
+    if url.scheme != "user" or not url.path:
+        raise click.BadParameter(f"{value!r} is no user such as user://a.example/alice")
+    return url.text
+
+
+def _check_runtime(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    if value is None:
+        return None
+    url = parse(check_address(ctx, parameter, value))
+    if not is_node(url.text) and (url.scheme != RUNTIME_SCHEME or len(url.path) != 1):
+        raise click.BadParameter(
+            f"{value!r} is no runtime such as {RUNTIME_SCHEME}://a.example/ra, and no node such as "
+            f"{message_node('a.example')}"
+        )
+    return url.text
+
+
+@click.command("issue")
+@click.option(
+    "--key",
+    required=True,
+    metavar="FILE",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Private key, made by `token keys`.",
+)
+@click.option("--user", required=True, callback=_check_user, help="User of the token.")
+@click.option(
+    "--domain", required=True, callback=check_domain, help="Domain whose node accepts it."
+)
+@click.option("--issuer", metavar="TEXT", help="Issuer [default: the user's domain].")
+@click.option("--role", metavar="NAME", multiple=True, help="Role of the user; repeatable.")
+@click.option(
+    "--runtime",
+    metavar="URL",
+    callback=_check_runtime,
+    help="Only runtime that may use it, or the node of another domain, which needs a token that "
+    "names it.",
+)
+@click.option(
+    "--life",
+    metavar="SECONDS",
+    type=Quantity(min=1, max=TOKEN_LIFE),
+    default=_LIFE,
+    show_default=True,
+    help="Validity of the token.",
+)
+@click.option(
+    "--not-before",
+    metavar="SECONDS",
+    type=Quantity(min=0),
+    help="Seconds until it becomes valid [default: 0].",
+)
+def command(  # noqa: PLR0913 - one for each option
+    *,
+    key: Path,
+    user: str,
+    domain: str,
+    issuer: str | None,
+    role: tuple[str, ...],
+    runtime: str | None,
+    life: float,
+    not_before: float | None,
+) -> None:
+    """Make a login token and print it.
+
+    It opens one session, once.
+    """
+    signer, now = read_signer(key), time.time_ns() // 1_000_000_000
+    claims = _given(
+        iss=issuer or host_of(user),
+        sub=user,
+        aud=domain,
+        iat=now,
+        nbf=None if not_before is None else now + int(not_before),
+        exp=now + int(life),
+        jti=secrets.token_urlsafe(_NAME_BYTES),
+        roles=[*role] or None,
+        runtime=runtime,
+    )
+    click.echo(signer.signed(claims))
+
+
+def _given(**claims: Json) -> JsonObject:
+    """Return the claims that there are; None: there is none."""
+    return {name: value for name, value in claims.items() if value is not None}

@@ -1,0 +1,90 @@
+"""`python -m actors token show`: what a token claims, and why a node would refuse it."""
+
+import sys
+import time
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+import click
+
+from actors.cli.command_error import CommandError, ExitCode
+from actors.cli.failure import run
+from actors.cli.options import check_domain
+from actors.cli.output import say
+from actors.commands.node.login import key_source
+from actors.node.login.by_keys import terms_of
+from actors.node.login.errors import BadTokenError, KeysAwayError
+from actors.node.login.key_source import KeySource
+from actors.node.login.token import SignedToken, read_token, verified
+from fsm.session.assertion import AssertionCore, AssertionTerms, Unacceptable
+from specs.jsonvalue import Json
+from specs.limits.login import TOKEN_CHARS
+
+__all__ = ["command"]
+
+_STDIN: Final = "-"
+
+
+def _check_domain(ctx: click.Context, parameter: click.Parameter, value: str | None) -> str | None:
+    return None if value is None else check_domain(ctx, parameter, value)
+
+
+def _check_both(ctx: click.Context, _: click.Parameter, value: str | None) -> str | None:
+    if value is not None and ctx.params.get("domain") is None:
+        raise click.UsageError("--jwks verifies for the node of a domain; give --domain as well")
+    return value
+
+
+@click.command("show")
+@click.argument("token", metavar="TOKEN|-")
+@click.option(
+    "--domain",
+    is_eager=True,
+    callback=_check_domain,
+    help="Domain whose node would receive it.",
+)
+@click.option(
+    "--jwks",
+    metavar="FILE|URL",
+    callback=_check_both,
+    help="Public keys to verify it, as that node does.",
+)
+def command(*, token: str, domain: str | None, jwks: str | None) -> int:
+    """Show the claims of a token; - reads it from standard input.
+
+    Without --jwks nothing is verified: anybody can have written it. With --jwks and
+    --domain it exits with 4 if a node of that domain would refuse it, and says why.
+    """
+    text = sys.stdin.read(TOKEN_CHARS + 2) if token == _STDIN else token
+    try:
+        read = read_token(text.strip())
+    except BadTokenError as exc:
+        raise CommandError(
+            f"{exc}; copy it whole, or have a file read by `token show - < FILE`", ExitCode.FAILED
+        ) from exc
+    if jwks is None:
+        _show(read, {"verified": False})
+        click.echo("protofly: nothing of this is verified; give --jwks and --domain", err=True)
+        return ExitCode.OK
+    return run(partial(_verify, read, key_source(jwks), terms_of(domain or "")))
+
+
+async def _verify(token: SignedToken, source: KeySource, terms: AssertionTerms) -> ExitCode:
+    try:
+        claims = verified(token, await source.fetch())
+    except KeysAwayError as exc:
+        raise CommandError(f"{exc}; correct --jwks", ExitCode.CANNOT_CONNECT) from exc
+    except BadTokenError as exc:
+        raise CommandError(f"a node would refuse it: {exc.reason}", ExitCode.REFUSED) from exc
+    finally:
+        await source.aclose()
+    verdict = AssertionCore(terms).judge(claims, time.time_ns() / 1e9)
+    _show(token, {"verified": True})
+    if isinstance(verdict, Unacceptable):
+        raise CommandError(f"a node would refuse it: {verdict.why}", ExitCode.REFUSED)
+    return ExitCode.OK
+
+
+def _show(token: SignedToken, verdict: Mapping[str, Json]) -> None:
+    say("token", **verdict, kid=token.key_name, alg=token.algorithm, claims=token.claims)

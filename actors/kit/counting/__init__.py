@@ -1,0 +1,1 @@
+"""Counts of messages, drops and errors of a process."""

@@ -1,0 +1,157 @@
+"""What happened in a process, in numbers: the drop ledger, the violations, all metrics (OBS-06).
+
+Counting is plain arithmetic on objects of our own. Whoever wants to see the numbers reads
+them; who counts knows nothing of that.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Mapping
+from enum import IntEnum, StrEnum
+from types import MappingProxyType
+from typing import Final, TypeAlias, final
+
+from actors.kit.counting.drops import DropLedger, Drops
+from actors.kit.counting.tally import Form, Gauge, Tally, Timing
+from specs.message import Message
+from specs.reply_code import DropReason
+
+__all__ = ["BOUNDS", "Counters", "Durations", "Label", "Labels", "Reading", "Traffic"]
+
+Label: TypeAlias = StrEnum | IntEnum
+"""A member of a closed vocabulary: no text that somebody sent can become a label."""
+
+Labels: TypeAlias = tuple[Label, ...]
+"""In the order in which the table in `tally` names them."""
+
+Reading: TypeAlias = int | Mapping[Label, int]
+"""What a gauge shows: a number, or one for each value of its label."""
+
+BOUNDS: Final = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
+"""Seconds at which the classes of durations end; the last class has no end."""
+
+
+@final
+class Traffic:
+    """Messages of one wire form.
+
+    Attributes:
+        received: Read from links, before anything was checked.
+        sent: Handed to links to be written.
+    """
+
+    __slots__ = ("received", "sent")
+
+    def __init__(self) -> None:
+        self.received = 0
+        self.sent = 0
+
+
+@final
+class Durations:
+    """How long something took, in classes.
+
+    Attributes:
+        classes: How many ended in each class of `BOUNDS`, and beyond the last.
+        total: Seconds altogether.
+    """
+
+    __slots__ = ("classes", "total")
+
+    def __init__(self) -> None:
+        self.classes = [0] * (len(BOUNDS) + 1)
+        self.total = 0.0
+
+    def add(self, seconds: float) -> None:
+        """Count one."""
+        self.classes[bisect_left(BOUNDS, seconds)] += 1
+        self.total += seconds
+
+
+@final
+class Counters:
+    """Counts of one process, for tests and metrics; whoever drops counts here, once.
+
+    Attributes:
+        admitted: Messages that passed every check.
+        traffic: Messages by wire form.
+        permitted: Messages that the policy engine let pass.
+        denied: Messages that it did not.
+        drops: Messages not delivered, by the one reason each has.
+        violations: Steps no table declares, by machine.
+        dead_letters: Messages left to actors that were gone, by actor.
+        restarts: Actors started again, by actor.
+        tallies: All that `count` counted, by labels.
+        timings: All that `took` was told, by labels.
+        gauges: What is read when somebody looks.
+    """
+
+    def __init__(self) -> None:
+        self._drops = Drops()
+        self._violations: Counter[str] = Counter()
+        self._dead_letters: Counter[str] = Counter()
+        self._restarts: Counter[str] = Counter()
+        self._tallies: dict[Tally, Counter[Labels]] = {one: Counter() for one in Tally}
+        self._timings: dict[Timing, dict[Labels, Durations]] = {one: {} for one in Timing}
+        self._gauges: dict[Gauge, Callable[[], Reading]] = {}
+        self.admitted = 0
+        self.permitted = 0
+        self.denied = 0
+        self.traffic: Final = MappingProxyType({form: Traffic() for form in Form})
+        self.drops = self._drops.counts
+        self.violations = MappingProxyType(self._violations)
+        self.dead_letters = MappingProxyType(self._dead_letters)
+        self.restarts = MappingProxyType(self._restarts)
+        self.tallies = MappingProxyType(self._tallies)
+        self.timings = MappingProxyType(self._timings)
+        self.gauges = MappingProxyType(self._gauges)
+
+    @property
+    def monitor_violations(self) -> int:
+        """How many steps no table declares were tried; more than 0 is a bug."""
+        return self._violations.total()
+
+    def drop(self, reason: DropReason, message: Message | None = None, where: str = "") -> None:
+        """Record a message that was not delivered.
+
+        Args:
+            reason: The one reason it has.
+            message: None: it could not be read as a message.
+            where: The part of the process that ended it.
+        """
+        self._drops.add(reason, message, where)
+
+    def dropped_elsewhere(self, reason: DropReason, count: int) -> None:
+        """Record messages that were not delivered in another process, which tells how many."""
+        self._drops.count(reason, count)
+
+    def ledger(self) -> DropLedger:
+        """Return what was not delivered until now."""
+        return self._drops.ledger()
+
+    def violation(self, machine: str) -> None:
+        """Count a step that was refused."""
+        self._violations[machine] += 1
+
+    def dead_letter(self, actor: str) -> None:
+        """Count a message that nobody will handle."""
+        self._dead_letters[actor] += 1
+
+    def restart(self, actor: str) -> None:
+        """Count an actor that is started again."""
+        self._restarts[actor] += 1
+
+    def count(self, what: Tally, *labels: Label) -> None:
+        """Count one more, by labels in the order of the table in `tally`."""
+        self._tallies[what][labels] += 1
+
+    def took(self, what: Timing, seconds: float, *labels: Label) -> None:
+        """Count how long something took, by labels likewise."""
+        durations = self._timings[what].get(labels)
+        if durations is None:
+            durations = self._timings[what][labels] = Durations()
+        durations.add(seconds)
+
+    def watch(self, what: Gauge, read: Callable[[], Reading]) -> None:
+        """Have a gauge read by a function, which must be quick; it replaces the one before it."""
+        self._gauges[what] = read

@@ -1,0 +1,1 @@
+"""Actors, their mailboxes, and the supervisors that start and restart them."""

@@ -1,0 +1,47 @@
+"""A message from a router to one listener."""
+
+from enum import Enum, auto
+from typing import final
+
+import attrs
+
+from fsm.p2p.control import Behind
+from specs.message import Message
+
+__all__ = ["Delivery", "Purpose"]
+
+
+@final
+class Purpose(Enum):
+    """What the stub of a link does with a message."""
+
+    SEND = auto()
+    """Send it."""
+
+    TURN_BACK = auto()
+    """Give it back to the bus when all messages before it are acknowledged (C-20)."""
+
+    ANNOUNCE = auto()
+    """Send only what is announced of its pair; the message stands for the pair."""
+
+
+@final
+@attrs.frozen
+class Delivery:
+    """One message for one listener.
+
+    Attributes:
+        message: The message; its `to` is what its sender wrote.
+        route: Address under which the listener was found: the `to` of the message, or the URL of
+            the stub or link that leads there.
+        is_foreign: Whether a stub brought it into this runtime, so that none of the components of
+            the runtime has sent it.
+        behind: What a link announces before the message; None: nothing.
+        purpose: What the stub of a link does with it.
+    """
+
+    message: Message
+    route: str
+    is_foreign: bool = False
+    behind: Behind | None = None
+    purpose: Purpose = Purpose.SEND

@@ -1,0 +1,205 @@
+"""The bounded mailbox of an actor; it outlives crashes of the actor."""
+
+import math
+from contextlib import suppress
+from enum import Enum, auto
+from typing import Final, Generic, Never, Protocol, TypeVar, final
+
+import attrs
+import trio
+
+from actors.kit.errors import ActorStoppedError
+from actors.kit.supervision.reply import Reply
+from actors.kit.supervision.waits import Party, begin_wait, end_wait
+
+__all__ = ["Asked", "Losable", "Mailbox", "Nothing"]
+
+M = TypeVar("M")
+M_co = TypeVar("M_co", covariant=True)
+
+
+_FEW: Final = 16
+"""Deferred asks that are kept before answered ones are sorted out."""
+
+
+class Losable(Protocol):
+    """What the mailbox uses of a `Reply`, whatever its answer."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the asker still waits for the answer."""
+
+    def lose(self, error: Exception) -> None:
+        """End the wait because no actor is left to answer."""
+
+    def defer(self) -> None:
+        """Note that the asked actor handles other messages before it answers."""
+
+
+class Nothing(Enum):
+    """No message."""
+
+    YET = auto()
+    EVER = auto()
+    """The mailbox was closed, and is empty."""
+
+
+@final
+@attrs.frozen(eq=False)
+class Asked(Generic[M_co]):
+    """A message whose sender waits for an answer, with the reply."""
+
+    message: M_co | Nothing
+    reply: Losable
+
+
+def _nobody() -> Reply[None]:
+    reply = Reply[None]()
+    reply.abandon()
+    return reply
+
+
+_BELL: Final[Asked[Never]] = Asked(Nothing.YET, _nobody())
+"""An ask that nobody made: it only makes a waiting `take` return."""
+
+
+@final
+class Mailbox(Generic[M]):
+    """Messages for one actor, and the asks that it has not answered.
+
+    Attributes:
+        party: The actor in the graph of waits.
+        put_nowait: Puts without waiting; raises what a Trio channel raises.
+        take_nowait: Takes without waiting; raises what a Trio channel raises.
+        stopped: Set when the actor has ended for good.
+        cause: The exception of its last crash then; None: it ended in order.
+    """
+
+    def __init__(self, name: str, size: int) -> None:
+        channel = trio.open_memory_channel[M | Asked[M]](size)
+        self._send, self._receive = channel
+        self._deferred: list[Losable] = []
+        self._sweep_at = _FEW
+        self._in_hand: Losable | None = None
+        self.name = name
+        self.party = Party(name)
+        self.put_nowait = self._send.send_nowait
+        self.take_nowait = self._receive.receive_nowait
+        self.stopped = trio.Event()
+        self.cause: Exception | None = None
+
+    async def put(self, item: M | Asked[M]) -> None:
+        """Put an item, and wait while the mailbox is full.
+
+        If cancelled, nothing was put.
+
+        Raises:
+            ActorStoppedError: The actor is gone, or ended during the wait.
+            DeadlockError: The actor waits for the caller.
+        """
+        wait = await begin_wait(self.party)
+        try:
+            await self._send.send(item)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            raise ActorStoppedError(self.name) from None
+        finally:
+            end_wait(wait)
+
+    async def put_waited(self, item: Asked[M]) -> None:
+        """Put an item whose wait the caller has recorded, and wait while the mailbox is full.
+
+        If cancelled, nothing was put.
+
+        Raises:
+            ActorStoppedError: The actor is gone, or ended during the wait.
+        """
+        try:
+            await self._send.send(item)
+        except (trio.BrokenResourceError, trio.ClosedResourceError):
+            raise ActorStoppedError(self.name) from None
+
+    def wake(self) -> None:
+        """Make a waiting `take` return without an item."""
+        # Full or closed: then `take` does not wait.
+        with suppress(trio.WouldBlock, trio.ClosedResourceError, trio.BrokenResourceError):
+            self._send.send_nowait(_BELL)
+
+    async def take(self, until: float) -> M | Asked[M] | Nothing:
+        """Wait for the next item, or until a Trio time.
+
+        If cancelled, no item is lost.
+
+        Returns:
+            The item; `Nothing.YET` at that time or after `wake`, `Nothing.EVER` if the mailbox is
+            closed and empty.
+        """
+        try:
+            if until == math.inf:
+                return await self._receive.receive()
+            if until <= trio.current_time():
+                await trio.lowlevel.checkpoint()
+                return Nothing.YET
+            with trio.move_on_at(until):
+                return await self._receive.receive()
+        except trio.EndOfChannel:
+            return Nothing.EVER
+        return Nothing.YET
+
+    def poll(self) -> M | Asked[M] | Nothing:
+        """Return the next item if there is one; otherwise as `take`."""
+        try:
+            return self.take_nowait()
+        except trio.WouldBlock:
+            return Nothing.YET
+        except trio.EndOfChannel:
+            return Nothing.EVER
+
+    def open(self, asked: Asked[M]) -> M | Nothing:
+        """Return the message of an ask, now in hand; nothing if its sender has given up."""
+        if not asked.reply.is_open:
+            return Nothing.YET
+        self._in_hand = asked.reply
+        return asked.message
+
+    def handled(self) -> None:
+        """Note that the ask in hand was handled, whether it was answered or not."""
+        reply, self._in_hand = self._in_hand, None
+        if reply is not None and reply.is_open:
+            reply.defer()
+            self._deferred.append(reply)
+            if len(self._deferred) > self._sweep_at:
+                self._deferred = [held for held in self._deferred if held.is_open]
+                self._sweep_at = 2 * len(self._deferred) + _FEW
+
+    def lose_taken(self, cause: BaseException | None) -> None:
+        """Fail every ask that was taken and not answered, at the end of a life."""
+        taken = [*self._deferred, *([] if self._in_hand is None else [self._in_hand])]
+        self._deferred = []
+        self._in_hand = None
+        for reply in taken:
+            reply.lose(_stopped(self.name, cause))
+
+    def close(self) -> None:
+        """Refuse further items; those inside can still be taken. Idempotent."""
+        self._send.close()
+
+    def bury(self, cause: Exception | None) -> list[M]:
+        """End the mailbox for good: asks in it fail, other messages are returned."""
+        self._send.close()
+        self.lose_taken(cause)
+        lost: list[M] = []
+        while not isinstance(item := self.poll(), Nothing):
+            if isinstance(item, Asked):
+                item.reply.lose(_stopped(self.name, cause))
+            else:
+                lost.append(item)
+        self._receive.close()
+        self.cause = cause
+        self.stopped.set()
+        return lost
+
+
+def _stopped(name: str, cause: BaseException | None) -> ActorStoppedError:
+    error = ActorStoppedError(name)
+    error.__cause__ = cause
+    return error

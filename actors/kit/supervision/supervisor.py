@@ -1,0 +1,356 @@
+"""Supervision: which children are restarted after a crash, and when the supervisor gives up.
+
+A supervisor keeps its nursery to start tasks in later. `open_supervisor` opens that nursery,
+and it is left when every child has stopped.
+"""
+
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from enum import Enum, auto
+from typing import Final, Protocol, TypeVar, final
+
+import attrs
+import structlog
+import trio
+
+from actors.kit.errors import ActorStoppedError, NameTakenError, RestartLimitError
+from actors.kit.supervision.actor import ActorRef
+from actors.kit.supervision.child import Child, ChildSpec, Restart
+from actors.kit.supervision.crash import Crash
+from actors.kit.supervision.dead_letters import LOGGED, DeadLetters
+from actors.kit.supervision.monitor import Monitor
+from actors.kit.supervision.waits import Party, begin_wait, end_wait
+from specs.limits import protocol as limits
+
+__all__ = [
+    "ChildSpec",
+    "Intensity",
+    "Regime",
+    "Restart",
+    "Strategy",
+    "Supervisor",
+    "open_supervisor",
+]
+
+
+class Strategy(Enum):
+    """Which children are restarted when one crashes (the terms of OTP, and `PEERS`)."""
+
+    ONE_FOR_ONE = auto()
+    """The one that crashed."""
+    PEERS = auto()
+    """The one that crashed; at the end all children stop at the same time."""
+    REST_FOR_ONE = auto()
+    """The one that crashed, and all that were started after it."""
+    ONE_FOR_ALL = auto()
+    """All children."""
+
+
+@final
+@attrs.frozen
+class Intensity:
+    """How many restarts a supervisor may make before it gives up.
+
+    Attributes:
+        restarts: Number of restarts.
+        seconds: Length of the time window in which they are counted.
+    """
+
+    restarts: int = 3
+    seconds: float = 60.0
+
+
+@final
+@attrs.frozen
+class Regime:
+    """Which children are restarted after a crash, and how often."""
+
+    strategy: Strategy
+    intensity: Intensity
+
+
+M = TypeVar("M")
+
+_log = structlog.get_logger("actors.kit")
+
+_DEFAULT: Final = Intensity()
+
+_STOP_BUDGET: Final = limits.DRAIN_TIMEOUT - 2 * limits.GOODBYE_TIMEOUT
+"""Seconds all children together may take to stop before the rest is forced."""
+
+
+class _Life(Protocol):
+    """A life, whatever its messages."""
+
+    has_started: bool
+    ended: trio.Event
+    stop_by: float
+
+
+class _AnyChild(Protocol):
+    """A child, whatever its messages."""
+
+    name: str
+    party: Party
+    restart: Restart
+    was_started: bool
+    is_leaving: bool
+
+    @property
+    def life(self) -> _Life: ...
+    def reborn(self) -> _Life: ...
+    async def live(self, started: Callable[[], None]) -> Exception | None: ...
+    async def end_life(self) -> None: ...
+    async def drain(self, until: float) -> None: ...
+    def bury(self, dead_letters: DeadLetters) -> None: ...
+
+
+@final
+class Supervisor:
+    """Starts, watches, restarts and stops its children; made by `open_supervisor`.
+
+    Attributes:
+        name: Name for people and logs.
+        dead_letters: Takes the messages that nobody will handle.
+        monitor: Takes the exceptions of children.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        regime: Regime,
+        dead_letters: DeadLetters,
+        monitor: Monitor,
+        nursery: trio.Nursery,
+    ) -> None:
+        self.name = name
+        self.dead_letters = dead_letters
+        self.monitor = monitor
+        self._strategy = regime.strategy
+        self._intensity = regime.intensity
+        self._nursery = nursery
+        self._children: dict[str, _AnyChild] = {}
+        self._restarts: deque[float] = deque()
+        self._restarting = trio.Lock()
+        self._is_stopping = False
+
+    @property
+    def children(self) -> tuple[str, ...]:
+        """Names of the children, in the order in which they were started."""
+        return tuple(self._children)
+
+    def is_up(self, name: str) -> bool:
+        """Return whether a child has started and not ended, so that it handles messages."""
+        child = self._children.get(name)
+        return child is not None and child.life.has_started and not child.life.ended.is_set()
+
+    async def start_child(self, spec: ChildSpec[M]) -> ActorRef[M]:
+        """Start a child, and return its reference when its `start` has returned.
+
+        If cancelled, the child is stopped, and there is no such child.
+
+        Raises:
+            NameTakenError: There is a child of this name.
+            ActorStoppedError: The supervisor is stopping, or another task stopped the child
+                before it had started.
+            DeadlockError: The child waits for the caller.
+            Exception: What making or starting the child raised; there is no such child then.
+        """
+        if self._is_stopping:
+            raise ActorStoppedError(self.name)
+        if spec.name in self._children:
+            raise NameTakenError(spec.name)
+        child = Child(spec)
+        self._children[spec.name] = child
+        wait = await begin_wait(child.party)
+        try:
+            await self._begin(child)
+        finally:
+            end_wait(wait)
+            if not child.was_started:
+                self._forget(child)
+        return child.ref
+
+    async def stop_child(self, name: str) -> None:
+        """Stop a child in order, and return when it is gone. Idempotent.
+
+        If cancelled, the child is stopped by force, within `DRAIN_TIMEOUT` seconds.
+
+        Raises:
+            DeadlockError: The child waits for the caller, or is the caller.
+        """
+        child = self._children.get(name)
+        if child is None:
+            return
+        wait = await begin_wait(child.party)
+        try:
+            await child.drain(trio.current_time() + limits.GOODBYE_TIMEOUT)
+        finally:
+            end_wait(wait)
+            with trio.move_on_after(limits.DRAIN_TIMEOUT, shield=True):
+                await child.end_life()
+            self._forget(child)
+
+    async def stop_children(self) -> None:
+        """Stop all children in order, the last started first; called when the context ends.
+
+        If cancelled, some children still run, and no child can be started any more.
+        """
+        await self._end_all(self._stop)
+
+    async def kill_children(self) -> None:
+        """Stop the remaining children by force, in the same order; each `stop` still runs.
+
+        If cancelled, some children still run, and no child can be started any more.
+        """
+        await self._end_all(self._kill)
+
+    async def _end_all(self, end: Callable[[_AnyChild, float], Awaitable[None]]) -> None:
+        self._is_stopping = True
+        until = trio.current_time() + _STOP_BUDGET
+        async with trio.open_nursery() as together:
+            for child in reversed(list(self._children.values())):
+                if self._strategy is Strategy.PEERS:
+                    together.start_soon(end, child, until)
+                else:
+                    await end(child, until)
+
+    async def _stop(self, child: _AnyChild, until: float) -> None:
+        child.life.stop_by = until + limits.GOODBYE_TIMEOUT
+        await child.drain(min(trio.current_time() + limits.GOODBYE_TIMEOUT, until))
+        await self._end(child)
+
+    async def _kill(self, child: _AnyChild, until: float) -> None:
+        child.life.stop_by = until
+        await self._end(child)
+
+    async def _end(self, child: _AnyChild) -> None:
+        await child.end_life()
+        self._forget(child)
+
+    async def _begin(self, child: _AnyChild) -> None:
+        life = child.reborn()
+        await self._nursery.start(self._run, child, life)
+
+    async def _run(
+        self,
+        child: _AnyChild,
+        life: _Life,
+        task_status: "trio.TaskStatus[None]" = trio.TASK_STATUS_IGNORED,
+    ) -> None:
+        error = await child.live(task_status.started)
+        if error is not None:
+            self.monitor.crashed(child.name, error)
+        if not life.has_started:
+            raise ActorStoppedError(child.name) if error is None else error
+        if error is not None:
+            _log.error("actor crashed", actor=child.name, exc_info=error)
+        async with self._restarting:
+            if child.life is life and self._may_live(child):
+                await self._decide(child, error)
+
+    async def _decide(self, child: _AnyChild, error: Exception | None) -> None:
+        match child.restart:
+            case Restart.TEMPORARY:
+                self._forget(child)
+            case Restart.TRANSIENT if error is None:
+                self._forget(child)
+            case _:
+                await self._restart(child, error)
+
+    async def _restart(self, child: _AnyChild, error: Exception | None) -> None:
+        failed: tuple[_AnyChild, Exception | None] | None = (child, error)
+        while failed is not None:
+            child, error = failed
+            self._count_restart(child, error)
+            affected = self._affected(child)
+            for sibling in reversed(affected):
+                await sibling.end_life()
+            failed = await self._begin_all(affected)
+
+    async def _begin_all(
+        self, children: list[_AnyChild]
+    ) -> tuple[_AnyChild, Exception | None] | None:
+        for child in children:
+            if child.restart is Restart.TEMPORARY:
+                self._forget(child)
+                continue
+            if not self._may_live(child):
+                continue
+            with Crash() as crash:
+                await self._begin(child)
+            if crash.error is not None and self._may_live(child):
+                return child, crash.error
+        return None
+
+    def _may_live(self, child: _AnyChild) -> bool:
+        return not (child.is_leaving or self._is_stopping)
+
+    def _affected(self, child: _AnyChild) -> list[_AnyChild]:
+        # A child in its very first start is its starter's affair.
+        everybody = [other for other in self._children.values() if other.was_started]
+        match self._strategy:
+            case Strategy.ONE_FOR_ONE | Strategy.PEERS:
+                return [child]
+            case Strategy.REST_FOR_ONE:
+                return everybody[everybody.index(child) :]
+            case Strategy.ONE_FOR_ALL:
+                return everybody
+
+    def _count_restart(self, child: _AnyChild, error: Exception | None) -> None:
+        now = trio.current_time()
+        self.monitor.restarted(child.name)
+        _log.warning("part started again", part=child.name)
+        self._restarts.append(now)
+        while self._restarts[0] <= now - self._intensity.seconds:
+            self._restarts.popleft()
+        if len(self._restarts) > self._intensity.restarts:
+            raise RestartLimitError(self.name, child.name) from error
+
+    def _forget(self, child: _AnyChild) -> None:
+        if self._children.get(child.name) is child:
+            del self._children[child.name]
+            child.bury(self.dead_letters)
+
+
+@asynccontextmanager
+async def open_supervisor(
+    name: str,
+    strategy: Strategy = Strategy.ONE_FOR_ONE,
+    intensity: Intensity = _DEFAULT,
+    dead_letters: DeadLetters = LOGGED,
+    monitor: Monitor | None = None,
+) -> AsyncIterator[Supervisor]:
+    """Run a supervisor while the context is open.
+
+    When the context is left, children stop one by one, the last started first; with `PEERS` all at
+    the same time. Each handles what is in its mailbox, says goodbye and stops, within bounds.
+
+    Args:
+        name: Name for people and logs.
+        strategy: Which children are restarted when one crashes.
+        intensity: How many restarts there may be.
+        dead_letters: Takes the messages that nobody will handle.
+        monitor: Takes the exceptions of children; None: a new one, without trace.
+
+    Yields:
+        The supervisor.
+
+    If cancelled, or if the block raises, messages in mailboxes are not handled any more, but every
+    `stop` still runs, in the same order.
+
+    Raises:
+        ExceptionGroup: With a RestartLimitError when a child crashed too often, or with what the
+            block raised.
+    """
+    async with trio.open_nursery() as nursery:
+        watched = Monitor() if monitor is None else monitor
+        regime = Regime(strategy, intensity)
+        supervisor = Supervisor(name, regime, dead_letters, watched, nursery)
+        try:
+            yield supervisor
+            await supervisor.stop_children()
+        finally:
+            with trio.CancelScope(shield=True):
+                await supervisor.kill_children()

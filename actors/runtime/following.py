@@ -1,0 +1,278 @@
+"""Models of an application that follow the entities of a runtime.
+
+Every step of an entity is reported to the tracer of the runtime, which also offers it to the
+followers of its machine. Each follower is an actor with a mailbox of its own, so that an
+application can neither block nor break the runtime. The models step by the same
+`transitions.Machine` as the entities.
+"""
+
+from collections.abc import Awaitable, Callable
+from functools import partial
+from inspect import iscoroutinefunction
+from itertools import count
+from types import TracebackType
+from typing import Final, Generic, Self, TypeVar, Unpack, final
+
+import structlog
+import trio
+from typing_extensions import override
+
+from actors.kit.supervision.actor import Actor, ActorRef
+from actors.kit.supervision.crash import Crash
+from actors.kit.supervision.supervisor import ChildSpec, Supervisor
+from actors.kit.trace import More, Ruling, Tracer
+from fsm.engine import Step, machine_of
+from fsm.machine_list import table_named
+from fsm.machines.transaction import TRANSACTION
+from fsm.table import Table
+from specs.limits.protocol import DRAIN_TIMEOUT, MODELS_FOLLOWING
+from specs.message import Message
+from specs.trace import ABSENT, Fact, Op
+
+__all__ = ["Followers", "Following", "StepFeed"]
+
+M = TypeVar("M")
+
+_log = structlog.get_logger("actors.runtime")
+
+
+@final
+class StepFeed(Tracer):
+    """The tracer of one runtime, which also offers its steps to followers.
+
+    Args:
+        tracer: Takes the trace records.
+    """
+
+    def __init__(self, tracer: Tracer) -> None:
+        self.hops = tracer.hops
+        self.steps = tracer.steps
+        self._tracer = tracer
+        self._offers: dict[str, tuple[Callable[[Step], None], ...]] = {}
+
+    def add(self, machine: str, offer: Callable[[Step], None]) -> None:
+        """Offer the steps of a machine from now on.
+
+        Args:
+            machine: Name of the machine.
+            offer: Takes each step; must not wait or raise.
+        """
+        self._offers[machine] = (*self._offers.get(machine, ()), offer)
+
+    def remove(self, machine: str, offer: Callable[[Step], None]) -> None:
+        """End what `add` began. Idempotent.
+
+        Args:
+            machine: Name of the machine.
+            offer: What `add` was given.
+        """
+        left = tuple(one for one in self._offers.get(machine, ()) if one != offer)
+        self._offers[machine] = left
+
+    @override
+    def record(self, actor: str, fact: Fact) -> None:
+        self._tracer.record(actor, fact)
+
+    @override
+    def step(self, actor: str, step: Step) -> None:
+        self._tracer.step(actor, step)
+        for offer in self._offers.get(step.machine, ()):
+            offer(step)
+
+    @override
+    def message(self, actor: str, op: Op, message: Message, **more: Unpack[More]) -> None:
+        self._tracer.message(actor, op, message, **more)
+
+    @override
+    def ruled(self, actor: str, message: Message, **ruling: Unpack[Ruling]) -> None:
+        self._tracer.ruled(actor, message, **ruling)
+
+
+@final
+class _Models(Generic[M]):
+    """The models of one follower, each in the state of its entity.
+
+    Attributes:
+        held: The models by key of their entity; the one that moved last is at the end.
+        errors: Number of exceptions of models so far.
+    """
+
+    def __init__(self, table: Table, make: Callable[[str], M]) -> None:
+        self.held: dict[str, M] = {}
+        self.errors = 0
+        self._table = table
+        self._machine = machine_of(table)
+        self._make = make
+
+    def move(self, step: Step) -> None:
+        """Move the model of an entity; an exception of the application is logged."""
+        with Crash() as crash:
+            self._move(step)
+        if crash.error is not None:
+            self.errors += 1
+            _log.error(
+                "model failed",
+                machine=step.machine,
+                key=step.key,
+                trigger=step.cause,
+                state=step.new,
+                exc_info=crash.error,
+            )
+
+    def _move(self, step: Step) -> None:
+        model = self.held.pop(step.key, None)
+        if model is None or step.old is None:
+            model = self._made(step.key)
+        self.held[step.key] = model
+        if len(self.held) > MODELS_FOLLOWING:
+            self._forget()
+        # Also where it is another than the last one seen: steps in between may be missing.
+        self._machine.set_state(step.old or ABSENT, model)
+        try:
+            self._machine.events[step.cause].trigger(model, given=self._given(step), step=step)
+        finally:
+            self._machine.set_state(step.new, model)
+
+    def _made(self, key: str) -> M:
+        model = self._make(key)
+        for state in self._machine.states.values():
+            for name in (*state.on_enter, *state.on_exit):
+                if iscoroutinefunction(getattr(model, str(name), None)):
+                    raise TypeError(f"{name} is asynchronous: nobody would await it")
+        return model
+
+    def _given(self, step: Step) -> frozenset[str]:
+        """Return the conditions under which this step was taken."""
+        rows = self._table.rows_for(step.old, step.cause)
+        return next((row.guard.when for row in rows if row.target == step.new), frozenset())
+
+    def _forget(self) -> None:
+        """Forget the model that has rested longest, of those whose entity may have ended."""
+        for key, model in self.held.items():
+            if getattr(model, "state", None) in self._table.may_end:
+                del self.held[key]
+                return
+
+
+@final
+class _Follower(Actor[Step]):
+    def __init__(self, models: _Models[M]) -> None:
+        self._move = models.move
+
+    @override
+    async def handle(self, message: Step) -> None:
+        self._move(message)
+
+
+@final
+class Following(Generic[M]):
+    """Models of an application that follow entities; see `Runtime.follow`.
+
+    `async with await runtime.follow(...) as links:` stops them when the block is left; outside of
+    a block they end with the runtime.
+
+    Attributes:
+        missed: Number of steps that were left out because too many waited. A model that missed
+            some continues with the next step of its entity.
+    """
+
+    def __init__(
+        self,
+        models: _Models[M],
+        about: str | None,
+        follower: ActorRef[Step],
+        stop: Callable[[], Awaitable[None]],
+    ) -> None:
+        self.missed = 0
+        self._models = models
+        self._about = about
+        self._follower = follower
+        self._stop = stop
+        self._is_behind = False
+
+    @property
+    def models(self) -> dict[str, M]:
+        """The models by key of their entity; the one that moved last is at the end."""
+        return dict(self._models.held)
+
+    @property
+    def errors(self) -> int:
+        """Number of exceptions that models have raised; the log has each of them."""
+        return self._models.errors
+
+    def offer(self, step: Step) -> None:
+        """Take a step of the machine, for the follower; never waits or raises."""
+        if self._about is not None and self._about not in step.key.split("|"):
+            return
+        is_late = not self._follower.try_tell(step)
+        self.missed += is_late
+        if is_late and not self._is_behind:
+            _log.warning("steps are missed", follower=self._follower.name, missed=self.missed)
+        self._is_behind = is_late
+
+    async def stop(self) -> None:
+        """Follow no more steps; those that happened before are followed first. Idempotent.
+
+        If cancelled, nothing is followed any more, and steps that wait are left out.
+        """
+        await self._stop()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        with trio.move_on_after(DRAIN_TIMEOUT, shield=True):
+            await self.stop()
+
+
+@final
+class Followers:
+    """All followers of the entities of one runtime.
+
+    Args:
+        feed: Offers the steps.
+        supervisor: Runs the followers; it must stop after all entities.
+    """
+
+    def __init__(self, feed: StepFeed, supervisor: Supervisor) -> None:
+        self._feed: Final = feed
+        self._supervisor: Final = supervisor
+        self._numbers = count(1)
+
+    async def follow(
+        self, machine: str, make: Callable[[str], M], about: str | None = None
+    ) -> Following[M]:
+        """Let models follow the entities of a machine.
+
+        Args:
+            machine: Name of the machine.
+            make: Makes the model of an entity; it is called with the key of the entity.
+            about: Address that the key of an entity must contain; None: all are followed.
+
+        If cancelled, nothing is followed.
+
+        Raises:
+            UnknownMachineError: There is no such machine.
+            ValueError: The steps of the machine are not reported.
+            ActorStoppedError: The runtime has closed.
+        """
+        table = table_named(machine)
+        if table is TRANSACTION:
+            raise ValueError("the steps of a transaction are reported only where a trace is kept")
+        models = _Models(table, make)
+        name = f"follower {next(self._numbers)} of {machine}"
+        spec = ChildSpec(name, partial(_Follower, models))
+        follower = await self._supervisor.start_child(spec)
+
+        async def stop() -> None:
+            self._feed.remove(machine, following.offer)
+            await self._supervisor.stop_child(name)
+
+        following = Following(models, about, follower, stop)
+        self._feed.add(machine, following.offer)
+        return following

@@ -1,0 +1,141 @@
+"""What one login costs the processor of a node, by algorithm.
+
+In one process, over links in memory: a session opened by a token against one that is
+opened by nobody; and of this, how long the token itself is read, verified and judged.
+The seconds are of the processor; both ends of the link are in them.
+"""
+
+import json
+import secrets
+import time
+from typing import Final, final
+
+import click
+import trio
+from typing_extensions import override
+
+from actors.keys.key_set import Keys, read_keys
+from actors.keys.signing import SigningKey, make_key
+from actors.kit.log import Level, configure_log
+from actors.kit.trace import NULL_TRACER
+from actors.node.app import NodeConfig, open_node
+from actors.node.limits import UNLIMITED
+from actors.node.login.by_keys import by_keys, terms_of
+from actors.node.login.key_provider import KeyProvider
+from actors.node.login.key_source import KeySource
+from actors.node.login.login import Login
+from bench.verdict import Verdict
+from specs.addresses import address
+from specs.bodies.body import SessionControl, SessionParams
+from specs.message import Message, MessageType
+from specs.reply_code import Code
+from transports.bodies import write_body
+from transports.codec import decode_frame, encode
+from transports.link import Kind
+from transports.memory import MemoryNetwork
+
+__all__ = ["main"]
+
+_DOMAIN: Final = "a.example"
+_ROUNDS: Final = 300
+_ALGORITHMS: Final = ("EdDSA", "ES256")
+
+
+@final
+class _Given(KeySource):
+    """Keys that are at hand."""
+
+    name = "given"
+    fresh = pause = 3600.0
+
+    def __init__(self, key: SigningKey) -> None:
+        self._keys = read_keys(json.dumps({"keys": [key.public()]}).encode())
+
+    @override
+    async def fetch(self) -> Keys:
+        await trio.lowlevel.checkpoint()
+        return self._keys
+
+    @override
+    async def aclose(self) -> None:
+        await trio.lowlevel.checkpoint()
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="One object instead of sentences.")
+def main(*, as_json: bool) -> None:
+    """Measure logins by EdDSA and ES256."""
+    configure_log(Level.ERROR)
+    without = trio.run(_opens, None)
+    by_algorithm = {algorithm: _taken(make_key(algorithm)) for algorithm in _ALGORITHMS}
+    ours = by_algorithm[_ALGORITHMS[0]]["open_us"]
+    Verdict(
+        bench="login",
+        what=f"us of CPU to open a session by a token of {_ALGORITHMS[0]} / without one",
+        ours=ours,
+        peer=without,
+        ratio=ours / without,
+        reach=None,
+        not_measured=("keys that are fetched from an issuer", "TLS"),
+        figures={"algorithms": by_algorithm},
+    ).tell(as_json=as_json)
+
+
+def _taken(key: SigningKey) -> dict[str, float]:
+    return {
+        "token_us": round(trio.run(_tokens, key), 1),
+        "open_us": round(trio.run(_opens, key), 1),
+    }
+
+
+def _token(key: SigningKey) -> str:
+    now = time.time_ns() // 1_000_000_000
+    who = {"iss": _DOMAIN, "sub": f"user://{_DOMAIN}/alice", "aud": _DOMAIN}
+    return key.signed({**who, "iat": now, "exp": now + 300, "jti": secrets.token_hex(8)})
+
+
+def _now() -> float:
+    return time.time_ns() / 1e9
+
+
+async def _tokens(key: SigningKey) -> float:
+    """Return what the provider alone takes, in microseconds."""
+    provider = KeyProvider(_Given(key), terms_of(_DOMAIN), _now)
+    tokens = [_token(key) for _ in range(_ROUNDS + 1)]
+    await provider.validate(tokens.pop())
+    begun = time.process_time()
+    for token in tokens:
+        await provider.validate(token)
+    return (time.process_time() - begun) / _ROUNDS * 1e6
+
+
+async def _opens(key: SigningKey | None) -> float:
+    """Return what opening a session takes, both ends, in microseconds."""
+    login, tokens = None, [""] * _ROUNDS
+    if key is not None:
+        login = Login(provider=by_keys(_Given(key), terms_of(_DOMAIN)), clock=_now)
+        tokens = [_token(key) for _ in range(_ROUNDS)]
+    network = MemoryNetwork()
+    config = NodeConfig(domain=_DOMAIN, login=login, limits=UNLIMITED)
+    spent = 0.0
+    async with open_node(config, network, NULL_TRACER) as node:
+        for number, token in enumerate(tokens):
+            link = await network.dial(Kind.WEBSOCKET, node.url)
+            begun = time.process_time()
+            await link.send(encode(_wish(address.runtime(_DOMAIN, f"r{number}"), token)))
+            [answer] = decode_frame(await link.receive())
+            spent += time.process_time() - begun
+            if not isinstance(answer, Message) or answer.code != Code.OK:
+                raise SystemExit(f"no session: {answer}")
+            await link.aclose()
+    return spent / _ROUNDS * 1e6
+
+
+def _wish(runtime: str, token: str) -> Message:
+    body = write_body(SessionControl("open", SessionParams(runtime, token or None)))
+    manager = address.session_manager(_DOMAIN)
+    return Message(1, MessageType.EXECUTE, f"{runtime}/protostub/1", manager, body)
+
+
+if __name__ == "__main__":
+    main()

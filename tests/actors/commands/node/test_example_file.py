@@ -1,0 +1,33 @@
+"""`examples/node.toml` names every option of a node, with values that it takes."""
+
+import re
+import tomllib
+
+import pytest
+
+from actors.cli.group import command_of
+from actors.commands.config import parsed
+from tests.support.command import ROOT
+
+EXAMPLE = ROOT / "examples" / "node.toml"
+NODE = command_of("node")
+NAMES = sorted(one.name.replace("_", "-") for one in NODE.params if one.name != "config")
+
+_OPTION = re.compile(r"^(?:# )?([a-z0-9-]+) = ", re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_option_stands_in_the_example(name):
+    assert name in _OPTION.findall(EXAMPLE.read_text())
+
+
+def test_the_example_names_nothing_else_and_nothing_twice():
+    assert sorted(_OPTION.findall(EXAMPLE.read_text())) == NAMES
+
+
+def test_every_value_of_the_example_would_be_taken(tmp_path):
+    whole = re.sub(r"^# ([a-z0-9-]+ = )", r"\1", EXAMPLE.read_text(), flags=re.MULTILINE)
+    assert sorted(tomllib.loads(whole)["node"]) == NAMES
+    file = tmp_path / "whole.toml"
+    file.write_text(whole)
+    assert parsed(NODE, ("--config", str(file))).params["domain"] == "a.example"

@@ -1,0 +1,48 @@
+"""Where a node's back ends are: files, servers, and what is neither."""
+
+from pathlib import Path
+
+import pytest
+
+from actors.cli.command_error import CommandError, ExitCode
+from actors.commands.node.connectors import ConnectorOptions
+from actors.kit.http_client import ServerUrl
+from actors.node.config import NodeConfig
+from tests.support.command import typed
+
+
+def applied(registry=None, global_registry=None, qos=None):
+    return ConnectorOptions(registry, global_registry, qos).applied(NodeConfig(domain="a.ex"))
+
+
+def test_without_options_records_are_in_memory_and_there_are_no_back_ends():
+    config = applied()
+    ends = config.back_ends
+    assert (config.registry, ends.registry, ends.global_registry, ends.quality) == (None,) * 4
+
+
+def test_a_registry_is_a_file_or_a_server():
+    assert applied("r.sqlite").registry == Path("r.sqlite")
+    config = applied("https://registry.example/base/")
+    assert config.registry is None
+    assert config.back_ends.registry == ServerUrl("https", "registry.example", 443, "/base")
+
+
+@pytest.mark.parametrize(
+    ("option", "values"),
+    [
+        ("--registry", {"registry": "http://"}),
+        ("--global-registry", {"global_registry": "registry.example"}),
+        ("--qos", {"qos": "ftp://x"}),
+    ],
+)
+def test_what_names_no_server_is_one_sentence_that_names_the_option(option, values):
+    with pytest.raises(CommandError, match=f"names no HTTP server: .*{option}") as caught:
+        applied(**values)
+    assert caught.value.code == ExitCode.CONFIGURATION
+
+
+def test_a_folder_is_no_registry(tmp_path):
+    ended = typed("node", "--domain", "a.ex", "--registry", str(tmp_path))
+    assert ended.status == ExitCode.USAGE
+    assert "is a folder" in ended.err[-1]

@@ -1,0 +1,49 @@
+"""What a runtime wants of direct links, as its options say it."""
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from actors.commands.runtime.links import links_of, links_options
+from fsm.p2p.link_policy import WHENEVER_POSSIBLE, LinkWishes, P2pWait, P2pWish, PeerWish
+
+RB = "hyperty-runtime://b.ex/rb"
+
+
+def given(*options):
+    """Run a command that has these options only; return what it was told, or what it said."""
+    told = []
+
+    @click.command()
+    @links_options
+    def command(p2p_wish, p2p_peer, p2p_wait):
+        told.append(links_of(p2p_wish, p2p_peer, p2p_wait))
+
+    result = CliRunner().invoke(command, options)
+    return (told[0], result.exit_code) if told else (result.output, result.exit_code)
+
+
+def test_who_says_nothing_wants_links_whenever_possible():
+    assert given() == (WHENEVER_POSSIBLE, 0)
+
+
+def test_whatever_is_wanted_can_be_said():
+    peers = (
+        PeerWish(RB, P2pWish.REQUIRED),
+        PeerWish("*.b.ex", P2pWish.WHEN_ASKED),
+        PeerWish("c.ex", P2pWish.NEVER),
+    )
+    options = [f"{RB}=required", "*.B.ex=when-asked", "c.ex=never"]
+    flat = [part for one in options for part in ("--p2p-peer", one)]
+    told = given("--p2p-wish", "never", "--p2p-wait", "await", *flat)
+    assert told == (LinkWishes(P2pWish.NEVER, peers, P2pWait.AWAIT), 0)
+
+
+@pytest.mark.parametrize(
+    "peer",
+    ["b.ex", "b.ex=sometimes", "=never", "b ex=never", "hyperty://b.ex/h=never", f"{RB}/sm=never"],
+)
+def test_what_says_nothing_is_refused(peer):
+    output, code = given("--p2p-peer", peer)
+    assert code == 2
+    assert "--p2p-peer" in output

@@ -1,0 +1,62 @@
+"""What `runtime` cannot do as it was told: one sentence, and the exit status of a wrong setting."""
+
+import pytest
+
+from actors.cli.command_error import ExitCode
+from tests.support.command import call, serving, typed
+
+NODE = ("node", "--domain", "a.example", "--allow-legacy")
+
+
+NAMED = ("--domain", "a.example", "--name", "ra", "--node")
+
+
+def sentence_of(ended):
+    """Return what a runtime that cannot run says."""
+    assert (ended.status, ended.out) == (ExitCode.CONFIGURATION, [])
+    [sentence] = ended.err
+    return sentence
+
+
+def refused(url, *more):
+    return sentence_of(typed("runtime", *NAMED, url, *more))
+
+
+@pytest.mark.parametrize(
+    ("where", "why"),
+    [
+        ("tests.actors.commands.runtime.broken:Unmade", "KeyError: 'no such setting'"),
+        (
+            "tests.actors.commands.runtime.broken:Unstarted",
+            "ZeroDivisionError: nothing to divide by",
+        ),
+        ("tests.actors.commands.runtime.broken_module:Any", "ValueError: this module is broken"),
+    ],
+)
+async def test_a_hyperty_that_crashes_before_it_runs_is_named_with_its_error(where, why):
+    async with serving(*NODE) as node:
+        ended = await call("runtime", *NAMED, node.url, "--hyperty", f"x={where}", "--p2p", "none")
+    told = sentence_of(ended)
+    assert f"{where} could not be started: {why}; " in told
+
+
+def test_where_a_hyperty_crashed_is_in_the_log():
+    more = ("--hyperty", "x=tests.actors.commands.runtime.broken_module:Any", "--log", "info")
+    ended = typed("runtime", *NAMED, "ws://127.0.0.1:1/link", *more)
+    assert "broken_module.py" in ended.err[0]
+    assert ended.status == ExitCode.CONFIGURATION
+
+
+@pytest.mark.parametrize("host", ["no.such.host.invalid", "", "192.0.2.1"])
+def test_a_host_where_no_link_can_be_listened_for_is_refused(host):
+    told = refused("ws://127.0.0.1:1/link", "--p2p-host", host)
+    assert f"cannot be listened for on {host!r}" in told
+    assert "--p2p-host" in told
+
+
+@pytest.mark.parametrize("kinds", ["none", "unix"])
+def test_a_host_that_is_not_needed_is_not_looked_at(kinds):
+    named = ("--domain", "a.example", "--name", "ra", "--node", "ws://127.0.0.1:1/link")
+    host = ("--p2p-host", "no.such.host.invalid", "--p2p", kinds)
+    ended = typed("runtime", *named, *host)
+    assert ended.status == ExitCode.CANNOT_CONNECT

@@ -1,0 +1,185 @@
+"""Login among real processes: a node with keys, runtimes and questions with tokens."""
+
+import json
+import signal
+import subprocess
+
+import pytest
+import trio
+
+from actors.cli.command_error import ExitCode
+from actors.commands.token.issue import command as issue
+from actors.commands.token.keys import command as keys
+from tests.support.command import PYTHON, ROOT, call, called, serving, typed
+
+NODE = ("node", "--domain", "a.example")
+ECHO = ("--hyperty", "echo=actors.hyperties:Echo", "--p2p", "none")
+ALICE, BOB = "user://a.example/alice", "user://a.example/bob"
+
+
+@pytest.fixture
+def key(tmp_path):
+    return json.loads(called(keys, "--out", str(tmp_path)).out[0])
+
+
+def token_of(key, user=ALICE, domain="a.example", *more):
+    [text] = called(issue, "--key", key["key"], "--user", user, "--domain", domain, *more).out
+    return text
+
+
+@pytest.fixture
+def token_file(tmp_path, key):
+    """Write a fresh token; return where."""
+
+    def write(name="token", **who):
+        path = tmp_path / name
+        path.write_text(token_of(key, **who) + "\n")
+        return str(path)
+
+    return write
+
+
+def runtime(node, *more):
+    return ("runtime", "--domain", "a.example", "--name", "ra", "--node", node.url, *more)
+
+
+def request(node, to, *more):
+    return ("request", "--domain", "a.example", "--node", node.url, to, "1", *more)
+
+
+async def test_who_logs_in_is_served(key, token_file):
+    """Two users, one node; the token of each is used up."""
+    async with serving(*NODE, "--jwks", key["jwks"]) as node:
+        alices = token_file("alice")
+        async with serving(*runtime(node, *ECHO, "--token-file", alices)) as echo:
+            bobs = token_file("bob", user=BOB)
+            to = echo.ready["hyperties"]["echo"]
+            asked = await call(*request(node, to, "--token-file", bobs))
+            again = await call(*request(node, to, "--token-file", bobs))
+
+    assert (asked.status, json.loads(asked.out[0])["value"]) == (ExitCode.OK, 1)
+    assert (again.status, again.out, len(again.err)) == (ExitCode.REFUSED, [], 1)
+    assert "used already" in again.err[0]
+    assert "--token-file" in again.err[0]
+
+
+@pytest.mark.parametrize("more", [(), ("--p2p", "none"), ECHO], ids=["p2p", "nothing", "hyperty"])
+async def test_who_brings_nothing_is_refused_in_one_sentence(key, more):
+    async with serving(*NODE, "--jwks", key["jwks"]) as node:
+        ended = await call(*runtime(node, *more))
+
+    assert (ended.status, ended.out, len(ended.err)) == (ExitCode.REFUSED, [], 1)
+    assert "asks for a login" in ended.err[0]
+
+
+async def test_a_token_for_one_runtime_says_for_which_and_is_good_for_it(key, tmp_path):
+    bound = tmp_path / "bound"
+    bound.write_text(token_of(key, ALICE, "a.example", "--runtime", "runtime://a.example/asker"))
+    async with serving(*NODE, "--jwks", key["jwks"]) as node:
+        ask = (*request(node, "hyperty://a.example/1"), "--token-file", str(bound))
+        refused = await call(*ask)
+        bound.write_text(
+            token_of(key, ALICE, "a.example", "--runtime", "runtime://a.example/asker")
+        )
+        asked = await call(*ask, "--name", "asker")
+
+    assert (refused.status, len(refused.err)) == (ExitCode.REFUSED, 1)
+    assert "good for hyperty-runtime://a.example/asker only" in refused.err[0]
+    assert json.loads(asked.out[0])["code"] == 404
+
+
+async def test_who_brings_a_wrong_token_is_refused_in_one_sentence(key, token_file, tmp_path):
+    stranger = json.loads(called(keys, "--out", str(tmp_path / "strange")).out[0])
+    wrong = tmp_path / "wrong"
+    async with serving(*NODE, "--jwks", key["jwks"]) as node:
+        for text, said in (
+            (token_of(stranger), "nobody here knows the key"),
+            (token_of(key, domain="b.example"), "audience"),
+            ("nonsense", "no signed JSON Web Token"),
+        ):
+            wrong.write_text(text)
+            ended = await call(*request(node, "hyperty://a.example/1", "--token-file", str(wrong)))
+
+            assert (ended.status, ended.out, len(ended.err)) == (ExitCode.REFUSED, [], 1)
+            assert said in ended.err[0]
+            assert text not in ended.err[0] or text == "nonsense"
+
+
+@pytest.mark.parametrize("content", [None, "", "two words", "x" * 9000])
+def test_a_token_file_that_is_none_is_said_before_anything_is_done(tmp_path, content):
+    path = tmp_path / "token"
+    if content is not None:
+        path.write_text(content)
+    ended = typed(
+        "runtime", "--domain", "a.example", "--name", "ra", "--node", "ws://127.0.0.1:1/link",
+        "--token-file", str(path),
+    )  # fmt: skip
+
+    assert (ended.status, len(ended.err)) == (ExitCode.CONFIGURATION, 1)
+    assert "cannot use the token file" in ended.err[0]
+
+
+async def test_a_runtime_that_was_killed_comes_back_with_a_fresh_token(key, token_file):
+    """C-84: no 409 for the same user."""
+    async with serving(*NODE, "--jwks", key["jwks"]) as node:
+        async with serving(*runtime(node, *ECHO, "--token-file", token_file())) as first:
+            await first.stop(signal.SIGKILL)
+        async with serving(*runtime(node, *ECHO, "--token-file", token_file())) as second:
+            assert second.ready["hyperties"]["echo"] != first.ready["hyperties"]["echo"]
+        thief = token_file("thief", user=BOB)
+        async with serving(*runtime(node, *ECHO, "--token-file", token_file())):
+            ended = await call(*runtime(node, "--token-file", thief))
+
+    assert ended.status != ExitCode.OK
+
+
+async def test_a_new_key_is_good_without_a_restart(key, token_file, tmp_path):
+    async with serving(*NODE, "--jwks", key["jwks"]) as node:
+        ended = await call(*request(node, "hyperty://a.example/1", "--token-file", token_file()))
+        assert json.loads(ended.out[0])["code"] == 404
+        other = json.loads(called(keys, "--out", str(tmp_path), "--alg", "ES256").out[0])
+        (tmp_path / "other").write_text(token_of(other))
+        more = ("--token-file", str(tmp_path / "other"))
+        ended = await call(*request(node, "hyperty://a.example/1", *more))
+
+    assert json.loads(ended.out[0])["code"] == 404
+
+
+async def test_a_node_without_keys_says_once_that_nobody_can_enter():
+    process = await trio.lowlevel.open_process(
+        [*PYTHON, "actors", *NODE], stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=ROOT
+    )
+    try:
+        ready = json.loads(await process.stdout.receive_some())
+        ended = await call(
+            "request", "--domain", "a.example", "--node", ready["url"], "hyperty://a.ex/1", "1"
+        )
+        process.send_signal(signal.SIGTERM)
+        said = b"".join([part async for part in process.stderr]).decode().splitlines()
+    finally:
+        process.kill()
+        await process.wait()
+
+    assert (ended.status, len(ended.err)) == (ExitCode.REFUSED, 1)
+    assert len(said) == 1
+    assert "nobody can open a session" in said[0]
+    assert "--jwks" in said[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--jwks", "{missing}"), "No such file"),
+        (("--jwks", "{page}"), "no JSON"),
+        (("--jwks", "{private}"), "private key"),
+        (("--jwks", "http://"), "names no HTTP server"),
+        (("--issuer", "https://idp.ex"), "--jwks"),
+    ],
+)
+def test_options_that_make_no_sense_are_told_in_one_sentence(key, tmp_path, options, said):
+    (tmp_path / "page").write_text("<html><body>Not found</body></html>")
+    places = {"missing": tmp_path / "x", "page": tmp_path / "page", "private": key["key"]}
+    ended = typed(*NODE, *(one.format(**places) for one in options))
+
+    assert (ended.status, len(ended.err)) == (ExitCode.CONFIGURATION, 1)
+    assert said in ended.err[0]

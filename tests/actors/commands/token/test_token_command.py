@@ -1,0 +1,204 @@
+"""`python -m actors token`: keys that nobody else reads, tokens that open sessions."""
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from actors.cli.command_error import ExitCode
+from actors.commands.token.issue import command as issue
+from actors.commands.token.keys import command as keys
+from actors.commands.token.show import command as show
+from tests.support.command import called
+
+ALICE = "user://a.example/alice"
+
+
+def made(directory, *more):
+    """Make a key; return what is told of it."""
+    done = called(keys, "--out", str(directory), *more)
+    assert done.status == ExitCode.OK, done.err
+    return json.loads(done.out[0])
+
+
+def token(key, *more):
+    who = ("--user", ALICE, "--domain", "a.example")
+    done = called(issue, "--key", key["key"], *who, *more)
+    assert done.status == ExitCode.OK, done.err
+    [text] = done.out
+    return text
+
+
+def shown(text, *more):
+    done = called(show, *more, text)
+    return done, [json.loads(line) for line in done.out]
+
+
+@pytest.mark.parametrize("alg", ["EdDSA", "ES256"])
+def test_a_token_of_a_made_key_is_good(tmp_path, alg):
+    key = made(tmp_path, "--alg", alg)
+    done, [told] = shown(
+        token(key, "--role", "admin", "--runtime", "runtime://a.example/ra"),
+        "--jwks", key["jwks"], "--domain", "a.example",
+    )  # fmt: skip
+
+    assert (done.status, told["verified"], told["alg"]) == (ExitCode.OK, True, alg)
+    assert told["claims"]["sub"] == ALICE
+    assert told["claims"]["roles"] == ["admin"]
+    assert told["claims"]["runtime"] == "hyperty-runtime://a.example/ra"
+    assert told["claims"]["exp"] - told["claims"]["iat"] == 300
+
+
+def test_a_private_key_that_others_can_read_is_used_and_told_of(tmp_path):
+    key = made(tmp_path)
+    Path(key["key"]).chmod(0o640)
+    done = called(issue, "--key", key["key"], "--user", ALICE, "--domain", "a.example")
+
+    assert (done.status, len(done.out), len(done.err)) == (ExitCode.OK, 1, 1)
+    assert "chmod 600" in done.err[0]
+
+
+def test_a_private_key_that_nobody_else_can_read_is_not_talked_about(tmp_path):
+    key = made(tmp_path)
+    done = called(issue, "--key", key["key"], "--user", ALICE, "--domain", "a.example")
+
+    assert done.err == []
+
+
+def mode_of(path):
+    return stat.S_IMODE(Path(path).stat().st_mode)
+
+
+def test_the_private_key_is_nobody_elses_and_in_no_public_file(tmp_path):
+    old = os.umask(0)
+    try:
+        key = made(tmp_path)
+    finally:
+        os.umask(old)
+
+    assert mode_of(key["key"]) == 0o600
+    assert mode_of(key["jwks"]) == 0o644
+    secret = json.loads((tmp_path / f"{key['kid']}.key.json").read_text())["d"]
+    assert secret not in (tmp_path / "jwks.json").read_text()
+    assert secret not in json.dumps(key)
+
+
+def test_a_second_key_joins_the_first(tmp_path):
+    first, second = made(tmp_path), made(tmp_path, "--alg", "ES256", "--kid", "second")
+
+    for key in (first, second):
+        done, _ = shown(token(key), "--jwks", second["jwks"], "--domain", "a.example")
+        assert done.status == ExitCode.OK
+
+
+def test_no_key_is_overwritten(tmp_path):
+    made(tmp_path, "--kid", "one")
+    before = (tmp_path / "one.key.json").read_bytes()
+    again = called(keys, "--out", str(tmp_path), "--kid", "one")
+    (tmp_path / "jwks.json").unlink()
+    alone = called(keys, "--out", str(tmp_path), "--kid", "one")
+
+    for done in (again, alone):
+        assert done.status == ExitCode.CONFIGURATION
+        assert len(done.err) == 1
+        assert "choose another --kid" in done.err[0]
+    assert (tmp_path / "one.key.json").read_bytes() == before
+
+
+def test_a_damaged_set_is_not_written_over(tmp_path):
+    (tmp_path / "jwks.json").write_text("{")
+    done = called(keys, "--out", str(tmp_path))
+
+    assert (done.status, len(done.err)) == (ExitCode.CONFIGURATION, 1)
+    assert "cannot add to" in done.err[0]
+    assert [one.name for one in tmp_path.iterdir()] == ["jwks.json"]
+
+
+def test_a_directory_that_cannot_be_made_is_said(tmp_path):
+    (tmp_path / "file").write_text("")
+    done = called(keys, "--out", str(tmp_path / "file" / "x"))
+
+    assert (done.status, len(done.err)) == (ExitCode.CONFIGURATION, 1)
+
+
+def test_nothing_but_the_token_is_printed(tmp_path):
+    text = token(made(tmp_path))
+
+    assert text.count(".") == 2
+    assert text != token(made(tmp_path, "--kid", "k2"))
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (("--user", "hyperty://a.example/1"), "no user"),
+        (("--user", "alice"), "no address"),
+        (("--user", ALICE, "--life", "601"), "601"),
+        (("--user", ALICE, "--life", "0"), "0"),
+        (("--user", ALICE, "--not-before", "-1"), "-1"),
+        (("--user", ALICE, "--runtime", "hyperty://a.example/1"), "no runtime"),
+        (("--user", ALICE, "--domain", "a b"), "no domain"),
+        ((), "--user"),
+    ],
+)
+def test_what_makes_no_token_is_said(tmp_path, more, said):
+    done = called(issue, "--key", made(tmp_path)["key"], "--domain", "a.example", *more)
+
+    assert done.status == ExitCode.USAGE
+    assert said in " ".join(done.err)
+
+
+@pytest.mark.parametrize("content", [None, "", "{}", "[]", '{"keys":[]}', '{"kty":"oct","d":"x"}'])
+def test_a_key_file_that_is_none_is_said(tmp_path, content):
+    file = tmp_path / "key.json"
+    if content is not None:
+        file.write_text(content)
+    done = called(issue, "--key", str(file), "--user", ALICE, "--domain", "a.example")
+
+    assert (done.status, len(done.err)) == (ExitCode.CONFIGURATION, 1)
+    assert "token keys" in done.err[0]
+
+
+def test_without_keys_nothing_is_believed(tmp_path):
+    done, [told] = shown(token(made(tmp_path)))
+
+    assert (done.status, told["verified"]) == (ExitCode.OK, False)
+    assert "nothing of this is verified" in done.err[0]
+
+
+@pytest.mark.parametrize(
+    ("made_for", "domain", "said"),
+    [
+        (("--not-before", "200"), "a.example", "becomes good in"),
+        ((), "b.example", "audience"),
+    ],
+)
+def test_why_a_node_would_refuse_it_is_said(tmp_path, made_for, domain, said):
+    key = made(tmp_path)
+    done, _ = shown(token(key, *made_for), "--jwks", key["jwks"], "--domain", domain)
+
+    assert (done.status, len(done.err)) == (ExitCode.REFUSED, 1)
+    assert said in done.err[0]
+
+
+def test_a_token_of_another_key_would_be_refused(tmp_path):
+    ours, theirs = made(tmp_path / "ours"), made(tmp_path / "theirs")
+    done, told = shown(token(theirs), "--jwks", ours["jwks"], "--domain", "a.example")
+
+    assert (done.status, told, len(done.err)) == (ExitCode.REFUSED, [], 1)
+    assert "nobody here knows the key" in done.err[0]
+
+
+def test_keys_are_not_verified_for_nobody(tmp_path):
+    done, _ = shown("x.y.z", "--jwks", made(tmp_path)["jwks"])
+
+    assert done.status == ExitCode.USAGE
+
+
+@pytest.mark.parametrize("text", ["nonsense", "a.b.c", ""])
+def test_what_is_no_token_is_said(text):
+    done, told = shown(text)
+
+    assert (done.status, told, len(done.err)) == (ExitCode.FAILED, [], 1)

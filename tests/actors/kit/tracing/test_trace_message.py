@@ -1,0 +1,65 @@
+"""The short way of telling of a message tells what the long way tells (OBS-01)."""
+
+import attrs
+import orjson
+import pytest
+
+from actors.kit.trace import message_fact, ruling_fact
+from actors.kit.trace_file import FileTracer
+from specs.message import Message, MessageType, reply_to, stamped
+from specs.reply_code import Code
+from specs.trace import Op
+
+REQUEST = Message(
+    7, MessageType.CREATE, "hyperty://a.ex/1", "hyperty://b.ex/2", {"value": {"n": 1}}
+)
+MESSAGES = (
+    REQUEST,
+    stamped(REQUEST, "hyperty-runtime://a.ex/ra/protostub/1"),
+    reply_to(REQUEST, Code.OK, {"value": {"token": "hidden", "list": [{"secret": 1}]}}),
+)
+STAMP = ("run", "node", "ln", "wall_ns", "mono_ns", "t")
+
+
+def told(tracer):
+    records = [orjson.loads(line) for line in tracer.take()]
+    return [{key: part for key, part in one.items() if key not in STAMP} for one in records]
+
+
+@pytest.mark.parametrize("message", MESSAGES, ids=["request", "stamped", "answer"])
+@pytest.mark.parametrize("more", [{}, {"stub": "S", "link": "L", "seq": 3}], ids=["bare", "more"])
+async def test_a_hop_is_told_like_its_fact(message, more):
+    tracer = FileTracer("ra")
+    for _ in range(2):
+        tracer.message("bus", Op.RCV, message, **more)
+    tracer.record("bus", message_fact(Op.RCV, message, **more))
+    first, second, fact = told(tracer)
+    assert first == second == fact
+
+
+@pytest.mark.parametrize(
+    "ruling", [{"decision": "permit", "why": None}, {"policy": "p", "why": "w"}]
+)
+async def test_a_ruling_is_told_like_its_fact(ruling):
+    tracer = FileTracer("ra")
+    tracer.ruled("bus", REQUEST, **ruling)
+    tracer.record("bus", ruling_fact(REQUEST, **ruling))
+    short, fact = told(tracer)
+    assert short == fact
+
+
+async def test_a_message_is_never_taken_for_one_that_had_its_place_in_memory():
+    tracer = FileTracer("ra")
+    for number in range(1, 50):
+        message = attrs.evolve(REQUEST, id=number)
+        tracer.message("bus", Op.SUBMIT, message)
+        del message
+    assert [record["id"] for record in told(tracer)] == list(range(1, 50))
+
+
+async def test_what_has_no_place_in_a_trace_is_counted():
+    tracer = FileTracer("ra")
+    broken = attrs.evolve(REQUEST, to="hyperty://b.ex/\ud800")
+    tracer.message("bus", Op.SUBMIT, broken)
+    tracer.ruled("bus", attrs.evolve(REQUEST, from_="hyperty://b.ex/\ud800"), decision="permit")
+    assert tracer.dropped == 2

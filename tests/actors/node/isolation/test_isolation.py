@@ -1,0 +1,58 @@
+"""One part that breaks does not take the node with it."""
+
+import pytest
+import trio
+import trio.testing
+
+from actors.node.links.acceptor import Door, LinkDoor
+from actors.node.registry.record_file import MemoryRecords
+from fsm.session.node_session_io import Liveness
+from tests.support.node.node_peer import DR, RA, RB, open_world
+from transports.errors import LinkBrokenError
+
+
+async def test_a_crashing_connection_is_nobody_elses(autojump_clock, monkeypatch):
+    read = LinkDoor.read
+    monkeypatch.setattr(LinkDoor, "read", lambda door, f: 1 / 0 if f == b"!" else read(door, f))
+    async with open_world() as world:
+        ra, rb = await world.peer(RA), await world.peer(RB)
+
+        await ra.raw(b"!")
+
+        with pytest.raises(LinkBrokenError):
+            await ra.hear()
+        assert await world.states() == {RA: "detached", RB: "open"}
+        assert (await rb.control("ping")).code == 200
+
+
+async def test_a_crashing_registry_is_started_again_and_sessions_stay(autojump_clock, monkeypatch):
+    async with open_world() as world:
+        ra = await world.peer(RA)
+        commit = MemoryRecords.commit
+        (url,) = await ra.allocate()
+        record = {"url": url, "runtime": RA}
+        monkeypatch.setattr(MemoryRecords, "commit", broken)
+        await ra.post("create", f"{RA}/registry", DR, value=record)
+        await trio.testing.wait_all_tasks_blocked()
+        monkeypatch.setattr(MemoryRecords, "commit", commit)
+
+        assert (await ra.ask("read", f"{RA}/registry", DR, resource=url)).code == 404
+        assert (await ra.ask("create", f"{RA}/registry", DR, value=record)).code == 200
+        assert await world.states() == {RA: "open"}
+
+
+async def broken(records, changes):
+    raise OSError("disk full")
+
+
+def test_a_door_has_nothing_to_say_unless_it_says_so():
+    class Silent(Door):
+        liveness = Liveness.BY_LINK
+
+        def read(self, frame):
+            return ()
+
+        def write(self, parcels):
+            return ()
+
+    assert Silent().greeting() == ()

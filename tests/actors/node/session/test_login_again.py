@@ -1,0 +1,185 @@
+"""The same runtime again: by its token, by a login, and when its credentials are over."""
+
+from collections import Counter
+from contextlib import suppress
+from itertools import product
+
+import pytest
+import trio
+import trio.testing
+from typing_extensions import override
+
+from actors.node.messages import Arrived
+from actors.node.policy_hook import Decision, Policy, Ruling
+from specs.limits.login import LOGIN_TIMEOUT, SESSION_LIFE
+from specs.limits.protocol import OPEN_TIMEOUT, SESSION_IDLE
+from specs.message import Message, MessageType
+from tests.support.node.issuer import BOB, Issuer, Shelf, login_by, opened
+from tests.support.node.node_peer import RA, RB, open_world
+from transports.errors import LinkError
+
+# ---- C-84: the same runtime again
+
+
+async def test_a_runtime_that_lost_its_token_comes_back_by_a_login(autojump_clock):
+    """A killed and restarted runtime gets its session, and another token (C-84)."""
+    issuer = Issuer()
+    async with open_world(login=login_by(issuer)) as world:
+        first = await world.stranger()
+        await opened(first, issuer.token())
+        [address] = await first.allocate()
+        second = await world.stranger()
+
+        assert (await opened(second, issuer.token())).code == 200
+        assert second.token != first.token
+        [view] = await world.node.sessions()
+        assert view.addresses == (RA, address) or address in view.addresses
+        with pytest.raises(LinkError):
+            await first.read_on()
+        third = await world.stranger()
+        assert (await third.control("re-open", runtimeURL=RA, token=first.token)).code == 401
+        assert (await third.control("re-open", runtimeURL=RA, token=second.token)).code == 200
+
+
+@pytest.mark.parametrize("other", [{"sub": BOB}, {"iss": "https://other.ex"}])
+async def test_nobody_else_gets_the_session(other, autojump_clock):
+    """S2, C-84."""
+    issuer = Issuer()
+    async with open_world(login=login_by(issuer)) as world:
+        first = await world.stranger()
+        await opened(first, issuer.token())
+        thief = await world.stranger()
+
+        assert (await opened(thief, issuer.token(**other))).code == 409
+        assert (await first.control("ping")).code == 200
+
+
+async def test_the_sessions_token_needs_no_login(autojump_clock):
+    """MN-06."""
+    issuer, shelf = Issuer(), Shelf(b"")
+    shelf.text = issuer.jwks()
+    async with open_world(login=login_by(issuer, shelf)) as world:
+        first = await world.stranger()
+        await opened(first, issuer.token())
+        shelf.why = "gone"
+        for method in ("open", "re-open"):
+            again = await world.stranger()
+            answer = await again.control(method, runtimeURL=RA, token=first.token)
+            assert (answer.code, answer.body["value"]["sessionToken"]) == (200, first.token)
+
+
+async def guesses(world, wishes, codes):
+    """Guess over one link until the node has had enough of it."""
+    thief = await world.stranger()
+    with suppress(LinkError):
+        for method, token in wishes:
+            codes[(await thief.control(method, runtimeURL=RA, token=token)).code] += 1
+
+
+@pytest.mark.timeout(120)
+async def test_ten_thousand_guesses_open_nothing(autojump_clock):
+    """S2."""
+    issuer, codes = Issuer(), Counter()
+    async with open_world(login=login_by(issuer)) as world:
+        first = await world.stranger()
+        await opened(first, issuer.token())
+        wishes = product(("open", "re-open"), (f"{one:064x}" for one in range(6_000)))
+        while codes.total() < 10_000:
+            await guesses(world, wishes, codes)
+        again = await world.stranger()
+
+        assert set(codes) == {401}
+        assert (await again.control("re-open", runtimeURL=RA, token=first.token)).code == 200
+
+
+async def test_a_token_bound_to_a_runtime_opens_no_other(autojump_clock):
+    issuer = Issuer()
+    async with open_world(login=login_by(issuer)) as world:
+        assert (await opened(await world.stranger(), issuer.token(runtime=RA))).code == 200
+        assert (await opened(await world.stranger(RB), issuer.token(runtime=RA))).code == 401
+
+
+async def test_who_logs_in_again_has_the_roles_of_the_new_login_only(autojump_clock):
+    """POL-18: whoever is no administrator any more does not stay one by the older login."""
+    issuer, asked = Issuer(), []
+
+    class Listener(Policy):
+        @override
+        def judge(self, message, asker):
+            asked.append(asker.identity.roles)
+            return Ruling(Decision.PERMIT, "test")
+
+    async with open_world(login=login_by(issuer), policy=Listener()) as world:
+        await opened(await world.stranger(), issuer.token(roles=["admin"]))
+        again = await world.stranger()
+        await opened(again, issuer.token())
+        await again.control("ping")
+
+    assert asked == [{"admin"}, set(), set()]
+
+
+# ---- MN-05: the end of credentials
+
+
+async def until_left(peer):
+    """Answer pings until the node has left."""
+    with suppress(LinkError):
+        while True:
+            await peer.hear()
+
+
+async def test_a_session_ends_with_its_credentials_and_comes_back_by_a_login(autojump_clock):
+    issuer = Issuer()
+    async with open_world(login=login_by(issuer, life=100.0)) as world:
+        first = await world.stranger()
+        await opened(first, issuer.token())
+        [address] = await first.allocate()
+        with trio.fail_after(101):
+            await until_left(first)
+        assert trio.current_time() == pytest.approx(100.0, abs=0.1)
+        assert await world.states() == {RA: "detached"}
+
+        issuer.now = trio.current_time()
+        again = await world.stranger()
+        assert (await again.control("re-open", runtimeURL=RA, token=first.token)).code == 401
+        assert (await again.control("open", runtimeURL=RA, token=first.token)).code == 401
+        assert (await opened(again, issuer.token(sub=BOB))).code == 409
+        assert (await opened(again, issuer.token())).code == 200
+        assert address in (await world.node.sessions())[0].addresses
+
+
+async def test_what_a_busy_node_reads_too_late_is_refused(mock_clock):
+    """MN-05: its answer waits for whoever logs in again."""
+    issuer = Issuer()
+    async with open_world(login=login_by(issuer, life=100.0)) as world:
+        await opened(await world.stranger(), issuer.token())
+        late = Message(7, MessageType.CREATE, f"{RA}/ua", f"{RB}/ua")
+        assert world.node._bus.try_tell(Arrived(1, (late, Message(8, MessageType.UPDATE, RA, RB))))
+        issuer.now = 200.0
+        mock_clock.jump(200.0)
+        await trio.testing.wait_all_tasks_blocked()
+        assert await world.states() == {RA: "detached"}
+        again = await world.stranger()
+        await opened(again, issuer.token())
+        answer = await again.hear()
+
+        assert (answer.id, answer.code) == (7, 401)
+        assert "log in again" in answer.body["description"]
+
+
+async def test_a_login_over_the_same_link_lengthens_the_session(autojump_clock):
+    issuer = Issuer()
+    async with open_world(login=login_by(issuer, life=100.0)) as world:
+        peer = await world.stranger()
+        await opened(peer, issuer.token())
+        await trio.sleep(15)
+        await opened(peer, issuer.token())
+        with trio.move_on_after(95):
+            await peer.hear()
+
+        assert await world.states() == {RA: "open"}
+
+
+def test_a_login_is_good_for_half_a_day():
+    assert SESSION_LIFE == 12 * 3600
+    assert LOGIN_TIMEOUT < OPEN_TIMEOUT < SESSION_IDLE

@@ -1,0 +1,95 @@
+"""Two whole runtimes ask each other for a link at once: one link comes of it and stays."""
+
+import pytest
+import trio
+
+from actors.runtime.registry import registry
+from fsm.judge.replay import Verdict
+from specs.limits.protocol import P2P_TIMEOUT
+from specs.reply_code import Code
+from tests.support.runtime.domain import judged, open_domain
+
+PAUSE = 2.0
+"""Seconds that what a stub and its registry tell each other takes, where that is slow."""
+
+HEARS, ORDERS = "hears", "orders"
+
+
+def made_slow(monkeypatch, slow):
+    """Let registries hear their handlers late, or their orders come late: `alice hears`."""
+    locks = {}
+
+    def is_slow(of, what):
+        return f"{of._config.runtime.rpartition('/')[2]} {what}" in slow
+
+    delivered, order = registry.Registry._delivered, registry.Registry._order
+
+    async def late(of, message):
+        lock = locks.setdefault(of, trio.StrictFIFOLock())
+        async with lock:
+            await delivered(of, message)
+
+    async def hears(of, message):
+        if is_slow(of, HEARS) and "/p2phandler/" in message.from_:
+            of.spawn(_after_pause, late, of, message)
+        else:
+            await delivered(of, message)
+
+    async def orders(of, what):
+        await trio.sleep(PAUSE if is_slow(of, ORDERS) else 0.0)
+        await order(of, what)
+
+    monkeypatch.setattr(registry.Registry, "_delivered", hears)
+    monkeypatch.setattr(registry.Registry, "_order", orders)
+
+
+async def _after_pause(work, *args):
+    await trio.sleep(PAUSE)
+    await work(*args)
+
+
+SLOW = [
+    (),
+    ("alice hears",),
+    ("bob hears",),
+    ("alice hears", "bob hears"),
+    ("bob orders",),
+    ("alice hears", "bob orders"),
+    ("alice hears", "bob hears", "alice orders", "bob orders"),
+]
+
+
+@pytest.mark.parametrize("slow", SLOW, ids=lambda slow: ", ".join(slow) or "nobody")
+async def test_one_link_is_live_and_stays_however_late_local_messages_are(
+    autojump_clock, monkeypatch, slow
+):
+    """P2P-27, I-P6, I-P20: alice's runtime has the smaller address."""
+    made_slow(monkeypatch, slow)
+    async with open_domain("alice", "bob") as domain:
+        alice, bob = domain["alice"], domain["bob"]
+        answers = []
+
+        async def asks(one, other, value):
+            answers.append((await one.ask(other, value)).code)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(asks, alice, bob, 1)
+            nursery.start_soon(asks, bob, alice, 2)
+        await alice.wait_for("live", bob)
+        await bob.wait_for("live", alice)
+        before = await links(alice), await links(bob)
+        for value in range(int(2 * P2P_TIMEOUT)):
+            await trio.sleep(1.0)
+            await asks(alice, bob, value)
+            await asks(bob, alice, value)
+        assert (await links(alice), await links(bob)) == before
+        assert "disconnected" not in {state for _, state in alice.steps() + bob.steps()}
+    assert set(answers) == {Code.OK}
+    live = [role for role, state in alice.steps() + bob.steps() if state == "live"]
+    assert live == ["requester", "handler"]
+    assert ("requester", "failed") in bob.steps()
+    assert {judged(one).verdict for one in (alice, bob)} == {Verdict.CONFORMANT}
+
+
+async def links(member):
+    return [(entry.role, entry.link, entry.status) for entry in await member.runtime.links()]

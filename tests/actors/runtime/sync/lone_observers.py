@@ -1,0 +1,75 @@
+"""The observers' end of objects alone: what it says is kept, its tasks are run when told to."""
+
+import attrs
+
+from actors.kit.ids import IdSource
+from actors.kit.trace import NULL_TRACER
+from actors.runtime.sync.context import SyncContext
+from actors.runtime.sync.observer.observer import ObservedObjects
+from specs.message import Message, MessageType, reply_to
+
+URL, RUNTIME = "comm://a.ex/o", "hyperty-runtime://b.ex/rb"
+BOB, CAROL = "hyperty://b.ex/bob", "hyperty://b.ex/carol"
+
+
+class Bus:
+    """Keeps what was said and done; answers by `decide`."""
+
+    url = f"{RUNTIME}/sm"
+
+    def __init__(self):
+        self.said, self.done = [], []
+        self.decide = lambda _message: 200
+
+    async def post(self, message):
+        self.said.append(message)
+
+    async def request(self, message):
+        self.said.append(message)
+        return reply_to(message, self.decide(message), {})
+
+    def __getattr__(self, name):
+        async def do(*args):
+            self.done.append((name, *args))
+
+        return do
+
+
+class NoLinks:
+    async def ask(self, _question):
+        return None
+
+
+@attrs.define
+class Lone:
+    """Observers of one runtime."""
+
+    bus: Bus = attrs.field(factory=Bus)
+    jobs: list = attrs.field(factory=list)
+    news: list = attrs.field(factory=list)
+    observed: ObservedObjects = attrs.field(init=False)
+
+    def __attrs_post_init__(self):
+        context = SyncContext(
+            RUNTIME, "b.ex", self.bus, None, None, IdSource(), NULL_TRACER, NoLinks()
+        )
+        self.observed = ObservedObjects(context, self.jobs.append, self.tell, lambda _url: None)
+        self.observed.start(None)
+
+    async def tell(self, news):
+        self.news.append(news)
+
+    async def run(self):
+        """Run all that was spawned."""
+        while self.jobs:
+            await self.jobs.pop(0)()
+
+    async def wish(self, number, observer=BOB):
+        request = Message(number, MessageType.SUBSCRIBE, observer, Bus.url, {"resource": URL})
+        await self.observed.observe(request)
+        return request
+
+    def said_of(self, kind):
+        """For whom the reporter's end was asked."""
+        about = f"{URL}/subscription"
+        return [m.body["source"] for m in self.bus.said if (m.type, m.to) == (kind, about)]

@@ -1,0 +1,110 @@
+"""Who is nobody's reporter expels nobody, lets nobody in and speaks for nobody (SYN-21, M-45)."""
+
+import pytest
+import trio
+
+import actors
+from specs.message import MessageType
+from tests.support.report_world import Closed, met, paths, world
+from tests.support.runtime.parties import parties
+
+UNSUBSCRIBE, READ = MessageType.UNSUBSCRIBE, MessageType.READ
+
+
+async def test_a_stranger_expels_nobody(autojump_clock):
+    async with met() as m, m.guest.observe(m.thing.url) as copy:
+        beside, far = await m.w.here.deploy(Closed), await m.w.there.deploy(Closed)
+        sm = m.w.here.url + "/sm"
+        told = {"resource": m.thing.url, "observer": m.guest.url}
+        for stranger in (beside, far, m.guest):
+            assert (await stranger.ask(sm, UNSUBSCRIBE, told)).code == 403
+        await m.thing.set("n", 1)
+        await copy.wait_for(lambda value: value["n"] == 1)
+
+
+async def test_a_stranger_lets_nobody_in(autojump_clock):
+    async with world() as w:
+        room, guest = await w.here.deploy(Closed), await w.there.deploy(Closed)
+        beside = await w.here.deploy(Closed)
+        async with room.report("comm", {}) as thing:
+            sm = w.here.url + "/sm"
+            for stranger in (guest, beside):
+                told = {"resource": thing.url, "observer": stranger.url}
+                assert (await stranger.ask(sm, MessageType.CREATE, told)).code == 403
+                assert (await stranger.ask(thing.url, READ, {})).code == 401
+                with pytest.raises(actors.ObjectError, match="is not invited"):
+                    async with stranger.observe(thing.url):
+                        pytest.fail("it was let in")
+
+
+async def test_the_word_that_one_is_expelled_is_its_reporters(autojump_clock):
+    """M-45, forged."""
+    async with met() as m, m.guest.observe(m.thing.url) as copy:
+        beside, far = await m.w.here.deploy(Closed), await m.w.there.deploy(Closed)
+        for stranger in (beside, far):
+            answer = await stranger.ask(m.guest.url, UNSUBSCRIBE, {"resource": m.thing.url})
+            assert answer.code == 403
+            for odd in ({"resource": []}, {"resource": {}}, {}, {"resource": "no://such/thing"}):
+                assert (await stranger.ask(m.guest.url, UNSUBSCRIBE, odd)).code == 400
+        await m.thing.set("n", 1)
+        await copy.wait_for(lambda value: value["n"] == 1)
+
+
+async def test_the_reporters_own_word_is_enough(autojump_clock):
+    """SYN-20: whoever hears it unsubscribes, also if nothing was done at the object's end."""
+    async with met() as m, m.guest.observe(m.thing.url) as copy:
+        answer = await m.room.ask(m.guest.url, UNSUBSCRIBE, {"resource": m.thing.url})
+        assert answer.code == 200
+        await trio.sleep(1)
+        assert copy.is_gone
+        assert m.thing.observers == ()
+        assert paths(m.w)[-1] == "removed"
+
+
+async def test_what_a_sync_manager_tells_another_is_said_by_the_object(autojump_clock):
+    async with met() as m, m.guest.observe(m.thing.url) as copy:
+        sm = m.w.there.url + "/sm"
+        told = {"resource": m.thing.url, "observer": m.guest.url}
+        for stranger in (m.room, await m.w.there.deploy(Closed)):
+            assert (await stranger.ask(sm, UNSUBSCRIBE, told)).code in {403, 404}
+        await m.thing.set("n", 1)
+        await copy.wait_for(lambda value: value["n"] == 1)
+
+
+async def test_nobody_subscribes_or_unsubscribes_for_somebody_else(autojump_clock):
+    async with met() as m, m.guest.observe(m.thing.url) as copy:
+        beside, far = await m.w.here.deploy(Closed), await m.w.there.deploy(Closed)
+        there = f"{m.thing.url}/subscription"
+        for verb in (MessageType.SUBSCRIBE, UNSUBSCRIBE):
+            for stranger in (beside, far):
+                for victim in (m.guest, m.room):
+                    answer = await stranger.ask(there, verb, {"source": victim.url})
+                    # A node does not even listen to whoever speaks for another runtime.
+                    assert answer.code == (403 if stranger is beside or victim is m.guest else 401)
+        assert m.thing.observers == (m.guest.url,)
+        await m.thing.set("n", 1)
+        await copy.wait_for(lambda value: value["n"] == 1)
+
+
+async def test_a_crowd_of_requests_for_one_decision_is_bounded(autojump_clock):
+    """One observer asks again and again while the reporter decides."""
+    async with parties() as (alice, bob):
+        url = await alice.create()
+        decide = trio.Event()
+
+        async def on_request(_message):
+            await decide.wait()
+
+        alice.member.hyperty.on_request = on_request
+        codes = []
+
+        async def ask():
+            codes.append((await bob.observe(url)).code)
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(20):
+                nursery.start_soon(ask)
+            await trio.sleep(1)
+            assert codes == [413] * 4
+            decide.set()
+        assert sorted(codes) == [200] * 16 + [413] * 4

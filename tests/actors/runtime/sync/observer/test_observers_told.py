@@ -1,0 +1,198 @@
+"""A reporter hears who observes its object: each that comes, each that leaves (SYN-23, M-53)."""
+
+import pytest
+import trio
+
+import actors
+from actors import ObserverJoined, ObserverLeft
+from specs.limits.sync import OBSERVER_CHANGES_KEPT
+from specs.message import Message, MessageType
+from tests.support.report_world import Closed, Open, world
+from tests.support.runtime.parties import neighbour, parties
+
+READ, UPDATE = MessageType.READ, MessageType.UPDATE
+
+
+async def follow(thing, seen, *, task_status=trio.TASK_STATUS_IGNORED):
+    moves = thing.observer_changes()
+    task_status.started()
+    async for move in moves:
+        seen.append(move)
+    seen.append("over")
+
+
+async def test_each_that_comes_and_each_that_leaves_is_told_until_the_end(autojump_clock):
+    async with world() as w, trio.open_nursery() as nursery:
+        room = await w.here.deploy(Open)
+        one, two = await w.there.deploy(Closed), await w.here.deploy(Closed)
+        seen = []
+        async with room.report("comm", {}) as thing:
+            await nursery.start(follow, thing, seen)
+            async with one.observe(thing.url):
+                async with two.observe(thing.url):
+                    await trio.sleep(1)
+                    assert thing.observers == (one.url, two.url)
+                await trio.sleep(1)
+                assert thing.observers == (one.url,)
+                await thing.expel(one.url)
+            await trio.sleep(1)
+        await trio.sleep(1)
+        assert seen == [
+            ObserverJoined(one.url),
+            ObserverJoined(two.url),
+            ObserverLeft(two.url),
+            ObserverLeft(one.url),
+            "over",
+        ]
+
+
+async def test_who_came_before_the_report_began_is_not_missed(autojump_clock):
+    """It is invited with the object, and observes before its reporter has it in hand."""
+
+    class Eager(actors.Hyperty):
+        async def on_invited(self, invited):
+            self.spawn(self.stay, invited.url)
+
+        async def stay(self, url):
+            async with self.observe(url):
+                await trio.sleep_forever()
+
+    async with world() as w:
+        room = await w.here.deploy(Open)
+        guests = [(await runtime.deploy(Eager)).url for runtime in (w.here, w.there)]
+        async with room.report("comm", {}, observers=tuple(guests)) as thing:
+            await trio.sleep(1)
+            assert set(thing.observers) == set(guests)
+
+
+async def test_a_hyperty_that_reports_by_itself_knows_its_observers_too(autojump_clock):
+    async with world() as w:
+        told = []
+
+        class Room(Open):
+            async def started(self):
+                self.spawn(self.live)
+
+            async def live(self):
+                async with self.report("comm", {}) as self.thing:
+                    told.extend([move async for move in self.thing.observer_changes()])
+
+        rooms = [room := Room()]
+        await w.here.deploy(lambda: rooms[0])
+        guest = await w.there.deploy(Closed)
+        await trio.sleep(1)
+        async with guest.observe(room.thing.url):
+            await trio.sleep(1)
+        await trio.sleep(1)
+        assert room.thing.observers == ()
+        await room.thing.delete()
+        room.thing._seat.audiences.drop(room.thing.url)
+        await trio.sleep(1)
+        assert told == [ObserverJoined(guest.url), ObserverLeft(guest.url)]
+
+
+async def test_it_is_told_on_when_the_hyperty_crashed_and_was_made_anew(autojump_clock):
+    class Fragile(Open):
+        async def on_request(self, message):
+            self.spawn(self.fall)
+            await trio.sleep_forever()
+
+        async def fall(self):
+            raise RuntimeError
+
+    async with world() as w:
+        room, guest = await w.here.deploy(Fragile), await w.there.deploy(Closed)
+        async with room.report("comm", {}) as thing:
+            assert (await guest.request(room.url)).code == 503
+            async with guest.observe(thing.url):
+                await trio.sleep(1)
+                assert thing.observers == (guest.url,)
+
+
+async def test_what_is_missed_is_read(autojump_clock):
+    """The mailbox was full, say: the next word shows that one is missing."""
+    async with world() as w:
+        room, guest = await w.here.deploy(Open), await w.there.deploy(Closed)
+        other = await w.there.deploy(Closed)
+        async with room.report("comm", {}) as thing:
+            audience = thing._audience
+            hear, audience.told = audience.told, lambda _change: None
+            async with guest.observe(thing.url):
+                await trio.sleep(1)
+                audience.told = hear
+                assert thing.observers == ()
+                async with other.observe(thing.url):
+                    await trio.sleep(1)
+                    assert thing.observers == (guest.url, other.url)
+
+
+async def test_a_slow_reader_gets_the_difference(autojump_clock):
+    async with world() as w:
+        room, guest = await w.here.deploy(Open), await w.here.deploy(Closed)
+        async with room.report("comm", {}) as thing:
+            moves = thing.observer_changes()
+            for _ in range(OBSERVER_CHANGES_KEPT // 2 + 1):
+                async with guest.observe(thing.url):
+                    pass
+            async with guest.observe(thing.url):
+                await trio.sleep(1)
+                assert await anext(moves) == ObserverJoined(guest.url)
+
+
+# --- attacks ----------------------------------------------------------------------------------
+
+
+async def test_nobody_else_tells_who_observes(autojump_clock):
+    """M-53, forged: in its own name, or in that of the object."""
+    async with parties() as (alice, bob):
+        room = alice.member.hyperty
+        async with room.report("comm", {}) as thing:
+            beside, to = await neighbour(alice, "beside"), f"{thing.url}/observers"
+            body = {"value": [bob.url], "operation": "add", "version": 1}
+            for stranger in (beside, bob):
+                seat = stranger.member.hyperty._seat
+                for from_ in (seat.url, thing.url):
+                    await seat.port.post(Message(seat.ids.next(seat.url), UPDATE, from_, to, body))
+            await trio.sleep(1)
+            assert thing.observers == ()
+            await alice.invite(thing.url, bob)
+            await bob.observe(thing.url)
+            await trio.sleep(1)
+            assert thing.observers == (bob.url,)
+
+
+async def test_nobody_else_is_told_who_observes(autojump_clock):
+    """Not even who observes, and has set its path there."""
+    async with parties() as (alice, bob):
+        url = await alice.create()
+        await bob.observe(url)
+        node = f"domain://msg-node.{url.split('/')[2]}/sm"
+        resources = {"resources": [f"{url}/observers"]}
+        await bob.member.hyperty.ask(node, MessageType.SUBSCRIBE, resources)
+        beside = await neighbour(alice, "beside")
+        # Of this address the node does not even know whose it is.
+        assert [(await one.ask(READ, f"{url}/observers")).code for one in (bob, beside)] == [
+            404,
+            401,
+        ]
+        await bob.ask(MessageType.UNSUBSCRIBE, resource=url)
+        await bob.observe(url)
+        await trio.sleep(1)
+        told = [one for one in bob.member.hyperty.events if one.to.endswith("/observers")]
+        assert told == []
+        mine = [one for one in alice.member.hyperty.events if one.to == f"{url}/observers"]
+        assert [(one.body["operation"], one.body["value"]) for one in mine] == [
+            ("add", [bob.url]), ("remove", [bob.url]), ("add", [bob.url]),
+        ]  # fmt: skip
+        assert [one.body["version"] for one in mine] == [1, 2, 3]
+
+
+@pytest.mark.parametrize("verb", [MessageType.SUBSCRIBE, MessageType.DELETE])
+async def test_observers_are_read_and_no_more(verb, autojump_clock):
+    async with parties() as (alice, _):
+        url = await alice.create()
+        to = f"{url}/observers"
+        answer = await alice.member.hyperty.ask(to, verb, {"source": alice.url})
+        assert answer.code == 400
+        value = (await alice.ask(READ, to)).body["value"]
+        assert value == {"version": 0, "observers": []}

@@ -1,0 +1,31 @@
+"""Components that follow an address of another's, and stop to (BUS-02, SYN-06, I-D7)."""
+
+from tests.support.wire.wire import A, B, C, event
+
+CHANGES = f"{A}/changes"
+
+
+async def publish(world):
+    await world.port(A).post(event(1, to=CHANGES))
+    await world.settle()
+
+
+async def test_one_follower_stops_and_the_other_goes_on(world):
+    await world.component(A)
+    bob, carol = await world.component(B), await world.component(C)
+    for follower in (B, C):
+        await world.agent.follow(CHANGES, follower)
+    for _ in range(2):
+        await world.agent.unfollow(CHANGES, B)
+    await publish(world)
+    assert (bob, world.heard_by(carol)) == ([], [event(1, to=CHANGES)])
+
+
+async def test_who_is_expelled_follows_nothing_any_more(world):
+    await world.component(A)
+    bob, carol = await world.component(B), await world.component(C)
+    for follower in (B, C):
+        await world.agent.follow(CHANGES, follower)
+    await world.agent.expel(B)
+    await publish(world)
+    assert (bob, world.heard_by(carol)) == ([], [event(1, to=CHANGES)])

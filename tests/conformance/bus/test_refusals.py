@@ -1,0 +1,177 @@
+"""Every rejected request is answered with a code from the closed list; nothing dies of it."""
+
+import json
+
+import pytest
+
+from tests.support.node.node_process import DOMAIN
+from tests.support.wire.wire_forms import OWN_FORMS, WIRE_FORMS
+
+CODES = {100, 183, 200, 202, 400, 401, 403, 404, 408, 409, 410, 413, 500, 502, 503, 504}
+
+KILLERS = [
+    {"to": ["x"]},
+    {"to": 7},
+    {"to": None},
+    {"to": ""},
+    {"to": {}},
+    {"from": ["x"]},
+    {"from": 7},
+    {"type": None},
+    {"type": []},
+    {"id": None},
+    {"id": 1.5},
+    {"id": -1},
+    {"id": True},
+    {"id": 2**64},
+    {"id": "0x10"},
+    {"id": "\u0661"},
+    {"body": []},
+    {"body": 7},
+    {"body": {"source": 7}},
+    {"body": {"via": 7}},
+    {"body": {"via": [7]}},
+    {"body": {"resources": {"a": 1}}},
+    {"body": {"code": 200}},
+]
+"""What kills upstream's nodes, and its kin (facts of page 11, 5h)."""
+
+
+@pytest.mark.parametrize("wrong", KILLERS, ids=json.dumps)
+async def test_what_kills_upstreams_nodes_is_refused_and_the_session_kept(join, wrong):
+    """MN-03, MN-25, CON-05: 400 where it says whom to tell; else counted."""
+    peer = await join()
+    message = {
+        "id": peer.shown_id(77), "type": "create", "from": peer.part("ua"),
+        "to": f"{peer.node}/address-allocation", "body": {"scheme": "comm", "value": {"number": 1}},
+    } | wrong  # fmt: skip
+
+    await peer.raw(json.dumps(message).encode())
+    heard = await peer.rest()
+
+    assert {one["body"]["code"] for one in heard} <= {400, 401, 404}
+    assert len(heard) <= 1
+    assert await peer.allocate()
+
+
+@pytest.mark.parametrize("missing", ["id", "type", "from", "to", "body"])
+@pytest.mark.parametrize("part", ["sm", "address-allocation", "session"])
+async def test_a_field_that_is_missing_harms_nobody(join, missing, part):
+    """MN-03, MN-25."""
+    peer = await join()
+    message = {
+        "id": peer.shown_id(5), "type": "create", "from": peer.part("ua"),
+        "to": f"{peer.node}/{part}", "body": {},
+    }  # fmt: skip
+    del message[missing]
+
+    await peer.raw(json.dumps(message).encode())
+
+    assert {one["body"]["code"] for one in await peer.rest()} <= {400, 401}
+    assert await peer.allocate()
+
+
+@pytest.mark.parametrize("type_", ["create", "read", "update", "delete", "execute", "forward"])
+@pytest.mark.parametrize("to", ["sm", "address-allocation", "session", "policy", "nothing"])
+async def test_whatever_a_part_does_not_know_is_answered(join, type_, to):
+    """MN-25, MN-09: a code, from who was asked."""
+    peer = await join()
+    body = {"message": {"id": 1, "type": "read", "from": peer.part("a"), "to": peer.part("b")}}
+
+    answer = await peer.ask(type_, peer.part("ua"), f"{peer.node}/{to}", **body)
+
+    assert answer["body"]["code"] in CODES - {200, 202, 100, 183, 500}
+    assert answer["body"].get("description") or answer["body"].get("desc")
+
+
+async def test_every_refusal_says_why_in_words(join):
+    """MN-25: `description`, in the peer's own word for it."""
+    peer = await join()
+    answer = await peer.ask("create", peer.part("ua"), f"{peer.node}/sm", desc="said so")
+
+    assert answer["body"]["code"] == 400
+    key = "description" if peer.form in OWN_FORMS else "desc"
+    assert answer["body"][key]
+
+
+@pytest.mark.parametrize(
+    ("inflated", "code"),
+    [
+        ({"a": "x" * 16_385}, 413),
+        ({str(number): 1 for number in range(257)}, 413),
+        ({"a": [[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[[1]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]]}, 413),
+        ({"via": [f"hyperty-runtime://{DOMAIN}/r{n}/s" for n in range(257)]}, 413),
+    ],
+    ids=["text", "keys", "depth", "via"],
+)
+async def test_what_is_too_large_in_itself_is_refused(join, inflated, code):
+    """MN-25, CON-05, L4: 413, link kept."""
+    peer = await join()
+    assert await peer.code("create", peer.part("ua"), f"{peer.node}/sm", **inflated) == code
+    assert await peer.allocate()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"id":1e400,"type":"read","from":"a","to":"b"}',
+        b'{"id":-0,"type":"read","from":"a","to":"b"}',
+        b'{"id":NaN}',
+        b'{"id":1,"id":2,"type":"read","type":"dance"}',
+        b"[" * 100_000,
+        b'{"a":' * 10_000,
+        b'"\xff\xfe"',
+        b"\xed\xa0\x80",
+        b"\x00" * 100,
+        b'{"id":1,"type":"read","from":"\\ud800","to":"\\ud800"}',
+        b"\n" * 1000,
+        b"",
+    ],
+    ids=range(12),
+)
+async def test_no_text_harms_the_node_or_other_sessions(join, text):
+    """CON-05, MN-25."""
+    peer, other = await join(), await join()
+
+    await peer.raw(text)
+
+    assert await other.allocate()
+
+
+async def test_one_sessions_nonsense_is_not_another_sessions_loss(guests):
+    """MN-25, MN-01."""
+    talkers = [await guests(form) for form in WIRE_FORMS]
+    bad = await guests("link")
+    for talker in talkers:
+        (address,) = await talker.allocate()
+        for number in range(20):
+            await bad.raw(b'{"id":%d,"type":"read"' % number)
+            await bad.say("read", address, f"{talker.inside}/x")
+        assert await talker.rest() == []
+
+
+@pytest.mark.parametrize("code", [0, 99, 600, "x", None, True, [200]])
+async def test_an_answer_without_a_code_is_dropped(join, code):
+    """MN-03, MN-25."""
+    alice, bob = await join(), await join()
+    await alice.say("read", alice.part("ua"), alice.spelt(f"{bob.inside}/ua"))
+    request = await bob.hear()
+
+    await bob.say_as(request["id"], "response", request["to"], request["from"], {"code": code})
+
+    assert await bob.rest() == []
+    assert await alice.rest() == []
+
+
+@pytest.mark.parametrize(
+    ("written", "code"), [("2XX", 200), ("1XX", 100), ("error", 500), ("404", 404), (200, 200)]
+)
+async def test_upstreams_spellings_of_codes_are_understood(join, written, code):
+    """MN-25, C-04."""
+    alice, bob = await join(), await join()
+    sent = await alice.say("read", alice.part("ua"), alice.spelt(f"{bob.inside}/ua"))
+    request = await bob.hear()
+
+    await bob.say_as(request["id"], "response", request["to"], request["from"], {"code": written})
+
+    assert (await alice.answer_to(sent))["body"]["code"] == code

@@ -1,0 +1,204 @@
+"""Defects of the product, put in on purpose: each must be found, or the checker checks nothing.
+
+Each takes the place of one method of one class while a run goes on.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Final
+
+import attrs
+
+from actors.runtime.bus.mini_bus import MiniBus
+from actors.runtime.bus.open_requests import Answers
+from actors.runtime.bus.outbound import Outward
+from actors.runtime.hyperty.host import HypertyHost
+from actors.runtime.objects.observed_object import ObservedObject
+from actors.runtime.sync.observer.observer import ObservedObjects
+from fsm.bus.receiving_order import PairOrderCore
+from fsm.bus.transactions import TransactionsCore
+from fsm.session.stub_client import StubClientCore
+from fsm.sync.copy import ObserverCore
+from specs.message import MessageType
+from specs.reply_code import Code
+from tests.simulation.judgement.evidence import Witness
+
+__all__ = ["DEFECTS", "Defect", "Trial", "defective"]
+
+Defect = tuple[type, str, Callable]
+"""Whose method is replaced, its name, and what makes the other from the one."""
+
+
+def _no_dedup(_repeated):
+    return lambda self, message, now: None
+
+
+def _by_domain(_go_by_node):
+    """An answer whose link has ended goes by the node of its receiver's domain."""
+    return Outward.go_by
+
+
+def _no_holding(_arrives):
+    """What a link brings is taken at once, and nobody knows what came before."""
+
+    def arrives(self, message, path, what):
+        self._pairs.clear()
+        return [what]
+
+    return arrives
+
+
+def _leave_in_words_only(_leave):
+    async def leave(self, request):
+        await self._context.answer(request, Code.OK)
+
+    return leave
+
+
+def _yes_to_everything(said):
+    """Every fifth request is agreed to, and forgotten."""
+
+    async def answer(self, request):
+        value = request.body.get("value")
+        if isinstance(value, dict) and value.get("n", 1) % 5 == 0:
+            return value
+        return await said(self, request)
+
+    return answer
+
+
+def _last_value(said):
+    """A hyperty that is asked twice in a row answers the second as the first."""
+    last = {}
+
+    async def answer(self, request):
+        value = await said(self, request)
+        return last.setdefault((self, request.from_), value) if value else value
+
+    return answer
+
+
+def _no_patience_ever_ends(_deadline):
+    return lambda self: math.inf
+
+
+def _never_again(pause):
+    """A stub that has lost its link waits for better days."""
+
+    def wait(self, why, now):
+        effects = pause(self, why, now)
+        self._until = self._give_up = math.inf
+        return effects
+
+    return wait
+
+
+def _shown_twice(show):
+    def twice(self, *told):
+        show(self, *told)
+        show(self, *told)
+
+    return twice
+
+
+def _one_behind(show):
+    """A copy shows what it was told before the last."""
+    kept = {}
+
+    def late(self, *told):
+        show(self, *kept.get(self, told))
+        kept[self] = told
+
+    return late
+
+
+def _never_asks(_hear):
+    """A copy that hears nothing for long thinks nothing of it."""
+    return lambda self, now: None
+
+
+def _all_but_removals(take):
+    """A copy that is told to take something out of an array keeps it."""
+
+    def keep(self, change, *rest):
+        kept = attrs.evolve(change, value=[]) if change.operation == "remove" else change
+        return take(self, kept, *rest)
+
+    return keep
+
+
+def _two_in_one(deliver):
+    """Every other message to a hyperty waits for the next one, and comes behind it."""
+    kept = {}
+
+    def later(self, delivery):
+        message = delivery.message
+        if message.type is not MessageType.CREATE or "n" not in (message.body.get("value") or {}):
+            deliver(self, delivery)
+        elif self in kept:
+            deliver(self, delivery)
+            deliver(self, kept.pop(self))
+        else:
+            kept[self] = delivery
+
+    return later
+
+
+def _untold(record):
+    """That a session is detached is told to nobody."""
+
+    def tell(self, actor, fact):
+        if fact.new != "detached":
+            record(self, actor, fact)
+
+    return tell
+
+
+@attrs.frozen
+class Trial:
+    """A defect and how it is found.
+
+    Attributes:
+        rule: What it breaks.
+        seed: A run that shows it.
+    """
+
+    rule: str
+    seed: int
+    defect: Defect
+
+
+DEFECTS: Final[Mapping[str, Trial]] = {
+    "repeats are let in": Trial("crashed", 58, (Answers, "repeated", _no_dedup)),
+    "paths are not waited for": Trial("order", 30362, (PairOrderCore, "arrives", _no_holding)),
+    "answers take two nodes": Trial("claim I-B7", 40097, (Outward, "go_by_node", _by_domain)),
+    "messages overtake": Trial("order", 143, (MiniBus, "_deliver", _two_in_one)),
+    "leaves in words only": Trial(
+        "after_leaving", 8, (ObservedObjects, "leave", _leave_in_words_only)
+    ),
+    "agreed and forgotten": Trial("acknowledged", 1, (HypertyHost, "_said", _yes_to_everything)),
+    "answers are mixed up": Trial("addressee", 1, (HypertyHost, "_said", _last_value)),
+    "no patience ever ends": Trial(
+        "answered", 2, (TransactionsCore, "deadline", _no_patience_ever_ends)
+    ),
+    "never dials again": Trial("converged", 2, (StubClientCore, "_pause", _never_again)),
+    "changes are shown twice": Trial("versions", 1, (ObservedObject, "show", _shown_twice)),
+    "copies are late": Trial("agreed", 1, (ObservedObject, "show", _one_behind)),
+    "copies never ask": Trial("agreed", 7, (ObserverCore, "_hear", _never_asks)),
+    "nothing is taken out": Trial("agreed", 1, (ObserverCore, "_take", _all_but_removals)),
+    "a step is not told": Trial("machine no_gap_between_steps", 2, (Witness, "record", _untold)),
+}
+"""By name; each replaces one method, or makes another of it."""
+
+
+@contextmanager
+def defective(defect: Defect) -> Iterator[None]:
+    """Have a defect in the product."""
+    owner, name, make = defect
+    sound = owner.__dict__[name]
+    setattr(owner, name, make(sound))
+    try:
+        yield
+    finally:
+        setattr(owner, name, sound)

@@ -1,0 +1,28 @@
+"""Seeds by the handful, and what of each is told if it fails."""
+
+from collections.abc import Iterable
+from typing import Final
+
+from tests.simulation.plans.generation import plan_of
+from tests.simulation.world.simulator import run
+
+__all__ = ["CHUNK", "broken_by"]
+
+CHUNK: Final = 5
+"""Seeds in one test."""
+
+_TOLD: Final = 5
+"""Breaches of one run that are told."""
+
+
+def broken_by(seeds: Iterable[int]) -> dict[int, list[str]]:
+    """Run seeds; return what was broken, by seed.
+
+    To make a failing one small: `python -m tests.simulation --first SEED --seeds 1`.
+    """
+    outcomes = {seed: run(plan_of(seed)) for seed in seeds}
+    return {
+        seed: [f"{breach.rule}: {breach.what}" for breach in outcome.breaches[:_TOLD]]
+        for seed, outcome in outcomes.items()
+        if outcome.breaches
+    }

@@ -1,0 +1,148 @@
+"""What happens in one run, as data: who is there, what they do, and what goes wrong."""
+
+import json
+from enum import StrEnum
+from typing import Final, final
+
+import attrs
+import cattrs
+
+__all__ = ["Act", "Deed", "Fault", "Plan", "Wrong", "read_plan", "write_plan"]
+
+
+@final
+class Deed(StrEnum):
+    """What an application does."""
+
+    ASK = "ask"
+    """`who` asks `whom` as often as `count` says, without waiting for the answers."""
+    CREATE = "create"
+    """`who` begins to report its data object."""
+    OBSERVE = "observe"
+    """`who` subscribes to the object of `whom`."""
+    CHANGE = "change"
+    """`who` changes its object as often as `count` says, one after the other."""
+    LEAVE = "leave"
+    """`who` unsubscribes from the object of `whom`."""
+    DELETE = "delete"
+    """`who` deletes its object."""
+    DEPLOY = "deploy"
+    """`who` deploys one more hyperty, which asks `whom` once, and undeploys it."""
+    CRASH = "crash"
+    """`who` asks `whom`, whose hyperty crashes on it."""
+
+
+@final
+class Wrong(StrEnum):
+    """What goes wrong between `one` and `other`, or with `one`; see `transports.chaos.toxics`."""
+
+    LATENCY = "latency"
+    DELAY = "delay"
+    BANDWIDTH = "bandwidth"
+    SLICER = "slicer"
+    SLOW_CLOSE = "slow_close"
+    LIMIT_DATA = "limit_data"
+    LOSS = "loss"
+    RESET = "reset"
+    TIMEOUT = "timeout"
+    """A black hole, until it ends with a reset."""
+    PARTITION = "partition"
+    """Held up, not lost."""
+    DUPLICATE = "duplicate"
+    """Frames come twice from a node to a runtime, whose bus claims to bear it."""
+    RUNTIME = "runtime"
+    """`one` dies without a word and comes back under its name after `lasts` seconds."""
+    NODE = "node"
+    """The same of a node."""
+
+
+@final
+@attrs.frozen
+class Act:
+    """Somebody does something.
+
+    Attributes:
+        at: Seconds after everybody has come.
+        pause: Seconds between two, where there are several.
+    """
+
+    at: float
+    deed: Deed
+    who: str
+    whom: str = ""
+    count: int = 1
+    pause: float = 0.0
+
+
+@final
+@attrs.frozen
+class Fault:
+    """Something goes wrong.
+
+    Attributes:
+        at: Seconds after everybody has come.
+        lasts: For how many seconds.
+        amount: How much of it; what that means depends on what it is.
+    """
+
+    at: float
+    wrong: Wrong
+    one: str
+    other: str = ""
+    lasts: float = 0.0
+    amount: float = 0.0
+
+
+@final
+@attrs.frozen
+class Plan:
+    """One run, whole.
+
+    Attributes:
+        seed: What chance there still is: entropy, jitter, the order of tasks.
+        runtimes: Names, each with the number of its domain: `r0` of `d0.ex` is `("r0", 0)`.
+            Every domain has one node, `n0` and so on.
+        kinds: What P2P links may use; none: no P2P.
+        topology: `triangle` or `trapezoid`.
+        latency: Seconds a frame takes between any two when nothing is wrong.
+    """
+
+    seed: int
+    runtimes: tuple[tuple[str, int], ...]
+    kinds: tuple[str, ...] = ()
+    topology: str = "triangle"
+    latency: float = 0.0
+    acts: tuple[Act, ...] = ()
+    faults: tuple[Fault, ...] = ()
+
+    @property
+    def nodes(self) -> tuple[str, ...]:
+        """The nodes there are."""
+        return tuple(f"n{domain}" for domain in sorted({domain for _, domain in self.runtimes}))
+
+    @property
+    def size(self) -> int:
+        """How many things it says: what shrinking makes smaller."""
+        counts = sum(act.count for act in self.acts)
+        return len(self.runtimes) + len(self.acts) + len(self.faults) + counts
+
+
+_FORM: Final = cattrs.Converter()
+
+
+def write_plan(plan: Plan) -> str:
+    """Write a plan as JSON, one thing a line."""
+    told = _FORM.unstructure(plan)
+    lines = []
+    for name, value in told.items():
+        if name in {"acts", "faults"}:
+            rows = ",\n".join(f"  {json.dumps(row)}" for row in value)
+            lines.append(f'"{name}": [\n{rows}\n ]' if rows else f'"{name}": []')
+        else:
+            lines.append(f'"{name}": {json.dumps(value)}')
+    return "{" + ",\n ".join(lines) + "}\n"
+
+
+def read_plan(text: str) -> Plan:
+    """Read what `write_plan` wrote."""
+    return _FORM.structure(json.loads(text), Plan)

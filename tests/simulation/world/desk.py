@@ -1,0 +1,52 @@
+"""Where the runtimes of a simulation get their logins: so that who died may come back.
+
+Without a login a node gives the session of a runtime to nobody else until it is forgotten.
+"""
+
+from typing import Final, final
+
+import trio
+from joserfc.jwk import OKPKey
+
+from actors.node.login.login import Admission, Login
+from actors.runtime.stubs.credentials import Credentials
+from tests.support.node.issuer import Issuer, login_by
+
+__all__ = ["Desk", "issuer", "login_of"]
+
+_KEY: Final = OKPKey.import_key(
+    {
+        "kty": "OKP",
+        "crv": "Ed25519",
+        "x": "UnatImkXo9-Z3_M9hep4EQ3-BJz_gaJFOoASDyMHnOg",
+        "d": "cHJvdG9mbHkgc2ltdWxhdGVzOyBubyBzZWNyZXQgMzI",
+    }
+)
+"""Always the same: its signatures are part of what is the same in every run."""
+
+_EVERYWHERE: Final = "everywhere"
+
+
+def login_of(issuer: Issuer) -> Login:
+    """Let in who has a token of the desk, and strangers."""
+    return login_by(issuer, admission=Admission.ANYBODY)
+
+
+def issuer() -> Issuer:
+    """Return who signs for all runtimes of a run."""
+    return Issuer(_KEY, domain=_EVERYWHERE)
+
+
+@final
+class Desk(Credentials):
+    """Gives one runtime, or node, a new token whenever it asks: good for it alone."""
+
+    def __init__(self, issuer: Issuer, url: str) -> None:
+        self._issuer = issuer
+        self._url = url
+        self._user = f"user://idp.ex/{url.rpartition('/')[2]}"
+
+    async def fresh(self) -> str | None:
+        await trio.lowlevel.checkpoint()
+        self._issuer.now = trio.current_time()
+        return self._issuer.token(sub=self._user, runtime=self._url)

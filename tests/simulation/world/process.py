@@ -1,0 +1,205 @@
+"""Nodes and runtimes that live, die and come back, as tasks of one loop."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from contextlib import suppress
+from typing import final
+
+import attrs
+import trio
+
+from actors.kit.ids import IdSource
+from actors.node.app import open_node
+from actors.node.config import NodeConfig
+from actors.node.foreign.plan import Endpoint, ForeignPlan
+from actors.runtime.app import open_runtime
+from actors.runtime.config import RuntimeConfig
+from actors.runtime.runtime import Runtime
+from actors.sandbox.here import open_room_here
+from fsm.registry.resolve.resolve import Topology
+from specs.addresses.address import message_node, runtime
+from specs.errors import ProtoflyError
+from tests.simulation.judgement.evidence import Evidence, Witness
+from tests.simulation.judgement.history import Died, History
+from tests.simulation.plans.plan import Plan
+from tests.simulation.world.desk import Desk, issuer, login_of
+from tests.simulation.world.fate import chance
+from tests.simulation.world.mortal import MortalNetwork
+from tests.simulation.world.worker import Worker
+from tests.support.node.issuer import Issuer
+from transports.chaos.network import ChaosNetwork
+from transports.link import Kind
+from transports.network import Network
+
+__all__ = ["Air", "NodeProcess", "Process", "RuntimeProcess", "domain_of", "place_of"]
+
+_PORT = 41_000
+
+
+def domain_of(number: int) -> str:
+    """Return the name of a domain."""
+    return f"d{number}.ex"
+
+
+def place_of(number: int) -> str:
+    """Return where the node of a domain is dialled."""
+    return f"ws://127.0.0.1:{_PORT + number}/link"
+
+
+@final
+@attrs.define
+class Air:
+    """What all processes of a run share."""
+
+    plan: Plan
+    chaos: ChaosNetwork
+    evidence: Evidence
+    history: History
+    issuer: Issuer = attrs.field(factory=issuer)
+
+
+class Process(ABC):
+    """Something that runs under a name, one life after the other.
+
+    Attributes:
+        name: What the plan calls it.
+        life: `r0.1` in its first life.
+        is_up: Whether it can be used.
+    """
+
+    def __init__(self, air: Air, name: str, domain: int) -> None:
+        self.name = name
+        self.domain = domain
+        self.life = name
+        self.is_up = False
+        self.air = air
+        self.lives = 0
+        self._network: MortalNetwork | None = None
+        self._scope = trio.CancelScope()
+        self._leaving = trio.Event()
+        self._ended = trio.Event()
+
+    async def run(self, task_status=trio.TASK_STATUS_IGNORED) -> None:
+        """Live once; started when it can be used."""
+        self.lives += 1
+        self.life = f"{self.name}.{self.lives}"
+        self._network = MortalNetwork(self.air.chaos.end(self.name))
+        self._leaving, self._ended = trio.Event(), trio.Event()
+        witness = self.air.evidence.witness(self.life)
+        try:
+            with trio.CancelScope() as self._scope:
+                await self._live(self._network, witness, task_status)
+        finally:
+            self.is_up = False
+            self._ended.set()
+        if not self._scope.cancelled_caught and not self._network.is_dead:
+            witness.end()
+
+    @abstractmethod
+    async def _live(self, network: Network, witness: Witness, task_status) -> None:
+        """Open, tell that it is up, and wait until it is to leave."""
+
+    async def die(self, everybody: tuple[str, ...]) -> None:
+        """End without a word; return when the process is gone."""
+        if self._network is None or self._ended.is_set():
+            return
+        self._network.is_dead = True
+        self.is_up = False
+        self.air.history.note(Died(trio.current_time(), self.life))
+        for other in everybody:
+            self.air.chaos.reset(self.name, other)
+        self._scope.cancel()
+        await self._ended.wait()
+
+    async def leave(self) -> None:
+        """End in good order; return when it has."""
+        self._leaving.set()
+        await self._ended.wait()
+
+    def entropy(self) -> Callable[[int], bytes]:
+        """Return what a life makes its secrets of."""
+        return chance(self.air.plan.seed, self.life).randbytes
+
+    def ids(self) -> IdSource:
+        """Return ids that no life before had."""
+        return IdSource(int(trio.current_time() * 1000) * 1000)
+
+
+@final
+class NodeProcess(Process):
+    """A message node."""
+
+    async def _live(self, network: Network, witness: Witness, task_status) -> None:
+        others = {domain for _, domain in self.air.plan.runtimes} - {self.domain}
+        desk = Desk(self.air.issuer, message_node(domain_of(self.domain)))
+        foreign = {domain_of(one): Endpoint(place_of(one), desk.fresh) for one in sorted(others)}
+        config = NodeConfig(
+            domain=domain_of(self.domain),
+            listen=f"127.0.0.1:{_PORT + self.domain}",
+            entropy=self.entropy(),
+            ids=self.ids(),
+            login=login_of(self.air.issuer),
+            foreign=ForeignPlan(
+                foreign if self.air.plan.topology == "trapezoid" else {}, open_room_here
+            ),
+        )
+        async with open_node(config, network, witness):
+            self.is_up = True
+            task_status.started()
+            await self._leaving.wait()
+
+
+@final
+class RuntimeProcess(Process):
+    """A runtime with one hyperty.
+
+    Attributes:
+        address: Of the hyperty, in this life or the last.
+        worker: The hyperty itself, in its last life.
+        tasks: Where what the application does in this life runs.
+    """
+
+    def __init__(self, air: Air, name: str, domain: int) -> None:
+        super().__init__(air, name, domain)
+        self.address = ""
+        self.worker: Worker | None = None
+        self.runtime: Runtime | None = None
+        self.tasks: trio.Nursery | None = None
+
+    async def _live(self, network: Network, witness: Witness, task_status) -> None:
+        plan = self.air.plan
+        nodes = {domain_of(one): place_of(one) for _, one in plan.runtimes}
+        config = RuntimeConfig(
+            domain=domain_of(self.domain),
+            name=self.name,
+            node=place_of(self.domain),
+            nodes=nodes,
+            kinds=tuple(map(Kind, plan.kinds)),
+            topology=Topology(plan.topology),
+            credentials=Desk(self.air.issuer, runtime(domain_of(self.domain), self.name)),
+            entropy=self.entropy(),
+            ids=self.ids(),
+        )
+        async with open_runtime(config, network, witness) as self.runtime:
+            await self._deploy(self.runtime)
+            async with trio.open_nursery() as self.tasks:
+                self.is_up = True
+                task_status.started()
+                await self._leaving.wait()
+                self.is_up = False
+                self.tasks.cancel_scope.cancel()
+
+    async def _deploy(self, runtime: Runtime) -> None:
+        """Deploy the hyperty, however often that has to be tried."""
+        while True:
+            with suppress(ProtoflyError):
+                self.address = await runtime.deploy(self.name, self.make)
+                return
+            await trio.sleep(1)
+
+    def make(self) -> Worker:
+        """Make the hyperty, for one of its lives."""
+        return Worker(self.life, self.air.history, self._is_here)
+
+    def _is_here(self, worker: Worker) -> None:
+        self.worker = worker

@@ -1,0 +1,196 @@
+"""One run of a plan, from the first process to the last link, and what is found in it."""
+
+from collections.abc import Iterator
+from functools import partial
+from itertools import combinations
+from typing import final
+
+import attrs
+import trio
+from trio.testing import MockClock
+
+from actors.kit.supervision.crash import Crash
+from fsm.judge.trace_line import TraceLine
+from fsm.judge.verdict import judge_run
+from specs.limits.protocol import REPLY_TIMEOUT
+from specs.limits.sync import QUIET, REPEAT_LAST
+from tests.simulation.judgement.evidence import Evidence
+from tests.simulation.judgement.history import History, Probed
+from tests.simulation.judgement.rules import Breach, breaches, disagreements
+from tests.simulation.plans.plan import Act, Fault, Plan, Wrong
+from tests.simulation.world.application import Application
+from tests.simulation.world.fate import chance, sealed
+from tests.simulation.world.process import Air, NodeProcess, Process, RuntimeProcess
+from tests.simulation.world.trouble import begin
+from transports.chaos.network import ChaosNetwork, Trouble
+from transports.chaos.toxics import Latency
+from transports.memory import MemoryNetwork
+
+__all__ = ["Outcome", "run"]
+
+_SETTLING = 60.0
+"""Seconds after the last fault until everybody must reach everybody: a silent peer is found
+within 30, and coming back after long waits up to 16 between two attempts."""
+
+_AGREEING = QUIET + REPEAT_LAST + REPLY_TIMEOUT
+"""Seconds from then on until no copy of an object may differ from it: whoever hears nothing of
+its reporter reads it after `QUIET`, and if that fails once more."""
+
+_LOOKING = 5.0
+"""Seconds between two looks at the copies."""
+
+_LIMIT = 900.0
+"""Seconds of virtual time that a run may take at all."""
+
+
+@final
+@attrs.frozen
+class Outcome:
+    """What became of a run.
+
+    Attributes:
+        breaches: Rules, machines and claims that were broken.
+        history: What applications saw.
+        evidence: What processes reported.
+    """
+
+    breaches: tuple[Breach, ...]
+    history: History
+    evidence: Evidence
+
+    @property
+    def broken(self) -> frozenset[str]:
+        """Names of the rules that were broken."""
+        return frozenset(breach.rule for breach in self.breaches)
+
+
+def run(plan: Plan) -> Outcome:
+    """Run a plan."""
+    network = MemoryNetwork()
+    history, evidence = History(), Evidence(f"seed-{plan.seed}")
+    clock = MockClock(autojump_threshold=0)
+    with sealed(plan.seed):
+        found = trio.run(partial(_run, plan, network, (history, evidence)), clock=clock)
+    broken = (*breaches(history), *found, *judged(evidence.lines()))
+    return Outcome(broken, history, evidence)
+
+
+def judged(lines: list[TraceLine]) -> Iterator[Breach]:
+    """Hold a trace against machines and claims."""
+    judgement = judge_run(lines)
+    for broken in judgement.machines.violations:
+        where = f"{broken.entity.node} {broken.entity.machine} {broken.entity.key}"
+        yield Breach(f"machine {broken.claim.value}", f"{where} at {broken.ln}: {broken.expected}")
+    for finding in judgement.findings:
+        yield Breach(f"claim {finding.claim}", str(finding))
+
+
+async def _run(plan: Plan, network: MemoryNetwork, kept) -> list[Breach]:
+    history, evidence = kept
+    chaos = ChaosNetwork(network, chance(plan.seed, "chaos"))
+    air = Air(plan, chaos, evidence, history)
+    with trio.move_on_after(_LIMIT) as patience, Crash() as crash:
+        await World(air).run()
+    history.left_over += [f"a link {one.dialler} > {one.listener}" for one in chaos.links]
+    history.left_over += [f"a listener at {address}" for _, address in network._listeners]
+    found = []
+    if patience.cancelled_caught:
+        found.append(Breach("ends", f"the run did not end within {_LIMIT:g} s"))
+    if crash.error is not None:
+        found.append(Breach("crashed", "; ".join(_causes(crash.error))))
+    return found
+
+
+def _causes(error: BaseException) -> Iterator[str]:
+    """Say what came first, of errors in groups and errors of errors."""
+    if isinstance(error, BaseExceptionGroup):
+        for one in error.exceptions:
+            yield from _causes(one)
+    else:
+        yield str(error) if error.__cause__ is None else ", ".join(_causes(error.__cause__))
+
+
+@final
+class World:
+    """All processes of a run."""
+
+    def __init__(self, air: Air) -> None:
+        self._air = air
+        plan = air.plan
+        self.nodes = {name: NodeProcess(air, name, int(name[1:])) for name in plan.nodes}
+        self.runtimes = {name: RuntimeProcess(air, name, at) for name, at in plan.runtimes}
+        self._application = Application(self.runtimes, air.history)
+        self._troubles: list[Trouble] = []
+
+    @property
+    def _everybody(self) -> dict[str, Process]:
+        return {**self.nodes, **self.runtimes}
+
+    async def run(self) -> None:
+        """Let everybody come, do, suffer, recover and go."""
+        if self._air.plan.latency:
+            for pair in combinations(self._everybody, 2):
+                self._air.chaos.toxic(Latency(self._air.plan.latency), pair)
+        async with trio.open_nursery() as nursery:
+            for process in self._everybody.values():
+                await nursery.start(process.run)
+            await self._rage(nursery)
+            await trio.sleep(_SETTLING)
+            await self._probe()
+            await self._compare()
+            for group in (self.runtimes, self.nodes):
+                async with trio.open_nursery() as leaving:
+                    for process in group.values():
+                        leaving.start_soon(process.leave)
+
+    async def _rage(self, processes: trio.Nursery) -> None:
+        began = trio.current_time()
+        async with trio.open_nursery() as nursery:
+            for act in self._air.plan.acts:
+                nursery.start_soon(self._act, began, act)
+            for fault in self._air.plan.faults:
+                nursery.start_soon(self._fault, began, fault, processes)
+        for trouble in self._troubles:
+            trouble.end()
+
+    async def _act(self, began: float, act: Act) -> None:
+        await trio.sleep_until(began + act.at)
+        await self._application.do(act)
+
+    async def _fault(self, began: float, fault: Fault, processes: trio.Nursery) -> None:
+        await trio.sleep_until(began + fault.at)
+        if fault.wrong in {Wrong.RUNTIME, Wrong.NODE}:
+            process = self._everybody[fault.one]
+            await process.die(tuple(self._everybody))
+            await trio.sleep_until(began + fault.at + fault.lasts)
+            # Who comes back while nothing passes is not waited for here.
+            processes.start_soon(process.run)
+            return
+        trouble = begin(self._air.chaos, fault)
+        if trouble is not None:
+            self._troubles.append(trouble)
+            await trio.sleep_until(began + fault.at + fault.lasts)
+            trouble.end()
+
+    async def _probe(self) -> None:
+        async with trio.open_nursery() as nursery:
+            for one in self.runtimes.values():
+                for other in self.runtimes.values():
+                    if one is not other:
+                        nursery.start_soon(self._probe_pair, one, other)
+
+    async def _compare(self) -> None:
+        """Write down what everybody holds, once it is the same or should be."""
+        objects = self._application.objects
+        for _ in range(int(_AGREEING / _LOOKING)):
+            if not disagreements(objects.held()):
+                break
+            await trio.sleep(_LOOKING)
+        for one in objects.held():
+            self._air.history.note(one)
+
+    async def _probe_pair(self, one: RuntimeProcess, other: RuntimeProcess) -> None:
+        code = 0
+        if one.is_up and other.is_up:
+            code = await self._application.ask(one.worker, one.life, other.address)
+        self._air.history.note(Probed(trio.current_time(), one.life, other.life, code))

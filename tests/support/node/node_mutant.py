@@ -1,0 +1,180 @@
+"""Message nodes with one fault each: `python -m tests.support.node.node_mutant FAULT node ...`.
+
+A fault swaps one function of the product in its own process; nothing of the product
+knows of it.
+"""
+
+import sys
+from collections.abc import Callable
+from itertools import count
+from typing import Final
+
+import attrs
+
+from actors.__main__ import main
+from actors.node.session.exchange import Exchange
+from actors.node.tables import Tables
+from fsm.bus import node_routing
+from fsm.bus.node_routing import NodeRouting, ToRuntimes
+from fsm.registry import allocation
+from fsm.registry.allocation import AllocationCore
+from fsm.registry.node_rights import Hearing, NodeRights, Ownership
+from fsm.session import node_session
+from fsm.session.node_session_io import Granted
+from fsm.sync.subscriptions import subscriptions
+from fsm.sync.subscriptions.subscriptions import SubscriptionCore
+from specs import message
+from specs.dialects.dialect import PLAIN
+from specs.reply_code import Code
+
+
+def no_owner_check() -> None:
+    NodeRights.ownership = lambda *_: Ownership.OWN
+
+
+def news_go_back_to_the_publisher() -> None:
+    plain = NodeRouting._fan_out
+    NodeRouting._fan_out = lambda self, to, subscribers, _, *more: plain(
+        self, to, subscribers, None, *more
+    )
+
+
+def the_second_subscriber_is_missed() -> None:
+    plain = NodeRouting.route
+
+    def route(self, *about):
+        found = plain(self, *about)
+        if isinstance(found, ToRuntimes) and found.is_published:
+            return attrs.evolve(found, runtimes=found.runtimes[:1] + found.runtimes[2:])
+        return found
+
+    NodeRouting.route = route
+
+
+def another_code_for_nobody() -> None:
+    plain = Exchange.undeliverable
+    Exchange.undeliverable = lambda self, one, code, *more: plain(self, one, Code.TIMEOUT, *more)
+
+
+def nothing_is_released() -> None:
+    Tables.release = lambda *_: None
+
+
+def unsubscribing_does_nothing() -> None:
+    plain = SubscriptionCore.feed
+
+    def feed(self, happened, now):
+        return [] if isinstance(happened, subscriptions.Unsubscribe) else plain(self, happened, now)
+
+    SubscriptionCore.feed = feed
+
+
+def whoever_asks_may_free() -> None:
+    plain = AllocationCore._free
+
+    def free(self, owner, addresses):
+        found = [plain(self, self.owner_of(one) or owner, (one,)) for one in addresses]
+        return [effect for effects in found for effect in effects]
+
+    AllocationCore._free = free
+
+
+def any_token_will_do() -> None:
+    class _Hmac:
+        compare_digest = staticmethod(lambda *_: True)
+
+    node_session.hmac = _Hmac
+
+
+def nobody_has_to_consent() -> None:
+    plain = NodeRights.hearing
+
+    def hearing(self, *about):
+        found = plain(self, *about)
+        return Hearing.AT_ONCE if found is Hearing.BY_CONSENT else found
+
+    NodeRights.hearing = hearing
+
+
+def circles_go_on() -> None:
+    node_routing._is_circle = lambda _: False
+
+
+def what_waited_comes_backwards() -> None:
+    plain = node_session.NodeSessionCore.feed
+
+    def feed(self, happened, now):
+        return [
+            attrs.evolve(one, waiting=one.waiting[::-1]) if isinstance(one, Granted) else one
+            for one in plain(self, happened, now)
+        ]
+
+    node_session.NodeSessionCore.feed = feed
+
+
+def everybody_is_spoken_to_alike() -> None:
+    from actors.node.links import acceptor as door
+
+    door.dialect_of = lambda *_: PLAIN
+
+
+def answers_come_from_the_asker() -> None:
+    plain = message._answer
+
+    def answer(asked, code, body):
+        made = plain(asked, code, body)
+        return attrs.evolve(made, from_=made.to)
+
+    message._answer = answer
+
+
+def freed_addresses_stay() -> None:
+    plain = AllocationCore.feed
+
+    def feed(self, happened, now):
+        is_free = isinstance(happened, allocation.Free | allocation.FreeBlock)
+        return [] if is_free else plain(self, happened, now)
+
+    AllocationCore.feed = feed
+
+
+def refusals_are_said_twice() -> None:
+    plain = Exchange.tell_link
+
+    def tell_link(self, port, one):
+        plain(self, port, one)
+        if one.code == Code.UNAUTHENTICATED:
+            plain(self, port, one)
+
+    Exchange.tell_link = tell_link
+
+
+def a_loss_now_and_then() -> None:
+    plain, times = Exchange.send, count(1)
+
+    def send(self, *about):
+        if next(times) % 97:
+            plain(self, *about)
+
+    Exchange.send = send
+
+
+FAULTS: Final[dict[str, Callable[[], None]]] = {
+    fault.__name__: fault
+    for fault in (
+        no_owner_check, news_go_back_to_the_publisher, the_second_subscriber_is_missed,
+        another_code_for_nobody, nothing_is_released, unsubscribing_does_nothing,
+        whoever_asks_may_free, any_token_will_do, nobody_has_to_consent, circles_go_on,
+        what_waited_comes_backwards, everybody_is_spoken_to_alike, answers_come_from_the_asker,
+        freed_addresses_stay,
+    )
+}  # fmt: skip
+"""Found by a conformance test each."""
+
+FOUND_BY_SIEGE: Final = (refusals_are_said_twice, a_loss_now_and_then)
+"""Found by numbers only."""
+
+if __name__ == "__main__":
+    more = {fault.__name__: fault for fault in FOUND_BY_SIEGE}
+    (FAULTS | more)[sys.argv.pop(1)]()
+    main()

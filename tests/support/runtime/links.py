@@ -1,0 +1,104 @@
+"""Pairs of linked ends over every transport, for tests of what they all keep."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from random import Random
+
+import attrs
+import trio
+
+from transports.chaos.network import ChaosNetwork
+from transports.errors import LinkError
+from transports.link import FRAMED, Kind, Link
+from transports.memory import MemoryNetwork
+from transports.network import Network
+from transports.system import open_system_network
+
+PATH = "/link?name=alice%20b"
+"""Path and query every test dials where there are any."""
+
+
+@attrs.frozen
+class Place:
+    """A network, and somewhere to listen on it."""
+
+    network: Network
+    kind: Kind
+    where: str
+
+    def dialled(self, listening: str) -> str:
+        """Return what to dial to reach a listener's address."""
+        return listening + PATH if self.kind is Kind.WEBSOCKET else listening
+
+
+@attrs.frozen
+class Pair:
+    """Both ends of one link."""
+
+    dialler: Link
+    acceptor: Link
+
+    def ends(self, sender: str) -> tuple[Link, Link]:
+        """Return the sending and the receiving end."""
+        ends = (self.dialler, self.acceptor)
+        return ends if sender == "dialler" else ends[::-1]
+
+
+def place_on(network: Network, kind: Kind, directory: Path) -> Place:
+    return Place(network, kind, str(directory / "s") if kind is Kind.UNIX else "127.0.0.1:0")
+
+
+@asynccontextmanager
+async def open_place(name: str, directory: Path) -> AsyncIterator[Place]:
+    """Open the network a parameter such as `memory-tcp` or `system-unix` names."""
+    family, _, kind = name.partition("-")
+    if family in {"memory", "chaos_memory"}:
+        yield place_on(_exposed(family, MemoryNetwork()), Kind(kind), directory)
+        return
+    async with open_system_network() as network:
+        yield place_on(_exposed(family, network), Kind(kind), directory)
+
+
+def _exposed(family: str, network: Network) -> Network:
+    """Return a network as it is, or as a party of one has it in which nothing is wrong."""
+    if not family.startswith("chaos"):
+        return network
+    return ChaosNetwork(network, Random(1)).end("all")  # noqa: S311 - chance, no secret
+
+
+@asynccontextmanager
+async def leaving_together(*links: Link) -> AsyncIterator[None]:
+    """Close links at once, so that none waits in vain for the goodbye of another."""
+    try:
+        yield
+    finally:
+        async with trio.open_nursery() as nursery:
+            for link in links:
+                nursery.start_soon(link.aclose)
+
+
+@asynccontextmanager
+async def open_pair(place: Place) -> AsyncIterator[Pair]:
+    async with place.network.listen(place.kind, place.where) as listener:
+        dialler = await place.network.dial(place.kind, place.dialled(listener.address))
+        acceptor = await listener.accept()
+        async with leaving_together(dialler, acceptor):
+            yield Pair(dialler, acceptor)
+
+
+async def drain(link: Link) -> list[bytes]:
+    """Receive until the link ends, then close it; return what came."""
+    came: list[bytes] = []
+    try:
+        while True:
+            came.append(await link.receive())
+    except LinkError:
+        await link.aclose()
+        return came
+
+
+FAMILIES = ("memory", "system", "chaos_memory", "chaos_system")
+
+PLACES = [f"{family}-{kind}" for family in FAMILIES for kind in FRAMED]
+"""Every transport, by the names `open_place` understands."""

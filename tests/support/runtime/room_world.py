@@ -1,0 +1,113 @@
+"""A bus, a loader and whatever is kept in a room beside them."""
+
+from contextlib import asynccontextmanager
+from functools import partial
+
+import attrs
+import trio
+
+from actors.kit.ids import IdSource
+from actors.kit.supervision.monitor import Monitor
+from actors.kit.supervision.supervisor import ChildSpec, Intensity, open_supervisor
+from actors.pipe.process import open_process_room, process_rooms
+from actors.runtime.bus.messages import Origin
+from actors.runtime.isolation.hyperty import HypertyCode, Landlord, room_hyperty
+from actors.runtime.stubs.loader import Load, Loader, LoaderTools, RegistryIs
+from actors.runtime.stubs.sandbox import Component, Sandboxes
+from actors.runtime.stubs.stub import StubConfig, StubContext
+from fsm.registry.resolve.inputs import StubGone
+from specs.addresses.address import catalogue_stub
+from specs.message import Message, MessageType
+from specs.trace import Kind
+from tests.support.command import ROOT
+from tests.support.packages import OneStub
+from tests.support.runtime.runtime_parts import BusWorld, Listener, R, open_bus
+from tests.support.trace.growing import Growing
+from transports.memory import MemoryNetwork
+
+CHAT = "chat.ex"
+S = f"{R}/protostub/1"
+H = "hyperty://a.ex/h"
+
+
+@attrs.frozen
+class RoomWorld:
+    """What is around one room.
+
+    Attributes:
+        told: What the registry was told.
+        sandboxes: Where components run.
+    """
+
+    bus: BusWorld
+    told: Growing
+    loader: object
+    sandboxes: Sandboxes
+    network: MemoryNetwork
+    ids: IdSource = attrs.field(factory=IdSource)
+
+    async def load(self, url=S):
+        """Deploy the stub; return why that is impossible, or None."""
+        config = StubConfig(R, CHAT)
+        return await self.loader.ask(partial(Load, url, catalogue_stub(CHAT), config))
+
+    async def host(self, where, spawn, intensity=None):
+        """Run a hyperty in a room; return its sandbox."""
+        landlord = Landlord(R, self.ids, self.bus.counters)
+        make = room_hyperty(HypertyCode(where), spawn, landlord)
+        component = Component(H, Origin.LOCAL, make, intensity or Intensity())
+        return await self.sandboxes.open(component)
+
+    async def ask(self, value=None, to=S):
+        """Have another part of the runtime ask; return the answer."""
+        agent = self.bus.agent
+        number = self.ids.next(agent.url)
+        with trio.fail_after(25):
+            request = Message(number, MessageType.CREATE, agent.url, to, {"value": value})
+            return await agent.request(request)
+
+    async def gone(self):
+        """Wait until the registry knows that the stub is no more."""
+        with trio.fail_after(25):
+            await self.told.until(lambda told: StubGone(S) in told)
+
+    def steps(self, machine):
+        facts = [one for one in self.bus.tracer.facts if one.k is Kind.STATE]
+        return [one.new for one in facts if one.machine == machine]
+
+    def statuses(self):
+        """What the stub's status was said to be, on the bus."""
+        messages = [one.message for one in self.told if hasattr(one, "message")]
+        return [one.body["value"] for one in messages if one.to == f"{S}/status"]
+
+
+def _rooms(bus):
+    """Supervise sandboxes as a runtime does."""
+    return open_supervisor("rooms", monitor=Monitor(bus.tracer, bus.counters))
+
+
+@asynccontextmanager
+async def open_room_world(code, endpoints=(), spawn=open_process_room):
+    """Run a bus and a loader that knows one stub."""
+    async with open_bus() as bus, _rooms(bus) as rooms:
+        network, ids = MemoryNetwork(), IdSource()
+        sandboxes = Sandboxes(rooms, bus.bus, bus.agent, bus.tracer, bus.counters)
+
+        def context(url, port, config):
+            return StubContext(
+                url, port, config, network, bus.tracer, ids, bytes, counters=bus.counters
+            )
+
+        catalogue = OneStub(CHAT, code, endpoints, spawn)
+        tools = LoaderTools(bus.hops("loader"), ids, context)
+        loader = await bus.supervisor.start_child(
+            ChildSpec("loader", partial(Loader, bus.agent, sandboxes, catalogue, tools))
+        )
+        told = Growing()
+        registry = await bus.supervisor.start_child(ChildSpec("told", partial(Listener, told)))
+        await loader.ask(partial(RegistryIs, registry))
+        yield RoomWorld(bus, told, loader, sandboxes, network)
+
+
+rooms_of_tests = process_rooms([str(ROOT)])
+"""Sandbox processes that can import what tests have written."""

@@ -1,0 +1,106 @@
+"""Parts of a runtime for tests of one of them: a bus with a scripted registry, listeners."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from functools import partial
+from typing import final
+
+import attrs
+import trio
+import trio.testing
+from typing_extensions import override
+
+from actors.kit.counting.counters import Counters
+from actors.kit.supervision.actor import Actor, ActorRef
+from actors.kit.supervision.delivery import Delivery
+from actors.kit.supervision.supervisor import ChildSpec, Supervisor, open_supervisor
+from actors.kit.trace import MemoryTracer
+from actors.runtime.bus.message_bus import MessageBus
+from actors.runtime.bus.messages import BusMessage, BusQuestion, Origin, RegistryJoined
+from actors.runtime.bus.pipeline import Interceptor
+from actors.runtime.bus.ports import CorePort
+from actors.runtime.hop_trace import Hops
+from actors.runtime.policy.hook import PERMIT_ALL, Policy
+from specs.message import Message
+
+R = "hyperty-runtime://a.ex/ra"
+UA = f"{R}/ua"
+
+
+class Listener(Actor[Delivery]):
+    """Keeps what it is given."""
+
+    def __init__(self, heard: list[Delivery]) -> None:
+        self._heard = heard
+
+    @override
+    async def handle(self, message: Delivery) -> None:
+        self._heard.append(message)
+
+
+@final
+class ScriptedRegistry(Actor[BusQuestion]):
+    """Keeps what it is asked; the test answers."""
+
+    def __init__(self, asked: list[BusQuestion]) -> None:
+        self._asked = asked
+
+    @override
+    async def handle(self, message: BusQuestion) -> None:
+        self._asked.append(message)
+
+
+@final
+@attrs.define
+class BusWorld:
+    """A Message BUS and all around it.
+
+    Attributes:
+        asked: What the registry was asked.
+    """
+
+    bus: ActorRef[BusMessage]
+    supervisor: Supervisor
+    tracer: MemoryTracer
+    counters: Counters
+    asked: list[BusQuestion]
+    agent: CorePort
+
+    def hops(self, actor: str) -> Hops:
+        return Hops(self.tracer, actor, self.counters)
+
+    def port(self, url: str) -> CorePort:
+        return CorePort(url, self.bus)
+
+    async def component(self, url: str, origin: Origin = Origin.LOCAL) -> list[Delivery]:
+        """Add a component that keeps what it hears."""
+        heard: list[Delivery] = []
+        ref = await self.supervisor.start_child(ChildSpec(url, partial(Listener, heard)))
+        await self.agent.admit(url, origin, ref)
+        return heard
+
+    async def settle(self) -> None:
+        await trio.testing.wait_all_tasks_blocked()
+
+    def heard_by(self, heard: list[Delivery]) -> list[Message]:
+        return [delivery.message for delivery in heard]
+
+
+@asynccontextmanager
+async def open_bus(
+    policy: Policy | None = None, interceptors: tuple[Interceptor, ...] = ()
+) -> AsyncIterator[BusWorld]:
+    """Run a Message BUS with a registry that is the test itself."""
+    tracer, counters = MemoryTracer(), Counters()
+    asked: list[BusQuestion] = []
+    make: Callable[[], MessageBus] = partial(
+        MessageBus, R, policy or PERMIT_ALL, tracer, counters, interceptors
+    )
+    async with open_supervisor("test") as supervisor:
+        bus = await supervisor.start_child(ChildSpec("bus", make))
+        registry = await supervisor.start_child(
+            ChildSpec("registry", partial(ScriptedRegistry, asked))
+        )
+        await bus.ask(partial(RegistryJoined, registry))
+        agent = CorePort(UA, bus)
+        yield BusWorld(bus, supervisor, tracer, counters, asked, agent)

@@ -1,0 +1,50 @@
+"""Evidence that can be waited for."""
+
+from collections.abc import Awaitable, Callable
+from typing import final
+
+from typing_extensions import override
+
+from actors.kit.trace import Tracer
+from fsm.judge.replay import Judgement, judge
+from fsm.judge.trace_line import read_record
+from specs.trace import Fact, Kind
+from tests.support.trace.growing import Growing
+from tests.support.trace.trace_files import records, whole
+
+
+@final
+class Told(Tracer):
+    """Keeps everything, in order.
+
+    Attributes:
+        records: What was told, each with who told it.
+        news: The part of it that is not of messages.
+    """
+
+    hops = True
+
+    def __init__(self) -> None:
+        self.records: list[tuple[str, Fact]] = []
+        self.news: Growing[Fact] = Growing()
+
+    @property
+    def facts(self) -> list[Fact]:
+        return [fact for _, fact in self.records]
+
+    @override
+    def record(self, actor: str, fact: Fact) -> None:
+        self.records.append((actor, fact))
+        if fact.k is not Kind.MSG:
+            self.news.append(fact)
+
+    def judged(self) -> Judgement:
+        """What is judged of it all; whoever told it has ended."""
+        return judge(read_record(line) for line in records(whole(self.facts)))
+
+    async def until(self, is_so: Callable[[], Awaitable[bool]]) -> None:
+        """Wait until something is so, and look at it whenever there is news."""
+        seen = len(self.news)
+        while not await is_so():
+            await self.news.until(lambda news, seen=seen: len(news) > seen)
+            seen = len(self.news)

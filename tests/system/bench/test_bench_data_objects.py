@@ -1,0 +1,80 @@
+"""The bench of data objects weighs what crosses a link, and judges its rates (SYN-16, S12)."""
+
+import subprocess
+import sys
+
+import orjson
+import pytest
+from click.testing import CliRunner
+
+from bench.node import data_objects
+from bench.node.crowd import CrowdError
+from bench.node.data_objects import FLOOR, REACH, WANTED, Rates
+from bench.node.fan_out import FanOut, measure_fan_out
+from bench.node.object_sizes import ENTRIES, weigh
+from bench.run import SMALL
+
+
+@pytest.mark.timeout(120)
+def test_the_bench_of_data_objects_runs_small():
+    name = "node.data_objects"
+    command = [sys.executable, "-m", f"bench.{name}", "--json", *SMALL[name]]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)  # noqa: S603 - ours
+
+    told = orjson.loads(done.stdout)
+    assert (told["bench"], told["met"]) == ("data_objects", not done.returncode)
+    assert told["alone_per_second"] > 0
+    assert told["observed_per_second"] > 0
+    assert told["requests_per_second"] > 0
+    assert told["fan_out_ms"] > 0
+    assert told["change_bytes"] < told["whole_bytes"] / 10
+
+
+@pytest.mark.parametrize(
+    ("observed", "fan_out", "options", "missed"),
+    [
+        (FLOOR, (REACH, 1.0), (), []),
+        (FLOOR * 0.9, (REACH, 1.0), (), ["an observer gets"]),
+        (FLOOR, (REACH * 1.1, 1.0), (), ["x of what it takes by hand"]),
+        (FLOOR, (WANTED * 1.1, WANTED), (), ["ms of 15 ms"]),
+        (FLOOR, (WANTED * 1.1, WANTED), ("--observers=999",), []),
+    ],
+    ids=[
+        "all reached", "observers get too little", "the last one waits too long beside others",
+        "the last of a thousand waits too long", "fewer are not judged by that",
+    ],
+)  # fmt: skip
+def test_all_numbers_are_judged(monkeypatch, observed, fan_out, options, missed):
+    async def rates(*_):
+        return [Rates(alone=5000.0, observed=observed * 1000.0, requests=1000.0)]
+
+    async def taken(*_):
+        return [FanOut(*fan_out)]
+
+    monkeypatch.setattr(data_objects, "measure_rates", rates)
+    monkeypatch.setattr(data_objects, "measure_fan_out", taken)
+    monkeypatch.setattr(data_objects, "configure_log", lambda: None)
+    monkeypatch.setattr(data_objects, "raise_file_limit", lambda: None)
+
+    done = CliRunner().invoke(data_objects.main, ["--json", *options])
+    told = orjson.loads(done.stdout)
+    assert done.exit_code == len(missed)
+    assert all(part in one for part, one in zip(missed, told["missed"], strict=True))
+
+
+async def test_what_is_weighed_is_what_the_observer_got():
+    weighed = await weigh()
+
+    change, whole = orjson.loads(weighed.change), orjson.loads(weighed.whole)
+    assert change["to"] == f"{change['from']}/changes"
+    assert change["body"]["attribute"] == "items.42.done"
+    assert change["body"]["version"] == 2
+    assert len(whole["body"]["value"]["data"]["items"]) == ENTRIES
+    assert whole["from"] == f"{change['from']}/subscription"
+
+
+async def test_who_gets_no_consent_is_not_in_the_fan_out():
+    with pytest.RaisesGroup(
+        pytest.RaisesExc(CrowdError, match="may not observe"), flatten_subgroups=True
+    ):
+        await measure_fan_out(1, 1, public=False)

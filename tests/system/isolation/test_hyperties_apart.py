@@ -1,0 +1,134 @@
+"""Hyperties that misbehave, in whole runtimes: nobody else notices, and nothing is left (R11)."""
+
+import os
+import signal
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import orjson
+import pytest
+import trio
+
+from actors.cli.command_error import ExitCode
+from actors.hyperties import Caller, Echo
+from actors.kit.trace import NULL_TRACER
+from actors.node.app import open_node
+from actors.node.config import NodeConfig
+from actors.runtime.app import open_runtime
+from actors.runtime.config import RuntimeConfig
+from actors.runtime.isolation.hyperty import HypertyCode
+from specs.limits.protocol import DRAIN_TIMEOUT, REPLY_TIMEOUT, ROOM_RESTARTS
+from tests.support.command import call, serving
+from tests.support.runtime.room_world import rooms_of_tests
+from tests.support.runtime.rough import Rough
+from transports.memory import MemoryNetwork
+
+pytestmark = pytest.mark.timeout(120)
+
+DOMAIN = "a.example"
+NODE = ("--domain", DOMAIN, "--node")
+CREW = ("--name", "ra", "--p2p", "none", "--hyperty", "echo=actors.hyperties:Echo")
+
+
+# ---- the command
+
+
+def children_of(pid):
+    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+async def gone(watch):
+    """Wait until a process is no more."""
+    with trio.fail_after(10):
+        await trio.lowlevel.wait_readable(watch)
+    os.close(watch)
+
+
+@asynccontextmanager
+async def apart():
+    """A runtime as a process, and its hyperty as another; yield it, and a watch on that."""
+    async with (
+        serving("node", "--domain", DOMAIN, "--allow-legacy") as node,
+        serving("runtime", *NODE, node.url, *CREW, "--sandbox", "process") as runtime,
+    ):
+        (room,) = children_of(runtime.process.pid)
+        yield node, runtime, os.pidfd_open(room)
+
+
+async def test_a_command_runs_a_hyperty_apart_and_drains_in_time():
+    async with apart() as (node, runtime, room):
+        done = await call("request", *NODE, node.url, runtime.ready["hyperties"]["echo"], "7")
+        assert (done.status, orjson.loads(done.out[0])["value"]) == (ExitCode.OK, 7)
+        with trio.fail_after(DRAIN_TIMEOUT):
+            assert await runtime.stop() == ExitCode.OK
+        await gone(room)
+
+
+async def test_a_killed_runtime_leaves_no_process():
+    async with apart() as (_, runtime, room):
+        await runtime.stop(signal.SIGKILL)
+        await gone(room)
+
+
+# ---- a runtime with others in it
+
+
+@asynccontextmanager
+async def crewed():
+    """Run a runtime with one that asks and one that answers."""
+    network = MemoryNetwork()
+    async with open_node(NodeConfig(domain=DOMAIN), network, NULL_TRACER) as node:
+        config = RuntimeConfig(domain=DOMAIN, name="ra", node=node.url)
+        async with open_runtime(config, network, NULL_TRACER) as runtime:
+            caller = Caller()
+            await runtime.deploy("caller", lambda: caller)
+            yield runtime, caller, await runtime.deploy("echo", Echo)
+
+
+def counted(lives):
+    """Return what opens rooms, and notes each."""
+
+    @asynccontextmanager
+    async def spawn(label):
+        lives.append(label)
+        async with rooms_of_tests(label) as link:
+            yield link
+
+    return spawn
+
+
+async def test_one_that_ends_too_often_is_undeployed_and_others_go_on():
+    lives, codes, others = [], [], set()
+    async with crewed() as (runtime, caller, echo):
+        rough = await runtime.deploy_apart("rough", HypertyCode.of(Rough), counted(lives))
+        assert (await caller.request(rough, "well?")).code == 200
+        while 404 not in codes:
+            codes.append((await caller.request(rough, "exit")).code)
+            others.add((await caller.request(echo, 7)).code)
+    assert set(codes) == {503, 404}
+    assert others == {200}
+    assert len(lives) == 1 + ROOM_RESTARTS
+
+
+async def test_in_a_nursery_one_that_never_answers_holds_up_nobody(autojump_clock):
+    """HYP-01, MSG-06: its callers are told 408, others are answered, the runtime can go."""
+    codes = []
+
+    async def wait_in_vain(caller, rough):
+        codes.append((await caller.request(rough, "sleep")).code)
+
+    async with crewed() as (runtime, caller, echo):
+        rough = await runtime.deploy("rough", Rough)
+        async with trio.open_nursery() as nursery:
+            begun = trio.current_time()
+            for _ in range(20):
+                nursery.start_soon(partial(wait_in_vain, caller, rough))
+            await trio.testing.wait_all_tasks_blocked()
+            assert (await caller.request(rough, "well?")).code == 200
+            assert (await caller.request(echo, 7)).code == 200
+            assert trio.current_time() == begun
+        assert codes == [408] * 20
+        assert trio.current_time() == begun + REPLY_TIMEOUT
+        begun = trio.current_time()
+    assert trio.current_time() < begun + DRAIN_TIMEOUT

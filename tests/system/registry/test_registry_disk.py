@@ -1,0 +1,89 @@
+"""A disk that is full under a running node: a process, a system's limit, real sockets (R13)."""
+
+import resource
+
+import pytest
+import trio
+
+from tests.support.node.node_peer import DOMAIN, RA, RB, Peer
+from tests.support.node.node_process import UNHURRIED, node_process
+from tests.support.trace.records import create, read, record, registered, update
+from transports.link import Kind
+from transports.system import open_system_network
+
+pytestmark = pytest.mark.timeout(120)
+
+UNLIMITED = resource.RLIM_INFINITY
+
+
+def fill_disk(node, file):
+    """Let the node's files not grow any more."""
+    size = max(one.stat().st_size for one in file.parent.iterdir())
+    resource.prlimit(node.process.pid, resource.RLIMIT_FSIZE, (size, UNLIMITED))
+
+
+def free_disk(node):
+    resource.prlimit(node.process.pid, resource.RLIMIT_FSIZE, (UNLIMITED, UNLIMITED))
+
+
+def started(tmp_path, file):
+    options = ("--domain", DOMAIN, "--registry", str(file), "--allow-legacy", *UNHURRIED)
+    return node_process(tmp_path / "node.log", *options)
+
+
+async def came(network, node, runtime):
+    return await Peer(await network.dial(Kind.WEBSOCKET, node.ready["url"]), runtime).open()
+
+
+async def refused(peer, urls):
+    """Register until the disk is full; return what was not taken."""
+    for number, url in enumerate(urls):
+        if (await create(peer, record(url, peer.runtime, name="x" * 8000))).code == 503:
+            return urls[number:]
+    raise AssertionError("the disk was never full")
+
+
+async def until_taken(peer, url):
+    with trio.fail_after(10):
+        while (await create(peer, record(url))).code != 200:  # noqa: ASYNC110 - as a runtime would
+            await trio.sleep(0.1)
+
+
+async def test_a_full_disk_stops_changes_only_and_only_until_there_is_room(tmp_path):
+    (tmp_path / "registry").mkdir()
+    file = tmp_path / "registry" / "r.sqlite"
+    with started(tmp_path, file) as node:
+        async with open_system_network() as network:
+            ra, rb = await came(network, node, RA), await came(network, node, RB)
+            kept = [await registered(rb, name="x" * 8000) for _ in range(30)]
+            urls = await rb.allocate(number=200)
+            fill_disk(node, file)
+            late = await refused(rb, urls)
+            assert (await create(rb, record(late[0]))).code == 503
+            assert (await update(rb, kept[0], value={"status": "disconnected"})).code == 503
+            assert (await read(ra, kept[0])).code == 200
+            assert (await read(ra, late[0])).code == 404
+            await ra.post("create", f"{RA}/ua", f"{RB}/ua", value=1)
+            assert (await rb.hear()).body["value"] == 1
+            free_disk(node)
+            await until_taken(rb, late[0])
+            for peer in (ra, rb):
+                await peer.link.aclose()
+        node.process.kill()
+        node.process.wait()
+        log = node.log.read_text()
+    assert log.count("registry file cannot be written") == 1
+    assert log.count("registry file is written again") == 1
+    assert node.complaints == []
+    await check(tmp_path, file, [*kept, *urls[: len(urls) - len(late)], late[0]], late[1])
+
+
+async def check(tmp_path, file, there, missing):
+    """See what a node finds that starts on the file."""
+    with started(tmp_path, file) as node:
+        async with open_system_network() as network:
+            ra = await came(network, node, RA)
+            for url in there:
+                assert (await read(ra, url)).code == 200
+            assert (await read(ra, missing)).code == 404
+            await ra.link.aclose()

@@ -1,0 +1,1 @@
+"""A network with faults: cuts, delays, loss, reordering, limited data rates."""

@@ -1,0 +1,191 @@
+"""A network with faults on purpose: links, fault and duration are chosen by name.
+
+Each party has a view of its own, so that links have named ends. A fault lasts from its creation
+until its end, for links that are open and for later ones:
+
+    chaos = ChaosNetwork(MemoryNetwork(), Random(1))
+    async with open_node(config, chaos.end("node"), tracer) as node: ...
+    with chaos.toxic(Latency(0.05, jitter=0.01), between=("ra", "node")): ...
+    with chaos.partition({"ra"}, {"node", "rb"}): ...
+    chaos.reset("ra", "node")
+"""
+
+from collections import deque
+from collections.abc import AsyncIterator
+from collections.abc import Set as AbstractSet
+from contextlib import asynccontextmanager
+from random import Random
+from typing import Final, final
+
+import trio
+from typing_extensions import override
+
+from specs.limits.protocol import DIAL_TIMEOUT
+from transports.chaos.climate import Trouble, Troubles
+from transports.chaos.link import ChaosLink, Course
+from transports.chaos.toxics import Toxic
+from transports.errors import DialError
+from transports.gate import EVERYBODY, Gate
+from transports.link import PROTOFLY_V1, Kind, Link, Listener
+from transports.network import DEFAULT_DOORS, Doors, Network
+
+__all__ = ["ChaosNetwork", "Trouble"]
+
+
+@final
+class ChaosNetwork:
+    """Another network, whose parties have names and whose links have faults.
+
+    Without faults its links are those of the network below. The dialler of a link is known by the
+    order in which links come to a listener, so all diallers must use this network.
+    """
+
+    def __init__(self, network: Network, random: Random) -> None:
+        """Construct it.
+
+        Args:
+            network: The network below.
+            random: Source of the random choices; the same seed gives the same faults.
+        """
+        self._network: Final = network
+        self._troubles: Final = Troubles(random)
+        self._places: Final[dict[str, _Place]] = {}
+
+    def end(self, name: str) -> Network:
+        """Return the network of one party."""
+        return _End(name, self._network, self._troubles, self._places)
+
+    @property
+    def links(self) -> tuple[Course, ...]:
+        """Parties of the links that are neither closed nor cut; each link once, in order."""
+        return self._troubles.courses
+
+    def toxic(self, toxic: Toxic, between: tuple[str, str], towards: str | None = None) -> Trouble:
+        """Begin a fault between two parties now; `with` or `end` ends it.
+
+        Args:
+            toxic: The fault.
+            between: Names of the two parties.
+            towards: The party whose received frames are affected; None: both directions.
+        """
+        ways = (between, between[::-1])
+        return self._troubles.begin(
+            toxic, frozenset(way for way in ways if towards in {None, way[1]})
+        )
+
+    def partition(self, some: AbstractSet[str], others: AbstractSet[str]) -> Trouble:
+        """Separate two groups of parties from now on; `with` or `end` ends it.
+
+        Dials between them get no answer. If the partition ends before a link is given up, what
+        was sent meanwhile arrives, as when a cable is plugged in again.
+
+        Args:
+            some: Names of the parties of one group.
+            others: Names of the parties of the other group.
+        """
+        there = {(one, other) for one in some for other in others}
+        return self._troubles.begin(None, frozenset(there | {way[::-1] for way in there}))
+
+    def reset(self, one: str, other: str) -> int:
+        """Break the links between two parties, with all that is in flight; return how many.
+
+        Args:
+            one: Name of a party.
+            other: Name of the other.
+        """
+        hit = [each for each in self.links if {each.dialler, each.listener} == {one, other}]
+        for course in hit:
+            self._troubles.break_link(course)
+        return len(hit)
+
+
+@final
+class _Place:
+    """An address at which one party listens.
+
+    Attributes:
+        who: Name of the party.
+        coming: Dials under way, in the order in which their links will come.
+        turn: Allows one dial at a time, so that this order is known.
+    """
+
+    def __init__(self, who: str) -> None:
+        self.who: Final = who
+        self.coming: Final = deque[Course]()
+        self.turn: Final = trio.Lock()
+
+
+@final
+class _Listener(Listener):
+    def __init__(self, listener: Listener, place: _Place, troubles: Troubles) -> None:
+        super().__init__(listener.address)
+        self._listener: Final = listener
+        self._place: Final = place
+        self._troubles: Final = troubles
+
+    @override
+    async def accept(self) -> Link:
+        link, who = await self._listener.accept(), self._place.who
+        coming = self._place.coming
+        course = coming.popleft() if coming else Course(None, who, trio.current_time())
+        ends = who, course.dialler
+        return self._troubles.adopt(ChaosLink(link, self._troubles, course, ends))
+
+
+@final
+class _End(Network):
+    """The network of one party."""
+
+    def __init__(
+        self, who: str, network: Network, troubles: Troubles, places: dict[str, _Place]
+    ) -> None:
+        self._who: Final = who
+        self._network: Final = network
+        self._troubles: Final = troubles
+        self._places: Final = places
+
+    @override
+    async def dial(self, kind: Kind, address: str, subprotocol: str | None = PROTOFLY_V1) -> Link:
+        place = self._places.get(address) or self._places.get(_server(address))
+        there = None if place is None else place.who
+        with trio.move_on_after(DIAL_TIMEOUT) as patience:
+            await self._troubles.wait_passable(self._who, there)
+        if patience.cancelled_caught:
+            raise DialError(address, f"no answer within {DIAL_TIMEOUT:g} s")
+        course = Course(self._who, there, trio.current_time())
+        if place is None:
+            link = await self._network.dial(kind, address, subprotocol)
+        else:
+            link = await self._come(place, course, (kind, address, subprotocol))
+        return self._troubles.adopt(ChaosLink(link, self._troubles, course, (self._who, there)))
+
+    async def _come(
+        self, place: _Place, course: Course, what: tuple[Kind, str, str | None]
+    ) -> Link:
+        async with place.turn:
+            place.coming.append(course)
+            link: Link | None = None
+            try:
+                link = await self._network.dial(*what)
+            finally:
+                if link is None and course in place.coming:
+                    place.coming.remove(course)
+            return link
+
+    @override
+    @asynccontextmanager
+    async def listen(
+        self, kind: Kind, where: str, doors: Doors = DEFAULT_DOORS, gate: Gate = EVERYBODY
+    ) -> AsyncIterator[Listener]:
+        async with self._network.listen(kind, where, doors, gate) as listener:
+            place = self._places[listener.address] = _Place(self._who)
+            try:
+                yield _Listener(listener, place, self._troubles)
+            finally:
+                del self._places[listener.address]
+
+
+def _server(address: str) -> str:
+    """Return the listener's address in a URL: without path and query."""
+    scheme, mark, rest = address.partition("://")
+    return scheme + mark + rest.partition("/")[0].partition("?")[0] if mark else address

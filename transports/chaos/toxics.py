@@ -1,0 +1,237 @@
+"""Faults between two ends, with the names that toxiproxy gives them.
+
+A toxic is data: it says what becomes of a frame, and links do it. Times are Trio times. All but
+`Duplicate` keep the contract of links: what is lost is the end of what was sent, and the order is
+kept. <https://github.com/Shopify/toxiproxy#toxics>
+"""
+
+import math
+from random import Random
+from typing import Final, final
+
+import attrs
+from typing_extensions import override
+
+__all__ = [
+    "Bandwidth",
+    "Delay",
+    "Duplicate",
+    "Latency",
+    "LimitData",
+    "Loss",
+    "Passing",
+    "ResetPeer",
+    "Road",
+    "Slicer",
+    "SlowClose",
+    "Timeout",
+    "Toxic",
+]
+
+_NEVER: Final = math.inf
+
+
+@final
+@attrs.frozen(slots=True)
+class Passing:
+    """A frame under way.
+
+    Attributes:
+        size: Its size in bytes.
+        due: Trio time of its arrival.
+        copies: How often it arrives; 0: it is lost, and its link breaks.
+    """
+
+    size: int
+    due: float
+    copies: int = 1
+
+
+@final
+@attrs.frozen(slots=True)
+class Road:
+    """One direction of a link at the time of a frame.
+
+    Attributes:
+        busy_until: Trio time at which the frame before arrives.
+        carried: Bytes of all frames before.
+        random: Source of the random choices.
+    """
+
+    busy_until: float
+    carried: int
+    random: Random
+
+
+class Toxic:
+    """One fault; the base class does nothing."""
+
+    def touch(self, passing: Passing, road: Road) -> Passing:
+        """Return what becomes of a frame.
+
+        Args:
+            passing: The frame.
+            road: The direction of its link.
+        """
+        del road
+        return passing
+
+    @property
+    def holds(self) -> bool:
+        """Whether nothing passes."""
+        return False
+
+    @property
+    def patience(self) -> float:
+        """Seconds after which the link is reset; infinity: never."""
+        return _NEVER
+
+    @property
+    def linger(self) -> float:
+        """Seconds by which the news that the other end has left is delayed."""
+        return 0.0
+
+
+@final
+@attrs.frozen
+class Latency(Toxic):
+    """Delays each frame by `seconds`, plus or minus at most `jitter` seconds, in order."""
+
+    seconds: float
+    jitter: float = 0.0
+
+    @override
+    def touch(self, passing: Passing, road: Road) -> Passing:
+        late = self.seconds + road.random.uniform(-self.jitter, self.jitter)
+        return attrs.evolve(passing, due=passing.due + max(0.0, late))
+
+
+@final
+@attrs.frozen
+class Bandwidth(Toxic):
+    """Limits the data rate, in bytes per second: a frame delays those behind it."""
+
+    bytes_per_second: float
+
+    @override
+    def touch(self, passing: Passing, road: Road) -> Passing:
+        begins = max(passing.due, road.busy_until)
+        return attrs.evolve(passing, due=begins + passing.size / self.bytes_per_second)
+
+
+@final
+@attrs.frozen
+class Slicer(Toxic):
+    """Splits a frame into slices of `average_size` bytes, with `delay` seconds between two."""
+
+    average_size: int
+    delay: float
+
+    @override
+    def touch(self, passing: Passing, road: Road) -> Passing:
+        pauses = max(0, -(-passing.size // self.average_size) - 1)
+        begins = max(passing.due, road.busy_until)
+        return attrs.evolve(passing, due=begins + pauses * self.delay)
+
+
+@final
+@attrs.frozen
+class SlowClose(Toxic):
+    """Delays the news that the other end has left by `seconds`."""
+
+    seconds: float
+
+    @property
+    @override
+    def linger(self) -> float:
+        return self.seconds
+
+
+@final
+@attrs.frozen
+class Timeout(Toxic):
+    """Drops everything without notice; after `seconds` the link is reset.
+
+    What was sent meanwhile is lost, so a link is also reset if the fault ends before.
+    """
+
+    seconds: float = _NEVER
+
+    @property
+    @override
+    def holds(self) -> bool:
+        return True
+
+    @property
+    @override
+    def patience(self) -> float:
+        return self.seconds
+
+
+@final
+@attrs.frozen
+class ResetPeer(Toxic):
+    """Resets a link `seconds` after it was opened, or after the fault began."""
+
+    seconds: float = 0.0
+
+    @property
+    @override
+    def patience(self) -> float:
+        return self.seconds
+
+
+@final
+@attrs.frozen
+class LimitData(Toxic):
+    """Resets a link at the frame that would exceed `limit_bytes` in one direction."""
+
+    limit_bytes: int
+
+    @override
+    def touch(self, passing: Passing, road: Road) -> Passing:
+        is_over = road.carried + passing.size > self.limit_bytes
+        return attrs.evolve(passing, copies=0) if is_over else passing
+
+
+@final
+@attrs.frozen
+class Loss(Toxic):
+    """Loses a frame with probability `chance`, and resets the link, as all later ones are lost."""
+
+    chance: float
+
+    @override
+    def touch(self, passing: Passing, road: Road) -> Passing:
+        is_lost = road.random.random() < self.chance
+        return attrs.evolve(passing, copies=0) if is_lost else passing
+
+
+@final
+@attrs.frozen
+class Delay(Toxic):
+    """Delays a frame, and those behind it, by `seconds`, with probability `chance`."""
+
+    chance: float
+    seconds: float
+
+    @override
+    def touch(self, passing: Passing, road: Road) -> Passing:
+        is_late = road.random.random() < self.chance
+        return attrs.evolve(passing, due=passing.due + self.seconds) if is_late else passing
+
+
+@final
+@attrs.frozen
+class Duplicate(Toxic):
+    """Delivers a frame twice with probability `chance`.
+
+    No link does so; it is for protocols that claim to tolerate it.
+    """
+
+    chance: float
+
+    @override
+    def touch(self, passing: Passing, road: Road) -> Passing:
+        is_doubled = passing.copies and road.random.random() < self.chance
+        return attrs.evolve(passing, copies=2) if is_doubled else passing

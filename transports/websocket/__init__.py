@@ -1,0 +1,1 @@
+"""Links over WebSocket: client, server and listener."""

@@ -1,0 +1,219 @@
+"""The dialling end of a WebSocket, on trio-websocket."""
+
+from collections.abc import Sequence
+from typing import Final, final
+
+import attrs
+import h11
+import trio
+from trio_websocket import (
+    ConnectionClosed,
+    ConnectionRejected,
+    HandshakeError,
+    WebSocketConnection,
+    wrap_client_stream,
+)
+from typing_extensions import override
+from wsproto.utilities import ProtocolError
+
+from specs.limits.protocol import GOODBYE_TIMEOUT, MAX_FRAME_BYTES, READ_AHEAD, READ_BYTES
+from transports.errors import (
+    DialError,
+    Farewell,
+    FrameTooLargeError,
+    LinkBrokenError,
+    LinkClosedError,
+)
+from transports.link import Kind, Link, Upgrade
+from transports.turn import Turn
+from transports.urls import WebSocketUrl, read_target
+
+__all__ = ["Approach", "shake_hands"]
+
+_ABNORMAL: Final = 1006
+"""Close code that stands for a connection that ended without one (RFC 6455)."""
+
+_HARD_LIMIT: Final = 2 * MAX_FRAME_BYTES
+"""Bytes above which the library closes the connection itself; below that, the layer above can
+still tell the peer what was wrong.
+"""
+
+
+_LIBRARY_ERRORS: Final = (
+    ConnectionClosed,
+    HandshakeError,
+    ProtocolError,
+    h11.ProtocolError,
+    trio.BrokenResourceError,
+)
+"""What the reader of the library raises when a server breaks the rules."""
+
+
+@final
+class _WebSocketClientLink(Link):
+    """A dialled WebSocket; the reader of the library answers pings and closing."""
+
+    __slots__ = (
+        "_connection",
+        "_is_closed",
+        "_is_over_limit",
+        "_is_torn",
+        "_receiving",
+        "_sending",
+        "_stream",
+    )
+
+    def __init__(
+        self,
+        name: str,
+        upgrade: Upgrade,
+        stream: trio.SocketStream,
+        connection: WebSocketConnection,
+    ) -> None:
+        super().__init__(Kind.WEBSOCKET, name, upgrade)
+        self._stream: Final = stream
+        self._connection: Final = connection
+        self._sending: Final = Turn("sending")
+        self._receiving: Final = Turn("receiving")
+        self._is_closed = False
+        self._is_over_limit = False
+        self._is_torn = False
+
+    @override
+    async def send_many(self, frames: Sequence[bytes]) -> None:
+        self._check_sizes(frames)
+        with self._sending:
+            if self._is_closed or self._is_torn:
+                raise self._gone()
+            try:
+                for frame in frames:
+                    await self._connection.send_message(frame.decode())
+            except (ConnectionClosed, ProtocolError) as exc:
+                raise self._gone() from exc
+            except trio.Cancelled:
+                self._is_torn = True  # a frame may have been sent in part
+                raise
+
+    @override
+    async def receive(self) -> bytes:
+        with self._receiving:
+            if self._is_over_limit:
+                raise FrameTooLargeError(self.name)
+            try:
+                message = await self._connection.get_message()
+            except ConnectionClosed as exc:
+                raise self._gone() from exc
+            frame = message.encode() if isinstance(message, str) else bytes(message)
+            if len(frame) > MAX_FRAME_BYTES:
+                self._is_over_limit = True
+                raise FrameTooLargeError(self.name)
+            return frame
+
+    def _gone(self) -> LinkBrokenError | LinkClosedError:
+        if self._is_closed:
+            return LinkClosedError(self.name)
+        reason = self._connection.closed
+        if self._is_torn and reason is None:
+            return LinkBrokenError(self.name, "a cancelled send left half a frame")
+        if reason is None or reason.code == _ABNORMAL:
+            return LinkBrokenError(self.name, "the connection ended without a farewell")
+        return LinkBrokenError(self.name, "the other end has left", Farewell.read(reason.code))
+
+    @override
+    async def aclose(self, farewell: Farewell = Farewell.DONE) -> None:
+        if self._is_closed:
+            await trio.lowlevel.checkpoint()
+            return
+        self._is_closed = True
+        try:
+            if not self._is_torn:
+                with trio.move_on_after(GOODBYE_TIMEOUT):
+                    await self._connection.aclose(farewell.value, farewell.reason)
+        finally:
+            await trio.aclose_forcefully(self._stream)
+
+
+@attrs.frozen
+class Approach:
+    """The dial of one WebSocket.
+
+    Attributes:
+        url: URL of the server.
+        subprotocol: Subprotocol to ask for; None: for peers that expect none.
+        name: Name of the link.
+        stream: The connection to the server.
+    """
+
+    url: WebSocketUrl
+    subprotocol: str | None
+    name: str
+    stream: trio.SocketStream
+
+
+async def shake_hands(
+    approach: Approach, *, task_status: "trio.TaskStatus[Link]" = trio.TASK_STATUS_IGNORED
+) -> None:
+    """Open a WebSocket and run its reader until the link ends.
+
+    Args:
+        approach: The dial.
+        task_status: Started with the link.
+
+    If cancelled, the connection is closed by force; the user of the link sees a break.
+
+    Raises:
+        DialError: The server refuses, or is no WebSocket server; only before the link exists.
+    """
+    links: list[Link] = []
+    refusal = "the server hung up during the handshake"
+    try:
+        async with trio.open_nursery() as nursery:
+            await _host(approach, nursery, links, task_status)
+            nursery.cancel_scope.cancel()
+    except* ConnectionRejected as group:
+        refusal = _told(group)
+    except* _LIBRARY_ERRORS:
+        pass  # the link tells it to whoever uses it
+    finally:
+        # Without its reader the connection is of no use, also to a dialler that was cancelled.
+        await trio.aclose_forcefully(approach.stream)
+    if not links:
+        raise DialError(approach.url.server + approach.url.target, refusal)
+
+
+async def _host(
+    approach: Approach,
+    outer: trio.Nursery,
+    links: list[Link],
+    task_status: "trio.TaskStatus[Link]",
+) -> None:
+    """Return when the reader of the library has ended, whether the handshake succeeded or not."""
+    is_reading = trio.Event()
+
+    async def open_link(readers: trio.Nursery) -> None:
+        is_reading.set()  # the reader is started before anybody sees this
+        connection = await wrap_client_stream(
+            readers,
+            approach.stream,
+            approach.url.authority,
+            approach.url.target,
+            subprotocols=None if approach.subprotocol is None else [approach.subprotocol],
+            message_queue_size=READ_AHEAD,
+            max_message_size=_HARD_LIMIT,
+            receive_buffer_size=READ_BYTES,
+        )
+        upgrade = read_target(approach.url.target, connection.subprotocol)
+        links.append(_WebSocketClientLink(approach.name, upgrade, approach.stream, connection))
+        task_status.started(links[0])
+
+    async with trio.open_nursery() as readers:
+        outer.start_soon(open_link, readers)
+        await is_reading.wait()
+
+
+def _told(group: BaseExceptionGroup[ConnectionRejected]) -> str:
+    error: BaseException = group
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    code = error.status_code if isinstance(error, ConnectionRejected) else 0
+    return f"refused with HTTP {code}"
