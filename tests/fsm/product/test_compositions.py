@@ -104,7 +104,6 @@ ROWS = [
     ("transaction", "transaction", "pending", "repeated"),
     ("transaction", "transaction", "pending", "refused"),
     ("resolve", "stub_deployment", "deploying", "load-failed"),
-    ("resolve", "resolve_job", "query", "attach"),
     ("resolve", "resolve_job", "wait", "none"),
     ("registration", "registration", "live", "disconnect"),
     ("registration", "registration", "disconnected", "set-live"),
