@@ -55,8 +55,6 @@ def faults(name, table=nullcontext, most=A_LOOK):
 # ---- with one timer less
 
 TIMERS = [
-    ("session", "stub_connection", "in-progress"),
-    ("session", "stub_connection", "live"),
     ("session", "session", "open"),
     ("session", "session", "detached"),
     ("sync", "observer_copy", "syncing"),
