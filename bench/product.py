@@ -15,8 +15,8 @@ from fsm.product.explorer import Exploration, explore
 
 __all__ = ["main"]
 
-_REACH: Final = 60.0
-"""Seconds in which the default compositions must be explored."""
+_REACH: Final = 120.0
+"""Seconds in which the default compositions must be explored: 60 on each of two cores."""
 
 _STATES: Final = 100_000
 """States that they must have together at least."""

@@ -38,9 +38,6 @@ EQUIVALENT = {
         "a record may rest there for ever as well: it is only kept for longer; that it is buried"
         " in time is shown where the registry is tested"
     ),
-    "registration: without the deadline of lasting": (
-        "likewise: that such a record expires is shown where the registry is tested"
-    ),
 }
 """Mutants that nothing needs to find, and why; the sample may have them or not."""
 

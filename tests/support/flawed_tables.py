@@ -28,7 +28,7 @@ def _become(table: Table, fields: dict[str, object]) -> None:
     for field, value in fields.items():
         object.__setattr__(table, field, value)
     engine.machine_of.cache_clear()
-    engine._compile.cache_clear()
+    engine._take_of.cache_clear()
 
 
 def changed(name: str, **changes: object) -> Table:

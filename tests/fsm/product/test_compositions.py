@@ -55,8 +55,6 @@ def faults(name, table=nullcontext, most=A_LOOK):
 # ---- with one timer less
 
 TIMERS = [
-    ("session", "stub_connection", "in-progress"),
-    ("session", "stub_connection", "live"),
     ("session", "session", "open"),
     ("session", "session", "detached"),
     ("sync", "observer_copy", "syncing"),
@@ -104,7 +102,6 @@ ROWS = [
     ("transaction", "transaction", "pending", "repeated"),
     ("transaction", "transaction", "pending", "refused"),
     ("resolve", "stub_deployment", "deploying", "load-failed"),
-    ("resolve", "resolve_job", "query", "deploy"),
     ("resolve", "resolve_job", "wait", "none"),
     ("registration", "registration", "live", "disconnect"),
     ("registration", "registration", "disconnected", "set-live"),
