@@ -17,8 +17,8 @@ from specs.errors import ProtoflyError
 from specs.limits.protocol import FRAME_TIMEOUT, MAX_FRAME_BYTES
 
 __all__ = [
+    "CloseReason",
     "DialError",
-    "Farewell",
     "FrameTooLargeError",
     "FrameTooSlowError",
     "LinkBrokenError",
@@ -29,7 +29,7 @@ __all__ = [
 
 
 @final
-class Farewell(Enum):
+class CloseReason(Enum):
     """The reason of an orderly close; the values are WebSocket close codes (RFC 6455)."""
 
     DONE = 1000
@@ -45,7 +45,7 @@ class Farewell(Enum):
         return self.name.lower().replace("_", "-")
 
     @classmethod
-    def read(cls, code: int) -> "Farewell":
+    def read(cls, code: int) -> "CloseReason":
         """Return the reason for the code of a peer; `DONE` for an unknown code."""
         try:
             return cls(code)
@@ -79,7 +79,7 @@ class LinkBrokenError(LinkError):
         farewell: Reason of an orderly close by the other end; None: it vanished.
     """
 
-    def __init__(self, link: str, reason: str, farewell: Farewell | None = None) -> None:
+    def __init__(self, link: str, reason: str, farewell: CloseReason | None = None) -> None:
         super().__init__(f"{link} is broken: {reason}")
         self.link = link
         self.reason = reason

@@ -12,7 +12,7 @@ from trio.abc import AsyncResource
 from typing_extensions import override
 
 from specs.limits.protocol import MAX_FRAME_BYTES
-from transports.errors import Farewell, FrameTooLargeError
+from transports.errors import CloseReason, FrameTooLargeError
 
 if TYPE_CHECKING:
     from transports.gate import Guest
@@ -158,7 +158,7 @@ class Link(AsyncResource, ABC):
 
     @abstractmethod
     @override
-    async def aclose(self, farewell: Farewell = Farewell.DONE) -> None:
+    async def aclose(self, farewell: CloseReason = CloseReason.DONE) -> None:
         """Close in order: what was sent arrives, then the reason. Idempotent.
 
         Takes at most `GOODBYE_TIMEOUT` seconds. Other tasks that send or receive get

@@ -8,7 +8,7 @@ import trio
 from typing_extensions import override
 
 from specs.limits.protocol import READ_BYTES
-from transports.errors import Farewell, LinkBrokenError, LinkClosedError
+from transports.errors import CloseReason, LinkBrokenError, LinkClosedError
 from transports.link import Kind, Link, Upgrade
 from transports.turn import Turn
 
@@ -104,7 +104,7 @@ class MemoryLink(Link):
         self._receiving: Final = Turn("receiving")
         self.pattern: Pattern = undisturbed
         self.sieve: Sieve = whole
-        self.farewell: Farewell | None = None
+        self.farewell: CloseReason | None = None
 
     @override
     async def send_many(self, frames: Sequence[bytes]) -> None:
@@ -164,11 +164,11 @@ class MemoryLink(Link):
             return LinkBrokenError(self.name, "the wire was cut")
         farewell = None if self._peer is None else self._peer.farewell
         if farewell is not None and self.kind is Kind.STREAM:
-            farewell = Farewell.DONE
+            farewell = CloseReason.DONE
         return LinkBrokenError(self.name, "the other end has left", farewell)
 
     @override
-    async def aclose(self, farewell: Farewell = Farewell.DONE) -> None:
+    async def aclose(self, farewell: CloseReason = CloseReason.DONE) -> None:
         if self.farewell is not None:
             await trio.lowlevel.checkpoint()
             return

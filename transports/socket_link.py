@@ -18,7 +18,7 @@ from typing_extensions import override
 
 from specs.limits.protocol import GOODBYE_TIMEOUT, MAX_FRAME_BYTES, OUTBOX_BYTES, READ_BYTES
 from transports.errors import (
-    Farewell,
+    CloseReason,
     FrameTooLargeError,
     FrameTooSlowError,
     LinkBrokenError,
@@ -64,7 +64,7 @@ class SocketLink(Link):
         self._sending: Final = Turn("sending")
         self._receiving: Final = Turn("receiving")
         self._drained: trio.Event | None = None
-        self._end: tuple[str, Farewell | None] | None = None
+        self._end: tuple[str, CloseReason | None] | None = None
         self._is_closed = False
         self._is_over_limit = False
         self._is_too_slow = False
@@ -84,7 +84,7 @@ class SocketLink(Link):
         """
 
     @abstractmethod
-    def _goodbye(self, farewell: Farewell) -> bytes:
+    def _goodbye(self, farewell: CloseReason) -> bytes:
         """Return the bytes that tell the peer why this end closes."""
 
     def _frame_due(self) -> float | None:
@@ -101,7 +101,7 @@ class SocketLink(Link):
             self._inbox = deque()
         self._inbox.append(frame)
 
-    def _finish(self, reason: str, farewell: Farewell | None = None) -> None:
+    def _finish(self, reason: str, farewell: CloseReason | None = None) -> None:
         """Note that the other end is gone, and close the writing side."""
         if self._end is None:
             self._end = (reason, farewell)
@@ -241,7 +241,7 @@ class SocketLink(Link):
     # -- leaving --------------------------------------------------------------
 
     @override
-    async def aclose(self, farewell: Farewell = Farewell.DONE) -> None:
+    async def aclose(self, farewell: CloseReason = CloseReason.DONE) -> None:
         if self._is_closed:
             await trio.lowlevel.checkpoint()
             return
@@ -253,7 +253,7 @@ class SocketLink(Link):
         finally:
             await trio.aclose_forcefully(self._stream)
 
-    async def _leave(self, farewell: Farewell) -> None:
+    async def _leave(self, farewell: CloseReason) -> None:
         """Say goodbye, close the writing side, and wait until the peer does the same.
 
         Closing a socket with unread bytes would reset the connection, and the peer might never
@@ -315,7 +315,7 @@ class RawLink(SocketLink):
         return b"".join(frames)
 
     @override
-    def _goodbye(self, farewell: Farewell) -> bytes:
+    def _goodbye(self, farewell: CloseReason) -> bytes:
         return b""
 
     @override
@@ -323,7 +323,7 @@ class RawLink(SocketLink):
         if data:
             self._deliver(data)
         else:
-            self._finish("the other end has hung up", Farewell.DONE)
+            self._finish("the other end has hung up", CloseReason.DONE)
 
 
 _HEAD: Final = 4
@@ -350,7 +350,7 @@ class StreamLink(SocketLink):
         )
 
     @override
-    def _goodbye(self, farewell: Farewell) -> bytes:
+    def _goodbye(self, farewell: CloseReason) -> bytes:
         return (_FAREWELL | farewell.value).to_bytes(_HEAD, "big")
 
     @override
@@ -366,7 +366,7 @@ class StreamLink(SocketLink):
         """Take one frame or farewell from the buffer; say whether to look for another."""
         size = int.from_bytes(self._buffer[:_HEAD], "big")
         if size >= _FAREWELL:
-            self._finish("the other end has left", Farewell.read(size & 0xFFFF))
+            self._finish("the other end has left", CloseReason.read(size & 0xFFFF))
             return False
         if size > MAX_FRAME_BYTES:
             self._refuse_size()

@@ -4,7 +4,7 @@ from typing import final
 
 import attrs
 
-from actors.catalogue.client import Shelf
+from actors.catalogue.client import CatalogueStore
 from actors.catalogue.memory import VolatileMemory
 from actors.catalogue.package_store import NoStore
 from actors.catalogue.places import Places
@@ -13,8 +13,8 @@ from actors.catalogue.trust_file import Trust
 __all__ = ["CatalogueAccess"]
 
 
-def _forgetful() -> Shelf:
-    return Shelf(VolatileMemory(), NoStore())
+def _forgetful() -> CatalogueStore:
+    return CatalogueStore(VolatileMemory(), NoStore())
 
 
 @final
@@ -32,5 +32,5 @@ class CatalogueAccess:
 
     places: Places
     trust: Trust
-    shelf: Shelf = attrs.field(factory=_forgetful)
+    shelf: CatalogueStore = attrs.field(factory=_forgetful)
     clock_offset: float = 0.0

@@ -40,7 +40,7 @@ from specs.addresses.descriptor import Entry
 from specs.descriptor import Revocations, SchemaDescriptor, StubDescriptor
 from specs.limits.catalogue import DESCRIPTOR_BYTES, DESCRIPTOR_FRESH, REVOCATIONS_BYTES
 
-__all__ = ["CatalogueClient", "Found", "Shelf"]
+__all__ = ["CatalogueClient", "CatalogueStore", "Found"]
 
 _log = structlog.get_logger("actors.catalogue")
 
@@ -69,7 +69,7 @@ class Found:
 
 @final
 @attrs.frozen
-class Shelf:
+class CatalogueStore:
     """Where a client keeps accepted descriptors and packages.
 
     Attributes:
@@ -116,7 +116,7 @@ class CatalogueClient:
     """
 
     def __init__(
-        self, places: Places, trust: Trust, here: Here, shelf: Shelf, offset: float
+        self, places: Places, trust: Trust, here: Here, shelf: CatalogueStore, offset: float
     ) -> None:
         self._places = places
         self._trust = trust

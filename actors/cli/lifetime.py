@@ -19,7 +19,7 @@ import trio
 from actors.cli.command_error import ExitCode
 from specs.limits.protocol import DRAIN_TIMEOUT
 
-__all__ = ["Fuse", "collect_seldom", "serve"]
+__all__ = ["KillTimer", "collect_seldom", "serve"]
 
 _YOUNG: Final = 2000
 """New objects after which the newest are looked at: a few milliseconds (Python: 700)."""
@@ -44,7 +44,7 @@ def collect_seldom() -> None:
 
 
 @final
-class Fuse:
+class KillTimer:
     """Ends the process, without ceremony, when it has burnt down.
 
     Cancelling does not free who waits for a thread, and a shield outlasts it; a disk that
@@ -105,7 +105,7 @@ class _Life:
         self.is_ready = False
         self.told = trio.Event()
         self._is_hurried = False
-        self._fuse = Fuse()
+        self._fuse = KillTimer()
 
     @property
     def code(self) -> ExitCode:

@@ -70,12 +70,12 @@ def catalogue_access(
         )
     # Signatures are slow to import, and not needed by who fetches nothing.
     from actors.catalogue.access import CatalogueAccess  # noqa: PLC0415
-    from actors.catalogue.client import Shelf  # noqa: PLC0415
+    from actors.catalogue.client import CatalogueStore  # noqa: PLC0415
     from actors.catalogue.memory import FileMemory  # noqa: PLC0415
     from actors.catalogue.package_store import FolderStore  # noqa: PLC0415
 
     kept = trust.with_name(f"{trust.name}.seen") / name
-    shelf = Shelf(FileMemory(kept / "memory.json"), FolderStore(kept / "packages"))
+    shelf = CatalogueStore(FileMemory(kept / "memory.json"), FolderStore(kept / "packages"))
     return CatalogueAccess(places, _trust(trust), shelf)
 
 

@@ -7,9 +7,9 @@ from typing import Final, Self, final
 import trio
 from typing_extensions import override
 
-from actors.runtime.hyperty.client import Voice
+from actors.runtime.hyperty.client import HypertyClient
 from actors.runtime.hyperty.lifecycle import HypertyFailedError, HypertyState, Lifecycle
-from actors.runtime.objects.context import Seat
+from actors.runtime.objects.context import HypertyContext
 from actors.runtime.runtime import Runtime
 from specs.limits.protocol import DRAIN_TIMEOUT
 
@@ -81,15 +81,15 @@ class _Tenant(ABC):
 
 
 @final
-class Deployed(Voice, _Tenant):
+class Deployed(HypertyClient, _Tenant):
     """A handle to a hyperty, through all its restarts; made by `Runtime.deploy`.
 
     Its methods send, report and observe in the name of the hyperty.
     """
 
-    def __init__(self, runtime: Runtime, seat: Seat, life: Lifecycle) -> None:
+    def __init__(self, runtime: Runtime, seat: HypertyContext, life: Lifecycle) -> None:
         super().__init__(runtime, life)
-        self._seat = seat
+        self._context = seat
 
 
 @final

@@ -14,13 +14,13 @@ from actors.kit.supervision.monitor import Monitor
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
 from actors.kit.trace import Tracer
 from actors.node.bus.bus import NodeBus, NodeBusParts
-from actors.node.components import Desk
+from actors.node.components import LocalService
 from actors.node.config import NodeConfig
 from actors.node.connectors.back_ends import Home, served_by, start_connectors
 from actors.node.foreign.host import ForeignParts
 from actors.node.foreign.part import path_desk, start_abroad
 from actors.node.health.gauges import watch
-from actors.node.health.readiness import Standing
+from actors.node.health.readiness import Readiness
 from actors.node.links.acceptor import REST, LinkDoor, RestDoor
 from actors.node.links.plain import PlainDoor
 from actors.node.links.session_form import SessionDoor
@@ -36,10 +36,10 @@ from actors.node.session.bounds import Bounds
 from actors.node.session.control import Control, ControlParts
 from actors.node.session.exchange import Exchange
 from actors.node.session.gate import Gate
-from actors.node.session.listener import DoorMaker, Entrance, FrontDoor
+from actors.node.session.listener import DoorMaker, Entrance, SessionListener
 from actors.node.sync.subscriptions import PathDesk
 from actors.node.tables import NodeAddresses, TableRules
-from actors.node.trace import Witness
+from actors.node.trace import ComponentTrace
 from fsm.registry.address_names import AddressMint
 from specs.addresses.address import identity_manager, policy_manager
 from transports.link import Listener
@@ -74,16 +74,16 @@ class Plan:
     file: RecordFile
     bounds: Bounds
     policing: Policing | None
-    standing: Standing = attrs.field(factory=Standing)
+    standing: Readiness = attrs.field(factory=Readiness)
     provider: IdentityProvider | None = None
 
     def clock(self) -> float:
         """Tell the seconds since the epoch, as the node counts them."""
         return trio.current_time() + self.config.clock_offset
 
-    def witness(self, actor: str) -> Witness:
+    def witness(self, actor: str) -> ComponentTrace:
         """Make the pen of one component."""
-        return Witness(self.tracer, actor, self.counters)
+        return ComponentTrace(self.tracer, actor, self.counters)
 
 
 def plan_of(
@@ -148,10 +148,10 @@ def _make_bus(plan: Plan) -> NodeBus:
     return NodeBus(NodeBusParts(exchange, control, _desks(plan, exchange), gate))
 
 
-def _desks(plan: Plan, exchange: Exchange) -> dict[str, Desk]:
+def _desks(plan: Plan, exchange: Exchange) -> dict[str, LocalService]:
     config, addresses, tables = plan.config, plan.addresses, exchange.tables
     schemes = config.object_schemes | {"hyperty"}
-    desks: dict[str, Desk] = {
+    desks: dict[str, LocalService] = {
         addresses.allocation: AllocationDesk(tables, schemes, config.entropy),
         addresses.paths: path_desk(PathDesk(tables), exchange, config.foreign),
     }
@@ -174,7 +174,7 @@ async def _start_front_door(
         REST: lambda _: RestDoor(),
     }
     entrance = Entrance(listeners, MappingProxyType(doors), itertools.count(1), plan.bounds)
-    door = partial(FrontDoor, entrance, bus, plan.monitor)
+    door = partial(SessionListener, entrance, bus, plan.monitor)
     await supervisor.start_child(ChildSpec("front-door", door))
 
 

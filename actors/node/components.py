@@ -13,15 +13,15 @@ from typing_extensions import override
 from actors.kit.supervision.actor import ActorRef
 from actors.node.errors import AddressTakenError
 from actors.node.messages import Attached, BusMessage, Component, Detached
-from actors.node.trace import Witness
+from actors.node.trace import ComponentTrace
 from fsm.effects import RowChanged
 from specs.message import Message
 from specs.trace import Op
 
-__all__ = ["Components", "Desk", "attach", "detach"]
+__all__ = ["Components", "LocalService", "attach", "detach"]
 
 
-class Desk(ABC):
+class LocalService(ABC):
     """Answers requests at one address of the node, without waiting for anything."""
 
     @abstractmethod
@@ -49,7 +49,7 @@ class Components(Collection[str]):
         witness: Where rows are traced.
     """
 
-    def __init__(self, declared: Collection[str], witness: Witness) -> None:
+    def __init__(self, declared: Collection[str], witness: ComponentTrace) -> None:
         self._declared = frozenset(declared)
         self._witness = witness
         self._desks: dict[str, str] = {}

@@ -5,7 +5,7 @@ from typing import final
 
 import attrs
 
-from actors.node.trace import Witness
+from actors.node.trace import ComponentTrace
 from fsm.bus.node_routing import NodeRouting
 from fsm.effects import Refused, RowChanged
 from fsm.engine import Step
@@ -86,7 +86,7 @@ class Tables:
         addresses: NodeAddresses,
         rules: TableRules,
         parts: Collection[str],
-        witness: Witness,
+        witness: ComponentTrace,
     ) -> None:
         self.addresses = addresses
         self._forms: dict[str, PeerForm] = {}

@@ -15,7 +15,7 @@ from specs.message import Message
 from specs.reply_code import Code, DropReason
 from specs.trace import Fact, Kind, Op
 
-__all__ = ["Direction", "Witness"]
+__all__ = ["ComponentTrace", "Direction"]
 
 
 @final
@@ -28,7 +28,7 @@ class Direction(StrEnum):
 
 
 @final
-class Witness:
+class ComponentTrace:
     """The pen of one component.
 
     Attributes:

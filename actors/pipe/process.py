@@ -16,7 +16,7 @@ import trio
 
 from actors.pipe.errors import RoomError
 from actors.pipe.spawn import Spawn
-from fsm.limits.token_bucket import Pace
+from fsm.limits.token_bucket import TokenBucket
 from specs.limits.isolation import ROOM_LOG_BURST, ROOM_LOG_RATE
 from specs.limits.protocol import ROOM_LOG_CHARACTERS, ROOM_LOG_LINES
 from transports.background import open_background
@@ -126,7 +126,7 @@ async def _end(process: "subprocess.Popen[bytes]") -> None:
 
 async def _log_errors(stream: trio.lowlevel.FdStream, domain: str, pid: int) -> None:
     """Log what the process says to nobody, some of it, and let one that says much wait."""
-    rest, lines, pace = b"", 0, Pace(ROOM_LOG_RATE, ROOM_LOG_BURST)
+    rest, lines, pace = b"", 0, TokenBucket(ROOM_LOG_RATE, ROOM_LOG_BURST)
     async with stream:
         while piece := await stream.receive_some(_READ):
             await trio.sleep(pace.spend(trio.current_time()))

@@ -31,7 +31,7 @@ from actors.runtime.catalogue.makers import Evidence, StubMakers
 from actors.runtime.catalogue.shipped import SHIPPED
 from actors.runtime.config import RuntimeConfig
 from actors.runtime.following import Followers, StepFeed
-from actors.runtime.hop_trace import Hops
+from actors.runtime.hop_trace import HopTrace
 from actors.runtime.isolation.stub import StubCode, room_stub
 from actors.runtime.p2p import handler as p2p_handler
 from actors.runtime.p2p import requester as p2p_requester
@@ -40,7 +40,7 @@ from actors.runtime.registry.allocation import AddressAllocation, AllocationMess
 from actors.runtime.registry.registrations import Registrar, RegistrarMessage
 from actors.runtime.registry.registry import Registry, RegistryMessage, RegistryParts
 from actors.runtime.runtime import Runtime
-from actors.runtime.store.runtime_store import Shelf, open_shelf
+from actors.runtime.store.runtime_store import RuntimeStore, open_shelf
 from actors.runtime.stubs import node_stub
 from actors.runtime.stubs.catalogue import BuiltInCatalogue, Catalogue, StubKind
 from actors.runtime.stubs.loader import Loader, LoaderMessage, LoaderTools, RegistryIs
@@ -98,11 +98,11 @@ class _Plan:
     monitor: Monitor
     dead_mail: DeadMail
     replay: Replay
-    shelf: Shelf
+    shelf: RuntimeStore
 
-    def hops(self, actor: str) -> Hops:
+    def hops(self, actor: str) -> HopTrace:
         """Make the pen of one part."""
-        return Hops(self.tracer, actor, self.counters)
+        return HopTrace(self.tracer, actor, self.counters)
 
     def context(self, url: str, port: MiniBusPort, config: StubConfig) -> StubContext:
         """Put together what a stub may use (STB-13)."""

@@ -13,11 +13,11 @@ from specs.message import Message, instance_id
 from specs.reply_code import DropReason
 from specs.trace import Fact, Kind, Op
 
-__all__ = ["Hops"]
+__all__ = ["HopTrace"]
 
 
 @final
-class Hops:
+class HopTrace:
     """Writes the facts of one router or stub; each drop is counted as well.
 
     Attributes:

@@ -15,7 +15,7 @@ from actors.runtime.following import Followers
 from actors.runtime.registry.allocation import AllocationMessage
 from actors.runtime.registry.registrations import RegistrarMessage
 from actors.runtime.registry.registry import RegistryMessage
-from actors.runtime.store.runtime_store import Shelf
+from actors.runtime.store.runtime_store import RuntimeStore
 from actors.runtime.stubs.loader import LoaderMessage
 from actors.runtime.stubs.sandbox import Sandboxes
 from actors.runtime.sync.context import SyncMessage
@@ -46,5 +46,5 @@ class RuntimeParts:
     registry: ActorRef[RegistryMessage]
     allocation: ActorRef[AllocationMessage]
     sync_manager: ActorRef[SyncMessage]
-    shelf: Shelf
+    shelf: RuntimeStore
     followers: Followers

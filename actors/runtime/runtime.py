@@ -19,7 +19,7 @@ from actors.runtime.hyperty.hyperty import HypertyMaker, Profile
 from actors.runtime.hyperty.lifecycle import HypertyFailedError, Lifecycle
 from actors.runtime.isolation.hyperty import HypertyCode, Landlord, room_hyperty
 from actors.runtime.leaving import in_turn
-from actors.runtime.objects.context import Seat
+from actors.runtime.objects.context import HypertyContext
 from actors.runtime.parts import RuntimeParts
 from actors.runtime.presence import Presence
 from actors.runtime.registry.allocation import AddressGiven
@@ -88,7 +88,9 @@ class Runtime:
         seat, _ = await self.settle(profile, make)
         return seat.url
 
-    async def settle(self, profile: str | Profile, make: HypertyMaker) -> tuple[Seat, Lifecycle]:
+    async def settle(
+        self, profile: str | Profile, make: HypertyMaker
+    ) -> tuple[HypertyContext, Lifecycle]:
         """Run a hyperty as `deploy` does; return its context and its lifecycle.
 
         Args:

@@ -12,7 +12,7 @@ from actors.pipe.plan import Contents, NodeStubRoom, PackageRoom, ProgramRoom
 from actors.runtime.hyperty.host import HypertyHost
 from actors.runtime.hyperty.hyperty import Hyperty
 from actors.runtime.hyperty.lifecycle import Faults
-from actors.runtime.objects.context import Seat
+from actors.runtime.objects.context import HypertyContext
 from actors.runtime.stubs import node_stub
 from actors.runtime.stubs.stub import StubContext, StubFactory
 from actors.sandbox.archive import open_archive
@@ -93,7 +93,7 @@ def _hyperty(where: str, found: object) -> type[Hyperty]:
 def _host(made: type[Hyperty], faults: Faults) -> Maker:
     def make(context: StubContext) -> Actor[Delivery]:
         # What a sandbox says of steps is believed of stubs only, whose table is known outside.
-        seat = Seat(context.config.runtime, context.bus, context.ids, NULL_TRACER)
+        seat = HypertyContext(context.config.runtime, context.bus, context.ids, NULL_TRACER)
         return HypertyHost(made, seat, faults)
 
     return make

@@ -13,8 +13,8 @@ from actors.pipe.outlet import Outlet
 from actors.pipe.said import Said, Word, parts_of
 from specs.limits.protocol import DIAL_TIMEOUT, ROOM_WINDOW
 from transports.errors import (
+    CloseReason,
     DialError,
-    Farewell,
     LinkBrokenError,
     LinkClosedError,
     LinkError,
@@ -68,7 +68,7 @@ class PipeLink(Link):
     def broken(self, said: Said) -> None:
         """Note that the link is no more."""
         code = said.get("farewell")
-        farewell = Farewell.read(int(code)) if code.isdecimal() else None
+        farewell = CloseReason.read(int(code)) if code.isdecimal() else None
         self._end = LinkBrokenError(self.name, said.text, farewell)
         self._window.close()
         self._arrive.close()
@@ -102,7 +102,7 @@ class PipeLink(Link):
         return self._end
 
     @override
-    async def aclose(self, farewell: Farewell = Farewell.DONE) -> None:
+    async def aclose(self, farewell: CloseReason = CloseReason.DONE) -> None:
         if not self._is_closed:
             self._is_closed = True
             self._window.close()
@@ -145,7 +145,7 @@ class PipeNetwork(Network):
         finally:
             del self._dials[number]
             if asked.link is None:
-                self._outlet.put(Said(Word.HANG, number, str(Farewell.DONE.value)))
+                self._outlet.put(Said(Word.HANG, number, str(CloseReason.DONE.value)))
         if asked.link is None:
             raise DialError(address, asked.why)
         return asked.link

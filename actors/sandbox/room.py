@@ -28,7 +28,7 @@ from actors.pipe.plan import PackageRoom, ProgramRoom, RoomPlan, read_plan
 from actors.pipe.said import Said, Word, read_said
 from actors.runtime.bus.messages import ListenerAdded, Lost, MiniBusMessage
 from actors.runtime.bus.mini_bus import MiniBus
-from actors.runtime.hop_trace import Hops
+from actors.runtime.hop_trace import HopTrace
 from actors.runtime.stubs.stub import StubConfig, StubContext
 from actors.sandbox.contents import Maker, open_contents
 from actors.sandbox.credentials import PipeCredentials
@@ -153,20 +153,20 @@ class _Tools:
         if isinstance(self.plan.contents, PackageRoom) and lacking:
             raise RoomError(f"this machine cannot keep code in: {', '.join(lacking)} not confined")
 
-    async def open(self, supervisor: Supervisor) -> "_Room":
+    async def open(self, supervisor: Supervisor) -> "_Sandbox":
         """Start the MiniBUS."""
         tracer = PipeTracer(self.outlet, hops=self.plan.hops)
-        hops = Hops(tracer, f"minibus:{self.plan.url}", self.counters)
+        hops = HopTrace(tracer, f"minibus:{self.plan.url}", self.counters)
         make_bus = partial(MiniBus, self._lost, hops)
         mini_bus = await supervisor.start_child(ChildSpec("minibus", make_bus))
-        return _Room(self, tracer, supervisor, mini_bus)
+        return _Sandbox(self, tracer, supervisor, mini_bus)
 
     def _lost(self, lost: Lost) -> bool:
         return self.outlet.offer(Said(Word.LOST, rest=encode(lost.delivery.message)))
 
 
 @final
-class _Room:
+class _Sandbox:
     """A room in which the MiniBUS runs.
 
     Attributes:

@@ -6,7 +6,7 @@ from typing import Final, TypeAlias, final
 from specs.limits.protocol import DEDUP_SECONDS, DEDUP_WINDOW
 from specs.message import Message
 
-__all__ = ["SeenWindow"]
+__all__ = ["DeduplicationWindow"]
 
 _SENDERS: Final = 16_384
 """Senders whose instances are remembered; the one silent for longest goes first."""
@@ -26,7 +26,7 @@ def _instance(message: Message) -> _Instance:
 
 
 @final
-class SeenWindow:
+class DeduplicationWindow:
     """The last message instances of each sender (I-P22).
 
     Remembers `DEDUP_WINDOW` instances per sender, for `DEDUP_SECONDS`, of at

@@ -15,12 +15,12 @@ from typing import Final, Generic, TypeVar, final
 import attrs
 
 from fsm.effects import RowChanged
-from fsm.limits.error_window import SoftErrors
+from fsm.limits.error_window import ErrorWindow
 from specs.addresses.address import RUNTIME_SCHEME, is_backend, is_below, runtime_of, scheme_of
 from specs.limits.p2p import FORGERIES, HELD_IN_ALL, HELD_MESSAGES, PROOF_TIMEOUT
 from specs.trace import Op
 
-__all__ = ["Decided", "Holding", "LinkSenders", "Standing"]
+__all__ = ["Decided", "Holding", "LinkSenders", "SenderProof"]
 
 _TABLE: Final = "components"
 _WRITER: Final = "p2p-stub"
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 @final
-class Standing(Enum):
+class SenderProof(Enum):
     """What is known of an address that a peer sends from."""
 
     PROVEN = "proven"
@@ -91,7 +91,7 @@ class _Peer(Generic[T]):
     proven: set[str] = attrs.field(factory=set)
     held: OrderedDict[str, _Queue[T]] = attrs.field(factory=OrderedDict)
     waiting: int = 0
-    forgeries: SoftErrors = attrs.field(factory=lambda: SoftErrors(FORGERIES - 1))
+    forgeries: ErrorWindow = attrs.field(factory=lambda: ErrorWindow(FORGERIES - 1))
     is_gone: bool = False
 
 
@@ -147,7 +147,7 @@ class LinkSenders(Generic[T]):
 
     # ---- senders
 
-    def standing(self, link: str, from_: str) -> Standing:
+    def standing(self, link: str, from_: str) -> SenderProof:
         """Return what is known of an address that a peer sends from.
 
         The addresses of the caller's own runtime are FOREIGN, too; the caller knows them.
@@ -158,14 +158,14 @@ class LinkSenders(Generic[T]):
         """
         peer = self._peers.get(link)
         if peer is None:
-            return Standing.FOREIGN
+            return SenderProof.FOREIGN
         if from_ in peer.proven or runtime_of(from_) in peer.proven:
-            return Standing.PROVEN
+            return SenderProof.PROVEN
         if is_below(from_, peer.remote):
-            return Standing.PROVEN
+            return SenderProof.PROVEN
         if peer.is_gone or is_backend(from_) or scheme_of(from_) == RUNTIME_SCHEME:
-            return Standing.FOREIGN
-        return Standing.UNKNOWN
+            return SenderProof.FOREIGN
+        return SenderProof.UNKNOWN
 
     def hold(self, link: str, from_: str, item: T, now: float) -> Holding:
         """Keep a message whose sender is UNKNOWN until that is decided.

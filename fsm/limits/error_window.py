@@ -9,7 +9,7 @@ from typing import Final, final
 
 from specs.limits.protocol import ROOM_RESTARTS, ROOM_SECONDS, SOFT_ERROR_PERIOD
 
-__all__ = ["CrashCount", "SoftErrors"]
+__all__ = ["CrashCount", "ErrorWindow"]
 
 
 @final
@@ -35,7 +35,7 @@ class CrashCount:
 
 
 @final
-class SoftErrors:
+class ErrorWindow:
     """The error window of one link: its latest malformed messages.
 
     Args:

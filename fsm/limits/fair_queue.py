@@ -11,7 +11,7 @@ from collections import Counter
 from heapq import heappop, heappush
 from typing import Final, final
 
-from fsm.limits.token_bucket import Meter, Rate
+from fsm.limits.token_bucket import Rate, TokenBuckets
 from specs.limits.bus import CONTENTION, SUBMIT_BURST, SUBMIT_RATE
 
 __all__ = ["TurnsCore"]
@@ -25,7 +25,7 @@ class TurnsCore:
     """The fair queue of one router."""
 
     def __init__(self) -> None:
-        self._meter: Meter[str] = Meter(Rate(SUBMIT_RATE, SUBMIT_BURST))
+        self._meter: TokenBuckets[str] = TokenBuckets(Rate(SUBMIT_RATE, SUBMIT_BURST))
         self._last = ""
         self._last_at = -math.inf
         self._other_at = -math.inf

@@ -10,11 +10,11 @@ from typing import Final, Generic, TypeVar, final
 
 import attrs
 
-__all__ = ["FloodCore", "Meter", "Pace", "Rate"]
+__all__ = ["FloodCore", "Rate", "TokenBucket", "TokenBuckets"]
 
 
 @final
-class Pace:
+class TokenBucket:
     """A token bucket of `burst` tokens, refilled by `rate` tokens a second.
 
     Args:
@@ -62,7 +62,7 @@ class Rate:
 
 
 @final
-class Meter(Generic[K]):
+class TokenBuckets(Generic[K]):
     """A token bucket for each key.
 
     The state of a bucket is the time at which it is full again. A full bucket is forgotten, so
@@ -136,7 +136,7 @@ class FloodCore:
     """
 
     def __init__(self, rate: float, burst: int, patience: float) -> None:
-        self._pace = Pace(rate, burst)
+        self._pace = TokenBucket(rate, burst)
         self._patience = patience
         self._pause = 0.0
         self._spent_at = 0.0

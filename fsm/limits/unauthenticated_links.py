@@ -12,9 +12,9 @@ from typing import Final, final
 
 import attrs
 
-from fsm.limits.token_bucket import Meter, Rate
+from fsm.limits.token_bucket import Rate, TokenBuckets
 
-__all__ = ["HostShares", "Knock", "Strangers", "host_key"]
+__all__ = ["HostShares", "Knock", "UnauthenticatedLinks", "host_key"]
 
 _IPV6_SITE_BITS: Final = 64
 """Bits of an IPv6 address that name whoever has it: the rest is his to choose (RFC 4291)."""
@@ -48,7 +48,7 @@ class Knock:
 
 
 @final
-class Strangers:
+class UnauthenticatedLinks:
     """The links that have no session yet.
 
     Args:
@@ -60,7 +60,7 @@ class Strangers:
     __slots__ = ("_by_host", "_everybody", "_meter", "_most", "_most_per_host", "_next")
 
     def __init__(self, rate: Rate, most: float, most_per_host: float) -> None:
-        self._meter: Final = Meter[str](rate)
+        self._meter: Final = TokenBuckets[str](rate)
         self._most: Final = most
         self._most_per_host: Final = most_per_host
         self._everybody: Final[OrderedDict[int, str]] = OrderedDict()

@@ -13,7 +13,7 @@ from typing import Final, final
 
 import attrs
 
-from fsm.limits.token_bucket import Meter, Rate
+from fsm.limits.token_bucket import Rate, TokenBuckets
 from fsm.p2p.controller import P2PControllerCore
 from fsm.p2p.dialling import DialPolicy
 from fsm.p2p.effects import Answered, Ended, SideEffect
@@ -33,7 +33,7 @@ class HandlerQuota:
     """The shares of one handler."""
 
     def __init__(self) -> None:
-        self._meter: Final = Meter[str](_RATE)
+        self._meter: Final = TokenBuckets[str](_RATE)
 
     def refusal(self, remote: str, linked: Collection[str], now: float) -> str | None:
         """Say why a runtime may not have a link now; None: it may.

@@ -5,7 +5,7 @@ Requests under way and requests that wait are limited; further requests are refu
 long, waiting included, is refused with 504. When the session of a requester ends, its
 requests are given up. An answer of the back end to a request that is over is late.
 
-`Debts` is the retry queue: work of the node at a back end for sessions that are over. Each
+`RetryQueue` is the retry queue: work of the node at a back end for sessions that are over. Each
 entry is tried until it succeeds, with pauses that double up to `DEBT_PAUSE`, and is given
 up after `DEBT_TRIES` attempts.
 
@@ -26,7 +26,6 @@ from specs.reply_code import Code
 __all__ = [
     "Broke",
     "Came",
-    "Debts",
     "Deliver",
     "Effect",
     "GiveUp",
@@ -38,6 +37,7 @@ __all__ = [
     "RelayLimits",
     "Reservation",
     "Reservations",
+    "RetryQueue",
     "Start",
     "Tick",
     "Wanted",
@@ -122,7 +122,7 @@ class _Debt:
 
 
 @final
-class Debts:
+class RetryQueue:
     """The retry queue: names of work to do at a back end, oldest first."""
 
     def __init__(self) -> None:

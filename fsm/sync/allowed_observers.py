@@ -8,14 +8,14 @@ from typing import Final, final
 
 from specs.limits.sync import MAX_GUESTS
 
-__all__ = ["ALLOWED", "PUBLIC", "Guests"]
+__all__ = ["ALLOWED", "PUBLIC", "AllowedObservers"]
 
 ALLOWED: Final = "invited"
 PUBLIC: Final = "public"
 
 
 @final
-class Guests:
+class AllowedObservers:
     """The allowances of one object.
 
     Args:

@@ -11,7 +11,7 @@ from typing import Final, assert_never, final
 import attrs
 
 from fsm.machines.object_subscription import Trigger
-from fsm.sync.allowed_observers import ALLOWED, Guests
+from fsm.sync.allowed_observers import ALLOWED, AllowedObservers
 from fsm.sync.delegation import HandedOver, Watcher
 from fsm.sync.observers import ObjectObservers
 from fsm.sync.reporter_io import (
@@ -66,9 +66,9 @@ class ReporterCore:
         guests: Who may observe it unasked.
     """
 
-    def __init__(self, created: DataObject, guests: Guests | None = None) -> None:
+    def __init__(self, created: DataObject, guests: AllowedObservers | None = None) -> None:
         self._object = created
-        self._guests = Guests() if guests is None else guests
+        self._guests = AllowedObservers() if guests is None else guests
         self._observers = ObjectObservers(created.url)
         self._deleted = False
         self._held = False
@@ -79,7 +79,7 @@ class ReporterCore:
         return self._object
 
     @property
-    def guests(self) -> Guests:
+    def guests(self) -> AllowedObservers:
         """Who may observe unasked, and who may not even then."""
         return self._guests
 

@@ -15,7 +15,7 @@ import attrs
 
 from fsm.effects import RowChanged
 from fsm.sync import reporter_io as core
-from fsm.sync.allowed_observers import Guests
+from fsm.sync.allowed_observers import AllowedObservers
 from fsm.sync.delegation import Watcher
 from fsm.sync.reporter import ReporterCore
 from specs.bodies.sync import DataObject
@@ -198,7 +198,7 @@ class ObjectAtRest:
     def revived(self) -> tuple[ReporterCore, list[core.ReporterEffect]]:
         """Make its core as it was; the effects tell of observers that it has again."""
         allowed = tuple(who for who, may in self.guests.items() if may)
-        guests = Guests(allowed, is_public=self.is_public)
+        guests = AllowedObservers(allowed, is_public=self.is_public)
         for who in [who for who, may in self.guests.items() if not may]:
             guests.expel(who)
         alive = ReporterCore(self.snapshot, guests)

@@ -8,7 +8,7 @@ from actors.kit.trace import NULL_TRACER
 from actors.runtime.bus.admission import Admission
 from actors.runtime.bus.messages import Origin
 from actors.runtime.bus.pipeline import Pipelines
-from actors.runtime.hop_trace import Hops
+from actors.runtime.hop_trace import HopTrace
 from actors.runtime.policy.hook import Policy
 from specs.message import Message, MessageType
 from specs.routing import RUNTIME_CHECKS, Check, Direction
@@ -41,7 +41,7 @@ class NoThirteen(Policy):
 
 
 def refusal(message):
-    hops = Hops(NULL_TRACER, "bus", Counters())
+    hops = HopTrace(NULL_TRACER, "bus", Counters())
     admission = Admission(R, NoThirteen(), hops)
     admission.grant(STUB, STUB, Origin.LOCAL)
     return Pipelines(admission, lambda *_: None).passed(message, STUB, Direction.OUTGOING)

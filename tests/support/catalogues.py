@@ -8,7 +8,7 @@ import attrs
 import orjson
 import trio
 
-from actors.catalogue.client import CatalogueClient, Shelf
+from actors.catalogue.client import CatalogueClient, CatalogueStore
 from actors.catalogue.errors import SourceAwayError
 from actors.catalogue.memory import VolatileMemory
 from actors.catalogue.package.archive import pack
@@ -154,7 +154,7 @@ def archive_of(folder: Path, files: dict[str, str] | None = None) -> bytes:
 
 
 def client_of(publishing: Publishing, trust: Trust | None = None, memory=None, here=HERE):
-    shelf = Shelf(VolatileMemory() if memory is None else memory, NoStore())
+    shelf = CatalogueStore(VolatileMemory() if memory is None else memory, NoStore())
     trusted = publishing.trust() if trust is None else trust
     return CatalogueClient(publishing.places, trusted, here, shelf, Wall(publishing).offset)
 

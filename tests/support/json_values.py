@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from fsm.sync.value.value import same
 from transports.bodies import read_object, write_body
 
-KEYS = st.sampled_from(["a", "b", "c", "0", "1", "", "x.y", ".", "items", "_seat", "__class__"])
+KEYS = st.sampled_from(["a", "b", "c", "0", "1", "", "x.y", ".", "items", "_context", "__class__"])
 SCALARS = (
     st.none()
     | st.booleans()

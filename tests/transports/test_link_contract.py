@@ -7,7 +7,7 @@ from trio.testing import wait_all_tasks_blocked
 from specs.limits.protocol import GOODBYE_TIMEOUT, MAX_FRAME_BYTES
 from tests.support.runtime.links import drain
 from transports.errors import (
-    Farewell,
+    CloseReason,
     FrameTooLargeError,
     LinkBrokenError,
     LinkClosedError,
@@ -76,13 +76,13 @@ async def test_the_farewell_comes_after_the_last_frame(ends):
     leaver, other = ends
     async with trio.open_nursery() as nursery:
         await leaver.send(b"last words")
-        nursery.start_soon(leaver.aclose, Farewell.SLOW_CONSUMER)
+        nursery.start_soon(leaver.aclose, CloseReason.SLOW_CONSUMER)
 
         assert await other.receive() == b"last words"
         with pytest.raises(LinkBrokenError) as caught:
             await other.receive()
         await other.aclose()
-    assert caught.value.farewell is Farewell.SLOW_CONSUMER
+    assert caught.value.farewell is CloseReason.SLOW_CONSUMER
 
 
 async def test_an_end_that_vanishes_leaves_no_farewell(ends):
@@ -117,7 +117,7 @@ async def test_closing_twice_is_once(ends):
     async with trio.open_nursery() as nursery:
         nursery.start_soon(drain, other)
         await link.aclose()
-        await link.aclose(Farewell.GOING_AWAY)
+        await link.aclose(CloseReason.GOING_AWAY)
 
 
 async def test_closing_while_receiving_ends_the_receiver(ends):

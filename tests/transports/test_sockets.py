@@ -9,7 +9,13 @@ import pytest
 import trio
 
 from specs.limits.protocol import MAX_FRAME_BYTES
-from transports.errors import DialError, Farewell, FrameTooLargeError, LinkBrokenError, ListenError
+from transports.errors import (
+    CloseReason,
+    DialError,
+    FrameTooLargeError,
+    LinkBrokenError,
+    ListenError,
+)
 from transports.link import Kind
 from transports.system import open_system_network
 
@@ -150,7 +156,7 @@ async def test_a_peer_is_told_of_its_oversized_frame_before_the_link_ends(networ
             await link.receive()
         await link.send(b"413")
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(link.aclose, Farewell.TOO_LARGE)
+            nursery.start_soon(link.aclose, CloseReason.TOO_LARGE)
             read = b"".join([data async for data in stream])
             await stream.aclose()
 
@@ -163,8 +169,8 @@ async def test_a_peer_is_told_of_its_oversized_frame_before_the_link_ends(networ
         (b"", None),
         (b"\x00\x00", None),
         (b"\x00\x00\x00\x05hal", None),
-        (b"\xff\xff\x03\xe9", Farewell.GOING_AWAY),
-        (b"\xff\xff\x12\x34", Farewell.DONE),
+        (b"\xff\xff\x03\xe9", CloseReason.GOING_AWAY),
+        (b"\xff\xff\x12\x34", CloseReason.DONE),
     ],
     ids=["nothing", "half a length", "half a frame", "a farewell", "an unknown farewell"],
 )

@@ -8,8 +8,8 @@ import trio
 from specs.limits.protocol import MAX_FRAME_BYTES, READ_BYTES
 from tests.support.runtime.links import drain, open_pair, open_place
 from transports.errors import (
+    CloseReason,
     DialError,
-    Farewell,
     FrameTooLargeError,
     LinkBrokenError,
     LinkClosedError,
@@ -73,11 +73,11 @@ async def test_a_piece_is_not_what_was_sent_together(pair):
 async def test_hanging_up_is_the_only_farewell(ends):
     leaver, other = ends
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(leaver.aclose, Farewell.SLOW_CONSUMER)
+        nursery.start_soon(leaver.aclose, CloseReason.SLOW_CONSUMER)
         with pytest.raises(LinkBrokenError) as caught:
             await other.receive()
         await other.aclose()
-    assert caught.value.farewell is Farewell.DONE
+    assert caught.value.farewell is CloseReason.DONE
 
 
 async def test_nothing_can_be_done_with_a_link_that_was_closed(ends):
@@ -118,7 +118,7 @@ async def test_what_came_before_a_half_close_is_read_before_its_end(plain):
     assert await link.receive() == b"last words"
     with pytest.raises(LinkBrokenError) as caught:
         await link.receive()
-    assert caught.value.farewell is Farewell.DONE
+    assert caught.value.farewell is CloseReason.DONE
     assert stranger.recv(1) == b""
 
 

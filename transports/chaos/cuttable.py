@@ -7,7 +7,7 @@ from typing import Final, final
 import trio
 from typing_extensions import override
 
-from transports.errors import Farewell, LinkBrokenError, LinkClosedError
+from transports.errors import CloseReason, LinkBrokenError, LinkClosedError
 from transports.gate import EVERYBODY, Gate
 from transports.link import PROTOFLY_V1, Kind, Link, Listener
 from transports.network import DEFAULT_DOORS, Doors, Network
@@ -47,7 +47,7 @@ class CuttableLink(Link):
         return LinkBrokenError(self.name, "the connection was reset") if self._is_cut else error
 
     @override
-    async def aclose(self, farewell: Farewell = Farewell.DONE) -> None:
+    async def aclose(self, farewell: CloseReason = CloseReason.DONE) -> None:
         self._forget(self)
         await self._link.aclose(farewell)
 

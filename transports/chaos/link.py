@@ -12,7 +12,7 @@ import trio
 from typing_extensions import override
 
 from transports.chaos.toxics import Passing, Road, Toxic
-from transports.errors import Farewell, LinkBrokenError, LinkClosedError
+from transports.errors import CloseReason, LinkBrokenError, LinkClosedError
 from transports.link import Link
 from transports.turn import Turn
 
@@ -274,7 +274,7 @@ class ChaosLink(Link):
         await self._link.rest(seconds)
 
     @override
-    async def aclose(self, farewell: Farewell = Farewell.DONE) -> None:
+    async def aclose(self, farewell: CloseReason = CloseReason.DONE) -> None:
         self._is_closed = True
         self._climate.forget(self)
         self.wake()

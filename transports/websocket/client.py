@@ -18,8 +18,8 @@ from wsproto.utilities import ProtocolError
 
 from specs.limits.protocol import GOODBYE_TIMEOUT, MAX_FRAME_BYTES, READ_AHEAD, READ_BYTES
 from transports.errors import (
+    CloseReason,
     DialError,
-    Farewell,
     FrameTooLargeError,
     LinkBrokenError,
     LinkClosedError,
@@ -117,10 +117,10 @@ class _WebSocketClientLink(Link):
             return LinkBrokenError(self.name, "a cancelled send left half a frame")
         if reason is None or reason.code == _ABNORMAL:
             return LinkBrokenError(self.name, "the connection ended without a farewell")
-        return LinkBrokenError(self.name, "the other end has left", Farewell.read(reason.code))
+        return LinkBrokenError(self.name, "the other end has left", CloseReason.read(reason.code))
 
     @override
-    async def aclose(self, farewell: Farewell = Farewell.DONE) -> None:
+    async def aclose(self, farewell: CloseReason = CloseReason.DONE) -> None:
         if self._is_closed:
             await trio.lowlevel.checkpoint()
             return

@@ -12,7 +12,7 @@ from websockets.server import ServerProtocol
 from websockets.typing import Origin
 
 from specs.limits.protocol import FRAME_TIMEOUT, MAX_FRAME_BYTES
-from transports.errors import Farewell
+from transports.errors import CloseReason
 from transports.link import Kind, Upgrade
 from transports.socket_link import SocketLink
 
@@ -84,7 +84,7 @@ class WebSocketServerLink(SocketLink):
         return b"".join(self._protocol.data_to_send())
 
     @override
-    def _goodbye(self, farewell: Farewell) -> bytes:
+    def _goodbye(self, farewell: CloseReason) -> bytes:
         if self._protocol.state is State.OPEN:
             self._protocol.send_close(farewell.value, farewell.reason)
         return b"".join(self._protocol.data_to_send())
@@ -165,9 +165,9 @@ class WebSocketServerLink(SocketLink):
             return False
         return True
 
-    def _why_over(self) -> tuple[str, Farewell | None]:
+    def _why_over(self) -> tuple[str, CloseReason | None]:
         if self._protocol.close_rcvd is not None:
-            return "the other end has left", Farewell.read(self._protocol.close_rcvd.code)
+            return "the other end has left", CloseReason.read(self._protocol.close_rcvd.code)
         if isinstance(self._protocol.parser_exc, EOFError):
             return "the connection ended without a farewell", None
         return "the other end broke the WebSocket protocol", None

@@ -13,7 +13,7 @@ from typing_extensions import override
 from actors.kit.supervision.actor import Actor, Reply
 from actors.node.bus.dispatch import Dispatch
 from actors.node.bus.ingress import Ingress
-from actors.node.components import Desk
+from actors.node.components import LocalService
 from actors.node.errors import AddressTakenError
 from actors.node.links.port import Port
 from actors.node.messages import (
@@ -41,7 +41,7 @@ from specs.addresses.address import last_segment
 from specs.link_end import LinkEnd
 from specs.reply_code import DropReason
 from specs.trace import Op
-from transports.errors import Farewell
+from transports.errors import CloseReason
 
 __all__ = ["NodeBus", "NodeBusParts"]
 
@@ -62,7 +62,7 @@ class NodeBusParts:
 
     exchange: Exchange
     control: Control
-    desks: dict[str, Desk]
+    desks: dict[str, LocalService]
     gate: Gate
 
 
@@ -167,7 +167,7 @@ class NodeBus(Actor[BusMessage]):
         self._witness.link(Op.OPEN, port.name, self._node.node)
         if self._is_leaving:
             del self._exchange.ports[port.number]
-            port.finish(Farewell.GOING_AWAY)
+            port.finish(CloseReason.GOING_AWAY)
 
     def _gone(self, gone: Gone) -> None:
         self._witness.link(Op.CLOSE, gone.name, self._node.node)
@@ -178,7 +178,7 @@ class NodeBus(Actor[BusMessage]):
         """Leave a link after the refusals it was sent; its session may come back (L4)."""
         port = self._exchange.ports.get(number)
         if port is not None:
-            port.finish(Farewell.REFUSED, LinkEnd.MALFORMED)
+            port.finish(CloseReason.REFUSED, LinkEnd.MALFORMED)
 
     def _too_large(self, number: int) -> None:
         """Refuse a frame over the limit and close that link's session (CON-05)."""
@@ -187,8 +187,8 @@ class NodeBus(Actor[BusMessage]):
         self._witness.counters.drop(DropReason.MALFORMED)
         if port is None:
             return
-        port.farewell = Farewell.TOO_LARGE
+        port.farewell = CloseReason.TOO_LARGE
         self._control.refuse_size(port)
         if session is not None:
             self._exchange.feed(session, CloseAsked(number))
-        port.finish(Farewell.TOO_LARGE)
+        port.finish(CloseReason.TOO_LARGE)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import final
 
-from actors.node.components import Desk
+from actors.node.components import LocalService
 from actors.node.messages import Asked
 from actors.node.session.control import Control
 from actors.node.session.exchange import Exchange
@@ -29,7 +29,9 @@ class Dispatch:
         desks: Parts of the node that answer on the spot, by address.
     """
 
-    def __init__(self, exchange: Exchange, control: Control, desks: Mapping[str, Desk]) -> None:
+    def __init__(
+        self, exchange: Exchange, control: Control, desks: Mapping[str, LocalService]
+    ) -> None:
         self._exchange = exchange
         self._control = control
         self._desks = desks

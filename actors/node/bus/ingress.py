@@ -28,7 +28,7 @@ from specs.message import Message, refuse
 from specs.reply_code import DropReason
 from specs.routing import Check
 from transports.codec import BadLine
-from transports.errors import Farewell
+from transports.errors import CloseReason
 
 __all__ = ["Ingress"]
 
@@ -100,7 +100,7 @@ class Ingress:
         """Give a link the session it has come for, or show it out."""
         self._controlled(self._control.claim, wish, port)
         if self._exchange.session_of(port.number) is None:
-            port.finish(Farewell.REFUSED)
+            port.finish(CloseReason.REFUSED)
 
     def _message(self, message: Message, port: Port) -> None:
         if message.to == self._node.session:
@@ -116,7 +116,7 @@ class Ingress:
             self._gate.refuse(message, port, refusal)
             if self._is_to_go(refusal, session.core.runtime):
                 self._exchange.feed(session, CloseAsked(port.number))
-                port.finish(Farewell.REFUSED)
+                port.finish(CloseReason.REFUSED)
 
     def _no_session(self, message: Message) -> Refusal:
         """Say what is lacking: a session, or, where one is asked of another node, that node."""

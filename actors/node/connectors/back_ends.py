@@ -18,7 +18,7 @@ from actors.node.connectors.rest_registry import RestRegistry
 from actors.node.connectors.service import Service
 from actors.node.messages import BusMessage
 from actors.node.tables import NodeAddresses
-from actors.node.trace import Witness
+from actors.node.trace import ComponentTrace
 from fsm.registry.relay import RelayLimits
 from specs.addresses.address import GLOBAL_REGISTRY, quality_broker
 
@@ -56,7 +56,7 @@ class Home:
     addresses: NodeAddresses
     ids: IdSource
     entropy: Callable[[int], bytes]
-    witness: Callable[[str], Witness]
+    witness: Callable[[str], ComponentTrace]
 
 
 def served_by(back_ends: BackEnds, domain: str) -> Iterator[str]:
@@ -99,7 +99,7 @@ def _services(
 def _connector(
     names: tuple[BackEnd, str],
     make: Callable[[], Service],
-    witness: Witness,
+    witness: ComponentTrace,
     limits: RelayLimits,
     bus: ActorRef[BusMessage],
 ) -> Connector:

@@ -8,7 +8,7 @@ import trio
 
 from actors.kit.http_client import HttpError
 from actors.node.connectors.service import BackEndError
-from fsm.registry.relay import Debts
+from fsm.registry.relay import RetryQueue
 from specs.limits.back_ends import BACKEND_TIMEOUT
 from specs.limits.protocol import GOODBYE_TIMEOUT
 
@@ -29,7 +29,7 @@ class Collector:
     def __init__(self, what: str, pay: Callable[[str], Awaitable[None]]) -> None:
         self._what = what
         self._pay = pay
-        self._debts = Debts()
+        self._debts = RetryQueue()
         self._stirred = trio.Event()
         self._is_idle = trio.Event()
 

@@ -16,7 +16,7 @@ from actors.kit.supervision.actor import Actor, ActorRef
 from actors.node.components import attach, detach
 from actors.node.connectors.service import BackEndError, Plan, Replied, Service
 from actors.node.messages import Asked, BusMessage, Emitted, RuntimeLeft
-from actors.node.trace import Direction, Witness
+from actors.node.trace import ComponentTrace, Direction
 from fsm.registry.relay import (
     Broke,
     Came,
@@ -63,7 +63,7 @@ class ConnectorParts:
     address: str
     service: Service
     bus: ActorRef[BusMessage]
-    witness: Witness
+    witness: ComponentTrace
     limits: RelayLimits = RELAY_LIMITS
 
 

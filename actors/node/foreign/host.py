@@ -23,7 +23,7 @@ from actors.kit.trace import Tracer
 from actors.node.foreign.keeper import ForeignKeeper
 from actors.node.foreign.plan import ForeignPlan
 from actors.node.messages import AbroadIs, BusMessage, Emitted, ForgottenBy, FromAbroad
-from actors.node.trace import Witness
+from actors.node.trace import ComponentTrace
 from actors.pipe.keeper import KeeperTools
 from actors.pipe.plan import RoomPlan
 from fsm.catalogue.foreign import ForeignCore
@@ -80,9 +80,9 @@ class ForeignParts:
     ids: IdSource
 
     @property
-    def witness(self) -> Witness:
+    def witness(self) -> ComponentTrace:
         """The pen of this part."""
-        return Witness(self.tracer, "foreign", self.counters)
+        return ComponentTrace(self.tracer, "foreign", self.counters)
 
 
 @final

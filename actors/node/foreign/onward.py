@@ -15,7 +15,7 @@ import attrs
 import trio
 from typing_extensions import override
 
-from actors.node.components import Desk
+from actors.node.components import LocalService
 from actors.node.session.exchange import Exchange
 from actors.node.session.foreign_routes import Paths
 from actors.node.tables import Tables
@@ -186,14 +186,14 @@ def _refusal(answer: Message) -> Refused:
 
 
 @final
-class OnwardDesk(Desk):
+class OnwardDesk(LocalService):
     """The subscription manager of a node that has ways to other domains.
 
     Args:
         desk: Sets paths here.
     """
 
-    def __init__(self, desk: Desk, onward: Onward, tables: Tables) -> None:
+    def __init__(self, desk: LocalService, onward: Onward, tables: Tables) -> None:
         self._desk = desk
         self._onward = onward
         self._tables = tables

@@ -3,7 +3,7 @@
 from functools import partial
 
 from actors.kit.supervision.supervisor import ChildSpec, Supervisor
-from actors.node.components import Desk
+from actors.node.components import LocalService
 from actors.node.foreign.host import ForeignHost, ForeignParts
 from actors.node.foreign.onward import Onward, OnwardDesk
 from actors.node.foreign.plan import NOWHERE, ForeignPlan
@@ -12,7 +12,7 @@ from actors.node.session.exchange import Exchange
 __all__ = ["path_desk", "start_abroad"]
 
 
-def path_desk(desk: Desk, exchange: Exchange, plan: ForeignPlan) -> Desk:
+def path_desk(desk: LocalService, exchange: Exchange, plan: ForeignPlan) -> LocalService:
     """Return the subscription manager: with ways to other domains it subscribes onward."""
     if plan is NOWHERE:
         return desk

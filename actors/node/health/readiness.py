@@ -4,7 +4,7 @@ from enum import StrEnum, unique
 from types import MappingProxyType
 from typing import final
 
-__all__ = ["Part", "Standing"]
+__all__ = ["Part", "Readiness"]
 
 
 @final
@@ -20,7 +20,7 @@ class Part(StrEnum):
 
 
 @final
-class Standing:
+class Readiness:
     """What stands between a node and its service; a new one is about to start.
 
     Attributes:

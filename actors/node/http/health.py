@@ -6,7 +6,7 @@ from typing import Final, TypeAlias, final
 
 import trio
 
-from actors.node.health.readiness import Part, Standing
+from actors.node.health.readiness import Part, Readiness
 from actors.node.http.page import Page, told
 from specs.jsonvalue import Json
 from specs.limits.protocol import READY_TIMEOUT
@@ -33,7 +33,7 @@ class ReadyPage:
         probes: Asked only of parts that say nothing against themselves.
     """
 
-    def __init__(self, standing: Standing, probes: Mapping[Part, Probe]) -> None:
+    def __init__(self, standing: Readiness, probes: Mapping[Part, Probe]) -> None:
         self._standing = standing
         self._probes = probes
 

@@ -22,7 +22,7 @@ from actors.node.http.rest_link import (
     RestLink,
 )
 from actors.node.http.rest_links import RestLinks, TurnedAwayError
-from actors.node.http.site import Desk
+from actors.node.http.site import HttpService
 from fsm.session.send_window import CursorError
 from specs.bodies.word import SessionMethod
 from specs.errors import BadMessageError
@@ -40,7 +40,7 @@ _DIGITS: Final = 16
 """Digits of a number that every JSON reader keeps exactly, and one more than most need."""
 
 
-class _RestDesk(Desk):
+class _RestDesk(HttpService):
     def __init__(self, links: RestLinks) -> None:
         self._links: Final = links
 

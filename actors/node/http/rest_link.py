@@ -17,7 +17,7 @@ from actors.node.links.acceptor import REST
 from fsm.session.send_window import SendWindow
 from specs.errors import ProtoflyError
 from specs.limits.rest import REST_POSTS
-from transports.errors import Farewell, LinkBrokenError, LinkClosedError
+from transports.errors import CloseReason, LinkBrokenError, LinkClosedError
 from transports.gate import Guest
 from transports.link import Kind, Link, Upgrade
 
@@ -86,7 +86,7 @@ class RestLink(Link):
     def __init__(self, name: str, guest: Guest) -> None:
         super().__init__(Kind.STREAM, name, Upgrade(path=REST))
         self.guest = guest
-        self.farewell: Farewell | None = None
+        self.farewell: CloseReason | None = None
         self._inbound, self._outbound = trio.open_memory_channel[bytes](0)
         self._window: Final = SendWindow()
         self._has_left = False
@@ -119,7 +119,7 @@ class RestLink(Link):
             return await self._outbound.receive()
         except (trio.EndOfChannel, trio.ClosedResourceError) as exc:
             self._check_open()
-            raise LinkBrokenError(self.name, "the other end has left", Farewell.DONE) from exc
+            raise LinkBrokenError(self.name, "the other end has left", CloseReason.DONE) from exc
 
     @override
     def ping(self) -> None:
@@ -128,7 +128,7 @@ class RestLink(Link):
         self._tell()
 
     @override
-    async def aclose(self, farewell: Farewell = Farewell.DONE) -> None:
+    async def aclose(self, farewell: CloseReason = CloseReason.DONE) -> None:
         if self.farewell is None:
             self.farewell = farewell
             self._inbound.close()

@@ -18,14 +18,14 @@ from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.monitor import Monitor
 from actors.kit.supervision.supervisor import ChildSpec, Restart, Strategy, open_supervisor
 from actors.node.errors import HttpPlaceError, OpenMetricsError
-from actors.node.health.readiness import Part, Standing
+from actors.node.health.readiness import Part, Readiness
 from actors.node.http.config import HttpConfig
 from actors.node.http.conversation import Conversation, Place
 from actors.node.http.health import Probe, ReadyPage, health
 from actors.node.http.metrics import MetricsPage
 from actors.node.http.rest_desk import MessagesDesk, SessionDesk
 from actors.node.http.rest_links import RestLinks
-from actors.node.http.site import Desk, Gate, Site, is_loopback
+from actors.node.http.site import Gate, HttpService, Site, is_loopback
 from actors.node.http.well_known import WellKnown
 from actors.node.links.acceptor import REST
 from fsm.limits.unauthenticated_links import HostShares
@@ -95,10 +95,10 @@ class HttpDoor(Actor[Never]):
         self._has_left.set()
 
 
-_NO_DESKS: Final[Mapping[str, Desk]] = MappingProxyType({})
+_NO_DESKS: Final[Mapping[str, HttpService]] = MappingProxyType({})
 
 
-def desks_of(links: RestLinks, origins: frozenset[str]) -> dict[str, Desk]:
+def desks_of(links: RestLinks, origins: frozenset[str]) -> dict[str, HttpService]:
     """Make where sessions over HTTP are had."""
     return {
         f"{REST}/session": SessionDesk(links, origins),
@@ -109,9 +109,9 @@ def desks_of(links: RestLinks, origins: frozenset[str]) -> dict[str, Desk]:
 def site_of(
     config: HttpConfig,
     counters: Counters,
-    standing: Standing,
+    standing: Readiness,
     probes: Mapping[Part, Probe],
-    desks: Mapping[str, Desk] = _NO_DESKS,
+    desks: Mapping[str, HttpService] = _NO_DESKS,
 ) -> Site:
     """Make what a node serves."""
     shown = config.catalogue

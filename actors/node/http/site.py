@@ -18,7 +18,7 @@ from typing import Final, TypeAlias, final
 from actors.node.http.page import METHODS, Feed, Page, Visit, told
 from actors.node.http.well_known import ROOT, WellKnown
 
-__all__ = ["Desk", "Gate", "Site", "Source", "is_loopback"]
+__all__ = ["Gate", "HttpService", "Site", "Source", "is_loopback"]
 
 Source: TypeAlias = Callable[[], Awaitable[Page]]
 """Makes a page anew for each visit."""
@@ -27,7 +27,7 @@ _PROXIED: Final = ("forwarded", "via", "x-forwarded-for", "x-forwarded-host", "x
 """Headers that a proxy adds: their sender is not the one who asks."""
 
 
-class Desk(ABC):
+class HttpService(ABC):
     """One path where more can be asked than a page.
 
     Attributes:
@@ -51,7 +51,7 @@ class Desk(ABC):
         """Say no."""
 
 
-_NO_DESKS: Final[Mapping[str, Desk]] = MappingProxyType({})
+_NO_DESKS: Final[Mapping[str, HttpService]] = MappingProxyType({})
 
 
 @final
@@ -115,7 +115,7 @@ class Site:
         public: Mapping[str, Source],
         guarded: Mapping[str, Source],
         gate: Gate,
-        desks: Mapping[str, Desk] = _NO_DESKS,
+        desks: Mapping[str, HttpService] = _NO_DESKS,
         catalogue: WellKnown | None = None,
     ) -> None:
         self._public = public

@@ -20,7 +20,7 @@ from specs.jsonvalue import JsonObject
 from specs.message import Message
 from transports.codec import BadLine, decode_frame, encode, frames
 
-__all__ = ["REST", "Claim", "Door", "Item", "LinkDoor", "RestDoor", "spelt"]
+__all__ = ["REST", "Acceptor", "Claim", "Item", "LinkDoor", "RestDoor", "spelt"]
 
 
 @final
@@ -49,7 +49,7 @@ def spelt(parcel: Parcel, dialect: Dialect) -> bytes:
     return line
 
 
-class Door(ABC):
+class Acceptor(ABC):
     """How one link writes the protocol.
 
     Attributes:
@@ -95,7 +95,7 @@ class Door(ABC):
 
 
 @final
-class LinkDoor(Door):
+class LinkDoor(Acceptor):
     """`/link`, subprotocol `protofly.v1`: normal form, a frame is lines."""
 
     wire = Form.LINK
@@ -116,7 +116,7 @@ REST: Final = "/rest"
 
 
 @final
-class RestDoor(Door):
+class RestDoor(Acceptor):
     """Normal form; what is posted is lines, and each message that is asked for has a number.
 
     Every request is a sign of life, so nobody is pinged by messages.

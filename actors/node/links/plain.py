@@ -7,7 +7,7 @@ from typing import Final, final
 from typing_extensions import override
 
 from actors.kit.counting.tally import Form
-from actors.node.links.acceptor import Claim, Door, Item, spelt
+from actors.node.links.acceptor import Acceptor, Claim, Item, spelt
 from fsm.session.node_session_io import Liveness, Parcel
 from specs.addresses.address import canonical
 from specs.dialects.dialect import PLAIN, dialect_of
@@ -26,7 +26,7 @@ _WISH: Final = 1
 
 
 @final
-class PlainDoor(Door):
+class PlainDoor(Acceptor):
     """`/stub/connect?runtimeURL=`: whoever comes has the session of the runtime it names.
 
     Upstream's command `disconnect` closes it. The dialect is learnt from all that can

@@ -6,26 +6,26 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Final, final
 
 from actors.kit.supervision.actor import ActorRef
-from actors.node.links.acceptor import Door
+from actors.node.links.acceptor import Acceptor
 from actors.node.links.outbox import Outbox
 from fsm.session.node_session_io import Liveness, Parcel
 from fsm.session.outbox_budget import OutboxBudget
 from specs.link_end import LinkEnd
-from transports.errors import Farewell
+from transports.errors import CloseReason
 
 if TYPE_CHECKING:
     from specs.identity import Identity
 
 __all__ = ["Nudge", "Port"]
 
-_ENDS: Final[Mapping[Farewell, LinkEnd]] = MappingProxyType(
+_ENDS: Final[Mapping[CloseReason, LinkEnd]] = MappingProxyType(
     {
-        Farewell.DONE: LinkEnd.CLOSED,
-        Farewell.GOING_AWAY: LinkEnd.GOING_AWAY,
-        Farewell.REFUSED: LinkEnd.REFUSED,
-        Farewell.TOO_LARGE: LinkEnd.TOO_LARGE,
-        Farewell.INTERNAL: LinkEnd.BROKEN,
-        Farewell.SLOW_CONSUMER: LinkEnd.SLOW_CONSUMER,
+        CloseReason.DONE: LinkEnd.CLOSED,
+        CloseReason.GOING_AWAY: LinkEnd.GOING_AWAY,
+        CloseReason.REFUSED: LinkEnd.REFUSED,
+        CloseReason.TOO_LARGE: LinkEnd.TOO_LARGE,
+        CloseReason.INTERNAL: LinkEnd.BROKEN,
+        CloseReason.SLOW_CONSUMER: LinkEnd.SLOW_CONSUMER,
     }
 )
 """What a farewell means where nothing more is known."""
@@ -64,14 +64,14 @@ class Port:
         self,
         number: int,
         name: str,
-        door: Door,
+        door: Acceptor,
         outbox: Outbox,
         connection: ActorRef[Nudge],
     ) -> None:
         self.number = number
         self.name = name
         self.door = door
-        self.farewell = Farewell.DONE
+        self.farewell = CloseReason.DONE
         self.end: LinkEnd | None = None
         self.runtime: str | None = None
         self.identity: Identity | None = None
@@ -119,25 +119,25 @@ class Port:
         self.runtime = runtime
         self._connection.try_tell(Nudge.GRANTED)
 
-    def finish(self, farewell: Farewell, end: LinkEnd | None = None) -> None:
+    def finish(self, farewell: CloseReason, end: LinkEnd | None = None) -> None:
         """Write what is left, then say goodbye."""
         self._end_by(farewell, end)
         self._leave()
 
-    def cut(self, farewell: Farewell, end: LinkEnd | None = None) -> list[Parcel]:
+    def cut(self, farewell: CloseReason, end: LinkEnd | None = None) -> list[Parcel]:
         """Leave at once, and give back what was not written."""
         self._end_by(farewell, end)
         unsent = self._outbox.close()
         self._leave()
         return unsent
 
-    def ended(self, end: LinkEnd, farewell: Farewell | None = None) -> None:
+    def ended(self, end: LinkEnd, farewell: CloseReason | None = None) -> None:
         """Note why the link is left, if nothing is noted yet."""
         if self.end is None:
             self.end = end
             self.farewell = farewell or self.farewell
 
-    def _end_by(self, farewell: Farewell, end: LinkEnd | None) -> None:
+    def _end_by(self, farewell: CloseReason, end: LinkEnd | None) -> None:
         self.farewell = farewell
         self.end = self.end or end or _ENDS[farewell]
 

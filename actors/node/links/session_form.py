@@ -8,7 +8,7 @@ import orjson
 from typing_extensions import override
 
 from actors.kit.counting.tally import Form
-from actors.node.links.acceptor import Door, Item, spelt
+from actors.node.links.acceptor import Acceptor, Item, spelt
 from fsm.session.node_session_io import Liveness, Parcel
 from specs.addresses.address import canonical, is_below, runtime_of
 from specs.dialects.dialect import PLAIN, dialect_of
@@ -26,7 +26,7 @@ _STUB: Final = "protostub/session"
 
 
 @final
-class SessionDoor(Door):
+class SessionDoor(Acceptor):
     """`/ws`: a message is a frame, a session is opened as upstream does it.
 
     Its stubs call themselves `<runtime>/<token>`. The token stays behind this door:

@@ -6,7 +6,7 @@ from typing import Final, final
 from typing_extensions import override
 
 from actors.kit.supervision.actor import ActorRef
-from actors.node.components import Desk
+from actors.node.components import LocalService
 from actors.node.policy.reloader import Reload, ReloadAsked
 from actors.node.policy.store import PolicyStore
 from fsm.policy.errors import BadPolicyError
@@ -39,7 +39,7 @@ ADMIN: Final = "admin"
 
 
 @final
-class PolicyDesk(Desk):
+class PolicyDesk(LocalService):
     """Shows and changes what the node judges by.
 
     Changes by message last until the node stops or reads its files again: the files

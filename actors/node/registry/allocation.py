@@ -5,7 +5,7 @@ from typing import Final, final
 
 from typing_extensions import override
 
-from actors.node.components import Desk
+from actors.node.components import LocalService
 from actors.node.tables import Tables
 from fsm.effects import Refused
 from fsm.registry import allocation
@@ -26,7 +26,7 @@ _HYPERTY: Final = "hyperty"
 
 
 @final
-class AllocationDesk(Desk):
+class AllocationDesk(LocalService):
     """Hands out addresses of the node's domain, moves them, and takes them back.
 
     Args:

@@ -25,7 +25,7 @@ from actors.node.messages import Asked, BusMessage, Emitted, RuntimeLeft
 from actors.node.registry.record_file import Change, RecordFile
 from actors.node.registry.record_writer import Commit, Recover, Write
 from actors.node.registry.requests import registry_input
-from actors.node.trace import Witness
+from actors.node.trace import ComponentTrace
 from fsm.engine import Step
 from fsm.registry.records import (
     Answered,
@@ -118,7 +118,7 @@ class RegistryParts:
     file: RecordFile
     bus: ActorRef[BusMessage]
     writer: ActorRef[Write]
-    witness: Witness
+    witness: ComponentTrace
     ids: IdSource
     clock_offset: float
 

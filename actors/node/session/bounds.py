@@ -8,9 +8,9 @@ from typing_extensions import override
 from actors.kit.counting.counters import Counters
 from actors.kit.counting.tally import Gauge, Tally
 from actors.node.limits import NodeLimits
-from actors.node.session.heartbeat import Pulse
-from fsm.limits.token_bucket import Meter, Rate
-from fsm.limits.unauthenticated_links import Strangers
+from actors.node.session.heartbeat import LinkHeartbeat
+from fsm.limits.token_bucket import Rate, TokenBuckets
+from fsm.limits.unauthenticated_links import UnauthenticatedLinks
 from fsm.session.outbox_budget import OutboxBudget
 from specs.addresses.address import is_node
 from specs.identity import Identity
@@ -45,7 +45,7 @@ class NodeGate(Gate):
         self.origins = origins
         self._counters: Final = counters
         self._guests: Final[dict[int, Guest]] = {}
-        self._strangers: Final = Strangers(
+        self._strangers: Final = UnauthenticatedLinks(
             limits.handshakes, limits.strangers, limits.strangers_per_host
         )
 
@@ -74,12 +74,12 @@ class NodeGate(Gate):
 
 
 @final
-class _Pace:
+class _TokenBucket:
     """How fast sessions of one kind may send, each, and all of one identity together."""
 
     def __init__(self, each: Rate, together: Rate) -> None:
-        self._sessions: Final = Meter[_Who](each)
-        self._identities: Final = Meter[tuple[str, str]](together)
+        self._sessions: Final = TokenBuckets[_Who](each)
+        self._identities: Final = TokenBuckets[tuple[str, str]](together)
 
     def pause(self, who: _Who, identity: Identity | None, count: int) -> float:
         """Note that messages came; return the seconds until none is owed."""
@@ -108,9 +108,9 @@ class Bounds:
         self.gate: Final = NodeGate(limits, origins, counters)
         self.budget = OutboxBudget(limits.outbox_budget)
         self.counters: Final = counters
-        self.pulse: Final = Pulse()
-        self._runtimes: Final = _Pace(limits.messages, limits.identity)
-        self._nodes: Final = _Pace(limits.nodes, limits.nodes)
+        self.pulse: Final = LinkHeartbeat()
+        self._runtimes: Final = _TokenBucket(limits.messages, limits.identity)
+        self._nodes: Final = _TokenBucket(limits.nodes, limits.nodes)
         counters.watch(Gauge.OUTBOX_BYTES, lambda: self.budget.used)
 
     def fresh_budget(self) -> OutboxBudget:

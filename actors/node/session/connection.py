@@ -11,18 +11,18 @@ from typing_extensions import override
 from actors.kit.counting.tally import Tally
 from actors.kit.errors import ActorStoppedError
 from actors.kit.supervision.actor import Actor, ActorRef
-from actors.node.links.acceptor import Door
+from actors.node.links.acceptor import Acceptor
 from actors.node.links.outbox import Outbox
 from actors.node.links.port import Nudge, Port
 from actors.node.messages import Arrived, BusMessage, Connected, Gone, Misbehaved, TooLarge
 from actors.node.session.bounds import Bounds
-from fsm.limits.error_window import SoftErrors
+from fsm.limits.error_window import ErrorWindow
 from fsm.session.node_session_io import Liveness
 from specs.limits.protocol import HANDSHAKE_TIMEOUT
 from specs.link_end import LinkEnd
 from transports.codec import BadLine
 from transports.errors import (
-    Farewell,
+    CloseReason,
     FrameTooLargeError,
     FrameTooSlowError,
     LinkBrokenError,
@@ -52,7 +52,7 @@ class Connection(Actor[Nudge]):
         self,
         number: int,
         link: Link,
-        make_door: Callable[[], Door],
+        make_door: Callable[[], Acceptor],
         bus: ActorRef[BusMessage],
         bounds: Bounds,
     ) -> None:
@@ -63,7 +63,7 @@ class Connection(Actor[Nudge]):
         self._bounds: Final = bounds
         self._traffic: Final = bounds.counters.traffic[self._door.wire]
         self._outbox: Final = Outbox(bounds.limits, link)
-        self._errors: SoftErrors | None = None
+        self._errors: ErrorWindow | None = None
         self._session_until = math.inf
         self._is_listening = True
         self._why = ""
@@ -105,7 +105,7 @@ class Connection(Actor[Nudge]):
 
     @override
     async def timed_out(self) -> None:
-        self._leave(LinkEnd.NO_SESSION, "no session in time", Farewell.REFUSED)
+        self._leave(LinkEnd.NO_SESSION, "no session in time", CloseReason.REFUSED)
         self.finish()
 
     @override
@@ -129,9 +129,9 @@ class Connection(Actor[Nudge]):
             guest.settle()
 
     def _make_room(self) -> None:
-        self._leave(LinkEnd.MADE_ROOM, "made room for newer ones", Farewell.REFUSED)
+        self._leave(LinkEnd.MADE_ROOM, "made room for newer ones", CloseReason.REFUSED)
 
-    def _leave(self, end: LinkEnd, why: str, farewell: Farewell | None = None) -> None:
+    def _leave(self, end: LinkEnd, why: str, farewell: CloseReason | None = None) -> None:
         """Leave for a reason of this end: the peer cannot be written to any more."""
         self._why = self._why or why
         self._port.ended(end, farewell)
@@ -158,7 +158,7 @@ class Connection(Actor[Nudge]):
                 self._traffic.sent += len(parcels)
         if writing.cancelled_caught and trio.current_time() >= writing.deadline:
             _log.warning("slow consumer", runtime=self._port.runtime, link=self._link.name)
-            self._leave(LinkEnd.SLOW_CONSUMER, "slow consumer", Farewell.SLOW_CONSUMER)
+            self._leave(LinkEnd.SLOW_CONSUMER, "slow consumer", CloseReason.SLOW_CONSUMER)
         outbox.is_idle = True
 
     # ---- reading
@@ -170,7 +170,7 @@ class Connection(Actor[Nudge]):
         except FrameTooLargeError:
             await self._bus.tell(TooLarge(self._number))
         except FrameTooSlowError as exc:
-            self._leave(LinkEnd.SLOW_FRAME, exc.reason, Farewell.REFUSED)
+            self._leave(LinkEnd.SLOW_FRAME, exc.reason, CloseReason.REFUSED)
         except LinkBrokenError as exc:
             has_left = exc.farewell is not None
             self._leave(LinkEnd.LEFT if has_left else LinkEnd.BROKEN, exc.reason)
@@ -194,7 +194,7 @@ class Connection(Actor[Nudge]):
                 await self._link.rest(pause)
 
     def _bears(self, malformed: int) -> bool:
-        self._errors = self._errors or SoftErrors(self._bounds.limits.soft_errors)
+        self._errors = self._errors or ErrorWindow(self._bounds.limits.soft_errors)
         return self._errors.add(malformed, trio.current_time())
 
     # ---- the pulse (R8)
@@ -210,5 +210,5 @@ class Connection(Actor[Nudge]):
 
     def give_up(self) -> None:
         """Leave the peer: it gave none."""
-        self._leave(LinkEnd.SILENT, "silent, and a ping was not answered", Farewell.REFUSED)
+        self._leave(LinkEnd.SILENT, "silent, and a ping was not answered", CloseReason.REFUSED)
         self._outbox.interrupt()

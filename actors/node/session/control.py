@@ -16,7 +16,7 @@ from actors.node.login.login import Admission, Login
 from actors.node.session.exchange import Exchange, Session
 from actors.node.session.gate import Gate
 from actors.node.session.logins import Denied, Logins, Verdict, Vouched
-from actors.node.session.opening import Opening, Wish, wish_of
+from actors.node.session.opening import Opening, OpenRequest, wish_of
 from fsm.session.node_session_io import CloseAsked, PeerForm
 from specs.addresses.address import is_below, is_node
 from specs.bodies.body import SessionControl
@@ -89,7 +89,7 @@ class Control:
                     self._exchange.tell_link(port, reply_to(message, Code.OK))
                     self._end_if_asked(asked, session, port)
             case _:
-                wish = Wish(message, port, "")
+                wish = OpenRequest(message, port, "")
                 self._opening.refuse(wish, Code.UNAUTHENTICATED, "the link has no session")
 
     def claim(self, message: Message, port: Port) -> None:
@@ -147,7 +147,7 @@ class Control:
 
     # ---- wishes for sessions
 
-    def _open(self, wish: Wish) -> None:
+    def _open(self, wish: OpenRequest) -> None:
         if self._is_out_of_place(wish):
             return
         session = self._exchange.sessions.get(wish.runtime)
@@ -163,7 +163,7 @@ class Control:
         else:
             self._opening.anonymous(wish)
 
-    def _reopen(self, wish: Wish) -> None:
+    def _reopen(self, wish: OpenRequest) -> None:
         if self._is_out_of_place(wish):
             return
         session = self._exchange.sessions.get(wish.runtime)
@@ -172,7 +172,7 @@ class Control:
         else:
             self._opening.again(wish, session)
 
-    def _is_out_of_place(self, wish: Wish) -> bool:
+    def _is_out_of_place(self, wish: OpenRequest) -> bool:
         """Refuse a wish that this link, or this sender, may not have."""
         link, sender = wish.port.number, wish.message.from_
         held = self._exchange.session_of(link)
@@ -191,12 +191,12 @@ class Control:
             return False
         return True
 
-    def _is_no_peer(self, wish: Wish) -> bool:
+    def _is_no_peer(self, wish: OpenRequest) -> bool:
         """Say whether a wish is for this node's own session, or a quarantined node's (S14)."""
         is_own = wish.runtime == self._exchange.tables.addresses.node
         return is_own or self._exchange.border.keeps_out(wish.runtime)
 
-    def _asks_for_login(self, wish: Wish) -> bool:
+    def _asks_for_login(self, wish: OpenRequest) -> bool:
         """Say whether who comes with nothing is shown out; nodes are no peers that cannot log in.
 
         Whoever opens a node's session speaks for a domain: where there are keys, it logs in.
@@ -232,7 +232,7 @@ class Control:
             self._exchange.feed(session, CloseAsked(port.number))
 
 
-def _brings_credentials(wish: Wish) -> bool:
+def _brings_credentials(wish: OpenRequest) -> bool:
     """Say whether what was brought can be a login.
 
     Upstream's stubs have no place for one: what stands in their addresses is the token of

@@ -1,8 +1,8 @@
 """The sessions of a node: how messages reach them, and what becomes of those that do not.
 
 `Exchange` hosts the session core. `Overload` closes links that do not take in what waits for
-them (RELIABILITY L1, L2). `Departures` holds which parts of the node have still to hear that a
-runtime has left. Each move of a session is a trace record, a line of the log and a count.
+them (RELIABILITY L1, L2). `DisconnectNotices` holds which parts of the node have still to hear
+that a runtime has left. Each move of a session is a trace record, a line of the log and a count.
 """
 
 from collections import deque
@@ -22,9 +22,9 @@ from actors.node.links.port import Port
 from actors.node.messages import Component, RuntimeLeft, SessionView
 from actors.node.policy_hook import Asker
 from actors.node.session.bounds import Bounds
-from actors.node.session.foreign_routes import Border
+from actors.node.session.foreign_routes import ForeignRoutes
 from actors.node.tables import NodeAddresses, TableRules, Tables
-from actors.node.trace import Witness
+from actors.node.trace import ComponentTrace
 from fsm.engine import Step
 from fsm.limits.timers import Alarms
 from fsm.machines.session import State, Trigger
@@ -53,9 +53,9 @@ from specs.message import Message, MessageType, refuse
 from specs.reply_code import Code, DropReason
 from specs.trace import Op
 from transports.codec import encode
-from transports.errors import Farewell
+from transports.errors import CloseReason
 
-__all__ = ["PAUSE", "Departures", "Exchange", "Outcome", "Session", "note", "views"]
+__all__ = ["PAUSE", "DisconnectNotices", "Exchange", "Outcome", "Session", "note", "views"]
 
 
 _log = structlog.get_logger("actors.node")
@@ -74,7 +74,7 @@ _EVENTS: Final = MappingProxyType(
 _OVER: Final = (State.CLOSED, State.EXPIRED)
 
 
-def note(witness: Witness, runtime: str, step: Step) -> None:
+def note(witness: ComponentTrace, runtime: str, step: Step) -> None:
     """Tell that the session of a runtime has moved."""
     witness.step(step)
     why = {"why": step.why} if step.why else {}
@@ -136,7 +136,7 @@ class Overload:
     def overrun(self, session: Session, port: Port, parcel: Parcel) -> None:
         """Close a link whose outbox is full; what waited there waits for the session now."""
         _log.warning("slow consumer", runtime=session.core.runtime, link=port.name)
-        unsent = port.cut(Farewell.SLOW_CONSUMER)
+        unsent = port.cut(CloseReason.SLOW_CONSUMER)
         self._let_go(session, port)
         self.keep(session, [*unsent, parcel])
 
@@ -204,7 +204,7 @@ class Overload:
             return
         _log.warning("link shed", runtime=holder.runtime, link=holder.name)
         session = self._exchange.session_of(holder.number)
-        unsent = holder.cut(Farewell.SLOW_CONSUMER, LinkEnd.SHED)
+        unsent = holder.cut(CloseReason.SLOW_CONSUMER, LinkEnd.SHED)
         self._exchange.ports.pop(holder.number, None)
         if session is not None:
             self._let_go(session, holder)
@@ -223,7 +223,7 @@ PAUSE: Final = 0.05
 
 
 @final
-class Departures:
+class DisconnectNotices:
     """News for parts of the node, kept until each has room for them; part of the bus's task."""
 
     def __init__(self) -> None:
@@ -268,16 +268,16 @@ class Exchange:
         self,
         addresses: NodeAddresses,
         rules: TableRules,
-        witness: Witness,
+        witness: ComponentTrace,
         ids: IdSource,
         bounds: Bounds,
     ) -> None:
         self.sessions: dict[str, Session] = {}
         self.ports: dict[int, Port] = {}
         self.components = Components(addresses.parts, witness)
-        self.departures = Departures()
+        self.departures = DisconnectNotices()
         self.tables = Tables(addresses, rules, self.components, witness)
-        self.border = Border(addresses.domain, rules.abroad)
+        self.border = ForeignRoutes(addresses.domain, rules.abroad)
         self.witness = witness
         self.budget = bounds.fresh_budget()
         self.fan_out = bounds.limits.fan_out
@@ -316,7 +316,7 @@ class Exchange:
     def lost(self, number: int, why: str) -> None:
         """Note that a link is gone."""
         port, session = self.ports.pop(number, None), self.session_of(number)
-        unsent = [] if port is None else port.cut(Farewell.DONE)
+        unsent = [] if port is None else port.cut(CloseReason.DONE)
         if session is not None:
             self.let_go(session, number)
             self.feed(session, LinkLost(number, why))
@@ -329,11 +329,11 @@ class Exchange:
     def drain(self) -> None:
         """Take leave of every session; links without one are left too."""
         for port in self.ports.values():
-            port.farewell = Farewell.GOING_AWAY
+            port.farewell = CloseReason.GOING_AWAY
         for session in list(self.sessions.values()):
             self.feed(session, NodeLeaves())
         for port in self.ports.values():
-            port.finish(Farewell.GOING_AWAY)
+            port.finish(CloseReason.GOING_AWAY)
         self.ports.clear()
 
     def rest(self) -> None:
@@ -465,7 +465,7 @@ class Exchange:
     def _cut(self, session: Session, number: int, end: LinkEnd) -> list[Parcel]:
         port = self.ports.pop(number, None)
         self.let_go(session, number)
-        return [] if port is None else self._overload.lasting(port.cut(Farewell.REFUSED, end))
+        return [] if port is None else self._overload.lasting(port.cut(CloseReason.REFUSED, end))
 
     def _done(self, session: Session, number: int) -> None:
         port = self.ports.pop(number, None)

@@ -13,7 +13,7 @@ from fsm.session.node_session_io import Parcel
 from specs.addresses.address import domain_of, is_node
 from specs.message import Message
 
-__all__ = ["Border", "Paths"]
+__all__ = ["ForeignRoutes", "Paths"]
 
 
 class Paths(ABC):
@@ -33,7 +33,7 @@ class Paths(ABC):
 
 
 @final
-class Border:
+class ForeignRoutes:
     """The border of a domain; part of the bus's task.
 
     Whoever is of another domain is known by that domain's node, the peer: over the

@@ -9,7 +9,7 @@ from fsm.limits.timers import Alarms
 from fsm.session.heartbeat import Beat, Heartbeat
 from specs.limits.protocol import LATE, PONG_TIMEOUT
 
-__all__ = ["Patient", "Pulse"]
+__all__ = ["LinkHeartbeat", "Patient"]
 
 
 class Patient(Protocol):
@@ -27,7 +27,7 @@ class Patient(Protocol):
 
 
 @final
-class Pulse:
+class LinkHeartbeat:
     """Asks who has been silent for long, and gives up who does not answer.
 
     A task for each link would take 2.5 KiB of it. Nothing here waits for a link: who

@@ -18,16 +18,16 @@ from actors.kit.supervision.supervisor import (
     Supervisor,
     open_supervisor,
 )
-from actors.node.links.acceptor import Door
+from actors.node.links.acceptor import Acceptor
 from actors.node.messages import BusMessage
 from actors.node.session.bounds import Bounds
 from actors.node.session.connection import MAILBOX, Connection
 from transports.errors import LinkClosedError
 from transports.link import Link, Listener, Upgrade
 
-__all__ = ["DoorMaker", "Entrance", "FrontDoor"]
+__all__ = ["DoorMaker", "Entrance", "SessionListener"]
 
-DoorMaker: TypeAlias = Callable[[Upgrade], Door]
+DoorMaker: TypeAlias = Callable[[Upgrade], Acceptor]
 """Makes the door of one link out of what its dialler asked for."""
 
 
@@ -50,7 +50,7 @@ class Entrance:
 
 
 @final
-class FrontDoor(Actor[Never]):
+class SessionListener(Actor[Never]):
     """Accepts links; a crash of one connection is nobody else's.
 
     Args:

@@ -12,7 +12,7 @@ from actors.node.login.connector import VALIDATE, read_identity
 from actors.node.login.login import Login
 from actors.node.messages import Asked
 from actors.node.session.exchange import Exchange
-from actors.node.session.opening import Wish
+from actors.node.session.opening import OpenRequest
 from fsm.session.node_session_io import Credentials
 from specs.addresses.address import is_node
 from specs.bodies.body import IdentityCall
@@ -40,7 +40,7 @@ class Vouched:
         credentials: The same, as a session keeps it.
     """
 
-    wish: Wish
+    wish: OpenRequest
     identity: Identity
     credentials: Credentials
 
@@ -50,7 +50,7 @@ class Vouched:
 class Denied:
     """A login did not succeed, because of this."""
 
-    wish: Wish
+    wish: OpenRequest
     code: Code
     why: str
 
@@ -70,7 +70,7 @@ class Logins:
         self._exchange = exchange
         self._life = login.life
         self._clock = login.clock or clock
-        self._waiting: dict[int, tuple[Wish, float]] = {}
+        self._waiting: dict[int, tuple[OpenRequest, float]] = {}
         self._links: dict[int, int] = {}
 
     def __len__(self) -> int:
@@ -80,7 +80,7 @@ class Logins:
         """Say whether a login of a link is under way."""
         return link in self._links
 
-    def ask(self, wish: Wish) -> Denied | None:
+    def ask(self, wish: OpenRequest) -> Denied | None:
         """Have a login looked into; return why that is not possible."""
         node = self._exchange.tables.addresses
         connector = self._exchange.components.get(node.identities)
@@ -108,7 +108,7 @@ class Logins:
         self._count(_outcome(verdict))
         return verdict
 
-    def _verdict(self, wish: Wish, answer: Message) -> Verdict:
+    def _verdict(self, wish: OpenRequest, answer: Message) -> Verdict:
         why = str(answer.body.get("description", ""))
         if answer.code == Code.UNAUTHENTICATED:
             return _refused(wish, why)
@@ -139,13 +139,13 @@ class Logins:
     def _count(self, outcome: Outcome) -> None:
         self._exchange.witness.counters.count(Tally.LOGINS, outcome)
 
-    def _taken(self, number: int) -> Wish | None:
+    def _taken(self, number: int) -> OpenRequest | None:
         wish, _ = self._waiting.pop(number, (None, 0.0))
         if wish is not None:
             del self._links[wish.port.number]
         return wish
 
-    def _vouched(self, wish: Wish, answer: Message) -> Verdict:
+    def _vouched(self, wish: OpenRequest, answer: Message) -> Verdict:
         wall, now = self._clock(), trio.current_time()
         try:
             identity = read_identity(answer.body.get("value"), wall + self._life)
@@ -169,6 +169,6 @@ def _outcome(verdict: Verdict) -> Outcome:
     return Outcome.REFUSED if verdict.code == Code.UNAUTHENTICATED else Outcome.FAILED
 
 
-def _refused(wish: Wish, why: str) -> Denied:
+def _refused(wish: OpenRequest, why: str) -> Denied:
     _log.info("login refused", runtime=wish.runtime, why=why)
     return Denied(wish, Code.UNAUTHENTICATED, why)

@@ -32,12 +32,12 @@ from specs.message import Message, refuse, reply_to
 from specs.reply_code import Code, DropReason
 from transports.bodies import write_body
 
-__all__ = ["Opening", "Wish", "wish_of"]
+__all__ = ["OpenRequest", "Opening", "wish_of"]
 
 
 @final
 @attrs.frozen
-class Wish:
+class OpenRequest:
     """A link wants the session of a runtime, or of another domain's node.
 
     Attributes:
@@ -53,7 +53,7 @@ class Wish:
     token: str | None = attrs.field(default=None, repr=False)
 
 
-def wish_of(message: Message, asked: SessionControl, port: Port) -> Wish:
+def wish_of(message: Message, asked: SessionControl, port: Port) -> OpenRequest:
     """Read whose session is asked for.
 
     Raises:
@@ -69,7 +69,7 @@ def wish_of(message: Message, asked: SessionControl, port: Port) -> Wish:
     is_runtime = url.scheme == RUNTIME_SCHEME and len(url.path) == 1
     if not is_runtime and not is_node(url.text):
         raise BadMessageError(f"params.runtimeURL is no {RUNTIME_SCHEME}://<domain>/<name>")
-    return Wish(message, port, url.text, asked.params.token)
+    return OpenRequest(message, port, url.text, asked.params.token)
 
 
 _TOKEN_BYTES: Final = 32
@@ -95,36 +95,36 @@ class Opening:
         self._has_login = has_login
         self._stories: dict[str, int] = {}
 
-    def logged_in(self, wish: Wish, identity: Identity, credentials: Credentials) -> None:
+    def logged_in(self, wish: OpenRequest, identity: Identity, credentials: Credentials) -> None:
         """Open the session for somebody who has logged in."""
         self._opened(wish, Asker(wish.runtime, identity), credentials)
 
-    def anonymous(self, wish: Wish) -> None:
+    def anonymous(self, wish: OpenRequest) -> None:
         """Open the session for somebody who brought the session's token, or nothing."""
         session = self._exchange.sessions.get(wish.runtime)
         is_own = session is not None and wish.token is not None and session.core.knows(wish.token)
         asker = session.asker if session is not None and is_own else Asker(wish.runtime)
         self._opened(wish, asker, None)
 
-    def again(self, wish: Wish, session: Session) -> None:
+    def again(self, wish: OpenRequest, session: Session) -> None:
         """Give a session back to whoever knows its token."""
         if self._is_permitted(wish, session.asker):
             asked = ReopenAsked(wish.port.number, wish.token, wish.port.liveness)
             self._ask(wish, session, asked)
 
-    def claimed(self, wish: Wish) -> None:
+    def claimed(self, wish: OpenRequest) -> None:
         """Give a session to a link of a kind that knows no tokens."""
         asker = Asker(wish.runtime)
         if self._is_permitted(wish, asker):
             session = self._session(wish, asker)
             self._ask(wish, session, ClaimAsked(wish.port.number, wish.port.liveness))
 
-    def refuse(self, wish: Wish, code: Code, why: str) -> None:
+    def refuse(self, wish: OpenRequest, code: Code, why: str) -> None:
         """Say no to a wish, whatever the session would say."""
         self._exchange.witness.counters.count(Tally.REFUSALS, code)
         self._exchange.tell_link(wish.port, refuse(wish.message, code, why))
 
-    def _opened(self, wish: Wish, asker: Asker, credentials: Credentials | None) -> None:
+    def _opened(self, wish: OpenRequest, asker: Asker, credentials: Credentials | None) -> None:
         if not self._is_permitted(wish, asker):
             return
         session = self._session(wish, asker)
@@ -136,13 +136,13 @@ class Opening:
         if granted and credentials is not None:
             session.asker = asker
 
-    def _is_permitted(self, wish: Wish, asker: Asker) -> bool:
+    def _is_permitted(self, wish: OpenRequest, asker: Asker) -> bool:
         objection = self._gate.objection(wish.message, asker)
         if objection is not None:
             self._gate.refuse(wish.message, wish.port, objection)
         return objection is None
 
-    def _session(self, wish: Wish, asker: Asker) -> Session:
+    def _session(self, wish: OpenRequest, asker: Asker) -> Session:
         session = self._exchange.sessions.get(wish.runtime)
         if session is not None and not self._is_left(session, asker):
             return session
@@ -167,7 +167,7 @@ class Opening:
         return is_away and session.asker.identity is None and asker.identity is None
 
     def _ask(
-        self, wish: Wish, session: Session, asked: OpenAsked | ReopenAsked | ClaimAsked
+        self, wish: OpenRequest, session: Session, asked: OpenAsked | ReopenAsked | ClaimAsked
     ) -> bool:
         """Ask the session and answer the link; return whether the link has it."""
         outcome = self._exchange.feed(session, asked)

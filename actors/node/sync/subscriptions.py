@@ -4,7 +4,7 @@ from typing import final
 
 from typing_extensions import override
 
-from actors.node.components import Desk
+from actors.node.components import LocalService
 from actors.node.tables import Tables
 from fsm.effects import Refused
 from fsm.registry.allocation import Claim
@@ -21,7 +21,7 @@ __all__ = ["PathDesk"]
 
 
 @final
-class PathDesk(Desk):
+class PathDesk(LocalService):
     """Sets and removes paths for the runtime whose session asks.
 
     That `source` belongs to the session was checked when the message came in. A path on

@@ -7,9 +7,9 @@ import structlog
 
 from actors.kit.supervision.crash import Crash
 from actors.runtime.bus.messages import Announced, Origin, Submitted
-from actors.runtime.hop_trace import Hops
+from actors.runtime.hop_trace import HopTrace
 from actors.runtime.policy.hook import Policy, Refusal
-from fsm.bus.link_senders import LinkSenders, Standing
+from fsm.bus.link_senders import LinkSenders, SenderProof
 from fsm.effects import RowChanged
 from fsm.intent import taken_off
 from specs.addresses.address import (
@@ -58,7 +58,7 @@ class Admission:
         self,
         runtime: str,
         policy: Policy,
-        hops: Hops,
+        hops: HopTrace,
         listens: _Listens = lambda _component, _address: False,
     ) -> None:
         self.senders: LinkSenders[Announced | Submitted] = LinkSenders()
@@ -120,18 +120,18 @@ class Admission:
         """
         return self.origin(by) is Origin.P2P_STUB and message.via[-1:] == (by,)
 
-    def standing(self, message: Message, link: str) -> Standing:
+    def standing(self, message: Message, link: str) -> SenderProof:
         """Return what is known of the sender of a message that came over a link."""
         if self._is_shared_answer(message, link):
-            return Standing.PROVEN
+            return SenderProof.PROVEN
         return self._standing(message.from_, link)
 
-    def announcer(self, from_: str, link: str) -> Standing:
+    def announcer(self, from_: str, link: str) -> SenderProof:
         """Return what is known of a sender whose order a link announces."""
-        return Standing.PROVEN if _is_shared(from_) else self._standing(from_, link)
+        return SenderProof.PROVEN if _is_shared(from_) else self._standing(from_, link)
 
-    def _standing(self, from_: str, link: str) -> Standing:
-        return Standing.FOREIGN if self._is_local(from_) else self.senders.standing(link, from_)
+    def _standing(self, from_: str, link: str) -> SenderProof:
+        return SenderProof.FOREIGN if self._is_local(from_) else self.senders.standing(link, from_)
 
     def direction(self, message: Message, origin: Origin) -> Direction:
         """Return which pipeline a message takes: that of who is here, or who is not."""
@@ -161,7 +161,7 @@ class Admission:
         def check(message: Message, by: str) -> Refusal | None:
             # Looked at last: nearly every message needs no exemption.
             if self.is_by_peer(message, by):
-                is_theirs = self.standing(message, by) is Standing.PROVEN
+                is_theirs = self.standing(message, by) is SenderProof.PROVEN
             else:
                 is_theirs = self._owns(message, by) or self.is_exempt(message, by, row.exempt)
             if is_theirs:

@@ -8,7 +8,7 @@ import attrs
 
 from actors.kit.supervision.actor import Reply
 from actors.runtime.bus.messages import Submitted
-from actors.runtime.hop_trace import Hops
+from actors.runtime.hop_trace import HopTrace
 from fsm.bus.receiving_order import PairOrderCore
 from fsm.p2p.control import Behind
 from specs.limits.protocol import REPLY_TIMEOUT
@@ -36,7 +36,7 @@ class _CatchingUp:
 class Arrivals:
     """Hosts the core of pairs at the end that receives; part of the bus's task."""
 
-    def __init__(self, hops: Hops, take: Take) -> None:
+    def __init__(self, hops: HopTrace, take: Take) -> None:
         self._hops = hops
         self._take = take
         self._order: PairOrderCore[tuple[Submitted, str]] = PairOrderCore()

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, final
 
 from actors.kit.supervision.delivery import Delivery, Purpose
-from actors.runtime.hop_trace import Hops
+from actors.runtime.hop_trace import HopTrace
 from fsm.bus.listeners import Router, RoutingCore
 from fsm.p2p.control import Behind
 from specs.message import Message
@@ -13,18 +13,18 @@ from specs.trace import Op
 if TYPE_CHECKING:
     from actors.runtime.bus.link_listener import Listener
 
-__all__ = ["Handing"]
+__all__ = ["Deliveries"]
 
 
 @final
-class Handing:
+class Deliveries:
     """The listeners of one bus, and the way into their mailboxes; it never waits.
 
     Attributes:
         routing: Who listens to what.
     """
 
-    def __init__(self, hops: Hops) -> None:
+    def __init__(self, hops: HopTrace) -> None:
         self.routing: RoutingCore[Listener] = RoutingCore(Router.MESSAGE_BUS)
         self._hops = hops
 

@@ -14,10 +14,10 @@ from typing_extensions import override
 from fsm.limits.fair_queue import TurnsCore
 from specs.limits.bus import SUBMITTED
 
-__all__ = ["OwnPlace", "Place", "Places", "Turns"]
+__all__ = ["FairQueue", "OwnPlace", "Permit", "Permits"]
 
 
-class Place(ABC):
+class Permit(ABC):
     """A place on the way into the bus, taken by one message."""
 
     __slots__ = ()
@@ -32,7 +32,7 @@ class Place(ABC):
 
 
 @final
-class Places(Place):
+class Permits(Permit):
     """The places of one component, each as good as another.
 
     Places are given in the order in which they are asked for: a message has its id by then,
@@ -72,12 +72,12 @@ class Places(Place):
 
 
 @final
-class OwnPlace(Place):
+class OwnPlace(Permit):
     """The place of a message that the bus may never see: its submitter may stop waiting."""
 
     __slots__ = ("_is_taken", "_places")
 
-    def __init__(self, places: Places) -> None:
+    def __init__(self, places: Permits) -> None:
         self._places = places
         self._is_taken = False
 
@@ -97,14 +97,14 @@ class OwnPlace(Place):
 
 
 @final
-class Turns:
+class FairQueue:
     """Gives places back, each in its turn; part of the bus's task."""
 
     def __init__(self) -> None:
         self._core = TurnsCore()
-        self._held: dict[str, deque[Place]] = {}
+        self._held: dict[str, deque[Permit]] = {}
 
-    def taken(self, place: Place, by: str, now: float) -> None:
+    def taken(self, place: Permit, by: str, now: float) -> None:
         """Take a message that counts."""
         place.take()
         if self._core.taken(by, now):

@@ -10,13 +10,13 @@ import trio
 
 from actors.runtime.bus.admission import Admission
 from actors.runtime.bus.arrivals import Arrivals
-from actors.runtime.bus.delivery import Handing
+from actors.runtime.bus.delivery import Deliveries
 from actors.runtime.bus.messages import Announced, Origin, Submitted
-from actors.runtime.bus.open_requests import Answers, Waiter, intent_for
-from actors.runtime.bus.outbound import Outward
+from actors.runtime.bus.open_requests import OpenRequests, PendingReply, intent_for
+from actors.runtime.bus.outbound import Outbound
 from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor, Pipelines
 from actors.runtime.bus.sender_proofs import SenderProofs
-from actors.runtime.hop_trace import Hops
+from actors.runtime.hop_trace import HopTrace
 from actors.runtime.policy.hook import Policy, Refusal
 from fsm.bus.receiving_order import NODE_PATH
 from fsm.intent import Intent, intent_of
@@ -49,16 +49,16 @@ class Forwarding:
         self,
         runtime: str,
         policy: Policy,
-        hops: Hops,
+        hops: HopTrace,
         interceptors: tuple[Interceptor, ...] = NO_INTERCEPTORS,
     ) -> None:
         self._runtime = runtime
         self._hops = hops
-        self._handing = Handing(hops)
-        self._answers = Answers(self._handing, hops)
+        self._handing = Deliveries(hops)
+        self._answers = OpenRequests(self._handing, hops)
         self.routing = self._handing.routing
         self.admission = Admission(runtime, policy, hops, self._handing.listens)
-        self.outward = Outward(self._handing, hops, self.refuse)
+        self.outward = Outbound(self._handing, hops, self.refuse)
         self.proofs = SenderProofs(self.admission, self.outward, hops, self._decided, self._deny)
         self._pipelines = Pipelines(self.admission, self._repeated, interceptors)
         self.arrivals = Arrivals(hops, self._take_arrived)
@@ -129,7 +129,7 @@ class Forwarding:
             session = by if origin is Origin.NODE_STUB else None
             is_ours = direction is Direction.OUTGOING
             intent = submitted.intent or intent_for(passed, direction, origin)
-            waiter = Waiter(is_ours, intent, session, submitted.reply)
+            waiter = PendingReply(is_ours, intent, session, submitted.reply)
             self._answers.open(passed, waiter, now, submitted.terms)
         self._forward(passed, direction, now, submitted.intent)
         if self.routing.find(passed.to) and self._is_for_others(submitted, passed, direction):
@@ -210,7 +210,7 @@ class Forwarding:
         if not response.is_final:
             self._answers.waits_anew(answer.transaction.request)
 
-    def _give(self, response: Message, waiter: Waiter, now: float) -> None:
+    def _give(self, response: Message, waiter: PendingReply, now: float) -> None:
         if waiter.reply is not None or waiter.is_ours:
             self._answers.give(response, waiter)
         elif waiter.session and self.routing.find(waiter.session):

@@ -16,7 +16,7 @@ from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.dead_letters import DeadLetters
 from actors.kit.supervision.delivery import Delivery, Purpose
 from actors.kit.trace import Tracer
-from actors.runtime.bus.fair_queue import Turns
+from actors.runtime.bus.fair_queue import FairQueue
 from actors.runtime.bus.forwarding import Forwarding
 from actors.runtime.bus.link_listener import LinkListener
 from actors.runtime.bus.messages import (
@@ -43,7 +43,7 @@ from actors.runtime.bus.messages import (
     Unfollowed,
 )
 from actors.runtime.bus.pipeline import NO_INTERCEPTORS, Interceptor
-from actors.runtime.hop_trace import Hops
+from actors.runtime.hop_trace import HopTrace
 from actors.runtime.policy.hook import Policy
 from fsm.registry.resolve.effects import (
     NoRoute,
@@ -104,9 +104,9 @@ class MessageBus(Actor[BusMessage]):
         counters: Counters,
         interceptors: tuple[Interceptor, ...] = NO_INTERCEPTORS,
     ) -> None:
-        self._hops = Hops(tracer, _NAME, counters)
+        self._hops = HopTrace(tracer, _NAME, counters)
         self._forwarding = Forwarding(runtime, policy, self._hops, interceptors)
-        self._turns = Turns()
+        self._turns = FairQueue()
 
     @override
     async def handle(self, message: BusMessage) -> None:

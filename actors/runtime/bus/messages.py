@@ -7,7 +7,7 @@ import attrs
 
 from actors.kit.supervision.actor import ActorRef, Reply
 from actors.kit.supervision.delivery import Delivery
-from actors.runtime.bus.fair_queue import Place
+from actors.runtime.bus.fair_queue import Permit
 from fsm.bus.transactions import ASKED_ONCE, Terms
 from fsm.intent import Intent
 from fsm.p2p.control import Behind
@@ -70,7 +70,7 @@ class Submitted:
     by: str
     reply: Reply[Message] | None = None
     terms: Terms = ASKED_ONCE
-    place: Place | None = None
+    place: Permit | None = None
     intent: Intent | None = None
 
 

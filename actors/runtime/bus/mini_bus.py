@@ -10,7 +10,7 @@ from typing_extensions import override
 from actors.kit.supervision.actor import Actor, ActorRef
 from actors.kit.supervision.delivery import Delivery, Purpose
 from actors.runtime.bus.messages import ListenerAdded, ListenerRemoved, Lost, MiniBusMessage
-from actors.runtime.hop_trace import Hops
+from actors.runtime.hop_trace import HopTrace
 from fsm.bus.listeners import Router, RoutingCore
 from fsm.p2p.control import Behind
 from specs.limits.protocol import STUB_QUEUE
@@ -154,7 +154,7 @@ class MiniBus(Actor[MiniBusMessage]):
     always lead to the Message BUS (BUS-05).
     """
 
-    def __init__(self, lost: Callable[[Lost], bool], hops: Hops) -> None:
+    def __init__(self, lost: Callable[[Lost], bool], hops: HopTrace) -> None:
         """Construct it.
 
         Args:

@@ -10,11 +10,11 @@ import attrs
 import trio
 
 from actors.kit.supervision.actor import Reply
-from actors.runtime.bus.delivery import Handing
+from actors.runtime.bus.delivery import Deliveries
 from actors.runtime.bus.messages import Origin, Submitted
-from actors.runtime.hop_trace import Hops
+from actors.runtime.hop_trace import HopTrace
 from actors.runtime.policy.hook import Refusal
-from fsm.bus.deduplication import SeenWindow
+from fsm.bus.deduplication import DeduplicationWindow
 from fsm.bus.transactions import (
     Answer,
     Ended,
@@ -31,12 +31,12 @@ from specs.reply_code import Code, DropReason
 from specs.routing import Direction
 from specs.trace import Op
 
-__all__ = ["Answers", "Waiter", "intent_for"]
+__all__ = ["OpenRequests", "PendingReply", "intent_for"]
 
 
 @final
 @attrs.frozen(slots=True)
-class Waiter:
+class PendingReply:
     """Who is to get the answer to a request.
 
     Attributes:
@@ -68,18 +68,18 @@ _Pair: TypeAlias = tuple[str, str]
 
 
 @final
-class Answers:
+class OpenRequests:
     """Hosts the core of open requests; part of the bus's task."""
 
-    def __init__(self, handing: Handing, hops: Hops) -> None:
+    def __init__(self, handing: Deliveries, hops: HopTrace) -> None:
         self._handing = handing
         self._hops = hops
-        self._open: TransactionsCore[Waiter] = TransactionsCore(hops.steps)
-        self._seen = SeenWindow()
-        self._answered: OrderedDict[Key, tuple[Transaction[Waiter], Message]] = OrderedDict()
+        self._open: TransactionsCore[PendingReply] = TransactionsCore(hops.steps)
+        self._seen = DeduplicationWindow()
+        self._answered: OrderedDict[Key, tuple[Transaction[PendingReply], Message]] = OrderedDict()
         self._load: Counter[_Pair] = Counter()
 
-    def open(self, request: Message, waiter: Waiter, now: float, terms: Terms) -> None:
+    def open(self, request: Message, waiter: PendingReply, now: float, terms: Terms) -> None:
         """Begin to wait for the answer to a request."""
         self._hops.step(self._open.open(request, waiter, now, terms))
         self.waits_anew(request)
@@ -117,11 +117,11 @@ class Answers:
         why = "this request has been made before"
         return Refusal(DropReason.DUPLICATE, why, in_place=Code.CONFLICT)
 
-    def _before(self, request: Message) -> Transaction[Waiter] | None:
+    def _before(self, request: Message) -> Transaction[PendingReply] | None:
         found = self._answered.get((request.from_, request.to, request.id))
         return None if found is None else found[0]
 
-    def taken(self, response: Message, now: float) -> Answer[Waiter]:
+    def taken(self, response: Message, now: float) -> Answer[PendingReply]:
         """Take an answer; one that nobody waits for is dropped."""
         answer = self._open.answered(response, now)
         if answer.transaction is None:
@@ -133,7 +133,7 @@ class Answers:
                 self._remember(answer.transaction, response)
         return answer
 
-    def _remember(self, transaction: Transaction[Waiter], response: Message) -> None:
+    def _remember(self, transaction: Transaction[PendingReply], response: Message) -> None:
         """Keep what somebody elsewhere was answered, in case it asks again (MSG-07)."""
         request = transaction.request
         if not transaction.waiter.is_ours:
@@ -141,7 +141,7 @@ class Answers:
             if len(self._answered) > ANSWERS_KEPT:
                 self._answered.popitem(last=False)
 
-    def again(self, request: Message) -> tuple[Message, Waiter] | None:
+    def again(self, request: Message) -> tuple[Message, PendingReply] | None:
         """Return the answer to a request that was answered before, and where it went."""
         found = self._answered.get((request.from_, request.to, request.id))
         if found is None or request.is_response:
@@ -155,7 +155,7 @@ class Answers:
         found = self._open.find(request)
         return None if found is None else found.request
 
-    def give_up(self, request: Message, why: str) -> Ended[Waiter] | None:
+    def give_up(self, request: Message, why: str) -> Ended[PendingReply] | None:
         """End the wait for a request that the bus answers itself."""
         ended = self._open.give_up(request, why)
         if ended is not None:
@@ -181,7 +181,7 @@ class Answers:
             why = "a later message of its sender came first, by another path"
             self.reject(submitted, Code.UNAVAILABLE, why)
 
-    def give(self, response: Message, waiter: Waiter) -> None:
+    def give(self, response: Message, waiter: PendingReply) -> None:
         """Give an answer to a component here."""
         if waiter.reply is not None:
             self._hops.say(Op.CALLBACK, response)
@@ -201,7 +201,7 @@ class Answers:
             self._hops.step(repeated.step)
         return [repeated.request for repeated in again]
 
-    def overdue(self, now: float) -> list[Ended[Waiter]]:
+    def overdue(self, now: float) -> list[Ended[PendingReply]]:
         """End and return all waits that are over (MSG-06)."""
         over = self._open.overdue(now)
         for ended in over:

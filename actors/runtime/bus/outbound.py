@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias, final
 import attrs
 
 from actors.kit.supervision.delivery import Delivery, Purpose
-from actors.runtime.bus.delivery import Handing
+from actors.runtime.bus.delivery import Deliveries
 from actors.runtime.bus.link_listener import LinkListener, Listener
-from actors.runtime.hop_trace import Hops
+from actors.runtime.hop_trace import HopTrace
 from fsm.bus.sending_order import Announce, Forward, PairPathCore
 from fsm.intent import Intent, is_p2p_part
 from fsm.p2p.control import Behind
@@ -138,14 +138,14 @@ if TYPE_CHECKING:
     from actors.kit.supervision.actor import ActorRef
     from actors.runtime.bus.messages import BusQuestion
 
-__all__ = ["Outward", "Refuse"]
+__all__ = ["Outbound", "Refuse"]
 
 Refuse: TypeAlias = Callable[[Message, Code, str, float], None]
 """Ends a message that goes nowhere."""
 
 
 @final
-class Outward:
+class Outbound:
     """Routes of one runtime, and the order of what goes by them; part of the bus's task.
 
     Attributes:
@@ -153,7 +153,7 @@ class Outward:
         registry: Knows the ways out; None before it has joined.
     """
 
-    def __init__(self, handing: Handing, hops: Hops, refuse: Refuse) -> None:
+    def __init__(self, handing: Deliveries, hops: HopTrace, refuse: Refuse) -> None:
         self.routes = RouteCache()
         self.registry: ActorRef[BusQuestion] | None = None
         self._handing = handing

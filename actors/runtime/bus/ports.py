@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
-from actors.runtime.bus.fair_queue import OwnPlace, Places
+from actors.runtime.bus.fair_queue import OwnPlace, Permits
 from actors.runtime.bus.messages import (
     Announced,
     BusMessage,
@@ -99,7 +99,7 @@ class HypertyPort(SandboxPort):
         self, url: str, bus: ActorRef[BusMessage], mini_bus: ActorRef[MiniBusMessage]
     ) -> None:
         super().__init__(url, bus, mini_bus)
-        self._places = Places()
+        self._places = Permits()
 
     @override
     async def post(self, message: Message, by: str | None = None) -> None:

@@ -5,10 +5,10 @@ from typing import TypeAlias, assert_never, final
 
 from actors.runtime.bus.admission import Admission
 from actors.runtime.bus.messages import Announced, Submitted
-from actors.runtime.bus.outbound import Outward
-from actors.runtime.hop_trace import Hops
+from actors.runtime.bus.outbound import Outbound
+from actors.runtime.hop_trace import HopTrace
 from actors.runtime.policy.hook import Refusal
-from fsm.bus.link_senders import Decided, Holding, Standing
+from fsm.bus.link_senders import Decided, Holding, SenderProof
 from fsm.registry.resolve.effects import OwnerDoubted, OwnerKnown, PeerGone, PeerKnown, SenderNews
 from fsm.registry.resolve.inputs import LinkForged, OwnerAsked
 from specs.addresses.address import runtime_of
@@ -42,11 +42,16 @@ class SenderProofs:
     """
 
     def __init__(
-        self, admission: Admission, outward: Outward, hops: Hops, passes: _Pass, refuses: _Refuse
+        self,
+        admission: Admission,
+        outward: Outbound,
+        hops: HopTrace,
+        passes: _Pass,
+        refuses: _Refuse,
     ) -> None:
         self._admission = admission
         self._senders = admission.senders
-        self._outward = outward
+        self._outbound = outward
         self._hops = hops
         self._passes = passes
         self._refuses = refuses
@@ -54,7 +59,7 @@ class SenderProofs:
     def waits(self, submitted: Submitted, now: float) -> bool:
         """Say whether a message has to wait for the proof of its sender, and keep it then."""
         message, link = submitted.message, submitted.by
-        if self._admission.standing(message, link) is not Standing.UNKNOWN:
+        if self._admission.standing(message, link) is not SenderProof.UNKNOWN:
             return False
         self._hold(link, message.from_, submitted, now)
         return True
@@ -66,11 +71,11 @@ class SenderProofs:
         """
         from_, link = announced.behind.from_, announced.by
         match self._admission.announcer(from_, link):
-            case Standing.PROVEN:
+            case SenderProof.PROVEN:
                 return True
-            case Standing.UNKNOWN:
+            case SenderProof.UNKNOWN:
                 self._hold(link, from_, announced, now)
-            case Standing.FOREIGN:
+            case SenderProof.FOREIGN:
                 self.forged(link, now)
         return False
 
@@ -89,14 +94,14 @@ class SenderProofs:
             self._refuses(item, refusal, now)
 
     def _ask(self, link: str, entity: str, now: float) -> None:
-        registry, remote = self._outward.registry, self._senders.remote(link) or ""
+        registry, remote = self._outbound.registry, self._senders.remote(link) or ""
         if registry is None or not registry.try_tell(OwnerAsked(entity, remote)):
             for one in self._senders.dropped(link, entity):
                 self._refuse(one, _UNPROVEN, now)
 
     def forged(self, link: str, now: float) -> None:
         """Note a message in the name of others; too many end the link."""
-        registry = self._outward.registry
+        registry = self._outbound.registry
         if self._senders.forged(link, now) and registry is not None:
             # One that finds no room is said again with the next such message.
             registry.try_tell(LinkForged(link))

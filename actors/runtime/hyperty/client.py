@@ -6,7 +6,7 @@ from typing import final
 
 import trio
 
-from actors.runtime.objects.context import Seat
+from actors.runtime.objects.context import HypertyContext
 from actors.runtime.objects.observation import open_observation
 from actors.runtime.objects.observed_object import ObservedObject
 from actors.runtime.objects.reported_object import ReportedObject
@@ -19,18 +19,18 @@ from specs.jsonvalue import Json, JsonObject
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 
-__all__ = ["Voice"]
+__all__ = ["HypertyClient"]
 
 
-class Voice:
+class HypertyClient:
     """Sends requests, reports data objects and observes them in the name of a hyperty."""
 
-    _seat: Seat
+    _context: HypertyContext
 
     @property
     def url(self) -> str:
         """Address of the hyperty, such as `hyperty://a.example/1`."""
-        return self._seat.url
+        return self._context.url
 
     @final
     async def request(
@@ -149,9 +149,9 @@ class Voice:
             NotJsonError: The value, or a part of it, is not JSON; nothing was sent.
             ActorStoppedError: The runtime has closed.
         """
-        sequence = self._seat.ids.next(self.url)
+        sequence = self._context.ids.next(self.url)
         body: JsonObject = {"value": value, "sequence": sequence}
-        await self._seat.port.post(sendable(reply_to(request, Code.PROGRESS, body)))
+        await self._context.port.post(sendable(reply_to(request, Code.PROGRESS, body)))
 
     @final
     async def ask(self, to: str, type_: MessageType, body: JsonObject) -> Message:
@@ -176,12 +176,12 @@ class Voice:
 
     async def _asked(self, to: str, type_: MessageType, body: JsonObject, attempts: int) -> Message:
         """Send a request at most `attempts` times, if its body can be sent; return the answer."""
-        message = Message(self._seat.ids.next(self.url), type_, self.url, to, body)
+        message = Message(self._context.ids.next(self.url), type_, self.url, to, body)
         try:
             message = sendable(message)
         except BadMessageError as exc:
             return refuse(message, exc.code, exc.reason)
-        answer = await self._seat.insist(message, attempts)
+        answer = await self._context.insist(message, attempts)
         # A hyperty's answer is nobody else's; a part of a runtime answers with what it keeps.
         return answer if scheme_of(answer.from_) == "hyperty" else own(answer)
 
@@ -249,7 +249,7 @@ class Voice:
             public=public,
             store=store,
         )
-        return open_report(self._seat, wanted)
+        return open_report(self._context, wanted)
 
     @final
     def taken_over(
@@ -280,7 +280,7 @@ class Voice:
             SchemaError: On entering: the schema of the object is not a JSON Schema.
             ActorStoppedError: On entering: the runtime has closed.
         """
-        return open_taken_over(self._seat, url, store=store)
+        return open_taken_over(self._context, url, store=store)
 
     @final
     def observe(
@@ -314,4 +314,4 @@ class Voice:
                 answer in time; 409: this hyperty observes it already; 410: the runtime has
                 closed; 413: the store is full.
         """
-        return open_observation(self._seat, Observe(url, p2p=p2p, store=store or None))
+        return open_observation(self._context, Observe(url, p2p=p2p, store=store or None))

@@ -13,7 +13,7 @@ from actors.kit.supervision.delivery import Delivery
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.hyperty.hyperty import Delegated, HypertyMaker, Invited, Refused
 from actors.runtime.hyperty.lifecycle import Faults, Lifecycle
-from actors.runtime.objects.context import Seat
+from actors.runtime.objects.context import HypertyContext
 from actors.runtime.objects.error import ObjectError
 from actors.runtime.objects.sendable import own, sendable
 from actors.runtime.sync.context import code_in_use
@@ -70,9 +70,9 @@ class HypertyHost(Actor[Delivery]):
         faults: Records the exceptions of its handlers.
     """
 
-    def __init__(self, make: HypertyMaker, seat: Seat, faults: Faults) -> None:
+    def __init__(self, make: HypertyMaker, seat: HypertyContext, faults: Faults) -> None:
         self._hyperty = make()
-        self._seat = seat
+        self._context = seat
         self._faults = faults
         self._port = seat.port
         self._room = trio.Semaphore(CONCURRENT)
@@ -119,18 +119,18 @@ class HypertyHost(Actor[Delivery]):
 
     async def _heard(self, message: Message) -> None:
         """Handle an event, or a notice that nobody answers here."""
-        if CHILDREN in message.to and await self._seat.hears_of_child(message):
+        if CHILDREN in message.to and await self._context.hears_of_child(message):
             return
         if (message.is_event or _is_told(message)) and not await self._hears(message):
             await self._hyperty.on_event(own(message))
 
     async def _hears(self, message: Message) -> bool:
         """Pass on a notice of an object that the hyperty observes or reports."""
-        audience = self._seat.audiences.heard(message)
+        audience = self._context.audiences.heard(message)
         if audience is None:
-            return await self._seat.hears(message)
+            return await self._context.hears(message)
         if audience.is_behind:
-            self.spawn(self._seat.read_observers, message.from_, audience)
+            self.spawn(self._context.read_observers, message.from_, audience)
         return True
 
     async def _answer(
@@ -165,19 +165,19 @@ class HypertyHost(Actor[Delivery]):
         match request.type:
             case MessageType.FORWARD | MessageType.CREATE if self._is_handed(request):
                 return await self._handed(request)
-            case MessageType.FORWARD if self._seat.decides_on(request.from_):
+            case MessageType.FORWARD if self._context.decides_on(request.from_):
                 observer = read_body(request, Forward).message.from_
-                if observer != self._seat.url:
+                if observer != self._context.url:
                     await self._hyperty.on_subscribe(request.from_, observer)
                 return None
             case MessageType.CREATE if request.from_.endswith(_INVITING):
                 await self._hyperty.on_invited(_invited(request))
                 return None
-            case MessageType.UPDATE if request.from_ == self._seat.manager:
-                await self._seat.shown(request)
+            case MessageType.UPDATE if request.from_ == self._context.manager:
+                await self._context.shown(request)
                 return None
-            case MessageType.UNSUBSCRIBE if self._seat.watches(request):
-                await self._seat.expelled(request)
+            case MessageType.UNSUBSCRIBE if self._context.watches(request):
+                await self._context.expelled(request)
                 return None
             case _:
                 return await self._hyperty.on_request(request)
@@ -186,7 +186,7 @@ class HypertyHost(Actor[Delivery]):
         """Whether a request belongs to the delegation of an object (M-54)."""
         if request.type is MessageType.FORWARD:
             return _is_delegation(request)
-        manager = self._seat.delegated.get(str(request.body.get("resource")))
+        manager = self._context.delegated.get(str(request.body.get("resource")))
         return "part" in request.body and request.from_ == manager
 
     async def _handed(self, request: Message) -> Json:
@@ -194,7 +194,7 @@ class HypertyHost(Actor[Delivery]):
         if request.type is MessageType.FORWARD:
             return await self._delegated(request)
         try:
-            await self._seat.take_over(request)
+            await self._context.take_over(request)
         except ObjectError as error:
             raise BadMessageError(error.why, code_in_use(error.code)) from error
         return None
@@ -203,8 +203,8 @@ class HypertyHost(Actor[Delivery]):
         """Ask the hyperty whether it takes an object over; return the address of its runtime."""
         asked = read_body(request, Forward).message
         await self._hyperty.on_delegated(Delegated(request.from_, asked.from_, request))
-        self._seat.agree(request.from_, asked.to)
-        return {"runtime": self._seat.runtime}
+        self._context.agree(request.from_, asked.to)
+        return {"runtime": self._context.runtime}
 
 
 def _is_delegation(request: Message) -> bool:
@@ -238,7 +238,7 @@ class Home:
         seat: The context; set from the first life on.
     """
 
-    seat: Seat
+    seat: HypertyContext
 
     def __init__(self, make: HypertyMaker, parts: "RuntimeParts", life: Lifecycle) -> None:
         self._make = make
@@ -251,6 +251,6 @@ class Home:
         if self._is_first:
             config = self._parts.config
             parts = self._parts
-            self.seat = Seat(config.runtime, port, config.ids, parts.tracer, parts.shelf)
+            self.seat = HypertyContext(config.runtime, port, config.ids, parts.tracer, parts.shelf)
             self._is_first = False
         return HypertyHost(self._make, self.seat, self._life)

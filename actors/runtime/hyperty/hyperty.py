@@ -8,8 +8,8 @@ import attrs
 
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
-from actors.runtime.hyperty.client import Voice
-from actors.runtime.objects.context import Seat
+from actors.runtime.hyperty.client import HypertyClient
+from actors.runtime.objects.context import HypertyContext
 from specs.errors import ProtoflyError
 from specs.jsonvalue import Json, JsonObject
 from specs.message import Message
@@ -93,7 +93,7 @@ class Delegated:
     message: Message
 
 
-class Hyperty(Voice, ABC):
+class Hyperty(HypertyClient, ABC):
     """The base class of hyperties; an application overrides the handlers it needs.
 
     An exception of a handler (`on_...`) ends one message: a request is answered 500, and the log
@@ -199,14 +199,14 @@ class Hyperty(Voice, ABC):
         self._host.spawn(work, *args)
 
     @final
-    def enter(self, seat: Seat, host: Actor[Delivery]) -> None:
+    def enter(self, seat: HypertyContext, host: Actor[Delivery]) -> None:
         """Take context and host; called by the host before `started`.
 
         Args:
             seat: The context of the hyperty, through all its lives.
             host: The actor of this life; it runs spawned work.
         """
-        self._seat = seat
+        self._context = seat
         self._host = host
 
 

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from actors.kit.errors import ActorStoppedError
 from actors.runtime.objects.child import Child, ChildChanges, checked_child
-from actors.runtime.objects.context import ChildrenHeard, Seat
+from actors.runtime.objects.context import ChildrenHeard, HypertyContext
 from actors.runtime.objects.error import ObjectError
 from actors.runtime.sync.child_messages import VERBS, child_body, read_said
 from fsm.sync.children.children import Kept
@@ -52,7 +52,7 @@ class Children(Mapping[str, Child], ChildrenHeard):
     """
 
     @classmethod
-    def of(cls, seat: Seat, url: str) -> "Children":
+    def of(cls, seat: HypertyContext, url: str) -> "Children":
         """Return the children of an object; one that is reported and observed has them once.
 
         Args:
@@ -62,8 +62,8 @@ class Children(Mapping[str, Child], ChildrenHeard):
         there = seat.children.get(url)
         return there if isinstance(there, Children) else cls(seat, url)
 
-    def __init__(self, seat: Seat, url: str) -> None:
-        self._seat = seat
+    def __init__(self, seat: HypertyContext, url: str) -> None:
+        self._context = seat
         self._url = url
         self._core = ChildrenCopyCore(seat.url)
         self._turn = trio.Lock()
@@ -127,8 +127,8 @@ class Children(Mapping[str, Child], ChildrenHeard):
         """
         async with self._turn:
             await self._known.wait()
-            number = self._seat.ids.next(self._seat.url)
-            name = child_name(self._seat.url, number)
+            number = self._context.ids.next(self._context.url)
+            name = child_name(self._context.url, number)
             op = self._op(Act.CREATE, name, number, value)
             answer = await self._insist(op)
             if answer.code > LAST_SUCCESS:
@@ -152,7 +152,7 @@ class Children(Mapping[str, Child], ChildrenHeard):
                 room for the value.
             NotJsonError: The value is not JSON; nothing was sent.
         """
-        if name.rpartition("#")[0] != self._seat.url:
+        if name.rpartition("#")[0] != self._context.url:
             raise ObjectError(name, Code.FORBIDDEN, "only its creator changes a child")
         async with self._turn:
             await self._known.wait()
@@ -162,16 +162,16 @@ class Children(Mapping[str, Child], ChildrenHeard):
 
     async def _say(self, act: Act, name: str, value: Json) -> None:
         """Send an operation to all observers; none of them answers."""
-        op = self._op(act, name, self._seat.ids.next(self._seat.url), value)
+        op = self._op(act, name, self._context.ids.next(self._context.url), value)
         self.feed(ChildSaid(op))
         try:
-            await self._seat.port.post(self._message(op))
+            await self._context.port.post(self._message(op))
         except ActorStoppedError as exc:
             raise _gone(self._url) from exc
 
     async def _insist(self, op: ChildOp) -> Message:
         try:
-            return await self._seat.port.insist(self._message(op), CHILD_ATTEMPTS)
+            return await self._context.port.insist(self._message(op), CHILD_ATTEMPTS)
         except ActorStoppedError as exc:
             raise _gone(self._url) from exc
 
@@ -191,13 +191,13 @@ class Children(Mapping[str, Child], ChildrenHeard):
     def _message(self, op: ChildOp) -> Message:
         (to,) = children_addresses(self._url)
         body = child_body(op.act, op.name, op.value)
-        return Message(op.version, VERBS[op.act], self._seat.url, to, body)
+        return Message(op.version, VERBS[op.act], self._context.url, to, body)
 
     # --- what others do -------------------------------------------------------------------
 
     @override
     def heard(self, message: Message) -> Message | None:
-        if message.from_ == self._seat.url:
+        if message.from_ == self._context.url:
             # What the hyperty has said itself comes back to it.
             return None
         try:
@@ -205,9 +205,9 @@ class Children(Mapping[str, Child], ChildrenHeard):
         except BadMessageError:
             return None
         is_new = message.is_request and message.from_ != self._url
-        if is_new and self._url in self._seat.reported:
+        if is_new and self._url in self._context.reported:
             # Its sync manager keeps it already: it came from there.
-            return reply_to(message, Code.OK, {"source": self._seat.url})
+            return reply_to(message, Code.OK, {"source": self._context.url})
         return None
 
     def begin(self, shown: Json, *, is_by_link: bool = False) -> None:
@@ -264,7 +264,7 @@ class Children(Mapping[str, Child], ChildrenHeard):
 
     async def _read(self, read: int) -> None:
         """Read the whole object by the node: it has to know which hyperties get notices."""
-        answer = await self._seat.ask(self._url, MessageType.READ, {"p2p": False})
+        answer = await self._context.ask(self._url, MessageType.READ, {"p2p": False})
         value = answer.body.get("value")
         if answer.code <= LAST_SUCCESS and isinstance(value, dict):
             shown = value.get("childrenObjects")
@@ -289,7 +289,7 @@ class Children(Mapping[str, Child], ChildrenHeard):
         """
         async with open_background() as nursery:
             # Another context may have been left since this was made.
-            self._is_over, self._seat.children[self._url] = False, self
+            self._is_over, self._context.children[self._url] = False, self
             self._open.append(nursery)
             nursery.start_soon(self._run)
             try:
@@ -302,7 +302,7 @@ class Children(Mapping[str, Child], ChildrenHeard):
     def forget(self) -> None:
         """Stop notices of children, unless a context of `open` is open."""
         if not self._open:
-            self._seat.children.pop(self._url, None)
+            self._context.children.pop(self._url, None)
 
     def end(self) -> None:
         """End all iterations, unless several contexts are open: no change will come any more."""

@@ -16,7 +16,7 @@ from actors.kit.trace import Tracer
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.objects.error import ObjectError
 from actors.runtime.objects.observers import Audience, Audiences
-from actors.runtime.store.runtime_store import Shelf
+from actors.runtime.store.runtime_store import RuntimeStore
 from actors.runtime.sync.presence.registration import CHANGES
 from specs.addresses.address import is_below
 from specs.bodies.object import ObserverList
@@ -30,7 +30,7 @@ from specs.message import Message, MessageType, reason_in
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import read_body
 
-__all__ = ["ChildrenHeard", "Seat"]
+__all__ = ["ChildrenHeard", "HypertyContext"]
 
 _CHANGES: Final = f"/{CHANGES}"
 _OBSERVERS: Final = "/observers"
@@ -45,7 +45,7 @@ class ChildrenHeard(ABC):
 
 
 @final
-class Seat:
+class HypertyContext:
     """The context of one hyperty: what it can do in its runtime, and no other hyperty in its name.
 
     Args:
@@ -70,9 +70,9 @@ class Seat:
         port: MiniBusPort,
         ids: IdSource,
         tracer: Tracer,
-        shelf: Shelf | None = None,
+        shelf: RuntimeStore | None = None,
     ) -> None:
-        self.shelf: Final = shelf or Shelf(None)
+        self.shelf: Final = shelf or RuntimeStore(None)
         self.url: Final = port.url
         self.runtime: Final = runtime
         self.manager: Final = f"{runtime}/sm"

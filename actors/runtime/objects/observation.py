@@ -12,7 +12,7 @@ import trio
 
 from actors.kit.trace import value_digest
 from actors.runtime.objects.children import Children
-from actors.runtime.objects.context import Seat
+from actors.runtime.objects.context import HypertyContext
 from actors.runtime.objects.error import ObjectError
 from actors.runtime.objects.observed_object import ObservedObject
 from actors.runtime.sync.reporter.stored import NO_STORE
@@ -52,7 +52,7 @@ from transports.bodies import read_body, write_body
 __all__ = ["StoredCopy", "check_room", "open_observation"]
 
 
-def check_room(seat: Seat, url: str) -> None:
+def check_room(seat: HypertyContext, url: str) -> None:
     """Refuse a copy that cannot be stored.
 
     Args:
@@ -72,8 +72,8 @@ def check_room(seat: Seat, url: str) -> None:
 class StoredCopy:
     """The stored copy of one object for one observer."""
 
-    def __init__(self, seat: Seat, url: str) -> None:
-        self._seat: Final = seat
+    def __init__(self, seat: HypertyContext, url: str) -> None:
+        self._context: Final = seat
         self._url: Final = url
 
     async def recall(self) -> Recalled | None:
@@ -81,12 +81,12 @@ class StoredCopy:
 
         If cancelled, the sync manager may have resumed the subscription.
         """
-        kept = self._seat.shelf.copy(self._url, self._seat.url)
+        kept = self._context.shelf.copy(self._url, self._context.url)
         if kept is None:
             return None
         with suppress(ObjectError):
             body = write_body(Resume(store=True))
-            await self._seat.ask_manager(MessageType.SUBSCRIBE, body, self._url)
+            await self._context.ask_manager(MessageType.SUBSCRIBE, body, self._url)
         return Recalled(kept.version, kept.data)
 
     def keep(self, version: int, data: JsonObject) -> None:
@@ -96,11 +96,11 @@ class StoredCopy:
             version: Version of the value.
             data: The value.
         """
-        self._seat.shelf.later(CopyKept(self._url, self._seat.url, version, data))
+        self._context.shelf.later(CopyKept(self._url, self._context.url, version, data))
 
     def forget(self) -> None:
         """Delete the stored copy: the object is gone, or not for this observer."""
-        self._seat.shelf.later(CopyForgotten(self._url, self._seat.url))
+        self._context.shelf.later(CopyForgotten(self._url, self._context.url))
 
 
 _WAITING: Final = 64
@@ -124,7 +124,7 @@ _News: TypeAlias = Message | ObserverInput
 
 
 @asynccontextmanager
-async def open_observation(seat: Seat, wish: Observe) -> AsyncIterator[ObservedObject]:
+async def open_observation(seat: HypertyContext, wish: Observe) -> AsyncIterator[ObservedObject]:
     """Observe an object while the context is open; the copy has its value from the beginning.
 
     When the context is left, the subscription ends, within `GOODBYE_TIMEOUT` seconds.
@@ -170,12 +170,12 @@ class _Observation:
 
     def __init__(
         self,
-        seat: Seat,
+        seat: HypertyContext,
         copy: ObservedObject,
         news: trio.MemorySendChannel[_News],
         nursery: trio.Nursery,
     ) -> None:
-        self._seat = seat
+        self._context = seat
         self._copy = copy
         self._news = news
         self._nursery = nursery
@@ -203,7 +203,7 @@ class _Observation:
         is_started, self._wish = False, wish
         try:
             if wish.store:
-                self._stored = StoredCopy(self._seat, wish.resource)
+                self._stored = StoredCopy(self._context, wish.resource)
             self._feed(ObserveBegun())
             self._nursery.start_soon(self._subscribe, wish)
             while not self._copy.is_gone:
@@ -234,13 +234,13 @@ class _Observation:
             return WithdrawnByReporter()
         if message.type is MessageType.UNSUBSCRIBE:
             return self._expelled()
-        if message.to == self._seat.url:
+        if message.to == self._context.url:
             return _snapshot(message)
         try:
             change = read_body(message, Change)
             check_path(change.attribute)
             # Its reporter may be another one by now (SYN-26).
-            self._seat.reported_by(self._copy.url, change.source)
+            self._context.reported_by(self._copy.url, change.source)
             return Changed(change)
         except BadMessageError as exc:
             return GivenUp(f"its reporter sent a change that is none: {exc.reason}")
@@ -279,7 +279,7 @@ class _Observation:
         not_found = 0
         while True:
             try:
-                return await self._seat.ask_manager(MessageType.SUBSCRIBE, body, url)
+                return await self._context.ask_manager(MessageType.SUBSCRIBE, body, url)
             except ObjectError as refusal:
                 not_found = not_found + 1 if refusal.code == Code.NOT_FOUND else 0
                 is_for_now = 0 < not_found < GONE_READS or refusal.code in _FOR_NOW
@@ -295,14 +295,14 @@ class _Observation:
 
     async def _leave(self) -> None:
         body = write_body(ObjectName(self._copy.url))
-        await self._seat.post_to_manager(MessageType.UNSUBSCRIBE, body)
+        await self._context.post_to_manager(MessageType.UNSUBSCRIBE, body)
 
     async def _read(self, read: int) -> None:
         """Read the whole object (M-41), and feed the result to the core."""
-        answer = await self._seat.ask(self._copy.url, MessageType.READ, {})
+        answer = await self._context.ask(self._copy.url, MessageType.READ, {})
         if answer.code == Code.UNAUTHENTICATED:
             # It may have gone by a link, which proves nothing; the node knows who asks.
-            answer = await self._seat.ask(self._copy.url, MessageType.READ, {"p2p": False})
+            answer = await self._context.ask(self._copy.url, MessageType.READ, {"p2p": False})
         if answer.code == Code.UNAUTHENTICATED:
             # Its subscription may be over, and nobody could say so: another is asked for.
             answer = await self._resume()
@@ -321,13 +321,13 @@ class _Observation:
     async def _resume(self) -> Message:
         """Subscribe again; return the answer of the sync manager."""
         body = write_body(attrs.evolve(self._wish, resume=True))
-        return await self._seat.ask(self._seat.manager, MessageType.SUBSCRIBE, body)
+        return await self._context.ask(self._context.manager, MessageType.SUBSCRIBE, body)
 
     # --- the copy -------------------------------------------------------------------------
 
     def _feed(self, happened: ObserverInput) -> None:
         if isinstance(happened, SnapshotRead):
-            self._seat.reported_by(self._copy.url, happened.snapshot.reporter)
+            self._context.reported_by(self._copy.url, happened.snapshot.reporter)
         elif isinstance(happened, CopyTimeOver) and not self._copy.version:
             self._refusal = ObjectError(self._copy.url, Code.TIMEOUT, "no answer in time")
         for effect in self._core.feed(happened, trio.current_time()):
@@ -336,7 +336,7 @@ class _Observation:
     def _perform(self, effect: ObserverEffect) -> None:
         match effect:
             case Step():
-                self._seat.tracer.step(self._seat.url, effect)
+                self._context.tracer.step(self._context.url, effect)
                 self._copy.doubt(is_stale=effect.new == State.STALE)
             case Applied(version, data, change):
                 if self._stored is not None:
@@ -355,7 +355,7 @@ class _Observation:
                 assert_never(effect)
 
     def _trace(self, version: int, data: JsonObject) -> None:
-        who, url, tracer = self._seat.url, self._copy.url, self._seat.tracer
+        who, url, tracer = self._context.url, self._copy.url, self._context.tracer
         told = value_digest(data) if tracer.hops else None
         fact = Fact(k=Kind.OBJ, op=Op.APPLY, key=url, version=version, by=who, digest=told)
         tracer.record(who, fact)

@@ -11,7 +11,7 @@ from typing import Final, final
 import trio
 
 from actors.runtime.objects.children import Children
-from actors.runtime.objects.context import Seat
+from actors.runtime.objects.context import HypertyContext
 from actors.runtime.objects.error import ObjectError, SchemaError
 from actors.runtime.objects.live_value import LiveObject, plain_copy
 from actors.runtime.objects.observers import ObserverMoves
@@ -36,7 +36,7 @@ from transports.bodies import read_object, write_body
 __all__ = ["Attended", "ReportedObject", "delete", "have_stored", "let_rest", "taken_up"]
 
 
-async def taken_up(seat: Seat, told: CreateObject) -> Snapshot | None:
+async def taken_up(seat: HypertyContext, told: CreateObject) -> Snapshot | None:
     """Resume the stored object of a schema and name.
 
     Args:
@@ -66,7 +66,7 @@ async def taken_up(seat: Seat, told: CreateObject) -> Snapshot | None:
     return read_object(first, Snapshot, "value")
 
 
-async def have_stored(seat: Seat, url: str) -> None:
+async def have_stored(seat: HypertyContext, url: str) -> None:
     """Store an object that was delegated to this hyperty; on return it is on disk.
 
     Args:
@@ -82,7 +82,7 @@ async def have_stored(seat: Seat, url: str) -> None:
     await seat.ask_manager(MessageType.CREATE, body, url)
 
 
-async def delete(seat: Seat, url: str) -> None:
+async def delete(seat: HypertyContext, url: str) -> None:
     """Delete an object, and what is stored of it.
 
     Args:
@@ -98,7 +98,7 @@ async def delete(seat: Seat, url: str) -> None:
     await seat.ask_manager(MessageType.DELETE, write_body(ObjectName(url)), url)
 
 
-async def let_rest(seat: Seat, url: str) -> None:
+async def let_rest(seat: HypertyContext, url: str) -> None:
     """End the report of a stored object; its reporter may resume it.
 
     Args:
@@ -121,9 +121,9 @@ class Attended:
         url: Address of the object.
     """
 
-    def __init__(self, seat: Seat, url: str) -> None:
+    def __init__(self, seat: HypertyContext, url: str) -> None:
         self.url: Final = url
-        self._seat = seat
+        self._context = seat
         self._audience = seat.audiences.take(url)
 
     @property
@@ -155,7 +155,7 @@ class Attended:
                 runtime has closed; 413: too many hyperties are allowed.
         """
         body = write_body(ObserverName(self.url, observer))
-        await self._seat.ask_manager(MessageType.CREATE, body, self.url)
+        await self._context.ask_manager(MessageType.CREATE, body, self.url)
 
     async def expel(self, observer: str) -> None:
         """Remove an observer: after the return, no change is published to it any more.
@@ -175,8 +175,10 @@ class Attended:
                 runtime has closed.
         """
         body = write_body(ObserverName(self.url, observer))
-        await self._seat.ask_manager(MessageType.UNSUBSCRIBE, body, self.url)
-        await self._seat.post(observer, MessageType.UNSUBSCRIBE, write_body(ObjectName(self.url)))
+        await self._context.ask_manager(MessageType.UNSUBSCRIBE, body, self.url)
+        await self._context.post(
+            observer, MessageType.UNSUBSCRIBE, write_body(ObjectName(self.url))
+        )
         # What is told of it comes by the mailbox, which may be behind.
         with trio.move_on_after(GOODBYE_TIMEOUT):
             await self._audience.wait_without(observer)
@@ -198,7 +200,7 @@ class ReportedObject(Attended):
 
     def __init__(
         self,
-        seat: Seat,
+        seat: HypertyContext,
         url: str,
         told: CreateObject,
         writes: Writes,
@@ -338,7 +340,7 @@ class ReportedObject(Attended):
                 answer (408); or the reporter is undeployed (401), the object is deleted (404),
                 or the runtime has closed (410).
         """
-        await self._seat.ask_manager(MessageType.CREATE, self._invitation(observer), self.url)
+        await self._context.ask_manager(MessageType.CREATE, self._invitation(observer), self.url)
 
     async def post_invitation(self, observer: str) -> None:
         """Invite a hyperty without waiting for its answer.
@@ -352,7 +354,7 @@ class ReportedObject(Attended):
             BadMessageError: `observer` is not an address.
             ActorStoppedError: The runtime has closed.
         """
-        await self._seat.post_to_manager(MessageType.CREATE, self._invitation(observer))
+        await self._context.post_to_manager(MessageType.CREATE, self._invitation(observer))
 
     def _invitation(self, observer: str) -> JsonObject:
         shown: JsonObject = {} if self.name is None else {"name": self.name}
@@ -384,8 +386,8 @@ class ReportedObject(Attended):
         is_given = False
         try:
             body = write_body(Delegate(self.url, to))
-            await self._seat.ask_manager(MessageType.CREATE, body, self.url)
-            is_given = to != self._seat.url
+            await self._context.ask_manager(MessageType.CREATE, body, self.url)
+            is_given = to != self._context.url
         finally:
             self._writes.reopen()
         if is_given:
@@ -402,4 +404,4 @@ class ReportedObject(Attended):
             ObjectError: 401: the hyperty is undeployed; 404: the object is deleted already;
                 410: the runtime has closed.
         """
-        await delete(self._seat, self.url)
+        await delete(self._context, self.url)

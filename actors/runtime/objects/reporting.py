@@ -12,7 +12,7 @@ import attrs
 import trio
 
 from actors.runtime.objects.children import Children
-from actors.runtime.objects.context import Seat
+from actors.runtime.objects.context import HypertyContext
 from actors.runtime.objects.error import ObjectError, SchemaError
 from actors.runtime.objects.live_value import plain_copy
 from actors.runtime.objects.reported_object import (
@@ -41,7 +41,7 @@ __all__ = ["NewReport", "checked_value", "open_report", "open_taken_over", "sche
 
 
 async def schema_for(
-    seat: Seat, address: str, definition: Mapping[str, Json] | None
+    seat: HypertyContext, address: str, definition: Mapping[str, Json] | None
 ) -> ObjectSchema | None:
     """Return the schema that values of an object must obey; None: each value is accepted.
 
@@ -71,7 +71,7 @@ async def schema_for(
         raise SchemaError("", str(exc)) from exc
 
 
-async def _found(seat: Seat, address: str) -> Json:
+async def _found(seat: HypertyContext, address: str) -> Json:
     """Read a data schema by the runtime; None: there is none."""
     body = write_body(ObjectName(address))
     try:
@@ -109,7 +109,9 @@ _PATIENCE: Final = 60.0
 
 
 @asynccontextmanager
-async def open_taken_over(seat: Seat, url: str, *, store: bool) -> AsyncIterator[ReportedObject]:
+async def open_taken_over(
+    seat: HypertyContext, url: str, *, store: bool
+) -> AsyncIterator[ReportedObject]:
     """Report an object that is delegated to this hyperty, while the context is open.
 
     Entering waits for the end of the delegation. When the context is left, the object is deleted; a
@@ -145,7 +147,9 @@ async def open_taken_over(seat: Seat, url: str, *, store: bool) -> AsyncIterator
 
 
 @asynccontextmanager
-async def _reported(seat: Seat, had: Snapshot, *, store: bool) -> AsyncIterator[ReportedObject]:
+async def _reported(
+    seat: HypertyContext, had: Snapshot, *, store: bool
+) -> AsyncIterator[ReportedObject]:
     """Report a delegated object; on any error it is deleted, or stored."""
     url = had.url
     seat.reported.add(url)
@@ -167,7 +171,7 @@ async def _reported(seat: Seat, had: Snapshot, *, store: bool) -> AsyncIterator[
         seat.audiences.drop(url)
 
 
-async def _await_role(seat: Seat, url: str) -> Snapshot:
+async def _await_role(seat: HypertyContext, url: str) -> Snapshot:
     """Read the object until this hyperty is its reporter."""
     pause = _FIRST_PAUSE
     with trio.move_on_after(_PATIENCE):
@@ -183,7 +187,7 @@ async def _await_role(seat: Seat, url: str) -> Snapshot:
     raise ObjectError(url, Code.TIMEOUT, "it was not handed over to this hyperty")
 
 
-async def _read(seat: Seat, url: str) -> Snapshot | None:
+async def _read(seat: HypertyContext, url: str) -> Snapshot | None:
     """Read an object; None: it cannot be read."""
     answer = await seat.ask(url, MessageType.READ, {})
     value = answer.body.get("value")
@@ -228,7 +232,7 @@ _FIRST: Final = 1
 
 
 @asynccontextmanager
-async def open_report(seat: Seat, wanted: NewReport) -> AsyncIterator[ReportedObject]:
+async def open_report(seat: HypertyContext, wanted: NewReport) -> AsyncIterator[ReportedObject]:
     """Report an object while the context is open; when it is left, the object is deleted or stored.
 
     Invited hyperties may observe from the beginning; only `ReportedObject.invite` waits for their
@@ -270,7 +274,9 @@ async def open_report(seat: Seat, wanted: NewReport) -> AsyncIterator[ReportedOb
             seat.audiences.drop(thing.url)
 
 
-async def _await_creation(seat: Seat, wanted: NewReport, created: list[_Created]) -> _Created:
+async def _await_creation(
+    seat: HypertyContext, wanted: NewReport, created: list[_Created]
+) -> _Created:
     """Create an object; it is in `created` even if the wait for it is cancelled."""
     told, schema = await _told(seat, wanted)
     is_over, hold = trio.Event(), trio.CancelScope(shield=True)
@@ -298,7 +304,9 @@ async def _await_creation(seat: Seat, wanted: NewReport, created: list[_Created]
     return created[0]
 
 
-async def _told(seat: Seat, wanted: NewReport) -> tuple[CreateObject, ObjectSchema | None]:
+async def _told(
+    seat: HypertyContext, wanted: NewReport
+) -> tuple[CreateObject, ObjectSchema | None]:
     """Return the request for a new object, and the schema of its value."""
     address = schema_named(wanted.schema, domain_of(seat.url))
     schema = await schema_for(seat, address, wanted.definition)
@@ -320,7 +328,7 @@ async def _told(seat: Seat, wanted: NewReport) -> tuple[CreateObject, ObjectSche
     return told, schema
 
 
-async def _create(seat: Seat, told: CreateObject, schema: str) -> str:
+async def _create(seat: HypertyContext, told: CreateObject, schema: str) -> str:
     """Create an object; return its address."""
     about = f"the {schema} object"
     answer = await seat.ask_manager(MessageType.CREATE, write_body(told), about)

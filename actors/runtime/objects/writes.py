@@ -11,7 +11,7 @@ from typing import Final, assert_never, final
 import trio
 from typing_extensions import override
 
-from actors.runtime.objects.context import Seat
+from actors.runtime.objects.context import HypertyContext
 from actors.runtime.objects.error import ObjectError, SchemaError
 from actors.runtime.objects.live_parts import Place, Whole
 from actors.runtime.objects.live_value import LiveObject
@@ -70,10 +70,15 @@ class Writes(Whole):
     """
 
     def __init__(
-        self, seat: Seat, url: str, data: JsonObject, version: int, schema: ObjectSchema | None
+        self,
+        seat: HypertyContext,
+        url: str,
+        data: JsonObject,
+        version: int,
+        schema: ObjectSchema | None,
     ) -> None:
         self.url = url
-        self._seat = seat
+        self._context = seat
         self._core = WritesCore(url, data, version, schema)
         self._top = Place(self)
         self.live: Final = LiveObject(self._top)
@@ -202,7 +207,7 @@ class Writes(Whole):
     async def _publish(self, change: ChangeObject) -> None:
         body = write_body(change)
         try:
-            answer = await self._seat.ask_manager(MessageType.UPDATE, body, self.url)
+            answer = await self._context.ask_manager(MessageType.UPDATE, body, self.url)
         except ObjectError as exc:
             self._fail(Unpublished(exc.code, exc.why))
             return

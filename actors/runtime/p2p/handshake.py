@@ -10,7 +10,7 @@ from actors.runtime.p2p.control_lines import read_proof, write_proof
 from fsm.p2p.proof import NONCE_BYTES, DiallerProof, LinkKeys, ListenerProof, Opened, ProofError
 from specs.bodies.sync import Candidate
 from specs.limits.protocol import GOODBYE_TIMEOUT, HANDSHAKE_TIMEOUT
-from transports.errors import DialError, Farewell, LinkError
+from transports.errors import CloseReason, DialError, LinkError
 from transports.link import Kind, Link
 from transports.network import Network
 
@@ -72,7 +72,7 @@ async def _prove(pipe: Link, proof: DiallerProof, keys: LinkKeys, secret: bytes)
     finally:
         if not is_open:
             with trio.move_on_after(2 * GOODBYE_TIMEOUT, shield=True):
-                await pipe.aclose(Farewell.REFUSED)
+                await pipe.aclose(CloseReason.REFUSED)
     return is_open
 
 
@@ -96,5 +96,5 @@ async def welcome(pipe: Link, keys: LinkKeys, address: str, entropy: Entropy) ->
     finally:
         if not is_open:
             with trio.move_on_after(2 * GOODBYE_TIMEOUT, shield=True):
-                await pipe.aclose(Farewell.REFUSED)
+                await pipe.aclose(CloseReason.REFUSED)
     return ProvenLink(proof.link, pipe) if is_open else None

@@ -39,7 +39,7 @@ from specs.errors import BadMessageError
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code, DropReason
 from specs.trace import Fact, Kind, Op
-from transports.errors import Farewell
+from transports.errors import CloseReason
 
 if TYPE_CHECKING:
     from transports.link import Link
@@ -267,7 +267,7 @@ class P2PStub(Actor[P2PMessage]):
         self._unread.discard(event.link.pipe)
         end, _ = self._ends.get(event.end, (None, None))
         if end is None:
-            await event.link.pipe.aclose(Farewell.GOING_AWAY)
+            await event.link.pipe.aclose(CloseReason.GOING_AWAY)
             return
         end.proven[event.link.name] = event.link
         opened = LinkOpened(event.link.name, event.opening, event.negotiation)
@@ -283,7 +283,7 @@ class P2PStub(Actor[P2PMessage]):
                 end.link = P2PLink(end.proven.pop(name), use)
                 self.spawn(self._run, end.name, end.link)
             case do.CloseLink(name) if name in end.proven:
-                await end.proven.pop(name).pipe.aclose(Farewell.GOING_AWAY)
+                await end.proven.pop(name).pipe.aclose(CloseReason.GOING_AWAY)
             case do.CloseLink():
                 if end.link is not None:
                     await end.link.say_goodbye()

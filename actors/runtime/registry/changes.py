@@ -13,7 +13,7 @@ import trio
 
 from actors.kit.ids import IdSource
 from actors.runtime.bus.ports import CorePort
-from actors.runtime.hop_trace import Hops
+from actors.runtime.hop_trace import HopTrace
 from actors.runtime.registry.queries import RegistryTalk
 from fsm.engine import Step
 from fsm.registry import changes_io as changes
@@ -67,7 +67,7 @@ class RegistryChanges:
     talk: RegistryTalk
     port: CorePort
     ids: IdSource
-    hops: Hops
+    hops: HopTrace
     task: ChangesTask
     learn: Callable[[Listed], Awaitable[None]]
     answer: Callable[[Message], Awaitable[None]]

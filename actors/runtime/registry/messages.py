@@ -10,7 +10,7 @@ from actors.kit.supervision.actor import ActorRef, Reply
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.bus.messages import BusMessage
 from actors.runtime.bus.ports import CorePort
-from actors.runtime.hop_trace import Hops
+from actors.runtime.hop_trace import HopTrace
 from actors.runtime.registry.link_routes import WaysWanted
 from actors.runtime.stubs.loader import LoaderMessage
 from actors.runtime.stubs.stub import LOOPBACK, StubConfig
@@ -84,7 +84,7 @@ class RegistryParts:
     bus: ActorRef[BusMessage]
     loader: ActorRef[LoaderMessage]
     ids: IdSource
-    hops: Hops
+    hops: HopTrace
     paths_lost: Callable[[str], Awaitable[None]]
     kinds: tuple[Kind, ...] = ()
     p2p_host: str = LOOPBACK

@@ -12,7 +12,7 @@ from typing import TypeAlias, assert_never, final
 import attrs
 
 from actors.runtime.bus.ports import CorePort
-from actors.runtime.hop_trace import Hops
+from actors.runtime.hop_trace import HopTrace
 from actors.runtime.registry.queries import RegistryTalk
 from fsm.registry.record_watch import (
     Answer,
@@ -65,7 +65,7 @@ class RegistrationWatch:
     ways: ResolveCore
     talk: RegistryTalk
     port: CorePort
-    hops: Hops
+    hops: HopTrace
     task: WatchTask
     core: RecordWatch = attrs.field(factory=RecordWatch)
 

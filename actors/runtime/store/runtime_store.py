@@ -28,13 +28,13 @@ from fsm.sync.stored import (
 )
 from specs.limits.sync import COPIES_STORED
 
-__all__ = ["Shelf", "open_shelf"]
+__all__ = ["RuntimeStore", "open_shelf"]
 
 _Writer: TypeAlias = ActorRef[StoreMessage]
 
 
 @final
-class Shelf:
+class RuntimeStore:
     """The store of one runtime, or none.
 
     Args:
@@ -122,18 +122,18 @@ class Shelf:
 
 
 @contextmanager
-def open_shelf(path: Path | None) -> Iterator[Shelf]:
+def open_shelf(path: Path | None) -> Iterator[RuntimeStore]:
     """Keep a file open while the context is.
 
     Raises:
         StoreFileError: It cannot be read, or is none of ours, or another process has it.
     """
     if path is None:
-        yield Shelf(None)
+        yield RuntimeStore(None)
         return
     file = ObjectFile(path)
     file.load()
     try:
-        yield Shelf(file)
+        yield RuntimeStore(file)
     finally:
         file.close()

@@ -21,7 +21,7 @@ from actors.kit.supervision.crash import Crash
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.bus.ports import CorePort
-from actors.runtime.hop_trace import Hops
+from actors.runtime.hop_trace import HopTrace
 from actors.runtime.stubs.catalogue import Catalogue, Descriptor, StubKind, WrongKindError
 from actors.runtime.stubs.sandbox import STUB_INTENSITY, Component, Sandboxes, SandboxMessage
 from actors.runtime.stubs.stub import StubConfig, StubContext
@@ -137,7 +137,7 @@ class LoaderTools:
         context: Makes the context of a stub.
     """
 
-    hops: Hops
+    hops: HopTrace
     ids: IdSource
     context: StubToolbox
 

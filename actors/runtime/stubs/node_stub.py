@@ -7,7 +7,7 @@ from typing_extensions import override
 
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
-from actors.runtime.hop_trace import Hops
+from actors.runtime.hop_trace import HopTrace
 from actors.runtime.stubs.node_link import LinkNews, NodeLink, Opened, Read, Unavailable, Wrote
 from actors.runtime.stubs.options import read_options
 from actors.runtime.stubs.stub import StubContext, status_event
@@ -58,7 +58,7 @@ class NodeStub(Actor[NodeStubMessage]):
         self._context = context
         self._make_wire = make_wire
         self._url = context.url
-        self._hops = Hops(context.tracer, f"stub:{context.url}", context.counters)
+        self._hops = HopTrace(context.tracer, f"stub:{context.url}", context.counters)
         self._core = StubClientCore(context.url, self._jitter, context.config.session)
         self._link: NodeLink | None = None
         self._attempts = 0

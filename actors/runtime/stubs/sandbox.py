@@ -30,7 +30,7 @@ from actors.kit.trace import Tracer
 from actors.runtime.bus.messages import BusMessage, ListenerAdded, MiniBusMessage, Origin
 from actors.runtime.bus.mini_bus import MiniBus, MiniBusPort
 from actors.runtime.bus.ports import CorePort, HypertyPort, SandboxPort
-from actors.runtime.hop_trace import Hops
+from actors.runtime.hop_trace import HopTrace
 from fsm.bus.listeners import ANY
 
 __all__ = [
@@ -229,7 +229,7 @@ class Sandboxes:
         await self._supervisor.stop_child(url)
 
     def _mini_bus(self, url: str) -> MiniBus:
-        hops = Hops(self._tracer, f"minibus:{url}", self._counters)
+        hops = HopTrace(self._tracer, f"minibus:{url}", self._counters)
         return MiniBus(self._bus.try_tell, hops)
 
     def _build(self, component: Component, mini_bus: ActorRef[MiniBusMessage]) -> Actor[Delivery]:

@@ -41,21 +41,19 @@ from fsm.product.composition import (
     Plan,
     Situation,
 )
-from fsm.product.compositions.p2p_stubs import (
+from fsm.product.compositions.p2p_inputs import (
     Deployed,
     Disconnect,
-    HandlerPlace,
     Known,
     Leave,
     Listening,
-    RequesterPlace,
-    Stubs,
     ToRegistry,
     ToStub,
     address,
     handler_of,
     runtime_of,
 )
+from fsm.product.compositions.p2p_stubs import HandlerPlace, RequesterPlace, Stubs
 from fsm.product.host import Host
 from fsm.registry.resolve import effects as tells
 from fsm.registry.resolve.inputs import StatusSeen

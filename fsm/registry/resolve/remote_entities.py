@@ -15,7 +15,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Final, final
 
-from fsm.limits.token_bucket import Pace
+from fsm.limits.token_bucket import TokenBucket
 from fsm.machines import resolve_job
 from fsm.registry.resolve.effects import Effect, ReadRecord, RoutesChanged
 from fsm.registry.resolve.jobs import ResolveJobs, link_key
@@ -162,7 +162,7 @@ class LinkClaims:
         self._jobs: Final = jobs
         self._waiting: Final[dict[tuple[str, str], None]] = {}
         self._reading: Final[set[str]] = set()
-        self._pace: Final = Pace(CLAIM_RATE, CLAIM_BURST)
+        self._pace: Final = TokenBucket(CLAIM_RATE, CLAIM_BURST)
         self._next_at = -math.inf
 
     def listed(self, there: Iterable[str], entry: LinkEntry, now: float) -> list[Effect]:

@@ -9,7 +9,7 @@ import attrs
 import pytest
 
 from actors.catalogue.access import CatalogueAccess
-from actors.catalogue.client import Shelf
+from actors.catalogue.client import CatalogueStore
 from actors.catalogue.errors import RefusedDescriptorError
 from actors.catalogue.memory import VolatileMemory
 from actors.catalogue.package_store import NoStore
@@ -36,7 +36,7 @@ class Runtime:
 
     publishing: Publishing
     trust: Trust
-    shelf: Shelf = attrs.field(factory=lambda: Shelf(VolatileMemory(), NoStore()))
+    shelf: CatalogueStore = attrs.field(factory=lambda: CatalogueStore(VolatileMemory(), NoStore()))
     tracer: MemoryTracer = attrs.field(factory=MemoryTracer)
     counters: Counters = attrs.field(factory=Counters)
     places: Places | None = None

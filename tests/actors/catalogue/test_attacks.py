@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from actors.catalogue.client import Shelf
+from actors.catalogue.client import CatalogueStore
 from actors.catalogue.memory import FileMemory
 from actors.catalogue.package.seal import SealType
 from actors.catalogue.package_store import NoStore
@@ -170,7 +170,7 @@ async def test_another_one_with_the_same_counter(domain, autojump_clock):
 
 async def test_rolled_back_after_a_restart(domain, tmp_path):
     domain.offers(counter=5)
-    await runtime(domain, shelf=Shelf(FileMemory(tmp_path / "m.json"), NoStore())).found()
+    await runtime(domain, shelf=CatalogueStore(FileMemory(tmp_path / "m.json"), NoStore())).found()
     domain.offers(counter=4)
-    again = runtime(domain, shelf=Shelf(FileMemory(tmp_path / "m.json"), NoStore()))
+    again = runtime(domain, shelf=CatalogueStore(FileMemory(tmp_path / "m.json"), NoStore()))
     await again.refused("rolled-back", "its counter 4 is less than 5")

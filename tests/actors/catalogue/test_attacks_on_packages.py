@@ -4,7 +4,7 @@ from hashlib import sha256
 
 import pytest
 
-from actors.catalogue.client import Shelf
+from actors.catalogue.client import CatalogueStore
 from actors.catalogue.memory import VolatileMemory
 from actors.catalogue.package_store import FolderStore
 from actors.keys.signing import make_key
@@ -42,7 +42,7 @@ async def test_changed_in_the_store_after_it_was_checked(domain, archive, tmp_pa
     await store.put(sha256(archive).hexdigest(), b"swapped")
     assert await store.get(sha256(archive).hexdigest()) is None
     domain.files.pop(served_package(domain, archive))
-    asked = runtime(domain, shelf=Shelf(VolatileMemory(), store))
+    asked = runtime(domain, shelf=CatalogueStore(VolatileMemory(), store))
     await asked.refused("not-there", "has no .well-known/sourcepackage/")
 
 

@@ -6,7 +6,7 @@ import pytest
 import trio
 import trio.testing
 
-from actors.catalogue.client import CatalogueClient, Shelf
+from actors.catalogue.client import CatalogueClient, CatalogueStore
 from actors.catalogue.errors import CatalogueFileError, RefusedDescriptorError
 from actors.catalogue.memory import CatalogueMemory, Kept, VolatileMemory
 from actors.catalogue.package_store import FolderStore, NoStore
@@ -51,7 +51,7 @@ def domain():
 def counted(domain, store=None, memory=None):
     files = Counting(domain.files)
     places = Places({domain.domain: lambda _: MemorySource("memory", files)})
-    shelf = Shelf(memory or VolatileMemory(), store or NoStore())
+    shelf = CatalogueStore(memory or VolatileMemory(), store or NoStore())
     trust = domain.trust(publishers=("acme",))
     client = CatalogueClient(places, trust, HERE, shelf, Wall(domain).offset)
     return client, files.asked.count
@@ -144,7 +144,7 @@ async def test_a_slow_catalogue_delays_no_other(domain, autojump_clock):
     slow = Publishing(domain="c.ex")
     places = Places({"b.ex": domain.source, "c.ex": lambda _: Slow()})
     trust = Trust({**domain.trust().domains, **slow.trust().domains})
-    shelf = Shelf(VolatileMemory(), NoStore())
+    shelf = CatalogueStore(VolatileMemory(), NoStore())
     client = CatalogueClient(places, trust, HERE, shelf, Wall(domain).offset)
     async with trio.open_nursery() as nursery:
         nursery.start_soon(client.find, slow.entry)
@@ -176,7 +176,9 @@ async def test_of_two_domains_at_once_both_are_remembered(domain, autojump_clock
     other.offers()
     places = Places({"b.ex": domain.source, "c.ex": other.source})
     trust = Trust({**domain.trust().domains, **other.trust().domains})
-    client = CatalogueClient(places, trust, HERE, Shelf(memory, NoStore()), Wall(domain).offset)
+    client = CatalogueClient(
+        places, trust, HERE, CatalogueStore(memory, NoStore()), Wall(domain).offset
+    )
     async with trio.open_nursery() as nursery:
         nursery.start_soon(client.find, STUB_B)
         nursery.start_soon(client.find, other.entry)

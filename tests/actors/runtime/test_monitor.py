@@ -16,7 +16,7 @@ from actors.node.app import open_node
 from actors.node.config import NodeConfig
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from fsm.bus.deduplication import SeenWindow
+from fsm.bus.deduplication import DeduplicationWindow
 from fsm.bus.transactions import TransactionsCore
 from fsm.judge.replay import judge
 from fsm.judge.trace_line import Claim, Verdict, read_record
@@ -140,7 +140,7 @@ async def test_a_core_part_that_missteps_ends_the_runtime_and_the_trace_says_why
         async with open_world() as world:
             seen.append(world)
             monkeypatch.setattr(TransactionsCore, "find", lambda core, request: None)
-            monkeypatch.setattr(SeenWindow, "is_new", lambda window, message, now: True)
+            monkeypatch.setattr(DeduplicationWindow, "is_new", lambda window, message, now: True)
             slow = await world.runtime.deploy("slow", Slow)
             await twice(world.caller, slow)
             await trio.sleep_forever()
@@ -159,6 +159,6 @@ class Slow(Misstep):
 
 async def twice(caller, to):
     """Send the same request two times."""
-    request = Message(caller._seat.ids.next(caller.url), MessageType.CREATE, caller.url, to, {})
+    request = Message(caller._context.ids.next(caller.url), MessageType.CREATE, caller.url, to, {})
     for _ in range(2):
-        await caller._seat.port.post(request)
+        await caller._context.port.post(request)

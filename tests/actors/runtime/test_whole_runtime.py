@@ -224,7 +224,7 @@ async def test_two_components_cannot_have_one_address(autojump_clock):
         second = Component(
             one.address,
             Origin.LOCAL,
-            lambda _: HypertyHost(Echo, one.hyperty._seat, Lifecycle()),
+            lambda _: HypertyHost(Echo, one.hyperty._context, Lifecycle()),
             Intensity(),
         )
         with pytest.raises(NameTakenError):

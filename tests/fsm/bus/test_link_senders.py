@@ -6,7 +6,7 @@ from collections import defaultdict
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.bus.link_senders import Holding, LinkSenders, Standing
+from fsm.bus.link_senders import Holding, LinkSenders, SenderProof
 from specs.limits.p2p import FORGERIES, HELD_IN_ALL, HELD_MESSAGES, PROOF_TIMEOUT
 from specs.limits.protocol import SOFT_ERROR_PERIOD
 from specs.trace import Op
@@ -26,20 +26,20 @@ def linked():
 def test_a_peer_speaks_for_its_own_runtime_and_for_no_other():
     senders = linked()
     for address, standing in {
-        RB: Standing.PROVEN,
-        f"{RB}/registry": Standing.PROVEN,
-        f"{RB}2": Standing.FOREIGN,
-        f"{RB}2/sm": Standing.FOREIGN,
-        RC: Standing.FOREIGN,
-        "hyperty-runtime://b.ex": Standing.FOREIGN,
-        "domain://registry.b.ex": Standing.FOREIGN,
-        "domain-idp://b.ex": Standing.FOREIGN,
-        "global://registry": Standing.FOREIGN,
-        HB: Standing.UNKNOWN,
-        f"comm://b.ex/{RB}": Standing.UNKNOWN,
+        RB: SenderProof.PROVEN,
+        f"{RB}/registry": SenderProof.PROVEN,
+        f"{RB}2": SenderProof.FOREIGN,
+        f"{RB}2/sm": SenderProof.FOREIGN,
+        RC: SenderProof.FOREIGN,
+        "hyperty-runtime://b.ex": SenderProof.FOREIGN,
+        "domain://registry.b.ex": SenderProof.FOREIGN,
+        "domain-idp://b.ex": SenderProof.FOREIGN,
+        "global://registry": SenderProof.FOREIGN,
+        HB: SenderProof.UNKNOWN,
+        f"comm://b.ex/{RB}": SenderProof.UNKNOWN,
     }.items():
         assert senders.standing("PQ", address) is standing
-    assert senders.standing("no link", RB) is Standing.FOREIGN
+    assert senders.standing("no link", RB) is SenderProof.FOREIGN
 
 
 def test_a_proof_is_a_row_and_holds_for_the_link_that_asked():
@@ -49,10 +49,10 @@ def test_a_proof_is_a_row_and_holds_for_the_link_that_asked():
     rows, decided = senders.owned(HB, RB)
     assert [(row.op, row.key, row.val) for row in rows] == [(Op.ADD, HB, "PQ")]
     assert [(one.item, one.is_proven) for one in decided] == [(1, True), (2, True)]
-    assert senders.standing("PQ", HB) is senders.standing("PQ", f"{HB}/x") is Standing.PROVEN
-    assert senders.standing("PD", HB) is Standing.UNKNOWN
+    assert senders.standing("PQ", HB) is senders.standing("PQ", f"{HB}/x") is SenderProof.PROVEN
+    assert senders.standing("PD", HB) is SenderProof.UNKNOWN
     assert [(row.op, row.key) for row in senders.owned(HB, RC)[0]] == [(Op.DEL, HB)]
-    assert senders.standing("PQ", HB) is Standing.UNKNOWN
+    assert senders.standing("PQ", HB) is SenderProof.UNKNOWN
 
 
 def test_forgeries_are_counted_by_link_and_over_a_minute():
@@ -96,10 +96,10 @@ class Model:
     def send(self, link, from_):
         self.number += 1
         standing = self.senders.standing(link, from_)
-        if standing is Standing.PROVEN:
+        if standing is SenderProof.PROVEN:
             assert self.said[from_] == LINKS[link]
             assert not self.waiting[link, from_]
-        elif standing is Standing.UNKNOWN:
+        elif standing is SenderProof.UNKNOWN:
             item = (link, from_, self.number)
             self.senders.hold(link, from_, item, self.now)
             self.waiting[link, from_].append(item)

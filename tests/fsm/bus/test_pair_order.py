@@ -7,7 +7,7 @@ import attrs
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from fsm.bus.deduplication import SeenWindow
+from fsm.bus.deduplication import DeduplicationWindow
 from fsm.bus.receiving_order import NODE_PATH, PairOrderCore
 from fsm.bus.sending_order import Announce, PairPathCore
 from fsm.p2p.control import Behind
@@ -165,7 +165,7 @@ class World:
         self.now = 0.0
         self.given, self.refused = [], []
         self.paths, self.order = PairPathCore(), PairOrderCore()
-        self.seen = SeenWindow()
+        self.seen = DeduplicationWindow()
         self.node, self.link = deque(), deque()
         self.unacknowledged, self.turned, self.rerouting = deque(), deque(), deque()
         self.is_up = True

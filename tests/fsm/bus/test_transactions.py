@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.bus.deduplication import SeenWindow
+from fsm.bus.deduplication import DeduplicationWindow
 from fsm.bus.transactions import Steps, Terms, TransactionsCore, same_request
 from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
@@ -239,31 +239,31 @@ def test_untold_the_same_is_decided(deeds):
 
 
 def test_a_message_is_new_once():
-    window = SeenWindow()
+    window = DeduplicationWindow()
     assert window.is_new(ask(1), 0.0)
     assert not window.is_new(ask(1), 1.0)
 
 
 def test_a_provisional_and_the_final_answer_are_two():
-    window = SeenWindow()
+    window = DeduplicationWindow()
     assert window.is_new(answer(ask(1), 183), 0.0)
     assert window.is_new(answer(ask(1), 200), 0.0)
 
 
 def test_the_answers_of_two_that_share_an_address_are_two():
     """C-81."""
-    window = SeenWindow()
+    window = DeduplicationWindow()
     assert [window.is_new(of(source), 0.0) for source in (B, C, B)] == [True, True, False]
 
 
 def test_two_receivers_make_two_messages():
-    window = SeenWindow()
+    window = DeduplicationWindow()
     assert window.is_new(ask(1), 0.0)
     assert window.is_new(ask(1, to=C), 0.0)
 
 
 def test_the_window_is_bounded_in_length_and_time():
-    window = SeenWindow()
+    window = DeduplicationWindow()
     for number in range(1, DEDUP_WINDOW + 2):
         window.is_new(ask(number), 0.0)
     assert window.is_new(ask(1), 1.0)
@@ -271,14 +271,14 @@ def test_the_window_is_bounded_in_length_and_time():
 
 
 def test_a_sender_that_fell_silent_is_forgotten():
-    window = SeenWindow()
+    window = DeduplicationWindow()
     window.is_new(ask(1), 0.0)
     window.is_new(ask(1, from_=C, to=A), DEDUP_SECONDS + 1.0)
     assert len(window._senders) == 1
 
 
 def test_however_many_senders_there_are_memory_is_bounded():
-    window = SeenWindow()
+    window = DeduplicationWindow()
     for number in range(17_000):
         window.is_new(ask(1, from_=f"hyperty://a.ex/{number}"), 0.0)
     assert len(window._senders) == 16_384

@@ -8,7 +8,7 @@ from fsm.catalogue.quarantine import QuarantineCore
 from fsm.effects import Dropped
 from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
-from fsm.limits.token_bucket import Pace
+from fsm.limits.token_bucket import TokenBucket
 from fsm.machines.stub_connection import State
 from fsm.session.node_session_io import Parcel
 from fsm.session.stub_mirror import StubMirror
@@ -228,7 +228,7 @@ def test_a_node_is_kept_out_after_so_many_offences_and_forgiven_later():
 
 
 def test_a_pace_lets_a_burst_through_and_then_its_rate():
-    pace = Pace(10.0, 2)
+    pace = TokenBucket(10.0, 2)
     assert [pace.spend(100.0) for _ in range(2)] == [0.0, 0.0]
     assert pace.spend(100.0) == pytest.approx(0.1)
     assert pace.spend(101.0) == 0.0

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fsm.limits.token_bucket import Meter, Rate
+from fsm.limits.token_bucket import Rate, TokenBuckets
 
 
 class Bucket:
@@ -27,7 +27,7 @@ STEPS = st.lists(st.tuples(st.floats(0, 10), st.integers(1, 65)), max_size=40)
 
 @given(RATES, STEPS)
 def test_a_sender_waits_as_long_as_a_bucket_of_tokens_says(rate, steps):
-    meter, bucket, now = Meter(rate), Bucket(rate), 0.0
+    meter, bucket, now = TokenBuckets(rate), Bucket(rate), 0.0
     for pause, count in steps:
         now += pause
         assert meter.spend("a", count, now) == pytest.approx(bucket.spend(count, now), abs=1e-6)
@@ -35,7 +35,7 @@ def test_a_sender_waits_as_long_as_a_bucket_of_tokens_says(rate, steps):
 
 @given(RATES, STEPS)
 def test_whoever_waits_as_told_keeps_to_the_rate(rate, steps):
-    meter, now, sent = Meter(rate), 0.0, 0
+    meter, now, sent = TokenBuckets(rate), 0.0, 0
     for pause, count in steps:
         now += pause
         now += meter.spend("a", count, now)
@@ -44,14 +44,14 @@ def test_whoever_waits_as_told_keeps_to_the_rate(rate, steps):
 
 
 def test_a_burst_passes_at_once_and_then_one_at_a_time():
-    meter = Meter(Rate(20.0, 100))
+    meter = TokenBuckets(Rate(20.0, 100))
 
     assert sum(meter.try_spend("host", 0.0) for _ in range(500)) == 100
     assert sum(meter.try_spend("host", 1.0) for _ in range(500)) == 20
 
 
 def test_a_refused_try_costs_nothing():
-    meter = Meter(Rate(1.0, 1))
+    meter = TokenBuckets(Rate(1.0, 1))
     assert meter.try_spend("host", 0.0)
     for _ in range(1000):
         meter.try_spend("host", 0.5)
@@ -60,14 +60,14 @@ def test_a_refused_try_costs_nothing():
 
 
 def test_each_has_a_bucket_of_its_own():
-    meter = Meter(Rate(1.0, 1))
+    meter = TokenBuckets(Rate(1.0, 1))
 
     assert meter.spend("a", 10, 0.0) == 9.0
     assert meter.spend("b", 1, 0.0) == 0.0
 
 
 def test_without_a_limit_nobody_waits():
-    meter = Meter(Rate(math.inf, 1))
+    meter = TokenBuckets(Rate(math.inf, 1))
 
     assert meter.spend("a", 10**9, 0.0) == 0.0
     assert meter.try_spend("a", 0.0)
@@ -75,7 +75,7 @@ def test_without_a_limit_nobody_waits():
 
 
 def test_only_who_was_busy_lately_takes_room():
-    meter = Meter(Rate(20.0, 100))
+    meter = TokenBuckets(Rate(20.0, 100))
     for number in range(100_000):
         meter.spend(f"host-{number}", 1, number / 1000)
 

@@ -5,13 +5,13 @@ import math
 import pytest
 
 from fsm.limits.token_bucket import Rate
-from fsm.limits.unauthenticated_links import Strangers, host_key
+from fsm.limits.unauthenticated_links import UnauthenticatedLinks, host_key
 
 ANY = Rate(math.inf, 1)
 
 
 def test_the_oldest_of_a_host_makes_room_for_the_next_one():
-    strangers = Strangers(ANY, most=2000, most_per_host=100)
+    strangers = UnauthenticatedLinks(ANY, most=2000, most_per_host=100)
     first, *_ = (strangers.knock("192.0.2.1", 0.0) for _ in range(100))
     other = strangers.knock("192.0.2.2", 0.0)
 
@@ -21,7 +21,7 @@ def test_the_oldest_of_a_host_makes_room_for_the_next_one():
 
 
 def test_the_oldest_of_all_makes_room_when_the_node_is_full():
-    strangers = Strangers(ANY, most=3, most_per_host=2)
+    strangers = UnauthenticatedLinks(ANY, most=3, most_per_host=2)
     first, second, _ = (strangers.knock(f"192.0.2.{n}", 0.0) for n in range(3))
 
     assert strangers.knock("192.0.2.9", 0.0).makes_room == first.number
@@ -30,7 +30,7 @@ def test_the_oldest_of_all_makes_room_when_the_node_is_full():
 
 
 def test_who_is_known_counts_no_longer():
-    strangers = Strangers(ANY, most=1, most_per_host=1)
+    strangers = UnauthenticatedLinks(ANY, most=1, most_per_host=1)
     known = strangers.knock("192.0.2.1", 0.0)
     strangers.forget(known.number)
     strangers.forget(known.number)
@@ -39,7 +39,7 @@ def test_who_is_known_counts_no_longer():
 
 
 def test_a_host_that_knocks_too_often_is_turned_away_and_no_other():
-    strangers = Strangers(Rate(20.0, 100), most=2000, most_per_host=2000)
+    strangers = UnauthenticatedLinks(Rate(20.0, 100), most=2000, most_per_host=2000)
     let_in = [strangers.knock("192.0.2.1", 0.0) for _ in range(300)]
 
     assert sum(one is not None for one in let_in) == 100
@@ -47,7 +47,7 @@ def test_a_host_that_knocks_too_often_is_turned_away_and_no_other():
 
 
 def test_what_hosts_did_is_forgotten_with_them():
-    strangers = Strangers(ANY, most=10, most_per_host=1)
+    strangers = UnauthenticatedLinks(ANY, most=10, most_per_host=1)
     for number in range(1000):
         strangers.forget(strangers.knock(f"192.0.2.{number}", 0.0).number)
 

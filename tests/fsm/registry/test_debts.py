@@ -1,12 +1,12 @@
 """What is owed at a back end is tried again, with pauses that grow, and given up in the end."""
 
-from fsm.registry.relay import Debts, Reservation, Reservations
+from fsm.registry.relay import Reservation, Reservations, RetryQueue
 from fsm.registry.upstream_rest import StatusWatch
 from specs.limits.back_ends import DEBT_PAUSE, DEBT_TRIES, MAX_RESERVATIONS
 
 
 def test_pauses_double_up_to_the_longest_and_then_it_is_given_up():
-    debts, now, pauses = Debts(), 0.0, []
+    debts, now, pauses = RetryQueue(), 0.0, []
     debts.owe("a", now)
     while True:
         assert debts.due(now) == ("a",)
@@ -22,7 +22,7 @@ def test_pauses_double_up_to_the_longest_and_then_it_is_given_up():
 
 
 def test_what_is_paid_is_owed_no_longer():
-    debts = Debts()
+    debts = RetryQueue()
     debts.owe("a", 0.0)
     debts.owe("b", 0.0)
     debts.paid("a")

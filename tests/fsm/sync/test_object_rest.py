@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from fsm.engine import Step
 from fsm.sync import reporter_io as core
-from fsm.sync.allowed_observers import Guests
+from fsm.sync.allowed_observers import AllowedObservers
 from fsm.sync.reporter import ReporterCore
 from fsm.sync.stored import (
     ChildrenKept,
@@ -58,7 +58,7 @@ class Stored:
     """A core, what is written of it, and what was said before it was written."""
 
     def __init__(self, *, is_public):
-        self.core = ReporterCore(CREATED, Guests((OBSERVERS[2],), is_public=is_public))
+        self.core = ReporterCore(CREATED, AllowedObservers((OBSERVERS[2],), is_public=is_public))
         self.rest = Rest()
         self.rest.follow(begun(self.core))
         self.told = 1

@@ -2,7 +2,7 @@
 
 from fsm.engine import Step
 from fsm.machines.object_subscription import OBJECT_SUBSCRIPTION, Trigger
-from fsm.sync.allowed_observers import Guests
+from fsm.sync.allowed_observers import AllowedObservers
 from fsm.sync.delegation import Watcher
 from fsm.sync.reporter import ReporterCore
 from fsm.sync.reporter_io import (
@@ -97,7 +97,7 @@ def test_another_runtime_goes_on_with_all_that_is_known_of_it():
     old = reporter()
     handed = old.handed()
     assert handed.watchers == (Watcher(HB, SM),)
-    new = ReporterCore(handed.thing, Guests(handed.authorised, is_public=handed.public))
+    new = ReporterCore(handed.thing, AllowedObservers(handed.authorised, is_public=handed.public))
     taken = new.take(handed.watchers, HC)
     (published,) = kinds(taken, Published)
     assert (published.change.version, published.change.source) == (8, HC)

@@ -11,8 +11,8 @@ from typing import Final
 import attrs
 
 from actors.runtime.bus.mini_bus import MiniBus
-from actors.runtime.bus.open_requests import Answers
-from actors.runtime.bus.outbound import Outward
+from actors.runtime.bus.open_requests import OpenRequests
+from actors.runtime.bus.outbound import Outbound
 from actors.runtime.hyperty.host import HypertyHost
 from actors.runtime.objects.observed_object import ObservedObject
 from actors.runtime.sync.observer.observer import ObservedObjects
@@ -36,7 +36,7 @@ def _no_dedup(_repeated):
 
 def _by_domain(_go_by_node):
     """An answer whose link has ended goes by the node of its receiver's domain."""
-    return Outward.go_by
+    return Outbound.go_by
 
 
 def _no_holding(_arrives):
@@ -170,9 +170,9 @@ class Trial:
 
 
 DEFECTS: Final[Mapping[str, Trial]] = {
-    "repeats are let in": Trial("crashed", 58, (Answers, "repeated", _no_dedup)),
+    "repeats are let in": Trial("crashed", 58, (OpenRequests, "repeated", _no_dedup)),
     "paths are not waited for": Trial("order", 30362, (PairOrderCore, "arrives", _no_holding)),
-    "answers take two nodes": Trial("claim I-B7", 40097, (Outward, "go_by_node", _by_domain)),
+    "answers take two nodes": Trial("claim I-B7", 40097, (Outbound, "go_by_node", _by_domain)),
     "messages overtake": Trial("order", 143, (MiniBus, "_deliver", _two_in_one)),
     "leaves in words only": Trial(
         "after_leaving", 8, (ObservedObjects, "leave", _leave_in_words_only)

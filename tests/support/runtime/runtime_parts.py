@@ -19,7 +19,7 @@ from actors.runtime.bus.message_bus import MessageBus
 from actors.runtime.bus.messages import BusMessage, BusQuestion, Origin, RegistryJoined
 from actors.runtime.bus.pipeline import Interceptor
 from actors.runtime.bus.ports import CorePort
-from actors.runtime.hop_trace import Hops
+from actors.runtime.hop_trace import HopTrace
 from actors.runtime.policy.hook import PERMIT_ALL, Policy
 from specs.message import Message
 
@@ -66,8 +66,8 @@ class BusWorld:
     asked: list[BusQuestion]
     agent: CorePort
 
-    def hops(self, actor: str) -> Hops:
-        return Hops(self.tracer, actor, self.counters)
+    def hops(self, actor: str) -> HopTrace:
+        return HopTrace(self.tracer, actor, self.counters)
 
     def port(self, url: str) -> CorePort:
         return CorePort(url, self.bus)

@@ -20,7 +20,7 @@ from transports.chaos.toxics import (
     SlowClose,
     Timeout,
 )
-from transports.errors import Farewell, LinkBrokenError
+from transports.errors import CloseReason, LinkBrokenError
 from transports.link import Kind
 from transports.system import open_system_network
 
@@ -86,13 +86,13 @@ async def test_a_sliced_frame_comes_when_its_last_slice_does(scene, autojump_clo
 async def test_a_slow_close_is_heard_of_late_and_with_its_reason(scene, autojump_clock):
     with scene.chaos.toxic(SlowClose(3), BETWEEN):
         await scene.link.send(b"last")
-        await scene.link.aclose(Farewell.GOING_AWAY)
+        await scene.link.aclose(CloseReason.GOING_AWAY)
         assert await scene.node.receive() == b"last"
         began = trio.current_time()
         with pytest.raises(LinkBrokenError) as caught:
             await scene.node.receive()
 
-    assert caught.value.farewell is Farewell.GOING_AWAY
+    assert caught.value.farewell is CloseReason.GOING_AWAY
     assert trio.current_time() - began == 3
 
 

@@ -7,7 +7,7 @@ import trio
 import trio_websocket
 
 from specs.limits.protocol import DIAL_TIMEOUT, MAX_FRAME_BYTES
-from transports.errors import DialError, Farewell, FrameTooLargeError, LinkBrokenError
+from transports.errors import CloseReason, DialError, FrameTooLargeError, LinkBrokenError
 from transports.link import Kind
 from transports.system import open_system_network
 
@@ -109,7 +109,7 @@ async def test_a_stock_server_is_spoken_to(network):
         with pytest.raises(LinkBrokenError) as caught:
             await link.receive()
 
-    assert caught.value.farewell is Farewell.GOING_AWAY
+    assert caught.value.farewell is CloseReason.GOING_AWAY
 
 
 @pytest.mark.parametrize("frame", ["x" * (MAX_FRAME_BYTES + 1), "\u00fc" * MAX_FRAME_BYTES])
@@ -125,7 +125,7 @@ async def test_an_oversized_frame_is_refused_and_may_be_answered(network, frame)
             with pytest.raises(FrameTooLargeError):
                 await link.receive()
         await link.send(b"413")
-        await link.aclose(Farewell.TOO_LARGE)
+        await link.aclose(CloseReason.TOO_LARGE)
 
     assert answers == ["413"]
 
@@ -140,7 +140,7 @@ async def test_a_frame_beyond_all_bounds_ends_the_link(network):
         with pytest.raises(LinkBrokenError) as caught:
             await link.receive()
 
-    assert caught.value.farewell is Farewell.TOO_LARGE
+    assert caught.value.farewell is CloseReason.TOO_LARGE
 
 
 async def test_a_send_cancelled_halfway_breaks_the_link(network):

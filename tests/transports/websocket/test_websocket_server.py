@@ -13,7 +13,7 @@ from specs.limits import protocol as limits
 from specs.limits.protocol import MAX_FRAME_BYTES
 from tests.support.chance import examples
 from tests.support.wire.raw_websocket import frame, handshake, head, text
-from transports.errors import Farewell, FrameTooLargeError, LinkBrokenError
+from transports.errors import CloseReason, FrameTooLargeError, LinkBrokenError
 from transports.link import PROTOFLY_V1, Kind
 from transports.system import open_system_network
 
@@ -178,7 +178,7 @@ async def test_a_peer_is_told_of_its_oversized_frame_before_the_link_ends(listen
             await link.receive()
         await link.send(b"413")
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(link.aclose, Farewell.TOO_LARGE)
+            nursery.start_soon(link.aclose, CloseReason.TOO_LARGE)
             read = await read_all(stream)
             await stream.aclose()
 
@@ -209,7 +209,7 @@ async def test_a_close_of_an_old_peer_without_a_code_is_a_farewell(listener):
         with pytest.raises(LinkBrokenError):
             await link.send(b"late")
 
-    assert caught.value.farewell is Farewell.DONE
+    assert caught.value.farewell is CloseReason.DONE
 
 
 async def test_pings_without_reading_do_not_fill_our_memory(listener):

@@ -24,7 +24,7 @@ from actors.runtime.stubs.wires.rest_link import EventLink, PollLink, RestLink, 
 from specs.bodies.word import SessionMethod
 from specs.limits.protocol import HTTP_REQUEST_TIMEOUT, MAX_FRAME_BYTES
 from transports.codec import frames
-from transports.errors import DialError, Farewell, LinkBrokenError, LinkError
+from transports.errors import CloseReason, DialError, LinkBrokenError, LinkError
 from transports.link import Kind, Link
 from transports.network import Network
 from transports.urls import join_host_port
@@ -137,7 +137,7 @@ class _Stream(httpcore.AsyncNetworkStream):
         try:
             data = self._unread or await self._link.receive()
         except LinkBrokenError as exc:
-            if exc.farewell is Farewell.DONE:
+            if exc.farewell is CloseReason.DONE:
                 return b""
             raise httpcore.ReadError(str(exc)) from exc
         except LinkError as exc:

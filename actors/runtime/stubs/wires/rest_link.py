@@ -19,7 +19,7 @@ from specs.errors import BadMessageError
 from specs.jsonvalue import Json, JsonObject
 from specs.limits.protocol import MAX_FRAME_BYTES
 from transports.codec import read_object
-from transports.errors import Farewell, LinkBrokenError, LinkClosedError
+from transports.errors import CloseReason, LinkBrokenError, LinkClosedError
 from transports.link import Kind, Link, Upgrade
 from transports.turn import Turn
 
@@ -168,7 +168,7 @@ class RestLink(Link):
     # ---- leaving
 
     @override
-    async def aclose(self, farewell: Farewell = Farewell.DONE) -> None:
+    async def aclose(self, farewell: CloseReason = CloseReason.DONE) -> None:
         self._is_closed = True
         self._news.set()
         await self.http.aclose()
@@ -260,7 +260,7 @@ class EventLink(RestLink):
             raise LinkBrokenError(self.name, why)
 
     @override
-    async def aclose(self, farewell: Farewell = Farewell.DONE) -> None:
+    async def aclose(self, farewell: CloseReason = CloseReason.DONE) -> None:
         if self._stream is not None:
             await self._stream.aclose()
         await super().aclose(farewell)

@@ -7,7 +7,7 @@ from actors.kit.supervision.delivery import Delivery
 from actors.runtime.sync.context import SyncContext
 from actors.runtime.sync.presence.registration import CHANGES, SUBSCRIPTION
 from fsm.effects import RowChanged
-from fsm.sync.allowed_observers import PUBLIC, Guests
+from fsm.sync.allowed_observers import PUBLIC, AllowedObservers
 from fsm.sync.reporter import ReporterCore
 from fsm.sync.reporter_io import CutOff, Expired
 from specs.addresses.address import RUNTIME_SCHEME, runtime_of, scheme_of, subscription_manager
@@ -24,12 +24,12 @@ __all__ = ["OBSERVERS", "Audiences", "guests_of", "trace_guests"]
 OBSERVERS: Final = "observers"
 
 
-def guests_of(wanted: CreateObject) -> Guests:
+def guests_of(wanted: CreateObject) -> AllowedObservers:
     """Return who may observe a new object unasked."""
-    return Guests(wanted.allow or (), is_public=bool(wanted.public))
+    return AllowedObservers(wanted.allow or (), is_public=bool(wanted.public))
 
 
-def trace_guests(context: SyncContext, created: DataObject, guests: Guests) -> None:
+def trace_guests(context: SyncContext, created: DataObject, guests: AllowedObservers) -> None:
     """Trace who may observe a new object unasked (I-D9)."""
     for guest in (*guests.allowed, *((PUBLIC,) if guests.is_public else ())):
         context.guest(Op.ADD, created.url, guest, created.reporter)

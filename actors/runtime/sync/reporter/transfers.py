@@ -4,7 +4,7 @@ from functools import partial
 from typing import final
 
 from actors.runtime.sync.reporter.cores import ReportedCores, ReporterParts
-from fsm.sync.allowed_observers import Guests
+from fsm.sync.allowed_observers import AllowedObservers
 from fsm.sync.delegation import HandedOver
 from fsm.sync.reporter import ReporterCore
 from fsm.sync.reporter_io import HandedTo, ReporterInput
@@ -71,7 +71,7 @@ class ObjectHands:
     async def take_over(self, handed: HandedOver, reporter: str) -> None:
         """Report an object that was handed over, with its next version (SYN-26)."""
         thing = handed.thing
-        guests = Guests(handed.authorised, handed.expelled, is_public=handed.public)
+        guests = AllowedObservers(handed.authorised, handed.expelled, is_public=handed.public)
         reported = ReporterCore(thing, guests)
         self._cores.add(thing.url, reported)
         await self._parts.doors.open_parts(thing)

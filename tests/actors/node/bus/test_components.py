@@ -10,7 +10,7 @@ from actors.kit.trace import MemoryTracer
 from actors.node.components import Components, attach, detach
 from actors.node.errors import AddressTakenError
 from actors.node.messages import Attached, Detached
-from actors.node.trace import Witness
+from actors.node.trace import ComponentTrace
 from specs.trace import Kind
 from tests.support.node.node_peer import ALLOCATION, DR, RA, SESSION, SM, open_world
 
@@ -40,7 +40,7 @@ def tracer():
 
 @pytest.fixture
 def table(tracer):
-    return Components({DR}, Witness(tracer, "bus", Counters()))
+    return Components({DR}, ComponentTrace(tracer, "bus", Counters()))
 
 
 async def test_every_change_is_a_row_by_one_writer(table, tracer, parts):

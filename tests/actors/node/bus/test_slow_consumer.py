@@ -6,7 +6,7 @@ import trio
 from specs.limits.protocol import OUTBOX_BYTES, SESSION_QUEUE, WRITE_TIMEOUT
 from specs.link_end import LinkEnd
 from tests.support.node.node_peer import RA, RB, RX, open_world
-from transports.errors import Farewell, LinkBrokenError
+from transports.errors import CloseReason, LinkBrokenError
 from transports.memory_link import FRAMES_IN_FLIGHT
 
 
@@ -26,7 +26,7 @@ async def test_a_peer_that_does_not_read_is_left_with_a_reason(autojump_clock):
         assert (await world.states())[RB] == "detached"
         with pytest.raises(LinkBrokenError) as broken:
             await rb.read_on()
-        assert broken.value.farewell is Farewell.SLOW_CONSUMER
+        assert broken.value.farewell is CloseReason.SLOW_CONSUMER
 
 
 async def test_what_has_no_room_is_refused_with_413(autojump_clock):
@@ -69,7 +69,7 @@ async def test_one_that_stops_reading_is_left_although_little_waits(autojump_clo
         assert (await world.states())[RB] == "detached"
         with pytest.raises(LinkBrokenError) as broken:
             await rb.read_on()
-        assert broken.value.farewell is Farewell.SLOW_CONSUMER
+        assert broken.value.farewell is CloseReason.SLOW_CONSUMER
         assert world.ended() == {LinkEnd.SLOW_CONSUMER: 1}
 
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from actors.kit.counting.counters import Counters
 from actors.kit.supervision.monitor import Monitor
 from actors.node.errors import HttpPlaceError, OpenMetricsError
-from actors.node.health.readiness import Part, Standing
+from actors.node.health.readiness import Part, Readiness
 from actors.node.http.config import HttpConfig
 from actors.node.http.service import open_http, site_of
 from specs.limits.protocol import (
@@ -33,7 +33,7 @@ GET = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 @asynccontextmanager
 async def served(config=None):
     config = HttpConfig("127.0.0.1:0") if config is None else config
-    standing = Standing()
+    standing = Readiness()
     standing.ready(Part.NODE)
     monitor = Monitor()
     site = site_of(config, Counters(), standing, {})

@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from actors.kit.counting.counters import Counters
-from actors.node.health.readiness import Part, Standing
+from actors.node.health.readiness import Part, Readiness
 from actors.node.http.config import HttpConfig
 from actors.node.http.page import Visit
 from actors.node.http.service import site_of
@@ -19,7 +19,7 @@ LOCAL = (("host", "127.0.0.1:9440"),)
 def site(token=None, standing=None, probes=()):
     config = HttpConfig("127.0.0.1:0", None if token is None else token.encode())
     if standing is None:
-        standing = Standing()
+        standing = Readiness()
         standing.ready(Part.NODE)
     return site_of(config, Counters(), standing, dict(probes))
 
@@ -114,14 +114,14 @@ async def ill():
 
 
 async def test_a_node_is_not_ready_before_it_has_started():
-    page = await site(standing=Standing()).answer(Visit("GET", "/readyz"))
+    page = await site(standing=Readiness()).answer(Visit("GET", "/readyz"))
     assert page.status == HTTPStatus.SERVICE_UNAVAILABLE
     assert b'"part":"node","why":"it is starting"' in page.body
 
 
 async def test_each_part_that_cannot_serve_is_listed_with_its_reason(autojump_clock):
     """Parts that do not answer are not waited for."""
-    standing = Standing()
+    standing = Readiness()
     standing.ready(Part.NODE)
     standing.lacking(Part.KEYS, "no key has been read")
     probes = {Part.BUS: never, Part.FRONT_DOOR: well, Part.REGISTRY: ill, Part.KEYS: never}
@@ -136,7 +136,7 @@ async def test_each_part_that_cannot_serve_is_listed_with_its_reason(autojump_cl
 
 
 async def test_a_part_that_can_serve_again_is_no_longer_listed():
-    standing = Standing()
+    standing = Readiness()
     standing.ready(Part.NODE)
     standing.lacking(Part.KEYS, "no key has been read")
     standing.ready(Part.KEYS)

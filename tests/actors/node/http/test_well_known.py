@@ -5,7 +5,7 @@ import json
 import pytest
 
 from actors.kit.counting.counters import Counters
-from actors.node.health.readiness import Standing
+from actors.node.health.readiness import Readiness
 from actors.node.http.config import HttpConfig, ShownCatalogue
 from actors.node.http.page import Visit
 from actors.node.http.service import site_of
@@ -31,7 +31,7 @@ def domain(tmp_path):
 def ask(domain, tmp_path):
     shown = ShownCatalogue("b.ex", tmp_path / "cat")
     config = HttpConfig("127.0.0.1:0", catalogue=shown)
-    site = site_of(config, Counters(), Standing(), {})
+    site = site_of(config, Counters(), Readiness(), {})
 
     async def asked(path, method="GET", **headers):
         said = tuple((name.replace("_", "-"), value) for name, value in headers.items())
@@ -122,5 +122,5 @@ async def test_what_is_too_large_is_not_served(ask, tmp_path):
 
 
 async def test_without_a_catalogue_nothing_is_there():
-    site = site_of(HttpConfig("127.0.0.1:0"), Counters(), Standing(), {})
+    site = site_of(HttpConfig("127.0.0.1:0"), Counters(), Readiness(), {})
     assert (await site.answer(Visit("GET", "/.well-known/actors.json"))).status == 404

@@ -4,7 +4,7 @@ import pytest
 import trio
 import trio.testing
 
-from actors.node.links.acceptor import Door, LinkDoor
+from actors.node.links.acceptor import Acceptor, LinkDoor
 from actors.node.registry.record_file import MemoryRecords
 from fsm.session.node_session_io import Liveness
 from tests.support.node.node_peer import DR, RA, RB, open_world
@@ -46,7 +46,7 @@ async def broken(records, changes):
 
 
 def test_a_door_has_nothing_to_say_unless_it_says_so():
-    class Silent(Door):
+    class Silent(Acceptor):
         liveness = Liveness.BY_LINK
 
         def read(self, frame):

@@ -12,7 +12,7 @@ from fsm.session.outbox_budget import weight
 from specs.link_end import LinkEnd
 from specs.reply_code import DropReason
 from tests.support.node.node_peer import RA, RB, RX, SM, open_world
-from transports.errors import Farewell, LinkBrokenError
+from transports.errors import CloseReason, LinkBrokenError
 from transports.memory_link import FRAMES_IN_FLIGHT
 
 BUDGET = weight(98, 98 * 1020)
@@ -66,7 +66,7 @@ async def test_who_holds_most_is_closed_as_a_slow_consumer(autojump_clock):
         assert world.ended() == {LinkEnd.SHED: 1}
         with pytest.raises(LinkBrokenError) as broken:
             await rb.read_on()
-        assert broken.value.farewell is Farewell.SLOW_CONSUMER
+        assert broken.value.farewell is CloseReason.SLOW_CONSUMER
 
 
 async def test_every_request_that_is_given_up_is_answered(autojump_clock):

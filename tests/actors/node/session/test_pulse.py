@@ -2,7 +2,7 @@
 
 import trio
 
-from actors.node.session.heartbeat import Pulse
+from actors.node.session.heartbeat import LinkHeartbeat
 from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT
 
 
@@ -25,7 +25,7 @@ class Silent:
 
 
 async def test_who_is_silent_is_asked_and_then_given_up_once(autojump_clock, nursery):
-    pulse, began = Pulse(), trio.current_time()
+    pulse, began = LinkHeartbeat(), trio.current_time()
     nursery.start_soon(pulse.run)
     dead, alive = Silent(), Silent(answers=True)
     pulse.watch(1, dead)
@@ -39,7 +39,7 @@ async def test_who_is_silent_is_asked_and_then_given_up_once(autojump_clock, nur
 
 
 async def test_who_comes_when_nobody_was_there_is_looked_after(autojump_clock, nursery):
-    pulse = Pulse()
+    pulse = LinkHeartbeat()
     nursery.start_soon(pulse.run)
     first = Silent()
     pulse.watch(1, first)
@@ -55,7 +55,7 @@ async def test_who_comes_when_nobody_was_there_is_looked_after(autojump_clock, n
 
 
 async def test_nobody_is_given_up_for_the_nodes_own_delay(autojump_clock, nursery):
-    pulse = Pulse()
+    pulse = LinkHeartbeat()
     nursery.start_soon(pulse.run)
     peer = Silent()
     pulse.watch(1, peer)

@@ -17,7 +17,7 @@ from specs.link_end import LinkEnd
 from specs.reply_code import DropReason
 from tests.support.node.legacy_peer import OLD, plain_peer, session_peer
 from tests.support.node.node_peer import RA, RB, open_world
-from transports.errors import Farewell, LinkBrokenError
+from transports.errors import CloseReason, LinkBrokenError
 
 NONSENSE = b'{"id":1,"type":"nonsense","from":"%s/ua","to":"%s/ua"}' % (RA.encode(), RB.encode())
 
@@ -75,7 +75,7 @@ async def test_the_eleventh_in_a_minute_is_answered_and_ends_the_link(autojump_c
         assert [(await ra.hear()).code for _ in range(SOFT_ERRORS + 1)] == [400] * 11
         with pytest.raises(LinkBrokenError) as broken:
             await ra.hear()
-        assert broken.value.farewell is Farewell.REFUSED
+        assert broken.value.farewell is CloseReason.REFUSED
         assert world.ended() == {LinkEnd.MALFORMED: 1}
         assert (await world.states()) == {RA: "detached", RB: "open"}
         assert (await rb.control("ping")).code == 200
@@ -112,4 +112,4 @@ async def test_old_stubs_are_borne_no_longer(autojump_clock, connect):
 
         with pytest.raises(LinkBrokenError) as broken:
             await old.read_on()
-        assert broken.value.farewell is Farewell.REFUSED
+        assert broken.value.farewell is CloseReason.REFUSED

@@ -9,7 +9,7 @@ from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT, SESSION_IDLE
 from specs.reply_code import DropReason
 from tests.support.node.legacy_peer import OLD, OLD_INSIDE, plain_peer
 from tests.support.node.node_peer import ALLOCATION, MN, RA, SM, open_world
-from transports.errors import DialError, Farewell, LinkBrokenError
+from transports.errors import CloseReason, DialError, LinkBrokenError
 from transports.link import Kind
 
 
@@ -136,7 +136,7 @@ async def test_the_command_to_disconnect_closes_its_session(body, autojump_clock
 
         await old.say(cmd="disconnect", **body)
 
-        assert await farewell(old) is Farewell.DONE
+        assert await farewell(old) is CloseReason.DONE
         assert await world.states() == {}
 
 
@@ -191,7 +191,7 @@ async def test_the_newest_of_several_connections_has_the_session(autojump_clock)
         address = await first.allocate()
         second = await plain_peer(world, OLD_INSIDE)
 
-        assert await farewell(first) is Farewell.REFUSED
+        assert await farewell(first) is CloseReason.REFUSED
         answer = await second.ask(id=1, type="create", from_=address, to=ALLOCATION, body={})
         assert answer["body"]["code"] == 400
         assert await world.states() == {OLD_INSIDE: "open"}
@@ -205,7 +205,7 @@ async def test_a_session_of_ours_is_never_taken_over(autojump_clock):
         refusal = await old.hear()
 
         assert (refusal["type"], refusal["to"], refusal["body"]["code"]) == ("response", OLD, 409)
-        assert await farewell(old) is Farewell.REFUSED
+        assert await farewell(old) is CloseReason.REFUSED
         assert (await ours.control("ping")).code == 200
 
 
@@ -238,7 +238,7 @@ async def test_who_names_no_runtime_is_shown_out(runtime, autojump_clock):
         old = await plain_peer(world, runtime)
 
         assert (await old.hear())["body"]["code"] == 400
-        assert await farewell(old) is Farewell.REFUSED
+        assert await farewell(old) is CloseReason.REFUSED
         assert await world.states() == {}
 
 
@@ -251,7 +251,7 @@ async def test_policy_may_keep_it_out(autojump_clock):
         old = await plain_peer(world)
 
         assert (await old.hear())["body"]["code"] == 403
-        assert await farewell(old) is Farewell.REFUSED
+        assert await farewell(old) is CloseReason.REFUSED
 
 
 async def test_what_came_while_it_was_away_waits_and_is_spelt_its_way(autojump_clock):

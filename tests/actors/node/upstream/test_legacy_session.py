@@ -13,7 +13,7 @@ from tests.support.node.legacy_peer import (
     session_stranger,
 )
 from tests.support.node.node_peer import ALLOCATION, DR, MN, RA, open_world
-from transports.errors import Farewell, LinkBrokenError
+from transports.errors import CloseReason, LinkBrokenError
 
 
 def old_world(**config):
@@ -183,7 +183,7 @@ async def test_a_close_is_not_answered_and_releases_everything(autojump_clock):
 
         with pytest.raises(LinkBrokenError) as left:
             await old.hear()
-        assert left.value.farewell is Farewell.DONE
+        assert left.value.farewell is CloseReason.DONE
         assert await world.states() == {}
         assert [new for *_, new in world.steps("address")] == ["allocated", "released"]
 

@@ -7,7 +7,7 @@ import trio.testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.runtime.bus.delivery import Handing
+from actors.runtime.bus.delivery import Deliveries
 from actors.runtime.bus.messages import Origin
 from actors.runtime.bus.pipeline import Interceptor, Objection
 from fsm.intent import Intent
@@ -147,6 +147,6 @@ def test_the_stories_know_every_way_a_message_can_end_here():
 
 def test_what_vanishes_is_noticed(monkeypatch):
     """I-T9: a bus that swallows events does not pass."""
-    monkeypatch.setattr(Handing, "give", lambda *_: True)
+    monkeypatch.setattr(Deliveries, "give", lambda *_: True)
     story, world, _ = run(["event"])
     assert len(vanished(story, world)) == 1

@@ -12,7 +12,7 @@ from actors.kit.trace import NULL_TRACER
 from actors.runtime.bus.message_bus import DeadMail
 from actors.runtime.bus.messages import Lost, Submitted
 from actors.runtime.bus.mini_bus import MiniBus
-from actors.runtime.hop_trace import Hops
+from actors.runtime.hop_trace import HopTrace
 from specs.limits.bus import DROPS_KEPT
 from specs.message import MessageType
 from specs.reply_code import DropReason
@@ -92,7 +92,7 @@ async def test_an_event_that_a_sandbox_cannot_even_report_lost_is_counted():
     """OBS-06: the bus has no room for the report."""
     counters = Counters()
     lost = []
-    bus = MiniBus(lambda one: bool(lost.append(one)), Hops(NULL_TRACER, "minibus", counters))
+    bus = MiniBus(lambda one: bool(lost.append(one)), HopTrace(NULL_TRACER, "minibus", counters))
     bus._routing.add(B, _Full(), "test")
     for message in (event(1, to=f"{B}/changes"), ask(2)):
         await bus.handle(Delivery(message, B))
@@ -126,7 +126,7 @@ async def test_a_runtime_and_a_node_show_their_drops(autojump_clock):
     """OBS-06: an event to nobody ends where it is known that nobody is there."""
     async with open_domain("ra") as domain:
         one = domain["ra"]
-        port = one.hyperty._seat.port
+        port = one.hyperty._context.port
         ends = f"{one.runtime.url}/changes", f"hyperty://{DOMAIN}/nobody/changes"
         for number, to in enumerate(ends, start=10**6):
             await port.post(event(number, one.address, to))
@@ -142,6 +142,6 @@ async def test_a_runtime_says_at_its_end_what_it_did_not_deliver(autojump_clock,
         async with open_domain("ra") as domain:
             one = domain["ra"]
             lost = event(10**6, one.address, f"{one.runtime.url}/changes")
-            await one.hyperty._seat.port.post(lost)
+            await one.hyperty._context.port.post(lost)
     (line,) = [line for line in log if line["event"] == "messages not delivered"]
     assert (line["runtime"], line["no-target"]) == ("ra", line["total"])

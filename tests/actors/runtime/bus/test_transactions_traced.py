@@ -5,7 +5,7 @@ import trio
 
 from actors.kit.counting.counters import Counters
 from actors.kit.trace import NULL_TRACER, MemoryTracer
-from actors.runtime.hop_trace import Hops
+from actors.runtime.hop_trace import HopTrace
 from fsm.bus.transactions import Steps
 from fsm.judge.replay import judge
 from fsm.judge.trace_line import Verdict, read_record
@@ -94,4 +94,4 @@ async def test_a_retry_that_the_window_has_forgotten_is_not_opened_again():
     ids=["nobody", "somebody"],
 )
 def test_steps_are_made_where_somebody_keeps_them(tracer, steps):
-    assert Hops(tracer, "bus", Counters()).steps is steps
+    assert HopTrace(tracer, "bus", Counters()).steps is steps

@@ -7,7 +7,7 @@ import pytest
 import trio
 
 from actors.catalogue.access import CatalogueAccess
-from actors.catalogue.client import Shelf
+from actors.catalogue.client import CatalogueStore
 from actors.catalogue.memory import FileMemory
 from actors.catalogue.package_store import NoStore
 from actors.catalogue.places import Places
@@ -102,7 +102,7 @@ def access(publishing, path=None, reach=Reach.ANYWHERE):
     trust = publishing.trust(reach)
     if path is None:
         return CatalogueAccess(publishing.places, trust, clock_offset=offset)
-    shelf = Shelf(FileMemory(path), NoStore())
+    shelf = CatalogueStore(FileMemory(path), NoStore())
     return CatalogueAccess(publishing.places, trust, shelf, clock_offset=offset)
 
 

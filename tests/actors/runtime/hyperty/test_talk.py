@@ -14,7 +14,7 @@ from actors.kit.supervision.supervisor import ChildSpec
 from actors.runtime.bus.messages import ListenerAdded, ListenerRemoved, Origin
 from actors.runtime.bus.mini_bus import MiniBus
 from actors.runtime.bus.ports import CorePort
-from actors.runtime.hop_trace import Hops
+from actors.runtime.hop_trace import HopTrace
 from actors.runtime.registry.allocation import (
     AddressAllocation,
     AddressesWanted,
@@ -199,7 +199,7 @@ async def test_the_address_allocation_takes_no_requests_itself(autojump_clock):
 
 
 async def mini_bus(world, lost):
-    hops = Hops(world.tracer, "minibus", world.counters)
+    hops = HopTrace(world.tracer, "minibus", world.counters)
     make = partial(MiniBus, lambda each: lost.append(each) or True, hops)
     return await world.supervisor.start_child(ChildSpec("minibus", make))
 

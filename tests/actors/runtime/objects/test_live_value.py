@@ -219,7 +219,7 @@ def test_what_is_not_there_is_missing_as_ever():
 
 def test_attributes_may_have_any_name_but_pythons_own():
     heard, data = live({})
-    for name in ("items", "keys", "get", "update", "_seat", "place", "self"):
+    for name in ("items", "keys", "get", "update", "_context", "place", "self"):
         setattr(data, name, 1)
         assert getattr(data, name) == 1
     with pytest.raises(AttributeError, match="write data"):

@@ -5,7 +5,7 @@ import trio
 
 from actors.kit.ids import IdSource
 from actors.kit.trace import NULL_TRACER
-from actors.runtime.objects.context import Seat
+from actors.runtime.objects.context import HypertyContext
 from actors.runtime.objects.observation import open_observation
 from specs.bodies.sync import Observe
 from specs.message import Message, MessageType, reply_to
@@ -38,7 +38,7 @@ def change(number, **body):
 async def test_whoever_sends_a_bad_change_and_goes_on_stops_no_mailbox(autojump_clock):
     """A hyperty's mailbox waits for no copy that is gone, and its end is told at once."""
     port = Port()
-    seat = Seat(RUNTIME, port, IdSource(), NULL_TRACER)
+    seat = HypertyContext(RUNTIME, port, IdSource(), NULL_TRACER)
     async with open_observation(seat, Observe(URL)) as copy:
         await seat.hears(change(1, version="none"))
         with trio.fail_after(1):
@@ -51,7 +51,7 @@ async def test_whoever_sends_a_bad_change_and_goes_on_stops_no_mailbox(autojump_
 
 async def test_the_own_sync_manager_may_say_that_the_hyperty_is_expelled(autojump_clock):
     """M-45: a reporter's end that was asked once more has said no."""
-    seat = Seat(RUNTIME, Port(), IdSource(), NULL_TRACER)
+    seat = HypertyContext(RUNTIME, Port(), IdSource(), NULL_TRACER)
     async with open_observation(seat, Observe(URL)) as copy:
         out = Message(1, MessageType.UNSUBSCRIBE, seat.manager, seat.url, {"resource": URL})
         await seat.expelled(out)

@@ -82,7 +82,7 @@ async def test_what_cannot_be_written_is_refused_and_harms_no_link(value, autoju
         await go_live(domain)
         alice, bob = domain["alice"], domain["bob"]
         # As a part of the runtime would ask, past the checks of what an application says.
-        asked = await alice.hyperty._seat.ask(bob.address, MessageType.CREATE, {"value": value})
+        asked = await alice.hyperty._context.ask(bob.address, MessageType.CREATE, {"value": value})
         assert asked.code in {413, 500}
         assert (await alice.ask(bob, 2)).via[0].endswith("/conn/1")
         assert (await bob.ask(alice, 2)).via[0].endswith("/p2prequester/1")

@@ -6,7 +6,7 @@ import trio.testing
 
 from actors.kit.ids import IdSource
 from actors.kit.supervision.supervisor import ChildSpec
-from actors.runtime.hop_trace import Hops
+from actors.runtime.hop_trace import HopTrace
 from actors.runtime.registry.registry import Registry, RegistryParts
 from fsm.intent import Intent
 from fsm.p2p.link_policy import WHENEVER_POSSIBLE
@@ -30,7 +30,7 @@ async def started(world, loaded):
         bus=world.bus,
         loader=loader,
         ids=IdSource(),
-        hops=Hops(world.tracer, "registry", world.counters),
+        hops=HopTrace(world.tracer, "registry", world.counters),
         paths_lost=nothing_to_renew,
     )
     config = ResolveConfig(R, "a.ex", WHENEVER_POSSIBLE)

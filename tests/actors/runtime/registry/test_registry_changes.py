@@ -147,13 +147,13 @@ async def test_what_is_told_in_the_name_of_a_registry_is_not_believed(autojump_c
         value = {"value": ["hyperty://a.example/made-up"], "operation": "add"}
         body = {**value, "attributeType": "array"}
         changes = f"{alice.runtime.url}/registry/changes"
-        seat = alice.hyperty._seat
+        seat = alice.hyperty._context
         forged = Message(
             seat.ids.next(alice.address), MessageType.UPDATE, alice.address, changes, body
         )
         before = len(bob.facts(Op.DROP))
         await seat.port.post(forged)
-        other = carol.hyperty._seat
+        other = carol.hyperty._context
         number = other.ids.next(carol.address)
         await other.port.post(Message(number, MessageType.UPDATE, carol.address, changes, body))
         await trio.sleep(1)
@@ -174,7 +174,7 @@ async def test_who_lists_what_lives_elsewhere_draws_no_message_to_its_link(autoj
         body = {"value": [carol.address], "operation": "add", "attributeType": "array"}
         claim = Message(10**9, MessageType.UPDATE, registry, f"{registry}/changes", body)
         before = len(reads_of(alice))
-        await bob.hyperty._seat.port.post(claim, registry)
+        await bob.hyperty._context.port.post(claim, registry)
         with trio.fail_after(60):
             while len(reads_of(alice)) == before:  # noqa: ASYNC110 - looked at
                 await trio.sleep(0.05)
@@ -193,7 +193,7 @@ async def test_a_malformed_word_of_a_registry_is_dropped_and_the_link_stays(auto
         body = {"value": "nothing", "operation": "add"}
         number = 10**9
         message = Message(number, MessageType.UPDATE, registry, f"{registry}/changes", body)
-        await alice.hyperty._seat.port.post(message, registry)
+        await alice.hyperty._context.port.post(message, registry)
         await trio.sleep(1)
         assert [f.reason for f in bob.facts(Op.DROP)][-1:] == [DropReason.MALFORMED.value]
         assert (await alice.ask(bob, 1)).via[0].endswith("/conn/1")

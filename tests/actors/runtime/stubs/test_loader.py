@@ -12,7 +12,7 @@ from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import Actor
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.supervision.supervisor import ChildSpec
-from actors.runtime.hop_trace import Hops
+from actors.runtime.hop_trace import HopTrace
 from actors.runtime.stubs.catalogue import (
     BuiltInCatalogue,
     Catalogue,
@@ -77,7 +77,7 @@ class SlowStub(Stub):
 @asynccontextmanager
 async def open_loader(make=Stub, catalogue=None):
     async with open_bus() as world:
-        hops = Hops(world.tracer, "loader", world.counters)
+        hops = HopTrace(world.tracer, "loader", world.counters)
         sandboxes = Sandboxes(
             world.supervisor, world.bus, world.agent, world.tracer, world.counters
         )

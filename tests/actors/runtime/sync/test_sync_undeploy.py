@@ -78,8 +78,8 @@ async def test_who_waits_for_the_decision_of_a_hyperty_that_is_undeployed_is_tol
 async def post(party, kind, **body):
     """Say something to the own sync manager, and do not wait."""
     hyperty = party.member.hyperty
-    number = hyperty._seat.ids.next(party.url)
-    await hyperty._seat.port.post(Message(number, kind, party.url, party.manager, body))
+    number = hyperty._context.ids.next(party.url)
+    await hyperty._context.port.post(Message(number, kind, party.url, party.manager, body))
 
 
 async def test_what_a_hyperty_began_when_it_was_undeployed_is_undone(autojump_clock):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from fsm.effects import RowChanged
 from fsm.engine import Step
-from fsm.sync.allowed_observers import Guests
+from fsm.sync.allowed_observers import AllowedObservers
 from fsm.sync.reporter import ReporterCore
 from fsm.sync.reporter_io import (
     AllowAsked,
@@ -39,7 +39,7 @@ URL = "comm://a.ex/o"
 
 
 def reporter(*allowed, is_public=False):
-    return ReporterCore(DataObject(HA, RA, {}, URL), Guests(allowed, is_public=is_public))
+    return ReporterCore(DataObject(HA, RA, {}, URL), AllowedObservers(allowed, is_public=is_public))
 
 
 def said(effects):
@@ -136,7 +136,7 @@ def test_what_a_former_reporter_decided_is_nobody_s_decision():
     core = reporter()
     (before,) = subscribe(core)
     fed(core, Held())
-    back = ReporterCore(attrs.evolve(core.snapshot, version=2), Guests())
+    back = ReporterCore(attrs.evolve(core.snapshot, version=2), AllowedObservers())
     back.take((), HC)
     (after,) = subscribe(back)
     assert fed(back, yes_to(before)) == []
@@ -159,7 +159,7 @@ def test_a_public_object_asks_about_who_was_expelled_until_it_is_allowed_again()
 
 
 def test_what_is_remembered_of_guests_is_bounded():
-    guests = Guests(is_public=True)
+    guests = AllowedObservers(is_public=True)
     for number in range(MAX_GUESTS):
         assert guests.allow(f"{HB}{number}")
         guests.expel(f"{HC}{number}")

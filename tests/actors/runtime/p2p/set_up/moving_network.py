@@ -7,7 +7,7 @@ from typing import final
 import trio
 from typing_extensions import override
 
-from transports.errors import DialError, Farewell, LinkBrokenError, LinkError
+from transports.errors import CloseReason, DialError, LinkBrokenError, LinkError
 from transports.gate import EVERYBODY, Gate
 from transports.link import PROTOFLY_V1, Kind, Link, Listener
 from transports.memory import MemoryNetwork
@@ -49,7 +49,7 @@ class Line(Link):
         return LinkBrokenError(self.name, "cut" if self._is_cut else "gone")
 
     @override
-    async def aclose(self, farewell: Farewell = Farewell.DONE) -> None:
+    async def aclose(self, farewell: CloseReason = CloseReason.DONE) -> None:
         await self._link.aclose(farewell)
 
     async def cut(self) -> None:

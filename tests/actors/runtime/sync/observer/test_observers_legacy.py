@@ -126,7 +126,7 @@ async def test_it_is_shut_out_although_it_knows_no_word_for_that(door, autojump_
 @DOORS
 async def test_it_subscribes_for_nobody_else(door, autojump_clock):
     async with met(door) as (thing, old):
-        for victim in (thing._seat.url, "hyperty://a.ex/nobody", "hyperty-runtime://a.ex/ra/h"):
+        for victim in (thing._context.url, "hyperty://a.ex/nobody", "hyperty-runtime://a.ex/ra/h"):
             body = {"source": victim}
             answer = await ask(old, "subscribe", f"{thing.url}/subscription", body)
             assert answer["code"] in {401, 403}

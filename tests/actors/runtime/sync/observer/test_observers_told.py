@@ -86,7 +86,7 @@ async def test_a_hyperty_that_reports_by_itself_knows_its_observers_too(autojump
         await trio.sleep(1)
         assert room.thing.observers == ()
         await room.thing.delete()
-        room.thing._seat.audiences.drop(room.thing.url)
+        room.thing._context.audiences.drop(room.thing.url)
         await trio.sleep(1)
         assert told == [ObserverJoined(guest.url), ObserverLeft(guest.url)]
 
@@ -150,7 +150,7 @@ async def test_nobody_else_tells_who_observes(autojump_clock):
             beside, to = await neighbour(alice, "beside"), f"{thing.url}/observers"
             body = {"value": [bob.url], "operation": "add", "version": 1}
             for stranger in (beside, bob):
-                seat = stranger.member.hyperty._seat
+                seat = stranger.member.hyperty._context
                 for from_ in (seat.url, thing.url):
                     await seat.port.post(Message(seat.ids.next(seat.url), UPDATE, from_, to, body))
             await trio.sleep(1)
