@@ -7,12 +7,6 @@ from typing import Final
 from fsm.errors import UnknownMachineError
 from fsm.machines.address import ADDRESS
 from fsm.machines.handler_controller import HANDLER_CONTROLLER
-from fsm.machines.invitation import INVITATION
-from fsm.machines.node_subscription import NODE_SUBSCRIPTION
-from fsm.machines.object_delegation import OBJECT_DELEGATION
-from fsm.machines.object_subscription import OBJECT_SUBSCRIPTION
-from fsm.machines.object_take_over import OBJECT_TAKE_OVER
-from fsm.machines.observer_copy import OBSERVER_COPY
 from fsm.machines.p2p_connection import P2P_CONNECTION
 from fsm.machines.p2p_entry import P2P_ENTRY
 from fsm.machines.registration import REGISTRATION
@@ -20,6 +14,12 @@ from fsm.machines.resolve_job import RESOLVE_JOB
 from fsm.machines.session import SESSION
 from fsm.machines.stub_connection import NODE_LINK, STUB_CONNECTION
 from fsm.machines.stub_deployment import STUB_DEPLOYMENT
+from fsm.machines.sync.invitation import INVITATION
+from fsm.machines.sync.node_subscription import NODE_SUBSCRIPTION
+from fsm.machines.sync.object_delegation import OBJECT_DELEGATION
+from fsm.machines.sync.object_subscription import OBJECT_SUBSCRIPTION
+from fsm.machines.sync.object_take_over import OBJECT_TAKE_OVER
+from fsm.machines.sync.observer_copy import OBSERVER_COPY
 from fsm.machines.transaction import TRANSACTION
 from fsm.table import Table
 

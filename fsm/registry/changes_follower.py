@@ -11,7 +11,7 @@ from typing import Final, assert_never, final
 import attrs
 
 from fsm.engine import Entity
-from fsm.machines.observer_copy import OBSERVER_COPY, State, Trigger
+from fsm.machines.sync.observer_copy import OBSERVER_COPY, State, Trigger
 from fsm.registry.changes_io import Ask, Effect, Listen, SnapshotRead, Told, Unlisten, registry_of
 from fsm.registry.resolve.effects import LinkDown, LinkGone, LinkUp
 from fsm.registry.resolve.inputs import Listed

@@ -13,7 +13,7 @@ import attrs
 
 from fsm.engine import Entity
 from fsm.intent import is_p2p_part
-from fsm.machines.object_subscription import OBJECT_SUBSCRIPTION, State, Trigger
+from fsm.machines.sync.object_subscription import OBJECT_SUBSCRIPTION, State, Trigger
 from fsm.registry.changes_io import (
     Answer,
     Asked,

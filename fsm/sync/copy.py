@@ -23,7 +23,7 @@ from typing import Final, TypeAlias, assert_never, final
 import attrs
 
 from fsm.engine import NOTHING, Entity, Step
-from fsm.machines.observer_copy import OBSERVER_COPY, Condition, State, Trigger
+from fsm.machines.sync.observer_copy import OBSERVER_COPY, Condition, State, Trigger
 from fsm.sync.value.json import json_size
 from fsm.sync.value.value import changed
 from specs.bodies.sync import Change, DataObject, Snapshot

@@ -15,9 +15,9 @@ from typing import Final, TypeAlias, assert_never, final
 import attrs
 
 from fsm.engine import Entity, Step
-from fsm.machines import object_take_over as taking
-from fsm.machines.object_delegation import OBJECT_DELEGATION, State, Trigger
-from fsm.machines.object_take_over import OBJECT_TAKE_OVER
+from fsm.machines.sync import object_take_over as taking
+from fsm.machines.sync.object_delegation import OBJECT_DELEGATION, State, Trigger
+from fsm.machines.sync.object_take_over import OBJECT_TAKE_OVER
 from specs.bodies.sync import DataObject
 from specs.limits.sync import HAND_OVER_GRACE, HAND_OVER_PAUSE
 from specs.reply_code import LAST_SUCCESS, Code

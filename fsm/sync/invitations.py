@@ -6,7 +6,7 @@ from typing import TypeAlias, assert_never, final
 import attrs
 
 from fsm.engine import Entity, Step
-from fsm.machines.invitation import INVITATION, Trigger
+from fsm.machines.sync.invitation import INVITATION, Trigger
 from specs.reply_code import FIRST_FINAL, LAST_SUCCESS, Code
 
 __all__ = [

@@ -18,7 +18,7 @@ import attrs
 
 from fsm.effects import RowChanged
 from fsm.engine import Entity, Step
-from fsm.machines.object_subscription import OBJECT_SUBSCRIPTION, State, Trigger
+from fsm.machines.sync.object_subscription import OBJECT_SUBSCRIPTION, State, Trigger
 from fsm.sync.delegation import Watcher
 from fsm.sync.reporter_io import (
     Denied,

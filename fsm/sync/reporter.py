@@ -10,7 +10,7 @@ from typing import Final, assert_never, final
 
 import attrs
 
-from fsm.machines.object_subscription import Trigger
+from fsm.machines.sync.object_subscription import Trigger
 from fsm.sync.allowed_observers import ALLOWED, AllowedObservers
 from fsm.sync.delegation import HandedOver, Watcher
 from fsm.sync.observers import ObjectObservers

@@ -4,7 +4,7 @@ import csv
 from importlib import import_module
 from itertools import combinations, pairwise
 from pathlib import Path
-from pkgutil import iter_modules
+from pkgutil import walk_packages
 
 import pytest
 
@@ -208,8 +208,8 @@ def test_edges_that_no_drawing_has_are_those_we_have_decided_on(machine):
 
 def test_every_table_that_is_declared_is_in_the_catalogue():
     modules = [
-        import_module(f"{machines.__name__}.{each.name}")
-        for each in iter_modules(machines.__path__)
+        import_module(each.name)
+        for each in walk_packages(machines.__path__, f"{machines.__name__}.")
     ]
     declared = [
         one for module in modules for one in vars(module).values() if isinstance(one, Table)

@@ -26,8 +26,8 @@ from fsm.product.compositions.catalogue import COMPOSITIONS
 from fsm.product.explorer import explore
 from specs.errors import SpecError
 from tests.fsm.corpus import record
+from tests.fsm.flawed_tables import flawed
 from tests.fsm.mutants import sample
-from tests.support.flawed_tables import flawed
 
 SEED, OF_EACH = 20, 2
 A_LOOK = 4_000

@@ -10,7 +10,7 @@ import attrs
 
 from fsm.effects import RowChanged
 from fsm.engine import Step
-from fsm.machines.observer_copy import State
+from fsm.machines.sync.observer_copy import State
 from fsm.sync import copy as ot
 from fsm.sync import reporter_io as rt
 from fsm.sync.copy import ObserverCore

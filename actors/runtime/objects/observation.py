@@ -17,7 +17,7 @@ from actors.runtime.objects.error import ObjectError
 from actors.runtime.objects.observed_object import ObservedObject
 from actors.runtime.sync.reporter.stored import NO_STORE
 from fsm.engine import Step
-from fsm.machines.observer_copy import State
+from fsm.machines.sync.observer_copy import State
 from fsm.sync.copy import (
     Applied,
     Changed,

@@ -21,8 +21,8 @@ import attrs
 from typing_extensions import override
 
 from fsm.effects import Refused
-from fsm.machines.object_take_over import OBJECT_TAKE_OVER
-from fsm.machines.object_take_over import State as TakeOver
+from fsm.machines.sync.object_take_over import OBJECT_TAKE_OVER
+from fsm.machines.sync.object_take_over import State as TakeOver
 from fsm.product.bounds import Bounds
 from fsm.product.composition import (
     Channel,

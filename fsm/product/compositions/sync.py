@@ -19,10 +19,10 @@ import attrs
 from typing_extensions import override
 
 from fsm.engine import Step
-from fsm.machines.invitation import INVITATION as INVITED
-from fsm.machines.object_subscription import OBJECT_SUBSCRIPTION
-from fsm.machines.object_subscription import State as Subscription
-from fsm.machines.observer_copy import State
+from fsm.machines.sync.invitation import INVITATION as INVITED
+from fsm.machines.sync.object_subscription import OBJECT_SUBSCRIPTION
+from fsm.machines.sync.object_subscription import State as Subscription
+from fsm.machines.sync.observer_copy import State
 from fsm.product.bounds import Bounds
 from fsm.product.composition import (
     Channel,

@@ -1,6 +1,6 @@
 """Which runtimes get what is sent to an address (MN-14..MN-17, I-M5..I-M7).
 
-Each pair of an address and a runtime is an entity of `fsm.machines.node_subscription`. A
+Each pair of an address and a runtime is an entity of `fsm.machines.sync.node_subscription`. A
 node may hold millions, so none is kept as an object: `fsm.sync.subscriptions.subscriptions` keeps
 its state, and who the owner consented to, and a step makes the entity anew.
 
@@ -30,7 +30,7 @@ import attrs
 
 from fsm.effects import Refused, RowChanged
 from fsm.engine import Entity, Step
-from fsm.machines.node_subscription import NODE_SUBSCRIPTION, State, Trigger
+from fsm.machines.sync.node_subscription import NODE_SUBSCRIPTION, State, Trigger
 from specs.limits.protocol import MAX_SUBSCRIPTIONS
 from specs.reply_code import Code
 from specs.trace import Op

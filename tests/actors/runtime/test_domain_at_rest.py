@@ -8,7 +8,7 @@ import trio
 from fsm.intent import is_p2p_part
 from fsm.judge.trace_line import Verdict
 from fsm.machine_list import MACHINES
-from fsm.machines.observer_copy import OBSERVER_COPY
+from fsm.machines.sync.observer_copy import OBSERVER_COPY
 from specs.limits.protocol import SESSION_IDLE
 from specs.trace import Op
 from tests.actors.runtime.processes import open_processes

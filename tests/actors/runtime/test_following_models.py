@@ -10,7 +10,7 @@ from actors.kit.supervision.supervisor import open_supervisor
 from actors.kit.trace import MemoryTracer
 from actors.runtime.following import Followers, StepFeed
 from fsm.engine import Entity
-from fsm.machines.observer_copy import OBSERVER_COPY, Condition, Trigger
+from fsm.machines.sync.observer_copy import OBSERVER_COPY, Condition, Trigger
 from specs.limits import protocol as limits
 from transports.link import Kind
 

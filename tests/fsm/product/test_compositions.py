@@ -18,7 +18,7 @@ from fsm.registry.address_offers import AddressOffers
 from fsm.session.stub_client import StubClientCore
 from fsm.sync.copy import ObserverCore
 from fsm.sync.repeats import RepeatsCore
-from tests.support.flawed_tables import changed, flawed, led_to, without_deadline, without_row
+from tests.fsm.flawed_tables import changed, flawed, led_to, without_deadline, without_row
 
 pytestmark = pytest.mark.timeout(120)
 

@@ -5,7 +5,7 @@ import pytest
 
 from fsm.effects import RowChanged
 from fsm.engine import Step
-from fsm.machines.object_subscription import OBJECT_SUBSCRIPTION, Trigger
+from fsm.machines.sync.object_subscription import OBJECT_SUBSCRIPTION, Trigger
 from fsm.sync.reporter import ReporterCore
 from fsm.sync.reporter_io import (
     Authorised,

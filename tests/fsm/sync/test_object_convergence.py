@@ -19,7 +19,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from fsm.machines.observer_copy import State, Trigger
+from fsm.machines.sync.observer_copy import State, Trigger
 from fsm.sync import copy as ot
 from fsm.sync import reporter_io as rt
 from fsm.sync.copy import ObserverCore

@@ -9,7 +9,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 
 from fsm.engine import Step
 from fsm.errors import UndeclaredTransitionError
-from fsm.machines.observer_copy import OBSERVER_COPY, State
+from fsm.machines.sync.observer_copy import OBSERVER_COPY, State
 from fsm.sync.copy import (
     Applied,
     Changed,

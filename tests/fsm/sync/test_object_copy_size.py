@@ -4,7 +4,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from fsm.machines.observer_copy import State
+from fsm.machines.sync.observer_copy import State
 from fsm.sync import copy as object_copy
 from fsm.sync.copy import Applied, Changed, ObserveBegun, ObserverCore, ObserverGone, SnapshotRead
 from fsm.sync.value.json import json_size

@@ -1,7 +1,7 @@
 """The reporter's end of an object that is handed over: it stands still, or goes on (SYN-26)."""
 
 from fsm.engine import Step
-from fsm.machines.object_subscription import OBJECT_SUBSCRIPTION, Trigger
+from fsm.machines.sync.object_subscription import OBJECT_SUBSCRIPTION, Trigger
 from fsm.sync.allowed_observers import AllowedObservers
 from fsm.sync.delegation import Watcher
 from fsm.sync.reporter import ReporterCore

@@ -5,7 +5,7 @@ import math
 import pytest
 
 from fsm.engine import Step
-from fsm.machines.invitation import INVITATION
+from fsm.machines.sync.invitation import INVITATION
 from fsm.sync.invitations import (
     AnswerRelayed,
     InvitationsCore,
