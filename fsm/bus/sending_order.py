@@ -87,6 +87,7 @@ class _Path:
         returned: Messages that were given back, in order, each with its new route if known.
         stalled: Messages that were given back before `draining` was sent, and wait behind it.
         ranks: Places of the messages given back, while some of them have not been sent again.
+        is_lost: Whether the link in use has given messages back.
         held: Messages that wait for these, in order.
     """
 
@@ -102,6 +103,7 @@ class _Path:
     returned: dict[Key, Forward | None] = attrs.field(factory=dict)
     stalled: dict[Key, Forward | None] = attrs.field(factory=dict)
     ranks: dict[Key, int] = attrs.field(factory=dict)
+    is_lost: bool = False
     held: deque[Forward] = attrs.field(factory=deque)
 
     @property
@@ -118,16 +120,20 @@ class _Path:
         self.draining = None
         self.returned |= self.stalled
         self.stalled = {}
+        self._restore_order()
 
     def give_back(self, key: Key) -> None:
         """Note that a link gave a message back. One given back again keeps its place."""
-        if not (self.returned or self.stalled):
+        if self.draining is None and not (self.returned or self.stalled):
             self.ranks.clear()
         is_again = key in self.ranks
         self.ranks.setdefault(key, len(self.ranks))
         self.returned[key] = None
         if is_again:
-            self.returned = dict(sorted(self.returned.items(), key=lambda one: self.ranks[one[0]]))
+            self._restore_order()
+
+    def _restore_order(self) -> None:
+        self.returned = dict(sorted(self.returned.items(), key=lambda one: self.ranks[one[0]]))
 
     def next(self) -> tuple[Forward, bool] | None:
         """Take the next message, and whether it was given back; None: there is none to send."""
@@ -245,20 +251,22 @@ class PairPathCore:
         for message in messages:
             pair, key = (message.from_, message.to), key_of(message)
             path = self._path(pair, now)
-            path.route = ""
             path.sent.pop(key, None)
             path.give_back(key)
             if key == path.draining:
+                path.route = ""
                 routes[instance_id(message)] = path.then
                 path.drained()
                 self._drained.pop(pair, None)
         return routes
 
     def link_ended(self, link: str) -> None:
-        """Note that nothing is under way by a link any more: its messages have been given back."""
+        """Note that a link gave messages back: if it takes others, it announces their pairs anew.
+
+        Messages may still wait at its stub. So a pair leaves the link through the stub.
+        """
         for path in self._paths.values():
-            if path.route == link:
-                path.route = ""
+            path.is_lost |= path.route == link
 
     def behind(self, from_: str, to: str, now: float) -> Behind:
         """Return which messages of a pair may be under way by the node.
@@ -299,7 +307,8 @@ class PairPathCore:
             self._drained[pair] = now + REPLY_TIMEOUT
             return Forward(message, path.route, then=route)
         is_first = path.is_new(message) or is_back
-        if is_p2p_part(route) and path.route != route:
+        if is_p2p_part(route) and (path.route != route or path.is_lost):
+            path.is_lost = False
             behind = self.behind(*pair, now)
             forward = Forward(message, route, behind)
             path.announced = behind.last

@@ -102,10 +102,30 @@ def test_what_a_link_gives_back_twice_goes_before_what_it_gave_back_once():
         assert [one.message for one in paths.send(message, LINK, 0.0) or ()] == [message]
     for message in asked[:2]:
         paths.returned((message,), 0.0)
-    assert paths.send(asked[2], NODE, 0.0) == []
-    assert paths.send(asked[3], NODE, 0.0) == []
-    assert [one.message for one in paths.send(asked[0], NODE, 0.0) or ()] == asked[:1]
-    assert [one.message for one in paths.send(asked[1], NODE, 0.0) or ()] == asked[1:]
+    for message in reversed(asked[1:]):
+        assert paths.send(message, NODE, 0.0) == []
+    (drained,) = paths.send(asked[0], NODE, 0.0) or ()
+    assert (drained.message, drained.route, drained.then) == (asked[0], LINK, NODE)
+    paths.returned(asked[:1], 0.0)
+    assert [one.message for one in paths.send(asked[0], NODE, 0.0) or ()] == asked
+
+
+def test_a_message_that_waits_at_the_stub_of_a_lost_link_is_not_passed():
+    """P2P-15: the stub gives back each message when its turn comes."""
+    paths = PairPathCore()
+    first, second, third = (ask(number) for number in range(1, 4))
+    paths.send(first, LINK, 0.0)
+    paths.send(second, LINK, 0.0)
+    paths.returned((first,), 0.0)
+    paths.link_ended(LINK)
+    (drained,) = paths.send(first, NODE, 0.0) or ()
+    assert (drained.route, drained.then) == (LINK, NODE)
+    assert paths.send(third, NODE, 0.0) == []
+    paths.returned((second,), 0.0)
+    assert paths.returned((first,), 0.0).values()
+    assert paths.send(second, NODE, 0.0) == []
+    gone = [one.message for one in paths.send(first, NODE, 0.0) or ()]
+    assert gone == [first, second, third]
 
 
 def test_requests_of_a_pair_do_not_displace_its_answers_from_what_is_announced():

@@ -86,11 +86,24 @@ def test_a_stub_that_gives_nothing_back_is_not_waited_for_for_ever():
     assert sent(core.tick(REPLY_TIMEOUT)) == [(3, NODE)]
 
 
-def test_after_the_end_of_a_link_nothing_is_turned():
+def test_a_link_that_gave_messages_back_is_left_through_its_stub():
+    """Messages of the pair may still wait there."""
     core = PairPathCore()
     core.send(ask(1), LINK, 0.0)
     core.link_ended(LINK)
-    assert sent(core.send(ask(2), NODE, 0.0)) == [(2, NODE)]
+    (second,) = core.send(ask(2), NODE, 0.0)
+    assert (second.route, second.then) == (LINK, NODE)
+
+
+def test_a_link_that_gave_messages_back_announces_the_pair_anew():
+    core = PairPathCore()
+    core.send(ask(1), NODE, 0.0)
+    core.send(ask(2), LINK, 0.0)
+    core.link_ended(LINK)
+    (third,) = core.send(ask(3), LINK, 0.0)
+    assert third.behind.last == 1
+    (fourth,) = core.send(ask(4), LINK, 0.0)
+    assert fourth.behind is None
 
 
 def test_no_more_wait_than_there_is_room_for():
@@ -116,6 +129,9 @@ def test_returned_messages_go_before_younger_ones_in_their_order():
     core.returned(tuple(lost), 0.0)
     assert core.send(ask(3), NODE, 0.1) == []
     assert core.send(ask(2), NODE, 0.1) == []
+    (first,) = core.send(ask(1), NODE, 0.1)
+    assert (first.route, first.then) == (LINK, NODE)
+    core.returned((ask(1),), 0.1)
     assert sent(core.send(ask(1), NODE, 0.1)) == [(1, NODE), (2, NODE), (3, NODE)]
 
 
@@ -125,7 +141,8 @@ def test_younger_ones_wait_for_returned_messages_until_these_are_settled():
     core.returned((ask(1),), 0.0)
     core.send(ask(2), NODE, 0.1)
     assert core.tick(100.0) == []
-    assert sent(core.settled(ask(1), 100.0)) == [(2, NODE)]
+    (second,) = core.settled(ask(1), 100.0)
+    assert (second.message.id, second.route, second.then) == (2, LINK, NODE)
 
 
 def test_what_was_lost_before_a_turned_message_goes_before_it():

@@ -57,7 +57,7 @@ def test_all_numbers_are_judged(monkeypatch, observed, fan_out, options, missed)
     monkeypatch.setattr(data_objects, "raise_file_limit", lambda: None)
 
     done = CliRunner().invoke(data_objects.main, ["--json", *options])
-    told = orjson.loads(done.stdout)
+    told = orjson.loads(done.stdout.splitlines()[-1])  # a busy machine may be logged before
     assert done.exit_code == len(missed)
     assert all(part in one for part, one in zip(missed, told["missed"], strict=True))
 
