@@ -26,7 +26,8 @@ import attrs
 from fsm.bus.receiving_order import ANSWERS_NAMED, key_of
 from fsm.intent import is_p2p_part
 from fsm.p2p.control import Behind, Key
-from specs.limits.p2p import ORDER_PAIRS, ORDER_SENT
+from specs.addresses.address import is_below
+from specs.limits.p2p import ORDER_PAIRS, ORDER_SENT, STUB_DELAY
 from specs.limits.protocol import REPLY_TIMEOUT, SESSION_IDLE, STUB_QUEUE
 from specs.message import Message, instance_id
 
@@ -253,20 +254,26 @@ class PairPathCore:
             path = self._path(pair, now)
             path.sent.pop(key, None)
             path.give_back(key)
-            if key == path.draining:
+            if key == path.draining or is_below(message.to, message.from_):
                 path.route = ""
+            if key == path.draining:
                 routes[instance_id(message)] = path.then
                 path.drained()
                 self._drained.pop(pair, None)
         return routes
 
-    def link_ended(self, link: str) -> None:
+    def link_ended(self, link: str, now: float) -> None:
         """Note that a link gave messages back: if it takes others, it announces their pairs anew.
 
-        Messages may still wait at its stub. So a pair leaves the link through the stub.
+        Messages that were sent a moment ago may still wait at its stub, so their pairs leave the
+        link through the stub. Other pairs leave it at once, and so does what an object or a
+        registry publishes: its receiver begins anew with all there is.
         """
-        for path in self._paths.values():
-            path.is_lost |= path.route == link
+        for (from_, to), path in self._paths.items():
+            if path.route == link:
+                path.is_lost = True
+                is_past = path.at + STUB_DELAY <= now or is_below(to, from_)
+                path.route = "" if is_past else link
 
     def behind(self, from_: str, to: str, now: float) -> Behind:
         """Return which messages of a pair may be under way by the node.

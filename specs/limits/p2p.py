@@ -66,5 +66,8 @@ ORDER_SENT: Final = 64
 """Requests, and as many answers, of a pair by the node that are remembered. An announcement of
 a link names at most as many answers (ours)."""
 
+STUB_DELAY: Final = 0.25
+"""Seconds that a message may wait at the stub of a lost link until it is given back (ours)."""
+
 ORDER_HELD: Final = 1000
 """Messages of one link that wait so: as many as the link has unacknowledged (ours)."""

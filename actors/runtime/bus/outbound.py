@@ -269,7 +269,7 @@ class Outbound:
         routes = self._paths.returned(messages, now)
         if len(routes) < len(messages) or not messages:
             self.routes.forget_stub(by)
-            self._paths.link_ended(by)
+            self._paths.link_ended(by, now)
         return {key: route for key, route in routes.items() if self._handing.is_there(route)}
 
     def branch(self, address: str, stub: Listener, link: str, now: float) -> LinkListener:

@@ -117,7 +117,7 @@ def test_a_message_that_waits_at_the_stub_of_a_lost_link_is_not_passed():
     paths.send(first, LINK, 0.0)
     paths.send(second, LINK, 0.0)
     paths.returned((first,), 0.0)
-    paths.link_ended(LINK)
+    paths.link_ended(LINK, 0.0)
     (drained,) = paths.send(first, NODE, 0.0) or ()
     assert (drained.route, drained.then) == (LINK, NODE)
     assert paths.send(third, NODE, 0.0) == []
@@ -252,7 +252,7 @@ class World:
             self.turned.clear()
             self.hand_back(owed)
             self.hand_back(turned)
-            self.paths.link_ended(LINK)
+            self.paths.link_ended(LINK, 0.0)
 
     def has_link(self):
         self.is_up, self.route = True, LINK

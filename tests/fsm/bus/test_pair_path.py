@@ -90,7 +90,7 @@ def test_a_link_that_gave_messages_back_is_left_through_its_stub():
     """Messages of the pair may still wait there."""
     core = PairPathCore()
     core.send(ask(1), LINK, 0.0)
-    core.link_ended(LINK)
+    core.link_ended(LINK, 0.0)
     (second,) = core.send(ask(2), NODE, 0.0)
     assert (second.route, second.then) == (LINK, NODE)
 
@@ -99,7 +99,7 @@ def test_a_link_that_gave_messages_back_announces_the_pair_anew():
     core = PairPathCore()
     core.send(ask(1), NODE, 0.0)
     core.send(ask(2), LINK, 0.0)
-    core.link_ended(LINK)
+    core.link_ended(LINK, 0.0)
     (third,) = core.send(ask(3), LINK, 0.0)
     assert third.behind.last == 1
     (fourth,) = core.send(ask(4), LINK, 0.0)

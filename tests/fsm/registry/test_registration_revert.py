@@ -63,7 +63,7 @@ def test_after_a_revert_all_is_as_it_was(durable, lost):
 
 
 def steps(effects):
-    """The key, old and new state of each step; the runtime that leaves ends its records in no order."""
+    """The key, old and new state of each step. The records of a runtime end in no order."""
     return sorted((one.key, one.old, one.new) for one in effects if isinstance(one, Step))
 
 
