@@ -1,7 +1,8 @@
-"""Who may observe an object without its reporter being asked (SYN-04, SYN-11, SYN-18, SYN-21).
+"""The allowed observers of an object: its reporter is not asked about them (SYN-04, SYN-11).
 
-Who was invited or allowed may, and of a public object everybody. Whoever was expelled has
-lost that: when it asks again, its reporter decides, even if the object is public.
+Invited and allowed observers are; of a public object all are. An observer that was expelled
+is no longer: when it asks again, its reporter decides, even if the object is public
+(SYN-18, SYN-21).
 """
 
 from typing import Final, final
@@ -16,12 +17,12 @@ PUBLIC: Final = "public"
 
 @final
 class AllowedObservers:
-    """The allowances of one object.
+    """The allowed observers of one object.
 
     Args:
-        allowed: Who may from the beginning; at most `MAX_GUESTS` are taken.
-        expelled: Who may not although everybody may; as many at most.
-        is_public: Whether everybody may.
+        allowed: Observers allowed from the beginning; at most `MAX_GUESTS` are taken.
+        expelled: Observers that are not allowed although the object is public; as many at most.
+        is_public: Whether all other observers are allowed.
     """
 
     def __init__(
@@ -42,32 +43,32 @@ class AllowedObservers:
 
     @property
     def is_public(self) -> bool:
-        """Whether everybody may, who was not expelled."""
+        """Whether all observers are allowed but those that were expelled."""
         return self._is_public
 
     @property
     def allowed(self) -> tuple[str, ...]:
-        """Who was invited or allowed, in that order."""
+        """The observers that were invited or allowed, in that order."""
         return tuple(self._allowed)
 
     @property
     def expelled(self) -> tuple[str, ...]:
-        """Who was expelled although everybody may, in that order."""
+        """The observers that were expelled from a public object, in that order."""
         return tuple(self._expelled)
 
     def said_of(self, observer: str) -> bool | None:
-        """Say whether an observer was allowed, or expelled; None: neither."""
+        """Return whether an observer was allowed (True) or expelled (False); None: neither."""
         if observer in self._allowed:
             return True
         return False if observer in self._expelled else None
 
     def news(self) -> tuple[str, ...]:
-        """Return of whom something was said since this was asked last."""
+        """Return the observers that were allowed or expelled since the last call."""
         said, self._news = tuple(self._news), {}
         return said
 
     def welcome(self, observer: str) -> str:
-        """Say why an observer may observe unasked; nothing: its reporter is to be asked."""
+        """Return why an observer is allowed; empty: its reporter is to be asked."""
         if observer in self._allowed:
             return ALLOWED
         return PUBLIC if self._is_public and observer not in self._expelled else ""
@@ -83,9 +84,9 @@ class AllowedObservers:
         return True
 
     def expel(self, observer: str) -> None:
-        """Withdraw what an observer was allowed.
+        """Withdraw the allowance of an observer.
 
-        Of too many that were expelled the first are forgotten.
+        Beyond `MAX_GUESTS` the observers that were expelled first are forgotten.
         """
         self._allowed.pop(observer, None)
         self._news[observer] = None
@@ -94,14 +95,14 @@ class AllowedObservers:
             _note(self._expelled, observer)
 
     def may_renew(self, observer: str) -> bool:
-        """Say whether one that observes no more may go on, without asking like a new one.
+        """Return whether an observer whose subscription ended may renew it without a new decision.
 
-        Whoever was expelled may not: it may not know of that yet.
+        An observer that was expelled may not: it may not know of that yet.
         """
         return observer not in self._shut_out
 
     def asks_anew(self, observer: str) -> None:
-        """Take it that an observer asks like a new one: it knows what has become of it."""
+        """Note that an observer subscribes anew: it knows that its subscription has ended."""
         self._shut_out.pop(observer, None)
 
 

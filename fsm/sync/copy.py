@@ -2,19 +2,17 @@
 
 Changes are applied strictly in order; a gap makes the copy stale until the whole
 object was read (SYN-17, I-D3). Nothing is applied before the snapshot (I-D5). A read
-that fails is made again after a pause, one that nobody answers when its time is over.
+that fails is made again after a pause; a read without an answer when its time is over.
 
-A last change that is lost leaves no gap, and a lost farewell nothing at all. So the
-reporter says its last change again and again, and a live copy that hears nothing for long
-reads the object (I-D4): what it missed it has then, and the read of an object that is gone
-ends it.
+A last change that is lost leaves no gap, and the loss of the object's end leaves no sign at
+all. So the reporter repeats its last change, and a live copy that gets no message for long
+reads the object (I-D4). The read brings missed changes, or the answer that the object is
+gone, which ends the copy.
 
 Changes can make a value larger than any message that shows it whole. A copy that becomes
-larger than the value of an object may be ends: nobody's memory is filled from outside.
+larger than the value of an object may be ends: no peer can fill the memory.
 
 The value is frozen (`specs.schema.frozen_json`): readers get it as it is.
-
-What happens to an observer's copy of a data object, and what is to be done about it.
 """
 
 import math
@@ -56,7 +54,7 @@ __all__ = [
 @final
 @attrs.frozen(slots=True)
 class ObserveBegun:
-    """The subscription was asked for (M-36); changes may come from now on."""
+    """The subscription is requested (M-36); changes may come from now on."""
 
 
 @final
@@ -71,7 +69,7 @@ class Recalled:
 @final
 @attrs.frozen(slots=True)
 class SnapshotRead:
-    """The whole object came: with a subscription's answer, or because it was read."""
+    """The whole object came: with a subscription's answer, or by a read."""
 
     snapshot: Snapshot | DataObject
 
@@ -87,7 +85,7 @@ class Changed:
 @final
 @attrs.frozen(slots=True)
 class ReadFailed:
-    """A read came to nothing for now: nobody answered, or there was no way.
+    """A read has failed for now: no answer came, or there was no route.
 
     Attributes:
         read: Number of the read, as `ReadNeeded` gave it.
@@ -102,8 +100,8 @@ class ReadFailed:
 class NotFound:
     """A read found no such object: it is gone, or its reporter is not back yet.
 
-    A node that has forgotten everything knows an object again only when its runtime came
-    back: so this is the end only when it was said `GONE_READS` times in a row.
+    A node that has lost its state knows an object again only when its runtime has come
+    back. So only `GONE_READS` such answers in a row end the copy.
 
     Attributes:
         read: Number of the read, as `ReadNeeded` gave it.
@@ -130,7 +128,7 @@ class WithdrawnByReporter:
 @final
 @attrs.frozen(slots=True)
 class CopyTimeOver:
-    """The deadline is over."""
+    """The deadline has passed."""
 
 
 ObserverInput: TypeAlias = (
@@ -156,7 +154,7 @@ class Applied:
 
     Attributes:
         data: All of it, frozen.
-        change: What made it of the version before; None: the whole object came.
+        change: The change from the version before; None: the whole object came.
     """
 
     version: int
@@ -179,7 +177,7 @@ class ReadNeeded:
 @final
 @attrs.frozen(slots=True)
 class ObserverGone:
-    """Nothing will be applied any more (I-D7, I-D8)."""
+    """The copy has ended: no more changes are applied (I-D7, I-D8)."""
 
     why: str = ""
 
@@ -194,12 +192,12 @@ _OBJECT_BYTES: Final = 6
 class ObserverCore:
     """An observer's copy of one data object: one entity of the machine `observer_copy`.
 
-    What comes after its end is ignored; for another story make another core.
+    Inputs after its end are ignored; a new subscription needs another core.
 
     Args:
-        url: The object.
-        observer: Who observes it.
-        quiet: Seconds without a word after which a live copy reads; infinity: never.
+        url: Address of the object.
+        observer: Address of the observer.
+        quiet: Seconds without a message after which a live copy reads; infinity: never.
     """
 
     def __init__(self, url: str, observer: str, quiet: float = QUIET) -> None:
@@ -216,13 +214,13 @@ class ObserverCore:
 
     @property
     def state(self) -> State | None:
-        """Whether the copy is what the reporter has; None: not begun."""
+        """The state of the copy; None: not begun."""
         state = self._entity.state
         return None if state is None else State(state)
 
     @property
     def version(self) -> int:
-        """Of the value; 0: there is none yet."""
+        """Version of the value; 0: there is none yet."""
         return self._version
 
     @property
@@ -235,7 +233,12 @@ class ObserverCore:
         return min(self._until, self._read_at)
 
     def feed(self, happened: ObserverInput, now: float) -> list[ObserverEffect]:
-        """Take one input, say what is to be done."""
+        """Take an input; return the effects, in order.
+
+        Args:
+            happened: The input.
+            now: Seconds on the host's clock.
+        """
         return [] if self.state is State.DELETED else self._feed(happened, now)
 
     def _feed(self, happened: ObserverInput, now: float) -> list[ObserverEffect]:
@@ -269,7 +272,7 @@ class ObserverCore:
         return self._recall(happened.version, happened.data, now)
 
     def _recall(self, version: int, data: JsonObject, now: float) -> list[ObserverEffect]:
-        """Show what was stored, unless the object is there already."""
+        """Show the stored value, unless a newer one has come already."""
         if self.state is not State.SYNCING:
             return []
         step = self._step(Trigger.RECALLED, now)
@@ -339,7 +342,7 @@ class ObserverCore:
     # --- reads and time -------------------------------------------------------------------
 
     def _hear(self, now: float) -> None:
-        """Note that a live copy heard of its reporter, whatever it was."""
+        """Note that a live copy got a message of its reporter."""
         self._read_at = now + self._quiet
         self._not_found = 0
 

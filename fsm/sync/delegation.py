@@ -1,13 +1,12 @@
-"""A data object changes hands: the end that gives it, and the end that takes it (SYN-26, I-D1).
+"""The delegation of a data object: the end that gives it, and the end that takes it (SYN-26).
 
-The node is the arbiter. The old reporter's end stops writing, tells the node who may take
-the address, and hands the whole object over; the new one's end takes the address at the
-node, which moves it with its paths in one step, and only then writes. An offer that is
-taken back cannot be taken any more, and one that was taken cannot be taken back: the node
-says which it was. So until the node has answered, the old end writes nothing: at most one
-of the two is ever a writer, whatever is lost, comes twice or late, or crashes.
-
-What happens while a data object is handed over, and what is to be done about it.
+The node is the arbiter (I-D1). The old reporter's end stops writing, offers the address at
+the node to the new reporter, and transfers the whole object. The new reporter's end takes
+the address at the node, which moves it with its paths in one step, and only then writes. An
+offer that is taken back cannot be taken any more, and an offer that was taken cannot be
+taken back: the node says which it was. So until the node has answered, the old end writes
+nothing: at most one of the two is ever a writer, whatever is lost, repeated or late, and
+whichever end crashes.
 """
 
 from typing import Final, TypeAlias, assert_never, final
@@ -65,14 +64,14 @@ class Watcher:
 @final
 @attrs.frozen(slots=True)
 class HandedOver:
-    """All that the reporter's end of an object knows of it.
+    """The state of an object at its reporter's end.
 
     Attributes:
         thing: The object, version included.
-        watchers: Who observes.
-        authorised: Who may, without being asked about.
-        public: Whether everybody may.
-        expelled: Who may not even then.
+        watchers: Its observers.
+        authorised: The allowed observers.
+        public: Whether all observers are allowed.
+        expelled: The observers that are not allowed even then.
     """
 
     thing: DataObject
@@ -88,17 +87,17 @@ class HandedOver:
 @final
 @attrs.frozen(slots=True)
 class Begun:
-    """The hand-over begins."""
+    """The delegation begins."""
 
 
 @final
 @attrs.frozen(slots=True)
 class Answered:
-    """What was asked last is answered, or nobody did (408).
+    """The last request was answered, or got no answer (408).
 
     Attributes:
-        code: Below 300 it is a yes.
-        is_here: Whether whoever said it lives in the same runtime.
+        code: Below 300: success.
+        is_here: Whether the component that answered lives in the same runtime.
     """
 
     code: int
@@ -109,7 +108,7 @@ class Answered:
 @final
 @attrs.frozen(slots=True)
 class Left:
-    """The runtime leaves, whatever becomes of the hand-over."""
+    """The runtime shuts down, whatever the state of the delegation."""
 
 
 DelegationInput: TypeAlias = Begun | Answered | Left
@@ -127,25 +126,25 @@ class OtherAsked:
 @final
 @attrs.frozen(slots=True)
 class Passed:
-    """The other lives in the same runtime: let it be the reporter, in one step."""
+    """The other hyperty lives in the same runtime: make it the reporter, in one step."""
 
 
 @final
 @attrs.frozen(slots=True)
 class AddressOffered:
-    """Write no more; tell the node who may take the address."""
+    """Write no more; offer the address at the node to the new reporter."""
 
 
 @final
 @attrs.frozen(slots=True)
 class ObjectHanded:
-    """Give the object to the other runtime, which then takes the address."""
+    """Send the object to the other runtime, which then takes the address."""
 
 
 @final
 @attrs.frozen(slots=True)
 class AddressWithdrawn:
-    """Take the offer back at the node, which says whose the address is.
+    """Take the offer back at the node, which answers with the owner of the address.
 
     Attributes:
         pause: Seconds to wait before.
@@ -163,13 +162,13 @@ class OfferDropped:
 @final
 @attrs.frozen(slots=True)
 class AddressClaimed:
-    """The node has forgotten everything, and nobody has come for the address: claim it."""
+    """The node has lost its state, and the address has no owner there: claim it."""
 
 
 @final
 @attrs.frozen(slots=True)
 class Kept:
-    """All is as it was; tell the reporter why, who writes on."""
+    """The delegation has failed; the old reporter writes on and gets the reason."""
 
     code: Code
     why: str
@@ -181,7 +180,7 @@ class GivenAway:
     """The object is not reported here any more.
 
     Attributes:
-        code: OK: the other reports it; else it is not known what became of it.
+        code: OK: the other hyperty reports it; else its fate is not known.
     """
 
     code: Code = Code.OK
@@ -209,7 +208,7 @@ class TookOver:
 @final
 @attrs.frozen(slots=True)
 class Dropped:
-    """The object stays with who had it."""
+    """The object stays with the old reporter."""
 
     code: Code
     why: str
@@ -242,12 +241,12 @@ _CODES: Final = frozenset(Code)
 
 @final
 class DelegationCore:
-    """The end that gives: one attempt to hand one object to one hyperty.
+    """The end that gives: one attempt to delegate one object to one hyperty.
 
     Args:
-        url: The object.
+        url: Address of the object.
         to: The new reporter.
-        number: Of the attempt; rises by one with each of this object.
+        number: Number of the attempt; rises by one with each of this object.
     """
 
     def __init__(self, url: str, to: str, number: int) -> None:
@@ -261,7 +260,7 @@ class DelegationCore:
 
     @property
     def state(self) -> State | None:
-        """How far the role has moved; None: it was not begun."""
+        """The state of the role; None: it was not begun."""
         state = self._entity.state
         return None if state is None else State(state)
 
@@ -272,21 +271,21 @@ class DelegationCore:
 
     @property
     def is_over(self) -> bool:
-        """Whether it is decided who reports the object."""
+        """Whether it is decided which hyperty reports the object."""
         return self.state is not None and self._entity.may_end
 
     @property
     def is_forgotten(self) -> bool:
-        """Whether the node has forgotten the address meanwhile: its paths, too."""
+        """Whether the node has lost the address meanwhile, with its paths."""
         return self._forgotten > 0.0
 
     @property
     def patience(self) -> float:
-        """Seconds that an answer is waited for."""
+        """Seconds to wait for an answer."""
         return self._entity.patience
 
     def feed(self, happened: DelegationInput) -> list[DelegationEffect]:
-        """Take one input, say what is to be done; what comes after the end is ignored."""
+        """Take an input; return the effects, in order. Inputs after the end are ignored."""
         if self.is_over:
             return []
         match happened:
@@ -370,12 +369,12 @@ class DelegationCore:
 
 @final
 class TakeOverCore:
-    """The end that takes: one object that was handed over, whole.
+    """The end that takes: one object that is delegated, whole.
 
     Args:
-        url: The object.
-        to: The new reporter, who lives here.
-        number: Of the attempt, as the old reporter's end counts.
+        url: Address of the object.
+        to: The new reporter, a hyperty of this runtime.
+        number: Number of the attempt, as the old reporter's end counts.
     """
 
     def __init__(self, url: str, to: str, number: int) -> None:
@@ -397,11 +396,11 @@ class TakeOverCore:
 
     @property
     def is_over(self) -> bool:
-        """Whether it is decided who reports the object."""
+        """Whether it is decided which hyperty reports the object."""
         return self.state is not None and self._entity.may_end
 
     def feed(self, happened: DelegationInput) -> list[TakeOverEffect]:
-        """Take one input, say what is to be done; what comes after the end is ignored."""
+        """Take an input; return the effects, in order. Inputs after the end are ignored."""
         if self.is_over:
             return []
         match happened:

@@ -1,4 +1,4 @@
-"""The invitations that are out: what each observer said, and who is told (M-33, M-34)."""
+"""The open invitations: the answers of observers, and the answers to the reporter (M-33, M-34)."""
 
 import math
 from typing import TypeAlias, assert_never, final
@@ -37,8 +37,8 @@ class InviteeAnswered:
     """An answer to an invitation, the observer's or a router's for it (M-34).
 
     Attributes:
-        code: Any; 408 says that nobody answered.
-        why: What the answer says besides.
+        code: Any; 408: no answer came.
+        why: The description in the answer.
     """
 
     url: str
@@ -50,7 +50,7 @@ class InviteeAnswered:
 @final
 @attrs.frozen(slots=True)
 class ObjectGone:
-    """The object is deleted: nobody is invited to it any more."""
+    """The object is deleted: its invitations end."""
 
     url: str
 
@@ -76,7 +76,7 @@ class SendInvitation:
 @final
 @attrs.frozen(slots=True)
 class AnswerRelayed:
-    """Answer the reporter's wish, saying whose answer it is (SYN-05).
+    """Answer the reporter's request, with the address of the observer (SYN-05).
 
     Attributes:
         code: Below 200: more is to come.
@@ -102,7 +102,7 @@ class _Wait:
 class InvitationsCore:
     """The invitations of one sync manager: an entity of `invitation` per object and observer.
 
-    An observer that is being asked is not asked again: both wishes get its answer.
+    An observer with an open invitation is not invited again: both requests get its answer.
     """
 
     def __init__(self) -> None:
@@ -115,7 +115,12 @@ class InvitationsCore:
         return math.inf if first is None else first.until
 
     def feed(self, happened: InvitationInput, now: float) -> list[InvitationEffect]:
-        """Take one input, say what is to be done."""
+        """Take an input; return the effects, in order.
+
+        Args:
+            happened: The input.
+            now: Seconds on the host's clock.
+        """
         match happened:
             case InviteAsked(url, observer):
                 return self._send(url, observer, now)

@@ -1,11 +1,11 @@
-"""How long subscriptions of data objects last: both ends' clocks (SYN-20).
+"""The leases of subscriptions to data objects: the clocks of both ends (SYN-20).
 
-What an observer says at its end may be lost, and a runtime that is killed says nothing. So
-a subscription is granted for a time, its lease, which the observer's sync manager renews.
-Who has not does not observe any more; who is there all the same subscribes again.
+The message by which an observer leaves may be lost, and a runtime that is killed sends none.
+So a subscription is granted for a time, its lease, which the observer's sync manager renews.
+Without a renewal the observer is removed; if it is there all the same, it subscribes again.
 
-One of each serves all objects of a runtime. Their times are of a clock that never goes
-back; it may stand still, or leap, while the machine sleeps.
+One core of each kind serves all objects of a runtime. Their times are of a clock that never
+goes back; it may stand still, or leap, while the machine sleeps.
 """
 
 import math
@@ -45,7 +45,7 @@ class _Lease:
 
 @final
 class LeasesCore:
-    """What the reporter's end has granted for a time."""
+    """The leases that the reporter's end has granted."""
 
     def __init__(self) -> None:
         self._leases: dict[str, _Lease] = {}
@@ -55,13 +55,25 @@ class LeasesCore:
         return len(self._leases)
 
     def begin(self, url: str, observer: str, life: float, now: float) -> None:
-        """Begin a lease, or begin it anew."""
+        """Begin a lease, or begin it anew.
+
+        Args:
+            url: Address of the object.
+            observer: Address of the observer.
+            life: Seconds that the lease lasts.
+            now: Seconds on the host's clock.
+        """
         key = _key(url, observer)
         self._leases[key] = _Lease(life, now + life)
         self._alarms.set(key, now + life)
 
     def end(self, url: str, observer: str) -> None:
-        """Forget a lease; one that is not there is fine."""
+        """Forget a lease. Idempotent.
+
+        Args:
+            url: Address of the object.
+            observer: Address of the observer.
+        """
         key = _key(url, observer)
         self._leases.pop(key, None)
         self._alarms.set(key, math.inf)
@@ -71,10 +83,10 @@ class LeasesCore:
         return self._alarms.deadline()
 
     def due(self, now: float) -> list[tuple[str, str]]:
-        """Take out the leases that are over: the objects, and who observes them no more.
+        """Take out the leases that are over: pairs of an object and an observer.
 
-        Whoever looks much too late has slept, and what came meanwhile is still to be read:
-        then there is time for one more renewal.
+        If the call is much too late, the machine has slept, and renewals are still to be read: then
+        all leases last for one more renewal.
         """
         over: list[tuple[str, str]] = []
         for key in self._alarms.due(now):
@@ -105,7 +117,7 @@ class _Grant:
 
 @final
 class RenewalsCore:
-    """What the observers of a runtime were granted, and when that is to be renewed."""
+    """The leases granted to the observers of a runtime, and when each is to be renewed."""
 
     def __init__(self) -> None:
         self._grants: dict[str, _Grant] = {}
@@ -116,14 +128,14 @@ class RenewalsCore:
         return len(self._grants)
 
     def granted(self, url: str, observer: str, life: float, at: tuple[float, float]) -> None:
-        """Note what was granted.
+        """Note a granted lease.
 
         Args:
-            url: The object.
-            observer: Who observes it.
-            life: Seconds for which; infinity: it lasts.
-            at: The time, and a number between 0 and 1: those who came together do not
-                renew together.
+            url: Address of the object.
+            observer: Address of the observer.
+            life: Seconds that the lease lasts; infinity: it needs no renewal.
+            at: Seconds on the host's clock, and a random number between 0 and 1: observers that
+                came together do not renew together.
         """
         if life == math.inf:
             self.ended(url, observer)
@@ -136,8 +148,8 @@ class RenewalsCore:
         """Note that a renewal was not answered, or not decided; it is due again after a pause.
 
         Args:
-            url: The object.
-            observer: Who observes it.
+            url: Address of the object.
+            observer: Address of the observer.
             at: As of `granted`.
         """
         grant = self._grants.get(_key(url, observer))
@@ -148,7 +160,12 @@ class RenewalsCore:
         grant.pause = min(2 * grant.pause, grant.life * _LAST_PAUSE)
 
     def ended(self, url: str, observer: str) -> None:
-        """Take it that somebody observes no more; one that never did is fine."""
+        """Note that a subscription has ended. Idempotent.
+
+        Args:
+            url: Address of the object.
+            observer: Address of the observer.
+        """
         key = _key(url, observer)
         self._grants.pop(key, None)
         self._when.pop(key, None)
@@ -159,9 +176,9 @@ class RenewalsCore:
         return self._alarms.deadline()
 
     def due(self, now: float) -> list[tuple[str, str]]:
-        """Return whose subscription of which object is to be renewed now.
+        """Return the subscriptions to renew now: pairs of an object and an observer.
 
-        Of each it is to be said what came of it.
+        The host reports the result of each by `granted`, `unanswered` or `ended`.
         """
         ready: list[tuple[str, str]] = []
         for key in self._alarms.due(now):

@@ -1,10 +1,10 @@
-"""By which way the changes of one object come to the observers of a runtime (P2P-30, SYN-27).
+"""The route of one object's changes to the observers of a runtime (P2P-30, SYN-27).
 
-By a path at a node, or by the live link to where the object is reported: never by both. A
-link is taken as soon as one is live, unless an observer wants none; it is left when it is
-live no longer, or leads there no more. One move is made at a time, and the new way is there
-before the old one is given up; what was asked of the reporter last is what it goes by, so
-where that is in doubt it is asked again.
+Changes come by a path at a node, or by the live link to the reporter's runtime: never by
+both. A link is taken as soon as one is live, unless an observer wants none; it is left when
+it is no longer live, or no longer leads there. One move is made at a time, and the new route
+is there before the old one is given up. The reporter goes by the last request it got, so
+where that is in doubt the request is repeated.
 """
 
 from enum import Enum, auto
@@ -18,14 +18,14 @@ __all__ = ["MoveTo", "Moving", "ObserverWay"]
 @final
 @attrs.frozen(slots=True)
 class MoveTo:
-    """An effect: have the changes come by this link; None: by the node. Then say `moved`."""
+    """An effect: route the changes by this link; None: by the node. The host then calls `moved`."""
 
     link: str | None
 
 
 @final
 class Moving(Enum):
-    """How a move went."""
+    """The result of a move."""
 
     DONE = auto()
     """The reporter's end goes by it."""
@@ -39,7 +39,7 @@ class Moving(Enum):
 
 @final
 class ObserverWay:
-    """The way of one object's changes.
+    """The route of one object's changes.
 
     Attributes:
         used: The link by which they come; None: they come by the node.
@@ -56,63 +56,68 @@ class ObserverWay:
 
     @property
     def may_use_links(self) -> bool:
-        """Whether no observer is against it."""
+        """Whether no observer excludes links."""
         return False not in self._wishes.values()
 
     @property
     def wants_link(self) -> bool:
-        """Whether one may be set up for this object alone."""
+        """Whether a link may be set up for this object alone."""
         return self.may_use_links and True in self._wishes.values()
 
     @property
     def is_link_only(self) -> bool:
-        """Whether all observers want to hear of the object by a link only (SC-37)."""
+        """Whether all observers want the object by a link only (SC-37)."""
         return bool(self._wishes) and all(wish is True for wish in self._wishes.values())
 
     @property
     def anybody(self) -> str | None:
-        """Return an observer, in whose name the way may be changed for all."""
+        """Return an observer in whose name the route may be changed for all."""
         return next(iter(self._wishes), None)
 
     def is_wanted_by(self, observer: str) -> bool:
-        """Say whether somebody wants to hear of the object, and has not left."""
+        """Return whether an observer wants the object, and has not left."""
         return observer in self._wishes
 
     def wished(self, observer: str, *, p2p: bool | None) -> list[MoveTo]:
-        """Note what an observer wants: a link, none, or whatever there is."""
+        """Note the wish of an observer.
+
+        Args:
+            observer: Address of the observer.
+            p2p: True: by a link only; False: by the node only; None: by any route.
+        """
         self._wishes[observer] = p2p
         return self._move()
 
     def left(self, observer: str) -> list[MoveTo]:
-        """Take it that an observer wants nothing any more."""
+        """Note that an observer has left."""
         self._wishes.pop(observer, None)
         return self._move()
 
     def opened(self, link: str | None, barred: str | None = None) -> list[MoveTo]:
-        """Note by which way the first observer was let in.
+        """Note by which route the first observer subscribed.
 
         Args:
             link: The link; None: the node.
-            barred: The link by which it was not: it is not tried again.
+            barred: The link that failed before: it is not tried again.
         """
         self._is_open, self.used, self._link = True, link, link or barred
         self._barred = barred
         return self._move()
 
     def asked(self, link: str | None) -> list[MoveTo]:
-        """Note that another observer asked by a way, and was answered.
+        """Note that another observer subscribed by a route, and was answered.
 
-        If that is not the way in use, the reporter's end may go by it now. While the way
-        moves nobody can tell which of the two was asked last.
+        If that is not the route in use, the reporter's end may use it now. During a move it is not
+        known which of the two requests reached the reporter last.
         """
         self._is_unsure = self._is_unsure or self._is_moving or link != self.used
         return self._move()
 
     def link_is(self, link: str | None) -> list[MoveTo]:
-        """Take it that this link leads to where the object is reported; None: none does.
+        """Note which live link leads to the reporter's runtime; None: none does.
 
-        One that goes while the way moves to it, and is back before it has, was lost at the
-        reporter's end, too: that goes by the node again.
+        A link that goes during a move to it, and is back before the end of the move, was lost at
+        the reporter's end, too, which sends by the node again.
         """
         if link != self._link:
             self._barred = None
@@ -121,7 +126,12 @@ class ObserverWay:
         return self._move()
 
     def moved(self, link: str | None, how: Moving) -> list[MoveTo]:
-        """Take it how a move ended; what has happened meanwhile may lead to the next."""
+        """Note how a move ended; changes in the meantime may cause the next one.
+
+        Args:
+            link: The link moved to; None: the node.
+            how: The result of the move.
+        """
         self._is_moving = False
         if how is Moving.DONE:
             self.used = link

@@ -1,13 +1,12 @@
-"""Who observes one data object, and who waits for its reporter to decide.
+"""The subscriptions to one data object, and the list of its observers that its reporter sees.
 
-One entity of the machine `object_subscription` per observer. One that was refused or removed
-is forgotten: when it asks again, a new story begins under the same key.
+One entity of the machine `object_subscription` per observer. A subscription that was refused
+or removed is forgotten: the next one of that observer is a new entity under the same key.
 
-Who observes an object, as its reporter is told of it one by one (SYN-23, M-53).
-
-The words are numbered. What is missing shows by the next one, and then the whole list is
-read. Whoever goes through the joins and leaves gets each of them while it keeps up, and the
-difference from what it saw last otherwise: taken in order they always lead to the list.
+The reporter's hyperty gets each change of the list in a numbered message (SYN-23, M-53). A
+gap in the numbers shows what is missing, and the whole list is read. A reader of joins and
+leaves gets each of them while it keeps up, and otherwise the difference from the list that
+it saw last: taken in order they always lead to the present list.
 """
 
 from collections import deque
@@ -50,7 +49,7 @@ __all__ = [
 @final
 @attrs.frozen
 class ObserverJoined:
-    """Somebody observes the object from now on."""
+    """A hyperty observes the object from now on."""
 
     observer: str
 
@@ -58,7 +57,7 @@ class ObserverJoined:
 @final
 @attrs.frozen
 class ObserverLeft:
-    """Somebody observes it no more: it left, was expelled, or its runtime is gone."""
+    """An observer is gone: it left, was expelled, or its runtime is gone."""
 
     observer: str
 
@@ -82,11 +81,11 @@ class ObserversCore:
 
     @property
     def is_behind(self) -> bool:
-        """Whether something was missed: the whole list is to be read."""
+        """Whether a change was missed: the whole list is to be read."""
         return self._newest > self._version
 
     def told(self, change: ObserversChange) -> list[ObserverMove]:
-        """Take what is told; return who came or left by it."""
+        """Take a change of the list; return the joins and leaves."""
         version = change.version or self._version + 1
         is_next = version == self._version + 1 and not self.is_behind
         self._newest = max(self._newest, version)
@@ -120,10 +119,10 @@ class ObserversCore:
 
 @final
 class ObserversSeen:
-    """How far one reader is, who starts with what there is.
+    """The position of one reader in the joins and leaves, which starts with the present list.
 
     Args:
-        seen: Who observed when it began.
+        seen: The observers when it began.
     """
 
     def __init__(self, seen: tuple[str, ...]) -> None:
@@ -132,7 +131,7 @@ class ObserversSeen:
         self._is_behind = False
 
     def add(self, moves: list[ObserverMove]) -> None:
-        """Note what happened; of too much only the difference is kept."""
+        """Add joins and leaves; of too many only the difference is kept."""
         self._waiting.extend(moves)
         if len(self._waiting) > OBSERVER_CHANGES_KEPT:
             self._waiting.clear()
@@ -194,10 +193,10 @@ class _Subscription:
 
 @final
 class ObjectObservers:
-    """The subscriptions to one object, in the order they were asked for.
+    """The subscriptions to one object, in the order of their requests.
 
     Args:
-        url: The object.
+        url: Address of the object.
     """
 
     def __init__(self, url: str) -> None:
@@ -211,54 +210,59 @@ class ObjectObservers:
 
     @property
     def watchers(self) -> tuple[Watcher, ...]:
-        """Who observes, each with its sync manager."""
+        """The observers, each with its sync manager."""
         active = {who: each for who, each in self._all.items() if each.is_active}
         return tuple(Watcher(who, each.manager, each.lease) for who, each in active.items())
 
     @property
     def active(self) -> tuple[str, ...]:
-        """Who observes."""
+        """The observers."""
         return tuple(who for who, each in self._all.items() if each.is_active)
 
     @property
     def runtimes(self) -> tuple[str, ...]:
-        """The runtimes of those who observe, each once."""
+        """The runtimes of the observers, each once."""
         active = [each for each in self._all.values() if each.is_active]
         return tuple(dict.fromkeys(each.runtime for each in active))
 
     @property
     def asking(self) -> tuple[str, ...]:
-        """The runtimes of those who are still to be decided on; some may be twice."""
+        """The runtimes of observers without a decision; a runtime may occur twice."""
         return tuple(each.runtime for each in self._all.values() if not each.is_active)
 
     def is_active(self, observer: str) -> bool:
-        """Say whether somebody observes."""
+        """Return whether a hyperty observes the object."""
         subscription = self._all.get(observer)
         return subscription is not None and subscription.is_active
 
     def is_waiting(self, observer: str) -> bool:
-        """Say whether somebody is still to be decided on."""
+        """Return whether a subscription waits for a decision."""
         subscription = self._all.get(observer)
         return subscription is not None and not subscription.is_active
 
     def is_asked(self, observer: str, question: Question) -> bool:
-        """Say whether somebody waits for the answer to this question, not to an older one."""
+        """Return whether a subscription waits for the answer to this question, not to an older one.
+
+        Args:
+            observer: Address of the observer.
+            question: The question to the reporter.
+        """
         return self.is_waiting(observer) and self._all[observer].question == question
 
     def manager_of(self, observer: str) -> str | None:
-        """Return the sync manager of one who observes or waits; None: it does neither."""
+        """Return the sync manager of an observer, waiting or active; None: no subscription."""
         subscription = self._all.get(observer)
         return None if subscription is None else subscription.manager
 
     def lease_of(self, observer: str) -> int | None:
-        """Return for how long somebody observes, unless it renews that; None: it lasts."""
+        """Return the lease of an observer in seconds; None: its subscription needs no renewal."""
         return self._all[observer].lease if self.is_active(observer) else None
 
     def has_room(self, welcome: str) -> bool:
-        """Say whether there is room for one more observer, and for one more question.
+        """Return whether there is room for one more observer, and for one more question.
 
         Args:
-            welcome: Why the reporter need not be asked; nothing: it is to be asked.
+            welcome: Why the reporter need not be asked; empty: it is to be asked.
         """
         is_answerable = bool(welcome) or self._undecided < MAX_UNDECIDED
         return is_answerable and len(self._all) < MAX_GUESTS
@@ -266,11 +270,11 @@ class ObjectObservers:
     # --- one of them ----------------------------------------------------------------------
 
     def begin(self, asked: SubscribeAsked, version: int) -> tuple[Step, ReporterAsked]:
-        """Let somebody wait to be decided on; return the question, should it be needed.
+        """Let a subscription wait for a decision; return the question, should it be needed.
 
         Args:
-            asked: Who asks, and by whom.
-            version: Of the object.
+            asked: The subscription.
+            version: Version of the object.
         """
         observer = asked.observer
         entity = self._enter(Watcher(observer, asked.manager, asked.lease))
@@ -280,9 +284,13 @@ class ObjectObservers:
         return entity.step(Trigger.REQUEST), ReporterAsked(observer, entity.patience, question)
 
     def again(self, asked: SubscribeAsked, now: DataObject) -> list[ReporterEffect]:
-        """Take a retry, or a renewal: whoever is active gets the object again, others wait on.
+        """Take a retry, or a renewal: an active observer gets the object again, others wait on.
 
-        An object is not shown to who has it, and nothing is new.
+        The object is not sent to an observer that has this version and the same terms.
+
+        Args:
+            asked: The repeated subscription.
+            now: The object as it is now.
         """
         observer, lease = asked.observer, asked.lease
         there = self._all[observer]
@@ -296,7 +304,13 @@ class ObjectObservers:
         return [*steps, Granted(observer, asked.manager, now, lease, is_renewal=True)]
 
     def accept(self, observer: str, why: str, now: DataObject) -> list[ReporterEffect]:
-        """Let in one who waits, before it is given the object (I-D6); of others nothing."""
+        """Make a waiting observer active, before it is given the object (I-D6); ignore others.
+
+        Args:
+            observer: Address of the observer.
+            why: The reason, as half a sentence, for the trace.
+            now: The object as it is now.
+        """
         if not self.is_waiting(observer):
             return []
         subscription = self._all[observer]
@@ -308,33 +322,57 @@ class ObjectObservers:
         ]
 
     def refuse(self, observer: str, trigger: Trigger, code: Code, why: str) -> list[ReporterEffect]:
-        """Forget one who waits, and answer it."""
+        """Forget a waiting subscription, and answer it.
+
+        Args:
+            observer: Address of the observer, which waits.
+            trigger: The event that ends the subscription.
+            code: Code of the answer.
+            why: Description in the answer.
+        """
         subscription = self._all.pop(observer)
         self._undecided -= 1
         step = subscription.entity.step(trigger, why)
         return [step, Denied(observer, subscription.manager, code, why)]
 
     def remove(self, observer: str, trigger: Trigger, why: str = "") -> list[ReporterEffect]:
-        """Forget one who observes."""
+        """Forget an active observer.
+
+        Args:
+            observer: Address of the observer, which is active.
+            trigger: The event that ends the subscription.
+            why: The reason, as half a sentence, for the trace.
+        """
         subscription = self._all.pop(observer)
         return [subscription.entity.step(trigger, why), self._row(Op.DEL, observer)]
 
     # --- many of them ---------------------------------------------------------------------
 
     def refuse_all(self, trigger: Trigger, code: Code, why: str) -> list[ReporterEffect]:
-        """Forget all who wait, and answer them."""
+        """Forget all waiting subscriptions, and answer them.
+
+        Args:
+            trigger: The event that ends them.
+            code: Code of the answers.
+            why: Description in the answers.
+        """
         waiting = [who for who, each in self._all.items() if not each.is_active]
         return [one for who in waiting for one in self.refuse(who, trigger, code, why)]
 
     def remove_all(self, trigger: Trigger, runtimes: Collection[str]) -> list[ReporterEffect]:
-        """Forget all who observe and live in one of these runtimes."""
+        """Forget all active observers in some runtimes.
+
+        Args:
+            trigger: The event that ends their subscriptions.
+            runtimes: Addresses of the runtimes.
+        """
         gone = [who for who in self.active if self._all[who].runtime in runtimes]
         return [one for who in gone for one in self.remove(who, trigger)]
 
     def recall(self, watchers: Iterable[Watcher]) -> list[ReporterEffect]:
-        """Have observers again that there were before a restart.
+        """Restore the observers of an earlier process.
 
-        Each is a new story of its subscription, for whoever looks at this process only.
+        Each subscription is a new entity in this process.
         """
         effects: list[ReporterEffect] = []
         for one in watchers:
@@ -345,7 +383,7 @@ class ObjectObservers:
         return effects
 
     def take(self, watchers: tuple[Watcher, ...]) -> list[ReporterEffect]:
-        """Go on with the observers that another runtime has handed over."""
+        """Go on with the observers of an object that another runtime has delegated."""
         effects: list[ReporterEffect] = []
         for one in watchers:
             entity = self._enter(one)

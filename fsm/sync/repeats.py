@@ -1,11 +1,12 @@
-"""When the last change of an object is published again (I-D4).
+"""Repeats of the last change of an object (I-D4).
 
-Whoever loses a change sees that when the next one comes; of the last one there is no next.
-So it is said again, the same change under a new message: soon at first, then at pauses that
-double, for as long as somebody observes. Who has it already ignores it by its version.
+The loss of a change shows when the next one comes; after the last one there is no next. So
+the last change is published again, the same change in a new message: soon at first, then at
+pauses that double, for as long as there is an observer. An observer that has it already
+ignores it by its version.
 
-One of these serves all objects of a runtime: repeats keep a distance from each other, the
-one that is due longest goes first, and so they never take up what a session may send.
+One core serves all objects of a runtime: repeats keep a distance from each other, the one
+that is due longest goes first, and so they never use up the rate of a session.
 """
 
 import math
@@ -40,9 +41,9 @@ class _Last:
     """The last change of an object.
 
     Attributes:
-        when: It is due; infinity: not before somebody observes again.
-        pause: Before the repeat after that.
-        left: Repeats that are still to be made; infinity: as long as somebody observes.
+        when: When its repeat is due; infinity: not before there is an observer again.
+        pause: Seconds until the repeat after that.
+        left: Repeats still to be made; infinity: as long as there is an observer.
     """
 
     change: Change
@@ -61,15 +62,15 @@ class RepeatsCore:
         self._not_before = -math.inf
 
     def published(self, written: DataObject, change: Change, now: float) -> None:
-        """Note a change that was published: its repeats begin, those of older ones end.
+        """Note a published change: its repeats begin, and those of older changes end.
 
-        What a part of the runtime reports, such as the offer of a link, is repeated a few
+        A change of an internal component, such as the offer of a link, is repeated a few
         times only: its own machine goes on from there.
 
         Args:
             written: The object with that change.
             change: As it was published.
-            now: The time.
+            now: Seconds on the host's clock.
         """
         is_of_part = scheme_of(written.reporter) == RUNTIME_SCHEME
         left = PART_REPEATS if is_of_part else math.inf
@@ -77,14 +78,19 @@ class RepeatsCore:
         self._alarms.set(written.url, now + REPEAT_FIRST)
 
     def observed(self, url: str, now: float) -> None:
-        """Note that an observer came: it has the newest version, and nothing is urgent."""
+        """Note that an observer came: it has the newest version, and nothing is urgent.
+
+        Args:
+            url: Address of the object.
+            now: Seconds on the host's clock.
+        """
         last = self._last.get(url)
         if last is not None and last.when == math.inf:
             last.when, last.pause = now + REPEAT_LAST, REPEAT_LAST
             self._alarms.set(url, last.when)
 
     def forget(self, url: str) -> None:
-        """Say nothing of an object any more; one that is not known is fine."""
+        """Repeat nothing of an object any more. Idempotent."""
         self._last.pop(url, None)
         self._alarms.set(url, math.inf)
 
@@ -93,7 +99,12 @@ class RepeatsCore:
         return max(self._alarms.deadline(), self._not_before)
 
     def due(self, now: float, is_observed: IsObserved) -> RepeatedChange | None:
-        """Take the change that is to be repeated now; None: none is."""
+        """Take the change to repeat now; None: none is due.
+
+        Args:
+            now: Seconds on the host's clock.
+            is_observed: Returns whether the object of an address has an observer.
+        """
         while self.deadline() <= now:
             url = self._alarms.pop()
             last = self._last[url]

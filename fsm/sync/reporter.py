@@ -1,4 +1,4 @@
-"""The reporter's end of a data object: who may observe it, and what is published.
+"""The reporter's end of a data object: its observers, and the changes to publish.
 
 It counts versions, adds an observer before it gives out the snapshot (I-D6) and
 lets nobody but the reporter write (I-D1). Connection objects of P2P links are
@@ -63,7 +63,7 @@ class ReporterCore:
 
     Args:
         created: The object.
-        guests: Who may observe it unasked.
+        guests: The allowed observers.
     """
 
     def __init__(self, created: DataObject, guests: AllowedObservers | None = None) -> None:
@@ -80,22 +80,22 @@ class ReporterCore:
 
     @property
     def guests(self) -> AllowedObservers:
-        """Who may observe unasked, and who may not even then."""
+        """The allowed observers."""
         return self._guests
 
     @property
     def observers(self) -> tuple[str, ...]:
-        """Who observes, in the order they asked."""
+        """The observers, in the order of their subscriptions."""
         return self._observers.active
 
     @property
     def runtimes(self) -> tuple[str, ...]:
-        """The runtimes of those who observe, each once."""
+        """The runtimes of the observers, each once."""
         return self._observers.runtimes
 
     @property
     def asking(self) -> tuple[str, ...]:
-        """The runtimes of those who are still to be decided on; some may be twice."""
+        """The runtimes of observers without a decision; a runtime may occur twice."""
         return self._observers.asking
 
     @property
@@ -105,20 +105,20 @@ class ReporterCore:
 
     @property
     def is_held(self) -> bool:
-        """Whether nothing of it may change: it is being handed over (SYN-26)."""
+        """Whether the object may not change: it is being delegated (SYN-26)."""
         return self._held
 
     def lease_of(self, observer: str) -> int | None:
-        """Return for how long somebody observes, unless it renews that; None: it lasts."""
+        """Return the lease of an observer in seconds; None: its subscription needs no renewal."""
         return self._observers.lease_of(observer)
 
     def may_read(self, reader: str) -> bool:
-        """Say whether the object is shown to `reader` (SYN-18)."""
+        """Return whether `reader` may read the object (SYN-18)."""
         is_welcome = self._observers.is_active(reader) or bool(self._guests.welcome(reader))
         return is_welcome or reader == self._object.reporter
 
     def feed(self, happened: ReporterInput) -> list[ReporterEffect]:
-        """Take one input, say what is to be done."""
+        """Take an input; return the effects, in order."""
         match happened:
             case Authorised() | AllowAsked() | ExpelAsked():
                 return self._allowance(happened)
@@ -191,7 +191,7 @@ class ReporterCore:
         return [*self._observers.remove(observer, Trigger.UNSUBSCRIBE), *self._vacated()]
 
     def _expire(self, observer: str) -> list[ReporterEffect]:
-        """Let go of one that has not renewed its subscription, and may ask again."""
+        """Remove an observer that has not renewed its subscription; it may subscribe again."""
         manager = self._observers.manager_of(observer)
         if manager is None or self.lease_of(observer) is None or self._held:
             return []
@@ -199,7 +199,7 @@ class ReporterCore:
         return [*gone, Expired(observer, manager), *self._vacated()]
 
     def recall(self, observers: Iterable[Watcher]) -> list[ReporterEffect]:
-        """Have observers again that it had before a restart."""
+        """Restore the observers of an earlier process."""
         return self._observers.recall(observers)
 
     # --- allowances -----------------------------------------------------------------------
@@ -224,7 +224,7 @@ class ReporterCore:
         return self._accept(observer, ALLOWED)
 
     def _expel(self, observer: str) -> list[ReporterEffect]:
-        """Withdraw the allowance, and the subscription: whoever is out may ask again."""
+        """Withdraw the allowance and the subscription of an observer; it may ask again."""
         self._guests.expel(observer)
         manager = self._observers.manager_of(observer)
         if manager is None:
@@ -284,7 +284,7 @@ class ReporterCore:
     # --- another reporter -----------------------------------------------------------------
 
     def _hand_over(self, happened: Held | Released | HandedTo) -> list[ReporterEffect]:
-        """Stand still until it is decided; who waits for the reporter asks again later."""
+        """Change nothing until the delegation is decided; waiting subscriptions are refused."""
         self._held = isinstance(happened, Held)
         if isinstance(happened, HandedTo):
             return self._announce(happened.reporter)
@@ -293,13 +293,13 @@ class ReporterCore:
         return self._observers.refuse_all(Trigger.REFUSE, Code.UNAVAILABLE, _HELD)
 
     def _announce(self, reporter: str) -> list[ReporterEffect]:
-        """Say as the next version who reports now; it is the whole value, for all to agree on."""
+        """Publish the new reporter as the next version, with the whole value, so that all agree."""
         version = self._object.version + 1
         self._object = attrs.evolve(self._object, version=version, reporter=reporter)
         return [Published(Change(version, value=self._object.data, source=reporter))]
 
     def handed(self) -> HandedOver:
-        """Return all that whoever goes on with the object has to know."""
+        """Return the state that the new reporter's end needs."""
         watchers = self._observers.watchers
         guests = self._guests
         return HandedOver(self._object, watchers, guests.allowed, guests.is_public, guests.expelled)
@@ -310,5 +310,10 @@ class ReporterCore:
         return self._observers.remove_all(Trigger.HAND_OVER, self.runtimes)
 
     def take(self, watchers: tuple[Watcher, ...], reporter: str) -> list[ReporterEffect]:
-        """Go on with what another runtime has handed over, observers included."""
+        """Go on with an object that another runtime has delegated, observers included.
+
+        Args:
+            watchers: Its observers.
+            reporter: Address of the new reporter.
+        """
         return [*self._observers.take(watchers), *self._announce(reporter)]

@@ -1,4 +1,4 @@
-"""What happens to the reporter's end of a data object, and what is to be done about it."""
+"""Inputs and effects of the reporter's end of a data object."""
 
 from typing import TypeAlias, final
 
@@ -46,11 +46,11 @@ __all__ = [
 @final
 @attrs.frozen(slots=True)
 class Question:
-    """Which question to the reporter an answer is to; none is ever asked twice.
+    """The identity of a question to the reporter; no two questions have the same.
 
     Attributes:
-        version: Of the object when it was asked: it is higher after each hand-over.
-        number: Of the questions since the object came here, from 1.
+        version: Version of the object when it was asked: it is higher after each delegation.
+        number: Number of the question since the object came here, from 1.
     """
 
     version: int
@@ -71,7 +71,7 @@ class Authorised:
 @final
 @attrs.frozen(slots=True)
 class AllowAsked:
-    """Somebody wants to let an observer in unasked; only the reporter may."""
+    """A request to allow an observer; only the reporter may."""
 
     by: str
     observer: str
@@ -80,7 +80,7 @@ class AllowAsked:
 @final
 @attrs.frozen(slots=True)
 class ExpelAsked:
-    """Somebody wants an observer out; only the reporter may (SYN-21)."""
+    """A request to expel an observer; only the reporter may (SYN-21)."""
 
     by: str
     observer: str
@@ -93,9 +93,9 @@ class SubscribeAsked:
 
     Attributes:
         observer: The true observer.
-        manager: The sync manager that asks for it.
+        manager: The sync manager that sent the request.
         lease: Seconds for which it is granted; None: it is never renewed, and lasts.
-        version: Of the copy that the observer has, if this renews its subscription.
+        version: Version of the observer's copy, if this renews its subscription.
     """
 
     observer: str
@@ -107,10 +107,10 @@ class SubscribeAsked:
 @final
 @attrs.frozen(slots=True)
 class ReporterAccepted:
-    """The reporter said yes to an observer (M-39 answered 200).
+    """The reporter has accepted an observer (M-39 answered 200).
 
     Attributes:
-        question: What it said yes to; to one that is over, it means nothing.
+        question: The question that it answers; an answer to an older one is ignored.
     """
 
     observer: str
@@ -120,7 +120,7 @@ class ReporterAccepted:
 @final
 @attrs.frozen(slots=True)
 class ReporterRefused:
-    """The reporter said no to an observer, or nothing in time."""
+    """The reporter has refused an observer, or has not answered in time."""
 
     observer: str
     why: str
@@ -147,7 +147,7 @@ class LeaseOver:
 @final
 @attrs.frozen(slots=True)
 class ChangeAsked:
-    """Somebody wants to change the object; only its reporter may (I-D1)."""
+    """A request to change the object; only its reporter may (I-D1)."""
 
     by: str
     change: ChangeObject
@@ -156,7 +156,7 @@ class ChangeAsked:
 @final
 @attrs.frozen(slots=True)
 class DeleteAsked:
-    """Somebody wants to delete the object; only its reporter may (M-46)."""
+    """A request to delete the object; only its reporter may (M-46)."""
 
     by: str
 
@@ -164,7 +164,7 @@ class DeleteAsked:
 @final
 @attrs.frozen(slots=True)
 class RuntimeTold:
-    """A runtime of `Deleted` knows that the object is gone: its answer to M-47 (C-81)."""
+    """A runtime of `Deleted` has answered M-47: it knows that the object is gone (C-81)."""
 
     runtime: str
 
@@ -172,19 +172,19 @@ class RuntimeTold:
 @final
 @attrs.frozen(slots=True)
 class ObserversTold:
-    """Those of `Deleted` were told, or did not answer in time (M-47, SYN-22)."""
+    """The runtimes of `Deleted` have answered, or their time is over (M-47, SYN-22)."""
 
 
 @final
 @attrs.frozen(slots=True)
 class Held:
-    """The object is being handed over: nothing of it changes, nobody comes or goes (SYN-26)."""
+    """The object is being delegated: neither it nor its observers may change (SYN-26)."""
 
 
 @final
 @attrs.frozen(slots=True)
 class Released:
-    """It was not handed over: all goes on."""
+    """The object was not delegated: it may change again."""
 
 
 @final
@@ -223,7 +223,7 @@ class Granted:
     """Answer the subscription with the newest object; the observer is added already.
 
     Attributes:
-        lease: Seconds for which it is; None: it lasts.
+        lease: Seconds that the subscription lasts; None: it needs no renewal.
         is_renewal: Whether it observed before.
     """
 
@@ -261,7 +261,7 @@ class ReporterAsked:
 
     Attributes:
         patience: Seconds after which silence is a refusal.
-        question: What the decision has to name.
+        question: The identity that the decision has to name.
     """
 
     observer: str
@@ -272,17 +272,17 @@ class ReporterAsked:
 @final
 @attrs.frozen(slots=True)
 class Obeyed:
-    """Tell the reporter that what it asked for is so; there is nothing to say besides."""
+    """Answer the reporter's request with success."""
 
 
 @final
 @attrs.frozen(slots=True)
 class CutOff:
-    """See to it that an expelled observer hears nothing more, whether it reacts or not.
+    """Send an expelled observer no more messages, whether it reacts or not.
 
     Attributes:
-        manager: The sync manager that brought it; empty: it was no observer, and may have
-            heard something as a reader.
+        manager: The sync manager that subscribed it; empty: it was no observer, and may have
+            read the object.
     """
 
     observer: str
@@ -292,10 +292,10 @@ class CutOff:
 @final
 @attrs.frozen(slots=True)
 class Expired:
-    """Have an observer whose lease is over hear nothing more; it may subscribe again.
+    """Send an observer whose lease is over no more messages; it may subscribe again.
 
     Attributes:
-        manager: The sync manager that brought it.
+        manager: The sync manager that subscribed it.
     """
 
     observer: str
@@ -313,9 +313,9 @@ class Published:
 @final
 @attrs.frozen(slots=True)
 class Deleted:
-    """Tell the observers' runtimes that the object is gone (M-47).
+    """Notify the observers' runtimes that the object is gone (M-47).
 
-    What they answer is `RuntimeTold`; of those that do not, `ObserversTold`.
+    The host feeds `RuntimeTold` for each answer, and `ObserversTold` when the time is over.
     """
 
     runtimes: tuple[str, ...]
@@ -324,7 +324,7 @@ class Deleted:
 @final
 @attrs.frozen(slots=True)
 class Vacated:
-    """Nobody observes the deleted object any more: take down what is left of it (SYN-22)."""
+    """The deleted object has no observers any more: remove what is left of it (SYN-22)."""
 
 
 @final

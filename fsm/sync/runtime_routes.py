@@ -1,8 +1,8 @@
-"""By which way each runtime that observes an object is told: always by exactly one (I-D12).
+"""The route to each runtime that observes an object: always exactly one (I-D12).
 
-The way is that by which its sync manager asked last: the node, or a link. It counts as soon
-as an observer there is active. When another link leads to a runtime, or none, it is told by
-the node until it asks again.
+It is the route of the last request of its sync manager: the node, or a link. It counts as
+soon as an observer there is active. When another link leads to a runtime, or none, changes
+go by the node until it asks again.
 """
 
 from typing import Final, TypeAlias, final
@@ -15,7 +15,7 @@ __all__ = ["KeepIn", "RuntimeWays", "SendOut", "WayEffect"]
 @final
 @attrs.frozen(slots=True)
 class SendOut:
-    """Have what is told of an object go out by a link, too."""
+    """Send the changes of an object over a link, too."""
 
     url: str
     link: str
@@ -24,7 +24,7 @@ class SendOut:
 @final
 @attrs.frozen(slots=True)
 class KeepIn:
-    """Have it go out by that link no longer."""
+    """Send the changes of an object over that link no longer."""
 
     url: str
     link: str
@@ -35,21 +35,32 @@ WayEffect: TypeAlias = SendOut | KeepIn
 
 @final
 class RuntimeWays:
-    """The links by which the observers of all objects of a runtime are told."""
+    """The links to the observers of all objects of a runtime."""
 
     def __init__(self) -> None:
         self._asked: Final[dict[str, dict[str, str]]] = {}
         self._used: Final[dict[str, dict[str, str]]] = {}
 
     def asked(self, url: str, runtime: str, link: str | None) -> None:
-        """Note by which link a runtime asked last to observe; None: by the node."""
+        """Note the route of a runtime's last subscription.
+
+        Args:
+            url: Address of the object.
+            runtime: Address of the runtime.
+            link: The link it came by; None: the node.
+        """
         if link is None:
             self._asked.get(url, {}).pop(runtime, None)
         else:
             self._asked.setdefault(url, {})[runtime] = link
 
     def counts(self, url: str, runtime: str) -> list[WayEffect]:
-        """Tell a runtime, which has an active observer, by the way it asked by last."""
+        """Use the route of the last subscription for a runtime, which has an active observer.
+
+        Args:
+            url: Address of the object.
+            runtime: Address of the runtime.
+        """
         there, wanted = self._used.setdefault(url, {}), self._asked.get(url, {}).get(runtime)
         used = there.pop(runtime, None)
         effects: list[WayEffect] = []
@@ -62,17 +73,23 @@ class RuntimeWays:
         return effects
 
     def direct(self, url: str) -> frozenset[str]:
-        """Return the runtimes that are told of an object by a link."""
+        """Return the runtimes that get the changes of an object by a link."""
         return frozenset(self._used.get(url, ()))
 
     def is_used(self, url: str) -> bool:
-        """Say whether anybody has asked by a link to observe an object."""
+        """Return whether a runtime has subscribed to an object by a link."""
         return url in self._asked or url in self._used
 
     def left(
         self, url: str, active: tuple[str, ...], asking: tuple[str, ...] = ()
     ) -> list[WayEffect]:
-        """Take it in which runtimes observers of an object are left, or still ask."""
+        """Note which runtimes still have observers of an object, or requests for it.
+
+        Args:
+            url: Address of the object.
+            active: Runtimes with an active observer.
+            asking: Runtimes with a subscription that waits for a decision.
+        """
         asked, used = self._asked.get(url, {}), self._used.get(url, {})
         for one in [one for one in asked if one not in {*active, *asking}]:
             del asked[one]
@@ -83,7 +100,7 @@ class RuntimeWays:
         return ended
 
     def forget(self, url: str) -> list[WayEffect]:
-        """Take it that an object is gone."""
+        """Note that an object is gone."""
         return self.left(url, ())
 
     def _tidy(self, url: str) -> None:
@@ -92,7 +109,12 @@ class RuntimeWays:
                 del table[url]
 
     def link_is(self, runtime: str, link: str | None) -> list[WayEffect]:
-        """Take it that this link leads to a runtime now, and no other."""
+        """Note which link leads to a runtime now.
+
+        Args:
+            runtime: Address of the runtime.
+            link: The link; None: none does.
+        """
         ended: list[WayEffect] = []
         for url in sorted({*self._asked, *self._used}):
             asked, used = self._asked.get(url, {}), self._used.get(url, {})

@@ -1,11 +1,10 @@
-"""What of data objects outlives the process, and what a restart makes of it (SYN-25, SYN-28).
+"""The state of data objects that outlives the process, and its restore (SYN-25, SYN-28).
 
-Of an object that its reporter wants stored all is kept that an observer could have seen, or
-relies on: its value and version, who observes by which sync manager, who may. Whoever hosts
-a `ReporterCore` asks `kept` after each input what is new, has it written, and only then says
-anything of it. `Rest` is what a file holds: the sum of what was written.
-
-What is written of data objects, for a restart to find (SYN-25, SYN-28).
+Of an object that its reporter wants stored, everything is kept that an observer could have
+seen, or relies on: its value and version, its observers with their sync managers, the
+allowed observers. The host of a `ReporterCore` calls `kept` after each input, has the result
+written, and only then executes the effects. `Rest` is the content of a file: the sum of all
+that was written.
 """
 
 from collections.abc import Iterable
@@ -67,10 +66,10 @@ class ObjectForgotten:
 @final
 @attrs.frozen(slots=True)
 class ObserverKept:
-    """Somebody observes an object, by this sync manager.
+    """A hyperty observes an object, by this sync manager.
 
     Attributes:
-        lease: Seconds for which its subscription is granted; None: it lasts.
+        lease: Seconds that its subscription lasts; None: it needs no renewal.
     """
 
     url: str
@@ -82,7 +81,7 @@ class ObserverKept:
 @final
 @attrs.frozen(slots=True)
 class ObserverForgotten:
-    """Somebody does not observe an object any more."""
+    """A hyperty no longer observes an object."""
 
     url: str
     observer: str
@@ -91,10 +90,10 @@ class ObserverForgotten:
 @final
 @attrs.frozen(slots=True)
 class GuestKept:
-    """What the reporter has said of somebody.
+    """The reporter has allowed or expelled an observer.
 
     Attributes:
-        may: Whether it may observe unasked; False: it was expelled; None: nothing was said.
+        may: True: it is allowed; False: it was expelled; None: neither any more.
     """
 
     url: str
@@ -105,7 +104,7 @@ class GuestKept:
 @final
 @attrs.frozen(slots=True)
 class ChildrenKept:
-    """The children of an object, as whoever keeps them writes them; None: there are none."""
+    """The children of an object, as its keeper writes them; None: there are none."""
 
     url: str
     children: JsonObject | None
@@ -114,7 +113,7 @@ class ChildrenKept:
 @final
 @attrs.frozen(slots=True)
 class CopyKept:
-    """What an observer here has of somebody's object."""
+    """The copy of a remote object at an observer here."""
 
     url: str
     observer: str
@@ -125,7 +124,7 @@ class CopyKept:
 @final
 @attrs.frozen(slots=True)
 class CopyForgotten:
-    """An observer here has done with an object."""
+    """An observer here has ended its subscription to an object."""
 
     url: str
     observer: str
@@ -137,7 +136,7 @@ class HomeKept:
     """A hyperty of this runtime has an address.
 
     Attributes:
-        descriptor: By what it is known again.
+        descriptor: Catalogue address by which the hyperty is recognised.
     """
 
     url: str
@@ -184,8 +183,8 @@ class ObjectAtRest:
     """One object that is stored.
 
     Attributes:
-        observers: Who observes.
-        guests: Of whom the reporter has said whether they may.
+        observers: Its observers.
+        guests: Observers that the reporter has allowed (True) or expelled (False).
         children: As `ChildrenKept`.
     """
 
@@ -196,7 +195,7 @@ class ObjectAtRest:
     children: JsonObject | None = None
 
     def revived(self) -> tuple[ReporterCore, list[core.ReporterEffect]]:
-        """Make its core as it was; the effects tell of observers that it has again."""
+        """Make its core as it was; the effects report the restored observers."""
         allowed = tuple(who for who, may in self.guests.items() if may)
         guests = AllowedObservers(allowed, is_public=self.is_public)
         for who in [who for who, may in self.guests.items() if not may]:
@@ -213,7 +212,7 @@ class Rest:
     Attributes:
         objects: By address.
         copies: By object and observer.
-        homes: Addresses of hyperties, with what they are known by.
+        homes: Addresses of hyperties, with their descriptors.
         sessions: Tokens, by domain.
     """
 
@@ -223,7 +222,7 @@ class Rest:
     sessions: dict[str, str] = attrs.field(factory=dict)
 
     def follow(self, changes: Iterable[Keep]) -> None:
-        """Take in what was written; of an object that is not there nothing is kept."""
+        """Apply what was written; changes of an object that is not there are ignored."""
         for change in changes:
             match change:
                 case CopyKept() | CopyForgotten():
@@ -298,8 +297,8 @@ def kept(
 
     Args:
         before: The object before an input.
-        effects: What the core made of it.
-        after: The core, as it is now; what was said of guests is taken out of it.
+        effects: The effects of the input.
+        after: The core, as it is now; its changes of allowed observers are taken out of it.
     """
     url, guests = before.url, after.guests
     said = [GuestKept(url, one, guests.said_of(one)) for one in guests.news()]
@@ -322,9 +321,13 @@ def kept(
 def asked_for(
     objects: Iterable[DataObject], reporter: str, schema: str | None, name: str | None
 ) -> list[DataObject]:
-    """Return what a reporter means by what it takes up again (M-51).
+    """Return the stored objects that a request to resume means (M-51).
 
-    Without a schema it is all it had; with one, that of the same name, or without one.
+    Args:
+        objects: The stored objects.
+        reporter: Address of the reporter that resumes.
+        schema: Only objects of this schema and of the same `name`; None: all of the reporter.
+        name: Name of the object; None: objects without a name. Ignored without a schema.
     """
     mine = [one for one in objects if one.reporter == reporter]
     if schema is None:

@@ -1,20 +1,18 @@
 """The children of one data object, as one place knows them (SYN-24, I-D10, M-48..M-50).
 
-Each child has one writer, its creator, and each thing that it says has an id greater than
-all before (MSG-03). So what is newer than the last word of a creator counts, whatever was
-lost before it, and what is not is late, or was here before. No place needs to know in which
-order different creators spoke, and places that have the same children at the same versions
-are alike: the digest of a set is the sum of digests of its members, so that it costs the
-same however many there are.
+Each child has one writer, its creator, and each message of a creator has an id greater than
+all before (MSG-03). So a message that is newer than the last one of its creator counts,
+whatever was lost before it; any other is late, or a repeat. No place needs to know the order
+between different creators, and places that have the same children at the same versions are
+alike: the digest of a set is the sum of digests of its members, so that it costs the same
+however many there are.
 
-When the reporter's end tells what children an object has (I-D4, SYN-24).
-
-Whoever loses something about a child has no other way to see that: what the next one is
-about says nothing of it. So the sign of all children is told when they have been at rest
-for a while, and then at pauses that double, for as long as somebody observes; if they are
-never at rest, at the longest pause.
-
-One of these serves all objects of a runtime: signs keep a distance from each other.
+`SignsCore` says when the reporter's end publishes the sign of an object's children (I-D4).
+A lost message about a child can be detected in no other way: the next message is about
+another child. So the sign is published when the children have been at rest for a while, and
+then at pauses that double, for as long as there is an observer; if the children are never
+at rest, at the longest pause. One such core serves all objects of a runtime: signs keep a
+distance from each other.
 """
 
 import json
@@ -55,9 +53,9 @@ class _Rest:
     """The children of one object, since they changed.
 
     Attributes:
-        when: Their sign is due; infinity: not before somebody observes again.
-        pause: Before the one after that.
-        latest: When it is due however restless they are.
+        when: When their sign is due; infinity: not before there is an observer again.
+        pause: Seconds until the sign after that.
+        latest: When the sign is due even if the children are not at rest.
     """
 
     when: float
@@ -67,7 +65,7 @@ class _Rest:
 
 @final
 class SignsCore:
-    """Whose sign is due when."""
+    """The due times of the signs of all objects."""
 
     def __init__(self) -> None:
         self._rests: dict[str, _Rest] = {}
@@ -75,7 +73,12 @@ class SignsCore:
         self._not_before = -math.inf
 
     def changed(self, url: str, now: float) -> None:
-        """Note that the children of an object changed."""
+        """Note that the children of an object changed.
+
+        Args:
+            url: Address of the object.
+            now: Seconds on the host's clock.
+        """
         before = self._rests.get(url)
         is_waiting = before is not None and before.latest < math.inf
         latest = before.latest if before is not None and is_waiting else now + REPEAT_LAST
@@ -84,23 +87,33 @@ class SignsCore:
         self._alarms.set(url, when)
 
     def observed(self, url: str, now: float) -> None:
-        """Note that an observer came: it has all children, and nothing is urgent."""
+        """Note that an observer came: it has all children, and nothing is urgent.
+
+        Args:
+            url: Address of the object.
+            now: Seconds on the host's clock.
+        """
         rest = self._rests.get(url)
         if rest is not None and rest.when == math.inf:
             rest.when, rest.pause = now + REPEAT_LAST, REPEAT_LAST
             self._alarms.set(url, rest.when)
 
     def forget(self, url: str) -> None:
-        """Tell nothing of an object any more; one that is not known is fine."""
+        """Publish no sign of an object any more. Idempotent."""
         self._rests.pop(url, None)
         self._alarms.set(url, math.inf)
 
     def deadline(self) -> float:
-        """Return when `due` is to be asked; infinity: never."""
+        """Return the time of the next call of `due`; infinity: never."""
         return max(self._alarms.deadline(), self._not_before)
 
     def due(self, now: float, is_observed: Callable[[str], bool]) -> str | None:
-        """Return the object whose sign is to be told now; None: none is."""
+        """Return the object whose sign is to be published now; None: no sign is due.
+
+        Args:
+            now: Seconds on the host's clock.
+            is_observed: Returns whether the object of an address has an observer.
+        """
         while self.deadline() <= now:
             url = self._alarms.pop()
             rest = self._rests[url]
@@ -135,7 +148,7 @@ class Kept:
     """One child.
 
     Attributes:
-        value: What it holds, frozen: readers get it as it is.
+        value: Its value, frozen: readers get it as it is.
         version: Id of the message that wrote it.
         size: Bytes it counts for.
     """
@@ -153,7 +166,7 @@ Taken: TypeAlias = ChildShown | ChildGone | ChildRefused | None
 @final
 @attrs.define
 class _Creator:
-    """What is known of one creator.
+    """The state of one creator.
 
     Attributes:
         said: Id of its last message that counted.
@@ -197,11 +210,11 @@ class ChildSet:
 
     @property
     def sign(self) -> ChildrenSign:
-        """What children there are, in few words."""
+        """The sign of the set: which children there are, in few words."""
         return ChildrenSign(len(self._kept), f"{self._digest:016x}")
 
     def fits_beside(self, data: JsonObject) -> bool:
-        """Say whether one message can show these beside the value of their object."""
+        """Return whether one message can hold these children beside the value of their object."""
         return self._size + _ENTRY * len(self._kept) + _bytes(data) <= VALUE_BYTES
 
     def shown(self) -> JsonObject:
@@ -214,7 +227,7 @@ class ChildSet:
     # --- one by one -----------------------------------------------------------------------
 
     def take(self, op: ChildOp) -> Taken:
-        """Take what a creator said; what is late changes nothing."""
+        """Apply the operation of a creator; a late one changes nothing."""
         creator = self._creators.get(op.creator, _Creator())
         if op.version <= creator.said:
             there = self._kept.get(op.name)
@@ -230,7 +243,7 @@ class ChildSet:
         return ChildGone(op.name) if self._drop(op.name) else None
 
     def refusal(self, op: ChildOp) -> ChildRefused | None:
-        """Say what speaks against something before it is said."""
+        """Return why an operation may not be done, before it is sent."""
         return self._refusal(op, self._creators.get(op.creator, _Creator()))
 
     def _refusal(self, op: ChildOp, creator: _Creator) -> ChildRefused | None:

@@ -1,12 +1,12 @@
-"""The children of a data object as a hyperty knows them: a copy that finds its own gaps (SYN-24).
+"""The children of a data object at a hyperty: a copy that finds its own gaps (SYN-24).
 
-The reporter's end has them all, and tells by a sign which. A copy that has gone through what
-the sign says is ahead of it; but where the same is said again, that end lacks something.
-Otherwise something may be on its way; what has not come after a pause is read. What was said
-while the read was under way counts on top of what was read.
+The reporter's end has all children, and publishes a sign of them. A copy that has had the
+state of the sign before is ahead of it; but if the same sign is repeated, the reporter's end
+lacks something. Otherwise a message may be under way; if it has not come after a pause, the
+object is read. Messages that came during the read are applied on top of its result.
 
-Of its own children a copy knows better: what it did and the reporter's end does not show,
-it says again, a few times; then that end's word counts for them, too.
+Of its own children a copy knows better: if the reporter's end does not show them, it sends
+them again, a few times; then the reporter's end counts for them, too.
 """
 
 import math
@@ -51,7 +51,7 @@ class ChildrenCopyCore:
     """A copy of the children of one object.
 
     Args:
-        keeper: Whose copy it is: the one creator whose children it knows best.
+        keeper: The hyperty of this copy: the one creator whose children the copy knows best.
     """
 
     def __init__(self, keeper: str) -> None:
@@ -79,7 +79,12 @@ class ChildrenCopyCore:
         return self._due
 
     def feed(self, happened: ChildrenInput, now: float) -> list[ChildrenEffect]:
-        """Take one input, say what is to be done."""
+        """Take an input; return the effects, in order.
+
+        Args:
+            happened: The input.
+            now: Seconds on the host's clock.
+        """
         match happened:
             case ChildSaid(op):
                 taken = self._take(op)
@@ -121,7 +126,7 @@ class ChildrenCopyCore:
     # --- signs ----------------------------------------------------------------------------
 
     def _note(self) -> None:
-        """Remember what the copy has gone through, the newest last."""
+        """Remember the present state of the copy, the newest last."""
         self._number += 1
         sign = self._set.sign
         self._past.pop(sign, None)
@@ -145,7 +150,7 @@ class ChildrenCopyCore:
         self._settle()
 
     def _settle(self) -> None:
-        """Wait for nothing if what was missing has come."""
+        """End the wait if the missing children have come."""
         if self._missed in {None, self._set.sign}:
             self._missed = None
             if self._heard is None:
@@ -189,7 +194,7 @@ class ChildrenCopyCore:
         return [*effects, *again]
 
     def _said_again(self, there: dict[str, Kept], since: AbstractSet[str]) -> list[ChildrenEffect]:
-        """Keep, and say again, what the keeper did and the reporter's end does not show."""
+        """Keep, and send again, operations of the keeper that the reporter's end does not show."""
         told: list[ChildrenEffect] = []
         for name in self._set.names_of(self._keeper):
             mine, theirs = self._set.find(name), there.get(name)

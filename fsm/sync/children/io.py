@@ -1,4 +1,4 @@
-"""What happens to the children of a data object, and what is to be done about it (SYN-24)."""
+"""Inputs and effects of the cores for children of a data object (SYN-24)."""
 
 from enum import Enum, unique
 from typing import TypeAlias, final
@@ -34,7 +34,7 @@ __all__ = [
 @final
 @unique
 class Act(Enum):
-    """What is done to a child."""
+    """The kind of an operation on a child."""
 
     CREATE = "create"
     UPDATE = "update"
@@ -51,12 +51,12 @@ _ACTS = {
 @final
 @attrs.frozen(slots=True)
 class ChildOp:
-    """One thing that a creator did to a child of its own.
+    """One operation of a creator on a child of its own.
 
     Attributes:
         name: The child: `creator#number`.
         version: Id of the message that said it: of one creator the greater is the later.
-        value: What it holds from now on; nothing, if it is deleted.
+        value: Its new value; None, if it is deleted.
     """
 
     act: Act
@@ -68,9 +68,9 @@ class ChildOp:
 
 
 def op_in(message: Message) -> ChildOp | None:
-    """Read what a message does to a child; None: nothing its sender may do (I-D10).
+    """Return the operation in a message; None: its sender may not do it (I-D10).
 
-    Whoever sent it must be the one whose name the child has: a router has checked that it is.
+    The sender must be the creator in the child's name; a router has checked the sender.
     """
     act, name = _ACTS.get(message.type), message.body.get("resource")
     found = named(name) if isinstance(name, str) else None
@@ -87,7 +87,7 @@ def op_in(message: Message) -> ChildOp | None:
 @final
 @attrs.frozen(slots=True)
 class ChildSaid:
-    """A creator did something; also who keeps this copy, once it is sent."""
+    """An operation of a creator; also one of the copy's keeper, once it is sent."""
 
     op: ChildOp
 
@@ -95,7 +95,7 @@ class ChildSaid:
 @final
 @attrs.frozen(slots=True)
 class SignHeard:
-    """The reporter's end told what children there are."""
+    """The reporter's end has published the sign of its children."""
 
     sign: ChildrenSign
 
@@ -115,7 +115,7 @@ class AllChildren:
 @final
 @attrs.frozen(slots=True)
 class ChildrenUnread:
-    """A read of the object came to nothing for now.
+    """A read of the object has failed for now.
 
     Attributes:
         read: Its number, as `ChildrenNeeded` gave it.
@@ -127,13 +127,13 @@ class ChildrenUnread:
 @final
 @attrs.frozen(slots=True)
 class ChildrenDoubted:
-    """Some may have been missed, and no sign will tell: the object is to be read."""
+    """Messages may have been missed, and no sign will show it: the object is to be read."""
 
 
 @final
 @attrs.frozen(slots=True)
 class ChildrenTimeOver:
-    """The deadline is over."""
+    """The deadline has passed."""
 
 
 ChildrenInput: TypeAlias = (
@@ -157,7 +157,7 @@ class ChildShown:
 @final
 @attrs.frozen(slots=True)
 class ChildGone:
-    """A child is there no more."""
+    """A child is no longer there."""
 
     name: str
 
@@ -165,7 +165,7 @@ class ChildGone:
 @final
 @attrs.frozen(slots=True)
 class ChildRefused:
-    """It is not done, and the sender of a request is told why."""
+    """An operation is not done; the host answers a request with the reason."""
 
     code: Code
     why: str
@@ -182,9 +182,9 @@ class ChildrenNeeded:
 @final
 @attrs.frozen(slots=True)
 class SaidAgain:
-    """The reporter's end does not have what the keeper of this copy did: say it again.
+    """The reporter's end lacks an operation of this copy's keeper: send it again.
 
-    What is said has a version of its own; `ChildSaid` tells it to the core.
+    The new message has a version of its own; `ChildSaid` reports it to the core.
     """
 
     act: Act

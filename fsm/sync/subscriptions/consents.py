@@ -1,12 +1,13 @@
-"""Whether owners of objects consent to be observed: read off what passes a node (S3, T4).
+"""Consent of owners to be observed, read from the messages that pass a node (S3, T4).
 
 The observer's runtime sets its path, and then asks the owner: `subscribe` to the object or
 its `subscription` address, or `read` of it (M-38, M-41, SC-30). The core remembers such
-requests, of runtimes that have a path which waits for it, until the owner's answer comes by
-or the time for it is over. It takes nobody's word but the owner's, and only for that request:
-the answer to anything else, a farewell for instance (M-43), is no consent. A request is
-known by its ends and its id, which whoever asks chooses. So a yes counts only if the object
-is in it, which an owner gives to nobody else, and an id that two requests share for nobody.
+requests, of runtimes that have a path which waits for consent, until the owner's answer
+passes or the time for it is over. Only the owner's answer to that request counts: an answer
+to any other, such as the end of a subscription (M-43), is no consent. The key of a request
+is its ends and its id, which the requester chooses. So a consent counts only if the answer
+contains the object, which an owner gives to nobody else, and an id that two requests share
+counts for neither.
 """
 
 import math
@@ -55,8 +56,8 @@ class ConsentCore:
     """The requests for consent that are under way through one node.
 
     Args:
-        observes: Whether a runtime has a path on an object that needs consent.
-        owner_of: Whose an address is, if anybody's.
+        observes: Returns whether a runtime has a path on an object that needs consent.
+        owner_of: Returns the owner of an address, if any.
     """
 
     def __init__(
@@ -71,16 +72,16 @@ class ConsentCore:
         return len(self._asked)
 
     def deadline(self) -> float:
-        """Return when to be fed again: never, what is late is forgotten when others come."""
+        """Return infinity: late requests are forgotten when others come."""
         return math.inf
 
     def passed(self, message: Message, by: str, now: float) -> Verdict | None:
-        """Heed a message of a verb in `HEEDED` that is about to be routed.
+        """Read a message of a verb in `HEEDED` that is about to be routed.
 
         Args:
             message: It was admitted, and policy permits it.
             by: The runtime whose session it came over.
-            now: The time.
+            now: Seconds on the host's clock.
         """
         match message.type:
             case MessageType.RESPONSE:
@@ -94,11 +95,16 @@ class ConsentCore:
                 return None
 
     def is_asking(self, entity: str, runtime: str) -> bool:
-        """Say whether a runtime waits for the consent of an object's owner."""
+        """Return whether a runtime waits for the consent of an object's owner.
+
+        Args:
+            entity: Address of the object.
+            runtime: Address of the runtime.
+        """
         return any(self._asked[key].entity == entity for key in self._of.get(runtime, ()))
 
     def gone(self, runtime: str) -> None:
-        """Forget what was asked over a session that is over."""
+        """Forget the requests over a session that is over."""
         for key in self._of.pop(runtime, ()):
             del self._asked[key]
 
@@ -141,7 +147,7 @@ class ConsentCore:
         return None
 
     def _is_no(self, asked: _Asked, answer: Message) -> bool:
-        """Say whether a refusal is the last word: others of the runtime may still be asking."""
+        """Return whether a refusal is final: other requests of the runtime may be under way."""
         if asked.type is MessageType.READ and answer.code not in _NO:
             return False
         return not self.is_asking(asked.entity, asked.runtime)

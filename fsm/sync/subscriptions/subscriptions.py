@@ -1,24 +1,14 @@
-"""Which runtimes get what is sent to an address (MN-14..MN-17, I-M5..I-M7).
+"""The subscriptions of runtimes to addresses, at a message node (MN-14..MN-17, I-M5..I-M7).
 
-Each pair of an address and a runtime is an entity of `fsm.machines.sync.node_subscription`. A
-node may hold millions, so none is kept as an object: `fsm.sync.subscriptions.subscriptions` keeps
-its state, and who the owner consented to, and a step makes the entity anew.
+Each pair of an address and a runtime, a path, is an entity of
+`fsm.machines.sync.node_subscription`. A node may hold millions, so none is kept as an object:
+`PathTable` keeps its state, and the observers that the owner consented to, in dictionaries;
+a step makes the entity anew. Most paths serve one observer: one is kept as it is, and only
+several as a tuple.
 
-A path on a part of somebody else's object is held until the owner consents to an observer
-of the runtime (S3, T4); with the last observer it is held again. What the owner has
-agreed to holds for all paths of the runtime on that object, also for those that follow.
-
-What the table of subscriptions is told, and what it tells.
-
-The paths of a node: which runtime has one on which address, and in which state.
-
-A node may hold millions, so a pair of an address and a runtime is no object: its state and
-whom the owner consented to stand where dictionaries have room for a value anyway.
-
-For whose sake a runtime has a path: the observers that an owner consented to.
-
-A node may hold millions of paths, most of them for one observer: one is kept as it is, and
-only several as a tuple.
+A path on a part of a foreign object is held until the owner consents to an observer
+of the runtime (S3, T4); with the last observer it is held again. The owner's consent
+holds for all paths of the runtime on that object, also for those that follow.
 """
 
 import math
@@ -75,7 +65,12 @@ def one_or_more(observers: tuple[str, ...]) -> str | tuple[str, ...]:
 
 
 def joined(known: Observers, observer: str) -> Observers:
-    """Return whom is consented to after one more yes; a path that needs none needs none."""
+    """Return the observers of a path after one more consent.
+
+    Args:
+        known: The observers before; None: the path needs no consent, which stays so.
+        observer: The observer that the owner consented to.
+    """
     match known:
         case None:
             return None
@@ -86,7 +81,12 @@ def joined(known: Observers, observer: str) -> Observers:
 
 
 def without(known: str | tuple[str, ...], observer: str) -> Observers:
-    """Return whom is still consented to; None: nobody."""
+    """Return the observers of a path without one; None: there is none left.
+
+    Args:
+        known: The observers before.
+        observer: The observer that left.
+    """
     if isinstance(known, str):
         return None if known == observer else known
     left = tuple(one for one in known if one != observer)
@@ -104,7 +104,7 @@ def entity_of(address: str) -> str:
 @final
 @attrs.frozen(slots=True)
 class Subscribe:
-    """Deliver what goes to `resources` to `runtime` as well; all or none.
+    """Deliver messages to `resources` to `runtime` as well; all or none.
 
     Attributes:
         asking: Those of them whose owner has to consent first.
@@ -118,7 +118,7 @@ class Subscribe:
 @final
 @attrs.frozen(slots=True)
 class Unsubscribe:
-    """No longer deliver what goes to `resources` to `runtime`."""
+    """No longer deliver messages to `resources` to `runtime`."""
 
     runtime: str
     resources: tuple[str, ...]
@@ -127,7 +127,7 @@ class Unsubscribe:
 @final
 @attrs.frozen(slots=True)
 class Consented:
-    """The owner of an object said yes to an observer that lives in `runtime`."""
+    """The owner of an object consented to an observer in `runtime`."""
 
     entity: str
     runtime: str
@@ -137,7 +137,7 @@ class Consented:
 @final
 @attrs.frozen(slots=True)
 class Declined:
-    """The owner of an object said no to an observer that lives in `runtime`."""
+    """The owner of an object refused an observer in `runtime`."""
 
     entity: str
     runtime: str
@@ -157,7 +157,7 @@ class Withdrawn:
 @final
 @attrs.frozen(slots=True)
 class Lapsed:
-    """The lease of an observer in `runtime` is over: nobody may be there any more."""
+    """The lease of an observer in `runtime` is over."""
 
     entity: str
     runtime: str
@@ -167,7 +167,7 @@ class Lapsed:
 @final
 @attrs.frozen(slots=True)
 class Opened:
-    """An object belongs to somebody now who is never asked for consent."""
+    """An object has a new owner that is never asked for consent."""
 
     entity: str
 
@@ -178,9 +178,9 @@ class Moved:
     """An object belongs to another runtime now, and the paths of its owner with it (SYN-26).
 
     Attributes:
-        old: Whose it was; it hears the object like others from now on.
-        new: Whose it is; it hears what goes to the object, and needs nobody's consent.
-        observers: Who observes in the old one's runtime, as the new owner says.
+        old: The old owner; it gets the object's messages as an observer from now on.
+        new: The new owner; it gets all messages to the object, and needs no consent.
+        observers: The observers in the old owner's runtime, as the new owner reports them.
     """
 
     entity: str
@@ -200,7 +200,7 @@ class RuntimeGone:
 @final
 @attrs.frozen(slots=True)
 class AddressGone:
-    """An address was released: nobody is delivered what goes to it or below (MN-12)."""
+    """An address was released: messages to it or below are delivered no more (MN-12)."""
 
     address: str
 
@@ -227,13 +227,18 @@ class SubscriptionCore:
         self._paths = PathTable()
 
     def subscribers(self, resource: str) -> Collection[str]:
-        """Return the runtimes that are delivered what goes to an address, oldest first."""
+        """Return the runtimes that get the messages to an address, oldest first."""
         return self._paths.active(resource)
 
     def is_heard_by(self, resource: str, runtime: str, observer: str) -> bool:
-        """Say whether what goes to an address goes to a runtime for this observer's sake.
+        """Return whether messages to an address go to a runtime for this observer.
 
-        Where nobody had to consent, it goes there for all who live there.
+        Where no consent is needed, they go there for all hyperties of the runtime.
+
+        Args:
+            resource: The address.
+            runtime: Address of the runtime.
+            observer: Address of the observer.
         """
         there = self._paths.active(resource)
         if runtime not in there:
@@ -246,18 +251,28 @@ class SubscriptionCore:
         return self._paths.held(resource)
 
     def resources_of(self, runtime: str) -> tuple[str, ...]:
-        """Return what a runtime has paths on, oldest first, held ones included."""
+        """Return the addresses that a runtime has paths on, oldest first, held ones included."""
         return tuple(self._paths.of(runtime))
 
     def observes(self, runtime: str, entity: str) -> bool:
-        """Say whether a runtime has a path on an entity that needs its owner's consent."""
+        """Return whether a runtime has a path on an entity that needs its owner's consent.
+
+        Args:
+            runtime: Address of the runtime.
+            entity: Address of the entity.
+        """
         return any(
             state is State.HELD or self._paths.active(one)[runtime] is not None
             for one, state in self._paths.on(runtime, entity)
         )
 
     def has_room(self, runtime: str, resources: Collection[str]) -> bool:
-        """Say whether a runtime may have paths on these, too."""
+        """Return whether a runtime may have paths on some addresses, too.
+
+        Args:
+            runtime: Address of the runtime.
+            resources: The addresses.
+        """
         held = self._paths.of(runtime)
         fresh = {one for one in resources if one not in held}
         return len(held) + len(fresh) <= MAX_SUBSCRIPTIONS
@@ -266,11 +281,16 @@ class SubscriptionCore:
         return len(self._paths)
 
     def deadline(self) -> float:
-        """Return when to be fed again: never, paths live as long as sessions."""
+        """Return infinity: paths live as long as sessions, and no time passes for them."""
         return math.inf
 
     def feed(self, happened: Input, now: float) -> list[Effect]:
-        """Decide; `now` is not looked at."""
+        """Take an input; return the effects, in order.
+
+        Args:
+            happened: The input.
+            now: Seconds on the host's clock; not used.
+        """
         del now
         match happened:
             case Subscribe():
@@ -445,7 +465,7 @@ V = TypeVar("V")
 
 @final
 class PathTable:
-    """All paths of one node, by address, by runtime and by what the address is a part of."""
+    """All paths of one node, by address, by runtime and by the entity of the address."""
 
     def __init__(self) -> None:
         self._active: dict[str, dict[str, Observers]] = {}
@@ -457,7 +477,7 @@ class PathTable:
         return sum(map(len, self._states.values()))
 
     def active(self, resource: str) -> Mapping[str, Observers]:
-        """Return the runtimes with an active path on an address, and for whose sake."""
+        """Return the runtimes with an active path on an address, each with its observers."""
         return self._active.get(resource, {})
 
     def held(self, resource: str) -> Collection[str]:
@@ -469,11 +489,16 @@ class PathTable:
         return self._states.get(runtime, {})
 
     def parts(self, entity: str) -> Collection[str]:
-        """Return the addresses of an entity and its parts that somebody has a path on."""
+        """Return the addresses of an entity and its parts that have a path."""
         return self._parts.get(entity, ())
 
     def on(self, runtime: str, entity: str) -> list[tuple[str, State]]:
-        """Return the paths of a runtime on an entity; the smaller table is gone through."""
+        """Return the paths of a runtime on an entity, by a walk through the smaller table.
+
+        Args:
+            runtime: Address of the runtime.
+            entity: Address of the entity.
+        """
         parts, mine = self._parts.get(entity), self._states.get(runtime)
         if parts is None or mine is None:
             return []
@@ -482,25 +507,55 @@ class PathTable:
         return [(one, state) for one, state in mine.items() if one in parts]
 
     def state(self, resource: str, runtime: str) -> State:
-        """Return the state of a path that there is."""
+        """Return the state of a path, which exists.
+
+        Args:
+            resource: Address of the path.
+            runtime: Runtime of the path.
+        """
         return self._states[runtime][resource]
 
     def put(self, resource: str, runtime: str, state: State, observers: Observers) -> None:
-        """Enter a path that there is not yet."""
+        """Enter a new path.
+
+        Args:
+            resource: Address of the path.
+            runtime: Runtime of the path.
+            state: Its state.
+            observers: The observers that the owner consented to; None: it needs no consent.
+        """
         self._place(resource, runtime, state, observers)
         self._parts.setdefault(entity_of(resource), {})[resource] = None
 
     def turn(self, resource: str, runtime: str, state: State, observers: Observers) -> None:
-        """Let a path that there is have another state."""
+        """Change the state of a path, which exists.
+
+        Args:
+            resource: Address of the path.
+            runtime: Runtime of the path.
+            state: Its new state.
+            observers: The observers that the owner consented to; None: it needs no consent.
+        """
         self._lift(resource, runtime)
         self._place(resource, runtime, state, observers)
 
     def agree(self, resource: str, runtime: str, observers: Observers) -> None:
-        """Let an active path be for these observers' sake."""
+        """Change the observers of an active path.
+
+        Args:
+            resource: Address of the path.
+            runtime: Runtime of the path.
+            observers: The observers that the owner consented to; None: it needs no consent.
+        """
         self._active[resource][runtime] = observers
 
     def take_out(self, resource: str, runtime: str) -> None:
-        """Remove a path that there is; nothing of it is left (I-X2)."""
+        """Remove a path, which exists; nothing of it is left (I-X2).
+
+        Args:
+            resource: Address of the path.
+            runtime: Runtime of the path.
+        """
         self._lift(resource, runtime)
         _take_out(self._states, runtime, resource)
         if resource not in self._active and resource not in self._held:

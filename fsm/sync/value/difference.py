@@ -23,12 +23,12 @@ __all__ = ["ObjectChange", "at", "described", "difference"]
 @final
 @attrs.frozen(slots=True)
 class ObjectChange:
-    """What one attribute was and is.
+    """The old and the new value of one attribute.
 
     Attributes:
-        path: Where, dotted; `items.0.done` within an array; empty: the whole value.
-        old: What was there; None: nothing.
-        new: What is there now; None: nothing, it was removed.
+        path: Dotted path; `items.0.done` within an array; empty: the whole value.
+        old: The value before; None: there was none.
+        new: The value now; None: it was removed.
         version: Of the object after the change.
     """
 
@@ -50,7 +50,13 @@ _NOTHING: Final[list[_Edit]] = []
 
 
 def described(before: JsonObject, after: JsonObject, change: Change) -> ObjectChange:
-    """Return what a published change has done to the attribute that it names."""
+    """Return the effect of a published change on the attribute that it names.
+
+    Args:
+        before: The whole value before the change.
+        after: The whole value after the change.
+        change: The change.
+    """
     path = change.attribute
     if path is None:
         return ObjectChange("", before, after, change.version)
@@ -60,7 +66,13 @@ def described(before: JsonObject, after: JsonObject, change: Change) -> ObjectCh
 
 
 def difference(before: JsonObject, after: JsonObject, version: int) -> tuple[ObjectChange, ...]:
-    """Return what turns one value into another, in this order; empty: nothing."""
+    """Return the changes that turn one value into another, in order; empty: they are equal.
+
+    Args:
+        before: The one value.
+        after: The other value.
+        version: Version of the object with the value `after`.
+    """
     return tuple(
         ObjectChange(".".join(place), old, new, version)
         for place, old, new in _between((), before, after)
@@ -68,7 +80,12 @@ def difference(before: JsonObject, after: JsonObject, version: int) -> tuple[Obj
 
 
 def at(value: Json, path: str) -> Json:
-    """Return what is at a path; None: nothing."""
+    """Return the value at a path; None: there is none.
+
+    Args:
+        value: The whole value.
+        path: Dotted; segments are keys of objects and indices of lists.
+    """
     for name in path.split("."):
         if isinstance(value, dict):
             value = value.get(name)

@@ -40,10 +40,15 @@ class _Edit:
 
 
 def smallest_change(url: str, old: JsonObject, new: JsonObject) -> ChangeObject | None:
-    """Return the change of the object `url` that makes `old` what `new` is; None: they are same.
+    """Return the change of an object that makes one value of another; None: they are equal.
 
-    No smaller part of the value holds all that differs. A list to which elements were added at
-    its end, or from which some were taken, is told by these, unless it is shorter itself.
+    No smaller part of the value holds all differences. A change of a list whose elements were
+    added at its end, or removed, names these elements, unless the list itself is shorter.
+
+    Args:
+        url: Address of the object.
+        old: Its value.
+        new: The value that it is to have.
     """
     if same(old, new):
         return None

@@ -25,8 +25,8 @@ __all__ = ["changed", "check_path", "has_way", "index_in", "same", "without"]
 def check_path(path: str | None) -> None:
     """Refuse a path that leads deeper than any value of a message is nested.
 
-    Values are walked by functions that call themselves: whoever sends a path of thousands of
-    segments would end who follows it.
+    Values are walked by recursive functions: a peer could end the process by a path of
+    thousands of segments.
 
     Raises:
         BadMessageError: It does.
@@ -56,11 +56,15 @@ _Place: TypeAlias = "Json | _Nothing"
 
 
 def changed(value: JsonObject, change: Change | ChangeObject) -> JsonObject:
-    """Return `value` after one change.
+    """Return a value after one change.
 
-    A change without a value removes the attribute, or the element; one of an array adds or
-    removes elements. Removing what is not there changes nothing, nor does a path that names
-    an element which is not there. Objects on the way are made.
+    A change without a value removes the attribute, or the element; a change of an array adds or
+    removes elements. Removing an absent attribute changes nothing, nor does a path that names
+    an absent element. Missing objects on the path are made.
+
+    Args:
+        value: The value before, which is not changed in place.
+        change: The change; without an attribute it replaces the whole value.
     """
     if change.attribute is None:
         return change.value if isinstance(change.value, dict) else value
@@ -69,7 +73,12 @@ def changed(value: JsonObject, change: Change | ChangeObject) -> JsonObject:
 
 
 def has_way(value: JsonObject, path: str) -> bool:
-    """Say whether something can be set at a path: elements of lists on it must be there."""
+    """Return whether a value can be set at a path: elements of lists on it must exist.
+
+    Args:
+        value: The whole value.
+        path: Dotted; segments are keys of objects and indices of lists.
+    """
     here: Json = value
     for segment in path.split("."):
         if isinstance(here, list):
@@ -83,14 +92,24 @@ def has_way(value: JsonObject, path: str) -> bool:
 
 
 def index_in(elements: list[Json], segment: str) -> int | None:
-    """Return which element of a list a segment of a path names; None: none."""
+    """Return the index of the element that a segment of a path names; None: it names none.
+
+    Args:
+        elements: The list.
+        segment: The segment.
+    """
     if not (segment.isascii() and segment.isdigit() and len(segment) <= _MOST_DIGITS):
         return None
     return index if (index := int(segment)) < len(elements) else None
 
 
 def same(one: Json, other: Json) -> bool:
-    """Say whether two values are equal as JSON: 1 and 1.0 are, 1 and true are not."""
+    """Return whether two values are equal as JSON: 1 and 1.0 are, 1 and true are not.
+
+    Args:
+        one: A value.
+        other: Another value.
+    """
     if one is other:
         return True
     if isinstance(one, dict):
@@ -103,18 +122,22 @@ def same(one: Json, other: Json) -> bool:
 
 
 def without(elements: list[Json], gone: list[Json]) -> list[Json]:
-    """Return what is left of a list without all that is the same as one of `gone`.
+    """Return a list without all elements that are equal as JSON to one of `gone`.
 
-    Each element is looked up once: the price is the size of both, and not their product.
+    Each element is looked up once: the cost is the sum of both sizes, and not their product.
+
+    Args:
+        elements: The list.
+        gone: The elements to leave out.
     """
     keys = {_key(one) for one in gone}
     return [kept for kept in elements if _key(kept) not in keys]
 
 
 def _key(value: Json) -> str | tuple[bool, str | float | None]:
-    """Return what is equal for two values if they are `same`, and only then.
+    """Return a key that two values share if they are `same`, and only then.
 
-    What holds others is a text: who sends it cannot choose by what it is found in a set.
+    The key of objects and lists is a text: a peer cannot choose values with colliding hashes.
     """
     if isinstance(value, dict | list):
         return _CANONICAL.encode(_whole(value))

@@ -1,9 +1,9 @@
-"""What a reporter has written into its data object, and what of it is published (SYN-13, SYN-16).
+"""The writes of a reporter to its data object, until they are published (SYN-13, SYN-16).
 
 A write is in the reporter's own value at once; it waits here until the runtime has published
 it, in order. If one cannot be published, those behind it are void, too: they were made to a
-value that nobody else will ever see. The reporter's own value is then what was published,
-and whoever writes next, or waits for all to be published, is told.
+value that no observer will ever see. The reporter's own value is then the published one, and
+the next write, or the next wait for all to be published, fails with the reason.
 """
 
 from collections import deque
@@ -57,7 +57,12 @@ Verdict: TypeAlias = Written | Flaw | Unpublished
 
 
 def flaw_in(value: JsonObject, schema: ObjectSchema | None) -> Flaw | None:
-    """Say what is wrong with a whole value; None: it can be that of an object."""
+    """Return what is wrong with a whole value; None: an object can have it.
+
+    Args:
+        value: The value.
+        schema: The schema of the object; None: it has none.
+    """
     size = json_size(value)
     if size > VALUE_BYTES:
         return Flaw("", f"it has {size} bytes, and a value of an object at most {VALUE_BYTES}")
@@ -159,21 +164,21 @@ class WritesCore:
         return self._waiting[0] if self._waiting else None
 
     def published(self, version: int) -> int:
-        """Take note that it was; return the number of the write."""
+        """Note that the next write was published; return its number."""
         self._published = changed(self._published, self._waiting.popleft())
         self._version = version
         self._done += 1
         return self._done
 
     def failed(self, code: int, why: str, told: frozenset[int]) -> Unpublished | None:
-        """Take note that it was not, nor will be what waits behind it.
+        """Note that the next write was not published; those behind it will not be, either.
 
-        Returns what everybody who waits for all to be published is to be told; None: nothing.
+        Returns the reason for all that wait for the writes to be published; None: there is none.
 
         Args:
             code: The reply code.
             why: Half a sentence.
-            told: Numbers of writes whose writer gets to know it by another way.
+            told: Numbers of writes whose writer learns of it otherwise.
         """
         lost = Unpublished(code, why)
         is_untold = not told.issuperset(range(self._done + 1, self._number + 1))
