@@ -5,6 +5,7 @@ and its frames in base64, as they were on the wire.
 """
 
 import base64
+import itertools
 import json
 from pathlib import Path
 
@@ -21,6 +22,9 @@ CASES = [
     for number, line in enumerate(path.read_text().splitlines())
 ]
 
+NUMBERS = itertools.count()
+"""Each case has runtimes of its own: the links of the case before may not be over yet."""
+
 
 @pytest.fixture(scope="module")
 def node(tmp_path_factory):
@@ -34,7 +38,8 @@ def node(tmp_path_factory):
 @pytest.mark.parametrize("case", CASES)
 async def test_what_found_something_once_harms_nobody_any_more(node, case):
     """F5: the node answers another peer afterwards, and says nothing unusual in its log."""
-    sender = FORMS[case["form"]](node.urls, DOMAIN, "sender")
+    number = next(NUMBERS)
+    sender = FORMS[case["form"]](node.urls, DOMAIN, f"sender-{number}")
     await sender.connect()
     if case["session"]:
         await sender.open()
@@ -47,7 +52,7 @@ async def test_what_found_something_once_harms_nobody_any_more(node, case):
         pass
     finally:
         await sender.vanish()
-    other = FORMS["plain"](node.urls, DOMAIN, "other")
+    other = FORMS["plain"](node.urls, DOMAIN, f"other-{number}")
     await other.connect()
     await other.open()
     assert await other.allocate()
