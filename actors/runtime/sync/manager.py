@@ -44,12 +44,34 @@ from actors.runtime.sync.messages import (
     Witnessed,
 )
 from actors.runtime.sync.observer.observer import ObservedObjects
-from actors.runtime.sync.presence.registration import SUBSCRIPTION
 from actors.runtime.sync.reporter.reporter import ReportedObjects
-from actors.runtime.sync.reporter.stored import say_stored
 from specs.addresses.address import RUNTIME_SCHEME, scheme_of
-from specs.bodies.object import ObserverName
-from specs.bodies.sync import ObjectName
+from specs.bodies.delegation import HandOver
+from specs.bodies.manager import (
+    Create,
+    Subscribe,
+    Unsubscribe,
+    create_class,
+    subscribe_class,
+    unsubscribe_class,
+)
+from specs.bodies.object import (
+    AllowObserver,
+    Delegate,
+    ExpelObserver,
+    ObjectBack,
+    ObserverExpelled,
+    Resume,
+    StoreObject,
+)
+from specs.bodies.sync import (
+    ChangeObject,
+    CreateObject,
+    EndReport,
+    InviteObservers,
+    ObjectName,
+    Observe,
+)
 from specs.errors import BadMessageError
 from specs.message import Message, MessageType
 from specs.reply_code import Code
@@ -61,27 +83,28 @@ _FOREIGN: Final = "a sync manager serves the components of its own runtime only"
 
 
 def check_asker(message: Message, manager: str, *, is_foreign: bool) -> None:
-    """Refuse what is no word of an object: a sync manager serves its own runtime's components.
+    """Refuse a request of another runtime to a sync manager.
 
-    From elsewhere come two such words only: the object is back (M-52), or an observer of it
-    is shut out (SYN-21).
+    An object may send two of them: it is back (M-52), or an observer is expelled (SYN-21).
 
     Args:
-        message: What was asked.
-        manager: The sync manager's own address; what is sent to objects is not looked at.
-        is_foreign: Whether it came from elsewhere.
+        message: The request.
+        manager: Address of the sync manager; requests to its objects are not checked.
+        is_foreign: Whether the request is from another runtime.
 
     Raises:
-        BadMessageError: 403 it is none of them.
+        BadMessageError: 403: it is neither.
     """
     if not is_foreign or message.to != manager:
         return
-    resource = message.body.get("resource")
-    is_of_object = isinstance(resource, str) and message.from_ == f"{resource}/{SUBSCRIPTION}"
-    is_word = message.type is MessageType.SUBSCRIBE or (
-        message.type is MessageType.UNSUBSCRIBE and "observer" in message.body
-    )
-    if not (is_of_object and is_word):
+    match message.type:
+        case MessageType.SUBSCRIBE:
+            is_allowed = subscribe_class(message) is ObjectBack
+        case MessageType.UNSUBSCRIBE:
+            is_allowed = unsubscribe_class(message) is ObserverExpelled
+        case _:
+            is_allowed = False
+    if not is_allowed:
         raise BadMessageError(_FOREIGN, Code.FORBIDDEN)
 
 
@@ -268,15 +291,15 @@ class SyncManager(Actor[SyncMessage]):
     async def _by_component(self, message: Message) -> None:
         match message.type:
             case MessageType.CREATE:
-                await self._created(message)
+                await self._create(message, read_body(message, create_class(message)))
             case MessageType.UPDATE:
-                await self._reported.lives.change(message)
+                await self._reported.lives.change(message, read_body(message, ChangeObject))
             case MessageType.DELETE:
-                await self._reported.lives.delete(message)
+                await self._reported.lives.delete(message, read_body(message, EndReport))
             case MessageType.SUBSCRIBE:
-                await self._subscribed(message)
+                await self._subscribe(message, read_body(message, subscribe_class(message)))
             case MessageType.UNSUBSCRIBE:
-                await self._unsubscribed(message)
+                await self._unsubscribe(message, read_body(message, unsubscribe_class(message)))
             case MessageType.READ:
                 asked = read_body(message, ObjectName)
                 self.spawn(self._tell_schema, message, asked.resource)
@@ -295,38 +318,51 @@ class SyncManager(Actor[SyncMessage]):
         else:
             await self._context.answer(request, Code.OK, value=found)
 
-    async def _created(self, message: Message) -> None:
-        """Take what a reporter wants made: an object, an invitation, an allowance."""
-        if "resume" in message.body and "value" not in message.body:
-            await self._reported.revival.resume(message)
-        elif "authorise" in message.body:
-            await self._reported.admissions.invite(message)
-        elif "observer" in message.body:
-            await self._reported.admissions.allow(message)
-        elif "delegate" in message.body:
-            await self._moves.delegate(message)
-        elif "part" in message.body:
-            await self._moves.take(message)
-        else:
-            self._reported.lives.create(message)
+    async def _create(self, request: Message, body: Create) -> None:
+        reported = self._reported
+        match body:
+            case CreateObject():
+                reported.lives.create(request, body)
+            case Resume():
+                await reported.revival.resume(request, body)
+            case StoreObject():
+                await reported.revival.store(request, body)
+            case InviteObservers():
+                await reported.admissions.invite(request, body)
+            case AllowObserver():
+                await reported.admissions.allow(request, body)
+            case Delegate() | HandOver():
+                await self._move(request, body)
+            case _:
+                assert_never(body)
 
-    async def _subscribed(self, message: Message) -> None:
-        """Observe for a component, or again for an object that is back (M-36, M-52)."""
-        resource = message.body.get("resource")
-        if resource is None:
-            await say_stored(self._context, message)
-        elif message.from_ == f"{resource}/{SUBSCRIPTION}":
-            await self._observed.back(message)
-        else:
-            await self._observed.observe(message)
+    async def _move(self, request: Message, body: Delegate | HandOver) -> None:
+        match body:
+            case Delegate():
+                await self._moves.delegate(request, body)
+            case HandOver():
+                await self._moves.take(request, body)
+            case _:
+                assert_never(body)
 
-    async def _unsubscribed(self, message: Message) -> None:
-        """Let an observer go; or have it shut out, here or where it lives (SYN-21)."""
-        if "observer" not in message.body:
-            await self._observed.leave(message)
-            return
-        body = read_body(message, ObserverName)
-        if message.from_ == f"{body.resource}/{SUBSCRIPTION}":
-            await self._observed.shut_out(message, body)
-        else:
-            await self._reported.admissions.expel(message, body)
+    async def _subscribe(self, request: Message, body: Subscribe) -> None:
+        match body:
+            case Observe():
+                await self._observed.observe(request, body)
+            case ObjectBack():
+                await self._observed.back(request, body)
+            case Resume():
+                await self._observed.resume(request)
+            case _:
+                assert_never(body)
+
+    async def _unsubscribe(self, request: Message, body: Unsubscribe) -> None:
+        match body:
+            case ObjectName():
+                await self._observed.leave(request, body)
+            case ExpelObserver():
+                await self._reported.admissions.expel(request, body)
+            case ObserverExpelled():
+                await self._observed.expelled(request, body)
+            case _:
+                assert_never(body)

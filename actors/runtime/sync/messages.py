@@ -7,7 +7,7 @@ import attrs
 
 from fsm.sync.observer_route import Moving, ObserverWay
 from fsm.sync.reporter_io import Refused, ReporterAccepted, ReporterRefused
-from specs.bodies.sync import DataObject
+from specs.bodies.sync import CreateObject, DataObject
 from specs.message import Message
 
 __all__ = [
@@ -41,10 +41,12 @@ class ObjectReady:
 
     Attributes:
         request: The reporter's own.
+        wanted: The object that it asks for.
         created: None: there will be none, and the reporter has been told.
     """
 
     request: Message
+    wanted: CreateObject
     created: DataObject | None
 
 

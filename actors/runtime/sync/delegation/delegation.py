@@ -21,13 +21,13 @@ from fsm.sync import delegation as terms
 from fsm.sync.delegation import DelegationCore
 from fsm.sync.reporter_io import Held, Released
 from specs.addresses.address import RUNTIME_SCHEME, domain_of, scheme_of
+from specs.bodies.delegation import HandOver
 from specs.bodies.object import Delegate
 from specs.errors import BadMessageError
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.limits.sync import HAND_OVER_PART, HAND_OVER_PARTS, HANDED_ON
 from specs.message import Message
 from specs.reply_code import LAST_SUCCESS, Code
-from transports.bodies import read_body
 
 __all__ = ["Delegations"]
 
@@ -87,9 +87,8 @@ class Delegations:
 
     # --- the end that gives -----------------------------------------------------------------
 
-    async def delegate(self, request: Message) -> None:
+    async def delegate(self, request: Message, body: Delegate) -> None:
         """Hand an object over for its reporter (M-54)."""
-        body = read_body(request, Delegate)
         url, to = body.resource, body.delegate
         reported = self._reported.find(url)
         if reported is None:
@@ -224,9 +223,9 @@ class Delegations:
 
     # --- the end that takes -----------------------------------------------------------------
 
-    async def take(self, request: Message) -> None:
+    async def take(self, request: Message, part: HandOver) -> None:
         """Take a part of what is handed over to a component of this runtime."""
-        await self._taking.take(request)
+        await self._taking.take(request, part)
 
     async def taken(self, news: TakeOverNews) -> None:
         """Take what the node has said to who takes an object."""

@@ -19,14 +19,14 @@ from fsm.sync import delegation as terms
 from fsm.sync.delegation import Answered, DelegationCore, HandedOver, TakeOverCore
 from specs.addresses.address import address_allocation, runtime_of, subscription_manager
 from specs.bodies.body import HandOver, MoveAddress, Path, Watching
-from specs.bodies.object import Forward, Wrapped
+from specs.bodies.object import ForwardDelegation, Wrapped
 from specs.bodies.sync import DataObject
 from specs.bodies.word import AddressWish
 from specs.errors import BadMessageError
 from specs.limits.sync import HAND_OVER_PART, HAND_OVERS
 from specs.message import Message, MessageType, reason_in
 from specs.reply_code import LAST_SUCCESS, Code
-from transports.bodies import read_body, write_body
+from transports.bodies import write_body
 
 __all__ = ["HandOvers", "TakeOvers", "heard", "parts_of"]
 
@@ -43,7 +43,7 @@ class HandOvers:
     async def ask(self, core: DelegationCore, request: Message) -> Answered:
         """Ask the other hyperty, as if the reporter had asked it itself."""
         asked = Wrapped(request.id, request.type, request.from_, request.to, request.body)
-        body = write_body(Forward(asked))
+        body = write_body(ForwardDelegation(asked))
         question = self._context.request(MessageType.FORWARD, core.to, body, core.url)
         answer = await self._context.bus.request(question)
         value = answer.body.get("value")
@@ -180,13 +180,12 @@ class TakeOvers:
         """Return by which attempt an object came here; 0: it did not."""
         return self._numbers.get(url, 0)
 
-    async def take(self, request: Message) -> None:
+    async def take(self, request: Message, part: HandOver) -> None:
         """Take one part; the last is answered when the node has decided.
 
         Raises:
             BadMessageError: It does not fit to what came before.
         """
-        part = read_body(request, HandOver)
         key = part.resource, request.from_
         reported = self._reported.find(part.resource)
         if reported is not None or self.is_taking(part.resource):

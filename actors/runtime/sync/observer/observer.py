@@ -27,8 +27,9 @@ from actors.runtime.sync.messages import (
 )
 from actors.runtime.sync.observer.routes import ObserverPaths, Reporter, of_observer
 from actors.runtime.sync.presence.registration import CHANGES, SUBSCRIPTION
+from actors.runtime.sync.reporter.stored import NOTHING_STORED
 from fsm.sync.leases import RenewalsCore
-from specs.bodies.object import ObserverName
+from specs.bodies.object import ObjectBack, ObserverExpelled
 from specs.bodies.sync import ObjectName, Observe, Subscription
 from specs.child import child_resources, children_addresses
 from specs.jsonvalue import Json, JsonObject
@@ -36,7 +37,7 @@ from specs.limits.protocol import READ_PAUSE, RECONNECT_TRIES
 from specs.limits.sync import HAND_OVER_PAUSE, LEAVE_TRIES
 from specs.message import Message, MessageType, refuse
 from specs.reply_code import LAST_SUCCESS, Code
-from transports.bodies import read_body, write_body
+from transports.bodies import write_body
 
 __all__ = ["AskedOwners", "Observed", "ObservedObjects"]
 
@@ -67,7 +68,7 @@ class Observed:
     is_closing: bool = False
     version: int = 0
     is_renewed: bool = False
-    waiting: list[Message] = attrs.field(factory=list)
+    waiting: list[tuple[Message, Observe]] = attrs.field(factory=list)
 
 
 @final
@@ -170,7 +171,7 @@ class ObservedObjects:
         """Who observes something, is about to, or is about to stop."""
         found: set[str] = set()
         for there in self._objects.values():
-            found |= there.leaving.union(there.observers, (one.from_ for one in there.waiting))
+            found |= there.leaving.union(there.observers, (one.from_ for one, _ in there.waiting))
         return found
 
     def observes(self, url: str, component: str) -> bool:
@@ -245,18 +246,25 @@ class ObservedObjects:
 
     # --- begin --------------------------------------------------------------------------
 
-    async def observe(self, request: Message) -> None:
+    async def observe(self, request: Message, body: Observe) -> None:
         """Observe an object for a component (M-36): its listener comes first (SYN-06)."""
-        wish = read_body(request, Observe)
-        url, names = wish.resource, [] if wish.p2p is True else child_resources(wish.resource)
+        url, names = body.resource, [] if body.p2p is True else child_resources(body.resource)
         await self._context.answer(request, Code.TRYING, resources=[*names])
         there = self._objects.get(url)
         if there is not None and there.is_closing:
-            there.waiting.append(request)
+            there.waiting.append((request, body))
         else:
-            await self._observe(request, url)
+            await self._observe(request, body)
 
-    async def _observe(self, request: Message, url: str) -> None:
+    async def resume(self, request: Message) -> None:
+        """Tell an observer whether it had a stored copy of anything (M-52)."""
+        if any(observer == request.from_ for _, observer in self._context.gate.rest.copies):
+            await self._context.answer(request, Code.OK)
+        else:
+            await self._context.refuse(request, Code.NOT_FOUND, NOTHING_STORED)
+
+    async def _observe(self, request: Message, body: Observe) -> None:
+        url = body.resource
         is_first = url not in self._objects
         there = self._objects.setdefault(url, Observed())
         there.observers[request.from_] = request.id
@@ -264,8 +272,8 @@ class ObservedObjects:
         if is_first:
             await self._context.bus.add_listener(f"{url}/{CHANGES}", self._listener)
             await self._follow(url, request.from_)
-        self._paths.wished(url, request.from_, p2p=read_body(request, Observe).p2p)
-        self._spawn(partial(self._open if is_first else self._join, request, url))
+        self._paths.wished(url, request.from_, p2p=body.p2p)
+        self._spawn(partial(self._open if is_first else self._join, request, body))
 
     async def _follow(self, url: str, observer: str) -> None:
         """Have an observer hear of an object; a gap shows by what is said next.
@@ -276,17 +284,19 @@ class ObservedObjects:
         for address in (f"{url}/{CHANGES}", *children):
             await self._context.bus.follow(address, observer)
 
-    async def _open(self, request: Message, url: str) -> None:
+    async def _open(self, request: Message, body: Observe) -> None:
+        url = body.resource
         answer, link, barred = await self._paths.open(url, request.from_)
         await self._let_hear_of_children(url, link)
         await self._tell(ObserveDone(request, url, answer, Way(link, barred, is_first=True)))
 
-    async def _join(self, request: Message, url: str) -> None:
+    async def _join(self, request: Message, body: Observe) -> None:
+        url = body.resource
         there = self._objects.get(url)
         link: str | None = None
         if there is not None and request.from_ in there.observers:
             # Whoever goes on is no new one: what was expelled does not come back so.
-            is_known = read_body(request, Observe).resume and there.version
+            is_known = body.resume and there.version
             version = there.version if is_known else None
             answer, link = await self._paths.join(url, request.from_, version)
             await self._let_hear_of_children(url, link)
@@ -313,9 +323,9 @@ class ObservedObjects:
             if is_there and self._paths.is_by_node(url):
                 self._spawn(partial(self._renew, url))
 
-    async def back(self, request: Message) -> None:
-        """Subscribe again to an object that is back, and say who observes it here (M-52)."""
-        url = read_body(request, ObjectName).resource
+    async def back(self, request: Message, body: ObjectBack) -> None:
+        """Subscribe again to an object that is back, and list its observers here (M-52)."""
+        url = body.resource
         there = self._objects.get(url)
         observers = [] if there is None or there.is_closing else [*there.observers]
         await self._context.answer(request, Code.OK, value=[*observers])
@@ -381,9 +391,9 @@ class ObservedObjects:
 
     # --- end ----------------------------------------------------------------------------
 
-    async def leave(self, request: Message) -> None:
+    async def leave(self, request: Message, body: ObjectName) -> None:
         """Stop observing for a component (M-42)."""
-        url = read_body(request, ObjectName).resource
+        url = body.resource
         there = self._objects.get(url)
         if there is not None and request.from_ in there.observers:
             await self._let_go(url, request.from_, request)
@@ -393,8 +403,9 @@ class ObservedObjects:
     async def leave_all(self, observer: str) -> None:
         """Leave every object for a component that is gone."""
         for url, there in self._objects.items():
-            for request in [one for one in there.waiting if one.from_ == observer]:
-                there.waiting.remove(request)
+            for waiting in [one for one in there.waiting if one[0].from_ == observer]:
+                there.waiting.remove(waiting)
+                request, _ = waiting
                 await self._context.refuse(request, Code.GONE, "the observer left")
             if observer in there.observers:
                 await self._let_go(url, observer, None)
@@ -435,13 +446,13 @@ class ObservedObjects:
         elif request is not None:
             await self._context.answer(request, Code.OK)
 
-    async def shut_out(self, event: Message, told: ObserverName) -> None:
-        """Let an observer hear nothing more: its reporter's end has shut it out (SYN-21).
+    async def expelled(self, event: Message, body: ObserverExpelled) -> None:
+        """Let an observer hear nothing more: its reporter's end has expelled it (SYN-21).
 
         One that has asked again since is being decided on anew, and stays until then.
         """
         await self._context.answer(event, Code.OK)
-        url, observer = told.resource, told.observer
+        url, observer = body.resource, body.observer
         there = self._objects.get(url)
         if there is None or (observer, there.observers.get(observer, 0)) in there.asking:
             return
@@ -481,5 +492,5 @@ class ObservedObjects:
         """Forget an object; who wanted to observe it meanwhile begins now."""
         there = self._objects.pop(url)
         await self._paths.forget(url)
-        for request in there.waiting:
-            await self._observe(request, url)
+        for request, body in there.waiting:
+            await self._observe(request, body)

@@ -10,7 +10,7 @@ from actors.runtime.sync.reporter.observers import OBSERVERS
 from actors.runtime.sync.reporter.pending import told_by
 from fsm.sync import reporter_io as core
 from fsm.sync.reporter import ReporterCore
-from specs.bodies.object import ObserverName
+from specs.bodies.object import AllowObserver, ExpelObserver
 from specs.bodies.sync import InviteObservers, Subscription
 from specs.child import parent_of
 from specs.message import Message, MessageType
@@ -32,9 +32,8 @@ class Admissions:
 
     # --- reporters ------------------------------------------------------------------------
 
-    async def invite(self, request: Message) -> None:
+    async def invite(self, request: Message, body: InviteObservers) -> None:
         """Invite one observer (M-33)."""
-        body = read_body(request, InviteObservers)
         reported = self._cores.find(body.resource)
         if reported is None:
             await self._context.refuse(request, Code.NOT_FOUND, "no such object")
@@ -55,14 +54,13 @@ class Admissions:
         elif answer.is_final:
             await self._cores.feed(url, told_by(answer))
 
-    async def allow(self, request: Message) -> None:
-        """Let an observer in unasked, on behalf of the reporter."""
-        body = read_body(request, ObserverName)
+    async def allow(self, request: Message, body: AllowObserver) -> None:
+        """Let an observer in without a question, on behalf of the reporter."""
         allowing = core.AllowAsked(request.from_, body.observer)
         await self._obey(request, body.resource, allowing)
 
-    async def expel(self, request: Message, body: ObserverName) -> None:
-        """Shut an observer out, on behalf of the reporter (SYN-21)."""
+    async def expel(self, request: Message, body: ExpelObserver) -> None:
+        """Expel an observer, on behalf of the reporter (SYN-21)."""
         expelling = core.ExpelAsked(request.from_, body.observer)
         await self._obey(request, body.resource, expelling)
 

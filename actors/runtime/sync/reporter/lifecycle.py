@@ -19,7 +19,6 @@ from specs.child import child_resources
 from specs.errors import BadMessageError
 from specs.message import Message
 from specs.reply_code import Code
-from transports.bodies import read_body
 
 if TYPE_CHECKING:
     from specs.jsonvalue import Json, JsonObject
@@ -44,9 +43,8 @@ class ObjectLives:
 
     # --- begin ----------------------------------------------------------------------------
 
-    def create(self, request: Message) -> None:
+    def create(self, request: Message, wanted: CreateObject) -> None:
         """Create an object (M-32)."""
-        wanted = read_body(request, CreateObject)
         # Before anything is begun: who asks for a hyperty's address gets none.
         scheme_for(wanted.schema, request.from_)
         if wanted.store and not self._context.gate.stores:
@@ -56,7 +54,7 @@ class ObjectLives:
 
     async def _create(self, request: Message, wanted: CreateObject) -> None:
         created = await self._parts.places.find(request, wanted)
-        await self._parts.tell(ObjectReady(request, created))
+        await self._parts.tell(ObjectReady(request, wanted, created))
 
     async def ready(self, done: ObjectReady) -> None:
         """Take a new object in: whoever finds it from now on can observe it."""
@@ -64,10 +62,9 @@ class ObjectLives:
         created = done.created
         if created is None:
             return
-        wanted = read_body(done.request, CreateObject)
-        reported = ReporterCore(created, guests_of(wanted))
+        reported = ReporterCore(created, guests_of(done.wanted))
         self._cores.add(created.url, reported)
-        if wanted.store:
+        if done.wanted.store:
             self._parts.stored.begin(reported)
         await self._parts.doors.open(created)
         self._context.written(created)
@@ -94,9 +91,8 @@ class ObjectLives:
 
     # --- while it lives -------------------------------------------------------------------
 
-    async def change(self, request: Message) -> None:
+    async def change(self, request: Message, body: ChangeObject) -> None:
         """Change an object on behalf of its reporter, and publish it (M-40)."""
-        body = read_body(request, ChangeObject)
         check_path(body.attribute)
         await self._cores.ask(body.resource, request, core.ChangeAsked(request.from_, body))
 
@@ -109,9 +105,8 @@ class ObjectLives:
 
     # --- end ------------------------------------------------------------------------------
 
-    async def delete(self, request: Message) -> None:
+    async def delete(self, request: Message, body: EndReport) -> None:
         """Delete an object (M-46)."""
-        body = read_body(request, EndReport)
         if body.store and self._parts.stored.rest(body.resource, request.from_):
             await self._context.answer(request, Code.OK)
         else:

@@ -11,8 +11,14 @@ from fsm.sync.allowed_observers import PUBLIC, AllowedObservers
 from fsm.sync.reporter import ReporterCore
 from fsm.sync.reporter_io import CutOff, Expired
 from specs.addresses.address import RUNTIME_SCHEME, runtime_of, scheme_of, subscription_manager
-from specs.bodies.object import CutPath, ObserverList, ObserverName, ObserversChange
-from specs.bodies.sync import CreateObject, DataObject, ObjectName
+from specs.bodies.object import (
+    CutPath,
+    ObjectBack,
+    ObserverExpelled,
+    ObserverList,
+    ObserversChange,
+)
+from specs.bodies.sync import CreateObject, DataObject
 from specs.bodies.word import Operation
 from specs.message import Message, MessageType
 from specs.reply_code import Code
@@ -100,7 +106,7 @@ class Audiences:
             told = self._context.request(MessageType.UNSUBSCRIBE, to, write_body(path))
             await self._context.bus.post(told)
         if cut.manager:
-            name = write_body(ObjectName(url) if is_over else ObserverName(url, cut.observer))
+            body = write_body(ObjectBack(url) if is_over else ObserverExpelled(url, cut.observer))
             kind = MessageType.SUBSCRIBE if is_over else MessageType.UNSUBSCRIBE
             sender = f"{url}/{SUBSCRIPTION}"
-            await self._context.bus.post(self._context.request(kind, cut.manager, name, sender))
+            await self._context.bus.post(self._context.request(kind, cut.manager, body, sender))

@@ -20,14 +20,13 @@ from actors.runtime.sync.reporter.cores import ReportedCores, ReporterParts
 from actors.runtime.sync.reporter.stored import Revived
 from fsm.registry.changes_io import LocalLive
 from fsm.sync.reporter_io import UnsubscribeAsked
-from specs.bodies.object import Resume
-from specs.bodies.sync import ObjectName
+from specs.bodies.object import ObjectBack, Resume, StoreObject
 from specs.errors import BadMessageError
 from specs.limits.protocol import READ_PAUSE
 from specs.limits.sync import BACK_AT_ONCE, BACK_TRIES
 from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS, Code
-from transports.bodies import read_body, write_body
+from transports.bodies import write_body
 
 __all__ = ["ObjectsBack", "Revival"]
 
@@ -73,7 +72,7 @@ class ObjectsBack:
                 pause *= 2
 
     def _word(self, url: str, manager: str) -> Message:
-        body = write_body(ObjectName(url))
+        body = write_body(ObjectBack(url))
         sender = f"{url}/{SUBSCRIPTION}"
         return self._context.request(MessageType.SUBSCRIBE, manager, body, sender)
 
@@ -102,13 +101,18 @@ class Revival:
             if observer not in told.observers:
                 await self._cores.feed(told.url, UnsubscribeAsked(observer, told.manager))
 
-    async def resume(self, request: Message) -> None:
-        """Give a reporter what it had, or store what it was handed (M-51, SYN-26)."""
-        wish, whole = read_body(request, Resume), self._parts.children.with_children
-        if wish.resource is None:
-            await self._parts.stored.resume(request, wish, self._cores.all, whole)
-            return
-        reported = self._cores.find(wish.resource)
+    async def resume(self, request: Message, body: Resume) -> None:
+        """Give a reporter the objects that it had (M-51)."""
+        whole = self._parts.children.with_children
+        await self._parts.stored.resume(request, body, self._cores.all, whole)
+
+    async def store(self, request: Message, body: StoreObject) -> None:
+        """Store an object that was handed over to its reporter (M-51, SYN-26).
+
+        Raises:
+            BadMessageError: The sender does not report it, or nothing is stored here.
+        """
+        reported, whole = self._cores.find(body.resource), self._parts.children.with_children
         if reported is None or reported.snapshot.reporter != request.from_:
             raise BadMessageError("its sender does not report it", Code.NOT_FOUND)
         shown = whole(reported.snapshot).children_objects
