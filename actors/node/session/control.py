@@ -15,8 +15,15 @@ from actors.node.links.port import Port
 from actors.node.login.login import Admission, Login
 from actors.node.session.exchange import Exchange, Session
 from actors.node.session.gate import Gate
-from actors.node.session.logins import Denied, Logins, Verdict, Vouched
-from actors.node.session.opening import Opening, OpenRequest, wish_of
+from actors.node.session.opening import (
+    Denied,
+    Logins,
+    Opening,
+    OpenRequest,
+    Verdict,
+    Vouched,
+    wish_of,
+)
 from fsm.session.node_session_io import CloseAsked, PeerForm
 from specs.addresses.address import is_below, is_node
 from specs.bodies.body import SessionControl

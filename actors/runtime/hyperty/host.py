@@ -17,7 +17,7 @@ from actors.runtime.objects.context import HypertyContext
 from actors.runtime.objects.error import ObjectError
 from actors.runtime.objects.sendable import own, sendable
 from actors.runtime.sync.context import code_in_use
-from actors.runtime.sync.presence.registration import SUBSCRIPTION
+from actors.runtime.sync.registration import SUBSCRIPTION
 from specs.addresses.address import is_below, scheme_of
 from specs.bodies.delegation import HandOver
 from specs.bodies.manager import Forwarded, create_class, forward_class

@@ -4,27 +4,47 @@ What the data schema at a catalogue address says values must obey (CAT-05, ADR-0
 
 That of the catalogue, if the runtime has one that describes it, or else one that ships, by
 its name.
+
+How the sync manager gets addresses for data objects: from the address allocation.
+
+How the sync manager has data objects registered: by the runtime's own registrar.
 """
 
 import json
 import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import Final, TypeAlias, final
 
 import attrs
 import trio
+from typing_extensions import override
 
 import specs
 from actors.kit.counting.counters import Counters
+from actors.kit.errors import ActorStoppedError
 from actors.kit.ids import IdSource
 from actors.kit.supervision.actor import ActorRef, Reply
 from actors.kit.supervision.delivery import Delivery
 from actors.kit.trace import Tracer, value_digest
 from actors.runtime.bus.ports import CorePort
+from actors.runtime.registry.allocation import (
+    AddressesWanted,
+    AllocationError,
+    AllocationMessage,
+    FreeWanted,
+)
 from actors.runtime.registry.link_routes import WaysWanted
+from actors.runtime.registry.registrations import (
+    ForgetWanted,
+    RegisterWanted,
+    RegistrarMessage,
+    RegistrationError,
+    UnregisterWanted,
+)
 from actors.runtime.store.barrier import StoreGate
 from actors.runtime.stubs.catalogue import Catalogue
 from actors.runtime.sync.messages import SyncNews
@@ -53,12 +73,14 @@ from transports.bodies import read_body
 
 __all__ = [
     "Addresses",
+    "AllocatedAddresses",
     "ComponentLeft",
     "DataSchemas",
     "Job",
     "ObjectsClosed",
     "PathsForgotten",
     "Records",
+    "RegisteredObjects",
     "Spawn",
     "SyncContext",
     "SyncMessage",
@@ -377,3 +399,56 @@ def code_in_use(code: int) -> Code:
             return Code.INTERNAL
         case _:
             return Code.MALFORMED
+
+
+@final
+class RegisteredObjects(Records):
+    """Asks the registrar of the same runtime."""
+
+    def __init__(self, registrar: ActorRef[RegistrarMessage]) -> None:
+        self._registrar = registrar
+
+    @override
+    async def register(self, record: Record) -> Refused | None:
+        try:
+            await self._registrar.ask(lambda reply: RegisterWanted(record, reply))
+        except RegistrationError as error:
+            return Refused(code_in_use(error.code), str(error))
+        except ActorStoppedError:
+            return Refused(Code.UNAVAILABLE, "the runtime is going")
+        return None
+
+    @override
+    async def unregister(self, url: str) -> None:
+        # What cannot be told now, the node notes when the session ends (REG-09).
+        with suppress(ActorStoppedError):
+            await self._registrar.ask(lambda reply: UnregisterWanted(url, reply))
+
+    @override
+    async def forget(self, url: str) -> None:
+        with suppress(ActorStoppedError):
+            await self._registrar.ask(lambda reply: ForgetWanted(url, reply))
+
+
+@final
+class AllocatedAddresses(Addresses):
+    """Asks the address allocation of the same runtime."""
+
+    def __init__(self, allocation: ActorRef[AllocationMessage]) -> None:
+        self._allocation = allocation
+
+    @override
+    async def allocate(self, scheme: str) -> str | None:
+        try:
+            addresses: tuple[str, ...] = await self._allocation.ask(
+                lambda reply: AddressesWanted(scheme, 1, reply)
+            )
+        except (AllocationError, BadMessageError, ActorStoppedError):
+            return None
+        return addresses[0]
+
+    @override
+    async def free(self, address: str) -> None:
+        # What the node does not take back now, it takes when the session ends (I-A7).
+        with suppress(AllocationError, ActorStoppedError):
+            await self._allocation.ask(lambda reply: FreeWanted((address,), reply))

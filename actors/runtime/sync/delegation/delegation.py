@@ -14,7 +14,7 @@ import trio
 from actors.runtime.sync.context import Spawn, SyncContext
 from actors.runtime.sync.delegation.taking import HandOvers, TakeOvers
 from actors.runtime.sync.messages import DelegationNews, TakeOverNews, Tell
-from actors.runtime.sync.presence.registration import SUBSCRIPTION
+from actors.runtime.sync.registration import SUBSCRIPTION
 from actors.runtime.sync.reporter.transfers import ObjectHands
 from fsm.engine import Step
 from fsm.sync import delegation as terms

@@ -26,7 +26,7 @@ from actors.runtime.sync.messages import (
     WayMoved,
 )
 from actors.runtime.sync.observer.routes import ObserverPaths, Reporter, of_observer
-from actors.runtime.sync.presence.registration import CHANGES, SUBSCRIPTION
+from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION
 from actors.runtime.sync.reporter.stored import NOTHING_STORED
 from fsm.sync.leases import RenewalsCore
 from specs.bodies.object import ObjectBack, ObserverExpelled

@@ -12,7 +12,7 @@ import attrs
 from actors.runtime.sync.context import Spawn, SyncContext
 from actors.runtime.sync.link_watches import LinkWatches
 from actors.runtime.sync.messages import LinkIs, Tell, Way, WayMoved
-from actors.runtime.sync.presence.registration import CHANGES, SUBSCRIPTION
+from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION
 from fsm.intent import is_p2p_part
 from fsm.sync.observer_route import MoveTo, Moving, ObserverWay
 from specs.addresses.address import subscription_manager

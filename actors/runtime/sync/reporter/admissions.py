@@ -4,7 +4,7 @@ from typing import final
 
 from actors.runtime.sync.context import observer_of
 from actors.runtime.sync.messages import Decided, LinkIs, Witnessed
-from actors.runtime.sync.presence.registration import CHANGES
+from actors.runtime.sync.registration import CHANGES
 from actors.runtime.sync.reporter.cores import ReportedCores, ReporterParts
 from actors.runtime.sync.reporter.observers import OBSERVERS
 from actors.runtime.sync.reporter.pending import told_by

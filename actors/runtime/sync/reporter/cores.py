@@ -16,7 +16,7 @@ from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.sync.context import Spawn, SyncContext
 from actors.runtime.sync.messages import ObjectRemoved, Tell
-from actors.runtime.sync.presence.registration import ObjectPlaces
+from actors.runtime.sync.registration import ObjectPlaces
 from actors.runtime.sync.reporter.children import ReportedChildren
 from actors.runtime.sync.reporter.moved import MovedObjects
 from actors.runtime.sync.reporter.observers import Audiences

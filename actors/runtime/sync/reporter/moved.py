@@ -5,7 +5,7 @@ from typing import final
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.sync.context import SyncContext
-from actors.runtime.sync.presence.registration import ObjectPlaces
+from actors.runtime.sync.registration import ObjectPlaces
 from fsm.registry.changes_io import LocalGone, LocalLive
 from specs.bodies.sync import DataObject
 

@@ -5,7 +5,7 @@ from typing import Final, final
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.sync.context import SyncContext
-from actors.runtime.sync.presence.registration import CHANGES, SUBSCRIPTION
+from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION
 from fsm.effects import RowChanged
 from fsm.sync.allowed_observers import PUBLIC, AllowedObservers
 from fsm.sync.reporter import ReporterCore

@@ -12,7 +12,7 @@ import trio
 
 from actors.runtime.sync.context import Spawn, SyncContext, code_in_use
 from actors.runtime.sync.messages import Decided, Tell
-from actors.runtime.sync.presence.registration import SUBSCRIPTION
+from actors.runtime.sync.registration import SUBSCRIPTION
 from fsm.engine import Step
 from fsm.sync import reporter_io as core
 from fsm.sync.invitations import (

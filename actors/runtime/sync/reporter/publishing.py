@@ -16,7 +16,7 @@ import trio
 from actors.runtime.sync.context import Spawn, SyncContext, observer_of
 from actors.runtime.sync.link_watches import LinkWatches
 from actors.runtime.sync.messages import LinkIs, Tell, Witnessed
-from actors.runtime.sync.presence.registration import CHANGES, SUBSCRIPTION
+from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION
 from fsm.intent import is_p2p_part
 from fsm.sync.repeats import IsObserved, RepeatedChange, RepeatsCore
 from fsm.sync.reporter import ReporterCore

@@ -12,13 +12,12 @@ from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.sync.context import Spawn, SyncContext
 from actors.runtime.sync.messages import Tell
-from actors.runtime.sync.presence.registration import SUBSCRIPTION
+from actors.runtime.sync.registration import SUBSCRIPTION
 from actors.runtime.sync.reporter.admissions import Admissions
 from actors.runtime.sync.reporter.children import Observes
 from actors.runtime.sync.reporter.cores import ReportedCores, reporter_parts
-from actors.runtime.sync.reporter.lifecycle import ObjectLives
+from actors.runtime.sync.reporter.lifecycle import ObjectLives, Revival
 from actors.runtime.sync.reporter.observers import OBSERVERS
-from actors.runtime.sync.reporter.restore import Revival
 from actors.runtime.sync.reporter.transfers import ObjectHands
 from specs.child import parent_of
 

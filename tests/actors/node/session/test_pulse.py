@@ -2,7 +2,7 @@
 
 import trio
 
-from actors.node.session.heartbeat import LinkHeartbeat
+from actors.node.session.bounds import LinkHeartbeat
 from specs.limits.protocol import PING_PERIOD, PONG_TIMEOUT
 
 

@@ -6,7 +6,7 @@ import pytest
 import trio
 
 from actors.node.sync.subscriptions import PathDesk
-from actors.runtime.sync.presence.registration import Renewals
+from actors.runtime.sync.registration import Renewals
 from specs.limits.sync import RENEWED_AT_ONCE
 from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
