@@ -370,8 +370,8 @@ class ComponentLeft:
 SyncMessage: TypeAlias = Delivery | SyncNews | PathsForgotten | ObjectsClosed | ComponentLeft
 """What the sync manager is told."""
 
-Job: TypeAlias = Callable[[], Awaitable[None]]
-"""Work for a task."""
+Job: TypeAlias = Callable[[], Awaitable[object]]
+"""Work for a task; what it returns is ignored."""
 
 Spawn: TypeAlias = Callable[[Job], None]
 """Runs work in a task of the sync manager."""

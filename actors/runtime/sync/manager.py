@@ -115,8 +115,10 @@ class SyncManager(Actor[SyncMessage]):
     def __init__(self, context: SyncContext) -> None:
         self._context = context
         self._reported = ReportedObjects(context, self.spawn, self._tell)
-        self._observed = ObservedObjects(context, self.spawn, self._tell, self._reported.answering)
-        self._reported.meet(self._observed.observes)
+        self._observed = ObservedObjects(
+            context, self.spawn, self._tell, self._reported.children.answering
+        )
+        self._reported.children.observes = self._observed.observes
         self._moves = Delegations(context, self.spawn, self._tell, self._reported.hands)
         self._closing: list[Reply[None]] = []
         self._leaving: list[ComponentLeft] = []
@@ -126,7 +128,7 @@ class SyncManager(Actor[SyncMessage]):
 
     @override
     async def start(self) -> None:
-        self._reported.start(self.me)
+        self._reported.doors.start(self.me)
         self._observed.start(self.me)
         await self._context.bus.add_listener(self._context.bus.url, self.me)
         await self._reported.revival.revive()
@@ -162,9 +164,9 @@ class SyncManager(Actor[SyncMessage]):
 
     async def _link_is(self, news: LinkIs) -> None:
         if scheme_of(news.entity) == RUNTIME_SCHEME:
-            await self._reported.admissions.link_is(news)
+            await self._reported.links.link_is(news)
         else:
-            self._observed.link_is(news)
+            self._observed.paths.link_is(news)
 
     async def _news_of_reported(self, news: ReporterNews) -> None:
         match news:
@@ -196,7 +198,7 @@ class SyncManager(Actor[SyncMessage]):
             case PathClosed(url):
                 await self._observed.closed(url)
             case WayMoved():
-                self._observed.moved(news)
+                self._observed.paths.moved(news)
             case _:
                 assert_never(news)
 
@@ -341,7 +343,7 @@ class SyncManager(Actor[SyncMessage]):
             case Delegate():
                 await self._moves.delegate(request, body)
             case HandOver():
-                await self._moves.take(request, body)
+                await self._moves.taking.take(request, body)
             case _:
                 assert_never(body)
 

@@ -18,6 +18,7 @@ import trio
 from actors.kit.supervision.actor import ActorRef
 from actors.kit.supervision.delivery import Delivery
 from actors.runtime.sync.context import SyncContext
+from fsm.registry.changes_io import LocalGone, LocalLive
 from fsm.sync.reporter_io import Refused
 from specs.addresses.address import (
     RUNTIME_SCHEME,
@@ -223,10 +224,6 @@ class ObjectPlaces:
             )
         )
 
-    async def renew(self, url: str) -> None:
-        """Have the node know an object again, as often as it takes."""
-        await self.renewals.renew(url)
-
     async def _ask(self, url: str) -> Message:
         """Claim an object, and set its paths; return the first refusal, or the last answer."""
         bus, body = self._context.bus, write_body(Path((url,), self._context.runtime))
@@ -250,8 +247,19 @@ class ObjectPlaces:
         for address in (f"{url}/{SUBSCRIPTION}", url):
             await self._context.bus.remove_listener(address, listener)
 
+    async def take_over(self, thing: DataObject) -> None:
+        """Set all paths of an object that was handed over to this runtime (SYN-26).
+
+        If the domain registry does not take its new record, the object can be observed all the
+        same; as with any record, the next keep-alive tells it again.
+        """
+        if await self.renewals.renew(thing.url):
+            await self._context.registry.tell(LocalLive(thing.url))
+            await self.register(thing)
+
     async def give_away(self, url: str, listener: ActorRef[Delivery]) -> None:
-        """Take down what is here of an object; the rest is another runtime's now (SYN-26)."""
+        """Take down what is here of an object that another runtime reports now (SYN-26)."""
+        await self._context.registry.tell(LocalGone(url))
         self.renewals.forget(url)
         await self._context.records.forget(url)
         await self.listen_no_more(url, listener)

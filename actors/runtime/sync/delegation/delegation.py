@@ -21,7 +21,6 @@ from fsm.sync import delegation as terms
 from fsm.sync.delegation import DelegationCore
 from fsm.sync.reporter_io import Held, Released
 from specs.addresses.address import RUNTIME_SCHEME, domain_of, scheme_of
-from specs.bodies.delegation import HandOver
 from specs.bodies.object import Delegate
 from specs.errors import BadMessageError
 from specs.limits.protocol import REPLY_TIMEOUT
@@ -51,7 +50,11 @@ class _Giving:
 
 @final
 class Delegations:
-    """The hand-overs of one runtime, of both kinds."""
+    """The hand-overs of one runtime, of both kinds.
+
+    Attributes:
+        taking: What is handed over to this runtime.
+    """
 
     def __init__(
         self, context: SyncContext, spawn: Spawn, tell: Tell, reported: ObjectHands
@@ -64,22 +67,22 @@ class Delegations:
         self._giving: dict[str, _Giving] = {}
         self._numbers: dict[str, int] = {}
         self._given: dict[str, None] = {}
-        self._taking = TakeOvers(context, spawn, tell, reported)
+        self.taking: Final = TakeOvers(context, spawn, tell, reported)
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing is on its way."""
-        return not self._giving and self._taking.is_empty
+        return not self._giving and self.taking.is_empty
 
     @property
     def takers(self) -> set[str]:
         """Who is being handed something."""
-        return self._taking.takers
+        return self.taking.takers
 
     def is_moving(self, address: str) -> bool:
         """Say whether an address is of an object on its way to another runtime, or from one."""
         url = address.removesuffix(f"/{SUBSCRIPTION}")
-        return url in self._given or self._taking.is_taking(url)
+        return url in self._given or self.taking.is_taking(url)
 
     async def put_off(self, request: Message) -> None:
         """Answer a request to an object that is on its way."""
@@ -90,7 +93,7 @@ class Delegations:
     async def delegate(self, request: Message, body: Delegate) -> None:
         """Hand an object over for its reporter (M-54)."""
         url, to = body.resource, body.delegate
-        reported = self._reported.find(url)
+        reported = self._reported.cores.find(url)
         if reported is None:
             raise BadMessageError("no such object", Code.NOT_FOUND)
         if reported.snapshot.reporter != request.from_:
@@ -99,10 +102,12 @@ class Delegations:
         if to == request.from_:
             await self._context.answer(request, Code.OK)
             return
-        self._numbers = {one: k for one, k in self._numbers.items() if self._reported.find(one)}
+        self._numbers = {
+            one: k for one, k in self._numbers.items() if self._reported.cores.find(one)
+        }
         # Above all ids of the object's messages, that rise over a restart; the rest does not.
         number = self._numbers[url] = 1 + max(
-            self._numbers.get(url, 0), self._taking.number_of(url), self._context.last_id(url)
+            self._numbers.get(url, 0), self.taking.number_of(url), self._context.last_id(url)
         )
         self._giving[url] = _Giving(DelegationCore(url, to, number), request)
         self._spawn(partial(self._say_trying, url, number, request))
@@ -117,7 +122,7 @@ class Delegations:
             giving = self._giving.get(url)
 
     def _check(self, url: str, to: str) -> None:
-        reported = self._reported.find(url)
+        reported = self._reported.cores.find(url)
         if url in self._giving:
             raise BadMessageError("it is being handed over already", Code.CONFLICT)
         if scheme_of(to) == RUNTIME_SCHEME:
@@ -132,7 +137,7 @@ class Delegations:
         giving = self._giving.get(news.url)
         if giving is None or giving.core.number != news.number:
             return
-        reported = self._reported.find(news.url)
+        reported = self._reported.cores.find(news.url)
         is_gone = reported is None and giving.core.may_write
         heard = terms.Answered(news.code, news.why, is_here=news.is_here)
         await self._feed(news.url, terms.Left() if is_gone else heard)
@@ -150,7 +155,7 @@ class Delegations:
             case terms.Kept() | terms.GivenAway() | terms.Passed():
                 await self._end(giving, effect)
             case terms.AddressOffered():
-                await self._reported.feed(url, Held())
+                await self._reported.cores.feed(url, Held())
                 self._do(core, partial(self._work.offer, core))
             case terms.OfferDropped():
                 await self._work.post_withdrawal(core)
@@ -164,7 +169,7 @@ class Delegations:
                 assert_never(effect)
 
     def _hand(self, core: DelegationCore) -> None:
-        reported = self._reported.find(core.url)
+        reported = self._reported.cores.find(core.url)
         if reported is not None:
             self._do(core, partial(self._work.hand, core, self._reported.handed(reported)))
 
@@ -199,7 +204,7 @@ class Delegations:
         del self._giving[url]
         match effect:
             case terms.Kept(code, why):
-                await self._reported.feed(url, Released())
+                await self._reported.cores.feed(url, Released())
                 if giving.core.is_forgotten:
                     self._reported.renew(url)
                 await self._context.refuse(request, code, why)
@@ -223,19 +228,15 @@ class Delegations:
 
     # --- the end that takes -----------------------------------------------------------------
 
-    async def take(self, request: Message, part: HandOver) -> None:
-        """Take a part of what is handed over to a component of this runtime."""
-        await self._taking.take(request, part)
-
     async def taken(self, news: TakeOverNews) -> None:
         """Take what the node has said to who takes an object."""
         url = news.url
-        if await self._taking.told(news):
+        if await self.taking.told(news):
             self._given.pop(url, None)
 
     def leave(self, component: str) -> None:
         """Forget what has only begun to come to a component that is gone."""
-        self._taking.leave(component)
+        self.taking.leave(component)
 
     def let_go(self) -> None:
         """End everything without a word: the runtime leaves."""
@@ -244,4 +245,4 @@ class Delegations:
                 if isinstance(effect, Step):
                     self._context.step(effect)
         self._giving.clear()
-        self._taking.let_go()
+        self.taking.let_go()

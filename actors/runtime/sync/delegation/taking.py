@@ -187,7 +187,7 @@ class TakeOvers:
             BadMessageError: It does not fit to what came before.
         """
         key = part.resource, request.from_
-        reported = self._reported.find(part.resource)
+        reported = self._reported.cores.find(part.resource)
         if reported is not None or self.is_taking(part.resource):
             raise BadMessageError(_ANOTHER, Code.CONFLICT)
         coming = self._begun(part, key)
@@ -201,7 +201,7 @@ class TakeOvers:
             return
         coming.request = request
         coming.core = TakeOverCore(part.resource, request.from_, part.number)
-        await self._reported.expect(part.resource)
+        await self._reported.doors.expect(part.resource)
         await self._feed(key, terms.Begun())
 
     def _begun(self, part: HandOver, key: tuple[str, str]) -> _Taking:
@@ -285,14 +285,14 @@ class TakeOvers:
                 if request is not None:
                     await self._context.answer(request, Code.OK)
             case terms.Dropped(code, why):
-                await self._reported.expect_no_more(core.url)
+                await self._reported.doors.expect_no_more(core.url)
                 if request is not None:
                     await self._context.refuse(request, code, why)
             case _:
                 assert_never(effect)
 
     def _note(self, core: TakeOverCore) -> None:
-        kept = {url: k for url, k in self._numbers.items() if self._reported.find(url)}
+        kept = {url: k for url, k in self._numbers.items() if self._reported.cores.find(url)}
         self._numbers = {**kept, core.url: core.number}
 
     async def _ask_node(self, coming: _Taking, core: TakeOverCore, pause: float) -> None:

@@ -16,14 +16,12 @@ from actors.kit.supervision.delivery import Delivery
 from actors.runtime.sync.context import Spawn, SyncContext, code_in_use
 from actors.runtime.sync.messages import (
     LeaseAnswered,
-    LinkIs,
     ObserveDone,
     ObserverLeft,
     PathClosed,
     RefusedAgain,
     Tell,
     Way,
-    WayMoved,
 )
 from actors.runtime.sync.observer.routes import ObserverPaths, Reporter, of_observer
 from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION
@@ -144,7 +142,11 @@ class AskedOwners:
 
 @final
 class ObservedObjects:
-    """The observers' end of every object observed here; one path serves all observers."""
+    """The observers' end of every object observed here; one path serves all observers.
+
+    Attributes:
+        paths: By which routes their changes come here.
+    """
 
     def __init__(self, context: SyncContext, spawn: Spawn, tell: Tell, reporter: Reporter) -> None:
         self._context = context
@@ -153,7 +155,7 @@ class ObservedObjects:
         self._objects: dict[str, Observed] = {}
         self._owners = AskedOwners(context, self._objects, tell)
         self._reporter = reporter
-        self._paths = ObserverPaths(context, spawn, tell, self._renew, reporter)
+        self.paths: Final = ObserverPaths(context, spawn, tell, self._renew, reporter)
         self._renewals = RenewalsCore()
         self._listener: ActorRef[Delivery]
 
@@ -201,7 +203,7 @@ class ObservedObjects:
         there = self._objects.get(url)
         number = None if there is None else there.observers.get(observer)
         if there is not None and number is not None:
-            answer, link = await self._paths.join(url, observer, there.version or None)
+            answer, link = await self.paths.join(url, observer, there.version or None)
             await self._tell(LeaseAnswered(url, observer, number, answer, link))
 
     async def lease_answered(self, news: LeaseAnswered) -> None:
@@ -219,9 +221,9 @@ class ObservedObjects:
         elif answer.code > LAST_SUCCESS:
             self._renewals.unanswered(url, observer, self._context.now())
         else:
-            self._paths.answered(url, Way(news.link))
+            self.paths.answered(url, Way(news.link))
             self._granted(url, observer, answer)
-            if answer.body.get("renewed") is not True and self._paths.is_by_node(url):
+            if answer.body.get("renewed") is not True and self.paths.is_by_node(url):
                 self._renew_once(url)
             if "value" in answer.body:
                 await self._owners.show(url, observer, answer.body["value"])
@@ -272,7 +274,7 @@ class ObservedObjects:
         if is_first:
             await self._context.bus.add_listener(f"{url}/{CHANGES}", self._listener)
             await self._follow(url, request.from_)
-        self._paths.wished(url, request.from_, p2p=body.p2p)
+        self.paths.wished(url, request.from_, p2p=body.p2p)
         self._spawn(partial(self._open if is_first else self._join, request, body))
 
     async def _follow(self, url: str, observer: str) -> None:
@@ -286,7 +288,7 @@ class ObservedObjects:
 
     async def _open(self, request: Message, body: Observe) -> None:
         url = body.resource
-        answer, link, barred = await self._paths.open(url, request.from_)
+        answer, link, barred = await self.paths.open(url, request.from_)
         await self._let_hear_of_children(url, link)
         await self._tell(ObserveDone(request, url, answer, Way(link, barred, is_first=True)))
 
@@ -298,7 +300,7 @@ class ObservedObjects:
             # Whoever goes on is no new one: what was expelled does not come back so.
             is_known = body.resume and there.version
             version = there.version if is_known else None
-            answer, link = await self._paths.join(url, request.from_, version)
+            answer, link = await self.paths.join(url, request.from_, version)
             await self._let_hear_of_children(url, link)
         else:
             answer = refuse(request, Code.GONE, "the observer left before it was subscribed")
@@ -306,21 +308,13 @@ class ObservedObjects:
 
     async def _let_hear_of_children(self, url: str, link: str | None) -> None:
         if link is not None:
-            await self._paths.set_children(url)
-
-    def link_is(self, news: LinkIs) -> None:
-        """Take it that another link leads to where an object is reported, or none."""
-        self._paths.link_is(news)
-
-    def moved(self, news: WayMoved) -> None:
-        """Take it that the changes of an object come by another way now, or do not."""
-        self._paths.moved(news)
+            await self.paths.set_children(url)
 
     def renew_paths(self, domain: str) -> None:
         """Set the paths again that the node of a domain has forgotten."""
         for url, there in self._objects.items():
             is_there = self._context.node_for(url) == domain and not there.is_closing
-            if is_there and self._paths.is_by_node(url):
+            if is_there and self.paths.is_by_node(url):
                 self._spawn(partial(self._renew, url))
 
     async def back(self, request: Message, body: ObjectBack) -> None:
@@ -347,7 +341,7 @@ class ObservedObjects:
 
     async def _renew(self, url: str) -> None:
         """Set a path again, and ask its owner again: the node has forgotten both."""
-        await self._paths.set_path(url)
+        await self.paths.set_path(url)
         await self._owners.ask_again(url)
 
     async def done(self, done: ObserveDone) -> None:
@@ -356,7 +350,7 @@ class ObservedObjects:
         there = self._objects.get(url)
         if there is not None:
             there.asking.discard((request.from_, request.id))
-        self._paths.answered(url, done.way)
+        self.paths.answered(url, done.way)
         asked = None if there is None else there.observers.get(request.from_)
         if answer.code <= LAST_SUCCESS:
             value = answer.body.get("value")
@@ -374,7 +368,7 @@ class ObservedObjects:
         if asked == request.id:
             await self._take_off(url, request.from_)
         await self._close_if_left(url, None)
-        if there is not None and there.observers and self._paths.is_by_node(url):
+        if there is not None and there.observers and self.paths.is_by_node(url):
             # The node took the path away with the refusal; others may have come since.
             self._spawn(partial(self._renew, url))
         why = answer.body.get("description")
@@ -419,7 +413,7 @@ class ObservedObjects:
         """Deliver no change to an observer any more; its neighbours observe on (I-D7)."""
         del self._objects[url].observers[observer]
         self._renewals.ended(url, observer)
-        self._paths.left(url, observer)
+        self.paths.left(url, observer)
         await self._unfollow(url, observer)
 
     async def _unfollow(self, url: str, observer: str) -> None:
@@ -427,7 +421,7 @@ class ObservedObjects:
             await self._context.bus.unfollow(address, observer)
 
     async def _leave(self, url: str, observer: str, request: Message | None) -> None:
-        await self._owners.leave(url, observer, self._paths.leave)
+        await self._owners.leave(url, observer, self.paths.leave)
         await self._tell(ObserverLeft(url, observer, request))
 
     async def left(self, done: ObserverLeft) -> None:
@@ -478,12 +472,12 @@ class ObservedObjects:
         await self._context.answer(event, Code.OK, source=self._context.runtime)
         for observer in tuple(self._objects[url].observers):
             await self._take_off(url, observer)
-        self._paths.deleted(url)
+        self.paths.deleted(url)
         await self._close_if_left(url, None)
 
     async def _close_path(self, url: str, request: Message | None) -> None:
         await self._context.bus.remove_listener(f"{url}/{CHANGES}", self._listener)
-        await self._paths.close(url)
+        await self.paths.close(url)
         await self._tell(PathClosed(url))
         if request is not None:
             await self._context.answer(request, Code.OK)
@@ -491,6 +485,6 @@ class ObservedObjects:
     async def closed(self, url: str) -> None:
         """Forget an object; who wanted to observe it meanwhile begins now."""
         there = self._objects.pop(url)
-        await self._paths.forget(url)
+        await self.paths.forget(url)
         for request, body in there.waiting:
             await self._observe(request, body)

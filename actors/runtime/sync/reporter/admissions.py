@@ -3,7 +3,7 @@
 from typing import final
 
 from actors.runtime.sync.context import observer_of
-from actors.runtime.sync.messages import Decided, LinkIs, Witnessed
+from actors.runtime.sync.messages import Decided, Witnessed
 from actors.runtime.sync.registration import CHANGES
 from actors.runtime.sync.reporter.cores import ReportedCores, ReporterParts
 from actors.runtime.sync.reporter.observers import OBSERVERS
@@ -155,10 +155,6 @@ class Admissions:
             await self._context.refuse(told.request, Code.UNAVAILABLE, "it was here before")
         else:
             await self._asked(told.url, reported, told.request)
-
-    async def link_is(self, news: LinkIs) -> None:
-        """Take it that another link leads to an observer's runtime, or none."""
-        await self._parts.links.link_is(news)
 
     async def _read(self, reported: ReporterCore, request: Message) -> None:
         if reported.is_deleted:

@@ -18,7 +18,6 @@ from actors.runtime.sync.context import Spawn, SyncContext
 from actors.runtime.sync.messages import ObjectRemoved, Tell
 from actors.runtime.sync.registration import ObjectPlaces
 from actors.runtime.sync.reporter.children import ReportedChildren
-from actors.runtime.sync.reporter.moved import MovedObjects
 from actors.runtime.sync.reporter.observers import Audiences
 from actors.runtime.sync.reporter.pending import Invitations, PendingSubscriptions
 from actors.runtime.sync.reporter.publishing import Publications, ToldByLink
@@ -45,12 +44,10 @@ class ObjectDoors:
         places: ObjectPlaces,
         audiences: Audiences,
         children: ReportedChildren,
-        moving: MovedObjects,
     ) -> None:
         self._places = places
         self._audiences = audiences
         self._children = children
-        self._moving = moving
         self._listener: ActorRef[Delivery]
 
     def start(self, listener: ActorRef[Delivery]) -> None:
@@ -96,7 +93,7 @@ class ObjectDoors:
 
     async def give_away(self, url: str) -> None:
         """Listen no more for an object that another runtime reports now."""
-        await self._moving.close(url, self._listener)
+        await self._places.give_away(url, self._listener)
 
 
 @final
@@ -109,7 +106,6 @@ class ReporterParts:
         spawn: Runs a task of it.
         tell: Tells it.
         places: What an object has outside of its reporter.
-        moving: The same, of an object that changes hands.
         audiences: Their observers resources.
         children: Their children.
         doors: Their addresses.
@@ -125,7 +121,6 @@ class ReporterParts:
     spawn: Spawn
     tell: Tell
     places: ObjectPlaces
-    moving: MovedObjects
     audiences: Audiences
     children: ReportedChildren
     doors: ObjectDoors
@@ -141,16 +136,15 @@ def reporter_parts(context: SyncContext, spawn: Spawn, tell: Tell) -> ReporterPa
     """Make the parts of one sync manager."""
     places = ObjectPlaces(context)
     audiences, children = Audiences(context), ReportedChildren(context)
-    moving, links = MovedObjects(context, places), ToldByLink(context, spawn, tell)
+    links = ToldByLink(context, spawn, tell)
     return ReporterParts(
         context=context,
         spawn=spawn,
         tell=tell,
         places=places,
-        moving=moving,
         audiences=audiences,
         children=children,
-        doors=ObjectDoors(places, audiences, children, moving),
+        doors=ObjectDoors(places, audiences, children),
         links=links,
         publications=Publications(context, links),
         pending=PendingSubscriptions(context, spawn, tell),

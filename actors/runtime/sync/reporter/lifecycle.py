@@ -216,7 +216,7 @@ class ObjectLives:
         if domain == self._context.domain:
             # Whose one in doubt is, who doubts finds out.
             for url in [url for url, each in self._cores.all.items() if not each.is_held]:
-                self._parts.spawn(partial(self._parts.places.renew, url))
+                self._parts.spawn(partial(self._parts.places.renewals.renew, url))
 
     # --- end ------------------------------------------------------------------------------
 

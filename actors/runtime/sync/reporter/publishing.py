@@ -206,12 +206,8 @@ class Publications:
         gone = self._context.request(MessageType.DELETE, f"{url}/{CHANGES}", {}, sender)
         await self._context.publish(gone, frozenset(runtimes), self._links.direct(url))
 
-    def given_away(self, url: str) -> None:
-        """Forget an object that another runtime reports now."""
-        self.removed(url)
-
     def removed(self, url: str) -> None:
-        """Forget an object that is deleted: nothing is said as it any more."""
+        """Forget an object that is deleted, or that another runtime reports now."""
         self._repeats.forget(url)
         self._was_observed.discard(url)
         self._context.ids.forget(url, f"{url}/{SUBSCRIPTION}")

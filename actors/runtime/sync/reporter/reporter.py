@@ -8,13 +8,10 @@ from typing import Final, final
 
 import trio
 
-from actors.kit.supervision.actor import ActorRef
-from actors.kit.supervision.delivery import Delivery
 from actors.runtime.sync.context import Spawn, SyncContext
 from actors.runtime.sync.messages import Tell
 from actors.runtime.sync.registration import SUBSCRIPTION
 from actors.runtime.sync.reporter.admissions import Admissions
-from actors.runtime.sync.reporter.children import Observes
 from actors.runtime.sync.reporter.cores import ReportedCores, reporter_parts
 from actors.runtime.sync.reporter.lifecycle import ObjectLives, Revival
 from actors.runtime.sync.reporter.observers import OBSERVERS
@@ -29,6 +26,9 @@ class ReportedObjects:
     """The reporter's end of every object created here.
 
     Attributes:
+        doors: Their addresses.
+        links: The links by which observers are told.
+        children: Their children.
         lives: How they begin, change and end.
         admissions: Who observes them.
         revival: How stored ones come back.
@@ -38,22 +38,13 @@ class ReportedObjects:
     def __init__(self, context: SyncContext, spawn: Spawn, tell: Tell) -> None:
         self._parts = parts = reporter_parts(context, spawn, tell)
         self._cores = cores = ReportedCores(parts)
+        self.doors: Final = parts.doors
+        self.links: Final = parts.links
+        self.children: Final = parts.children
         self.lives: Final = ObjectLives(parts, cores)
         self.admissions: Final = Admissions(parts, cores)
         self.revival: Final = Revival(parts, cores)
         self.hands: Final = ObjectHands(parts, cores)
-
-    def meet(self, observes: Observes) -> None:
-        """Let the reporter's end know who observes here: one that reports may do that, too."""
-        self._parts.children.observes = observes
-
-    def answering(self, url: str) -> str | None:
-        """Return who reports an object here; None: nobody does."""
-        return self._parts.children.answering(url)
-
-    def start(self, listener: ActorRef[Delivery]) -> None:
-        """Let all objects' addresses lead to `listener`."""
-        self._parts.doors.start(listener)
 
     @property
     def is_empty(self) -> bool:

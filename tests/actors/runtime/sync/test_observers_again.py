@@ -60,7 +60,7 @@ async def test_nobody_is_asked_for_who_left_while_the_path_was_set():
 
     def decide(message):
         if not lone.said_of(MessageType.SUBSCRIBE):
-            lone.observed._paths.left(URL, BOB)
+            lone.observed.paths.left(URL, BOB)
         return 200
 
     lone.bus.decide = decide
