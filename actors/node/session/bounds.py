@@ -1,7 +1,4 @@
-"""What the parts of one node share to keep its limits (RELIABILITY L1..L7).
-
-Whether silent peers are there: one task that looks after all links of a node (R8).
-"""
+"""The limits that the parts of one node share (RELIABILITY L1..L7), and its heartbeat (R8)."""
 
 import math
 from typing import Final, Protocol, TypeAlias, final

@@ -1,6 +1,6 @@
-"""The front door: takes in links and gives each an actor of its own (CON-05).
+"""The listener of a node, and the actor of each link that it accepts (CON-05).
 
-One link of the front door: a task that reads, a task that writes, nothing decided.
+A link's actor has a task that reads and a task that writes. The bus decides.
 """
 
 import math

@@ -1,8 +1,6 @@
-"""Gives sessions to links, once it is known who comes and policy has been asked (POL-18).
+"""How sessions open: the login is verified, policy is asked, the link gets its session.
 
-A wish for a session, as it is looked into (M-14, M-15).
-
-Logins under way: whose wish for a session waits for the identity connector (M-55, SC-40).
+POL-18, M-14, M-15, M-55, SC-40.
 """
 
 from collections.abc import Callable

@@ -39,7 +39,7 @@ from actors.runtime.registry.registrations import (
 )
 from actors.runtime.store.barrier import StoreGate
 from actors.runtime.stubs.catalogue import Catalogue
-from actors.runtime.sync.messages import SyncNews
+from actors.runtime.sync.messages import TaskReport
 from fsm.effects import RowChanged
 from fsm.engine import Step
 from fsm.registry.changes_io import LocalGone, LocalLive
@@ -367,7 +367,7 @@ class ComponentLeft:
     done: Reply[None]
 
 
-SyncMessage: TypeAlias = Delivery | SyncNews | PathsForgotten | ObjectsClosed | ComponentLeft
+SyncMessage: TypeAlias = Delivery | TaskReport | PathsForgotten | ObjectsClosed | ComponentLeft
 """What the sync manager is told."""
 
 Job: TypeAlias = Callable[[], Awaitable[object]]

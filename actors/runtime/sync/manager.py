@@ -24,24 +24,24 @@ from actors.runtime.sync.context import (
 from actors.runtime.sync.delegation.delegation import Delegations
 from actors.runtime.sync.messages import (
     Decided,
-    DelegationNews,
+    DelegationAnswered,
+    DelegationReport,
     LeaseAnswered,
     LinkIs,
-    MoveNews,
     ObjectReady,
     ObjectRegistered,
     ObjectRemoved,
     ObserveDone,
     ObserverLeft,
-    ObserverNews,
+    ObserverReport,
     PathClosed,
     RefusedAgain,
-    ReporterNews,
+    ReporterReport,
+    RouteMoved,
+    SenderChecked,
     StillObserved,
-    SyncNews,
-    TakeOverNews,
-    WayMoved,
-    Witnessed,
+    TakeOverAnswered,
+    TaskReport,
 )
 from actors.runtime.sync.observer.observer import ObservedObjects
 from actors.runtime.sync.reporter.reporter import ReportedObjects
@@ -119,19 +119,19 @@ class SyncManager(Actor[SyncMessage]):
             context, self.spawn, self._tell, self._reported.children.answering
         )
         self._reported.children.observes = self._observed.observes
-        self._moves = Delegations(context, self.spawn, self._tell, self._reported.hands)
+        self._moves = Delegations(context, self.spawn, self._tell, self._reported.transfers)
         self._closing: list[Reply[None]] = []
         self._leaving: list[ComponentLeft] = []
 
-    async def _tell(self, done: SyncNews) -> None:
+    async def _tell(self, done: TaskReport) -> None:
         await self.me.tell(done)
 
     @override
     async def start(self) -> None:
-        self._reported.doors.start(self.me)
+        self._reported.listeners.start(self.me)
         self._observed.start(self.me)
         await self._context.bus.add_listener(self._context.bus.url, self.me)
-        await self._reported.revival.revive()
+        await self._reported.restore.restore()
 
     @override
     async def handle(self, message: SyncMessage) -> None:
@@ -144,11 +144,11 @@ class SyncManager(Actor[SyncMessage]):
                 | RefusedAgain()
                 | LeaseAnswered()
                 | PathClosed()
-                | WayMoved()
+                | RouteMoved()
             ):
-                await self._news_of_observed(message)
+                await self._observer_reports(message)
             case PathsForgotten(domain):
-                self._reported.lives.renew_paths(domain)
+                self._reported.lifecycle.renew_paths(domain)
                 self._observed.renew_paths(domain)
             case ObjectsClosed(done):
                 self._closing.append(done)
@@ -156,60 +156,60 @@ class SyncManager(Actor[SyncMessage]):
                 self._leaving.append(message)
             case LinkIs():
                 await self._link_is(message)
-            case DelegationNews() | TakeOverNews():
-                await self._news_of_moved(message)
+            case DelegationAnswered() | TakeOverAnswered():
+                await self._delegation_reports(message)
             case _:
-                await self._news_of_reported(message)
+                await self._reporter_reports(message)
         await self._close()
 
-    async def _link_is(self, news: LinkIs) -> None:
-        if scheme_of(news.entity) == RUNTIME_SCHEME:
-            await self._reported.links.link_is(news)
+    async def _link_is(self, report: LinkIs) -> None:
+        if scheme_of(report.entity) == RUNTIME_SCHEME:
+            await self._reported.links.link_is(report)
         else:
-            self._observed.paths.link_is(news)
+            self._observed.paths.link_is(report)
 
-    async def _news_of_reported(self, news: ReporterNews) -> None:
-        match news:
+    async def _reporter_reports(self, report: ReporterReport) -> None:
+        match report:
             case ObjectReady():
-                await self._reported.lives.ready(news)
+                await self._reported.lifecycle.ready(report)
             case ObjectRegistered():
-                await self._reported.lives.registered(news)
+                await self._reported.lifecycle.registered(report)
             case Decided():
-                await self._reported.admissions.decided(news)
+                await self._reported.admissions.decided(report)
             case ObjectRemoved():
-                await self._reported.lives.removed(news)
-            case Witnessed():
-                await self._reported.admissions.witnessed(news)
+                await self._reported.lifecycle.removed(report)
+            case SenderChecked():
+                await self._reported.admissions.sender_checked(report)
             case StillObserved():
-                await self._reported.revival.still_observed(news)
+                await self._reported.restore.still_observed(report)
             case _:
-                assert_never(news)
+                assert_never(report)
 
-    async def _news_of_observed(self, news: ObserverNews) -> None:
-        match news:
+    async def _observer_reports(self, report: ObserverReport) -> None:
+        match report:
             case ObserveDone():
-                await self._observed.done(news)
+                await self._observed.done(report)
             case ObserverLeft():
-                await self._observed.left(news)
+                await self._observed.left(report)
             case RefusedAgain():
-                await self._observed.refused_again(news)
+                await self._observed.refused_again(report)
             case LeaseAnswered():
-                await self._observed.lease_answered(news)
+                await self._observed.lease_answered(report)
             case PathClosed(url):
                 await self._observed.closed(url)
-            case WayMoved():
-                self._observed.paths.moved(news)
+            case RouteMoved():
+                self._observed.paths.moved(report)
             case _:
-                assert_never(news)
+                assert_never(report)
 
-    async def _news_of_moved(self, news: MoveNews) -> None:
-        match news:
-            case DelegationNews():
-                await self._moves.told(news)
-            case TakeOverNews():
-                await self._moves.taken(news)
+    async def _delegation_reports(self, report: DelegationReport) -> None:
+        match report:
+            case DelegationAnswered():
+                await self._moves.answered(report)
+            case TakeOverAnswered():
+                await self._moves.taken(report)
             case _:
-                assert_never(news)
+                assert_never(report)
 
     @property
     def _busy(self) -> set[str]:
@@ -222,7 +222,7 @@ class SyncManager(Actor[SyncMessage]):
         if self._closing:
             gone |= self._busy
         for component in sorted(gone):
-            await self._reported.lives.leave(component)
+            await self._reported.lifecycle.leave(component)
             await self._observed.leave_all(component)
             self._moves.leave(component)
         for left in tuple(self._leaving):
@@ -252,7 +252,7 @@ class SyncManager(Actor[SyncMessage]):
     async def stop(self) -> None:
         # Whoever did not answer in time, or came to a crash: every story has an end.
         self._moves.let_go()
-        self._reported.lives.let_go()
+        self._reported.lifecycle.let_go()
 
     # --- messages ---------------------------------------------------------------------------
 
@@ -295,9 +295,9 @@ class SyncManager(Actor[SyncMessage]):
             case MessageType.CREATE:
                 await self._create(message, read_body(message, create_class(message)))
             case MessageType.UPDATE:
-                await self._reported.lives.change(message, read_body(message, ChangeObject))
+                await self._reported.lifecycle.change(message, read_body(message, ChangeObject))
             case MessageType.DELETE:
-                await self._reported.lives.delete(message, read_body(message, EndReport))
+                await self._reported.lifecycle.delete(message, read_body(message, EndReport))
             case MessageType.SUBSCRIBE:
                 await self._subscribe(message, read_body(message, subscribe_class(message)))
             case MessageType.UNSUBSCRIBE:
@@ -324,11 +324,11 @@ class SyncManager(Actor[SyncMessage]):
         reported = self._reported
         match body:
             case CreateObject():
-                reported.lives.create(request, body)
+                reported.lifecycle.create(request, body)
             case Resume():
-                await reported.revival.resume(request, body)
+                await reported.restore.resume(request, body)
             case StoreObject():
-                await reported.revival.store(request, body)
+                await reported.restore.store(request, body)
             case InviteObservers():
                 await reported.admissions.invite(request, body)
             case AllowObserver():

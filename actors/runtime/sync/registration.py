@@ -39,7 +39,14 @@ from specs.message import Message, MessageType, reason_in
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import write_body
 
-__all__ = ["CHANGES", "SUBSCRIPTION", "ObjectPlaces", "Renewals", "schema_named", "scheme_for"]
+__all__ = [
+    "CHANGES",
+    "SUBSCRIPTION",
+    "ObjectRegistrations",
+    "Renewals",
+    "schema_named",
+    "scheme_for",
+]
 
 _log = structlog.get_logger("actors.runtime")
 
@@ -76,7 +83,7 @@ class Renewals:
     def __init__(self, ask: Ask) -> None:
         self.may_ask: Callable[[str], bool] = lambda _: True
         self._ask = ask
-        self._turns = trio.CapacityLimiter(RENEWED_AT_ONCE)
+        self._permits = trio.CapacityLimiter(RENEWED_AT_ONCE)
         self._running: dict[str, _Renewal] = {}
 
     async def renew(self, url: str) -> bool:
@@ -106,7 +113,7 @@ class Renewals:
 
     async def _turn(self, url: str, renewal: _Renewal) -> Message | None:
         """Ask once; None: it may not be asked, or what was answered is of no use any more."""
-        async with self._turns:
+        async with self._permits:
             if self._running.get(url) is not renewal or not self.may_ask(url):
                 return None
             renewal.again = trio.Event()
@@ -164,7 +171,7 @@ def scheme_for(schema: str, reporter: str) -> str:
 
 
 @final
-class ObjectPlaces:
+class ObjectRegistrations:
     """Sets up, and takes down, the places of the objects reported here.
 
     Attributes:
@@ -187,15 +194,15 @@ class ObjectPlaces:
             await context.addresses.free(url)
             await context.refuse(request, Code.UNAVAILABLE, "no path to the object")
             return None
-        told = wanted.value
+        value = wanted.value
         return DataObject(
             request.from_,
             context.runtime,
-            told.data,
+            value.data,
             url,
-            name=told.name,
+            name=value.name,
             schema=wanted.schema,
-            resources=told.resources or (),
+            resources=value.resources or (),
         )
 
     async def listen(self, url: str, listener: ActorRef[Delivery]) -> None:

@@ -14,9 +14,9 @@ import trio
 
 from actors.runtime.sync.context import Spawn, SyncContext
 from actors.runtime.sync.delegation.taking import TakeOvers, heard
-from actors.runtime.sync.messages import DelegationNews, TakeOverNews, Tell
+from actors.runtime.sync.messages import DelegationAnswered, TakeOverAnswered, Tell
 from actors.runtime.sync.registration import SUBSCRIPTION
-from actors.runtime.sync.reporter.transfers import ObjectHands
+from actors.runtime.sync.reporter.transfers import ObjectTransfers
 from fsm.engine import Step
 from fsm.sync import delegation as terms
 from fsm.sync.delegation import Answered, DelegationCore, HandedOver
@@ -72,8 +72,8 @@ class HandOvers:
 
     async def offer(self, core: DelegationCore) -> Answered:
         """Tell the node who may take the address."""
-        wish = MoveAddress(core.url, AddressWish.OFFER.value, core.number, core.to)
-        return await self._ask_node(wish)
+        body = MoveAddress(core.url, AddressWish.OFFER.value, core.number, core.to)
+        return await self._ask_node(body)
 
     async def withdraw(self, core: DelegationCore) -> Answered:
         """Take the offer back, and hear whose the address is."""
@@ -102,12 +102,12 @@ class HandOvers:
                 break
         return last
 
-    async def _ask_node(self, wish: MoveAddress) -> Answered:
-        return heard(await self._context.bus.request(self._to_node(wish)))
+    async def _ask_node(self, body: MoveAddress) -> Answered:
+        return heard(await self._context.bus.request(self._to_node(body)))
 
-    def _to_node(self, wish: MoveAddress) -> Message:
+    def _to_node(self, body: MoveAddress) -> Message:
         to = address_allocation(self._context.domain)
-        return self._context.request(MessageType.UPDATE, to, write_body(wish))
+        return self._context.request(MessageType.UPDATE, to, write_body(body))
 
 
 def _withdrawal(core: DelegationCore) -> MoveAddress:
@@ -152,7 +152,7 @@ class Delegations:
     """
 
     def __init__(
-        self, context: SyncContext, spawn: Spawn, tell: Tell, reported: ObjectHands
+        self, context: SyncContext, spawn: Spawn, tell: Tell, reported: ObjectTransfers
     ) -> None:
         self._context = context
         self._spawn = spawn
@@ -227,15 +227,15 @@ class Delegations:
         if reported is not None and len(reported.observers) > _MOST:
             raise BadMessageError("it has too many observers to be handed over", Code.TOO_LARGE)
 
-    async def told(self, news: DelegationNews) -> None:
+    async def answered(self, report: DelegationAnswered) -> None:
         """Take what a task has heard."""
-        giving = self._giving.get(news.url)
-        if giving is None or giving.core.number != news.number:
+        giving = self._giving.get(report.url)
+        if giving is None or giving.core.number != report.number:
             return
-        reported = self._reported.cores.find(news.url)
+        reported = self._reported.cores.find(report.url)
         is_gone = reported is None and giving.core.may_write
-        heard = terms.Answered(news.code, news.why, is_here=news.is_here)
-        await self._feed(news.url, terms.Left() if is_gone else heard)
+        heard = terms.Answered(report.code, report.why, is_here=report.is_here)
+        await self._feed(report.url, terms.Left() if is_gone else heard)
 
     async def _feed(self, url: str, happened: terms.DelegationInput) -> None:
         giving = self._giving[url]
@@ -288,7 +288,7 @@ class Delegations:
         with trio.move_on_after(patience):
             heard = await work()
         await self._tell(
-            DelegationNews(core.url, core.number, heard.code, heard.why, heard.is_here)
+            DelegationAnswered(core.url, core.number, heard.code, heard.why, heard.is_here)
         )
 
     async def _end(
@@ -323,10 +323,10 @@ class Delegations:
 
     # --- the end that takes -----------------------------------------------------------------
 
-    async def taken(self, news: TakeOverNews) -> None:
+    async def taken(self, report: TakeOverAnswered) -> None:
         """Take what the node has said to who takes an object."""
-        url = news.url
-        if await self.taking.told(news):
+        url = report.url
+        if await self.taking.answered(report):
             self._given.pop(url, None)
 
     def leave(self, component: str) -> None:

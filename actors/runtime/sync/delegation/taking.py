@@ -7,8 +7,8 @@ import attrs
 import trio
 
 from actors.runtime.sync.context import Spawn, SyncContext
-from actors.runtime.sync.messages import TakeOverNews, Tell
-from actors.runtime.sync.reporter.transfers import ObjectHands
+from actors.runtime.sync.messages import TakeOverAnswered, Tell
+from actors.runtime.sync.reporter.transfers import ObjectTransfers
 from fsm.engine import Step
 from fsm.sync import delegation as terms
 from fsm.sync.delegation import Answered, TakeOverCore
@@ -58,7 +58,7 @@ class TakeOvers:
     """What is being handed over to this runtime, by object."""
 
     def __init__(
-        self, context: SyncContext, spawn: Spawn, tell: Tell, reported: ObjectHands
+        self, context: SyncContext, spawn: Spawn, tell: Tell, reported: ObjectTransfers
     ) -> None:
         self._context = context
         self._spawn = spawn
@@ -106,7 +106,7 @@ class TakeOvers:
             return
         coming.request = request
         coming.core = TakeOverCore(part.resource, request.from_, part.number)
-        await self._reported.doors.expect(part.resource)
+        await self._reported.listeners.expect(part.resource)
         await self._feed(key, terms.Begun())
 
     def _begun(self, part: HandOver, key: tuple[str, str]) -> _Taking:
@@ -143,13 +143,13 @@ class TakeOvers:
             if key[1] == component:
                 del self._coming[key]
 
-    async def told(self, news: TakeOverNews) -> bool:
+    async def answered(self, report: TakeOverAnswered) -> bool:
         """Take what the node has said; return whether the object is reported here now."""
-        key = news.url, news.to
+        key = report.url, report.to
         coming = self._coming.get(key)
-        if coming is None or coming.core is None or coming.core.number != news.number:
+        if coming is None or coming.core is None or coming.core.number != report.number:
             return False
-        await self._feed(key, terms.Answered(news.code, news.why))
+        await self._feed(key, terms.Answered(report.code, report.why))
         return coming.core.may_write
 
     async def _feed(self, key: tuple[str, str], happened: terms.DelegationInput) -> None:
@@ -190,7 +190,7 @@ class TakeOvers:
                 if request is not None:
                     await self._context.answer(request, Code.OK)
             case terms.Dropped(code, why):
-                await self._reported.doors.expect_no_more(core.url)
+                await self._reported.listeners.expect_no_more(core.url)
                 if request is not None:
                     await self._context.refuse(request, code, why)
             case _:
@@ -204,7 +204,7 @@ class TakeOvers:
         await trio.sleep(pause)
         old = coming.thing.runtime
         there = [one.observer for one in coming.watchers if runtime_of(one.manager) == old]
-        wish = MoveAddress(
+        body = MoveAddress(
             core.url,
             AddressWish.TAKE.value,
             core.number,
@@ -212,9 +212,9 @@ class TakeOvers:
             tuple(there[:_NAMED]) or None,
         )
         to = address_allocation(self._context.domain)
-        asked = self._context.request(MessageType.UPDATE, to, write_body(wish))
+        asked = self._context.request(MessageType.UPDATE, to, write_body(body))
         answer = heard(await self._context.bus.request(asked))
-        await self._tell(TakeOverNews(core.url, core.to, core.number, answer.code, answer.why))
+        await self._tell(TakeOverAnswered(core.url, core.to, core.number, answer.code, answer.why))
 
     def let_go(self) -> None:
         """End everything without a word: the runtime leaves."""

@@ -20,8 +20,8 @@ from actors.runtime.sync.messages import (
     ObserverLeft,
     PathClosed,
     RefusedAgain,
+    Route,
     Tell,
-    Way,
 )
 from actors.runtime.sync.observer.routes import ObserverPaths, Reporter, of_observer
 from actors.runtime.sync.registration import CHANGES, SUBSCRIPTION
@@ -37,7 +37,7 @@ from specs.message import Message, MessageType, refuse
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import write_body
 
-__all__ = ["AskedOwners", "Observed", "ObservedObjects"]
+__all__ = ["Observed", "ObservedObjects", "ReporterRequests"]
 
 Leave: TypeAlias = Callable[[str, str], Awaitable[Message]]
 """Tells an object's owner that an observer leaves, and returns what he says."""
@@ -70,7 +70,7 @@ class Observed:
 
 
 @final
-class AskedOwners:
+class ReporterRequests:
     """Asks for all who observe an object, when its consent is forgotten; or takes it back."""
 
     def __init__(self, context: SyncContext, objects: Mapping[str, Observed], tell: Tell) -> None:
@@ -153,7 +153,7 @@ class ObservedObjects:
         self._spawn = spawn
         self._tell = tell
         self._objects: dict[str, Observed] = {}
-        self._owners = AskedOwners(context, self._objects, tell)
+        self._requests = ReporterRequests(context, self._objects, tell)
         self._reporter = reporter
         self.paths: Final = ObserverPaths(context, spawn, tell, self._renew, reporter)
         self._renewals = RenewalsCore()
@@ -206,27 +206,27 @@ class ObservedObjects:
             answer, link = await self.paths.join(url, observer, there.version or None)
             await self._tell(LeaseAnswered(url, observer, number, answer, link))
 
-    async def lease_answered(self, news: LeaseAnswered) -> None:
+    async def lease_answered(self, report: LeaseAnswered) -> None:
         """Take it how a renewal ended; it is made again if it is not decided.
 
         Where the lease was over already, the node has removed the path, and others here may
         have lost theirs: all of them subscribe again.
         """
-        url, observer, answer = news.url, news.observer, news.answer
+        url, observer, answer = report.url, report.observer, report.answer
         there = self._objects.get(url)
-        if there is None or there.observers.get(observer) != news.number:
+        if there is None or there.observers.get(observer) != report.number:
             return
         if answer.code == Code.FORBIDDEN:
-            await self.refused_again(RefusedAgain(url, observer, news.number))
+            await self.refused_again(RefusedAgain(url, observer, report.number))
         elif answer.code > LAST_SUCCESS:
             self._renewals.unanswered(url, observer, self._context.now())
         else:
-            self.paths.answered(url, Way(news.link))
+            self.paths.answered(url, Route(report.link))
             self._granted(url, observer, answer)
             if answer.body.get("renewed") is not True and self.paths.is_by_node(url):
                 self._renew_once(url)
             if "value" in answer.body:
-                await self._owners.show(url, observer, answer.body["value"])
+                await self._requests.show(url, observer, answer.body["value"])
 
     def _granted(self, url: str, observer: str, answer: Message) -> None:
         """Note for how long an observer is let in, and with what."""
@@ -236,8 +236,8 @@ class ObservedObjects:
         if isinstance(value, dict):
             self._came(url, value)
 
-    def _came(self, url: str, told: JsonObject) -> None:
-        version = told.get("version")
+    def _came(self, url: str, snapshot: JsonObject) -> None:
+        version = snapshot.get("version")
         if isinstance(version, int):
             self._objects[url].version = max(version, self._objects[url].version)
 
@@ -290,7 +290,7 @@ class ObservedObjects:
         url = body.resource
         answer, link, barred = await self.paths.open(url, request.from_)
         await self._let_hear_of_children(url, link)
-        await self._tell(ObserveDone(request, url, answer, Way(link, barred, is_first=True)))
+        await self._tell(ObserveDone(request, url, answer, Route(link, barred, is_first=True)))
 
     async def _join(self, request: Message, body: Observe) -> None:
         url = body.resource
@@ -304,7 +304,7 @@ class ObservedObjects:
             await self._let_hear_of_children(url, link)
         else:
             answer = refuse(request, Code.GONE, "the observer left before it was subscribed")
-        await self._tell(ObserveDone(request, url, answer, Way(link)))
+        await self._tell(ObserveDone(request, url, answer, Route(link)))
 
     async def _let_hear_of_children(self, url: str, link: str | None) -> None:
         if link is not None:
@@ -342,7 +342,7 @@ class ObservedObjects:
     async def _renew(self, url: str) -> None:
         """Set a path again, and ask its owner again: the node has forgotten both."""
         await self.paths.set_path(url)
-        await self._owners.ask_again(url)
+        await self._requests.ask_again(url)
 
     async def done(self, done: ObserveDone) -> None:
         """Answer the observer; what was set up for nothing is removed."""
@@ -350,11 +350,11 @@ class ObservedObjects:
         there = self._objects.get(url)
         if there is not None:
             there.asking.discard((request.from_, request.id))
-        self.paths.answered(url, done.way)
+        self.paths.answered(url, done.route)
         asked = None if there is None else there.observers.get(request.from_)
         if answer.code <= LAST_SUCCESS:
             value = answer.body.get("value")
-            by_link: JsonObject = {} if done.way.link is None else {"p2p": True}
+            by_link: JsonObject = {} if done.route.link is None else {"p2p": True}
             if there is not None:
                 await self._let_in(url, there, request.from_)
             if asked == request.id:
@@ -364,7 +364,7 @@ class ObservedObjects:
         if answer.code == Code.TIMEOUT and asked in {None, request.id}:
             # The reporter's yes may be on its way: it must not stay. Of an observer that has
             # asked again it is the other request's.
-            await self._owners.take_back(url, request.from_)
+            await self._requests.take_back(url, request.from_)
         if asked == request.id:
             await self._take_off(url, request.from_)
         await self._close_if_left(url, None)
@@ -372,8 +372,8 @@ class ObservedObjects:
             # The node took the path away with the refusal; others may have come since.
             self._spawn(partial(self._renew, url))
         why = answer.body.get("description")
-        told = {"description": why} if isinstance(why, str) else {}
-        await self._context.answer(request, code_in_use(answer.code), **told)
+        extra = {"description": why} if isinstance(why, str) else {}
+        await self._context.answer(request, code_in_use(answer.code), **extra)
 
     async def _let_in(self, url: str, there: Observed, observer: str) -> None:
         """Have an observer hear of an object, and nobody who is not let in yet (I-D9)."""
@@ -421,7 +421,7 @@ class ObservedObjects:
             await self._context.bus.unfollow(address, observer)
 
     async def _leave(self, url: str, observer: str, request: Message | None) -> None:
-        await self._owners.leave(url, observer, self.paths.leave)
+        await self._requests.leave(url, observer, self.paths.leave)
         await self._tell(ObserverLeft(url, observer, request))
 
     async def left(self, done: ObserverLeft) -> None:
@@ -454,14 +454,14 @@ class ObservedObjects:
             await self._take_off(url, observer)
             await self._close_if_left(url, None)
 
-    async def refused_again(self, news: RefusedAgain) -> None:
+    async def refused_again(self, report: RefusedAgain) -> None:
         """Let an observer hear nothing more, and tell it: it is not let in any more."""
-        url, observer = news.url, news.observer
+        url, observer = report.url, report.observer
         there = self._objects.get(url)
-        is_same = there is not None and there.observers.get(observer) == news.number
-        if there is not None and is_same and (observer, news.number) not in there.asking:
+        is_same = there is not None and there.observers.get(observer) == report.number
+        if there is not None and is_same and (observer, report.number) not in there.asking:
             await self._take_off(url, observer)
-            await self._owners.say_refused(url, observer)
+            await self._requests.say_refused(url, observer)
             await self._close_if_left(url, None)
 
     async def deleted(self, url: str, event: Message) -> None:

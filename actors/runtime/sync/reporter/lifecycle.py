@@ -1,12 +1,9 @@
-"""How objects reported here begin and end (M-32, M-35, M-40, M-46).
+"""How objects reported here begin, are restored and end (M-32, M-35, M-40, M-46, M-51).
 
-How objects that were stored are there again, and those who observe them hear of it (SYN-25).
-
-The node gives a runtime back the addresses that it had; it may know nothing of them any more,
-nor of the observers' paths. So each observer's sync manager is told that the object is back:
-it sets its path again, subscribes again, and gets the object as it is now.
-
-Objects that were stored when the runtime began: served again, and given back (SYN-28, M-51).
+After a restart the node gives a runtime the addresses that it had. The node may not know them any
+more, nor the paths of observers. So the sync manager of each observer is told that the object is
+back (SYN-25): it sets its path, subscribes again, and gets the object as it is now. The object is
+served meanwhile, and given to its reporter when that resumes it (SYN-28, M-51).
 """
 
 from collections.abc import Sequence
@@ -24,10 +21,10 @@ from actors.runtime.sync.messages import (
     StillObserved,
     Tell,
 )
-from actors.runtime.sync.registration import SUBSCRIPTION, ObjectPlaces, scheme_for
-from actors.runtime.sync.reporter.cores import ReportedCores, ReporterParts
-from actors.runtime.sync.reporter.observers import guests_of, trace_guests
-from actors.runtime.sync.reporter.stored import NO_STORE, Revived
+from actors.runtime.sync.registration import SUBSCRIPTION, ObjectRegistrations, scheme_for
+from actors.runtime.sync.reporter.cores import ReportedCores, ReporterServices
+from actors.runtime.sync.reporter.observers import allowed_observers, trace_allowed
+from actors.runtime.sync.reporter.stored import NO_STORE, Restored
 from fsm.engine import Step
 from fsm.registry.changes_io import LocalLive
 from fsm.sync import reporter_io as core
@@ -44,27 +41,32 @@ from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import write_body
 
-__all__ = ["ObjectsBack", "Revival"]
+if TYPE_CHECKING:
+    from specs.jsonvalue import Json, JsonObject
+
+__all__ = ["ObjectLifecycle", "ObjectRestore", "RestoredObjects"]
 
 _log = structlog.get_logger("actors.runtime")
 
 
 @final
-class ObjectsBack:
+class RestoredObjects:
     """Sets up anew what stored objects have outside of their reporter's runtime."""
 
-    def __init__(self, context: SyncContext, places: ObjectPlaces, tell: Tell) -> None:
+    def __init__(
+        self, context: SyncContext, registrations: ObjectRegistrations, tell: Tell
+    ) -> None:
         self._context = context
-        self._places = places
+        self._registrations = registrations
         self._tell = tell
-        self._room = trio.CapacityLimiter(BACK_AT_ONCE)
+        self._limiter = trio.CapacityLimiter(BACK_AT_ONCE)
 
-    async def announce(self, back: Revived) -> None:
+    async def announce(self, back: Restored) -> None:
         """Have an object found and observed again; as often as it takes."""
         url = back.shown.url
-        if not await self._places.renewals.renew(url):
+        if not await self._registrations.renewals.renew(url):
             return
-        refusal = await self._places.register(back.shown)
+        refusal = await self._registrations.register(back.shown)
         if refusal is not None:
             _log.warning("stored object is not registered", url=url, why=refusal.why)
         await self._context.registry.tell(LocalLive(url))
@@ -75,7 +77,7 @@ class ObjectsBack:
 
     async def _call(self, url: str, manager: str) -> None:
         """Tell one sync manager; who it says does not observe any more, does not."""
-        async with self._room:
+        async with self._limiter:
             pause = READ_PAUSE
             for _ in range(BACK_TRIES):
                 answer = await self._context.bus.request(self._word(url, manager))
@@ -94,33 +96,35 @@ class ObjectsBack:
 
 
 @final
-class Revival:
+class ObjectRestore:
     """Brings stored objects back, their observers first, then their reporters."""
 
-    def __init__(self, parts: ReporterParts, cores: ReportedCores) -> None:
-        self._parts = parts
+    def __init__(self, services: ReporterServices, cores: ReportedCores) -> None:
+        self._services = services
         self._cores = cores
 
-    async def revive(self) -> None:
+    async def restore(self) -> None:
         """Serve what was stored, from now on; its reporters are away (SYN-28)."""
-        back = ObjectsBack(self._parts.context, self._parts.places, self._parts.tell)
-        for there in self._parts.stored.revive():
+        back = RestoredObjects(
+            self._services.context, self._services.registrations, self._services.tell
+        )
+        for there in self._services.stored.restore():
             self._cores.add(there.shown.url, there.reported)
-            await self._parts.doors.open(there.shown)
+            await self._services.listeners.open(there.shown)
             await self._cores.perform(there.shown.url, None, there.effects)
-            self._parts.spawn(partial(back.announce, there))
+            self._services.spawn(partial(back.announce, there))
 
-    async def still_observed(self, told: StillObserved) -> None:
+    async def still_observed(self, report: StillObserved) -> None:
         """Take note who does not observe any more an object that is back."""
-        there = self._cores.all.get(told.url)
+        there = self._cores.all.get(report.url)
         for observer in () if there is None else there.observers:
-            if observer not in told.observers:
-                await self._cores.feed(told.url, UnsubscribeAsked(observer, told.manager))
+            if observer not in report.observers:
+                await self._cores.feed(report.url, UnsubscribeAsked(observer, report.manager))
 
     async def resume(self, request: Message, body: Resume) -> None:
         """Give a reporter the objects that it had (M-51)."""
-        whole = self._parts.children.with_children
-        await self._parts.stored.resume(request, body, self._cores.all, whole)
+        whole = self._services.children.with_children
+        await self._services.stored.resume(request, body, self._cores.all, whole)
 
     async def store(self, request: Message, body: StoreObject) -> None:
         """Store an object that was handed over to its reporter (M-51, SYN-26).
@@ -128,26 +132,20 @@ class Revival:
         Raises:
             BadMessageError: The sender does not report it, or nothing is stored here.
         """
-        reported, whole = self._cores.find(body.resource), self._parts.children.with_children
+        reported, whole = self._cores.find(body.resource), self._services.children.with_children
         if reported is None or reported.snapshot.reporter != request.from_:
             raise BadMessageError("its sender does not report it", Code.NOT_FOUND)
         shown = whole(reported.snapshot).children_objects
-        await self._parts.stored.adopt(request, reported, shown or {})
-
-
-if TYPE_CHECKING:
-    from specs.jsonvalue import Json, JsonObject
-
-__all__ = ["ObjectLives"]
+        await self._services.stored.adopt(request, reported, shown or {})
 
 
 @final
-class ObjectLives:
+class ObjectLifecycle:
     """Creates, registers, changes and deletes objects for their reporters."""
 
-    def __init__(self, parts: ReporterParts, cores: ReportedCores) -> None:
-        self._parts = parts
-        self._context = parts.context
+    def __init__(self, services: ReporterServices, cores: ReportedCores) -> None:
+        self._services = services
+        self._context = services.context
         self._cores = cores
         self._creating: list[str] = []
 
@@ -165,11 +163,11 @@ class ObjectLives:
         if wanted.store and not self._context.gate.stores:
             raise BadMessageError(NO_STORE)
         self._creating.append(request.from_)
-        self._parts.spawn(partial(self._create, request, wanted))
+        self._services.spawn(partial(self._create, request, wanted))
 
     async def _create(self, request: Message, wanted: CreateObject) -> None:
-        created = await self._parts.places.find(request, wanted)
-        await self._parts.tell(ObjectReady(request, wanted, created))
+        created = await self._services.registrations.find(request, wanted)
+        await self._services.tell(ObjectReady(request, wanted, created))
 
     async def ready(self, done: ObjectReady) -> None:
         """Take a new object in: whoever finds it from now on can observe it."""
@@ -177,18 +175,18 @@ class ObjectLives:
         created = done.created
         if created is None:
             return
-        reported = ReporterCore(created, guests_of(done.wanted))
+        reported = ReporterCore(created, allowed_observers(done.wanted))
         self._cores.add(created.url, reported)
         if done.wanted.store:
-            self._parts.stored.begin(reported)
-        await self._parts.doors.open(created)
+            self._services.stored.begin(reported)
+        await self._services.listeners.open(created)
         self._context.written(created)
-        trace_guests(self._context, created, reported.guests)
-        self._parts.spawn(partial(self._register, done.request, created))
+        trace_allowed(self._context, created, reported.guests)
+        self._services.spawn(partial(self._register, done.request, created))
 
     async def _register(self, request: Message, created: DataObject) -> None:
-        refusal = await self._parts.places.register(created)
-        await self._parts.tell(ObjectRegistered(request, created.url, refusal))
+        refusal = await self._services.registrations.register(created)
+        await self._services.tell(ObjectRegistered(request, created.url, refusal))
 
     async def registered(self, done: ObjectRegistered) -> None:
         """Answer the reporter; an object that is not registered is taken down (SYN-03)."""
@@ -198,8 +196,8 @@ class ObjectLives:
         elif done.refusal is None:
             await self._context.registry.tell(LocalLive(url))
             names: list[Json] = [*child_resources(url)]
-            told: JsonObject = {"childrenResources": names} if names else {}
-            await self._context.answer(done.request, Code.OK, resource=url, **told)
+            extra: JsonObject = {"childrenResources": names} if names else {}
+            await self._context.answer(done.request, Code.OK, resource=url, **extra)
         else:
             await self._context.refuse(done.request, done.refusal.code, done.refusal.why)
             await self._cores.delete(url, reported)
@@ -216,13 +214,13 @@ class ObjectLives:
         if domain == self._context.domain:
             # Whose one in doubt is, who doubts finds out.
             for url in [url for url, each in self._cores.all.items() if not each.is_held]:
-                self._parts.spawn(partial(self._parts.places.renewals.renew, url))
+                self._services.spawn(partial(self._services.registrations.renewals.renew, url))
 
     # --- end ------------------------------------------------------------------------------
 
     async def delete(self, request: Message, body: EndReport) -> None:
         """Delete an object (M-46)."""
-        if body.store and self._parts.stored.rest(body.resource, request.from_):
+        if body.store and self._services.stored.rest(body.resource, request.from_):
             await self._context.answer(request, Code.OK)
         else:
             await self._cores.ask(body.resource, request, core.DeleteAsked(request.from_))
@@ -230,8 +228,8 @@ class ObjectLives:
     async def removed(self, done: ObjectRemoved) -> None:
         """Forget an object, and say so to its reporter."""
         self._cores.drop(done.url)
-        await self._parts.links.forget(done.url)
-        self._parts.publications.removed(done.url)
+        await self._services.links.forget(done.url)
+        self._services.publications.removed(done.url)
         if done.request is not None:
             await self._context.answer(done.request, Code.OK)
 
@@ -241,13 +239,13 @@ class ObjectLives:
             is_there = not reported.is_deleted and not reported.is_held
             if reported.snapshot.reporter != reporter or not is_there:
                 continue
-            if not self._parts.stored.rest(url, reporter):
+            if not self._services.stored.rest(url, reporter):
                 await self._cores.delete(url, reported)
 
     def let_go(self) -> None:
         """End every subscription and invitation without a word: time is over."""
         for url, reported in self._cores.all.items():
-            self._parts.invitations.let_go(url)
+            self._services.invitations.let_go(url)
             deleting = core.DeleteAsked(reported.snapshot.reporter)
             for effect in (*reported.feed(deleting), *reported.feed(core.ObserversTold())):
                 if isinstance(effect, Step):

@@ -1,4 +1,4 @@
-"""Observers a reporter lets in, shuts out and hears of (SYN-18, SYN-21, SYN-23, M-45, M-53)."""
+"""Observers a reporter lets in, expels and hears of (SYN-18, SYN-21, SYN-23, M-45, M-53)."""
 
 from typing import Final, final
 
@@ -25,24 +25,24 @@ from specs.reply_code import Code
 from specs.trace import Op
 from transports.bodies import write_body
 
-__all__ = ["OBSERVERS", "Audiences", "guests_of", "trace_guests"]
+__all__ = ["OBSERVERS", "ObserverLists", "allowed_observers", "trace_allowed"]
 
 OBSERVERS: Final = "observers"
 
 
-def guests_of(wanted: CreateObject) -> AllowedObservers:
+def allowed_observers(wanted: CreateObject) -> AllowedObservers:
     """Return who may observe a new object unasked."""
     return AllowedObservers(wanted.allow or (), is_public=bool(wanted.public))
 
 
-def trace_guests(context: SyncContext, created: DataObject, guests: AllowedObservers) -> None:
+def trace_allowed(context: SyncContext, created: DataObject, guests: AllowedObservers) -> None:
     """Trace who may observe a new object unasked (I-D9)."""
-    for guest in (*guests.allowed, *((PUBLIC,) if guests.is_public else ())):
-        context.guest(Op.ADD, created.url, guest, created.reporter)
+    for observer in (*guests.allowed, *((PUBLIC,) if guests.is_public else ())):
+        context.guest(Op.ADD, created.url, observer, created.reporter)
 
 
 @final
-class Audiences:
+class ObserverLists:
     """The observers resources of the objects reported here; and how observers are cut off.
 
     What is said at `O/observers` stays in the runtime: it is for the reporter, and read by
@@ -76,9 +76,9 @@ class Audiences:
             return
         self._versions[url] += 1
         operation = Operation.ADD if row.op is Op.ADD else Operation.REMOVE
-        told = ObserversChange((row.val,), operation.value, self._versions[url])
+        change = ObserversChange((row.val,), operation.value, self._versions[url])
         to = f"{url}/{OBSERVERS}"
-        event = self._context.request(MessageType.UPDATE, to, write_body(told), url)
+        event = self._context.request(MessageType.UPDATE, to, write_body(change), url)
         await self._context.bus.publish(event, frozenset({self._context.runtime}))
 
     async def asked(self, url: str, reported: ReporterCore, request: Message) -> None:
@@ -103,8 +103,8 @@ class Audiences:
         if runtime != self._context.runtime:
             path = CutPath((f"{url}/{CHANGES}",), cut.observer, runtime, is_over or None)
             to = subscription_manager(self._context.domain)
-            told = self._context.request(MessageType.UNSUBSCRIBE, to, write_body(path))
-            await self._context.bus.post(told)
+            request = self._context.request(MessageType.UNSUBSCRIBE, to, write_body(path))
+            await self._context.bus.post(request)
         if cut.manager:
             body = write_body(ObjectBack(url) if is_over else ObserverExpelled(url, cut.observer))
             kind = MessageType.SUBSCRIBE if is_over else MessageType.UNSUBSCRIBE

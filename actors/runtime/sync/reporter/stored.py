@@ -17,7 +17,7 @@ from specs.message import Message, refuse
 from specs.reply_code import Code
 from transports.bodies import write_body
 
-__all__ = ["NOTHING_STORED", "NO_STORE", "Revived", "StoredReports"]
+__all__ = ["NOTHING_STORED", "NO_STORE", "Restored", "StoredReports"]
 
 NO_STORE: Final = "this runtime stores nothing: open it with a store"
 _BROKEN: Final = "the store cannot be written now; nothing was changed"
@@ -31,7 +31,7 @@ _Whole: TypeAlias = Callable[[DataObject], DataObject]
 
 @final
 @attrs.frozen
-class Revived:
+class Restored:
     """An object that was stored.
 
     Attributes:
@@ -55,7 +55,7 @@ class StoredReports:
         self._seen: dict[str, DataObject] = {}
         self._resting: set[str] = set()
 
-    def revive(self) -> Iterator[Revived]:
+    def restore(self) -> Iterator[Restored]:
         """Return what was stored when the runtime began; all of it rests."""
         for url, there in list(self._context.gate.rest.objects.items()):
             reported, effects = there.revived()
@@ -64,7 +64,7 @@ class StoredReports:
             self._resting.add(url)
             shown = attrs.evolve(there.snapshot, children_objects=there.children)
             managers = frozenset(one.manager for one in there.observers.values())
-            yield Revived(shown, reported, managers, effects)
+            yield Restored(shown, reported, managers, effects)
 
     # --- what is written ------------------------------------------------------------------
 

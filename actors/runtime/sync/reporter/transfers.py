@@ -3,58 +3,58 @@
 from functools import partial
 from typing import Final, final
 
-from actors.runtime.sync.reporter.cores import ReportedCores, ReporterParts
+from actors.runtime.sync.reporter.cores import ReportedCores, ReporterServices
 from fsm.sync.allowed_observers import AllowedObservers
 from fsm.sync.delegation import HandedOver
 from fsm.sync.reporter import ReporterCore
 from fsm.sync.reporter_io import HandedTo
 
-__all__ = ["ObjectHands"]
+__all__ = ["ObjectTransfers"]
 
 
 @final
-class ObjectHands:
+class ObjectTransfers:
     """Gives objects away and takes them over, once it is decided who reports them.
 
     Attributes:
         cores: The objects reported here.
-        doors: Their addresses.
+        listeners: Their addresses.
     """
 
-    def __init__(self, parts: ReporterParts, cores: ReportedCores) -> None:
-        self._parts = parts
+    def __init__(self, services: ReporterServices, cores: ReportedCores) -> None:
+        self._services = services
         self.cores: Final = cores
-        self.doors: Final = parts.doors
+        self.listeners: Final = services.listeners
 
     # --- the end that gives ---------------------------------------------------------------
 
     def handed(self, reported: ReporterCore) -> HandedOver:
         """Return all that whoever goes on with an object has to know."""
-        return self._parts.children.handed(reported.handed())
+        return self._services.children.handed(reported.handed())
 
     async def pass_on(self, url: str, to: str) -> None:
         """Let another component of this runtime report an object (SYN-26)."""
         await self.cores.feed(url, HandedTo(to))
         reported = self.cores.find(url)
         if reported is not None:
-            await self.doors.pass_on(reported.snapshot)
-            self._parts.spawn(partial(self._parts.places.register, reported.snapshot))
+            await self.listeners.pass_on(reported.snapshot)
+            self._services.spawn(partial(self._services.registrations.register, reported.snapshot))
 
     async def give_away(self, url: str) -> None:
         """Forget an object that another runtime reports now (SYN-26)."""
         reported = self.cores.all[url]
-        await self._parts.invitations.object_gone(url)
+        await self._services.invitations.object_gone(url)
         await self.cores.perform(url, None, reported.give())
-        await self._parts.links.forget(url)
-        await self.doors.close_parts(reported.snapshot)
-        self._parts.stored.forget(url)
+        await self._services.links.forget(url)
+        await self.listeners.close_parts(reported.snapshot)
+        self._services.stored.forget(url)
         self.cores.drop(url)
-        self._parts.publications.removed(url)
-        await self.doors.give_away(url)
+        self._services.publications.removed(url)
+        await self.listeners.give_away(url)
 
     def renew(self, url: str) -> None:
         """Claim an object, and set its paths, that the node has forgotten."""
-        self._parts.spawn(partial(self._parts.places.renewals.renew, url))
+        self._services.spawn(partial(self._services.registrations.renewals.renew, url))
 
     # --- the end that takes ---------------------------------------------------------------
 
@@ -64,6 +64,6 @@ class ObjectHands:
         guests = AllowedObservers(handed.authorised, handed.expelled, is_public=handed.public)
         reported = ReporterCore(thing, guests)
         self.cores.add(thing.url, reported)
-        await self.doors.open_parts(thing)
+        await self.listeners.open_parts(thing)
         await self.cores.perform(thing.url, None, reported.take(handed.watchers, reporter))
-        self._parts.spawn(partial(self._parts.places.take_over, reported.snapshot))
+        self._services.spawn(partial(self._services.registrations.take_over, reported.snapshot))
