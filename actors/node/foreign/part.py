@@ -9,10 +9,10 @@ from actors.node.foreign.onward import Onward, OnwardDesk
 from actors.node.foreign.plan import NOWHERE, ForeignPlan
 from actors.node.session.exchange import Exchange
 
-__all__ = ["path_desk", "start_abroad"]
+__all__ = ["path_service", "start_abroad"]
 
 
-def path_desk(desk: LocalService, exchange: Exchange, plan: ForeignPlan) -> LocalService:
+def path_service(desk: LocalService, exchange: Exchange, plan: ForeignPlan) -> LocalService:
     """Return the subscription manager: with ways to other domains it subscribes onward."""
     if plan is NOWHERE:
         return desk

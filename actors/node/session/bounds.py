@@ -113,22 +113,22 @@ class _NodeGuest(Guest):
 
 @final
 class NodeGate(Gate):
-    """The gate of a node's front door: host of the core that counts strangers."""
+    """The gate of the listener of a node: host of the core that counts unauthenticated links."""
 
     def __init__(self, limits: NodeLimits, origins: frozenset[str], counters: Counters) -> None:
         self.origins = origins
         self._counters: Final = counters
         self._guests: Final[dict[int, Guest]] = {}
-        self._strangers: Final = UnauthenticatedLinks(
+        self._unauthenticated: Final = UnauthenticatedLinks(
             limits.handshakes, limits.strangers, limits.strangers_per_host
         )
 
     def __len__(self) -> int:
-        return len(self._strangers)
+        return len(self._unauthenticated)
 
     @override
     def knock(self, host: str) -> Guest | None:
-        knock = self._strangers.knock(host, trio.current_time())
+        knock = self._unauthenticated.knock(host, trio.current_time())
         if knock is None:
             self.turned_away(TurnedAway.TOO_FAST)
             return None
@@ -143,7 +143,7 @@ class NodeGate(Gate):
 
     def settle(self, number: int) -> None:
         """Count somebody no longer."""
-        self._strangers.forget(number)
+        self._unauthenticated.forget(number)
         self._guests.pop(number, None)
 
 
@@ -174,7 +174,7 @@ class Bounds:
         gate: Who may come in.
         budget: Bytes that wait; of the bus that runs, which makes it anew when it starts.
         counters: Where it is counted what was not let in, and why links ended.
-        pulse: Who looks whether silent peers are there; the front door runs it.
+        heartbeat: Asks peers that are silent; the listener runs it.
     """
 
     def __init__(self, limits: NodeLimits, origins: frozenset[str], counters: Counters) -> None:
@@ -182,7 +182,7 @@ class Bounds:
         self.gate: Final = NodeGate(limits, origins, counters)
         self.budget = OutboxBudget(limits.outbox_budget)
         self.counters: Final = counters
-        self.pulse: Final = LinkHeartbeat()
+        self.heartbeat: Final = LinkHeartbeat()
         self._runtimes: Final = _TokenBucket(limits.messages, limits.identity)
         self._nodes: Final = _TokenBucket(limits.nodes, limits.nodes)
         counters.watch(Gauge.OUTBOX_BYTES, lambda: self.budget.used)

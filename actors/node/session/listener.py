@@ -99,7 +99,7 @@ class Connection(Actor[Nudge]):
             guest.watch(self._make_room)
         self.spawn(self._listen)
         if self._door.liveness is Liveness.BY_LINK:
-            self._bounds.pulse.watch(self._number, self)
+            self._bounds.heartbeat.watch(self._number, self)
 
     @override
     async def handle(self, message: Nudge) -> None:
@@ -126,7 +126,7 @@ class Connection(Actor[Nudge]):
     async def stop(self) -> None:
         self._outbox.is_leaving = True
         self._settle()
-        self._bounds.pulse.forget(self._number)
+        self._bounds.heartbeat.forget(self._number)
         self._port.ended(LinkEnd.CLOSED)
         why = self._why or "closed by the node"
         try:
@@ -211,7 +211,7 @@ class Connection(Actor[Nudge]):
         self._errors = self._errors or ErrorWindow(self._bounds.limits.soft_errors)
         return self._errors.add(malformed, trio.current_time())
 
-    # ---- the pulse (R8)
+    # ---- the heartbeat (R8)
 
     @property
     def heard_at(self) -> float:
@@ -270,7 +270,7 @@ class SessionListener(Actor[Never]):
     @override
     async def start(self) -> None:
         self.spawn(self._accept)
-        self.spawn(self._entrance.bounds.pulse.run)
+        self.spawn(self._entrance.bounds.heartbeat.run)
 
     @override
     async def handle(self, message: Never) -> None:

@@ -84,7 +84,7 @@ _TOKEN_BYTES: Final = 32
 
 @final
 class Opening:
-    """Asks policy about each wish exactly once, then the session; part of the bus's task.
+    """Asks policy about each request exactly once, then the session; part of the bus's task.
 
     Args:
         exchange: The sessions.
@@ -100,67 +100,69 @@ class Opening:
         self._gate = gate
         self._entropy = entropy
         self._has_login = has_login
-        self._stories: dict[str, int] = {}
+        self._openings: dict[str, int] = {}
 
-    def logged_in(self, wish: OpenRequest, identity: Identity, credentials: Credentials) -> None:
+    def logged_in(self, request: OpenRequest, identity: Identity, credentials: Credentials) -> None:
         """Open the session for somebody who has logged in."""
-        self._opened(wish, Asker(wish.runtime, identity), credentials)
+        self._opened(request, Asker(request.runtime, identity), credentials)
 
-    def anonymous(self, wish: OpenRequest) -> None:
+    def anonymous(self, request: OpenRequest) -> None:
         """Open the session for somebody who brought the session's token, or nothing."""
-        session = self._exchange.sessions.get(wish.runtime)
-        is_own = session is not None and wish.token is not None and session.core.knows(wish.token)
-        asker = session.asker if session is not None and is_own else Asker(wish.runtime)
-        self._opened(wish, asker, None)
+        session = self._exchange.sessions.get(request.runtime)
+        is_own = (
+            session is not None and request.token is not None and session.core.knows(request.token)
+        )
+        asker = session.asker if session is not None and is_own else Asker(request.runtime)
+        self._opened(request, asker, None)
 
-    def again(self, wish: OpenRequest, session: Session) -> None:
+    def again(self, request: OpenRequest, session: Session) -> None:
         """Give a session back to whoever knows its token."""
-        if self._is_permitted(wish, session.asker):
-            asked = ReopenAsked(wish.port.number, wish.token, wish.port.liveness)
-            self._ask(wish, session, asked)
+        if self._is_permitted(request, session.asker):
+            asked = ReopenAsked(request.port.number, request.token, request.port.liveness)
+            self._ask(request, session, asked)
 
-    def claimed(self, wish: OpenRequest) -> None:
+    def claimed(self, request: OpenRequest) -> None:
         """Give a session to a link of a kind that knows no tokens."""
-        asker = Asker(wish.runtime)
-        if self._is_permitted(wish, asker):
-            session = self._session(wish, asker)
-            self._ask(wish, session, ClaimAsked(wish.port.number, wish.port.liveness))
+        asker = Asker(request.runtime)
+        if self._is_permitted(request, asker):
+            session = self._session(request, asker)
+            self._ask(request, session, ClaimAsked(request.port.number, request.port.liveness))
 
-    def refuse(self, wish: OpenRequest, code: Code, why: str) -> None:
-        """Say no to a wish, whatever the session would say."""
+    def refuse(self, request: OpenRequest, code: Code, why: str) -> None:
+        """Say no to a request, whatever the session would say."""
         self._exchange.witness.counters.count(Tally.REFUSALS, code)
-        self._exchange.tell_link(wish.port, refuse(wish.message, code, why))
+        self._exchange.tell_link(request.port, refuse(request.message, code, why))
 
-    def _opened(self, wish: OpenRequest, asker: Asker, credentials: Credentials | None) -> None:
-        if not self._is_permitted(wish, asker):
+    def _opened(self, request: OpenRequest, asker: Asker, credentials: Credentials | None) -> None:
+        if not self._is_permitted(request, asker):
             return
-        session = self._session(wish, asker)
+        session = self._session(request, asker)
         fresh = self._entropy(_TOKEN_BYTES).hex()
-        link, liveness = wish.port.number, wish.port.liveness
-        is_unproved = wish.port.door.form is PeerForm.UPSTREAM and not self._has_login
-        asked = OpenAsked(link, wish.token, fresh, liveness, credentials, is_unproved)
-        granted = self._ask(wish, session, asked)
+        link, liveness = request.port.number, request.port.liveness
+        is_unproved = request.port.door.form is PeerForm.UPSTREAM and not self._has_login
+        asked = OpenAsked(link, request.token, fresh, liveness, credentials, is_unproved)
+        granted = self._ask(request, session, asked)
         if granted and credentials is not None:
             session.asker = asker
 
-    def _is_permitted(self, wish: OpenRequest, asker: Asker) -> bool:
-        objection = self._gate.objection(wish.message, asker)
+    def _is_permitted(self, request: OpenRequest, asker: Asker) -> bool:
+        objection = self._gate.objection(request.message, asker)
         if objection is not None:
-            self._gate.refuse(wish.message, wish.port, objection)
+            self._gate.refuse(request.message, request.port, objection)
         return objection is None
 
-    def _session(self, wish: OpenRequest, asker: Asker) -> Session:
-        session = self._exchange.sessions.get(wish.runtime)
+    def _session(self, request: OpenRequest, asker: Asker) -> Session:
+        session = self._exchange.sessions.get(request.runtime)
         if session is not None and not self._is_left(session, asker):
             return session
         if session is not None:
             self._exchange.feed(session, NodeLeaves())
-        story = self._stories[wish.runtime] = self._stories.get(wish.runtime, 0) + 1
-        key = f"{self._exchange.tables.addresses.node}|{wish.runtime}"
-        key = key if story == 1 else f"{key}|{story}"
-        core = NodeSessionCore(key, wish.runtime, self._exchange.budget)
-        session = Session(core, wish.message.from_, asker)
-        self._exchange.sessions[wish.runtime] = session
+        nth = self._openings[request.runtime] = self._openings.get(request.runtime, 0) + 1
+        key = f"{self._exchange.tables.addresses.node}|{request.runtime}"
+        key = key if nth == 1 else f"{key}|{nth}"
+        core = NodeSessionCore(key, request.runtime, self._exchange.budget)
+        session = Session(core, request.message.from_, asker)
+        self._exchange.sessions[request.runtime] = session
         return session
 
     @staticmethod
@@ -174,28 +176,28 @@ class Opening:
         return is_away and session.asker.identity is None and asker.identity is None
 
     def _ask(
-        self, wish: OpenRequest, session: Session, asked: OpenAsked | ReopenAsked | ClaimAsked
+        self, request: OpenRequest, session: Session, asked: OpenAsked | ReopenAsked | ClaimAsked
     ) -> bool:
         """Ask the session and answer the link; return whether the link has it."""
         outcome = self._exchange.feed(session, asked)
         match outcome.verdict:
             case Granted(_, token, _):
-                session.stub = wish.message.from_
-                answer = _granted(wish.message, token)
-                self._exchange.hand_out(wish.port, answer, outcome.waiting)
+                session.stub = request.message.from_
+                answer = _granted(request.message, token)
+                self._exchange.hand_out(request.port, answer, outcome.waiting)
                 return True
             case Refused(_, code, why):
-                self.refuse(wish, code, why)
+                self.refuse(request, code, why)
             case None:
-                self._exchange.witness.drop(wish.message, DropReason.SESSION_GONE)
+                self._exchange.witness.drop(request.message, DropReason.SESSION_GONE)
         return False
 
 
-def _granted(wish: Message, token: str) -> Message:
+def _granted(request: Message, token: str) -> Message:
     """Say yes; who claims a session by its name alone has no token to come back with."""
     if not token:
-        return reply_to(wish, Code.OK)
-    return reply_to(wish, Code.OK, {"value": write_body(SessionGranted(token))})
+        return reply_to(request, Code.OK)
+    return reply_to(request, Code.OK, {"value": write_body(SessionGranted(token))})
 
 
 _log = structlog.get_logger("actors.node")
@@ -212,7 +214,7 @@ class Vouched:
         credentials: The same, as a session keeps it.
     """
 
-    wish: OpenRequest
+    request: OpenRequest
     identity: Identity
     credentials: Credentials
 
@@ -222,7 +224,7 @@ class Vouched:
 class Denied:
     """A login did not succeed, because of this."""
 
-    wish: OpenRequest
+    request: OpenRequest
     code: Code
     why: str
 
@@ -252,42 +254,42 @@ class Logins:
         """Say whether a login of a link is under way."""
         return link in self._links
 
-    def ask(self, wish: OpenRequest) -> Denied | None:
+    def ask(self, request: OpenRequest) -> Denied | None:
         """Have a login looked into; return why that is not possible."""
         node = self._exchange.tables.addresses
         connector = self._exchange.components.get(node.identities)
         if connector is None or len(self._waiting) >= LOGINS_PENDING:
-            return Denied(wish, Code.UNAVAILABLE, _AWAY)
+            return Denied(request, Code.UNAVAILABLE, _AWAY)
         number = self._exchange.next_id(node.session)
-        call = IdentityCall(VALIDATE, {"assertion": wish.token, "origin": node.domain})
+        call = IdentityCall(VALIDATE, {"assertion": request.token, "origin": node.domain})
         question = Message(
             number, MessageType.EXECUTE, node.session, node.identities, write_body(call)
         )
         if not connector.try_tell(Asked(question, node.session, None)):
-            return Denied(wish, Code.UNAVAILABLE, _AWAY)
+            return Denied(request, Code.UNAVAILABLE, _AWAY)
         self._exchange.witness.deliver(question, node.identities)
-        self._waiting[number] = wish, trio.current_time() + OPEN_TIMEOUT
-        self._links[wish.port.number] = number
+        self._waiting[number] = request, trio.current_time() + OPEN_TIMEOUT
+        self._links[request.port.number] = number
         return None
 
     def answered(self, answer: Message) -> Verdict | None:
         """Take the connector's answer; None: nobody waits for it any more."""
-        wish = self._taken(answer.id)
-        if wish is None:
+        request = self._taken(answer.id)
+        if request is None:
             return None
         self._exchange.witness.deliver(answer, answer.to)
-        verdict = self._verdict(wish, answer)
+        verdict = self._verdict(request, answer)
         self._count(_outcome(verdict))
         return verdict
 
-    def _verdict(self, wish: OpenRequest, answer: Message) -> Verdict:
+    def _verdict(self, request: OpenRequest, answer: Message) -> Verdict:
         why = str(answer.body.get("description", ""))
         if answer.code == Code.UNAUTHENTICATED:
-            return _refused(wish, why)
+            return _refused(request, why)
         if answer.code != Code.OK:
-            _log.warning("login not looked into", runtime=wish.runtime, why=why)
-            return Denied(wish, Code.UNAVAILABLE, _AWAY)
-        return self._vouched(wish, answer)
+            _log.warning("login not looked into", runtime=request.runtime, why=why)
+            return Denied(request, Code.UNAVAILABLE, _AWAY)
+        return self._vouched(request, answer)
 
     def forget(self, link: int) -> None:
         """Wait for nothing of a link any more: it is gone."""
@@ -305,34 +307,36 @@ class Logins:
         late = [number for number, (_, until) in self._waiting.items() if until <= now]
         for _ in late:
             self._count(Outcome.TIMEOUT)
-        wishes = [self._taken(number) for number in late]
-        return [Denied(wish, Code.UNAVAILABLE, _AWAY) for wish in wishes if wish is not None]
+        requests = [self._taken(number) for number in late]
+        return [
+            Denied(request, Code.UNAVAILABLE, _AWAY) for request in requests if request is not None
+        ]
 
     def _count(self, outcome: Outcome) -> None:
         self._exchange.witness.counters.count(Tally.LOGINS, outcome)
 
     def _taken(self, number: int) -> OpenRequest | None:
-        wish, _ = self._waiting.pop(number, (None, 0.0))
-        if wish is not None:
-            del self._links[wish.port.number]
-        return wish
+        request, _ = self._waiting.pop(number, (None, 0.0))
+        if request is not None:
+            del self._links[request.port.number]
+        return request
 
-    def _vouched(self, wish: OpenRequest, answer: Message) -> Verdict:
+    def _vouched(self, request: OpenRequest, answer: Message) -> Verdict:
         wall, now = self._clock(), trio.current_time()
         try:
             identity = read_identity(answer.body.get("value"), wall + self._life)
         except BadMessageError as exc:
-            _log.warning("login not understood", runtime=wish.runtime, why=exc.reason)
-            return Denied(wish, Code.UNAVAILABLE, _AWAY)
+            _log.warning("login not understood", runtime=request.runtime, why=exc.reason)
+            return Denied(request, Code.UNAVAILABLE, _AWAY)
         if identity.until <= wall:
-            return _refused(wish, "what vouched for you is over")
-        if identity.runtime is not None and identity.runtime != wish.runtime:
-            return _refused(wish, f"the token is good for {identity.runtime} only")
-        if identity.runtime is None and is_node(wish.runtime):
+            return _refused(request, "what vouched for you is over")
+        if identity.runtime is not None and identity.runtime != request.runtime:
+            return _refused(request, f"the token is good for {identity.runtime} only")
+        if identity.runtime is None and is_node(request.runtime):
             # Or any user's token would do to speak for a whole domain.
-            return _refused(wish, "a node shows a token that is bound to its address")
+            return _refused(request, "a node shows a token that is bound to its address")
         until = now + identity.until - wall
-        return Vouched(wish, identity, Credentials(identity.user, identity.issuer, until))
+        return Vouched(request, identity, Credentials(identity.user, identity.issuer, until))
 
 
 def _outcome(verdict: Verdict) -> Outcome:
@@ -341,6 +345,6 @@ def _outcome(verdict: Verdict) -> Outcome:
     return Outcome.REFUSED if verdict.code == Code.UNAUTHENTICATED else Outcome.FAILED
 
 
-def _refused(wish: OpenRequest, why: str) -> Denied:
-    _log.info("login refused", runtime=wish.runtime, why=why)
-    return Denied(wish, Code.UNAUTHENTICATED, why)
+def _refused(request: OpenRequest, why: str) -> Denied:
+    _log.info("login refused", runtime=request.runtime, why=why)
+    return Denied(request, Code.UNAUTHENTICATED, why)

@@ -19,11 +19,11 @@ from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import Code
 from transports.bodies import read_body
 
-__all__ = ["PathDesk"]
+__all__ = ["PathService"]
 
 
 @final
-class PathDesk(LocalService):
+class PathService(LocalService):
     """Sets and removes paths for the runtime whose session asks.
 
     That `source` belongs to the session was checked when the message came in. A path on
