@@ -30,7 +30,7 @@ from actors.node.components import LocalService
 from actors.node.config import NodeConfig
 from actors.node.connectors.back_ends import Home, served_by, start_connectors
 from actors.node.foreign.host import ForeignParts
-from actors.node.foreign.part import path_desk, start_abroad
+from actors.node.foreign.part import path_service, start_abroad
 from actors.node.health.gauges import watch
 from actors.node.health.probes import Parts
 from actors.node.health.readiness import Part, Readiness
@@ -51,7 +51,7 @@ from actors.node.session.control import Control, ControlParts
 from actors.node.session.exchange import Exchange
 from actors.node.session.gate import Gate
 from actors.node.session.listener import DoorMaker, Entrance, SessionListener
-from actors.node.sync.subscriptions import PathDesk
+from actors.node.sync.subscriptions import PathService
 from actors.node.tables import NodeAddresses, TableRules
 from actors.node.trace import ComponentTrace
 from fsm.registry.address_names import AddressMint
@@ -179,7 +179,7 @@ def _desks(plan: Plan, exchange: Exchange) -> dict[str, LocalService]:
     schemes = config.object_schemes | {"hyperty"}
     desks: dict[str, LocalService] = {
         addresses.allocation: AllocationDesk(tables, schemes, config.entropy),
-        addresses.paths: path_desk(PathDesk(tables), exchange, config.foreign),
+        addresses.paths: path_service(PathService(tables), exchange, config.foreign),
     }
     if plan.policing is not None:
         desks[addresses.policies] = plan.policing.desk(exchange)

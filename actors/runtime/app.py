@@ -46,9 +46,14 @@ from actors.runtime.stubs.catalogue import BuiltInCatalogue, Catalogue, StubKind
 from actors.runtime.stubs.loader import Loader, LoaderMessage, LoaderTools, RegistryIs
 from actors.runtime.stubs.sandbox import Sandboxes
 from actors.runtime.stubs.stub import StubConfig, StubContext, StubFactory
-from actors.runtime.sync.context import DataSchemas, SyncContext, SyncMessage
+from actors.runtime.sync.context import (
+    AllocatedAddresses,
+    DataSchemas,
+    RegisteredObjects,
+    SyncContext,
+    SyncMessage,
+)
 from actors.runtime.sync.manager import SyncManager
-from actors.runtime.sync.presence.addresses import AllocatedAddresses, RegisteredObjects
 from fsm.p2p.link_policy import NO_LINKS
 from fsm.registry.resolve.resolve import ResolveConfig
 from specs.limits.protocol import DRAIN_TIMEOUT

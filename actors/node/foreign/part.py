@@ -30,7 +30,7 @@ from specs.message import Message, MessageType, refuse, reply_to
 from specs.reply_code import LAST_SUCCESS, Code
 from transports.bodies import read_body, write_body
 
-__all__ = ["Onward", "OnwardDesk", "path_desk", "start_abroad"]
+__all__ = ["Onward", "OnwardDesk", "path_service", "start_abroad"]
 
 _AWAY: Final = "too many paths to other domains are under way"
 _SILENT: Final = Refused(Code.BACKEND_TIMEOUT, "the object's node did not answer in time")
@@ -213,7 +213,7 @@ class OnwardDesk(LocalService):
         return self._onward.subscribe(message, by, resources, give_up)
 
 
-def path_desk(desk: LocalService, exchange: Exchange, plan: ForeignPlan) -> LocalService:
+def path_service(desk: LocalService, exchange: Exchange, plan: ForeignPlan) -> LocalService:
     """Return the subscription manager: with ways to other domains it subscribes onward."""
     if plan is NOWHERE:
         return desk

@@ -1,7 +1,7 @@
 """The actor that runs one hyperty for one life."""
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, Final, TypeVar, final
+from typing import TYPE_CHECKING, Final, TypeVar, assert_never, final
 
 import attrs
 import trio
@@ -17,9 +17,11 @@ from actors.runtime.objects.context import HypertyContext
 from actors.runtime.objects.error import ObjectError
 from actors.runtime.objects.sendable import own, sendable
 from actors.runtime.sync.context import code_in_use
-from actors.runtime.sync.presence.registration import SUBSCRIPTION
+from actors.runtime.sync.registration import SUBSCRIPTION
 from specs.addresses.address import is_below, scheme_of
-from specs.bodies.object import Forward
+from specs.bodies.delegation import HandOver
+from specs.bodies.manager import Forwarded, create_class, forward_class
+from specs.bodies.object import Forward, ForwardDelegation, Wrapped
 from specs.bodies.sync import Invitation
 from specs.child import CHILDREN
 from specs.errors import BadMessageError
@@ -163,12 +165,10 @@ class HypertyHost(Actor[Delivery]):
     async def _said(self, request: Message) -> Json:
         """Call the handler for a request, by verb and sender; return the value of the answer."""
         match request.type:
-            case MessageType.FORWARD | MessageType.CREATE if self._is_handed(request):
-                return await self._handed(request)
-            case MessageType.FORWARD if self._context.decides_on(request.from_):
-                observer = read_body(request, Forward).message.from_
-                if observer != self._context.url:
-                    await self._hyperty.on_subscribe(request.from_, observer)
+            case MessageType.FORWARD:
+                return await self._forwarded(request)
+            case MessageType.CREATE if self._is_hand_over(request):
+                await self._take_over(request)
                 return None
             case MessageType.CREATE if request.from_.endswith(_INVITING):
                 await self._hyperty.on_invited(_invited(request))
@@ -182,36 +182,39 @@ class HypertyHost(Actor[Delivery]):
             case _:
                 return await self._hyperty.on_request(request)
 
-    def _is_handed(self, request: Message) -> bool:
-        """Whether a request belongs to the delegation of an object (M-54)."""
-        if request.type is MessageType.FORWARD:
-            return _is_delegation(request)
-        manager = self._context.delegated.get(str(request.body.get("resource")))
-        return "part" in request.body and request.from_ == manager
+    async def _forwarded(self, request: Message) -> Json:
+        """Ask the hyperty about an observer (M-39), a delegation (M-54) or any other request."""
+        kind = forward_class(request)
+        if kind is Forward and not self._context.decides_on(request.from_):
+            return await self._hyperty.on_request(request)
+        body: Forwarded = read_body(request, kind)
+        match body:
+            case Forward(asked):
+                if asked.from_ != self._context.url:
+                    await self._hyperty.on_subscribe(request.from_, asked.from_)
+                return None
+            case ForwardDelegation(asked):
+                return await self._delegated(request, asked)
+            case _:
+                assert_never(body)
 
-    async def _handed(self, request: Message) -> Json:
-        """Ask the hyperty about a delegation; or give a part of the object to the sync manager."""
-        if request.type is MessageType.FORWARD:
-            return await self._delegated(request)
+    def _is_hand_over(self, request: Message) -> bool:
+        """Return whether a request has a part of an object that the hyperty takes over (M-54)."""
+        manager = self._context.delegated.get(str(request.body.get("resource")))
+        return request.from_ == manager and create_class(request) is HandOver
+
+    async def _take_over(self, request: Message) -> None:
+        """Give a part of an object to the sync manager, which reads it."""
         try:
             await self._context.take_over(request)
         except ObjectError as error:
             raise BadMessageError(error.why, code_in_use(error.code)) from error
-        return None
 
-    async def _delegated(self, request: Message) -> Json:
+    async def _delegated(self, request: Message, asked: Wrapped) -> Json:
         """Ask the hyperty whether it takes an object over; return the address of its runtime."""
-        asked = read_body(request, Forward).message
         await self._hyperty.on_delegated(Delegated(request.from_, asked.from_, request))
         self._context.agree(request.from_, asked.to)
         return {"runtime": self._context.runtime}
-
-
-def _is_delegation(request: Message) -> bool:
-    """Whether an object asks for another reporter (M-54), not about an observer (M-39)."""
-    asked = request.body.get("message")
-    body = asked.get("body") if isinstance(asked, dict) else None
-    return isinstance(body, dict) and body.get("resource") == request.from_ and "delegate" in body
 
 
 def _invited(request: Message) -> Invited:

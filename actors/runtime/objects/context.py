@@ -17,7 +17,7 @@ from actors.runtime.bus.mini_bus import MiniBusPort
 from actors.runtime.objects.error import ObjectError
 from actors.runtime.objects.observers import Audience, Audiences
 from actors.runtime.store.runtime_store import RuntimeStore
-from actors.runtime.sync.presence.registration import CHANGES
+from actors.runtime.sync.registration import CHANGES
 from specs.addresses.address import is_below
 from specs.bodies.object import ObserverList
 from specs.bodies.sync import ObjectAnew, ObjectName

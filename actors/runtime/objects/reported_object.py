@@ -17,7 +17,7 @@ from actors.runtime.objects.live_value import LiveObject, plain_copy
 from actors.runtime.objects.observers import ObserverMoves
 from actors.runtime.objects.writes import Writes
 from fsm.sync.value.value import has_way
-from specs.bodies.object import Delegate, ObserverName, Resume
+from specs.bodies.object import AllowObserver, Delegate, ExpelObserver, Resume, StoreObject
 from specs.bodies.sync import (
     ChangeObject,
     CreateObject,
@@ -78,7 +78,7 @@ async def have_stored(seat: HypertyContext, url: str) -> None:
     Raises:
         ObjectError: 400: the runtime has no store; 404: the object was not delegated.
     """
-    body = write_body(Resume(store=True, resource=url))
+    body = write_body(StoreObject(url, store=True))
     await seat.ask_manager(MessageType.CREATE, body, url)
 
 
@@ -154,7 +154,7 @@ class Attended:
             ObjectError: 401: the reporter is undeployed; 404: the object is deleted; 410: the
                 runtime has closed; 413: too many hyperties are allowed.
         """
-        body = write_body(ObserverName(self.url, observer))
+        body = write_body(AllowObserver(self.url, observer))
         await self._context.ask_manager(MessageType.CREATE, body, self.url)
 
     async def expel(self, observer: str) -> None:
@@ -174,7 +174,7 @@ class Attended:
             ObjectError: 401: the reporter is undeployed; 404: the object is deleted; 410: the
                 runtime has closed.
         """
-        body = write_body(ObserverName(self.url, observer))
+        body = write_body(ExpelObserver(self.url, observer))
         await self._context.ask_manager(MessageType.UNSUBSCRIBE, body, self.url)
         await self._context.post(
             observer, MessageType.UNSUBSCRIBE, write_body(ObjectName(self.url))

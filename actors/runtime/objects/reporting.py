@@ -23,7 +23,7 @@ from actors.runtime.objects.reported_object import (
     taken_up,
 )
 from actors.runtime.objects.writes import Writes, published
-from actors.runtime.sync.presence.registration import schema_named
+from actors.runtime.sync.registration import schema_named
 from fsm.sync.value.json import NoSchemaError, ObjectSchema, compiled
 from fsm.sync.value.writes import flaw_in
 from specs.addresses.address import domain_of
