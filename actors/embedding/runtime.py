@@ -61,9 +61,9 @@ class Runtime:
         Returns:
             The handle, which is also an async context manager that undeploys the hyperty.
 
-        If cancelled, the hyperty is unregistered and stopped, within `GOODBYE_TIMEOUT`
-        seconds. An address that the node allocates after that is free again when the session
-        of the runtime ends.
+        If cancelled, the runtime removes the hyperty; the call waits for that, for at most
+        `GOODBYE_TIMEOUT` seconds. Its address is free again, also if the node allocates it
+        later.
 
         Raises:
             TypeError: `make` is not callable.

@@ -170,12 +170,14 @@ async def _running(plan: _Plan) -> AsyncIterator[Runtime]:
         open_supervisor(f"{config.name} followers", Strategy.PEERS, monitor=seen) as watching,
         open_supervisor(config.name, Strategy.ONE_FOR_ALL, _ONE_LIFE, lost, seen) as core,
         open_supervisor(f"{config.name} sandboxes", dead_letters=lost, monitor=seen) as rooms,
-        open_background() as watch,
+        open_background() as background,
     ):
-        runtime = await _start(plan, core, rooms, Followers(plan.tracer, watching))
+        parts = await _start(plan, core, rooms, Followers(plan.tracer, watching))
+        runtime = Runtime(parts, background)
+        plan.replay.to(runtime.paths_lost)
         await runtime.boot()
         if config.stop_on_failure:
-            watch.start_soon(runtime.raise_failure)
+            background.start_soon(runtime.raise_failure)
         try:
             yield runtime
         finally:
@@ -191,7 +193,9 @@ def _tell_drops(name: str, ledger: DropLedger) -> None:
         _log.info("messages not delivered", runtime=name, total=ledger.total, **counts)
 
 
-async def _start(plan: _Plan, core: Supervisor, rooms: Supervisor, followers: Followers) -> Runtime:
+async def _start(
+    plan: _Plan, core: Supervisor, rooms: Supervisor, followers: Followers
+) -> RuntimeParts:
     config, own = plan.config, plan.config.runtime
     make_bus = partial(
         MessageBus, own, config.policy, plan.tracer, plan.counters, config.interceptors
@@ -211,7 +215,7 @@ async def _start(plan: _Plan, core: Supervisor, rooms: Supervisor, followers: Fo
     sync_manager = await _sync_manager(
         plan, core, _SyncHelpers(bus, allocation, registrar, registry, catalogue)
     )
-    parts = RuntimeParts(
+    return RuntimeParts(
         config=config,
         counters=plan.counters,
         monitor=plan.monitor,
@@ -227,9 +231,6 @@ async def _start(plan: _Plan, core: Supervisor, rooms: Supervisor, followers: Fo
         shelf=plan.shelf,
         followers=followers,
     )
-    runtime = Runtime(parts)
-    plan.replay.to(runtime.paths_lost)
-    return runtime
 
 
 def _makers(spawn: Spawn) -> StubMakers:

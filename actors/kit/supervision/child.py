@@ -37,7 +37,7 @@ class Incarnation(Generic[M]):
     Attributes:
         scope: Cancelling it ends this life by force; `stop` still runs.
         ended: Set when nothing of this life runs any more.
-        has_started: Whether `start` has returned.
+        has_started: Whether `start` has returned, and was not cancelled.
         stop_by: Trio time after which `stop` is cancelled, too.
     """
 
@@ -46,6 +46,7 @@ class Incarnation(Generic[M]):
         self.scope = trio.CancelScope()
         self.ended = trio.Event()
         self.has_started = False
+        self._is_to_stop = False
         self.stop_by = math.inf
 
     async def run(
@@ -82,6 +83,9 @@ class Incarnation(Generic[M]):
         async with trio.open_nursery() as nursery:
             actor.enter(ref, nursery, self._mailbox.wake)
             await actor.start()
+            self._is_to_stop = True
+            # A starter that was cancelled meanwhile would wait for the shielded task for ever.
+            await trio.lowlevel.checkpoint_if_cancelled()
             self.has_started = True
             self.scope.shield = True
             started()
@@ -126,7 +130,7 @@ class Incarnation(Generic[M]):
             self._mailbox.handled()
 
     async def _let_go(self, actor: Actor[M]) -> None:
-        if self.has_started:
+        if self._is_to_stop:
             await actor.stop()
 
 

@@ -3,6 +3,8 @@
 from collections.abc import Set as AbstractSet
 from typing import Final, final
 
+import trio
+
 from actors.runtime.hyperty.hyperty import Profile
 from actors.runtime.parts import RuntimeParts
 from actors.runtime.registry.allocation import (
@@ -15,6 +17,7 @@ from actors.runtime.registry.allocation import (
 from fsm.registry.address_reuse import Purpose
 from specs.addresses.address import subscription_manager
 from specs.bodies.body import Path
+from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.message import Message, MessageType
 from specs.reply_code import LAST_SUCCESS
 from transports.bodies import write_body
@@ -84,8 +87,7 @@ class HypertyAddresses:
     async def give(self, profile: Profile) -> AddressGiven:
         """Return an address for a hyperty: one kept for its descriptor, else a new one.
 
-        If cancelled, an address that the node allocates all the same is not used, and is free
-        again when the session of the runtime ends.
+        If cancelled, an address that the node allocates all the same is given back to it.
 
         Raises:
             AllocationError: The node gave none.
@@ -97,7 +99,9 @@ class HypertyAddresses:
         given: AddressGiven = await self._allocation.ask(
             lambda reply: AddressWanted(purpose, exactly, reply)
         )
-        await self._shelf.keep_home(given.address, purpose.descriptor)
+        with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
+            # If cancelled from here on, the caller knows the address, and gives it back.
+            await self._shelf.keep_home(given.address, purpose.descriptor)
         return given
 
     async def keep(self, url: str, profile: Profile) -> None:

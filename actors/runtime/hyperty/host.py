@@ -77,7 +77,7 @@ class HypertyHost(Actor[Delivery]):
         self._context = seat
         self._faults = faults
         self._port = seat.port
-        self._room = trio.Semaphore(CONCURRENT)
+        self._next = trio.Semaphore(CONCURRENT - 1)
         self._previous: trio.Event | None = None
         self._hyperty.enter(seat, self)
 
@@ -89,13 +89,14 @@ class HypertyHost(Actor[Delivery]):
     async def handle(self, message: Delivery) -> None:
         request = message.message
         if request.is_request and is_below(request.to, self._port.url):
-            await self._room.acquire()
             begun = trio.Event()
             # A hyperty of this runtime has made the body for this one receiver.
             is_own = not message.is_foreign and scheme_of(request.from_) == "hyperty"
             asked = request if is_own else own(request)
             self.spawn(self._answer, asked, self._previous, begun)
             self._previous = begun
+            # Others wait in the mailbox: what is taken from it is answered, whatever follows.
+            await self._next.acquire()
         else:
             await self._kept(self._heard, request)
 
@@ -148,7 +149,7 @@ class HypertyHost(Actor[Delivery]):
             answer = refuse(request, done.code, done.why) if isinstance(done, _Fault) else done
         finally:
             begun.set()
-            self._room.release()
+            self._next.release()
             with trio.CancelScope(deadline=trio.current_time() + GOODBYE_TIMEOUT, shield=True):
                 await self._port.post(answer)
 

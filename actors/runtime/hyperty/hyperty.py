@@ -120,8 +120,7 @@ class Hyperty(HypertyClient, ABC):
         Requests begin in the order in which they came, then run side by side, at most
         `CONCURRENT` at a time. The default refuses each request with 400.
 
-        If cancelled by a restart of the hyperty, the request is answered 503; if cancelled by its
-        undeployment, the sender gets 408.
+        If cancelled, by a restart or the undeployment of the hyperty, the request is answered 503.
 
         Raises:
             Refused: To answer with another code.
