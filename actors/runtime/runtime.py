@@ -1,8 +1,8 @@
 """A running runtime: what its owner can do with it, and its hyperties."""
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import NoReturn, TypeVar, final
+from typing import Final, NoReturn, TypeVar, final
 
 import attrs
 import trio
@@ -22,7 +22,6 @@ from actors.runtime.hyperty.host import Home
 from actors.runtime.hyperty.hyperty import HypertyMaker, Profile
 from actors.runtime.hyperty.lifecycle import HypertyFailedError, Lifecycle
 from actors.runtime.isolation.hyperty import HypertyCode, Landlord, room_hyperty
-from actors.runtime.leaving import in_turn
 from actors.runtime.objects.context import HypertyContext
 from actors.runtime.parts import RuntimeParts
 from actors.runtime.presence import Presence
@@ -41,6 +40,9 @@ from specs.limits.protocol import GOODBYE_TIMEOUT
 from specs.message import Message, MessageType
 
 __all__ = ["Runtime"]
+
+_SHARE: Final = 0.25
+"""Share of its time limit that each step gets after one has exceeded it."""
 
 M = TypeVar("M")
 
@@ -487,7 +489,7 @@ class Runtime:
         deployments, self._deployments = self._deployments, {}
         urls = tuple(deployments)
         try:
-            await in_turn(
+            await _in_turn(
                 partial(self._withdraw, urls),
                 there.end_links_and_objects,
                 partial(self._addresses.free, urls),
@@ -511,3 +513,20 @@ class Runtime:
     async def _unregister(self, url: str) -> None:
         await self._parts.registry.tell(LocalGone(url))
         await self._parts.registrar.ask(lambda reply: UnregisterWanted(url, reply))
+
+
+async def _in_turn(*steps: Callable[[], Awaitable[None]]) -> None:
+    """Take each step, for at most `GOODBYE_TIMEOUT` seconds.
+
+    A node or peer that is gone does not answer; its own timers end what is left there (P2P-28). One
+    that did not answer one step will hardly answer the next: the others get less time, so that all
+    together fit into the time to drain.
+
+    If cancelled, the remaining steps are left out.
+    """
+    patience = GOODBYE_TIMEOUT
+    for step in steps:
+        with trio.move_on_after(patience) as waiting:
+            await step()
+        if waiting.cancelled_caught:
+            patience = GOODBYE_TIMEOUT * _SHARE
