@@ -87,9 +87,9 @@ class Deployed(HypertyClient, _Tenant):
     Its methods send, report and observe in the name of the hyperty.
     """
 
-    def __init__(self, runtime: Runtime, seat: HypertyContext, life: Lifecycle) -> None:
+    def __init__(self, runtime: Runtime, context: HypertyContext, life: Lifecycle) -> None:
         super().__init__(runtime, life)
-        self._context = seat
+        self._context = context
 
 
 @final

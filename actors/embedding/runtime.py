@@ -78,8 +78,8 @@ class Runtime:
             raise TypeError(f"deploy takes what makes a hyperty, such as its class, not {make!r}")
         if profile is None:
             profile = make.__name__ if isinstance(make, type) else _UNNAMED
-        seat, life = await self._running.settle(profile, make)
-        return Deployed(self._running, seat, life)
+        context, life = await self._running.settle(profile, make)
+        return Deployed(self._running, context, life)
 
     async def deploy_apart(
         self, made: type[Hyperty], profile: str | Profile | None = None

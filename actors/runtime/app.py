@@ -40,7 +40,7 @@ from actors.runtime.registry.allocation import AddressAllocation, AllocationMess
 from actors.runtime.registry.registrations import Registrar, RegistrarMessage
 from actors.runtime.registry.registry import Registry, RegistryMessage, RegistryParts
 from actors.runtime.runtime import Runtime
-from actors.runtime.store.runtime_store import RuntimeStore, open_shelf
+from actors.runtime.store.runtime_store import RuntimeStore, open_store
 from actors.runtime.stubs import node_stub
 from actors.runtime.stubs.catalogue import BuiltInCatalogue, Catalogue, StubKind
 from actors.runtime.stubs.loader import Loader, LoaderMessage, LoaderTools, RegistryIs
@@ -103,7 +103,7 @@ class _Plan:
     monitor: Monitor
     dead_mail: DeadMail
     replay: Replay
-    shelf: RuntimeStore
+    store: RuntimeStore
 
     def hops(self, actor: str) -> HopTrace:
         """Make the pen of one part."""
@@ -112,7 +112,7 @@ class _Plan:
     def context(self, url: str, port: MiniBusPort, config: StubConfig) -> StubContext:
         """Put together what a stub may use (STB-13)."""
         domain, credentials = config.domain, self.config.credentials
-        token = config.session or self.shelf.session(domain)
+        token = config.session or self.store.session(domain)
         return StubContext(
             url,
             port,
@@ -122,7 +122,7 @@ class _Plan:
             self.config.ids,
             self.config.entropy,
             self.counters,
-            remember=partial(self.shelf.keep_session, domain),
+            remember=partial(self.store.keep_session, domain),
         )
 
 
@@ -155,9 +155,9 @@ async def open_runtime(
     log_quietly()
     counters = Counters()
     monitor = Monitor(tracer, counters)
-    with open_shelf(config.store) as shelf:
+    with open_store(config.store) as store:
         plan = _Plan(
-            config, network, StepFeed(tracer), counters, monitor, DeadMail(), Replay(), shelf
+            config, network, StepFeed(tracer), counters, monitor, DeadMail(), Replay(), store
         )
         async with _running(plan) as runtime:
             yield runtime
@@ -202,7 +202,7 @@ async def _start(
     )
     bus = await core.start_child(ChildSpec("bus", make_bus))
     plan.dead_mail.attach(bus, plan.counters)
-    await plan.shelf.start(core)
+    await plan.store.start(core)
     agent = CorePort(f"{own}/ua", bus)
     sandboxes = Sandboxes(rooms, bus, agent, plan.tracer, plan.counters)
     catalogue = _catalogue(plan)
@@ -228,7 +228,7 @@ async def _start(
         registry=registry,
         allocation=allocation,
         sync_manager=sync_manager,
-        shelf=plan.shelf,
+        store=plan.store,
         followers=followers,
     )
 
@@ -327,7 +327,7 @@ async def _sync_manager(
         registry=helpers.registry,
         topology=config.topology,
         schemas=DataSchemas(helpers.catalogue),
-        gate=plan.shelf.gate(),
+        gate=plan.store.gate(),
         counters=plan.counters,
         lease=config.lease,
         entropy=config.entropy,

@@ -18,10 +18,10 @@ from actors.runtime.bus.messages import Granted, Origin
 from actors.runtime.bus.ports import CorePort
 from actors.runtime.following import Following
 from actors.runtime.hyperty.addresses import HypertyAddresses
-from actors.runtime.hyperty.host import Home
+from actors.runtime.hyperty.host import HypertyHosts
 from actors.runtime.hyperty.hyperty import HypertyMaker, Profile
 from actors.runtime.hyperty.lifecycle import HypertyFailedError, Lifecycle
-from actors.runtime.isolation.hyperty import HypertyCode, Landlord, room_hyperty
+from actors.runtime.isolation.hyperty import HypertyCode, HypertyTools, room_hyperty
 from actors.runtime.objects.context import HypertyContext
 from actors.runtime.parts import RuntimeParts
 from actors.runtime.presence import Presence
@@ -127,8 +127,8 @@ class Runtime:
         Raises:
             AllocationError: As `host`; so are the others.
         """
-        seat, _ = await self.settle(profile, make)
-        return seat.url
+        context, _ = await self.settle(profile, make)
+        return context.url
 
     async def settle(
         self, profile: str | Profile, make: HypertyMaker
@@ -145,9 +145,9 @@ class Runtime:
             AllocationError: As `host`; so are the others.
         """
         life = self._lifecycle(profile)
-        home = Home(make, self._parts, life)
-        await self.host(profile, home.host, life)
-        return home.seat, life
+        hosts = HypertyHosts(make, self._parts, life)
+        await self.host(profile, hosts.make, life)
+        return hosts.context, life
 
     async def deploy_apart(self, profile: str | Profile, code: HypertyCode, spawn: Spawn) -> str:
         """Run a hyperty in a sandbox process of its own, and register it; return its address.
@@ -182,8 +182,8 @@ class Runtime:
             AllocationError: As `host`; so are the others.
         """
         config, life = self._parts.config, self._lifecycle(profile)
-        landlord = Landlord(config.runtime, config.ids, self.counters, life)
-        await self.host(profile, room_hyperty(code, spawn, landlord), life)
+        tools = HypertyTools(config.runtime, config.ids, self.counters, life)
+        await self.host(profile, room_hyperty(code, spawn, tools), life)
         return life
 
     def _lifecycle(self, profile: str | Profile) -> Lifecycle:

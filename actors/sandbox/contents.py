@@ -197,7 +197,7 @@ def _hyperty(where: str, found: object) -> type[Hyperty]:
 def _host(made: type[Hyperty], faults: Faults) -> Maker:
     def make(context: StubContext) -> Actor[Delivery]:
         # What a sandbox says of steps is believed of stubs only, whose table is known outside.
-        seat = HypertyContext(context.config.runtime, context.bus, context.ids, NULL_TRACER)
-        return HypertyHost(made, seat, faults)
+        own = HypertyContext(context.config.runtime, context.bus, context.ids, NULL_TRACER)
+        return HypertyHost(made, own, faults)
 
     return make

@@ -266,7 +266,7 @@ def command(  # noqa: PLR0913 - one for each option
 async def _open(
     config: RuntimeConfig, crew: Mapping[str, Deploy], trace: Path | None
 ) -> AsyncIterator[dict[str, str]]:
-    with open_shelf(config.store):
+    with open_store(config.store):
         # What is wrong with it is told before anything is dialled.
         pass
     async with open_system_network() as network:

@@ -41,7 +41,7 @@ class HypertyAddresses:
     def __init__(self, parts: RuntimeParts) -> None:
         self._parts = parts
         self._allocation = parts.allocation
-        self._shelf = parts.shelf
+        self._store = parts.store
 
     # --- stored ---------------------------------------------------------------------------
 
@@ -53,9 +53,9 @@ class HypertyAddresses:
         Raises:
             ActorStoppedError: The runtime has closed.
         """
-        for url in list(self._shelf.rest.homes):
-            if self._shelf.descriptor_of(url) is None:
-                await self._shelf.forget_home(url)
+        for url in list(self._store.rest.homes):
+            if self._store.descriptor_of(url) is None:
+                await self._store.forget_home(url)
         await self.claim(frozenset())
 
     async def claim(self, present: AbstractSet[str]) -> None:
@@ -69,8 +69,8 @@ class HypertyAddresses:
         Raises:
             ActorStoppedError: The runtime has closed.
         """
-        for url, descriptor in list(self._shelf.rest.homes.items()):
-            if url not in present and self._shelf.descriptor_of(url) is not None:
+        for url, descriptor in list(self._store.rest.homes.items()):
+            if url not in present and self._store.descriptor_of(url) is not None:
                 await self._claim(url, descriptor)
 
     async def _claim(self, url: str, descriptor: str) -> None:
@@ -101,7 +101,7 @@ class HypertyAddresses:
         )
         with trio.move_on_after(GOODBYE_TIMEOUT, shield=True):
             # If cancelled from here on, the caller knows the address, and gives it back.
-            await self._shelf.keep_home(given.address, purpose.descriptor)
+            await self._store.keep_home(given.address, purpose.descriptor)
         return given
 
     async def keep(self, url: str, profile: Profile) -> None:
@@ -134,15 +134,15 @@ class HypertyAddresses:
             return
 
     async def _is_kept(self, url: str) -> bool:
-        descriptor = self._shelf.descriptor_of(url)
+        descriptor = self._store.descriptor_of(url)
         if descriptor is None:
-            await self._shelf.forget_home(url)
+            await self._store.forget_home(url)
             return False
         await self._allocation.tell(AddressKept(url, Purpose(_HYPERTY, descriptor)))
         return True
 
     def _purpose(self, profile: Profile) -> Purpose:
         descriptor = profile.descriptor
-        if descriptor is None and self._shelf.stores:
+        if descriptor is None and self._store.stores:
             descriptor = f"{_NAMED}{profile.name}"
         return Purpose(_HYPERTY, descriptor)

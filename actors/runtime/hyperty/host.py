@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     # Not needed in a sandbox process.
     from actors.runtime.parts import RuntimeParts
 
-__all__ = ["CONCURRENT", "Home", "HypertyHost"]
+__all__ = ["CONCURRENT", "HypertyHost", "HypertyHosts"]
 
 CONCURRENT: Final = 64
 """Requests one hyperty works on at a time; more wait in its mailbox (ours)."""
@@ -68,18 +68,18 @@ class HypertyHost(Actor[Delivery]):
 
     Args:
         make: Makes the hyperty.
-        seat: The context of the hyperty, through all its lives.
+        context: The context of the hyperty, through all its lives.
         faults: Records the exceptions of its handlers.
     """
 
-    def __init__(self, make: HypertyMaker, seat: HypertyContext, faults: Faults) -> None:
+    def __init__(self, make: HypertyMaker, context: HypertyContext, faults: Faults) -> None:
         self._hyperty = make()
-        self._context = seat
+        self._context = context
         self._faults = faults
-        self._port = seat.port
+        self._port = context.port
         self._next = trio.Semaphore(CONCURRENT - 1)
         self._previous: trio.Event | None = None
-        self._hyperty.enter(seat, self)
+        self._hyperty.enter(context, self)
 
     @override
     async def start(self) -> None:
@@ -129,11 +129,11 @@ class HypertyHost(Actor[Delivery]):
 
     async def _hears(self, message: Message) -> bool:
         """Pass on a notice of an object that the hyperty observes or reports."""
-        audience = self._context.audiences.heard(message)
-        if audience is None:
+        observers = self._context.observers.heard(message)
+        if observers is None:
             return await self._context.hears(message)
-        if audience.is_behind:
-            self.spawn(self._context.read_observers, message.from_, audience)
+        if observers.is_behind:
+            self.spawn(self._context.read_observers, message.from_, observers)
         return True
 
     async def _answer(
@@ -235,14 +235,14 @@ def _is_told(request: Message) -> bool:
 
 
 @final
-class Home:
+class HypertyHosts:
     """Makes the host of a hyperty for each of its lives, around one hyperty context.
 
     Attributes:
-        seat: The context; set from the first life on.
+        context: The context; set from the first life on.
     """
 
-    seat: HypertyContext
+    context: HypertyContext
 
     def __init__(self, make: HypertyMaker, parts: "RuntimeParts", life: Lifecycle) -> None:
         self._make = make
@@ -250,11 +250,13 @@ class Home:
         self._life = life
         self._is_first = True
 
-    def host(self, port: MiniBusPort) -> HypertyHost:
+    def make(self, port: MiniBusPort) -> HypertyHost:
         """Make the host of one life, with its port to the bus."""
         if self._is_first:
             config = self._parts.config
             parts = self._parts
-            self.seat = HypertyContext(config.runtime, port, config.ids, parts.tracer, parts.shelf)
+            self.context = HypertyContext(
+                config.runtime, port, config.ids, parts.tracer, parts.store
+            )
             self._is_first = False
-        return HypertyHost(self._make, self.seat, self._life)
+        return HypertyHost(self._make, self.context, self._life)

@@ -198,14 +198,14 @@ class Hyperty(HypertyClient, ABC):
         self._host.spawn(work, *args)
 
     @final
-    def enter(self, seat: HypertyContext, host: Actor[Delivery]) -> None:
+    def enter(self, context: HypertyContext, host: Actor[Delivery]) -> None:
         """Take context and host; called by the host before `started`.
 
         Args:
-            seat: The context of the hyperty, through all its lives.
+            context: The context of the hyperty, through all its lives.
             host: The actor of this life; it runs spawned work.
         """
-        self._context = seat
+        self._context = context
         self._host = host
 
 

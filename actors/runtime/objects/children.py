@@ -176,20 +176,20 @@ class Children(Mapping[str, Child], ChildrenHeard):
     """
 
     @classmethod
-    def of(cls, seat: HypertyContext, url: str) -> "Children":
+    def of(cls, context: HypertyContext, url: str) -> "Children":
         """Return the children of an object; one that is reported and observed has them once.
 
         Args:
-            seat: The context of the hyperty.
+            context: The context of the hyperty.
             url: Address of the object.
         """
-        there = seat.children.get(url)
-        return there if isinstance(there, Children) else cls(seat, url)
+        there = context.children.get(url)
+        return there if isinstance(there, Children) else cls(context, url)
 
-    def __init__(self, seat: HypertyContext, url: str) -> None:
-        self._context = seat
+    def __init__(self, context: HypertyContext, url: str) -> None:
+        self._context = context
         self._url = url
-        self._core = ChildrenCopyCore(seat.url)
+        self._core = ChildrenCopyCore(context.url)
         self._turn = trio.Lock()
         self._open: list[trio.Nursery] = []
         self._is_begun = self._is_over = False
@@ -197,7 +197,7 @@ class Children(Mapping[str, Child], ChildrenHeard):
         self._timer = trio.Event()
         self._known = trio.Event()
         self._known.set()
-        seat.children[url] = self
+        context.children[url] = self
 
     # --- what there is --------------------------------------------------------------------
 

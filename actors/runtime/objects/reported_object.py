@@ -36,11 +36,11 @@ from transports.bodies import read_object, write_body
 __all__ = ["ReportedObject", "delete", "have_stored", "let_rest", "taken_up"]
 
 
-async def taken_up(seat: HypertyContext, told: CreateObject) -> Snapshot | None:
+async def taken_up(context: HypertyContext, told: CreateObject) -> Snapshot | None:
     """Resume the stored object of a schema and name.
 
     Args:
-        seat: The context of the hyperty.
+        context: The context of the hyperty.
         told: Schema and name of the object.
 
     If cancelled, the object may have been resumed, and is reported until the hyperty ends.
@@ -54,7 +54,7 @@ async def taken_up(seat: HypertyContext, told: CreateObject) -> Snapshot | None:
     """
     body = write_body(Resume(schema=told.schema, name=told.value.name, store=True))
     try:
-        answer = await seat.ask_manager(MessageType.CREATE, body, told.schema)
+        answer = await context.ask_manager(MessageType.CREATE, body, told.schema)
     except ObjectError as error:
         if error.code == Code.NOT_FOUND:
             return None
@@ -66,11 +66,11 @@ async def taken_up(seat: HypertyContext, told: CreateObject) -> Snapshot | None:
     return read_object(first, Snapshot, "value")
 
 
-async def have_stored(seat: HypertyContext, url: str) -> None:
+async def have_stored(context: HypertyContext, url: str) -> None:
     """Store an object that was delegated to this hyperty; on return it is on disk.
 
     Args:
-        seat: The context of the hyperty.
+        context: The context of the hyperty.
         url: Address of the object.
 
     If cancelled, the object may have been stored.
@@ -82,11 +82,11 @@ async def have_stored(seat: HypertyContext, url: str) -> None:
     await seat.ask_manager(MessageType.CREATE, body, url)
 
 
-async def delete(seat: HypertyContext, url: str) -> None:
+async def delete(context: HypertyContext, url: str) -> None:
     """Delete an object, and what is stored of it.
 
     Args:
-        seat: The context of the hyperty.
+        context: The context of the hyperty.
         url: Address of the object.
 
     If cancelled, the object may have been deleted.
@@ -95,14 +95,14 @@ async def delete(seat: HypertyContext, url: str) -> None:
         ObjectError: 401: the hyperty is undeployed; 404: the object is deleted already; 410: the
             runtime has closed.
     """
-    await seat.ask_manager(MessageType.DELETE, write_body(ObjectName(url)), url)
+    await context.ask_manager(MessageType.DELETE, write_body(ObjectName(url)), url)
 
 
-async def let_rest(seat: HypertyContext, url: str) -> None:
+async def let_rest(context: HypertyContext, url: str) -> None:
     """End the report of a stored object; its reporter may resume it.
 
     Args:
-        seat: The context of the hyperty.
+        context: The context of the hyperty.
         url: Address of the object.
 
     If cancelled, the report may have ended.
@@ -111,7 +111,7 @@ async def let_rest(seat: HypertyContext, url: str) -> None:
         ObjectError: 401: the hyperty is undeployed; 404: the object is deleted; 410: the runtime
             has closed.
     """
-    await seat.ask_manager(MessageType.DELETE, write_body(EndReport(url, store=True)), url)
+    await context.ask_manager(MessageType.DELETE, write_body(EndReport(url, store=True)), url)
 
 
 @final
@@ -130,7 +130,7 @@ class ReportedObject:
 
     def __init__(
         self,
-        seat: HypertyContext,
+        context: HypertyContext,
         url: str,
         told: CreateObject,
         writes: Writes,
@@ -138,13 +138,13 @@ class ReportedObject:
         resumed: bool = False,
     ) -> None:
         self.url: Final = url
-        self._context = seat
-        self._audience = seat.audiences.take(url)
+        self._context = context
+        self._observers = context.observers.take(url)
         self.resumed: Final = resumed
         self.schema: Final = told.schema
         self.name: Final = told.value.name
         self._writes = writes
-        self._children = Children.of(seat, url)
+        self._children = Children.of(context, url)
 
     @property
     def children(self) -> Children:
@@ -261,7 +261,7 @@ class ReportedObject:
     @property
     def observers(self) -> tuple[str, ...]:
         """Addresses of the present observers, in the order in which they subscribed."""
-        return self._audience.observers
+        return self._observers.present
 
     def observer_changes(self) -> ObserverMoves:
         """Iterate over joining and leaving observers from now on: `async for move in …`.
@@ -271,7 +271,7 @@ class ReportedObject:
         always lead to `observers`. The iteration ends with the object. If the iterating task is
         cancelled, no item is lost for the same iterator.
         """
-        return self._audience.moves()
+        return self._observers.moves()
 
     async def allow(self, observer: str) -> None:
         """Allow a hyperty to observe and read the object; it is not notified.
@@ -313,7 +313,7 @@ class ReportedObject:
         )
         # What is told of it comes by the mailbox, which may be behind.
         with trio.move_on_after(GOODBYE_TIMEOUT):
-            await self._audience.wait_without(observer)
+            await self._observers.wait_without(observer)
 
     async def invite(self, observer: str) -> None:
         """Invite a hyperty and wait for its answer; it may observe whatever it answers.
