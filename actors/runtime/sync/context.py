@@ -300,7 +300,7 @@ class SyncContext:
         fact = Fact(k=Kind.OBJ, op=done, key=f"{url}|{name}", version=version, by=by)
         self.tracer.record(_MANAGER, fact)
 
-    def guest(self, op: Op, url: str, observer: str, by: str) -> None:
+    def allowed_observer(self, op: Op, url: str, observer: str, by: str) -> None:
         """Trace that somebody lets an observer in unasked, or everybody, or not any more (I-D9)."""
         self.row(RowChanged(op, "guests", url, observer, by))
 

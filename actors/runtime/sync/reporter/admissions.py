@@ -42,7 +42,9 @@ class Admissions:
         elif not await self._services.stored.refused(request, body.resource):
             effects = reported.feed(core.Authorised(body.authorise[0]))
             if not _is_refused(effects):
-                self._context.guest(Op.ADD, body.resource, body.authorise[0], request.from_)
+                self._context.allowed_observer(
+                    Op.ADD, body.resource, body.authorise[0], request.from_
+                )
             await self._cores.perform(body.resource, request, effects)
             if not _is_refused(effects):
                 await self._services.invitations.send(request, body)
