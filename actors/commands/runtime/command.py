@@ -45,7 +45,7 @@ from actors.runtime.config import RuntimeConfig
 from actors.runtime.hyperty.hyperty import Hyperty
 from actors.runtime.isolation.hyperty import HypertyCode
 from actors.runtime.runtime import Runtime
-from actors.runtime.store.runtime_store import open_shelf
+from actors.runtime.store.runtime_store import open_store
 from actors.runtime.stubs.stub import LOOPBACK
 from fsm.p2p.link_policy import LinkWishes, P2pWait, P2pWish, PeerWish
 from fsm.registry.resolve.resolve import Topology

@@ -79,7 +79,7 @@ async def have_stored(context: HypertyContext, url: str) -> None:
         ObjectError: 400: the runtime has no store; 404: the object was not delegated.
     """
     body = write_body(StoreObject(url, store=True))
-    await seat.ask_manager(MessageType.CREATE, body, url)
+    await context.ask_manager(MessageType.CREATE, body, url)
 
 
 async def delete(context: HypertyContext, url: str) -> None:

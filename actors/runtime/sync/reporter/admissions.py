@@ -77,7 +77,7 @@ class Admissions:
             effects = reported.feed(asked)
             if not _is_refused(effects):
                 done = Op.ADD if isinstance(asked, core.AllowAsked) else Op.DEL
-                self._context.guest(done, url, asked.observer, asked.by)
+                self._context.allowed_observer(done, url, asked.observer, asked.by)
             await self._cores.perform(url, request, effects)
 
     async def decided(self, done: Decided) -> None:

@@ -38,7 +38,7 @@ def allowed_observers(wanted: CreateObject) -> AllowedObservers:
 def trace_allowed(context: SyncContext, created: DataObject, guests: AllowedObservers) -> None:
     """Trace who may observe a new object unasked (I-D9)."""
     for observer in (*guests.allowed, *((PUBLIC,) if guests.is_public else ())):
-        context.guest(Op.ADD, created.url, observer, created.reporter)
+        context.allowed_observer(Op.ADD, created.url, observer, created.reporter)
 
 
 @final
