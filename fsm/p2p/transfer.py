@@ -92,7 +92,7 @@ class P2PTransferCore:
         self._heard = now
         self._pinged: float | None = None
         self._owed_since: float | None = None
-        self._farewell = _CloseReason.NONE
+        self._close_reason = _CloseReason.NONE
         self.end: TransferEnd | None = None
 
     # --- out --------------------------------------------------------------------------------
@@ -139,11 +139,11 @@ class P2PTransferCore:
 
     def say_goodbye(self) -> None:
         """Write `bye` as soon as all is written and acknowledged."""
-        self._farewell = _CloseReason.POLITE
+        self._close_reason = _CloseReason.POLITE
 
     def insist_on_goodbye(self) -> None:
         """Write `bye` now, whatever is left."""
-        self._farewell = _CloseReason.AT_ONCE
+        self._close_reason = _CloseReason.AT_ONCE
 
     @property
     def has_output(self) -> bool:
@@ -166,8 +166,8 @@ class P2PTransferCore:
     @property
     def _says_bye(self) -> bool:
         is_drained = not (self._waiting or self._unacknowledged)
-        return self._farewell is _CloseReason.AT_ONCE or (
-            self._farewell is _CloseReason.POLITE and is_drained
+        return self._close_reason is _CloseReason.AT_ONCE or (
+            self._close_reason is _CloseReason.POLITE and is_drained
         )
 
     @property
@@ -198,7 +198,7 @@ class P2PTransferCore:
         written.extend(self._controls)
         self._controls.clear()
         if self._says_bye:
-            self._farewell = _CloseReason.SAID
+            self._close_reason = _CloseReason.SAID
             written.append(Bye())
         return written
 

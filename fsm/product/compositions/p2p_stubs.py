@@ -422,11 +422,11 @@ class Stubs(Host):
                 self.controllers[end] = step.new
             if step.new == Controller.OPEN and end not in self.was_live:
                 raise UnsafeError("a controller is open whose link never was (I-P5)")
-            return
-        self.states[end] = State(step.new)
-        if step.new == State.LIVE:
-            self.was_live.add(end)
-        self.is_undone = self.is_undone or step.new == State.DISCONNECTED
+        elif step.machine == "p2p_connection":
+            self.states[end] = State(step.new)
+            if step.new == State.LIVE:
+                self.was_live.add(end)
+            self.is_undone = self.is_undone or step.new == State.DISCONNECTED
 
     def _ended(self, end: str) -> None:
         state = self.states.pop(end, None)
