@@ -91,7 +91,12 @@ class P2PControllerCore:
         return min(self._side.deadline(), self._until)
 
     def feed(self, happened: SideInput, now: float) -> list[SideEffect]:
-        """Take one input, say what is to be done."""
+        """Take an input; return the effects, in order.
+
+        Args:
+            happened: The input.
+            now: Seconds on the host's clock.
+        """
         if self._side.ended:
             return after_the_end(happened)
         return [*self._taken(happened, now), *self._closed(now)]

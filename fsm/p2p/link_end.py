@@ -135,9 +135,13 @@ class LinkSide:
     # --- links --------------------------------------------------------------------------
 
     def opened(self, event: LinkOpened, now: float) -> list[SideEffect]:
-        """Take a link into use, or close it: there is at most one.
+        """Use a link, or close it: there is at most one.
 
-        One by a secret that is void is none.
+        A link that was proven by a void secret is closed.
+
+        Args:
+            event: The link.
+            now: Seconds on the host's clock.
         """
         effects: list[SideEffect] = []
         if event.negotiation != self.negotiation:
@@ -167,7 +171,12 @@ class LinkSide:
         return is_requesters if is_crossing else opening is Opening.ACCEPTED
 
     def lost(self, event: LinkLost, now: float) -> list[SideEffect]:
-        """Leave `live` if it was our link that went."""
+        """Leave `live` if the link in use is lost.
+
+        Args:
+            event: The lost link.
+            now: Seconds on the host's clock.
+        """
         if event.link != self._link:
             return []
         self._link = None
@@ -184,10 +193,14 @@ class LinkSide:
         return self.state is State.YIELDING and not self.ended
 
     def yields(self, order: YieldAsked, why: str) -> list[SideEffect]:
-        """Wait for the peer's link; a link without an object has nothing to wait with (t3).
+        """Wait for the peer's link; a link without an object is closed instead (t3).
 
-        It dials nothing meanwhile, and a link that opens all the same is hung up. That
-        gives it no more time. A stale order changes nothing: the link has been live.
+        Meanwhile nothing is dialled, and a link that opens all the same is closed. The deadline
+        stays. A stale order changes nothing: the link has been live.
+
+        Args:
+            order: The order to yield.
+            why: Reason, for the trace.
         """
         if self.state is State.CREATED:
             return [*self.give_up(why), Answered(Code.OK)]
@@ -212,10 +225,15 @@ class LinkSide:
     # --- offer and answer ---------------------------------------------------------------
 
     def renew(self, negotiation: int, why: str, now: float) -> list[SideEffect]:
-        """Begin a new negotiation, in place (t8): a link still believed in is gone.
+        """Begin a new negotiation in place (t8): a link that is still open is given up.
 
-        An end that has not been live since its last one just takes the new one up; that
-        gives it no more time.
+        An end that was not live since its last negotiation takes the new number; the deadline
+        stays.
+
+        Args:
+            negotiation: Number of the negotiation.
+            why: Reason, for the trace.
+            now: Seconds on the host's clock.
         """
         effects: list[SideEffect] = []
         if self._link is not None:

@@ -85,7 +85,12 @@ class P2PRequesterCore:
         return self._side.deadline()
 
     def feed(self, happened: SideInput, now: float) -> list[SideEffect]:
-        """Take one input, say what is to be done."""
+        """Take an input; return the effects, in order.
+
+        Args:
+            happened: The input.
+            now: Seconds on the host's clock.
+        """
         if self._side.ended:
             return after_the_end(happened)
         if isinstance(happened, Command):

@@ -178,6 +178,10 @@ class P2PTransferCore:
         """Return what is to be written now: messages first, then control lines.
 
         Messages wait for acknowledgements when the window is full.
+
+        Args:
+            at_most: Number of messages.
+            now: Seconds on the host's clock.
         """
         written: list[Outgoing] = []
         while self._has_messages and len(written) < at_most:
@@ -205,7 +209,12 @@ class P2PTransferCore:
     # --- in ---------------------------------------------------------------------------------
 
     def received(self, message: Message, now: float) -> Numbered:
-        """Number a message that was read; acknowledge it by `taken`."""
+        """Number a message that was read; acknowledge it by `taken`.
+
+        Args:
+            message: The message.
+            now: Seconds on the host's clock.
+        """
         self._heard, self._pinged = now, None
         return Numbered(self._received + 1, message)
 
@@ -223,7 +232,12 @@ class P2PTransferCore:
         self.end = self.end or TransferEnd.PROTOCOL
 
     def heard(self, control: Control, now: float) -> None:
-        """Take a control line that was read; look at `end` afterwards."""
+        """Take a control line that was read; look at `end` afterwards.
+
+        Args:
+            control: The control line.
+            now: Seconds on the host's clock.
+        """
         self._heard, self._pinged = now, None
         match control:
             case Ack(seq):

@@ -44,7 +44,13 @@ class StubMirror:
         return None if state is None else State(state)
 
     def follow(self, machine: str, cause: str, target: str, why: str) -> Step:
-        """Take a step that the stub says it has taken.
+        """Take a step that the stub reports.
+
+        Args:
+            machine: Name of the machine.
+            cause: The trigger.
+            target: The new state.
+            why: Reason, for the trace.
 
         Raises:
             UndeclaredTransitionError: No row of the table leads there.
