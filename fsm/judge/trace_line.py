@@ -9,7 +9,7 @@ Fields that nobody declared are ignored. Anything else is quarantined, not judge
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum, unique
 from math import isfinite
 from sys import intern
@@ -208,7 +208,7 @@ def read_line(text: str | bytes) -> TraceLine:
 def _decoded(text: str | bytes) -> dict[str, object]:
     try:
         told = text.decode() if isinstance(text, bytes) else text
-        record = json.loads(told, parse_constant=_refuse)
+        record = _DECODER.decode(told)
         if "\\ud" in told or "\\uD" in told:
             # Half a pair of surrogates is no text: it could not be written again.
             json.dumps(record, ensure_ascii=False).encode()
@@ -229,18 +229,16 @@ def read_record(record: Mapping[str, object]) -> TraceLine:
     kind, op = record.get("k"), record.get("op")
     if kind not in _KINDS:
         raise BadTraceLineError("k is no kind of record")
-    for name in _STAMP:
-        if record.get(name) is None:
-            raise BadTraceLineError(f"{name} is missing")
+    _check_there(record, _STAMP)
     if kind == "state":
-        _check_state(record, op)
+        if op not in _STATE_OPS:
+            raise BadTraceLineError("op is neither step nor refused")
+        _check_there(record, _STATE_FIELDS[str(op)])
     return TraceLine(**fields)  # type: ignore[arg-type] # the types were checked
 
 
-def _check_state(record: Mapping[str, object], op: object) -> None:
-    if op not in _STATE_OPS:
-        raise BadTraceLineError("op is neither step nor refused")
-    for name in _STATE_FIELDS[str(op)]:
+def _check_there(record: Mapping[str, object], names: Iterable[str]) -> None:
+    for name in names:
         if record.get(name) is None:
             raise BadTraceLineError(f"{name} is missing")
 
@@ -252,16 +250,24 @@ def _fields(record: Mapping[str, object]) -> dict[str, object]:
         kind = FIELDS.get(name)
         if kind is None or value is None:
             continue
-        if kind is str and isinstance(value, str):
-            # One copy of each text: a trace has few, and repeats them often.
-            value = intern(str(value))  # noqa: PLW2901
-        elif not _is_a(value, kind):
-            raise BadTraceLineError(f"{name} is no {kind.__name__}")
-        elif kind is float:
-            value = float(value)  # type: ignore[arg-type] # noqa: PLW2901
+        if type(value) is not kind or kind is not str:
+            value = _checked(name, value, kind)  # noqa: PLW2901
         if name in _JUDGED:
-            fields[_JUDGED[name]] = value
+            # One copy of each text: a trace has few, and repeats them often.
+            fields[_JUDGED[name]] = intern(value) if type(value) is str else value
     return fields
+
+
+def _checked(name: str, value: object, kind: _Scalar) -> object:
+    if kind is int and isinstance(value, int) and not isinstance(value, bool):
+        if -_INT64 <= value < _INT64:
+            return value
+    elif kind is float and isinstance(value, int | float) and not isinstance(value, bool):
+        if isfinite(value) if isinstance(value, float) else abs(value) < _INT64:
+            return float(value)
+    elif kind is str and isinstance(value, str):
+        return str(value)
+    raise BadTraceLineError(f"{name} is no {kind.__name__}")
 
 
 def line_of(stamp: Stamp, fact: Fact) -> TraceLine:
@@ -274,11 +280,4 @@ def _refuse(constant: str) -> None:
     raise BadTraceLineError(f"{constant} is no JSON")
 
 
-def _is_a(value: object, kind: _Scalar) -> bool:
-    if isinstance(value, bool):
-        return False
-    if kind is int:
-        return isinstance(value, int) and -_INT64 <= value < _INT64
-    if kind is float:
-        return isinstance(value, int | float) and isfinite(value)
-    return isinstance(value, kind)
+_DECODER: Final = json.JSONDecoder(parse_constant=_refuse)
