@@ -3,15 +3,13 @@
 import sys
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, final
+from types import ModuleType
+from typing import NoReturn, final
 
 import click
 
 from spark.errors import SparkMissingError, TraceMissingError
 from specs.errors import ProtoflyError
-
-if TYPE_CHECKING:
-    from spark.run import Outcome
 
 __all__ = ["Exit", "main"]
 
@@ -28,7 +26,7 @@ class Exit(IntEnum):
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
-    """Judge traces by the declared machines, with Spark."""
+    """Judge traces of any size by all claims, with Spark."""
 
 
 @main.command()
@@ -44,24 +42,33 @@ def main() -> None:
 @click.option(
     "--allow-quarantine", is_flag=True, help="Lines that cannot be read leave the verdict alone."
 )
-def validate(
+@click.option(
+    "--untraced",
+    metavar="NAME",
+    multiple=True,
+    help="An address or a domain of which no trace is expected; may be given several times.",
+)
+def validate(  # noqa: PLR0913 - one for each option
     *,
     traces: tuple[str, ...],
     report: Path | None,
     as_json: bool,
     master: str | None,
     allow_quarantine: bool,
+    untraced: tuple[str, ...],
 ) -> None:
     """Judge the traces at TRACE...: directories of runs, runs, nodes of a run, or files.
 
-    Only the steps of machines are judged; which claims are not checked is said with the
-    verdict, and `python -m fsm judge` checks them. Exits with 0 if the steps are
-    conformant, with 1 if they are not or the traces do not tell all, with 3 if there is
+    All claims are judged that `python -m fsm judge` judges, with the same verdict. Exits with 0
+    if the traces are conformant, with 1 if they are not or are incomplete, with 3 if there is
     no trace.
     """
     try:
         _check_there(traces)
-        outcome = _carry_out(traces, report, master, allow_quarantine=allow_quarantine)
+        work = _work()
+        allowed = work.Quarantine.ALLOWED if allow_quarantine else work.Quarantine.COUNTS
+        asked = work.Question(traces=traces, quarantine=allowed, untraced=untraced)
+        outcome = work.run(work.Order(question=asked, report=report, master=master))
     except TraceMissingError as exc:
         _fail(exc, Exit.NO_TRACE)
     except ProtoflyError as exc:
@@ -79,16 +86,13 @@ def _check_there(traces: tuple[str, ...]) -> None:
             raise TraceMissingError(trace, "there is nothing")
 
 
-def _carry_out(
-    traces: tuple[str, ...], report: Path | None, master: str | None, *, allow_quarantine: bool
-) -> "Outcome":
+def _work() -> ModuleType:
     try:
         # Spark is an extra and takes a second to import: only those who judge pay for it.
-        from spark.run import Order, Quarantine, run  # noqa: PLC0415
+        from spark import run  # noqa: PLC0415
     except ImportError as exc:
         raise SparkMissingError(f"{exc}: run pip install 'protofly[spark]'") from exc
-    quarantine = Quarantine.ALLOWED if allow_quarantine else Quarantine.COUNTS
-    return run(Order(traces=traces, report=report, master=master, quarantine=quarantine))
+    return run
 
 
 def _fail(error: ProtoflyError, code: Exit) -> NoReturn:

@@ -80,18 +80,17 @@ class Gaps:
         self._last = record
         return is_behind_hole
 
-    def missing(self, unanswered: Iterable[TraceLine]) -> Iterator[Missing]:
-        """Yield what is missing; there are no more records.
-
-        Args:
-            unanswered: Requests without a final answer.
-        """
+    def missing(self) -> Iterator[Missing]:
+        """Yield the flaws; there are no more records."""
         yield from self._found
         last = self._last
         if last is not None and last.k != Kind.END:
             reason = "it has no end: the process crashed, was killed, or still runs"
             yield Missing(self._run, self._node, last.ln, reason, is_end=True)
-        for asked in unanswered:
+
+    def unanswered(self, requests: Iterable[TraceLine]) -> Iterator[Missing]:
+        """Yield requests without a final answer as what is missing."""
+        for asked in requests:
             reason = f"the final answer to {asked.mid} is not told, nor that there was none"
             yield Missing(self._run, self._node, asked.ln, reason)
 

@@ -6,7 +6,7 @@ missed only in a trace that has its end.
 
 Whether the process is a runtime or a message node decides which folds apply. A runtime says so
 by the first listener at its Message BUS, near its start. The first records are held back until
-then; a process that says it later than `_HELD` records is read again (`DisorderError`), with
+then; a process that says it later than `_HELD` records is read again (`LateHomeError`), with
 what is known then.
 """
 
@@ -25,12 +25,11 @@ from fsm.judge.missing import Gaps, Missing, Participants, Took
 from fsm.judge.replay import EntityJudgement, Machines, NodeJudgement
 from fsm.judge.trace_line import Flaw, TraceLine
 from fsm.machine_list import MACHINES
-from fsm.table import Table
 from specs.addresses.address import runtime_of
 from specs.errors import ProtoflyError
 from specs.trace import Kind, Op
 
-__all__ = ["DisorderError", "ProcessJudge", "ProcessJudgement", "judge_across"]
+__all__ = ["DisorderError", "LateHomeError", "ProcessJudge", "ProcessJudgement", "judge_across"]
 
 _HELD: Final = 1000
 """Records at the start of a process that are held back until its home is known."""
@@ -39,9 +38,23 @@ _Handler: TypeAlias = Callable[[TraceLine], None]
 _Spot: TypeAlias = tuple[str | None, ...]
 
 
-@final
 class DisorderError(ProtoflyError):
-    """Records came out of order, or told late what they belong to: sort them, then judge."""
+    """Records came out of order: sort them, then judge."""
+
+
+@final
+class LateHomeError(DisorderError):
+    """A record says late that its process is a runtime: judge again, with its home.
+
+    Attributes:
+        process: Run and node.
+        home: Address of the runtime.
+    """
+
+    def __init__(self, process: tuple[str, str], home: str) -> None:
+        super().__init__(f"the records say late that {process[1]} is {home}")
+        self.process = process
+        self.home = home
 
 
 @final
@@ -56,7 +69,10 @@ class ProcessJudgement:
         evidence: For those that do.
         entities: What is judged of its machines.
         missing: What its records lack.
+        unanswered: Requests without a final answer.
         took: Who took part in what it recorded.
+        used: How often each step was made (`Machines.used`).
+        stays: How often entities stayed in a state for how long (`Machines.stays`).
     """
 
     node: NodeJudgement
@@ -66,7 +82,10 @@ class ProcessJudgement:
     evidence: tuple[Evidence, ...]
     entities: tuple[EntityJudgement, ...]
     missing: tuple[Missing, ...]
+    unanswered: tuple[Missing, ...]
     took: Took
+    used: Mapping[tuple[str, str, str, str], int]
+    stays: Mapping[tuple[str, str, int], int]
 
 
 def home_of(record: TraceLine) -> str | None:
@@ -84,9 +103,8 @@ class ProcessJudge:
         self,
         run: str,
         node: str,
-        machines: Mapping[str, Table] = MACHINES,
+        home: str | None = None,
         *,
-        folds: Iterable[type[Fold]] = FOLDS,
         is_sorted: bool = False,
     ) -> None:
         """Begin.
@@ -94,29 +112,30 @@ class ProcessJudge:
         Args:
             run: Of which process.
             node: The same.
-            machines: What to judge steps by.
-            folds: What to judge claims by.
-            is_sorted: Whether the records are sorted, and the home may be told at any time.
+            home: Address of the runtime, if it is known before.
+            is_sorted: Whether the records are sorted; then numbers may be there twice.
         """
-        self._machines = Machines(run, node, machines)
+        self._machines = Machines(run, node, MACHINES)
         self._gaps = Gaps(run, node)
         self._participants = Participants()
-        self._types = tuple(folds)
-        self._process = Process(run, node, None)
+        self._process = Process(run, node, home)
         self._folds: list[Fold] = []
         self._handlers: dict[_Spot, tuple[_Handler, ...]] = {}
         self._held: list[TraceLine] | None = []
-        self._limit = None if is_sorted else _HELD
+        self._is_sorted = is_sorted
         self._last: TraceLine | None = None
         self._is_cut = False
+        if home is not None:
+            self._begin(home)
 
     def take(self, record: TraceLine) -> None:
         """Take the next record.
 
         Raises:
-            DisorderError: It is not the next, or says what had to be known before.
+            DisorderError: It is not the next.
+            LateHomeError: It says what had to be known before.
         """
-        if self._limit is not None and self._last is not None and record.ln <= self._last.ln:
+        if not self._is_sorted and self._last is not None and record.ln <= self._last.ln:
             raise DisorderError("a record came after one with its number, or a greater one")
         self._is_cut = self._gaps.take(record) or self._is_cut
         self._machines.take(record)
@@ -128,13 +147,15 @@ class ProcessJudge:
     def _take_whole(self, record: TraceLine) -> None:
         held = self._held
         if held is None:
-            if self._process.home is None and home_of(record) is not None:
-                raise DisorderError("the home of a process was told late")
+            if self._process.home is None:
+                home = home_of(record)
+                if home is not None:
+                    raise LateHomeError((self._process.run, self._process.node), home)
             self._visit(record)
             return
         held.append(record)
         home = home_of(record)
-        if home is not None or len(held) == self._limit:
+        if home is not None or len(held) == _HELD:
             self._begin(home)
 
     def _begin(self, home: str | None) -> None:
@@ -142,7 +163,7 @@ class ProcessJudge:
         held, self._held = self._held or [], None
         process = self._process = Process(self._process.run, self._process.node, home)
         wrong = Place.RUNTIME if home is None else Place.NODE
-        self._folds = [fold(process) for fold in self._types if fold.place is not wrong]
+        self._folds = [fold(process) for fold in FOLDS if fold.place is not wrong]
         for record in held:
             self._visit(record)
 
@@ -188,8 +209,11 @@ class ProcessJudge:
             findings=tuple(process.findings),
             evidence=tuple(process.evidence),
             entities=self._machines.end(node),
-            missing=tuple(self._gaps.missing(asked)),
+            missing=tuple(self._gaps.missing()),
+            unanswered=tuple(self._gaps.unanswered(asked)),
             took=self._participants.end(home),
+            used=self._machines.used,
+            stays=self._machines.stays,
         )
 
 

@@ -35,7 +35,7 @@ from specs.trace import ABSENT, Kind, Op
 
 __all__ = [
     "EntityId", "EntityJudgement", "Judgement", "Machines", "NodeJudgement", "Numbers", "Told",
-    "Violation", "judge", "judgement_of", "order_of",
+    "Violation", "judge", "judgement_of", "order_of", "seconds_of", "stay_of",
 ]  # fmt: skip
 
 WINDOW: Final = 5
@@ -125,6 +125,8 @@ class NodeJudgement:
         records: How many records it has.
         flaws: Why it does not tell all; empty: it does.
         holes: The `ln` behind which records are missing.
+        missing: How many that are, by their numbers.
+        doubled: How many records have the number of another.
     """
 
     run: str
@@ -132,6 +134,8 @@ class NodeJudgement:
     records: int
     flaws: frozenset[Flaw]
     holes: tuple[int, ...] = ()
+    missing: int = attrs.field(default=0, eq=False)
+    doubled: int = attrs.field(default=0, eq=False)
 
     def is_whole(self, since: int, until: float = math.inf) -> bool:
         """Whether no record is missing between the records `since` and `until`."""
@@ -221,6 +225,8 @@ class Numbers:
         self._node = node
         self._count = 0
         self._holes: list[int] = []
+        self._missing = 0
+        self._doubled = 0
         self._flaws: set[Flaw] = set()
         self._kind = ""
 
@@ -245,6 +251,9 @@ class Numbers:
         is_behind_hole = record.ln > self.last + 1
         if is_behind_hole:
             self._holes.append(self.last)
+            self._missing += record.ln - self.last - 1
+        elif record.ln <= self.last:
+            self._doubled += 1
         if record.ln != self.last + 1:
             self._flaws.add(Flaw.GAP)
         self._count += 1
@@ -255,7 +264,10 @@ class Numbers:
         """Say what is missing; there are no more records."""
         no_end = set() if self._kind == Kind.END else {Flaw.NO_END}
         flaws = frozenset(self._flaws | no_end)
-        return NodeJudgement(self._run, self._node, self._count, flaws, tuple(self._holes))
+        holes = tuple(self._holes)
+        return NodeJudgement(
+            self._run, self._node, self._count, flaws, holes, self._missing, self._doubled
+        )
 
 
 _RANK: Final = {claim: rank for rank, claim in enumerate(Claim)}
@@ -274,12 +286,13 @@ class Machines:
 
     Attributes:
         used: How often each step was made: machine, state left, trigger, state entered.
-        stays: How long entities stayed in a state that they left, in seconds, by machine and
-            state.
+        stays: How often entities stayed in a state until they left it: machine, state, and for
+            how long, as `stay_of` counts it.
     """
 
     def __init__(self, run: str, node: str, machines: Mapping[str, Table]) -> None:
         self.used: Counter[tuple[str, str, str, str]] = Counter()
+        self.stays: Counter[tuple[str, str, int]] = Counter()
         self._run = run
         self._node = node
         self._machines = machines
@@ -300,12 +313,31 @@ class Machines:
             identity = EntityId(self._run, self._node, record.machine or "", record.key or "")
             table = self._machines.get(identity.machine)
             entity = self._entities[at] = _Entity(identity, table)
+        before = entity.before
         entity.take(record, self._hole)
+        if record.op == Op.STEP:
+            machine, new = record.machine or "", record.new or ""
+            self.used[machine, record.old or "", record.cause or "", new] += 1
+            if before is not None:
+                self.stays[machine, before.new or "", stay_of(record.t - before.t)] += 1
 
     def end(self, node: NodeJudgement) -> tuple[EntityJudgement, ...]:
         """Judge each entity, in order; nothing more comes."""
         judged = [entity.end(node) for entity in self._entities.values()]
         return tuple(sorted(judged, key=lambda one: one.entity))
+
+
+_STEPS_OF_A_STAY: Final = 50
+
+
+def stay_of(seconds: float) -> int:
+    """Return the class of a time, so that few numbers tell many times, each to 2 %."""
+    return round(math.log(max(seconds, 1e-9)) * _STEPS_OF_A_STAY)
+
+
+def seconds_of(stay: int) -> float:
+    """Return about how long the times of a class are."""
+    return math.exp(stay / _STEPS_OF_A_STAY)
 
 
 _TOLD: Final = frozenset({Op.STEP, Op.REFUSED})
@@ -328,6 +360,7 @@ class _Entity:
         "_rests",
         "_steps",
         "_table",
+        "before",
     )
 
     def __init__(self, entity: EntityId, table: Table | None) -> None:
@@ -337,7 +370,7 @@ class _Entity:
         self._found: list[Violation] = []
         self._doubted: list[Violation] = []
         self._recent: deque[Told] = deque(maxlen=WINDOW)
-        self._before: TraceLine | None = None
+        self.before: TraceLine | None = None
         self._steps = 0
 
     def take(self, record: TraceLine, hole: int) -> None:
@@ -351,7 +384,7 @@ class _Entity:
             self._broken(Claim.UNKNOWN_MACHINE, record, "a declared machine")
         if record.op == Op.STEP:
             self._stepped(record, hole)
-            self._before = record
+            self.before = record
             self._steps += 1
         else:
             self._broken(Claim.REFUSED_STEP, record, f"no {record.cause!r} in this state")
@@ -359,7 +392,7 @@ class _Entity:
         self._recent.append(told)
 
     def _stepped(self, step: TraceLine, hole: int) -> None:
-        before, table, old, cause = self._before, self._table, step.old or "", step.cause or ""
+        before, table, old, cause = self.before, self._table, step.old or "", step.cause or ""
         if table is not None:
             targets = table.targets(old, cause)
             if step.new not in targets:
@@ -379,7 +412,7 @@ class _Entity:
 
     def end(self, node: NodeJudgement) -> EntityJudgement:
         """Judge the entity; nothing more comes."""
-        last, table = self._before, self._table
+        last, table = self.before, self._table
         found = self._found
         if Flaw.DROPPED not in node.flaws:
             found = found + self._doubted

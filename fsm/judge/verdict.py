@@ -7,6 +7,7 @@ missing in its trace. What needs several processes is judged by what they hand o
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from types import MappingProxyType
 from typing import Final, final
 
 import attrs
@@ -14,7 +15,7 @@ import attrs
 from fsm.judge import replay
 from fsm.judge.claims.fold import Finding
 from fsm.judge.missing import Missing, absent
-from fsm.judge.process import ProcessJudge, ProcessJudgement, judge_across
+from fsm.judge.process import LateHomeError, ProcessJudge, ProcessJudgement, judge_across
 from fsm.judge.replay import order_of
 from fsm.judge.trace_line import TraceLine, Verdict
 from specs.claims.all import CLAIMS
@@ -56,23 +57,37 @@ def judge_run(
         quarantined: How many lines could not be read.
         untraced: Addresses or domains of participants that are known to keep no trace.
     """
-    judge = RunJudge(is_sorted=True)
-    for record in sorted(records, key=order_of):
-        judge.take(record)
-    return judge.end(quarantined, untraced)
+    told = sorted(records, key=order_of)
+    homes: dict[tuple[str, str], str] = {}
+    while True:
+        judge = RunJudge(homes, is_sorted=True)
+        try:
+            for record in told:
+                judge.take(record)
+        except LateHomeError as late:
+            homes[late.process] = late.home
+        else:
+            return judge.end(quarantined, untraced)
 
 
 @final
 class RunJudge:
     """Judges the traces of several processes while their records are read."""
 
-    def __init__(self, *, is_sorted: bool = False) -> None:
+    def __init__(
+        self,
+        homes: Mapping[tuple[str, str], str] = MappingProxyType({}),
+        *,
+        is_sorted: bool = False,
+    ) -> None:
         """Begin.
 
         Args:
+            homes: Addresses of runtimes, by run and node, as far as they are known before.
             is_sorted: Whether the records come in their order, process by process. If not,
                 those of one process have to: `take` raises an error if they do not.
         """
+        self._homes = homes
         self._is_sorted = is_sorted
         self._judges: dict[tuple[str, str], ProcessJudge] = {}
 
@@ -85,7 +100,9 @@ class RunJudge:
         at = record.run, record.node
         judge = self._judges.get(at)
         if judge is None:
-            judge = self._judges[at] = ProcessJudge(*at, is_sorted=self._is_sorted)
+            judge = self._judges[at] = ProcessJudge(
+                *at, self._homes.get(at), is_sorted=self._is_sorted
+            )
         judge.take(record)
 
     def end(self, quarantined: int = 0, untraced: Collection[str] = ()) -> RunJudgement:
@@ -104,7 +121,7 @@ def combined(
     evidence = (item for one in processes for item in one.evidence)
     across = judge_across(evidence, runtimes_whole(processes))
     findings = in_order([*(found for one in processes for found in one.findings), *across])
-    lacking = [gap for one in processes for gap in one.missing]
+    lacking = [gap for one in processes for gap in (*one.missing, *one.unanswered)]
     lacking += absent([one.took for one in processes], untraced)
     verdict = Verdict.VIOLATIONS if findings else machines.verdict
     if lacking and verdict is Verdict.CONFORMANT:
