@@ -8,6 +8,7 @@ from typing import NoReturn, final
 
 import click
 
+from spark.claims_page import claims_page
 from spark.errors import SparkMissingError, TraceMissingError
 from specs.errors import ProtoflyError
 
@@ -76,6 +77,34 @@ def validate(  # noqa: PLR0913 - one for each option
     for line in outcome.as_json() if as_json else outcome.as_text():
         print(line)
     sys.exit(Exit.CONFORMANT if outcome.is_conformant else Exit.NOT_CONFORMANT)
+
+
+@main.command(name="convert")
+@click.argument("traces", metavar="TRACE...", nargs=-1, required=True)
+@click.option("--to", "target", metavar="DIR", required=True, help="A directory that is not there.")
+@click.option("--master", metavar="URL", help="Spark master [default: all cores here].")
+def convert_traces(*, traces: tuple[str, ...], target: str, master: str | None) -> None:
+    """Write the traces at TRACE... as Parquet, a folder for each run and node.
+
+    `validate` judges the result as it judges TRACE..., and faster. Lines that are no records are
+    kept with their places. Exits with 0, with 1 if Spark fails or DIR is there, with 3 if there
+    is no trace.
+    """
+    try:
+        _check_there(traces)
+        bad = _work().convert_traces(traces, target, master)
+    except TraceMissingError as exc:
+        _fail(exc, Exit.NO_TRACE)
+    except ProtoflyError as exc:
+        _fail(exc, Exit.NOT_CONFORMANT)
+    if bad:
+        print(f"lines that are no records: {bad}", file=sys.stderr)
+
+
+@main.command()
+def claims() -> None:
+    """List all claims as a page: id, sentence, class, records and key, and where checked."""
+    print(claims_page(), end="")
 
 
 def _check_there(traces: tuple[str, ...]) -> None:

@@ -19,7 +19,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import ArrayType, StructType
 
 from spark.errors import TraceMissingError
-from spark.schemas import DECODED, PLACE, QUARANTINE, READ, WRITER
+from spark.schemas import DECODED, PLACE, QUARANTINE, READ, REST, WRITER
 from spark.worker import decode, iterating
 from specs.jsonvalue import Json
 from specs.trace import writer_of
@@ -53,8 +53,15 @@ class Source:
     bad: DataFrame
 
 
-def read_source(session: SparkSession, paths: Sequence[str]) -> Source:
+def read_source(
+    session: SparkSession, paths: Sequence[str], *, is_all_read: bool = False
+) -> Source:
     """Find the files of all `paths`; one that several of them lead to is read once.
+
+    Args:
+        session: A running Spark.
+        paths: Directories of runs, runs, nodes of a run or files.
+        is_all_read: Whether the fields that no claim needs are wanted, too.
 
     Raises:
         TraceMissingError: There is nothing at a path, or no trace.
@@ -76,10 +83,11 @@ def read_source(session: SparkSession, paths: Sequence[str]) -> Source:
         writers.update(writer for file in lines if (writer := writer_of(file)) is not None)
         if lines:
             is_all = len(there) == len(lines)
-            found.append(_of_lines(text if is_all else _reader(session).text(sorted(lines))))
+            of_lines = text if is_all else _reader(session).text(sorted(lines))
+            found.append(_of_lines(of_lines, is_all_read=is_all_read))
         if columns:
             base = _base(path)
-            found.append(_of_columns(session, base, sorted(columns)))
+            found.append(_of_columns(session, base, sorted(columns), is_all_read=is_all_read))
             aside.append(_aside(session, base, QUARANTINED, QUARANTINE))
             silent = _aside(session, base, SILENT, WRITER).collect()
             writers.update((row["run"], row["node"]) for row in silent)
@@ -108,7 +116,7 @@ def _text(session: SparkSession, path: str) -> DataFrame:
     return text
 
 
-def _of_lines(text: DataFrame) -> DataFrame:
+def _of_lines(text: DataFrame, *, is_all_read: bool) -> DataFrame:
     reading = iterating(decode, DECODED.simpleString())
     lines = text.select(
         F.col("value").cast("binary").alias("line"),
@@ -117,18 +125,22 @@ def _of_lines(text: DataFrame) -> DataFrame:
     )
     line = F.struct("line", F.xxhash64("file", "block").alias("piece"))
     read = lines.withColumn("record", reading(line))
-    text_of_bad = F.when(F.col("record.flaw").isNotNull(), F.col("line").cast("string"))
     fields = [F.col(f"record.{name}").alias(name) for name in DECODED.fieldNames()]
-    return read.select(*fields, text_of_bad.alias("text"), "file", "block")
+    rest = F.from_json(F.col("line").cast("string"), REST)
+    more = [rest[name].alias(name) for name in REST.fieldNames()] if is_all_read else []
+    return read.select(*fields, "file", "block", *more)
 
 
-def _of_columns(session: SparkSession, base: str, files: Sequence[str]) -> DataFrame:
+def _of_columns(
+    session: SparkSession, base: str, files: Sequence[str], *, is_all_read: bool
+) -> DataFrame:
     frame = session.read.option("basePath", base).parquet(*files)
     fields = [F.col(name).cast(DECODED[name].dataType).alias(name) for name in READ]
+    more = REST.fieldNames() if is_all_read else []
     no_text, no_number = F.lit(None).cast("string"), F.lit(None).cast("bigint")
     return frame.select(
-        *fields, no_text.alias("flaw"), no_number.alias("position"), no_text.alias("text"),
-        F.col("_metadata.file_path").alias("file"), no_number.alias("block"),
+        *fields, no_text.alias("flaw"), no_text.alias("text"), no_number.alias("position"),
+        F.col("_metadata.file_path").alias("file"), no_number.alias("block"), *more,
     )  # fmt: skip
 
 

@@ -39,6 +39,7 @@ from spark.load import Source, place_lines, read_source
 from spark.schemas import SAID, VIOLATION, What
 from specs.claims.all import CLAIMS
 from specs.jsonvalue import JsonObject
+from specs.trace import writer_of
 
 __all__ = ["Question", "validate"]
 
@@ -144,6 +145,7 @@ class _Judged:
         self._broken = found.unionByName(judge_across(session, said, whole))
         bad = [_bad(row) for row in told if row["what"] == What.BAD]
         self._files = Counter(str(row["file"]) for row in bad)
+        self._aside = Counter(writer_of(row["file"]) for row in source.bad.collect())
         placed = source.bad if not bad else place_lines(session, bad).unionByName(source.bad)
         self._bad = placed
 
@@ -196,7 +198,7 @@ class _Judged:
                 records=one.records,
                 missing=one.missing,
                 doubled=one.doubled,
-                quarantined=sum(self._files[file] for file in one.files),
+                quarantined=self._quarantined(one),
                 violations=violations.get((one.run, one.node), 0),
                 flaws=one.flaws,
             )
@@ -208,6 +210,12 @@ class _Judged:
             attrs.evolve(node, verdict=judge_node(node, self._asked.quarantine)) for node in found
         ]
         return sorted(judged, key=lambda node: (node.node, node.run))
+
+    def _quarantined(self, one: _Account) -> int:
+        """Count the lines that are no records in the files of a process."""
+        # A folder may name the run, or not.
+        aside = self._aside[one.run, one.node] + self._aside["", one.node]
+        return aside + sum(self._files[file] for file in one.files)
 
     def _gaps(self) -> tuple[list[Gap], int]:
         """Return what is missing, and how much of it no flaw of a node says already."""

@@ -10,6 +10,7 @@ import attrs
 from pyspark.sql import SparkSession
 
 from fsm.judge.trace_line import Verdict
+from spark.convert import convert
 from spark.errors import ReportPlaceError, failures_told
 from spark.findings import Findings, Quarantine
 from spark.pipeline import Question, validate
@@ -17,7 +18,10 @@ from spark.report import Report, verdict_object, violation_objects, write_report
 from spark.session import Effort, open_session
 from spark.words import summary
 
-__all__ = ["Order", "Outcome", "Quarantine", "Question", "carry_out", "effort_for", "run"]
+__all__ = [
+    "Order", "Outcome", "Quarantine", "Question", "carry_out", "convert_traces", "effort_for",
+    "run",
+]  # fmt: skip
 
 _SMALL_BYTES: Final = 64 * 1024 * 1024
 """Below that a good compiler does not pay (about 250,000 records)."""
@@ -95,6 +99,22 @@ def carry_out(session: SparkSession, order: Order) -> Outcome:
         findings = validate(session, order.question, order.report)
     report = None if order.report is None else write_report(findings, order.report)
     return Outcome(findings, report)
+
+
+def convert_traces(traces: tuple[str, ...], target: str, master: str | None) -> int:
+    """Write traces as Parquet; return how many lines are no records.
+
+    Raises:
+        JavaMissingError: There is no Java that Spark supports.
+        TraceMissingError: There is no trace at a path.
+        SparkFailedError: Spark did not start, a trace is damaged as a file, or the target is
+            there already.
+    """
+    with (
+        open_session(master, effort=effort_for(traces)) as session,
+        failures_told("Spark could not convert"),
+    ):
+        return convert(session, traces, target)
 
 
 def _make(directory: Path) -> None:

@@ -17,7 +17,8 @@ from pyspark.sql.types import (
 from fsm.judge.trace_line import FIELDS, TraceLine, wire_name
 
 __all__ = [
-    "DECODED", "PLACE", "QUARANTINE", "READ", "SAID", "STEP", "VIOLATION", "WRITER", "What",
+    "DECODED", "PLACE", "QUARANTINE", "READ", "REST", "SAID", "STEP", "VIOLATION", "WRITER",
+    "What",
 ]  # fmt: skip
 
 _TYPES: Final[dict[type, DataType]] = {str: StringType(), int: LongType(), float: DoubleType()}
@@ -30,14 +31,20 @@ def _fields(**types: DataType) -> StructType:
 _TEXT: Final = StringType()
 _WHOLE: Final = LongType()
 
+_WIRE: Final = _fields(**{name: _TYPES[kind] for name, kind in FIELDS.items()})
+
 READ: Final = tuple(wire_name(field.name) for field in attrs.fields(TraceLine))
 """The fields of a record by which it is judged, as they are called in the trace."""
 
 DECODED: Final = _fields(
-    **{name: _TYPES[FIELDS[name]] for name in READ}, flaw=_TEXT, position=_WHOLE
+    **{name: _TYPES[FIELDS[name]] for name in READ}, flaw=_TEXT, text=_TEXT, position=_WHOLE
 )
-"""A line: the fields of its record, or its flaw: why it is none; and how many lines are before it
-in the piece of the file that one task reads."""
+"""A line: the fields of its record, or its flaw (why it is none) and its text; and how many lines
+are before it in the piece of the file that one task reads."""
+
+
+REST: Final = StructType([field for field in _WIRE.fields if field.name not in READ])
+"""The fields of a record that no claim needs."""
 
 
 @unique

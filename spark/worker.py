@@ -69,8 +69,8 @@ def _decoded(line: bytes) -> tuple[str | int | float | None, ...]:
     try:
         record = read_line(line)
     except BadTraceLineError as exc:
-        return (*_NOTHING, exc.reason)
-    return (*_values(record), None)
+        return (*_NOTHING, exc.reason, line.decode(errors="replace"))
+    return (*_values(record), None, None)
 
 
 def _values(record: TraceLine) -> tuple[str | int | float | None, ...]:

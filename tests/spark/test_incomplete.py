@@ -4,7 +4,8 @@ import gzip
 
 import pytest
 
-from fsm.judge.trace_line import Flaw, Verdict
+from fsm.judge.trace_line import FIELDS, Flaw, Verdict
+from spark.convert import convert
 from spark.errors import SparkFailedError, TraceMissingError
 from spark.findings import NodeFindings, Quarantine, judge_node
 from spark.load import read_source
@@ -79,6 +80,20 @@ def directory(tmp_path_factory):
 @pytest.fixture(scope="module")
 def found(spark_session, directory):
     return validate(spark_session, Question(traces=(str(directory),)))
+
+
+def test_what_is_converted_is_judged_like_its_source(spark_session, directory, found, tmp_path):
+    target = str(tmp_path / "parquet")
+    assert convert(spark_session, [str(directory)], target) == found.quarantined
+
+    again = validate(spark_session, Question(traces=(target,)))
+
+    assert again.nodes == found.nodes
+    assert (again.verdict, again.by_claim) == (found.verdict, found.by_claim)
+    assert again.bad_lines == found.bad_lines
+    assert again.machines == found.machines
+    fields = spark_session.read.parquet(target).schema.fieldNames()
+    assert sorted(fields) == sorted(FIELDS)
 
 
 def nodes(found, *names):

@@ -128,12 +128,6 @@ class Route:
             return record.machine if record.op == Op.STEP else None
         return record.table if self.kind is Kind.TABLE else record.op
 
-    @override
-    def __str__(self) -> str:
-        """Return the set in words."""
-        words = [self.kind.value, "/".join(sorted(self.names)) if self.names else "all"]
-        return " ".join([*words, "at the bus"] if self.is_at_bus else words)
-
 
 def at_bus(*ops: Op) -> Route:
     """Messages, with both ends, that the Message BUS of the process recorded."""
