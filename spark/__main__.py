@@ -3,15 +3,14 @@
 import sys
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn, final
+from types import ModuleType
+from typing import NoReturn, final
 
 import click
 
+from spark.claims_page import claims_page
 from spark.errors import SparkMissingError, TraceMissingError
 from specs.errors import ProtoflyError
-
-if TYPE_CHECKING:
-    from spark.run import Outcome
 
 __all__ = ["Exit", "main"]
 
@@ -28,7 +27,7 @@ class Exit(IntEnum):
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 def main() -> None:
-    """Judge traces by the declared machines, with Spark."""
+    """Judge traces of any size by all claims, with Spark."""
 
 
 @main.command()
@@ -44,24 +43,33 @@ def main() -> None:
 @click.option(
     "--allow-quarantine", is_flag=True, help="Lines that cannot be read leave the verdict alone."
 )
-def validate(
+@click.option(
+    "--untraced",
+    metavar="NAME",
+    multiple=True,
+    help="An address or a domain of which no trace is expected; may be given several times.",
+)
+def validate(  # noqa: PLR0913 - one for each option
     *,
     traces: tuple[str, ...],
     report: Path | None,
     as_json: bool,
     master: str | None,
     allow_quarantine: bool,
+    untraced: tuple[str, ...],
 ) -> None:
     """Judge the traces at TRACE...: directories of runs, runs, nodes of a run, or files.
 
-    Only the steps of machines are judged; which claims are not checked is said with the
-    verdict, and `python -m fsm judge` checks them. Exits with 0 if the steps are
-    conformant, with 1 if they are not or the traces do not tell all, with 3 if there is
+    All claims are judged that `python -m fsm judge` judges, with the same verdict. Exits with 0
+    if the traces are conformant, with 1 if they are not or are incomplete, with 3 if there is
     no trace.
     """
     try:
         _check_there(traces)
-        outcome = _carry_out(traces, report, master, allow_quarantine=allow_quarantine)
+        work = _work()
+        allowed = work.Quarantine.ALLOWED if allow_quarantine else work.Quarantine.COUNTS
+        asked = work.Question(traces=traces, quarantine=allowed, untraced=untraced)
+        outcome = work.run(work.Order(question=asked, report=report, master=master))
     except TraceMissingError as exc:
         _fail(exc, Exit.NO_TRACE)
     except ProtoflyError as exc:
@@ -69,6 +77,34 @@ def validate(
     for line in outcome.as_json() if as_json else outcome.as_text():
         print(line)
     sys.exit(Exit.CONFORMANT if outcome.is_conformant else Exit.NOT_CONFORMANT)
+
+
+@main.command(name="convert")
+@click.argument("traces", metavar="TRACE...", nargs=-1, required=True)
+@click.option("--to", "target", metavar="DIR", required=True, help="A directory that is not there.")
+@click.option("--master", metavar="URL", help="Spark master [default: all cores here].")
+def convert_traces(*, traces: tuple[str, ...], target: str, master: str | None) -> None:
+    """Write the traces at TRACE... as Parquet, a folder for each run and node.
+
+    `validate` judges the result as it judges TRACE..., and faster. Lines that are no records are
+    kept with their places. Exits with 0, with 1 if Spark fails or DIR is there, with 3 if there
+    is no trace.
+    """
+    try:
+        _check_there(traces)
+        bad = _work().convert_traces(traces, target, master)
+    except TraceMissingError as exc:
+        _fail(exc, Exit.NO_TRACE)
+    except ProtoflyError as exc:
+        _fail(exc, Exit.NOT_CONFORMANT)
+    if bad:
+        print(f"lines that are no records: {bad}", file=sys.stderr)
+
+
+@main.command()
+def claims() -> None:
+    """List all claims as a page: id, sentence, class, records and key, and where checked."""
+    print(claims_page(), end="")
 
 
 def _check_there(traces: tuple[str, ...]) -> None:
@@ -79,16 +115,13 @@ def _check_there(traces: tuple[str, ...]) -> None:
             raise TraceMissingError(trace, "there is nothing")
 
 
-def _carry_out(
-    traces: tuple[str, ...], report: Path | None, master: str | None, *, allow_quarantine: bool
-) -> "Outcome":
+def _work() -> ModuleType:
     try:
         # Spark is an extra and takes a second to import: only those who judge pay for it.
-        from spark.run import Order, Quarantine, run  # noqa: PLC0415
+        from spark import run  # noqa: PLC0415
     except ImportError as exc:
         raise SparkMissingError(f"{exc}: run pip install 'protofly[spark]'") from exc
-    quarantine = Quarantine.ALLOWED if allow_quarantine else Quarantine.COUNTS
-    return run(Order(traces=traces, report=report, master=master, quarantine=quarantine))
+    return run
 
 
 def _fail(error: ProtoflyError, code: Exit) -> NoReturn:

@@ -6,11 +6,12 @@ from typing import final
 
 import attrs
 
+from fsm.judge.replay import Told
 from fsm.judge.trace_line import Flaw, Verdict
 
 __all__ = [
-    "BadLine", "Broken", "Dwell", "Findings", "MachineUse", "NodeFindings", "Quarantine", "Row",
-    "Told", "judge_node", "judge_run",
+    "BadLine", "Broken", "Dwell", "Findings", "Gap", "MachineUse", "NodeFindings", "Quarantine",
+    "Row", "Step", "judge_node", "judge_run",
 ]  # fmt: skip
 
 
@@ -68,32 +69,53 @@ class MachineUse:
 
 
 @final
-@attrs.frozen
-class Told:
-    """A state record, as a timeline shows it."""
+@attrs.frozen(kw_only=True)
+class Step:
+    """The step of an entity that breaks a claim.
 
-    ln: int
-    t: float
-    old: str | None
-    cause: str
-    new: str | None
+    Attributes:
+        actor: Which component recorded it.
+        why: What the component said to it.
+        before: The entity's records before it, oldest first.
+    """
+
+    machine: str
+    key: str
+    actor: str
+    why: str | None
+    record: Told
+    before: Sequence[Told]
 
 
 @final
 @attrs.frozen(kw_only=True)
 class Broken:
-    """The first record that breaks a claim, and the entity's records before it."""
+    """The first record that breaks a claim.
+
+    Attributes:
+        claim: Its name.
+        about: Which message, address, link or object; of a step, the key of the entity.
+        step: The step, if the claim is one on machines.
+    """
 
     claim: str
     run: str
     node: str
-    machine: str
-    key: str
-    actor: str
+    ln: int
+    about: str
     expected: str
-    why: str | None
-    record: Told
-    before: Sequence[Told]
+    step: Step | None = None
+
+
+@final
+@attrs.frozen
+class Gap:
+    """Something that the traces do not contain: at which record, and what."""
+
+    run: str
+    node: str
+    ln: int
+    reason: str
 
 
 @final
@@ -137,6 +159,7 @@ class Findings:
     Attributes:
         by_claim: How often each claim is broken, those that are kept too.
         first: The first violation of each claim that is broken.
+        gaps: What is missing in the traces, and who took part without one.
         bad_lines: The first of the lines that are no records.
     """
 
@@ -149,6 +172,7 @@ class Findings:
     nodes: Sequence[NodeFindings]
     machines: Sequence[MachineUse]
     first: Sequence[Broken]
+    gaps: Sequence[Gap]
     bad_lines: Sequence[BadLine]
 
 
@@ -169,11 +193,23 @@ def judge_node(found: NodeFindings, quarantine: Quarantine) -> Verdict:
 
 
 def judge_run(
-    nodes: Sequence[NodeFindings], violations: int, quarantined: int, quarantine: Quarantine
+    nodes: Sequence[NodeFindings],
+    violations: int,
+    missing: int,
+    quarantined: int,
+    quarantine: Quarantine,
 ) -> Verdict:
-    """Judge all nodes together: the worst of them."""
+    """Judge all nodes together: the worst of them.
+
+    Args:
+        nodes: What was found of each.
+        violations: How often a claim is broken.
+        missing: How many answers and participants are missing.
+        quarantined: How many lines are no records.
+        quarantine: Whether these make the trace incomplete.
+    """
     if violations:
         return Verdict.VIOLATIONS
-    counts = quarantine is Quarantine.COUNTS and quarantined > 0
+    counts = missing > 0 or (quarantine is Quarantine.COUNTS and quarantined > 0)
     whole = all(node.verdict is Verdict.CONFORMANT for node in nodes)
     return Verdict.CONFORMANT if nodes and whole and not counts else Verdict.INCOMPLETE

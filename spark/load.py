@@ -1,85 +1,111 @@
 """Traces in: every line becomes a record or goes to quarantine, none is lost.
 
 A trace is whatever Spark reads: a directory of runs, the folder of one run or of one node
-in it, one file; on a disk or behind a URL. The rules of a good line are those of
-`fsm.judge.trace_line`.
+in it, one file; on a disk or behind a URL; JSON Lines as processes write them, or the Parquet
+that `convert` made of them. A line is read by `fsm.judge.trace_line`, in Python workers.
 """
 
-from collections.abc import Sequence
-from typing import Final
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from typing import Final, final
 from urllib.parse import unquote
 
 import attrs
 from pyspark.errors import AnalysisException
-from pyspark.sql import Column, DataFrame, SparkSession, Window
+from pyspark.sql import DataFrame, DataFrameReader, SparkSession, Window
 from pyspark.sql import functions as F
-from pyspark.sql.types import StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, StructType
 
 from spark.errors import TraceMissingError
-from spark.schemas import ENTITY, QUARANTINE, REQUIRED, TRACE
-from specs.trace import Kind, Op, writer_of
+from spark.schemas import DECODED, PLACE, QUARANTINE, READ, REST, WRITER
+from spark.worker import decode, iterating
+from specs.jsonvalue import Json
+from specs.trace import writer_of
 
-__all__ = ["Source", "parse", "quarantine", "read_lines", "records"]
+__all__ = ["QUARANTINED", "SILENT", "Source", "place_lines", "read_source", "small_frame"]
 
-_JUDGED: Final = (*ENTITY, "ln", "t", "actor", "k", "op", "old", "cause", "new", "why")
-"""The fields of a record that a claim or a figure needs; all of them are checked."""
+QUARANTINED: Final = "_quarantine"
+"""Folder of the lines that `convert` could not make a record of."""
 
-_CORRUPT: Final = "_corrupt"
-_PARSED: Final = StructType([*TRACE.fields, StructField(_CORRUPT, StringType())])
-_TEXTS: Final = "|".join(f.name for f in TRACE.fields if isinstance(f.dataType, StringType))
-_NO_TEXT: Final = rf'"({_TEXTS})"\s*:\s*[^"n\s]'
-"""A text field followed by something else than text or null. Within a JSON string the
-quotes are escaped, so that this matches only where a field stands."""
+SILENT: Final = "_silent"
+"""Folder of the writers whose files have no record."""
+
+_PARQUET: Final = ".parquet"
 
 
+@final
 @attrs.frozen
 class Source:
     """What was found at the paths.
 
     Attributes:
-        lines: A row per line: text, file, and where it stood.
-        nodes: Runs and nodes whose folder has a file, an empty one too; the run may be
+        records: A row per line: the fields of its record, or its `flaw` and its text; the
+            file, and where it stood there.
+        writers: Runs and nodes whose folder has a file, an empty one too; the run may be
             empty.
+        bad: Rows of QUARANTINE that were set aside when the trace was converted.
     """
 
-    lines: DataFrame
-    nodes: frozenset[tuple[str, str]]
+    records: DataFrame
+    writers: frozenset[tuple[str, str]]
+    bad: DataFrame
 
 
-def read_lines(session: SparkSession, paths: Sequence[str]) -> Source:
+def read_source(
+    session: SparkSession, paths: Sequence[str], *, is_all_read: bool = False
+) -> Source:
     """Find the files of all `paths`; one that several of them lead to is read once.
+
+    Args:
+        session: A running Spark.
+        paths: Directories of runs, runs, nodes of a run or files.
+        is_all_read: Whether the fields that no claim needs are wanted, too.
 
     Raises:
         TraceMissingError: There is nothing at a path, or no trace.
     """
-    found: DataFrame | None = None
-    files: set[str] = set()
+    seen: set[str] = set()
+    found: list[DataFrame] = []
+    aside: list[DataFrame] = []
+    writers: set[tuple[str, str]] = set()
     for path in paths:
-        text = _read_text(session, path)
-        # Spark tells paths as parts of URLs.
-        now = {unquote(file) for file in text.inputFiles()}
-        if now <= files:
-            continue
-        if now & files:
-            text = session.read.text(sorted(now - files))
-        files |= now
-        lines = text.select(
-            F.col("value").alias("text"),
-            F.col("_metadata.file_path").alias("file"),
-            F.col("_metadata.file_block_start").alias("block"),
-            F.monotonically_increasing_id().alias("position"),
-        )
-        found = lines if found is None else found.unionByName(lines)
-    if found is None:
+        text = _text(session, path)
+        # Spark names files by URLs.
+        there = {unquote(file) for file in text.inputFiles()}
+        # A report, which may lie among the runs, is Parquet as well, but of no process.
+        told = {file for file in there if not file.endswith(_PARQUET) or writer_of(file)}
+        new = told - seen
+        seen |= new
+        columns = {file for file in new if file.endswith(_PARQUET)}
+        lines = new - columns
+        writers.update(writer for file in lines if (writer := writer_of(file)) is not None)
+        if lines:
+            is_all = len(there) == len(lines)
+            of_lines = text if is_all else _reader(session).text(sorted(lines))
+            found.append(_of_lines(of_lines, is_all_read=is_all_read))
+        if columns:
+            base = _base(path)
+            found.append(_of_columns(session, base, sorted(columns), is_all_read=is_all_read))
+            aside.append(_aside(session, base, QUARANTINED, QUARANTINE))
+            silent = _aside(session, base, SILENT, WRITER).collect()
+            writers.update((row["run"], row["node"]) for row in silent)
+    if not found:
         raise TraceMissingError("nowhere", "no path was named")
-    writers = {writer_of(file) for file in files}
-    return Source(found, frozenset(writer for writer in writers if writer is not None))
+    bad = reduce(DataFrame.unionByName, aside) if aside else small_frame(session, [], QUARANTINE)
+    return Source(reduce(DataFrame.unionByName, found), frozenset(writers), bad)
 
 
-def _read_text(session: SparkSession, path: str) -> DataFrame:
-    reader = session.read.option("recursiveFileLookup", "true")
-    if not path.rstrip("/").endswith((".jsonl", ".jsonl.gz")):
-        reader = reader.option("pathGlobFilter", "part-*.jsonl*")
+def _reader(session: SparkSession) -> DataFrameReader:
+    # Else a carriage return within a line would end it.
+    return session.read.option("lineSep", "\n")
+
+
+def _text(session: SparkSession, path: str) -> DataFrame:
+    reader = _reader(session).option("recursiveFileLookup", "true")
+    if not path.rstrip("/").endswith((".jsonl", ".jsonl.gz", _PARQUET)):
+        reader = reader.option("pathGlobFilter", "part-*.{jsonl,jsonl.gz,parquet}")
     try:
         text = reader.text(path)
         files = text.inputFiles()
@@ -90,81 +116,95 @@ def _read_text(session: SparkSession, path: str) -> DataFrame:
     return text
 
 
-def parse(lines: DataFrame) -> DataFrame:
-    """Read each line as a record, strictly.
+def _of_lines(text: DataFrame, *, is_all_read: bool) -> DataFrame:
+    reading = iterating(decode, DECODED.simpleString())
+    lines = text.select(
+        F.col("value").cast("binary").alias("line"),
+        F.col("_metadata.file_path").alias("file"),
+        F.col("_metadata.file_block_start").alias("block"),
+    )
+    line = F.struct("line", F.xxhash64("file", "block").alias("piece"))
+    read = lines.withColumn("record", reading(line))
+    fields = [F.col(f"record.{name}").alias(name) for name in DECODED.fieldNames()]
+    rest = F.from_json(F.col("line").cast("string"), REST)
+    more = [rest[name].alias(name) for name in REST.fieldNames()] if is_all_read else []
+    return read.select(*fields, "file", "block", *more)
 
-    Returns:
-        Rows of lines: where it stood, the fields that are judged, and `flaw`: why it is
-        no record, or null; only then its text.
+
+def _of_columns(
+    session: SparkSession, base: str, files: Sequence[str], *, is_all_read: bool
+) -> DataFrame:
+    frame = session.read.option("basePath", base).parquet(*files)
+    fields = [F.col(name).cast(DECODED[name].dataType).alias(name) for name in READ]
+    more = REST.fieldNames() if is_all_read else []
+    no_text, no_number = F.lit(None).cast("string"), F.lit(None).cast("bigint")
+    return frame.select(
+        *fields, no_text.alias("flaw"), no_text.alias("text"), no_number.alias("position"),
+        F.col("_metadata.file_path").alias("file"), no_number.alias("block"), *more,
+    )  # fmt: skip
+
+
+def _base(path: str) -> str:
+    """Return where the folders of runs lie."""
+    return re.split(r"(?:^|/)(?=(?:run|node)=)", path, maxsplit=1)[0] or "."
+
+
+def _aside(session: SparkSession, base: str, folder: str, schema: StructType) -> DataFrame:
+    """Read what `convert` put beside the records; often nothing."""
+    try:
+        return session.read.schema(schema).json(f"{base}/{folder}")
+    except AnalysisException:
+        return small_frame(session, [], schema)
+
+
+def small_frame(
+    session: SparkSession, rows: Iterable[Mapping[str, Json]], schema: StructType
+) -> DataFrame:
+    """Turn rows into a DataFrame.
+
+    `createDataFrame` would run a Python process per task, which takes a second; a literal
+    travels with the plan.
     """
-    options = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": _CORRUPT}
-    record = F.from_json("text", _PARSED, options)
-    read = lines.withColumn("record", record).withColumn("flaw", _reason())
-    kept = F.when(F.col("flaw").isNotNull(), F.col("text")).alias("text")
-    fields = [F.col(f"record.{name}") for name in _JUDGED]
-    return read.select("file", "block", "position", "flaw", kept, *fields)
+    text = json.dumps([dict(row) for row in rows])
+    # An array of rows, read by the JVM; one output row per element.
+    parsed = F.from_json(F.lit(text), ArrayType(schema))
+    return session.range(1).select(F.inline(parsed))
 
 
-def records(parsed: DataFrame) -> DataFrame:
-    """Keep the good lines: the fields that are judged, and the file each stood in."""
-    return parsed.where(F.col("flaw").isNull()).select(*_JUDGED, "file")
+def place_lines(session: SparkSession, bad: Sequence[Mapping[str, Json]]) -> DataFrame:
+    """Say in which line of its file each bad line stands.
 
+    A line is numbered within the piece of its file that one task read. The lines of the pieces
+    before it are counted, if there are any.
 
-def quarantine(parsed: DataFrame) -> DataFrame:
-    """Keep the lines that are no records.
-
-    Spark numbers rows only within the piece of a file that one task read, so the lines
-    of the pieces before it are added.
+    Args:
+        session: A running Spark.
+        bad: Of each bad line: file, block, position, reason, text.
 
     Returns:
         Rows of QUARANTINE.
     """
+    lines = small_frame(session, bad, PLACE)
+    split = sorted({unquote(str(row["file"])) for row in bad if row["block"]})
+    if split:
+        lines = lines.join(F.broadcast(_pieces(session, split)), on=["file", "block"], how="left")
+    else:
+        lines = lines.withColumn("offset", F.lit(0))
+    line = F.coalesce("offset", F.lit(0)) + F.col("position") + 1
+    return lines.withColumn("line", line).select(*QUARANTINE.fieldNames())
+
+
+def _pieces(session: SparkSession, files: Sequence[str]) -> DataFrame:
+    """Count the lines before each piece of some files. Returns: file, block, offset."""
     earlier = Window.partitionBy("file").orderBy("block").rowsBetween(Window.unboundedPreceding, -1)
     pieces = (
-        parsed.groupBy("file", "block")
-        .agg(F.count("*").alias("length"), F.min("position").alias("first"))
-        .withColumn("offset", F.coalesce(F.sum("length").over(earlier), F.lit(0)))
+        _reader(session)
+        .text([*files])
+        .select(
+            F.col("_metadata.file_path").alias("file"),
+            F.col("_metadata.file_block_start").alias("block"),
+        )
     )
-    line = F.col("offset") + F.col("position") - F.col("first") + 1
-    bad = parsed.where(F.col("flaw").isNotNull())
-    placed = bad.join(F.broadcast(pieces), on=["file", "block"], how="inner")
-    named = placed.withColumnRenamed("flaw", "reason").withColumn("line", line)
-    return named.select(*QUARANTINE.fieldNames())
-
-
-def _reason() -> Column:
-    kind, op = F.col("record.k"), F.col("record.op")
-    is_state = kind == Kind.STATE.value
-    unread = F.col("record").isNull() | F.col(f"record.{_CORRUPT}").isNotNull()
-    no_text = F.regexp_extract("text", _NO_TEXT, 1)
-    checks = [
-        (unread & F.try_parse_json("text").isNull(), "no JSON"),
-        (unread & ~F.ltrim("text").startswith("{"), "no JSON object"),
-        (unread, "a field that is a number holds something else"),
-        (F.col("text").rlike(_NO_TEXT), F.concat(no_text, F.lit(" is no text"))),
-        *((F.col(f"record.{name}").isNull(), f"{name} is missing") for name in REQUIRED),
-        (~kind.isin([kind.value for kind in Kind]), "k is no kind of record"),
-        (
-            is_state & (op.isNull() | ~op.isin(_STATE_OPS)),
-            "op is neither step nor refused",
-        ),
-        *(
-            (is_state & F.col(f"record.{name}").isNull(), f"{name} is missing")
-            for name in ("machine", "key", "cause")
-        ),
-        *(
-            (
-                is_state & (op == Op.STEP.value) & F.col(f"record.{name}").isNull(),
-                f"{name} is missing",
-            )
-            for name in ("old", "new")
-        ),
-    ]
-    reason = F.lit(None).cast("string")
-    for broken, words in reversed(checks):
-        said = F.lit(words) if isinstance(words, str) else words
-        reason = F.when(broken, said).otherwise(reason)
-    return reason
-
-
-_STATE_OPS: Final = [Op.STEP.value, Op.REFUSED.value]
+    counted = pieces.groupBy("file", "block").agg(F.count("*").alias("length"))
+    offset = F.coalesce(F.sum("length").over(earlier), F.lit(0))
+    return counted.select("file", "block", offset.alias("offset"))

@@ -4,11 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 
-from fsm.judge.trace_line import Claim, Verdict
-from spark.findings import BadLine, Broken, Findings, MachineUse, NodeFindings, Told
+from fsm.judge.replay import Told
+from fsm.judge.trace_line import Verdict
+from spark.findings import BadLine, Broken, Findings, MachineUse, NodeFindings, Step
 from spark.words import (
-    BY_JUDGE,
     BY_NOBODY,
+    CHECKED,
     CLAIM,
     NOT_CHECKED,
     VERDICT,
@@ -39,6 +40,7 @@ def page(findings: Findings, drawings: Mapping[str, str]) -> str:
         _section("Claims that were not checked", *_not_checked()),
         _section("First violation of each claim", *map(_broken, findings.first)),
         _section("Nodes", _nodes(findings.nodes)),
+        _section("What is missing", _gaps(findings)),
         _section("Lines that cannot be read", *_bad_lines(findings)),
         _section("Machines", *(_machine(one, drawings.get(one.machine, "")) for one in used)),
         _section("Machines that nobody used", *(_unused(one) for one in unused)),
@@ -62,8 +64,7 @@ def _head(findings: Findings) -> str:
     return (
         f'<header class="card {findings.verdict}">\n<p class="muted">Protofly trace report</p>\n'
         f'<h1 class="word">{findings.verdict}</h1>\n<p>{VERDICT[findings.verdict]}</p>\n'
-        f'<p class="muted">Checked: {len(CLAIM)} claims on the steps of machines; '
-        f"{NOT_CHECKED}.</p>\n"
+        f'<p class="muted">Checked: {CHECKED}; {NOT_CHECKED}.</p>\n'
         f'<div class="figures">{shown}</div>\n</header>\n'
     )
 
@@ -110,13 +111,12 @@ def _claims(findings: Findings) -> str:
         state = (
             f'<td class="{verdict}"><span class="word">{"broken" if broken else "kept"}</span></td>'
         )
-        rows.append(_row(_code(name), _cell(CLAIM[Claim(name)]), state, _number(f"{broken:,}")))
+        rows.append(_row(_code(name), _cell(CLAIM[name]), state, _number(f"{broken:,}")))
     return _table(["claim", "what it says", "", "#violations"], rows)
 
 
 def _not_checked() -> list[str]:
     return [
-        _listed("On messages, tables and links; <code>python -m fsm judge</code> checks", BY_JUDGE),
         _listed("No trace can decide", BY_NOBODY),
     ]
 
@@ -128,22 +128,36 @@ def _listed(title: str, claims: Sequence[claim.Claim]) -> str:
 
 
 def _broken(broken: Broken) -> str:
+    step = broken.step
     facts = [
-        ("entity", f"{broken.machine} {broken.key}"),
-        ("node", f"{broken.node} (run {broken.run}), told by {broken.actor}"),
+        ("about", broken.about if step is None else f"{step.machine} {step.key}"),
+        ("record", f"{broken.ln:,} of {broken.node} (run {broken.run})"),
         ("expected", broken.expected),
     ]
-    if broken.why:
-        facts.append(("why", broken.why))
+    if step is not None:
+        facts.append(("by", step.actor))
+    if step is not None and step.why:
+        facts.append(("why", step.why))
     said = "".join(
         f'<p><span class="muted">{name}</span> <span class="key">{escape(text)}</span></p>\n'
         for name, text in facts
     )
-    began = broken.before[0].t if broken.before else broken.record.t
-    rows = [_told(told, began, "<tr>") for told in broken.before]
-    rows.append(_told(broken.record, began, '<tr class="here">'))
-    timeline = _table(["#record", "#after", "left", "because", "entered"], rows)
+    timeline = "" if step is None else _timeline(step)
     return f"<h3><code>{broken.claim}</code></h3>\n{said}{timeline}"
+
+
+def _timeline(step: Step) -> str:
+    began = step.before[0].t if step.before else step.record.t
+    rows = [_told(told, began, "<tr>") for told in step.before]
+    rows.append(_told(step.record, began, '<tr class="here">'))
+    return _table(["#record", "#after", "left", "because", "entered"], rows)
+
+
+def _gaps(findings: Findings) -> str:
+    rows = [
+        _row(_cell(one.node), _number(f"{one.ln:,}"), _cell(one.reason)) for one in findings.gaps
+    ]
+    return _table(["node", "#record", ""], rows) if rows else ""
 
 
 def _told(told: Told, began: float, tag: str) -> str:

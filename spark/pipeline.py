@@ -1,7 +1,8 @@
 """From paths to findings: the only place that asks Spark for results."""
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+import json
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final, final
 
@@ -9,114 +10,236 @@ import attrs
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import Row as SparkRow
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
+from pyspark.storagelevel import StorageLevel
 
-from fsm.judge.trace_line import CLAIMS, Flaw, Verdict
+from fsm.judge.claims.catalogue import CLAIMS_JUDGED
+from fsm.judge.missing import Mention, Took, absent
+from fsm.judge.replay import Told, seconds_of
+from fsm.judge.trace_line import CLAIMS as STEP_CLAIMS
+from fsm.judge.trace_line import Flaw, Verdict
 from fsm.machine_list import MACHINES
 from fsm.table import Table
-from spark.claims import find_violations, with_records_before
 from spark.findings import (
     BadLine,
     Broken,
     Dwell,
     Findings,
+    Gap,
     MachineUse,
     NodeFindings,
     Quarantine,
     Row,
-    Told,
+    Step,
     judge_node,
     judge_run,
 )
-from spark.load import parse, quarantine, read_lines, records
-from spark.nodes import holes, judge_nodes
-from spark.schemas import NODE, QUARANTINE, VIOLATION
-from spark.stories import count_entities, count_steps, tell_stories, time_in_states
-from spark.tables import small_frame, tables_of
+from spark.folds import judge_across, judge_processes
+from spark.load import Source, place_lines, read_source
+from spark.schemas import SAID, VIOLATION, What
+from specs.claims.all import CLAIMS
+from specs.jsonvalue import JsonObject
+from specs.trace import writer_of
 
-__all__ = ["validate"]
+__all__ = ["Question", "validate"]
 
 _SHOWN: Final = 20
-"""Quarantined lines shown; all of them are in the report's files."""
+"""Quarantined lines and gaps shown; all lines are in the report's files."""
+
+_ACCOUNTED: Final = (What.PROCESS.value, What.LATE.value, What.BAD.value)
+_BROKEN: Final = (What.STEP.value, What.FINDING.value)
+_MACHINES: Final = (What.ENTITIES.value, What.USED.value, What.STAY.value)
 
 
 @final
-@attrs.frozen
-class _Judged:
-    """The DataFrames of one validation.
+@attrs.frozen(kw_only=True)
+class Question:
+    """What to judge, and how.
 
     Attributes:
-        nodes: Rows of NODE, collected.
+        traces: Directories of runs, runs, nodes of a run or files; whatever Spark reads.
+        quarantine: Whether lines that are no records make the verdict incomplete.
+        untraced: Addresses or domains of participants that are known to keep no trace.
+        size: Bytes of the source, if they are known.
     """
 
-    bad_lines: DataFrame
-    stories: DataFrame
-    violations: DataFrame
-    nodes: Sequence[SparkRow]
+    traces: tuple[str, ...]
+    quarantine: Quarantine = Quarantine.COUNTS
+    untraced: tuple[str, ...] = ()
+    size: int = 0
 
 
-def validate(
-    session: SparkSession,
-    paths: Sequence[str],
-    allowed: Quarantine = Quarantine.COUNTS,
-    report: Path | None = None,
-) -> Findings:
-    """Judge the traces at `paths` by all claims.
+def validate(session: SparkSession, asked: Question, report: Path | None = None) -> Findings:
+    """Judge traces by all claims.
 
     Args:
         session: A running Spark.
-        paths: Directories of runs, runs, nodes of a run or files; whatever Spark reads.
-        allowed: Whether lines that are no records make the verdict incomplete.
+        asked: What to judge, and how.
         report: Directory for `violations.parquet` and `quarantine`; None: not wanted.
 
     Raises:
         TraceMissingError: There is no trace at a path.
     """
-    source = read_lines(session, paths)
-    parsed = _kept(parse(source.lines))
-    told, bad = records(parsed), quarantine(parsed)
-    judged_nodes = judge_nodes(parsed).collect()
-    nodes = small_frame(session, [row.asDict() for row in judged_nodes], NODE)
-    stories = _kept(tell_stories(told, nodes, tables_of(session, MACHINES.values())))
-    broken = _kept(find_violations(stories, holes(told, nodes)))
-    violations = _kept(with_records_before(broken, stories))
-    judged = _Judged(bad, stories, violations, judged_nodes)
-    if report is not None:
-        _write(judged, report)
-    return _findings(judged, source.nodes, allowed)
+    source = read_source(session, asked.traces)
+    homes: dict[tuple[str, str], str] = {}
+    while True:
+        said = judge_processes(session, source.records, homes, asked.size)
+        said = said.persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            accounts = said.where(F.col("what").isin(*_ACCOUNTED)).collect()
+            late = [row for row in accounts if row["what"] == What.LATE]
+            if not late:
+                return _Judged(session, asked, source, said, accounts).findings(report)
+            homes.update({(row["run"], row["node"]): row["about"] for row in late})
+        finally:
+            said.unpersist()
 
 
-def _kept(frame: DataFrame) -> DataFrame:
-    """Compute once, and forget how: later plans stay short, which halves small runs."""
-    return frame.localCheckpoint()
+@final
+@attrs.frozen
+class _Account:
+    """What a process told of itself."""
+
+    run: str
+    node: str
+    records: int
+    missing: int
+    doubled: int
+    flaws: frozenset[Flaw]
+    home: str | None
+    is_whole: bool
+    files: tuple[str, ...]
+    took: Took
 
 
-def _write(judged: _Judged, report: Path) -> None:
-    violations = judged.violations.select(*VIOLATION.fieldNames())
-    violations.write.mode("overwrite").parquet(str(report / "violations.parquet"))
-    bad = judged.bad_lines.select(*QUARANTINE.fieldNames()).coalesce(1)
-    bad.write.mode("overwrite").json(str(report / "quarantine"))
+def _account(row: SparkRow) -> _Account:
+    told = json.loads(row["data"])
+    others = tuple(Mention(*mention) for mention in told["others"])
+    return _Account(
+        row["run"], row["node"], told["records"], told["missing"], told["doubled"],
+        frozenset(Flaw(flaw) for flaw in told["flaws"]), told["home"], told["whole"],
+        tuple(told["files"]), Took(frozenset(told["itself"]), others),
+    )  # fmt: skip
 
 
-def _findings(judged: _Judged, named: Iterable[tuple[str, str]], allowed: Quarantine) -> Findings:
-    by = ("claim", "run", "node", "machine")
-    counts = judged.violations.groupBy(*by).agg(F.count("*").alias("times")).collect()
-    quarantined = judged.bad_lines.count()
-    nodes = _nodes(judged.nodes, _sum(counts, "run", "node"), named, allowed)
-    machines = _machines(judged.stories, _sum(counts, "machine"))
-    by_claim = _sum(counts, "claim")
-    violations = sum(by_claim.values())
-    return Findings(
-        verdict=judge_run(nodes, violations, quarantined, allowed),
-        events=sum(node.records for node in nodes),
-        entities=sum(machine.entities for machine in machines),
-        violations=violations,
-        quarantined=quarantined,
-        by_claim={claim.value: by_claim[claim.value,] for claim in CLAIMS},
-        nodes=nodes,
-        machines=machines,
-        first=_first(judged.violations) if violations else [],
-        bad_lines=_bad_lines(judged.bad_lines) if quarantined else [],
-    )
+@final
+class _Judged:
+    """What the folds said, and the questions that are asked of it."""
+
+    def __init__(
+        self,
+        session: SparkSession,
+        asked: Question,
+        source: Source,
+        said: DataFrame,
+        accounts: Iterable[SparkRow],
+    ) -> None:
+        told = sorted(accounts, key=lambda row: (row["run"] or "", row["node"] or ""))
+        self._asked = asked
+        self._source = source
+        self._said = said
+        self._accounts = [_account(row) for row in told if row["what"] == What.PROCESS]
+        cut_off = {one.home for one in self._accounts if not one.is_whole}
+        whole = {one.home for one in self._accounts} - cut_off
+        found = said.where(F.col("what").isin(*_BROKEN))
+        self._broken = found.unionByName(judge_across(session, said, whole))
+        bad = [_bad(row) for row in told if row["what"] == What.BAD]
+        self._files = Counter(str(row["file"]) for row in bad)
+        self._aside = Counter(writer_of(row["file"]) for row in source.bad.collect())
+        placed = source.bad if not bad else place_lines(session, bad).unionByName(source.bad)
+        self._bad = placed
+
+    def findings(self, report: Path | None) -> Findings:
+        """Ask for all of it."""
+        broken = self._broken.persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            if report is not None:
+                self._write(broken, report)
+            return self._findings(broken)
+        finally:
+            broken.unpersist()
+
+    def _write(self, broken: DataFrame, report: Path) -> None:
+        violations = _as_violations(broken).select(*VIOLATION.fieldNames())
+        violations.write.mode("overwrite").parquet(str(report / "violations.parquet"))
+        self._bad.coalesce(1).write.mode("overwrite").json(str(report / "quarantine"))
+
+    def _findings(self, broken: DataFrame) -> Findings:
+        machine = F.get_json_object("data", "$.machine").alias("machine")
+        counts = broken.groupBy("claim", "run", "node", machine).agg(F.count("*").alias("times"))
+        told = counts.collect()
+        by_claim, by_machine = _sum(told, "claim"), _sum(told, "machine")
+        violations = sum(by_claim.values())
+        bad_lines = self._bad.orderBy("file", "line").collect()
+        nodes = self._nodes(_sum(told, "run", "node"))
+        gaps, missing = self._gaps()
+        allowed = self._asked.quarantine
+        machines = _machines(self._said.where(F.col("what").isin(*_MACHINES)), by_machine)
+        return Findings(
+            verdict=judge_run(nodes, violations, missing, len(bad_lines), allowed),
+            events=sum(node.records for node in nodes),
+            entities=sum(machine.entities for machine in machines),
+            violations=violations,
+            quarantined=len(bad_lines),
+            by_claim={name: by_claim[claim,] for claim, name in _names()},
+            nodes=nodes,
+            machines=machines,
+            first=_first(broken) if violations else [],
+            gaps=gaps,
+            bad_lines=[BadLine(*row) for row in bad_lines[:_SHOWN]],
+        )
+
+    def _nodes(self, violations: Mapping[tuple[str, ...], int]) -> list[NodeFindings]:
+        found = [
+            NodeFindings(
+                run=one.run,
+                node=one.node,
+                verdict=Verdict.INCOMPLETE,
+                records=one.records,
+                missing=one.missing,
+                doubled=one.doubled,
+                quarantined=self._quarantined(one),
+                violations=violations.get((one.run, one.node), 0),
+                flaws=one.flaws,
+            )
+            for one in self._accounts
+        ]
+        told = {(run, one.node) for one in self._accounts for run in (one.run, "")}
+        found += [_silent(*writer) for writer in self._source.writers if writer not in told]
+        judged = [
+            attrs.evolve(node, verdict=judge_node(node, self._asked.quarantine)) for node in found
+        ]
+        return sorted(judged, key=lambda node: (node.node, node.run))
+
+    def _quarantined(self, one: _Account) -> int:
+        """Count the lines that are no records in the files of a process."""
+        # A folder may name the run, or not.
+        aside = self._aside[one.run, one.node] + self._aside["", one.node]
+        return aside + sum(self._files[file] for file in one.files)
+
+    def _gaps(self) -> tuple[list[Gap], int]:
+        """Return what is missing, and how much of it no flaw of a node says already."""
+        rows = self._said.where(F.col("what").isin(What.FLAW.value, What.UNANSWERED.value))
+        answers = rows.where(F.col("what") == What.UNANSWERED.value).count()
+        shown = rows.orderBy("run", "node", "ln").limit(_SHOWN).collect()
+        others = list(absent([one.took for one in self._accounts], self._asked.untraced))
+        gaps = [Gap(row["run"], row["node"], row["ln"], row["expected"]) for row in shown]
+        gaps += [Gap(one.run, one.node, one.ln, one.reason) for one in others]
+        return gaps, answers + len(others)
+
+
+def _bad(row: SparkRow) -> JsonObject:
+    block, text = json.loads(row["data"])
+    return {
+        "file": row["about"], "block": block, "position": row["place"], "reason": row["expected"],
+        "text": text,
+    }  # fmt: skip
+
+
+def _names() -> Iterator[tuple[str, str]]:
+    """Yield what a fold calls each claim, and what people do."""
+    yield from ((claim.value, claim.value) for claim in STEP_CLAIMS)
+    yield from ((claim, CLAIMS[claim].name) for claim in CLAIMS_JUDGED)
 
 
 def _sum(counts: Iterable[SparkRow], *names: str) -> Counter[tuple[str, ...]]:
@@ -126,32 +249,6 @@ def _sum(counts: Iterable[SparkRow], *names: str) -> Counter[tuple[str, ...]]:
     return total
 
 
-def _nodes(
-    rows: Iterable[SparkRow],
-    violations: Mapping[tuple[str, ...], int],
-    named: Iterable[tuple[str, str]],
-    allowed: Quarantine,
-) -> list[NodeFindings]:
-    found = [
-        NodeFindings(
-            run=row["run"],
-            node=row["node"],
-            verdict=Verdict.INCOMPLETE,
-            records=row["records"],
-            missing=row["missing"],
-            doubled=row["doubled"],
-            quarantined=row["quarantined"],
-            violations=violations.get((row["run"], row["node"]), 0),
-            flaws=frozenset(Flaw(flaw) for flaw in row["flaws"]),
-        )
-        for row in rows
-    ]
-    told = {(run, node.node) for node in found for run in (node.run, "")}
-    found += [_silent(*writer) for writer in named if writer not in told]
-    judged = [attrs.evolve(node, verdict=judge_node(node, allowed)) for node in found]
-    return sorted(judged, key=lambda node: (node.node, node.run))
-
-
 def _silent(run: str, name: str) -> NodeFindings:
     """A node that has a file but not one record."""
     flaws = frozenset({Flaw.NO_START, Flaw.NO_END})
@@ -159,24 +256,33 @@ def _silent(run: str, name: str) -> NodeFindings:
     return NodeFindings(run=run, node=name, verdict=Verdict.INCOMPLETE, flaws=flaws, **nothing)
 
 
-def _machines(stories: DataFrame, violations: Mapping[tuple[str, ...], int]) -> list[MachineUse]:
-    steps = count_steps(stories).collect()
-    entities = {row["machine"]: row["entities"] for row in count_entities(stories).collect()}
-    dwells = time_in_states(stories).collect()
-    undeclared = sorted(set(entities) - set(MACHINES))
-    made: Counter[tuple[str, Row]] = Counter()
-    for row in steps:
-        made[row["machine"], Row(row["old"], row["cause"], row["new"])] += row["steps"]
+def _machines(said: DataFrame, violations: Mapping[tuple[str, ...], int]) -> list[MachineUse]:
+    """Return how each machine was used."""
+    by = ("what", "key", "about", "place", "data")
+    rows = said.groupBy(*by).agg(F.sum("ln").alias("times")).collect()
+    entities: Counter[str] = Counter()
+    steps: Counter[str] = Counter()
+    used: Counter[tuple[str, Row]] = Counter()
+    stays: defaultdict[tuple[str, str], Counter[int]] = defaultdict(Counter)
+    for row in rows:
+        machine, times = row["key"], row["times"]
+        if row["what"] == What.ENTITIES:
+            entities[machine] += times
+        elif row["what"] == What.USED:
+            steps[machine] += times
+            used[machine, Row(*json.loads(row["data"]))] += times
+        else:
+            stays[machine, row["about"]][row["place"]] += times
     return [
         MachineUse(
             machine=name,
-            steps=sum(times for (machine, _), times in made.items() if machine == name),
-            entities=entities.get(name, 0),
+            steps=steps[name],
+            entities=entities[name],
             violations=violations.get((name,), 0),
-            used={row: made[name, row] for row in _rows(MACHINES.get(name))},
-            dwells=_dwells(dwells, name, MACHINES.get(name)),
+            used={row: used[name, row] for row in _rows(MACHINES.get(name))},
+            dwells=list(_dwells(stays, name)),
         )
-        for name in [*MACHINES, *undeclared]
+        for name in [*MACHINES, *sorted(set(entities) - set(MACHINES))]
     ]
 
 
@@ -185,36 +291,58 @@ def _rows(table: Table | None) -> list[Row]:
     return [Row(row.old, row.trigger.value, row.target.value) for row in rows]
 
 
-def _dwells(rows: Iterable[SparkRow], machine: str, table: Table | None) -> list[Dwell]:
-    found = {
-        row["state"]: Dwell(row["state"], row["stays"], row["median"], row["p95"], row["longest"])
-        for row in rows
-        if row["machine"] == machine
-    }
-    declared = [] if table is None else [state.value for state in table.states]
-    return [found[state] for state in declared if state in found]
+def _dwells(stays: Mapping[tuple[str, str], Counter[int]], machine: str) -> Iterator[Dwell]:
+    table = MACHINES.get(machine)
+    for state in () if table is None else table.states:
+        times = stays.get((machine, state.value))
+        if times:
+            median, p95, longest = (seconds_of(_quantile(times, part)) for part in (0.5, 0.95, 1))
+            yield Dwell(state.value, times.total(), median, p95, longest)
 
 
-def _first(violations: DataFrame) -> list[Broken]:
-    record = F.struct(*violations.columns)
-    earliest = F.min_by(record, F.struct("t", "node", "ln")).alias("first")
+def _quantile(times: Counter[int], part: float) -> int:
+    """Return the least of some numbers that so large a part of them does not exceed."""
+    left = part * times.total()
+    for number in sorted(times):
+        left -= times[number]
+        if left <= 0:
+            return number
+    return max(times)
+
+
+def _as_violations(broken: DataFrame) -> DataFrame:
+    """Return rows of VIOLATION, and `rank`: the place of the claim among all."""
+    ranks = F.array(*(F.lit(claim) for claim, _ in _names()))
+    told = broken.withColumn("step", F.from_json("data", _DATA))
+    fields = [F.col(f"step.{name}").alias(name) for name in _DATA.fieldNames()]
+    rank = F.array_position(ranks, F.col("claim")).alias("rank")
+    return told.select("claim", "run", "node", "ln", "about", "expected", *fields, rank)
+
+
+_DATA: Final = StructType([field for field in VIOLATION.fields if field.name not in SAID.names])
+"""What the data of a step say."""
+
+
+def _first(broken: DataFrame) -> list[Broken]:
+    """Return the first violation of each claim, in the order of the claims."""
+    violations = _as_violations(broken)
+    place = F.struct("run", "node", "ln", "about", "expected")
+    earliest = F.min_by(F.struct(*violations.columns), place).alias("first")
     rows = violations.groupBy("claim").agg(earliest).select("first.*").orderBy("rank").collect()
-    return [_broken(row) for row in rows]
+    names = dict(_names())
+    return [_violation(row, names[row["claim"]]) for row in rows]
 
 
-def _broken(row: SparkRow) -> Broken:
-    texts = ("claim", "run", "node", "machine", "key", "actor", "expected", "why")
-    return Broken(
-        **{name: row[name] for name in texts},
-        record=_told(row),
-        before=[_told(earlier) for earlier in row["before"]],
+def _violation(row: SparkRow, claim: str) -> Broken:
+    plain = {name: row[name] for name in ("run", "node", "ln", "about", "expected")}
+    if row["machine"] is None:
+        return Broken(claim=claim, **plain)
+    step = Step(
+        machine=row["machine"],
+        key=row["about"],
+        actor=row["actor"],
+        why=row["why"],
+        record=Told(*row["record"]),
+        before=[Told(*told) for told in row["before"]],
     )
-
-
-def _told(row: SparkRow) -> Told:
-    return Told(row["ln"], row["t"], row["old"], row["cause"], row["new"])
-
-
-def _bad_lines(bad: DataFrame) -> list[BadLine]:
-    rows = bad.orderBy("file", "line").limit(_SHOWN).collect()
-    return [BadLine(row["file"], row["line"], row["reason"], row["text"]) for row in rows]
+    return Broken(claim=claim, **plain, step=step)

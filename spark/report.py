@@ -9,9 +9,9 @@ import attrs
 
 from fsm.drawing.draw import svg
 from fsm.machine_list import MACHINES
-from spark.findings import Broken, Findings, MachineUse, NodeFindings, Told
+from spark.findings import Broken, Findings, MachineUse, NodeFindings
 from spark.page import page
-from spark.words import BY_JUDGE, BY_NOBODY, CLAIM, machine_line, node_line
+from spark.words import BY_NOBODY, CLAIM, machine_line, node_line
 from specs.jsonvalue import JsonObject
 
 __all__ = ["Report", "verdict_object", "violation_objects", "write_report"]
@@ -74,11 +74,9 @@ def verdict_object(findings: Findings, report: Report | None = None) -> JsonObje
         "violations": findings.violations,
         "quarantined": findings.quarantined,
         "by_claim": dict(findings.by_claim),
-        "checked": [claim.value for claim in CLAIM],
-        "not_checked": {
-            "by_fsm_judge": [claim.name for claim in BY_JUDGE],
-            "by_nobody": [claim.name for claim in BY_NOBODY],
-        },
+        "checked": list(CLAIM),
+        "not_checked": {"by_nobody": [claim.name for claim in BY_NOBODY]},
+        "missing": [attrs.asdict(gap) for gap in findings.gaps],
         "nodes": [_node(node) for node in findings.nodes],
         "machines": [_machine(machine) for machine in findings.machines],
     }
@@ -124,20 +122,24 @@ def _machine(machine: MachineUse) -> JsonObject:
 
 
 def _violation(broken: Broken) -> JsonObject:
-    return {
+    said: JsonObject = {
         "schema": VIOLATION_SCHEMA,
         "claim": broken.claim,
+        "text": CLAIM[broken.claim],
         "run": broken.run,
         "node": broken.node,
-        "machine": broken.machine,
-        "key": broken.key,
-        "actor": broken.actor,
-        "why": broken.why,
+        "ln": broken.ln,
+        "about": broken.about,
         "expected": broken.expected,
-        "record": _told(broken.record),
-        "before": [_told(told) for told in broken.before],
     }
-
-
-def _told(told: Told) -> JsonObject:
-    return {"ln": told.ln, "t": told.t, "old": told.old, "cause": told.cause, "new": told.new}
+    step = broken.step
+    if step is None:
+        return said
+    return said | {
+        "machine": step.machine,
+        "key": step.key,
+        "actor": step.actor,
+        "why": step.why,
+        "record": attrs.asdict(step.record),
+        "before": [attrs.asdict(told) for told in step.before],
+    }

@@ -1,6 +1,7 @@
 """One validation from start to end: start Spark, judge, write the report."""
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Final, final
@@ -9,14 +10,18 @@ import attrs
 from pyspark.sql import SparkSession
 
 from fsm.judge.trace_line import Verdict
+from spark.convert import convert
 from spark.errors import ReportPlaceError, failures_told
 from spark.findings import Findings, Quarantine
-from spark.pipeline import validate
+from spark.pipeline import Question, validate
 from spark.report import Report, verdict_object, violation_objects, write_report
 from spark.session import Effort, open_session
 from spark.words import summary
 
-__all__ = ["Order", "Outcome", "Quarantine", "carry_out", "run"]
+__all__ = [
+    "Order", "Outcome", "Quarantine", "Question", "carry_out", "convert_traces", "effort_for",
+    "run",
+]  # fmt: skip
 
 _SMALL_BYTES: Final = 64 * 1024 * 1024
 """Below that a good compiler does not pay (about 250,000 records)."""
@@ -25,19 +30,17 @@ _SMALL_BYTES: Final = 64 * 1024 * 1024
 @final
 @attrs.frozen(kw_only=True)
 class Order:
-    """What to judge, and how.
+    """What to judge, and what comes of it.
 
     Attributes:
-        traces: Directories of runs, runs, nodes of a run or files; whatever Spark reads.
+        question: What to judge, and how.
         report: Where the report goes; None: nobody wants one.
         master: Which cluster; None: this machine, or what `spark-submit` says.
-        quarantine: Whether lines that are no records make the verdict incomplete.
     """
 
-    traces: tuple[str, ...]
+    question: Question
     report: Path | None = None
     master: str | None = None
-    quarantine: Quarantine = Quarantine.COUNTS
 
 
 @final
@@ -80,7 +83,7 @@ def run(order: Order) -> Outcome:
     """
     if order.report is not None:
         _make(order.report)
-    with open_session(order.master, effort=_effort(order.traces)) as session:
+    with open_session(order.master, effort=effort_for(order.question.traces)) as session:
         return carry_out(session, order)
 
 
@@ -93,9 +96,25 @@ def carry_out(session: SparkSession, order: Order) -> Outcome:
         LayoutError: A report is wanted and there is nothing to lay out drawings with.
     """
     with failures_told("Spark could not finish"):
-        findings = validate(session, order.traces, order.quarantine, order.report)
+        findings = validate(session, order.question, order.report)
     report = None if order.report is None else write_report(findings, order.report)
     return Outcome(findings, report)
+
+
+def convert_traces(traces: tuple[str, ...], target: str, master: str | None) -> int:
+    """Write traces as Parquet; return how many lines are no records.
+
+    Raises:
+        JavaMissingError: There is no Java that Spark supports.
+        TraceMissingError: There is no trace at a path.
+        SparkFailedError: Spark did not start, a trace is damaged as a file, or the target is
+            there already.
+    """
+    with (
+        open_session(master, effort=effort_for(traces)) as session,
+        failures_told("Spark could not convert"),
+    ):
+        return convert(session, traces, target)
 
 
 def _make(directory: Path) -> None:
@@ -108,7 +127,7 @@ def _make(directory: Path) -> None:
         raise ReportPlaceError(str(directory), str(exc.strerror).lower()) from exc
 
 
-def _effort(traces: tuple[str, ...]) -> Effort:
+def effort_for(traces: Iterable[str]) -> Effort:
     """How much there is to do; LONG for what does not lie on this machine."""
     size = 0
     for trace in traces:

@@ -1,11 +1,11 @@
 """The shapes of DataFrames; that of a record is derived, so that it cannot drift."""
 
-from typing import Final, get_args, get_type_hints
+from enum import StrEnum, unique
+from typing import Final
 
 import attrs
 from pyspark.sql.types import (
     ArrayType,
-    BooleanType,
     DataType,
     DoubleType,
     LongType,
@@ -14,99 +14,92 @@ from pyspark.sql.types import (
     StructType,
 )
 
-from specs.trace import Fact, Stamp
+from fsm.judge.trace_line import FIELDS, TraceLine, wire_name
 
 __all__ = [
-    "END", "ENTITY", "MACHINE", "NODE", "QUARANTINE", "REQUIRED", "STEP", "TRACE", "TRANSITION",
-    "VIOLATION",
+    "DECODED", "PLACE", "QUARANTINE", "READ", "REST", "SAID", "STEP", "VIOLATION", "WRITER",
+    "What",
 ]  # fmt: skip
 
-
-def _type_of(hint: object) -> DataType:
-    kinds = [kind for kind in (get_args(hint) or (hint,)) if isinstance(kind, type)]
-    if any(issubclass(kind, float) for kind in kinds):
-        return DoubleType()
-    if any(issubclass(kind, int) for kind in kinds):
-        return LongType()
-    return StringType()
+_TYPES: Final[dict[type, DataType]] = {str: StringType(), int: LongType(), float: DoubleType()}
 
 
-def _fields_of(record: type[Fact] | type[Stamp]) -> list[StructField]:
-    hints = get_type_hints(record)
-    names = [field.name for field in attrs.fields(record)]
-    return [StructField(name.rstrip("_"), _type_of(hints[name])) for name in names]
+def _fields(**types: DataType) -> StructType:
+    return StructType([StructField(name, kind) for name, kind in types.items()])
 
 
-def _texts(*names: str) -> StructType:
-    return StructType([StructField(name, StringType()) for name in names])
+_TEXT: Final = StringType()
+_WHOLE: Final = LongType()
 
+_WIRE: Final = _fields(**{name: _TYPES[kind] for name, kind in FIELDS.items()})
 
-TRACE: Final = StructType(_fields_of(Stamp) + _fields_of(Fact))
-"""A record: the stamp, then what happened. Every field may be absent."""
+READ: Final = tuple(wire_name(field.name) for field in attrs.fields(TraceLine))
+"""The fields of a record by which it is judged, as they are called in the trace."""
 
-REQUIRED: Final = (*(field.name for field in attrs.fields(Stamp)), "k")
-"""Fields that no record may lack."""
-
-ENTITY: Final = ("run", "node", "machine", "key")
-"""What tells entities apart."""
-
-STEP: Final = StructType(
-    [
-        StructField("ln", LongType()),
-        StructField("t", DoubleType()),
-        StructField("old", StringType()),
-        StructField("cause", StringType()),
-        StructField("new", StringType()),
-    ]
+DECODED: Final = _fields(
+    **{name: _TYPES[FIELDS[name]] for name in READ}, flaw=_TEXT, text=_TEXT, position=_WHOLE
 )
+"""A line: the fields of its record, or its flaw (why it is none) and its text; and how many lines
+are before it in the piece of the file that one task reads."""
+
+
+REST: Final = StructType([field for field in _WIRE.fields if field.name not in READ])
+"""The fields of a record that no claim needs."""
+
+
+@unique
+class What(StrEnum):
+    """What a row of SAID is about, and which of its fields are set.
+
+    Attributes:
+        PROCESS: A process: run, node, data.
+        LATE: A process that has to be judged again with its home: run, node, about.
+        FLAW: Something that a trace lacks: run, node, ln, expected.
+        UNANSWERED: A request without a final answer: run, node, ln, expected.
+        BAD: A line that is no record: about (its file), place, expected (why), data.
+        STEP: A machine's claim, broken by a step: run, node, claim, ln, about, expected, data.
+        FINDING: Any other claim, broken: run, node, claim, ln, about, expected.
+        EVIDENCE: For claims across processes: run, node, claim (the fold), key, ln, place,
+            about, data.
+        ENTITIES: How many entities a machine has: key, ln.
+        USED: How often a step was made: key (the machine), data (the step), ln.
+        STAY: How often an entity stayed for a time: key (the machine), about (the state),
+            place (the time), ln.
+    """
+
+    PROCESS = "process"
+    LATE = "late"
+    FLAW = "flaw"
+    UNANSWERED = "unanswered"
+    BAD = "bad"
+    STEP = "step"
+    FINDING = "finding"
+    EVIDENCE = "evidence"
+    ENTITIES = "entities"
+    USED = "used"
+    STAY = "stay"
+
+
+SAID: Final = _fields(
+    what=_TEXT, run=_TEXT, node=_TEXT, claim=_TEXT, key=_TEXT, ln=_WHOLE, place=_WHOLE,
+    about=_TEXT, expected=_TEXT, data=_TEXT,
+)  # fmt: skip
+"""What a fold says."""
+
+STEP: Final = _fields(ln=_WHOLE, t=DoubleType(), old=_TEXT, cause=_TEXT, new=_TEXT)
 """A state record, as a timeline shows it."""
 
-VIOLATION: Final = StructType(
-    [
-        StructField("claim", StringType()),
-        *(StructField(name, StringType()) for name in ENTITY),
-        *STEP.fields,
-        StructField("actor", StringType()),
-        StructField("why", StringType()),
-        StructField("expected", StringType()),
-        StructField("before", ArrayType(STEP)),
-    ]
-)
-"""A record that breaks a claim, and the entity's records before it, oldest first."""
+VIOLATION: Final = _fields(
+    claim=_TEXT, run=_TEXT, node=_TEXT, ln=_WHOLE, about=_TEXT, expected=_TEXT, machine=_TEXT,
+    actor=_TEXT, why=_TEXT, record=STEP, before=ArrayType(STEP),
+)  # fmt: skip
+"""A record that breaks a claim; of a step, the entity's records before it, oldest first."""
 
-QUARANTINE: Final = StructType(
-    [
-        StructField("file", StringType()),
-        StructField("line", LongType()),
-        StructField("reason", StringType()),
-        StructField("text", StringType()),
-    ]
-)
+QUARANTINE: Final = _fields(file=_TEXT, line=_WHOLE, reason=_TEXT, text=_TEXT)
 """A line that is no record."""
 
-NODE: Final = StructType(
-    [
-        StructField("run", StringType()),
-        StructField("node", StringType()),
-        StructField("records", LongType()),
-        StructField("ended", BooleanType()),
-        StructField("dropped", BooleanType()),
-        StructField("missing", LongType()),
-        StructField("doubled", LongType()),
-        StructField("quarantined", LongType()),
-        StructField("flaws", ArrayType(StringType())),
-    ]
-)
-"""The trace of one node as a whole: how many records it has, how many its numbers say
-are missing, how many have a number used before, how many lines of its files are none."""
+PLACE: Final = _fields(file=_TEXT, block=_WHOLE, position=_WHOLE, reason=_TEXT, text=_TEXT)
+"""The same, with the piece of the file and the place in it."""
 
-MACHINE: Final = _texts("machine", "rest")
-"""A declared machine, and in words its states that may end."""
-
-TRANSITION: Final = _texts("machine", "old", "cause", "wanted").add(
-    "targets", ArrayType(StringType())
-)
-"""Where a trigger may lead from a state, and the same in words."""
-
-END: Final = _texts("machine", "new").add("rests", BooleanType())
-"""A state that may end."""
+WRITER: Final = _fields(run=_TEXT, node=_TEXT)
+"""A process whose files have no record; the run may be empty."""

@@ -15,6 +15,7 @@ import os
 import re
 import shlex
 import shutil
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from enum import Enum, unique
@@ -118,6 +119,8 @@ _SETTINGS: Final[dict[str, bool | float | int | str | None]] = {
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
+    # The names of runs and nodes are texts, also if they look like numbers.
+    "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
 }
 _LOOPBACK: Final[dict[str, bool | float | int | str | None]] = {
     "spark.driver.host": "127.0.0.1",
@@ -171,7 +174,12 @@ def open_session(
         if not submitted:
             home = stack.enter_context(java_home(find_java(os.environ, source)))
             quiet = stack.enter_context(as_file(files("spark") / "log4j2.properties"))
-            stack.enter_context(_environment({"JAVA_HOME": str(home)}))
+            places = [str(Path(__file__).parents[1]), *os.environ.get("PYTHONPATH", "").split(":")]
+            workers = {
+                "PYSPARK_PYTHON": sys.executable,
+                "PYTHONPATH": ":".join(filter(None, places)),
+            }
+            stack.enter_context(_environment({"JAVA_HOME": str(home), **workers}))
             builder = builder.config("spark.driver.extraJavaOptions", _java_options(quiet, effort))
             master = master or LOCAL
         if effort is Effort.SHORT:
@@ -185,6 +193,13 @@ def open_session(
             session = builder.getOrCreate()
         stack.callback(session.stop)
         yield session
+
+
+def _workers() -> dict[str, str]:
+    """Return what Python workers need: this interpreter, and the place of this package."""
+    here, known = str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH", "")
+    places = dict.fromkeys([here, *filter(None, known.split(os.pathsep))])
+    return {"PYSPARK_PYTHON": sys.executable, "PYTHONPATH": os.pathsep.join(places)}
 
 
 def _java_options(log_settings: Path, effort: Effort) -> str:

@@ -5,13 +5,15 @@ from typing import Final
 from fsm.judge.claims.catalogue import CLAIMS_JUDGED
 from fsm.judge.claims.not_judged import NOT_JUDGED
 from fsm.judge.trace_line import Claim, Flaw, Verdict
-from spark.findings import Findings, MachineUse, NodeFindings, Row
+from spark.findings import Broken, Findings, MachineUse, NodeFindings, Row
 from specs.claims.all import CLAIMS
 
-__all__ = ["BY_JUDGE", "BY_NOBODY", "CLAIM", "NOT_CHECKED", "VERDICT", "count", "duration"]
-__all__ += ["machine_line", "node_line", "row_name", "summary"]
+__all__ = [
+    "BY_NOBODY", "CHECKED", "CLAIM", "NOT_CHECKED", "VERDICT", "count", "duration", "machine_line",
+    "node_line", "row_name", "summary",
+]  # fmt: skip
 
-CLAIM: Final = {
+_STEP: Final = {
     Claim.DECLARED_STEP: "Every step is a row of its machine's table.",
     Claim.STARTS_AT_INITIAL: "The first step of every entity is its creation.",
     Claim.NO_GAP_BETWEEN_STEPS: "Every step leaves the state the step before it entered.",
@@ -19,22 +21,26 @@ CLAIM: Final = {
     Claim.REFUSED_STEP: "Nothing undeclared is asked of an entity.",
     Claim.UNKNOWN_MACHINE: "Every machine in the trace is declared.",
 }
-"""What each claim says."""
 
-BY_JUDGE: Final = tuple(CLAIMS[name] for name in CLAIMS_JUDGED)
-"""Claims on messages, tables and links: not checked here, but by `python -m fsm judge`."""
+CLAIM: Final = {claim.value: text for claim, text in _STEP.items()} | {
+    CLAIMS[claim].name: CLAIMS[claim].text for claim in CLAIMS_JUDGED
+}
+"""What each claim says, by its name."""
 
 BY_NOBODY: Final = tuple(CLAIMS[name] for name in NOT_JUDGED)
 """Claims that no trace can decide: not checked at all."""
 
-NOT_CHECKED: Final = (
-    f"not checked: {len(BY_JUDGE)} claims on messages, tables and links "
-    f"(python -m fsm judge checks them), {len(BY_NOBODY)} that no trace can decide"
+CHECKED: Final = (
+    f"{len(_STEP)} claims on the steps of machines, {len(CLAIMS_JUDGED)} on messages, tables and "
+    "links"
 )
-"""The same as half a sentence."""
+"""What was checked, as part of a sentence."""
+
+NOT_CHECKED: Final = f"not checked: {len(BY_NOBODY)} claims that no trace can decide"
+"""What was not, as half a sentence."""
 
 VERDICT: Final = {
-    Verdict.CONFORMANT: "Every step that the traces tell is right, and no record is missing.",
+    Verdict.CONFORMANT: "Every record keeps every claim that was checked, and none is missing.",
     Verdict.VIOLATIONS: "At least one record breaks a claim that was checked.",
     Verdict.INCOMPLETE: "No record breaks a checked claim, but the traces do not tell all.",
 }
@@ -107,14 +113,19 @@ def summary(findings: Findings) -> list[str]:
         count(found.quarantined, "line") + " quarantined",
     ]
     lines = [f"{found.verdict}: {', '.join(figures)}"]
-    lines += [f"checked: {len(CLAIM)} claims on the steps of machines", NOT_CHECKED]
+    lines += [f"checked: {CHECKED}", NOT_CHECKED]
     lines += [f"node {node.node}: {node.verdict}, {node_line(node)}" for node in found.nodes]
     lines += [f"machine {one.machine}: {machine_line(one)}" for one in found.machines]
-    lines += [
-        f"first {broken.claim}: record {broken.record.ln} of {broken.node}, {broken.machine} "
-        f"{broken.key}: {broken.record.old} -> {broken.record.new} by {broken.record.cause}, "
-        f"expected {broken.expected}"
-        for broken in found.first
-    ]
+    lines += [f"first {broken.claim}: {_broken(broken)}" for broken in found.first]
+    lines += [f"missing at record {gap.ln} of {gap.node}: {gap.reason}" for gap in found.gaps]
     lines += [f"quarantined {bad.file}:{bad.line}: {bad.reason}" for bad in found.bad_lines]
     return lines
+
+
+def _broken(broken: Broken) -> str:
+    where, expected = f"record {broken.ln} of {broken.node}", f"expected {broken.expected}"
+    step = broken.step
+    if step is None:
+        return f"{where}, {broken.about}: {expected}"
+    made = f"{step.record.old} -> {step.record.new} by {step.record.cause}"
+    return f"{where}, {step.machine} {step.key}: {made}, {expected}"

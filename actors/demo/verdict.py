@@ -92,8 +92,8 @@ def _heads(verdict: str, steps: JsonObject, messages: JsonObject) -> list[Line]:
     return [
         Line("demo", What.VERDICT, f"verdict {verdict}: both judges have to say so"),
         _line(
-            f"steps {steps['verdict']}: {len(_names(steps.get('checked')))} claims on machines "
-            f"checked, {steps['violations']} violations; {steps['events']:,} events of "
+            f"steps {steps['verdict']}: {len(_names(steps.get('checked')))} claims checked, "
+            f"{steps['violations']} violations; {steps['events']:,} events of "
             f"{steps['entities']:,} entities (python -m spark validate)"
         ),
         _line(

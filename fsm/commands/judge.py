@@ -7,13 +7,14 @@ from typing import Final, final
 import click
 
 from fsm.commands.shared import counted, json_option, print_json
-from fsm.judge.claims import Finding
 from fsm.judge.claims.catalogue import CLAIMS_JUDGED
+from fsm.judge.claims.fold import Finding
 from fsm.judge.missing import Missing
+from fsm.judge.process import DisorderError
 from fsm.judge.replay import Violation
 from fsm.judge.trace_files import Reading, TraceFileError, read_traces
 from fsm.judge.trace_line import Verdict
-from fsm.judge.verdict import RunJudgement, judge_run
+from fsm.judge.verdict import RunJudge, RunJudgement, judge_run
 from specs.claims.all import CLAIMS
 from specs.jsonvalue import JsonObject
 
@@ -53,9 +54,9 @@ def judge_traces(
     """
     try:
         reading = read_traces(traces)
+        judged = _judged(reading, untraced)
     except TraceFileError as exc:
         raise _NoTraceError(str(exc)) from exc
-    judged = judge_run(reading.records, len(reading.bad), untraced)
     flaws = list(_flaws(judged, reading))
     verdict = judged.verdict
     if flaws and verdict is Verdict.CONFORMANT:
@@ -66,6 +67,18 @@ def judge_traces(
         for line in _as_text(judged, reading, flaws, verdict):
             click.echo(line)
     ctx.exit(0 if verdict is Verdict.CONFORMANT else 1)
+
+
+def _judged(reading: Reading, untraced: tuple[str, ...]) -> RunJudgement:
+    """Judge while the files are read; if their records are not in order, sort them first."""
+    judge = RunJudge()
+    try:
+        for record in reading.records():
+            judge.take(record)
+    except DisorderError:
+        records = list(reading.records())
+        return judge_run(records, len(reading.bad), untraced)
+    return judge.end(len(reading.bad), untraced)
 
 
 def _flaws(judged: RunJudgement, reading: Reading) -> Iterator[JsonObject]:
@@ -106,7 +119,7 @@ def _as_text(
         where, key = broken.entity.node, broken.entity.key
         yield f"  first at {where}, record {broken.ln}: {key}: expected {broken.expected}"
     yield from map(_flaw_line, flaws)
-    told = counted(len(reading.records), "record")
+    told = counted(reading.count, "record")
     judges = counted(len(CLAIMS_JUDGED), "claim")
     yield f"{verdict.value}: {told}, {judges} judged, {len(judged.by_claim)} broken"
 
@@ -132,7 +145,7 @@ def _as_json(
     yield {
         "schema": "protofly.judgement/1",
         "verdict": verdict.value,
-        "records": len(reading.records),
+        "records": reading.count,
         "quarantined": len(reading.bad),
         "claims": len(CLAIMS_JUDGED),
         "findings": len(judged.findings),

@@ -11,23 +11,20 @@ without a trace is known by what the others recorded of it:
 Of a runtime that was killed there is a trace without an end; it has taken part with one.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from typing import Final, TypeAlias, final
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Final, final
 
 import attrs
 
-from fsm.judge.claims.told import NodeTrace, Trace, is_p2p_end, is_p2p_link, split
-from fsm.judge.claims.transactions import answers_missing
-from fsm.judge.trace_line import Flaw, TraceLine
+from fsm.judge.claims.told import is_p2p_end, is_p2p_link, split
+from fsm.judge.replay import Numbers
+from fsm.judge.trace_line import TraceLine
 from specs.addresses.address import RUNTIME_SCHEME, domain_of, message_node, runtime_of, scheme_of
 from specs.trace import Kind, Op
 
-__all__ = ["Missing", "missing"]
+__all__ = ["Gaps", "Mention", "Missing", "Participants", "Took", "absent"]
 
 _CROSSED: Final = frozenset({Op.XMIT, Op.RCV})
-
-_Mentions: TypeAlias = dict[str, tuple[NodeTrace, TraceLine, str]]
-"""By the address of a participant: where it is mentioned first, and as what."""
 
 
 @final
@@ -50,88 +47,150 @@ class Missing:
     is_end: bool = False
 
 
-def missing(trace: Trace, untraced: Collection[str] = ()) -> tuple[Missing, ...]:
-    """Return what is missing.
+@final
+class Gaps:
+    """Finds where the trace of one process has its flaws.
 
-    Args:
-        trace: Of any number of processes and runs.
-        untraced: Addresses or domains of participants that are known to keep no trace.
+    Attributes:
+        numbers: What the numbers of its records say.
     """
-    found = [one for node in trace.nodes for one in (*_records(node), *_answers(node))]
-    return (*found, *_participants(trace, untraced))
 
+    def __init__(self, run: str, node: str) -> None:
+        self.numbers = Numbers(run, node)
+        self._run = run
+        self._node = node
+        self._first: TraceLine | None = None
+        self._last: TraceLine | None = None
+        self._found: list[Missing] = []
 
-def _records(node: NodeTrace) -> Iterator[Missing]:
-    """Yield where the trace of one process has its flaws."""
-    told, flaws = node.told, node.judgement.flaws
-
-    def lacks(record: TraceLine, reason: str, *, is_end: bool = False) -> Missing:
-        return Missing(node.run, node.node, record.ln, reason, is_end)
-
-    if Flaw.NO_START in flaws:
-        yield lacks(told[0], "it does not begin with its start")
-    before = 0
-    for record in told:
-        if record.ln > before + 1:
-            yield lacks(record, f"{_numbers(before + 1, record.ln - 1)} missing before this one")
+    def take(self, record: TraceLine) -> bool:
+        """Take the next record; say whether any before it are missing."""
+        before = self.numbers.last
+        is_behind_hole = self.numbers.take(record)
+        if self._first is None:
+            self._first = record
+            if record.k != Kind.START:
+                self._lacks(record, "it does not begin with its start")
+        if is_behind_hole:
+            self._lacks(record, f"{_numbers(before + 1, record.ln - 1)} missing before this one")
         elif record.ln <= before:
-            yield lacks(record, f"record {record.ln} is there twice")
-        if record.k == Kind.DROPPED:
-            yield lacks(record, "records were dropped: the disk was slower than the process")
-        before = record.ln
-    if Flaw.NO_END in flaws:
-        reason = "it has no end: the process crashed, was killed, or still runs"
-        yield lacks(told[-1], reason, is_end=True)
+            self._lacks(record, f"record {record.ln} is there twice")
+        if record.k == "dropped":
+            self._lacks(record, "records were dropped: the disk was slower than the process")
+        self._last = record
+        return is_behind_hole
+
+    def missing(self) -> Iterator[Missing]:
+        """Yield the flaws; there are no more records."""
+        yield from self._found
+        last = self._last
+        if last is not None and last.k != Kind.END:
+            reason = "it has no end: the process crashed, was killed, or still runs"
+            yield Missing(self._run, self._node, last.ln, reason, is_end=True)
+
+    def unanswered(self, requests: Iterable[TraceLine]) -> Iterator[Missing]:
+        """Yield requests without a final answer as what is missing."""
+        for asked in requests:
+            reason = f"the final answer to {asked.mid} is not told, nor that there was none"
+            yield Missing(self._run, self._node, asked.ln, reason)
+
+    def _lacks(self, record: TraceLine, reason: str) -> None:
+        self._found.append(Missing(self._run, self._node, record.ln, reason))
 
 
 def _numbers(first: int, last: int) -> str:
     return f"record {first} is" if first == last else f"records {first}-{last} are"
 
 
-def _answers(node: NodeTrace) -> Iterator[Missing]:
-    """Yield requests without a final answer."""
-    for asked in answers_missing(node):
-        reason = f"the final answer to {asked.mid} is not told, nor that there was none"
-        yield Missing(node.run, node.node, asked.ln, reason)
+@final
+@attrs.frozen
+class Mention:
+    """A participant that is mentioned.
+
+    Attributes:
+        run: In the trace of which process.
+        ln: The record that mentions it first.
+        what: As what, as part of a sentence.
+    """
+
+    who: str
+    run: str
+    node: str
+    ln: int
+    what: str
 
 
-def _participants(trace: Trace, untraced: Collection[str]) -> Iterator[Missing]:
-    """Yield who took part without a trace."""
-    traced = {who for node in trace.nodes for who in _self(node)}
-    mentions: _Mentions = {}
-    for node in trace.nodes:
-        for who, (record, what) in _mentioned(node).items():
-            mentions.setdefault(who, (node, record, what))
-    for who, (node, record, what) in sorted(mentions.items(), key=lambda one: one[0]):
-        if who not in traced and not {who, domain_of(who)} & set(untraced):
-            reason = f"there is no trace of {who}, {what} here"
-            yield Missing(node.run, node.node, record.ln, reason)
+@final
+@attrs.frozen
+class Took:
+    """Who took part in what one process recorded.
+
+    Attributes:
+        itself: Addresses of the process.
+        others: Whom it mentions, each once.
+    """
+
+    itself: frozenset[str]
+    others: tuple[Mention, ...]
 
 
-def _self(node: NodeTrace) -> Iterator[str]:
-    """Yield the addresses of the process that wrote a trace."""
-    if node.home is not None:
-        yield node.home
-    yield from {one.a for one in node.told if one.k in {Kind.LINK, Kind.SESSION} and one.a}
+@final
+class Participants:
+    """Finds who took part in what one process recorded."""
 
+    def __init__(self) -> None:
+        self._itself: set[str] = set()
+        self._found: dict[str, tuple[TraceLine, str]] = {}
+        self._vias: set[str | None] = {None}
+        self._stubs: dict[str, str] = {}
+        self._crossed: dict[str, TraceLine] = {}
 
-def _mentioned(node: NodeTrace) -> Mapping[str, tuple[TraceLine, str]]:
-    """Return who took part in what one process recorded, where and as what."""
-    found: dict[str, tuple[TraceLine, str]] = {}
-    known: set[str | None] = {None}
-    stubs = _node_stubs(node.told)
-    for record in node.told:
+    def take(self, record: TraceLine) -> None:
+        """Take the next record."""
+        kind = record.k
+        if kind == "msg":
+            if record.via not in self._vias:
+                self._take_via(record)
+            if record.stub is not None and record.stub not in self._crossed:
+                self._take_crossing(record, record.stub)
+        elif kind == "table":
+            self._take_row(record)
+        elif kind in {"link", "session"}:
+            self._take_end(record)
+
+    def _take_via(self, record: TraceLine) -> None:
+        self._vias.add(record.via)
+        for who in _stamped(split(record.via)):
+            self._found.setdefault(who, (record, "whose stub carried a message"))
+
+    def _take_crossing(self, record: TraceLine, stub: str) -> None:
+        if record.op in _CROSSED and record.seq is not None:
+            self._crossed[stub] = record
+
+    def _take_row(self, record: TraceLine) -> None:
+        stub = (record.val or "").split(" ")[0] if record.table == "stubs" else ""
+        if stub and not is_p2p_end(stub):
+            self._stubs[stub] = message_node(record.key or "")
+
+    def _take_end(self, record: TraceLine) -> None:
+        if record.a:
+            self._itself.add(record.a)
         if is_p2p_link(record) and record.b is not None:
-            found.setdefault(record.b, (record, "which a direct link led to"))
-        if record.k != Kind.MSG:
-            continue
-        if record.via not in known:
-            known.add(record.via)
-            for who in _stamped(split(record.via)):
-                found.setdefault(who, (record, "whose stub carried a message"))
-        if record.op in _CROSSED and record.seq is not None and record.stub in stubs:
-            found.setdefault(stubs[record.stub], (record, "which exchanged messages"))
-    return found
+            self._found.setdefault(record.b, (record, "which a direct link led to"))
+
+    def end(self, home: str | None) -> Took:
+        """Say who took part; there are no more records."""
+        found = self._found
+        for stub, record in self._crossed.items():
+            node = self._stubs.get(stub)
+            if node is not None and (node not in found or found[node][0].ln > record.ln):
+                found[node] = (record, "which exchanged messages")
+        itself = self._itself if home is None else {*self._itself, home}
+        mentions = (
+            Mention(who, record.run, record.node, record.ln, what)
+            for who, (record, what) in found.items()
+        )
+        return Took(frozenset(itself), tuple(mentions))
 
 
 def _stamped(via: Iterable[str]) -> Iterator[str]:
@@ -140,12 +199,18 @@ def _stamped(via: Iterable[str]) -> Iterator[str]:
             yield runtime_of(stub)
 
 
-def _node_stubs(told: Sequence[TraceLine]) -> Mapping[str | None, str]:
-    """Return the message node behind each stub of a runtime, by the stub."""
-    rows = (one for one in told if one.k == Kind.TABLE and one.table == "stubs" and one.val)
-    found: dict[str | None, str] = {}
-    for row in rows:
-        stub = (row.val or "").split(" ")[0]
-        if not is_p2p_end(stub):
-            found[stub] = message_node(row.key or "")
-    return found
+def absent(took: Sequence[Took], untraced: Collection[str] = ()) -> Iterator[Missing]:
+    """Yield who took part without a trace.
+
+    Args:
+        took: Of each process, in their order.
+        untraced: Addresses or domains of participants that are known to keep no trace.
+    """
+    traced = {who for one in took for who in one.itself}
+    mentions: dict[str, Mention] = {}
+    for mention in (mention for one in took for mention in one.others):
+        mentions.setdefault(mention.who, mention)
+    for who, mention in sorted(mentions.items()):
+        if who not in traced and not {who, domain_of(who)} & set(untraced):
+            reason = f"there is no trace of {who}, {mention.what} here"
+            yield Missing(mention.run, mention.node, mention.ln, reason)

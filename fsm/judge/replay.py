@@ -20,22 +20,26 @@ incomplete at `Flaw`.
 """
 
 import math
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
-from typing import Final, TypeAlias, final
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import groupby
+from typing import Final, final
 
 import attrs
 
 from fsm.judge.trace_line import Claim, Flaw, TraceLine, Verdict
 from fsm.machine_list import MACHINES
 from fsm.table import Table
-from specs.trace import ABSENT, Kind
+from specs.trace import ABSENT, Kind, Op
 
-__all__ = ["EntityId", "EntityJudgement", "Judgement", "NodeJudgement", "Violation", "judge"]
-__all__ += ["judge_node"]
+__all__ = [
+    "EntityId", "EntityJudgement", "Judgement", "Machines", "NodeJudgement", "Numbers", "Told",
+    "Violation", "judge", "judgement_of", "order_of", "seconds_of", "stay_of",
+]  # fmt: skip
 
-_NodeId: TypeAlias = tuple[str, str]
+WINDOW: Final = 5
+"""Records of an entity that are kept before a violation."""
 
 
 @final
@@ -50,6 +54,18 @@ class EntityId:
 
 
 @final
+@attrs.frozen
+class Told:
+    """A state record, as a timeline shows it."""
+
+    ln: int
+    t: float
+    old: str | None
+    cause: str
+    new: str | None
+
+
+@final
 @attrs.frozen(slots=True)
 class Violation:
     """One claim, broken by one record.
@@ -59,12 +75,20 @@ class Violation:
         claim: What it breaks.
         ln: Which record of the node's trace.
         expected: What would have kept the claim, as half a sentence.
+        record: The record.
+        actor: Which component wrote it.
+        why: What the component said to it.
+        before: The entity's records before it, oldest first.
     """
 
     entity: EntityId
     claim: Claim
     ln: int
     expected: str
+    record: Told = attrs.field(eq=False)
+    actor: str = attrs.field(default="", eq=False)
+    why: str | None = attrs.field(default=None, eq=False)
+    before: Sequence[Told] = attrs.field(default=(), eq=False)
 
 
 @final
@@ -101,6 +125,8 @@ class NodeJudgement:
         records: How many records it has.
         flaws: Why it does not tell all; empty: it does.
         holes: The `ln` behind which records are missing.
+        missing: How many that are, by their numbers.
+        doubled: How many records have the number of another.
     """
 
     run: str
@@ -108,6 +134,8 @@ class NodeJudgement:
     records: int
     flaws: frozenset[Flaw]
     holes: tuple[int, ...] = ()
+    missing: int = attrs.field(default=0, eq=False)
+    doubled: int = attrs.field(default=0, eq=False)
 
     def is_whole(self, since: int, until: float = math.inf) -> bool:
         """Whether no record is missing between the records `since` and `until`."""
@@ -149,129 +177,262 @@ def judge(
     quarantined: int = 0,
     machines: Mapping[str, Table] = MACHINES,
 ) -> Judgement:
-    """Judge a trace.
+    """Judge the machines of a trace.
 
     Args:
         records: Of any number of nodes, in any order.
         quarantined: How many lines could not be read.
         machines: What to judge by.
     """
-    by_node: defaultdict[_NodeId, list[TraceLine]] = defaultdict(list)
-    by_entity: defaultdict[EntityId, list[TraceLine]] = defaultdict(list)
-    for record in sorted(records, key=_order):
-        by_node[record.run, record.node].append(record)
-        if record.is_step or record.is_refused:
-            by_entity[_entity_of(record)].append(record)
-    nodes = {where: judge_node(told) for where, told in sorted(by_node.items())}
-    entities = tuple(
-        _judge_entity(_Case(entity, told, nodes[entity.run, entity.node], machines))
-        for entity, told in sorted(by_entity.items())
-    )
-    whole = bool(nodes) and not quarantined and not any(node.flaws for node in nodes.values())
+    nodes: list[NodeJudgement] = []
+    entities: list[EntityJudgement] = []
+    in_order = sorted(records, key=order_of)
+    for (run, node), told in groupby(in_order, key=lambda one: (one.run, one.node)):
+        numbers, steps = Numbers(run, node), Machines(run, node, machines)
+        for record in told:
+            numbers.take(record)
+            steps.take(record)
+        nodes.append(numbers.judgement())
+        entities += steps.end(nodes[-1])
+    return judgement_of(nodes, entities, quarantined)
+
+
+def judgement_of(
+    nodes: Sequence[NodeJudgement], entities: Sequence[EntityJudgement], quarantined: int
+) -> Judgement:
+    """Judge all processes together."""
+    whole = bool(nodes) and not quarantined and not any(node.flaws for node in nodes)
     broken = any(entity.violations for entity in entities)
-    verdict = _verdict(violations=broken, whole=whole)
-    return Judgement(verdict, entities, tuple(nodes.values()), quarantined)
+    in_order = tuple(sorted(entities, key=lambda one: one.entity))
+    verdict = verdict_of(violations=broken, whole=whole)
+    return Judgement(verdict, in_order, tuple(nodes), quarantined)
 
 
-def _order(record: TraceLine) -> tuple[int, str, str, str, str, str]:
+def order_of(record: TraceLine) -> tuple[str, str, int, str, str, str, str, str]:
+    """Return the place of a record among all; numbers that are there twice are in some order."""
     fields = (record.op, record.old, record.new, record.cause)
     op, old, new, cause = (text or "" for text in fields)
-    return record.ln, record.k, op, old, new, cause
-
-
-def _entity_of(record: TraceLine) -> EntityId:
-    return EntityId(record.run, record.node, record.machine or "", record.key or "")
-
-
-def _verdict(*, violations: bool, whole: bool) -> Verdict:
-    if violations:
-        return Verdict.VIOLATIONS
-    return Verdict.CONFORMANT if whole else Verdict.INCOMPLETE
-
-
-def judge_node(told: Sequence[TraceLine]) -> NodeJudgement:
-    """Say what is missing in the trace of one node; `told` is sorted and not empty."""
-    flaws = {
-        Flaw.NO_START: told[0].k != Kind.START,
-        Flaw.NO_END: told[-1].k != Kind.END,
-        Flaw.GAP: any(record.ln != ln for ln, record in enumerate(told, start=1)),
-        Flaw.DROPPED: any(record.k == Kind.DROPPED for record in told),
-    }
-    found = frozenset(flaw for flaw, there in flaws.items() if there)
-    numbers = [0, *(record.ln for record in told)]
-    holes = tuple(ln for ln, after in pairwise(numbers) if after > ln + 1)
-    return NodeJudgement(told[0].run, told[0].node, len(told), found, holes)
+    return record.run, record.node, record.ln, record.k, op, old, new, cause
 
 
 @final
-@attrs.frozen(slots=True)
-class _Case:
-    """One entity and all that is judged by."""
+class Numbers:
+    """Sees by the numbers of the records of one process whether any are missing."""
 
-    entity: EntityId
-    told: Sequence[TraceLine]
-    node: NodeJudgement
-    machines: Mapping[str, Table]
+    def __init__(self, run: str, node: str) -> None:
+        self.last = 0
+        self._run = run
+        self._node = node
+        self._count = 0
+        self._holes: list[int] = []
+        self._missing = 0
+        self._doubled = 0
+        self._flaws: set[Flaw] = set()
+        self._kind = ""
 
-    @property
-    def table(self) -> Table | None:
-        return self.machines.get(self.entity.machine)
+    def take(self, record: TraceLine) -> bool:
+        """Take the next record; say whether any before it are missing."""
+        ln, last = record.ln, self.last
+        self._kind = record.k
+        if ln == last + 1 and self._count:
+            self._count += 1
+            self.last = ln
+            if record.k == "dropped":
+                self._flaws.add(Flaw.DROPPED)
+            return False
+        return self._odd(record)
 
-    @property
-    def steps(self) -> Sequence[TraceLine]:
-        return [record for record in self.told if record.is_step]
+    def _odd(self, record: TraceLine) -> bool:
+        """Take the first record, or one that does not have the next number."""
+        if not self._count and record.k != Kind.START:
+            self._flaws.add(Flaw.NO_START)
+        if record.k == Kind.DROPPED:
+            self._flaws.add(Flaw.DROPPED)
+        is_behind_hole = record.ln > self.last + 1
+        if is_behind_hole:
+            self._holes.append(self.last)
+            self._missing += record.ln - self.last - 1
+        elif record.ln <= self.last:
+            self._doubled += 1
+        if record.ln != self.last + 1:
+            self._flaws.add(Flaw.GAP)
+        self._count += 1
+        self.last = record.ln
+        return is_behind_hole
 
-    def broken(self, claim: Claim, record: TraceLine, expected: str) -> Violation:
-        return Violation(self.entity, claim, record.ln, expected)
-
-
-def _judge_entity(case: _Case) -> EntityJudgement:
-    found = [*_undeclared(case), *_jumps(case), *_broken_end(case), *_refused(case)]
-    if case.table is None:
-        unknown = Claim.UNKNOWN_MACHINE
-        found += [case.broken(unknown, record, "a declared machine") for record in case.told]
-    found.sort(key=lambda broken: (broken.ln, _RANK[broken.claim]))
-    verdict = _verdict(violations=bool(found), whole=not case.node.flaws)
-    return EntityJudgement(case.entity, verdict, tuple(found), len(case.steps))
+    def judgement(self) -> NodeJudgement:
+        """Say what is missing; there are no more records."""
+        no_end = set() if self._kind == Kind.END else {Flaw.NO_END}
+        flaws = frozenset(self._flaws | no_end)
+        holes = tuple(self._holes)
+        return NodeJudgement(
+            self._run, self._node, self._count, flaws, holes, self._missing, self._doubled
+        )
 
 
 _RANK: Final = {claim: rank for rank, claim in enumerate(Claim)}
 
 
-def _undeclared(case: _Case) -> Iterator[Violation]:
-    table = case.table
-    if table is None:
-        return
-    for step in case.steps:
-        old, cause = step.old or "", step.cause or ""
-        targets = table.targets(old, cause)
-        if step.new not in targets:
-            said = " or ".join(repr(target.value) for target in targets)
-            expected = f"a step to {said}" if said else f"no step by {cause!r} from {old!r}"
-            yield case.broken(Claim.DECLARED_STEP, step, expected)
+def verdict_of(*, violations: bool, whole: bool) -> Verdict:
+    """Violations before incomplete before conformant."""
+    if violations:
+        return Verdict.VIOLATIONS
+    return Verdict.CONFORMANT if whole else Verdict.INCOMPLETE
 
 
-def _jumps(case: _Case) -> Iterator[Violation]:
-    steps, node = case.steps, case.node
-    rests = frozenset[str]() if case.table is None else case.table.may_end
-    if steps and steps[0].old != ABSENT and node.is_whole(0, steps[0].ln):
-        yield case.broken(Claim.STARTS_AT_INITIAL, steps[0], f"a first step from {ABSENT!r}")
-    for before, step in pairwise(steps):
-        reborn = step.old == ABSENT and before.new in rests
-        if step.old != before.new and not reborn and node.is_whole(before.ln, step.ln):
-            yield case.broken(Claim.NO_GAP_BETWEEN_STEPS, step, f"a step from {before.new!r}")
+@final
+class Machines:
+    """Judges the steps of all entities of one process while its records are read.
+
+    Attributes:
+        used: How often each step was made: machine, state left, trigger, state entered.
+        stays: How often entities stayed in a state until they left it: machine, state, and for
+            how long, as `stay_of` counts it.
+    """
+
+    def __init__(self, run: str, node: str, machines: Mapping[str, Table]) -> None:
+        self.used: Counter[tuple[str, str, str, str]] = Counter()
+        self.stays: Counter[tuple[str, str, int]] = Counter()
+        self._run = run
+        self._node = node
+        self._machines = machines
+        self._entities: dict[tuple[str | None, str | None], _Entity] = {}
+        self._last = 0
+        self._hole = -1
+
+    def take(self, record: TraceLine) -> None:
+        """Take the next record, of whatever kind."""
+        if record.ln > self._last + 1:
+            self._hole = self._last
+        self._last = record.ln
+        if record.k != Kind.STATE or record.op not in _TOLD:
+            return
+        at = record.machine, record.key
+        entity = self._entities.get(at)
+        if entity is None:
+            identity = EntityId(self._run, self._node, record.machine or "", record.key or "")
+            table = self._machines.get(identity.machine)
+            entity = self._entities[at] = _Entity(identity, table)
+        before = entity.before
+        entity.take(record, self._hole)
+        if record.op == Op.STEP:
+            machine, new = record.machine or "", record.new or ""
+            self.used[machine, record.old or "", record.cause or "", new] += 1
+            if before is not None:
+                self.stays[machine, before.new or "", stay_of(record.t - before.t)] += 1
+
+    def end(self, node: NodeJudgement) -> tuple[EntityJudgement, ...]:
+        """Judge each entity, in order; nothing more comes."""
+        judged = [entity.end(node) for entity in self._entities.values()]
+        return tuple(sorted(judged, key=lambda one: one.entity))
 
 
-def _broken_end(case: _Case) -> Iterator[Violation]:
-    table, steps, node = case.table, case.steps, case.node
-    if table is None or not steps or Flaw.NO_END in node.flaws or not node.is_whole(steps[-1].ln):
-        return
-    if steps[-1].new not in table.may_end:
-        rest = " or ".join(repr(state.value) for state in table.states if state in table.may_end)
-        yield case.broken(Claim.ENDS_AT_REST, steps[-1], f"a last step to {rest}")
+_STEPS_OF_A_STAY: Final = 50
 
 
-def _refused(case: _Case) -> Iterator[Violation]:
-    for record in case.told:
-        if record.is_refused:
-            yield case.broken(Claim.REFUSED_STEP, record, f"no {record.cause!r} in this state")
+def stay_of(seconds: float) -> int:
+    """Return the class of a time, so that few numbers tell many times, each to 2 %."""
+    return round(math.log(max(seconds, 1e-9)) * _STEPS_OF_A_STAY)
+
+
+def seconds_of(stay: int) -> float:
+    """Return about how long the times of a class are."""
+    return math.exp(stay / _STEPS_OF_A_STAY)
+
+
+_TOLD: Final = frozenset({Op.STEP, Op.REFUSED})
+
+
+@final
+class _Entity:
+    """One entity, as far as its records were read.
+
+    A claim that rests on the absence of records is doubted (`_doubted`) until it is known that
+    the process dropped none.
+    """
+
+    __slots__ = (
+        "_before",
+        "_doubted",
+        "_entity",
+        "_found",
+        "_recent",
+        "_rests",
+        "_steps",
+        "_table",
+        "before",
+    )
+
+    def __init__(self, entity: EntityId, table: Table | None) -> None:
+        self._entity = entity
+        self._table = table
+        self._rests: AbstractSet[str] = frozenset() if table is None else table.may_end
+        self._found: list[Violation] = []
+        self._doubted: list[Violation] = []
+        self._recent: deque[Told] = deque(maxlen=WINDOW)
+        self.before: TraceLine | None = None
+        self._steps = 0
+
+    def take(self, record: TraceLine, hole: int) -> None:
+        """Take the next record of the entity.
+
+        Args:
+            record: It.
+            hole: The number of the last record behind which records are missing; -1: none are.
+        """
+        if self._table is None:
+            self._broken(Claim.UNKNOWN_MACHINE, record, "a declared machine")
+        if record.op == Op.STEP:
+            self._stepped(record, hole)
+            self.before = record
+            self._steps += 1
+        else:
+            self._broken(Claim.REFUSED_STEP, record, f"no {record.cause!r} in this state")
+        told = Told(record.ln, record.t, record.old, record.cause or "", record.new)
+        self._recent.append(told)
+
+    def _stepped(self, step: TraceLine, hole: int) -> None:
+        before, table, old, cause = self.before, self._table, step.old or "", step.cause or ""
+        if table is not None:
+            targets = table.targets(old, cause)
+            if step.new not in targets:
+                said = " or ".join(repr(target.value) for target in targets)
+                expected = f"a step to {said}" if said else f"no step by {cause!r} from {old!r}"
+                self._broken(Claim.DECLARED_STEP, step, expected)
+        if before is None:
+            if step.old != ABSENT and hole < 0:
+                expected = f"a first step from {ABSENT!r}"
+                self._doubt(Claim.STARTS_AT_INITIAL, step, expected)
+        elif step.old != before.new and hole < before.ln and not self._is_reborn(step, before):
+            self._doubt(Claim.NO_GAP_BETWEEN_STEPS, step, f"a step from {before.new!r}")
+
+    def _is_reborn(self, step: TraceLine, before: TraceLine) -> bool:
+        """Whether an entity that might end where it was begins anew under the same key."""
+        return step.old == ABSENT and before.new in self._rests
+
+    def end(self, node: NodeJudgement) -> EntityJudgement:
+        """Judge the entity; nothing more comes."""
+        last, table = self.before, self._table
+        found = self._found
+        if Flaw.DROPPED not in node.flaws:
+            found = found + self._doubted
+        is_ended = last is not None and Flaw.NO_END not in node.flaws and node.is_whole(last.ln)
+        if table is not None and last is not None and is_ended and last.new not in self._rests:
+            rest = " or ".join(repr(one.value) for one in table.states if one in table.may_end)
+            found = [*found, self._violation(Claim.ENDS_AT_REST, last, f"a last step to {rest}")]
+        found = sorted(found, key=lambda broken: (broken.ln, _RANK[broken.claim]))
+        verdict = verdict_of(violations=bool(found), whole=not node.flaws)
+        return EntityJudgement(self._entity, verdict, tuple(found), self._steps)
+
+    def _broken(self, claim: Claim, record: TraceLine, expected: str) -> None:
+        self._found.append(self._violation(claim, record, expected))
+
+    def _doubt(self, claim: Claim, record: TraceLine, expected: str) -> None:
+        self._doubted.append(self._violation(claim, record, expected))
+
+    def _violation(self, claim: Claim, record: TraceLine, expected: str) -> Violation:
+        told = Told(record.ln, record.t, record.old, record.cause or "", record.new)
+        before = tuple(one for one in self._recent if one.ln < record.ln)
+        return Violation(
+            self._entity, claim, record.ln, expected, told, record.actor, record.why, before
+        )

@@ -46,20 +46,42 @@ class BadLine:
 
 
 @final
-@attrs.define
 class Reading:
-    """What was read.
+    """The files of a trace, which are read as often as they are asked for.
 
     Attributes:
-        records: In the order of the files.
+        count: How many records the last reading had.
         bad: The lines that are no records.
         silent: Run and node of folders whose files have no record; the run may be empty.
     """
 
-    records: list[TraceLine] = attrs.field(factory=list)
-    bad: list[BadLine] = attrs.field(factory=list)
-    silent: dict[_Writer, Path] = attrs.field(factory=dict)
-    _numbers: dict[_Writer, list[tuple[Path, "array[int]"]]] = attrs.field(factory=dict)
+    def __init__(self, files: Iterable[Path]) -> None:
+        self._files = tuple(files)
+        self._clear()
+
+    def _clear(self) -> None:
+        self.count = 0
+        self.bad: list[BadLine] = []
+        self.silent: dict[_Writer, Path] = {}
+        self._numbers: dict[_Writer, list[tuple[Path, array[int]]]] = {}
+
+    def records(self) -> Iterator[TraceLine]:
+        """Yield the records in the order of the files.
+
+        Raises:
+            TraceFileError: A file cannot be read.
+        """
+        self._clear()
+        seen: set[Path] = set()
+        for file in self._files:
+            if file.resolve() not in seen:
+                seen.add(file.resolve())
+                yield from self._read(file)
+        told = {one for writer in self._numbers for one in (writer, ("", writer[1]))}
+        for file in self._files:
+            writer = writer_of(str(file))
+            if writer is not None and writer not in told:
+                self.silent.setdefault(writer, file)
 
     def place(self, run: str, node: str, ln: int) -> tuple[Path, int] | None:
         """Return the file and the line of a record; None: it was not read."""
@@ -68,14 +90,9 @@ class Reading:
                 return file, numbers.index(ln) + 1
         return None
 
-    def take(self, file: Path) -> None:
-        """Read one file.
-
-        Raises:
-            TraceFileError: It cannot be read.
-        """
+    def _read(self, file: Path) -> Iterator[TraceLine]:
         numbers = array("q")
-        writer: _Writer | None = None
+        run = node = None
         for line in _lines(file):
             try:
                 record = read_line(line)
@@ -84,41 +101,20 @@ class Reading:
                 self.bad.append(BadLine(file, len(numbers), exc.reason))
                 continue
             numbers.append(record.ln)
-            self.records.append(record)
-            if writer != (record.run, record.node):
-                writer = record.run, record.node
-                self._numbers.setdefault(writer, []).append((file, numbers))
+            self.count += 1
+            if record.run != run or record.node != node:
+                run, node = record.run, record.node
+                self._numbers.setdefault((run, node), []).append((file, numbers))
+            yield record
 
 
 def read_traces(places: Iterable[Path]) -> Reading:
-    """Read all files of all places.
+    """Find all files of all places.
 
     Raises:
-        TraceFileError: There is no trace at a place, or a file cannot be read.
+        TraceFileError: There is no trace at a place.
     """
-    reading = Reading()
-    files = dict.fromkeys(file for place in places for file in _files(place))
-    seen: set[Path] = set()
-    for file in files:
-        if file.resolve() not in seen:
-            seen.add(file.resolve())
-            reading.take(file)
-    _find_silent(reading, files)
-    return reading
-
-
-def _find_silent(reading: Reading, files: Iterable[Path]) -> None:
-    told = {writer for record in reading.records for writer in _names(record)}
-    for file in files:
-        writer = writer_of(str(file))
-        if writer is not None and writer not in told:
-            reading.silent.setdefault(writer, file)
-
-
-def _names(record: TraceLine) -> Iterator[_Writer]:
-    """Yield how the folder of a record may be called: with its run, and without."""
-    yield record.run, record.node
-    yield "", record.node
+    return Reading(dict.fromkeys(file for place in places for file in _files(place)))
 
 
 def _files(place: Path) -> list[Path]:
@@ -135,6 +131,7 @@ def _files(place: Path) -> list[Path]:
 def _lines(file: Path) -> Iterator[bytes]:
     try:
         with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as lines:
-            yield from lines
+            for line in lines:
+                yield line.removesuffix(b"\n")
     except (OSError, EOFError) as exc:
         raise TraceFileError(f"cannot read {file}: {exc}; copy it anew or leave it out") from exc

@@ -9,8 +9,9 @@ Fields that nobody declared are ignored. Anything else is quarantined, not judge
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from enum import StrEnum, unique
+from math import isfinite
 from sys import intern
 from typing import Final, TypeAlias, final, get_args
 
@@ -104,9 +105,12 @@ class BadTraceLineError(ProtoflyError):
 
 
 @final
-@attrs.frozen(slots=True, kw_only=True, order=False)
+@attrs.define(kw_only=True, order=False, unsafe_hash=True)
 class TraceLine:
-    """The fields of a record by which it is judged; what they mean stands at `specs.trace`."""
+    """The fields of a record by which it is judged; what they mean stands at `specs.trace`.
+
+    It is not changed once it was read; not frozen, since that would double the time to make it.
+    """
 
     run: str
     node: str
@@ -180,6 +184,9 @@ FIELDS: Final[Mapping[str, _Scalar]] = {
 _INT64: Final = 2**63
 """Whole numbers of a trace fit into 64 bits."""
 
+_JUDGED: Final = {wire_name(field.name): field.name for field in attrs.fields(TraceLine)}
+"""The fields by which a record is judged, by their names in the trace."""
+
 _STAMP: Final = tuple(wire_name(field.name) for field in attrs.fields(Stamp))
 _KINDS: Final = frozenset(Kind)
 _STATE_OPS: Final = frozenset({Op.STEP, Op.REFUSED})
@@ -195,13 +202,21 @@ def read_line(text: str | bytes) -> TraceLine:
     Raises:
         BadTraceLineError: It is no record.
     """
+    return read_record(_decoded(text))
+
+
+def _decoded(text: str | bytes) -> dict[str, object]:
     try:
-        record = json.loads(text, parse_constant=_refuse)
+        told = text.decode() if isinstance(text, bytes) else text
+        record = _DECODER.decode(told)
+        if "\\ud" in told or "\\uD" in told:
+            # Half a pair of surrogates is no text: it could not be written again.
+            json.dumps(record, ensure_ascii=False).encode()
     except (ValueError, RecursionError) as exc:
         raise BadTraceLineError("no JSON") from exc
     if not isinstance(record, dict):
         raise BadTraceLineError("no JSON object")
-    return read_record(record)
+    return record
 
 
 def read_record(record: Mapping[str, object]) -> TraceLine:
@@ -210,90 +225,59 @@ def read_record(record: Mapping[str, object]) -> TraceLine:
     Raises:
         BadTraceLineError: A field is missing or of the wrong type.
     """
-    for name, value in record.items():
-        if value is not None and name in FIELDS and not _is_a(value, FIELDS[name]):
-            raise BadTraceLineError(f"{name} is no {FIELDS[name].__name__}")
+    fields = _fields(record)
     kind, op = record.get("k"), record.get("op")
     if kind not in _KINDS:
         raise BadTraceLineError("k is no kind of record")
-    needed = _STAMP
-    if kind == Kind.STATE:
+    _check_there(record, _STAMP)
+    if kind == "state":
         if op not in _STATE_OPS:
             raise BadTraceLineError("op is neither step nor refused")
-        needed += _STATE_FIELDS[str(op)]
-    for name in needed:
+        _check_there(record, _STATE_FIELDS[str(op)])
+    return TraceLine(**fields)  # type: ignore[arg-type] # the types were checked
+
+
+def _check_there(record: Mapping[str, object], names: Iterable[str]) -> None:
+    for name in names:
         if record.get(name) is None:
             raise BadTraceLineError(f"{name} is missing")
-    return _line(record)
+
+
+def _fields(record: Mapping[str, object]) -> dict[str, object]:
+    """Return the fields by which a record is judged; all that are declared are checked."""
+    fields: dict[str, object] = {}
+    for name, value in record.items():
+        kind = FIELDS.get(name)
+        if kind is None or value is None:
+            continue
+        if type(value) is not kind or kind is not str:
+            value = _checked(name, value, kind)  # noqa: PLW2901
+        if name in _JUDGED:
+            # One copy of each text: a trace has few, and repeats them often.
+            fields[_JUDGED[name]] = intern(value) if type(value) is str else value
+    return fields
+
+
+def _checked(name: str, value: object, kind: _Scalar) -> object:
+    if kind is int and isinstance(value, int) and not isinstance(value, bool):
+        if -_INT64 <= value < _INT64:
+            return value
+    elif kind is float and isinstance(value, int | float) and not isinstance(value, bool):
+        if isfinite(value) if isinstance(value, float) else abs(value) < _INT64:
+            return float(value)
+    elif kind is str and isinstance(value, str):
+        return str(value)
+    raise BadTraceLineError(f"{name} is no {kind.__name__}")
 
 
 def line_of(stamp: Stamp, fact: Fact) -> TraceLine:
     """Return what a sink would have written, as it would be read."""
     told = attrs.asdict(stamp, recurse=False) | attrs.asdict(fact, recurse=False)
-    return _line({wire_name(name): value for name, value in told.items()})
+    return read_record({wire_name(name): value for name, value in told.items()})
 
 
 def _refuse(constant: str) -> None:
     raise BadTraceLineError(f"{constant} is no JSON")
 
 
-def _is_a(value: object, kind: _Scalar) -> bool:
-    if isinstance(value, bool):
-        return False
-    if kind is int:
-        return isinstance(value, int) and -_INT64 <= value < _INT64
-    return isinstance(value, int | float) if kind is float else isinstance(value, kind)
-
-
-def _line(record: Mapping[str, object]) -> TraceLine:
-    def text(name: str) -> str | None:
-        value = record.get(name)
-        # One copy of each text: a trace has few, and tells them often.
-        return None if value is None else intern(str(value))
-
-    def whole(name: str) -> int | None:
-        value = record.get(name)
-        return value if isinstance(value, int) else None
-
-    t = record["t"]
-    return TraceLine(
-        run=text("run") or "",
-        node=text("node") or "",
-        ln=whole("ln") or 0,
-        k=text("k") or "",
-        t=float(t) if isinstance(t, int | float) else 0.0,
-        actor=text("actor") or "",
-        op=text("op"),
-        machine=text("machine"),
-        key=text("key"),
-        old=text("old"),
-        new=text("new"),
-        cause=text("cause"),
-        why=text("why"),
-        mid=text("mid"),
-        ref=text("ref"),
-        type=text("type"),
-        id=whole("id"),
-        from_=text("from"),
-        to=text("to"),
-        code=whole("code"),
-        digest=text("digest"),
-        via=text("via"),
-        by=text("by"),
-        listener=text("listener"),
-        stub=text("stub"),
-        link=text("link"),
-        seq=whole("seq"),
-        reason=text("reason"),
-        direction=text("direction"),
-        decision=text("decision"),
-        result=text("result"),
-        table=text("table"),
-        val=text("val"),
-        writer=text("writer"),
-        a=text("a"),
-        b=text("b"),
-        kind=text("kind"),
-        targets=whole("targets"),
-        version=whole("version"),
-    )
+_DECODER: Final = json.JSONDecoder(parse_constant=_refuse)

@@ -1,22 +1,26 @@
 """One verdict of all runs together.
 
-Machines are judged by `fsm.judge.replay`, messages by `fsm.judge.claims`; what the traces do not
-tell, `fsm.judge.missing` finds.
+Each process is judged by itself (`fsm.judge.process`): its machines, its claims, and what is
+missing in its trace. What needs several processes is judged by what they hand over.
 """
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
-from typing import final
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from types import MappingProxyType
+from typing import Final, final
 
 import attrs
 
-from fsm.judge import claims, replay
-from fsm.judge.claims import Finding
-from fsm.judge.claims.told import read_trace
-from fsm.judge.missing import Missing, missing
+from fsm.judge import replay
+from fsm.judge.claims.fold import Finding
+from fsm.judge.missing import Missing, absent
+from fsm.judge.process import LateHomeError, ProcessJudge, ProcessJudgement, judge_across
+from fsm.judge.replay import order_of
 from fsm.judge.trace_line import TraceLine, Verdict
+from specs.claims.all import CLAIMS
 
-__all__ = ["RunJudgement", "judge_run"]
+__all__ = ["RunJudge", "RunJudgement", "combined", "in_order", "judge_run", "runtimes_whole"]
 
 
 @final
@@ -53,10 +57,88 @@ def judge_run(
         quarantined: How many lines could not be read.
         untraced: Addresses or domains of participants that are known to keep no trace.
     """
-    told = list(records)
-    machines, findings = replay.judge(told, quarantined), claims.judge(told)
-    lacking = missing(read_trace(told), untraced)
+    told = sorted(records, key=order_of)
+    homes: dict[tuple[str, str], str] = {}
+    while True:
+        judge = RunJudge(homes, is_sorted=True)
+        try:
+            for record in told:
+                judge.take(record)
+        except LateHomeError as late:
+            homes[late.process] = late.home
+        else:
+            return judge.end(quarantined, untraced)
+
+
+@final
+class RunJudge:
+    """Judges the traces of several processes while their records are read."""
+
+    def __init__(
+        self,
+        homes: Mapping[tuple[str, str], str] = MappingProxyType({}),
+        *,
+        is_sorted: bool = False,
+    ) -> None:
+        """Begin.
+
+        Args:
+            homes: Addresses of runtimes, by run and node, as far as they are known before.
+            is_sorted: Whether the records come in their order, process by process. If not,
+                those of one process have to: `take` raises an error if they do not.
+        """
+        self._homes = homes
+        self._is_sorted = is_sorted
+        self._judges: dict[tuple[str, str], ProcessJudge] = {}
+
+    def take(self, record: TraceLine) -> None:
+        """Take a record.
+
+        Raises:
+            DisorderError: It does not come in order.
+        """
+        at = record.run, record.node
+        judge = self._judges.get(at)
+        if judge is None:
+            judge = self._judges[at] = ProcessJudge(
+                *at, self._homes.get(at), is_sorted=self._is_sorted
+            )
+        judge.take(record)
+
+    def end(self, quarantined: int = 0, untraced: Collection[str] = ()) -> RunJudgement:
+        """Judge them all together; there are no more records."""
+        judged = [judge.end() for _, judge in sorted(self._judges.items())]
+        return combined(judged, quarantined, untraced)
+
+
+def combined(
+    processes: Sequence[ProcessJudgement], quarantined: int = 0, untraced: Collection[str] = ()
+) -> RunJudgement:
+    """Judge processes together that were judged one by one; in the order of their names."""
+    nodes = [one.node for one in processes]
+    entities = [entity for one in processes for entity in one.entities]
+    machines = replay.judgement_of(nodes, entities, quarantined)
+    evidence = (item for one in processes for item in one.evidence)
+    across = judge_across(evidence, runtimes_whole(processes))
+    findings = in_order([*(found for one in processes for found in one.findings), *across])
+    lacking = [gap for one in processes for gap in (*one.missing, *one.unanswered)]
+    lacking += absent([one.took for one in processes], untraced)
     verdict = Verdict.VIOLATIONS if findings else machines.verdict
     if lacking and verdict is Verdict.CONFORMANT:
         verdict = Verdict.INCOMPLETE
-    return RunJudgement(verdict, machines, findings, lacking)
+    return RunJudgement(verdict, machines, findings, tuple(lacking))
+
+
+def runtimes_whole(processes: Iterable[ProcessJudgement]) -> AbstractSet[str | None]:
+    """Return the runtimes of whose lives, however often they began anew, nothing is missing."""
+    told = list(processes)
+    cut_off = {one.home for one in told if not one.is_whole}
+    return {one.home for one in told if one.home not in cut_off}
+
+
+def in_order(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Return findings by claim, in the order of the catalogue, then by record."""
+    return tuple(sorted(findings, key=lambda found: (_RANK[found.claim], found)))
+
+
+_RANK: Final = {claim: rank for rank, claim in enumerate(CLAIMS)}

@@ -2,9 +2,9 @@
 
 import pytest
 
+from fsm.judge.replay import Told
 from fsm.judge.trace_line import CLAIMS, Claim, Verdict
-from spark.findings import Told
-from spark.pipeline import validate
+from spark.pipeline import Question, validate
 from tests.support.trace.trace_files import records, refused, session, step, whole, write_trace
 
 pytestmark = [pytest.mark.spark, pytest.mark.timeout(180)]
@@ -49,7 +49,7 @@ def found(spark_session, tmp_path_factory):
     directory = tmp_path_factory.mktemp("run")
     for node, facts in (LAWFUL | BROKEN).items():
         write_trace(directory / f"node={node}", records(whole(facts), f"r-{node}", node))
-    return validate(spark_session, [str(directory)])
+    return validate(spark_session, Question(traces=(str(directory),)))
 
 
 def test_every_claim_has_a_trace_that_breaks_it():
@@ -65,18 +65,20 @@ def test_a_trace_that_keeps_every_claim_is_conformant(found, node):
 def test_a_trace_that_breaks_one_claim_breaks_no_other(found, claim):
     broken = {one.claim: one for one in found.first}[claim]
     assert [one.violations for one in found.nodes if one.node == claim] == [1]
-    assert (broken.node, broken.record.ln) == (claim, BREAKS[claim])
+    assert (broken.node, broken.ln) == (claim, BREAKS[claim])
 
 
 def test_every_violation_is_counted_by_its_claim(found):
-    assert found.by_claim == dict.fromkeys(CLAIMS, 1)
+    assert {claim: times for claim, times in found.by_claim.items() if times} == dict.fromkeys(
+        CLAIMS, 1
+    )
     assert (found.verdict, found.violations, found.entities) == (Verdict.VIOLATIONS, 6, 9)
 
 
 def test_a_violation_shows_the_records_before_it(found):
     broken = {one.claim: one for one in found.first}[Claim.NO_GAP_BETWEEN_STEPS]
-    assert broken.before == [Told(2, 0.02, "[*]", "opened", "open")]
-    assert broken.record == Told(3, 0.03, "detached", "reopened", "open")
+    assert broken.step.before == [Told(2, 0.02, "[*]", "opened", "open")]
+    assert broken.step.record == Told(3, 0.03, "detached", "reopened", "open")
     assert broken.expected == "a step from 'open'"
 
 

@@ -4,11 +4,12 @@ import gzip
 
 import pytest
 
-from fsm.judge.trace_line import Flaw, Verdict
+from fsm.judge.trace_line import FIELDS, Flaw, Verdict
+from spark.convert import convert
 from spark.errors import SparkFailedError, TraceMissingError
 from spark.findings import NodeFindings, Quarantine, judge_node
-from spark.load import read_lines
-from spark.pipeline import validate
+from spark.load import read_source
+from spark.pipeline import Question, validate
 from spark.run import Order, carry_out
 from specs.trace import Fact, Kind, trace_folder
 from tests.support.trace.trace_files import record, records, session, whole, write_trace
@@ -27,8 +28,8 @@ BAD_LINES = {
     "empty": ("", "no JSON"),
     "list": ("[]", "no JSON object"),
     "null": ("null", "no JSON object"),
-    "number as text": (TOLD[1] | {"ln": "2"}, "a field that is a number holds something else"),
-    "text as number": (TOLD[1] | {"key": 7}, "key is no text"),
+    "number as text": (TOLD[1] | {"ln": "2"}, "ln is no int"),
+    "text as number": (TOLD[1] | {"key": 7}, "key is no str"),
     "no run": (without(TOLD[1], "run"), "run is missing"),
     "strange kind": (TOLD[1] | {"k": "gossip"}, "k is no kind of record"),
     "strange op": (TOLD[1] | {"op": "jump"}, "op is neither step nor refused"),
@@ -78,7 +79,21 @@ def directory(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def found(spark_session, directory):
-    return validate(spark_session, [str(directory)])
+    return validate(spark_session, Question(traces=(str(directory),)))
+
+
+def test_what_is_converted_is_judged_like_its_source(spark_session, directory, found, tmp_path):
+    target = str(tmp_path / "parquet")
+    assert convert(spark_session, [str(directory)], target) == found.quarantined
+
+    again = validate(spark_session, Question(traces=(target,)))
+
+    assert again.nodes == found.nodes
+    assert (again.verdict, again.by_claim) == (found.verdict, found.by_claim)
+    assert again.bad_lines == found.bad_lines
+    assert again.machines == found.machines
+    fields = spark_session.read.parquet(target).schema.fieldNames()
+    assert sorted(fields) == sorted(FIELDS)
 
 
 def nodes(found, *names):
@@ -136,7 +151,7 @@ def test_lines_are_numbered_across_the_pieces_of_a_file(spark_session, tmp_path)
     spark_session.conf.set("spark.sql.files.maxPartitionBytes", "4096")
     try:
         write_trace(tmp_path, ["?" if n % 100 == 0 else f'{{"n":{n}}}' for n in range(1, 2001)])
-        found = validate(spark_session, [str(tmp_path)])
+        found = validate(spark_session, Question(traces=(str(tmp_path),)))
     finally:
         spark_session.conf.unset("spark.sql.files.maxPartitionBytes")
     assert found.quarantined == 2000
@@ -170,7 +185,9 @@ def test_a_node_is_judged_by_what_is_wrong_and_what_is_allowed(changed, allowed,
 def test_a_file_and_a_node_are_traces_too(spark_session, tmp_path):
     write_trace(tmp_path / "run" / "node=alice", TOLD)
     bobs = write_trace(tmp_path / "other" / "node=bob", records(whole([]), "r2", "bob"))
-    found = validate(spark_session, [str(tmp_path / "run" / "node=alice"), str(bobs)])
+    found = validate(
+        spark_session, Question(traces=(str(tmp_path / "run" / "node=alice"), str(bobs)))
+    )
     assert (found.verdict, found.events) == (Verdict.CONFORMANT, 8)
     assert [node.node for node in found.nodes] == ["alice", "bob"]
 
@@ -183,7 +200,7 @@ def test_one_run_or_all_are_judged_and_no_file_twice(spark_session, tmp_path):
     part = runs[0] / "node=ra" / "part-00000.jsonl"
 
     def lines(*places):
-        return read_lines(spark_session, [str(place) for place in places]).lines.count()
+        return read_source(spark_session, [str(place) for place in places]).records.count()
 
     assert [lines(place) for place in (tmp_path, runs[0], part)] == [8, 4, 4]
     assert lines(*runs) == lines(tmp_path, *runs, part) == 8
@@ -194,10 +211,10 @@ def test_no_trace_is_an_error_of_its_own(spark_session, tmp_path, place):
     (tmp_path / "empty").mkdir()
     path = place if "://" in place else str(tmp_path / place)
     with pytest.raises(TraceMissingError, match="no trace at"):
-        validate(spark_session, [path])
+        validate(spark_session, Question(traces=(path,)))
 
 
 def test_a_file_that_is_damaged_as_such_is_named_in_one_sentence(spark_session, tmp_path):
     packed(write_trace(tmp_path, TOLD), until=40)
     with pytest.raises(SparkFailedError, match=r"^Spark could not finish: .*part-00000.jsonl.gz$"):
-        carry_out(spark_session, Order(traces=(str(tmp_path),)))
+        carry_out(spark_session, Order(question=Question(traces=(str(tmp_path),))))

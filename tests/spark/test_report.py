@@ -10,6 +10,7 @@ from fsm.judge.claims.catalogue import CLAIMS_JUDGED
 from fsm.judge.claims.not_judged import BY_MACHINES, NOT_JUDGED
 from fsm.judge.trace_line import Claim
 from fsm.machine_list import MACHINES
+from spark.pipeline import Question
 from spark.run import Order, carry_out
 from specs.claims.all import CLAIMS
 from tests.support.trace.trace_files import records, session, whole, write_trace
@@ -23,7 +24,7 @@ def outcome(spark_session, tmp_path_factory):
     run = tmp_path_factory.mktemp("run")
     write_trace(run / "node=<bob>", records(whole(session("open")), node="<bob>"))
     report = tmp_path_factory.mktemp("report")
-    return carry_out(spark_session, Order(traces=(str(run),), report=report))
+    return carry_out(spark_session, Order(question=Question(traces=(str(run),)), report=report))
 
 
 @pytest.fixture(scope="module")
@@ -47,16 +48,15 @@ def test_machines_are_told_the_violations_first_and_the_verdict_last(outcome):
 
 def test_everybody_is_told_what_was_checked_and_what_was_not(outcome, page):
     text = "\n".join(outcome.as_text())
-    assert "checked: 6 claims on the steps of machines\n" in text
-    assert f"not checked: {len(CLAIMS_JUDGED)} claims on messages, tables and links" in text
-    assert "python -m fsm judge checks them" in text
+    on_messages = f"{len(CLAIMS_JUDGED)} on messages, tables and links"
+    assert f"checked: 6 claims on the steps of machines, {on_messages}\n" in text
+    assert f"not checked: {len(NOT_JUDGED)} claims that no trace can decide\n" in text
     summary = json.loads(outcome.report.summary.read_text())
     told = [json.loads(outcome.as_json()[-1]), summary]
     for verdict in told:
-        assert verdict["checked"] == [claim.value for claim in Claim]
-        names = verdict["not_checked"]
-        assert len(names["by_fsm_judge"]) == len(CLAIMS_JUDGED)
-        assert len(names["by_nobody"]) == len(NOT_JUDGED)
+        steps = [claim.value for claim in Claim]
+        assert verdict["checked"] == [*steps, *(CLAIMS[claim].name for claim in CLAIMS_JUDGED)]
+        assert len(verdict["not_checked"]["by_nobody"]) == len(NOT_JUDGED)
     # With those that the machines' steps decide, these are all claims that there are.
     assert len(CLAIMS_JUDGED) + len(NOT_JUDGED) + len(BY_MACHINES) == len(CLAIMS)
     assert "<h2>Claims that were not checked</h2>" in page

@@ -282,5 +282,5 @@ def test_two_runs_of_one_name_are_not_taken_for_one(copied, recorded):
 
     missing, verdict = judged(copied)
     assert (missing, verdict["verdict"]) == ([], "conformant")
-    assert verdict["records"] == 2 * len(read_traces([recorded]).records)
+    assert verdict["records"] == 2 * len(list(read_traces([recorded]).records()))
     assert len(again) == 3

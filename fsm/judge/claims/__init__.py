@@ -1,6 +1,1 @@
-"""What a trace says of messages, tables and links, held against the claims of the protocol."""
-
-from fsm.judge.claims.catalogue import judge
-from fsm.judge.claims.finding import Finding
-
-__all__ = ["Finding", "judge"]
+"""The claims about messages, tables and links, each declared once as a fold over records."""

@@ -1,4 +1,4 @@
-"""Judges of direct links: their lives, their routes and their traffic (I-P4..I-P19, I-P21, I-P22).
+"""Folds of direct links: their lives, their routes and their traffic (I-P4..I-P22).
 
 An end of a link is an entity `own runtime|remote runtime|role|address of the end`. Its steps
 are judged by the replay of its machine.
@@ -6,19 +6,30 @@ are judged by the replay of its machine.
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator
-from typing import Final, TypeAlias
+from collections.abc import Set as AbstractSet
+from typing import Final, TypeAlias, final
 
-from fsm.judge.claims.finding import Finding
+from typing_extensions import override
+
+from fsm.judge.claims.fold import (
+    Across,
+    Evidence,
+    Fold,
+    GroupKey,
+    Process,
+    any_msg,
+    msg,
+    on,
+    others,
+    rows,
+    steps,
+)
 from fsm.judge.claims.told import (
     BUS,
     LINK_MACHINE,
+    LISTENERS,
     LIVE,
     SLACK,
-    Listeners,
-    NodeTrace,
-    Rows,
-    Trace,
     expects_answer,
     is_connection,
     is_p2p_end,
@@ -31,50 +42,53 @@ from specs.limits.protocol import HANDSHAKE_TIMEOUT
 from specs.trace import ABSENT, Kind, Op
 
 __all__ = [
-    "agreement",
-    "exactly_once",
-    "fifo",
-    "glare",
-    "integrity",
-    "no_second_set_up",
-    "object_per_requester",
-    "one_entry",
-    "registration_order",
-    "route_needs_listener",
-    "side_order",
-    "signalling_off_link",
-    "silent_after_close",
-    "single_reporter",
-    "transmit_when_live",
-    "unbind",
-    "unique_pair",
-]
+    "Agreement",
+    "AskedFirst",
+    "ExactlyOnce",
+    "Glare",
+    "LinkOrder",
+    "OneAtATime",
+    "OpenedAtBoth",
+    "RegistrationOrder",
+    "RouteNeedsListener",
+    "SameContent",
+    "SentAndCame",
+    "SentEarly",
+    "SideOrder",
+    "SilentAfterClose",
+    "Unbind",
+    "UniquePair",
+    "Writers",
+]  # fmt: skip
 
-_Sending: TypeAlias = tuple[str | None, int | None, str | None]
-"""A message on a link: the link, the number there, and the runtime it is sent to."""
+_OVER: Final = frozenset({"failed", "disconnected"})
+_REQUESTER: Final = "requester"
+_HANDLER: Final = "handler"
 
 
-def signalling_off_link(node: NodeTrace) -> Iterator[Finding]:
-    """What sets a link up does not go over it before it is live (I-P13)."""
-    for record in _sent_early(node):
+@final
+class SentEarly(Fold, claims=("I-P13", "I-P14")):
+    """A link carries messages only while it is live (I-P14).
+
+    What sets a link up does not go over it before that, either (I-P13).
+    """
+
+    def __init__(self, process: Process) -> None:
+        super().__init__(process)
+        self._states: dict[str, str] = {}
+
+    @on(steps(LINK_MACHINE))
+    def stepped(self, record: TraceLine) -> None:
+        self._states[split(record.key)[-1]] = record.new or ""
+
+    @on(any_msg(Op.XMIT))
+    def sent(self, record: TraceLine) -> None:
+        if self._states.get(record.stub or "", LIVE) == LIVE:
+            return
         if _is_signalling(record):
-            yield node.finding("I-P13", record, "signalling by the node")
-
-
-def transmit_when_live(node: NodeTrace) -> Iterator[Finding]:
-    """A link carries messages only while it is live (I-P14)."""
-    for record in _sent_early(node):
-        if not _is_signalling(record):
-            yield node.finding("I-P14", record, f"{record.stub} to be live")
-
-
-def _sent_early(node: NodeTrace) -> Iterator[TraceLine]:
-    states: dict[str, str] = {}
-    for record in node.records:
-        if record.is_step and record.machine == LINK_MACHINE:
-            states[split(record.key)[-1]] = record.new or ""
-        elif record.op == Op.XMIT and states.get(record.stub or "", LIVE) != LIVE:
-            yield record
+            self.broken(record, "signalling by the node", claim="I-P13")
+        else:
+            self.broken(record, f"{record.stub} to be live", claim="I-P14")
 
 
 def _is_signalling(record: TraceLine) -> bool:
@@ -82,87 +96,149 @@ def _is_signalling(record: TraceLine) -> bool:
     return any(is_p2p_end(end) or scheme_of(end) == "connection" for end in ends)
 
 
-def fifo(trace: Trace) -> Iterator[Finding]:
-    """Each direction of a link brings what was sent, in order, once (I-P15)."""
-    sent = _sent(trace)
-    for node in trace.nodes:
-        last: dict[tuple[str | None, str | None], int] = defaultdict(int)
-        for record in node.messages:
-            if record.seq is None or not is_p2p_end(record.stub or ""):
+@final
+class SentAndCame(Across, claims=("I-P15", "I-P16"), key=GroupKey.LINK):
+    """A direct link brings what was sent (I-P15), with the same content (I-P16)."""
+
+    def __init__(self, whole: AbstractSet[str | None]) -> None:
+        super().__init__(whole)
+        self._sent: dict[tuple[str | int | float | None, ...], Evidence] = {}
+        self._came: list[Evidence] = []
+
+    @override
+    def take(self, item: Evidence) -> None:
+        op, seq, runtime, *_ = item.data
+        if op == Op.XMIT:
+            self._sent[seq, runtime] = item
+        else:
+            self._came.append(item)
+
+    @override
+    def end(self) -> None:
+        for item in self._came:
+            _, seq, runtime, mid, digest, is_direct = item.data
+            sent = self._sent.get((seq, runtime))
+            if sent is None:
                 continue
+            _, _, _, sent_mid, sent_digest, _ = sent.data
+            if sent_mid != mid:
+                if is_direct:
+                    self.broken(item, f"{sent_mid}, as it was sent", claim="I-P15")
+            elif sent_digest is not None and sent_digest != digest:
+                self.broken(item, "the content that was sent", claim="I-P16")
+
+
+@final
+class SameContent(Across, claims=("I-P16",), key=GroupKey.MESSAGE):
+    """By a session of a message node what arrives is what was sent (I-P16)."""
+
+    def __init__(self, whole: AbstractSet[str | None]) -> None:
+        super().__init__(whole)
+        self._sent: Evidence | None = None
+        self._came: list[Evidence] = []
+
+    @override
+    def take(self, item: Evidence) -> None:
+        if item.data[0] == Op.XMIT:
+            self._sent = item
+        else:
+            self._came.append(item)
+
+    @override
+    def end(self) -> None:
+        digest = None if self._sent is None else self._sent.data[1]
+        for item in self._came if digest is not None else ():
+            if item.data[1] != digest:
+                self.broken(item, "the content that was sent")
+
+
+@final
+class LinkOrder(Fold, claims=("I-P15", "I-P16"), across=(SentAndCame, SameContent)):
+    """Each direction of a link brings what was sent, in order, once (I-P15), unchanged (I-P16).
+
+    The numbers are judged here; `SentAndCame` and `SameContent` compare both ends.
+    """
+
+    def __init__(self, process: Process) -> None:
+        super().__init__(process)
+        self._last: defaultdict[tuple[str | None, str | None], int] = defaultdict(int)
+        self._remote: dict[str | None, str | None] = {}
+        self._own: dict[str | None, str | None] = {}
+
+    @on(others(Kind.LINK))
+    def link(self, record: TraceLine) -> None:
+        if is_p2p_link(record):
+            self._remote[record.link] = record.b
+            self._own[record.link] = record.a
+
+    @on(msg())
+    def numbered(self, record: TraceLine) -> None:
+        if record.seq is not None and is_p2p_end(record.stub or ""):
             at = (record.link, record.op)
-            if record.seq != last[at] + 1:
-                yield node.finding("I-P15", record, f"{last[at] + 1} as its number")
-            last[at] = record.seq
-        for record, sending in _came(node):
-            told = sent.get(sending, record)
-            if is_p2p_end(record.stub or "") and told.mid != record.mid:
-                yield node.finding("I-P15", record, f"{told.mid}, as it was sent")
+            if record.seq != self._last[at] + 1:
+                expected = f"{self._last[at] + 1} as its number"
+                self.broken(record, expected, claim="I-P15")
+            self._last[at] = record.seq
+
+    @on(msg(Op.XMIT, Op.RCV))
+    def crossed(self, record: TraceLine) -> None:
+        if record.link in self._remote:
+            self._over_a_link(record)
+        else:
+            self._by_a_session(record)
+
+    def _over_a_link(self, record: TraceLine) -> None:
+        is_sent = record.op == Op.XMIT
+        runtime = (self._remote if is_sent else self._own)[record.link]
+        is_direct = int(is_p2p_end(record.stub or ""))
+        data = record.op, record.seq, runtime, record.mid, record.digest, is_direct
+        self.hand_over(SentAndCame, record.link, record, *data)
+        if is_sent:
+            self._by_a_session(record)
+
+    def _by_a_session(self, record: TraceLine) -> None:
+        self.hand_over(SameContent, record.mid, record, record.op, record.digest)
 
 
-def integrity(trace: Trace) -> Iterator[Finding]:
-    """What arrives is what was sent (I-P16)."""
-    sent = _sent(trace)
-    digests = {
-        record.mid: record.digest
-        for node in trace.nodes
-        for record in node.messages
-        if record.op == Op.XMIT
-    }
-    for node in trace.nodes:
-        for record, sending in _came(node):
-            told = sent.get(sending)
-            digest = digests.get(record.mid) if told is None else told.digest
-            is_same = told is None or told.mid == record.mid
-            if is_same and digest is not None and digest != record.digest:
-                yield node.finding("I-P16", record, "the content that was sent")
-
-
-def _sent(trace: Trace) -> dict[_Sending, TraceLine]:
-    """Return what was sent over links."""
-    sent: dict[_Sending, TraceLine] = {}
-    for node in trace.nodes:
-        remote = {one.link: one.b for one in node.records if is_p2p_link(one)}
-        for record in node.messages:
-            if record.op == Op.XMIT and record.link in remote:
-                sent[record.link, record.seq, remote[record.link]] = record
-    return sent
-
-
-def _came(node: NodeTrace) -> Iterator[tuple[TraceLine, _Sending]]:
-    """Yield what came over links, and as what it was sent."""
-    own = {one.link: one.a for one in node.records if is_p2p_link(one)}
-    for record in node.messages:
-        if record.op == Op.RCV:
-            yield record, (record.link, record.seq, own.get(record.link, ""))
-
-
-def silent_after_close(node: NodeTrace) -> Iterator[Finding]:
+@final
+class SilentAfterClose(Fold, claims=("I-P21",)):
     """Nothing comes over a link that is closed (I-P21)."""
-    closed: set[str | None] = set()
-    for record in node.records:
-        if record.k == Kind.LINK:
-            (closed.discard if record.op == Op.OPEN else closed.add)(record.link)
-        elif record.op == Op.RCV and record.link in closed:
-            yield node.finding("I-P21", record, "nothing after the link was closed")
+
+    def __init__(self, process: Process) -> None:
+        super().__init__(process)
+        self._closed: set[str | None] = set()
+
+    @on(others(Kind.LINK))
+    def link(self, record: TraceLine) -> None:
+        (self._closed.discard if record.op == Op.OPEN else self._closed.add)(record.link)
+
+    @on(any_msg(Op.RCV))
+    def came(self, record: TraceLine) -> None:
+        if record.link in self._closed:
+            self.broken(record, "nothing after the link was closed")
 
 
-def exactly_once(node: NodeTrace) -> Iterator[Finding]:
-    """A request is given to who it is for once, whatever ways it was sent (I-P22).
+@final
+class ExactlyOnce(Fold, claims=("I-P22",)):
+    """A request is given to its receiver once, whatever ways it was sent (I-P22).
 
     What goes to all who observe an object goes to the stub of its links once for each link.
     """
-    given: set[tuple[str, str]] = set()
-    listeners = Listeners()
-    for record in node.records:
-        if listeners.take(record) or record.op != Op.DELIVER or record.actor != BUS:
-            continue
+
+    def __init__(self, process: Process) -> None:
+        super().__init__(process)
+        self._given: set[tuple[str, str]] = set()
+
+    @on(any_msg(Op.DELIVER))
+    def delivered(self, record: TraceLine) -> None:
+        if record.actor != BUS or not expects_answer(record):
+            return
         at = (record.mid or "", record.listener or "")
-        if not expects_answer(record) or at[1] not in listeners.of(BUS, record.to or ""):
-            continue
-        if at in given and not _is_carried(record):
-            yield node.finding("I-P22", record, "no second delivery")
-        given.add(at)
+        if at[1] not in self.process.listeners.of(BUS, record.to or ""):
+            return
+        if at in self._given and not _is_carried(record):
+            self.broken(record, "no second delivery")
+        self._given.add(at)
 
 
 def _is_carried(record: TraceLine) -> bool:
@@ -171,182 +247,245 @@ def _is_carried(record: TraceLine) -> bool:
     return is_p2p_end(stub) and not is_below(record.to or "", stub)
 
 
-def registration_order(node: NodeTrace) -> Iterator[Finding]:
-    """Live first, then the bus listens, then the handler's, then it is a way (I-P17)."""
-    listeners, lived = Listeners(), set[str]()
-    for record in node.records:
-        if listeners.take(record):
-            end = record.key or ""
-            if record.op != Op.ADD or not is_connection(end):
-                continue
-            if record.actor == BUS and end not in lived:
-                yield node.finding("I-P17", record, "the link to be live first")
-            elif record.actor != BUS and not listeners.of(BUS, end):
-                yield node.finding("I-P17", record, "the bus to listen first")
-        elif record.is_step and record.machine == LINK_MACHINE and record.new == LIVE:
-            lived.add(split(record.key)[-1])
+@final
+class RegistrationOrder(Fold, claims=("I-P17",)):
+    """Live first, then the bus listens, then the handler's, then it is a route (I-P17)."""
+
+    def __init__(self, process: Process) -> None:
+        super().__init__(process)
+        self._lived: set[str] = set()
+
+    @on(steps(LINK_MACHINE))
+    def stepped(self, record: TraceLine) -> None:
+        if record.new == LIVE:
+            self._lived.add(split(record.key)[-1])
+
+    @on(rows(LISTENERS))
+    def registered(self, record: TraceLine) -> None:
+        end = record.key or ""
+        if record.op != Op.ADD or not is_connection(end):
+            return
+        if record.actor == BUS and end not in self._lived:
+            self.broken(record, "the link to be live first")
+        elif record.actor != BUS and not self.process.listeners.of(BUS, end):
+            self.broken(record, "the bus to listen first")
 
 
-def route_needs_listener(node: NodeTrace) -> Iterator[Finding]:
-    """A handler's end is a way only if both routers know it (I-P18)."""
-    listeners = Listeners()
-    for record in node.records:
-        if listeners.take(record) or record.k != Kind.RESOLVE or record.op != Op.DONE:
-            continue
+@final
+class RouteNeedsListener(Fold, claims=("I-P18",)):
+    """A handler's end is a route only if both routers know it (I-P18)."""
+
+    @on(others(Kind.RESOLVE, Op.DONE))
+    def resolved(self, record: TraceLine) -> None:
         end = record.result or ""
         if not is_connection(end):
-            continue
+            return
+        listeners = self.process.listeners
         routers = [BUS, *listeners.of(BUS, end)]
         if len(routers) == 1 or not all(listeners.of(router, end) for router in routers):
-            yield node.finding("I-P18", record, f"listeners of {end} at both routers")
+            self.broken(record, f"listeners of {end} at both routers")
 
 
-def unbind(node: NodeTrace) -> Iterator[Finding]:
+@final
+class Unbind(Fold, claims=("I-P19",)):
     """Of a link that is over no listener stays (I-P19)."""
-    listeners, gone = Listeners(), dict[str, TraceLine]()
-    links = Rows("p2p")
-    for record in node.records:
-        words = links.words(record.key or "")
-        if listeners.take(record) or not links.take(record):
-            continue
+
+    def __init__(self, process: Process) -> None:
+        super().__init__(process)
+        self._gone: dict[str, TraceLine] = {}
+
+    @on(rows("p2p"))
+    def changed(self, record: TraceLine) -> None:
+        words = self.process.links.before
         if record.op == Op.DEL and len(words) > 1 and is_connection(words[1]):
-            gone[words[1]] = record
-    for end, record in gone.items():
-        if node.is_over_since(record.t + SLACK) and listeners.of(BUS, end):
-            yield node.finding("I-P19", record, f"no listener of {end}")
+            self._gone[words[1]] = record
+
+    @override
+    def end(self) -> None:
+        for end, record in self._gone.items():
+            is_over = self.process.is_over_since(record.t + SLACK)
+            if is_over and self.process.listeners.of(BUS, end):
+                self.broken(record, f"no listener of {end}")
 
 
-_OVER: Final = frozenset({"failed", "disconnected"})
-_REQUESTER: Final = "requester"
-_HANDLER: Final = "handler"
+@final
+class OpenedAtBoth(Across, claims=("I-P4",), key=GroupKey.LINK):
+    """A link that stays open at one end was opened at the other, too (I-P4)."""
+
+    def __init__(self, whole: AbstractSet[str | None]) -> None:
+        super().__init__(whole)
+        self._opened: list[Evidence] = []
+
+    @override
+    def take(self, item: Evidence) -> None:
+        self._opened.append(item)
+
+    @override
+    def end(self) -> None:
+        ends = {item.data[0] for item in self._opened}
+        for item in self._opened:
+            home, peer, lasted = item.data
+            is_alone = {home, peer} <= self.whole and peer not in ends
+            if is_alone and isinstance(lasted, float) and lasted > HANDSHAKE_TIMEOUT + SLACK:
+                self.broken(item, f"{peer} to have opened it, too")
 
 
-def agreement(trace: Trace) -> Iterator[Finding]:
+@final
+class Agreement(Fold, claims=("I-P4",), across=(OpenedAtBoth,)):
     """A link that stays open at one end was opened at the other, too (I-P4).
 
     The end that is proven first is alone while the other waits for the last word of the proof.
     Processes have clocks of their own, so which end closed it first is not judged.
     """
-    whole = _whole(trace)
-    opened = {(node.home, link) for node in trace.nodes for link in _opened(node)}
-    for node in trace.nodes:
-        for link, (record, until) in _opened(node).items():
-            is_alone = {node.home, record.b} <= whole and (record.b, link) not in opened
-            if is_alone and until - record.t > HANDSHAKE_TIMEOUT + SLACK:
-                yield node.finding("I-P4", record, f"{record.b} to have opened it, too")
 
+    def __init__(self, process: Process) -> None:
+        super().__init__(process)
+        self._opened: dict[str | None, tuple[TraceLine, float]] = {}
 
-def _whole(trace: Trace) -> set[str | None]:
-    """Return the runtimes of whose lives, however often they began anew, all is told."""
-    cut_off = {node.home for node in trace.nodes if node.end is None}
-    return {node.home for node in trace.nodes if node.home not in cut_off}
-
-
-def _opened(node: NodeTrace) -> dict[str | None, tuple[TraceLine, float]]:
-    """Return by link when it was opened, and until when it stayed so."""
-    opened: dict[str | None, tuple[TraceLine, float]] = {}
-    for record in node.records:
+    @on(others(Kind.LINK))
+    def link(self, record: TraceLine) -> None:
         if is_p2p_link(record) and record.op == Op.OPEN:
-            opened[record.link] = (record, math.inf)
-        elif is_p2p_link(record) and record.link in opened:
-            opened[record.link] = (opened[record.link][0], record.t)
-    return opened
+            self._opened[record.link] = (record, math.inf)
+        elif is_p2p_link(record) and record.link in self._opened:
+            self._opened[record.link] = (self._opened[record.link][0], record.t)
+
+    @override
+    def end(self) -> None:
+        for link, (record, until) in self._opened.items():
+            data = self.process.home, record.b, until - record.t
+            self.hand_over(OpenedAtBoth, link, record, *data)
 
 
-def side_order(trace: Trace) -> Iterator[Finding]:
+@final
+class AskedFirst(Across, claims=("I-P5",), key=GroupKey.PAIR):
     """A handler's end is there because a requester's was created (I-P5)."""
-    begun = [
-        (node, step, split(step.key))
-        for node in trace.nodes
-        for step in node.steps(LINK_MACHINE)
-        if step.old == ABSENT
-    ]
-    asked = {(key[0], key[1]) for _, step, key in begun if _role(step) == _REQUESTER}
-    known = _whole(trace)
-    for node, step, (own, remote, *_) in begun:
-        if _role(step) == _HANDLER and remote in known and (remote, own) not in asked:
-            yield node.finding("I-P5", step, f"{remote} to have asked for it")
+
+    def __init__(self, whole: AbstractSet[str | None]) -> None:
+        super().__init__(whole)
+        self._asked: set[str] = set()
+        self._handlers: list[Evidence] = []
+
+    @override
+    def take(self, item: Evidence) -> None:
+        role, own, _ = item.data
+        if role == _REQUESTER:
+            self._asked.add(str(own))
+        else:
+            self._handlers.append(item)
+
+    @override
+    def end(self) -> None:
+        for item in self._handlers:
+            _, _, remote = item.data
+            if remote in self.whole and remote not in self._asked:
+                self.broken(item, f"{remote} to have asked for it")
 
 
-def unique_pair(node: NodeTrace) -> Iterator[Finding]:
+@final
+class SideOrder(Fold, claims=("I-P5",), across=(AskedFirst,)):
+    """A handler's end is there because a requester's was created (I-P5)."""
+
+    @on(steps(LINK_MACHINE))
+    def stepped(self, record: TraceLine) -> None:
+        own, remote, role, *_ = [*split(record.key), "", "", ""]
+        if record.old == ABSENT and role in {_REQUESTER, _HANDLER}:
+            self.hand_over(AskedFirst, " ".join(sorted((own, remote))), record, role, own, remote)
+
+
+@final
+class UniquePair(Fold, claims=("I-P6",)):
     """Two runtimes have one link open at a time (I-P6)."""
-    opened: dict[str | None, str | None] = {}
-    for record in node.records:
+
+    def __init__(self, process: Process) -> None:
+        super().__init__(process)
+        self._opened: dict[str | None, str | None] = {}
+
+    @on(others(Kind.LINK))
+    def link(self, record: TraceLine) -> None:
         if not is_p2p_link(record):
-            continue
+            return
+        opened = self._opened
         if record.op == Op.CLOSE:
             if opened.get(record.b) == record.link:
                 del opened[record.b]
         else:
             if record.b in opened:
-                yield node.finding("I-P6", record, f"{opened[record.b]} to be closed first")
+                self.broken(record, f"{opened[record.b]} to be closed first")
             opened[record.b] = record.link
 
 
-def no_second_set_up(node: NodeTrace) -> Iterator[Finding]:
-    """No requester is made for a runtime while another one is at it (I-P7)."""
-    yield from _one_at_a_time(node, "I-P7", _REQUESTER)
+_CLAIM_OF: Final = {_REQUESTER: "I-P7", _HANDLER: "I-P8"}
+_Busy: TypeAlias = defaultdict[tuple[str, str], set[str]]
 
 
-def one_entry(node: NodeTrace) -> Iterator[Finding]:
-    """A handler has one end for each remote runtime (I-P8)."""
-    yield from _one_at_a_time(node, "I-P8", _HANDLER)
+@final
+class OneAtATime(Fold, claims=("I-P7", "I-P8")):
+    """No requester is made for a runtime while another one is at it (I-P7).
 
+    A handler has one end for each remote runtime (I-P8).
+    """
 
-def _one_at_a_time(node: NodeTrace, claim: str, role: str) -> Iterator[Finding]:
-    busy: dict[str, set[str]] = defaultdict(set)
-    for step in node.steps(LINK_MACHINE):
-        _, remote, its_role, *end = [*split(step.key), "", "", ""]
-        if its_role != role:
-            continue
-        if step.old == ABSENT and busy[remote]:
-            yield node.finding(claim, step, f"{min(busy[remote])} to be over first")
-        if step.new in _OVER:
-            busy[remote].discard(end[0])
+    def __init__(self, process: Process) -> None:
+        super().__init__(process)
+        self._busy: _Busy = defaultdict(set)
+
+    @on(steps(LINK_MACHINE))
+    def stepped(self, record: TraceLine) -> None:
+        _, remote, role, *end = [*split(record.key), "", "", ""]
+        claim = _CLAIM_OF.get(role)
+        if claim is None:
+            return
+        busy = self._busy[role, remote]
+        if record.old == ABSENT and busy:
+            self.broken(record, f"{min(busy)} to be over first", claim=claim)
+        if record.new in _OVER:
+            busy.discard(end[0])
         else:
-            busy[remote].add(end[0])
+            busy.add(end[0])
 
 
-def glare(node: NodeTrace) -> Iterator[Finding]:
+@final
+class Glare(Fold, claims=("I-P20",)):
     """If both runtimes ask for a link, that of the smaller one comes up (I-P20)."""
-    at_it: dict[tuple[str, str], str] = {}
-    losers: dict[str, str] = {}
-    for step in node.steps(LINK_MACHINE):
-        own, remote, role, end, *_ = [*split(step.key), "", "", ""]
-        if step.old == ABSENT:
+
+    def __init__(self, process: Process) -> None:
+        super().__init__(process)
+        self._at_it: dict[tuple[str, str], str] = {}
+        self._losers: dict[str, str] = {}
+
+    @on(steps(LINK_MACHINE))
+    def stepped(self, record: TraceLine) -> None:
+        own, remote, role, end, *_ = [*split(record.key), "", "", ""]
+        at_it = self._at_it
+        if record.old == ABSENT:
             at_it[remote, role] = end
             if (remote, _REQUESTER) in at_it and (remote, _HANDLER) in at_it:
-                losers[at_it[remote, _HANDLER if own < remote else _REQUESTER]] = min(own, remote)
-        elif step.new == LIVE and end in losers:
-            yield node.finding("I-P20", step, f"the link that {losers[end]} asked for")
-        elif step.new == LIVE or step.new in _OVER:
+                loser = at_it[remote, _HANDLER if own < remote else _REQUESTER]
+                self._losers[loser] = min(own, remote)
+        elif record.new == LIVE and end in self._losers:
+            self.broken(record, f"the link that {self._losers[end]} asked for")
+        elif record.new == LIVE or record.new in _OVER:
             at_it.pop((remote, role), None)
 
 
-def single_reporter(node: NodeTrace) -> Iterator[Finding]:
-    """A Connection object has one writer (I-P11)."""
-    writers: dict[str, str] = {}
-    for record in _writes(node):
-        if writers.setdefault(record.key or "", record.by or "") != record.by:
-            yield node.finding("I-P11", record, f"{writers[record.key or '']} as its one writer")
+@final
+class Writers(Fold, claims=("I-P11", "I-P12")):
+    """A Connection object has one writer (I-P11), and a requester reports one of them (I-P12)."""
 
+    def __init__(self, process: Process) -> None:
+        super().__init__(process)
+        self._writers: dict[str, str] = {}
+        self._objects: dict[str, str] = {}
 
-def object_per_requester(node: NodeTrace) -> Iterator[Finding]:
-    """A requester reports one Connection object (I-P12)."""
-    objects: dict[str, str] = {}
-    for record in _writes(node):
-        if "/p2prequester/" not in (record.by or ""):
-            continue
-        if objects.setdefault(record.by or "", record.key or "") != record.key:
-            yield node.finding("I-P12", record, f"{objects[record.by or '']} as its one object")
-
-
-def _writes(node: NodeTrace) -> Iterator[TraceLine]:
-    for record in node.records:
-        is_write = record.k == Kind.OBJ and record.op == Op.WRITE
-        if is_write and record.by is not None and is_p2p_end(record.by):
-            yield record
-
-
-def _role(step: TraceLine) -> str:
-    return [*split(step.key), "", "", ""][2]
+    @on(others(Kind.OBJ, Op.WRITE))
+    def written(self, record: TraceLine) -> None:
+        by, key = record.by, record.key or ""
+        if by is None or not is_p2p_end(by):
+            return
+        writer = self._writers.setdefault(key, by)
+        if writer != by:
+            self.broken(record, f"{writer} as its one writer", claim="I-P11")
+        if "/p2prequester/" in by:
+            known = self._objects.setdefault(by, key)
+            if known != record.key:
+                self.broken(record, f"{known} as its one object", claim="I-P12")

@@ -1,35 +1,39 @@
-"""Judges of data objects: writers, contents, children and observers (I-D1..I-D12).
+"""Folds of data objects: writers, contents, children and observers (I-D1..I-D12).
 
 The copy of an observer is an entity `object|observer`, and so is its subscription at the
 reporter. Observers that the reporter admits without a question are rows of `guests`: the
 object, the observer or `public`, and the owner of the row.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterator
-from typing import Final, final
+from collections import Counter
+from collections.abc import Set as AbstractSet
+from typing import Final, TypeAlias, final
 
-from fsm.judge.claims.finding import Finding
-from fsm.judge.claims.told import LISTENERS, MANAGER, NodeTrace, Trace, is_p2p_end, split
+from typing_extensions import override
+
+from fsm.judge.claims.fold import (
+    Across,
+    Evidence,
+    Fold,
+    GroupKey,
+    Place,
+    Process,
+    any_msg,
+    on,
+    others,
+    rows,
+    steps,
+)
+from fsm.judge.claims.told import LISTENERS, MANAGER, is_p2p_end, split
 from fsm.judge.trace_line import TraceLine
 from specs.message import MessageType
 from specs.reply_code import Code
 from specs.trace import ABSENT, Kind, Op
 
 __all__ = [
-    "agreement",
-    "authorised",
-    "child_owner",
-    "invited_by_reporter",
-    "monotone",
-    "no_lost_window",
-    "nothing_after_delete",
-    "once",
-    "single_writer",
-    "snapshot_first",
-    "unsubscribed_stops",
-    "versions",
-]
+    "Agreement", "Applied", "ChildOwner", "Guests", "NoLostWindow", "NothingAfterDelete",
+    "SameValue", "SingleWriter", "Versions",
+]  # fmt: skip
 
 _ACCEPT: Final = "accept"
 _CHANGES: Final = "/changes"
@@ -37,287 +41,319 @@ _SUBSCRIPTION: Final = "/subscription"
 _PUBLIC: Final = "public"
 _INVITED: Final = "invited"
 _FIRST: Final = 1
-"""Version of an object whose whole story is in this process."""
-
-
-def no_lost_window(node: NodeTrace) -> Iterator[Finding]:
-    """Who observes hears changes before it has the object (I-D6).
-
-    So nothing falls between: at the reporter's end the observer is added before it is
-    answered, at its own the listener is there before it asks.
-    """
-    rows: defaultdict[str, set[tuple[str | None, str | None]]] = defaultdict(set)
-    for record in node.records if node.home is not None else ():
-        if record.k == Kind.TABLE:
-            _take_row(rows[record.table or ""], record)
-        elif _is_accepted(record):
-            address, observer = split(record.key)
-            if (address, observer) not in rows["observers"]:
-                yield node.finding("I-D6", record, "the observer to be added first")
-        elif _is_subscribing(record, node.home):
-            changes = (record.to or "").removesuffix(_SUBSCRIPTION) + _CHANGES
-            if changes not in {key for key, _ in rows[LISTENERS]}:
-                yield node.finding("I-D6", record, f"a listener at {changes} first")
-
-
-def _take_row(table: set[tuple[str | None, str | None]], record: TraceLine) -> None:
-    row = record.key, record.val
-    (table.discard if record.op == Op.DEL else table.add)(row)
-
-
-def _is_accepted(record: TraceLine) -> bool:
-    is_ours = record.is_step and record.machine == _MACHINE and record.actor == MANAGER
-    return is_ours and record.cause == _ACCEPT and record.new == _ACTIVE
-
-
-def _is_subscribing(record: TraceLine, home: str | None) -> bool:
-    is_asked = record.type == MessageType.SUBSCRIBE and record.op == Op.SUBMIT
-    return is_asked and record.from_ == f"{home}/sm" and (record.to or "").endswith(_SUBSCRIPTION)
-
-
-@final
-class _Guests:
-    """What is known of the objects that are reported here from their first version on."""
-
-    def __init__(self) -> None:
-        self.reporters: dict[str | None, str | None] = {}
-        self._rows: set[tuple[str | None, str | None]] = set()
-        self._answers: set[tuple[str | None, str | None]] = set()
-        self._asked: dict[str | None, str | None] = {}
-        self._yes: Counter[str | None] = Counter()
-
-    def take(self, record: TraceLine) -> None:
-        if record.k == Kind.OBJ and record.op == Op.WRITE and record.version == _FIRST:
-            self.reporters[record.key] = record.by
-        elif record.table == "guests":
-            _take_row(self._rows, record)
-            if record.op != Op.DEL:
-                self._said(record)
-        elif record.type == MessageType.FORWARD and record.op == Op.SUBMIT:
-            self._asked[record.mid] = record.from_
-        elif record.code == Code.OK and record.ref in self._asked:
-            answer = record.ref, record.mid
-            if answer not in self._answers:
-                self._answers.add(answer)
-                self._yes[self._asked[record.ref]] += 1
-
-    def _said(self, record: TraceLine) -> None:
-        reporter = self.reporters.get(record.key)
-        if reporter is not None and record.writer != reporter:
-            self._rows.discard((record.key, record.val))
-
-    def is_guest(self, url: str, observer: str) -> bool:
-        """Whether the reporter has let it in by name."""
-        return (url, observer) in self._rows
-
-    def let_in(self, url: str, observer: str, why: str | None) -> bool:
-        """Whether an observer that is accepted may be; a yes of the reporter counts once."""
-        if why == _INVITED:
-            return self.is_guest(url, observer)
-        if why == _PUBLIC:
-            return (url, _PUBLIC) in self._rows
-        self._yes[url] -= 1
-        return self._yes[url] >= 0
-
-
-def authorised(node: NodeTrace) -> Iterator[Finding]:
-    """Nobody observes but by the reporter's leave (I-D9).
-
-    What a reporter has said before this process began is not known: of an object whose first
-    version is not told nothing is said. Whom a yes is about is in no record: they are counted.
-    """
-    guests = _Guests()
-    for record in node.records if node.home is not None else ():
-        guests.take(record)
-        if _is_accepted(record):
-            url, observer = split(record.key)
-            is_known = url in guests.reporters
-            if is_known and not guests.let_in(url, observer, record.why):
-                yield node.finding("I-D9", record, "the reporter to have let it in")
-
-
-def invited_by_reporter(node: NodeTrace) -> Iterator[Finding]:
-    """Whoever is invited to observe an object is invited by its reporter (I-D11)."""
-    guests = _Guests()
-    for record in node.records if node.home is not None else ():
-        guests.take(record)
-        url = (record.from_ or "").removesuffix(_SUBSCRIPTION)
-        is_asked = record.type == MessageType.CREATE and record.op == Op.SUBMIT
-        is_invited = is_asked and url != record.from_ and url in guests.reporters
-        if is_invited and not guests.is_guest(url, record.to or ""):
-            yield node.finding("I-D11", record, "its reporter to have asked for it")
-
+"""Version of an object of which this process recorded all changes."""
 
 _MACHINE: Final = "object_subscription"
 _ACTIVE: Final = "active"
-
-
-def agreement(trace: Trace) -> Iterator[Finding]:
-    """At one version an observer holds what the reporter held (I-D4).
-
-    Processes have clocks of their own, so when all was quiet is not judged.
-    """
-    written: dict[tuple[str | None, int | None], TraceLine] = {}
-    for node in trace.nodes:
-        for record in _told(node, Op.WRITE):
-            same = written.setdefault((record.key, record.version), record)
-            if same.digest != record.digest:
-                yield node.finding("I-D4", record, f"{same.digest} at version {same.version}")
-    for node in trace.nodes:
-        for record in _told(node, Op.APPLY):
-            there = written.get((record.key, record.version))
-            if there is not None and there.digest != record.digest:
-                yield node.finding("I-D4", record, f"{there.digest} at version {there.version}")
-
-
-def _told(node: NodeTrace, op: Op) -> Iterator[TraceLine]:
-    """Yield what is told of objects with their values, which is while hops are."""
-    return (
-        one for one in node.records if one.k == Kind.OBJ and one.op == op and one.digest is not None
-    )
-
-
-def nothing_after_delete(node: NodeTrace) -> Iterator[Finding]:
-    """An object that is deleted changes no more, and nobody comes to observe it (I-D8)."""
-    gone: set[str | None] = set()
-    for record in node.records:
-        if record.k == Kind.OBJ and record.op == Op.DEL:
-            gone.add(record.key)
-        elif _changed(record) in gone or _observed(record) in gone:
-            yield node.finding("I-D8", record, "nothing: the object is deleted")
-
-
-def _changed(record: TraceLine) -> str:
-    """Return the object that is changed, or whose change is published; empty: none is."""
-    if record.k == Kind.OBJ and record.op == Op.WRITE:
-        return record.key or ""
-    is_update = record.type == MessageType.UPDATE and record.op == Op.SUBMIT
-    is_published = is_update and record.to == f"{record.from_}/changes"
-    return (record.from_ or "") if is_published else ""
-
-
-def _observed(record: TraceLine) -> str:
-    is_ours = record.is_step and record.machine == _MACHINE and record.actor == MANAGER
-    return split(record.key)[0] if is_ours and record.new == _ACTIVE else ""
-
-
-def child_owner(node: NodeTrace) -> Iterator[Finding]:
-    """A child is its creator's: he alone touches it, and numbers his own (I-D10).
-
-    A child is `object|creator#number`, as its name is at the reporter's end.
-    """
-    last: dict[tuple[str, str], int] = {}
-    for record in node.records:
-        parts = split(record.key)
-        is_child = record.k == Kind.OBJ and len(parts) == 2 and "#" in parts[1]  # noqa: PLR2004
-        if not is_child:
-            continue
-        creator, _, number = parts[1].rpartition("#")
-        if record.by != creator:
-            yield node.finding("I-D10", record, f"{creator}, whose it is")
-        elif record.op == Op.ADD:
-            before = last.get((parts[0], creator), -1)
-            if not number.isdecimal() or int(number) <= before:
-                yield node.finding("I-D10", record, f"a number above {before}")
-            last[parts[0], creator] = int(number) if number.isdecimal() else before
-
-
-_HAND_OVERS: Final = frozenset({"object_delegation", "object_take_over"})
+_HAND_OVERS: Final = ("object_delegation", "object_take_over")
 _TAKEN: Final = "taken"
 _PASSED: Final = "pass"
 _GIVEN: Final = frozenset({"given", "lost"})
 _COPY: Final = "observer_copy"
 _SNAPSHOT: Final = "snapshot"
 
+_Row: TypeAlias = tuple[str | None, str | None]
+_WRITTEN: Final = others(Kind.OBJ, Op.WRITE)
 
-def single_writer(node: NodeTrace) -> Iterator[Finding]:
+
+def _take_row(table: set[_Row], record: TraceLine) -> None:
+    row = record.key, record.val
+    (table.discard if record.op == Op.DEL else table.add)(row)
+
+
+def _is_accepted(record: TraceLine) -> bool:
+    is_ours = record.actor == MANAGER and record.cause == _ACCEPT
+    return is_ours and record.new == _ACTIVE
+
+
+@final
+class NoLostWindow(Fold, claims=("I-D6",), place=Place.RUNTIME):
+    """An observer is subscribed to changes before it has the object (I-D6).
+
+    So nothing falls between: at the reporter's end the observer is added before it is
+    answered, at its own the listener is there before it asks.
+    """
+
+    def __init__(self, process: Process) -> None:
+        super().__init__(process)
+        self._manager = f"{process.home}/sm"
+        self._observers: set[_Row] = set()
+        self._listeners: Counter[str | None] = Counter()
+        self._rows: set[_Row] = set()
+
+    @on(rows("observers"))
+    def observer(self, record: TraceLine) -> None:
+        _take_row(self._observers, record)
+
+    @on(rows(LISTENERS))
+    def listener(self, record: TraceLine) -> None:
+        row = record.key, record.val
+        if (row in self._rows) == (record.op == Op.DEL):
+            self._listeners[record.key] += -1 if record.op == Op.DEL else 1
+            _take_row(self._rows, record)
+
+    @on(steps(_MACHINE))
+    def stepped(self, record: TraceLine) -> None:
+        if _is_accepted(record):
+            address, observer = split(record.key)
+            if (address, observer) not in self._observers:
+                self.broken(record, "the observer to be added first")
+
+    @on(any_msg(Op.SUBMIT))
+    def submitted(self, record: TraceLine) -> None:
+        if record.type != MessageType.SUBSCRIBE or record.from_ != self._manager:
+            return
+        to = record.to or ""
+        if to.endswith(_SUBSCRIPTION):
+            changes = to.removesuffix(_SUBSCRIPTION) + _CHANGES
+            if not self._listeners[changes]:
+                self.broken(record, f"a listener at {changes} first")
+
+
+@final
+class Guests(Fold, claims=("I-D9", "I-D11"), place=Place.RUNTIME):
+    """Nobody observes but by the reporter's leave (I-D9), or by its invitation (I-D11).
+
+    What a reporter has said before this process began is not known: of an object whose first
+    version is not recorded nothing is said. Whom a yes is about is in no record: they are
+    counted.
+    """
+
+    def __init__(self, process: Process) -> None:
+        super().__init__(process)
+        self._reporters: dict[str | None, str | None] = {}
+        self._rows: set[_Row] = set()
+        self._answers: set[tuple[str | None, str | None]] = set()
+        self._asked: dict[str | None, str | None] = {}
+        self._yes: Counter[str | None] = Counter()
+
+    @on(_WRITTEN)
+    def written(self, record: TraceLine) -> None:
+        if record.version == _FIRST:
+            self._reporters[record.key] = record.by
+
+    @on(rows("guests"))
+    def guest(self, record: TraceLine) -> None:
+        _take_row(self._rows, record)
+        if record.op != Op.DEL:
+            reporter = self._reporters.get(record.key)
+            if reporter is not None and record.writer != reporter:
+                self._rows.discard((record.key, record.val))
+
+    @on(any_msg())
+    def message(self, record: TraceLine) -> None:
+        if record.type == MessageType.FORWARD and record.op == Op.SUBMIT:
+            self._asked[record.mid] = record.from_
+        elif self._asked and record.code == Code.OK and record.ref in self._asked:
+            answer = record.ref, record.mid
+            if answer not in self._answers:
+                self._answers.add(answer)
+                self._yes[self._asked[record.ref]] += 1
+
+    @on(any_msg(Op.SUBMIT))
+    def submitted(self, record: TraceLine) -> None:
+        if record.type != MessageType.CREATE or not (record.from_ or "").endswith(_SUBSCRIPTION):
+            return
+        url = (record.from_ or "").removesuffix(_SUBSCRIPTION)
+        if url in self._reporters and (url, record.to or "") not in self._rows:
+            self.broken(record, "its reporter to have asked for it", claim="I-D11")
+
+    @on(steps(_MACHINE))
+    def stepped(self, record: TraceLine) -> None:
+        if _is_accepted(record):
+            url, observer = split(record.key)
+            if url in self._reporters and not self._let_in(url, observer, record.why):
+                self.broken(record, "the reporter to have let it in", claim="I-D9")
+
+    def _let_in(self, url: str, observer: str, why: str | None) -> bool:
+        """Whether an observer that is accepted may be; a yes of the reporter counts once."""
+        if why == _INVITED:
+            return (url, observer) in self._rows
+        if why == _PUBLIC:
+            return (url, _PUBLIC) in self._rows
+        self._yes[url] -= 1
+        return self._yes[url] >= 0
+
+
+@final
+class SameValue(Across, claims=("I-D4",), key=GroupKey.OBJECT):
+    """At one version an observer holds what the reporter held (I-D4)."""
+
+    def __init__(self, whole: AbstractSet[str | None]) -> None:
+        super().__init__(whole)
+        self._written: dict[str | int | float | None, tuple[str | int | float | None, ...]] = {}
+        self._applied: list[Evidence] = []
+
+    @override
+    def take(self, item: Evidence) -> None:
+        op, version, digest = item.data
+        if op == Op.APPLY:
+            self._applied.append(item)
+        else:
+            _, _, same = self._written.setdefault(version, item.data)
+            if same != digest:
+                self.broken(item, f"{same} at version {version}")
+
+    @override
+    def end(self) -> None:
+        for item in self._applied:
+            _, version, digest = item.data
+            if version in self._written and self._written[version][2] != digest:
+                self.broken(item, f"{self._written[version][2]} at version {version}")
+
+
+@final
+class Agreement(Fold, claims=("I-D4",), across=(SameValue,)):
+    """At one version an observer holds what the reporter held (I-D4).
+
+    Processes have clocks of their own, so when all was quiet is not judged.
+    """
+
+    @on(others(Kind.OBJ, Op.WRITE, Op.APPLY))
+    def valued(self, record: TraceLine) -> None:
+        # A value is recorded while hops are.
+        if record.digest is not None:
+            data = record.op, record.version, record.digest
+            self.hand_over(SameValue, record.key, record, *data)
+
+
+@final
+class NothingAfterDelete(Fold, claims=("I-D8",)):
+    """An object that is deleted changes no more, and nobody comes to observe it (I-D8)."""
+
+    def __init__(self, process: Process) -> None:
+        super().__init__(process)
+        self._gone: set[str | None] = set()
+
+    @on(others(Kind.OBJ, Op.DEL))
+    def deleted(self, record: TraceLine) -> None:
+        self._gone.add(record.key)
+
+    @on(_WRITTEN)
+    def written(self, record: TraceLine) -> None:
+        self._touched(record.key or "", record)
+
+    @on(any_msg(Op.SUBMIT))
+    def published(self, record: TraceLine) -> None:
+        is_update = bool(self._gone) and record.type == MessageType.UPDATE
+        if is_update and record.to == f"{record.from_}/changes":
+            self._touched(record.from_ or "", record)
+
+    @on(steps(_MACHINE))
+    def observed(self, record: TraceLine) -> None:
+        if record.actor == MANAGER and record.new == _ACTIVE:
+            self._touched(split(record.key)[0], record)
+
+    def _touched(self, address: str, record: TraceLine) -> None:
+        if address in self._gone:
+            self.broken(record, "nothing: the object is deleted")
+
+
+@final
+class ChildOwner(Fold, claims=("I-D10",)):
+    """A child is its creator's: he alone touches it, and numbers his own (I-D10).
+
+    A child is `object|creator#number`, as its name is at the reporter's end.
+    """
+
+    def __init__(self, process: Process) -> None:
+        super().__init__(process)
+        self._last: dict[tuple[str, str], int] = {}
+
+    @on(others(Kind.OBJ))
+    def touched(self, record: TraceLine) -> None:
+        parts = split(record.key)
+        if len(parts) != len(("object", "child")) or "#" not in parts[1]:
+            return
+        creator, _, number = parts[1].rpartition("#")
+        if record.by != creator:
+            self.broken(record, f"{creator}, whose it is")
+        elif record.op == Op.ADD:
+            before = self._last.get((parts[0], creator), -1)
+            if not number.isdecimal() or int(number) <= before:
+                self.broken(record, f"a number above {before}")
+            self._last[parts[0], creator] = int(number) if number.isdecimal() else before
+
+
+@final
+class SingleWriter(Fold, claims=("I-D1",)):
     """An object has one reporter at a time (I-D1).
 
-    Connection objects are looked at by themselves. Where an object was given away nobody
-    writes it any more, until it is taken over again.
+    Connection objects are judged by `links.Writers`. An object that was given away is written
+    by nobody, until it is taken over again.
     """
-    writers: dict[str | None, str | None] = {}
-    for record in node.records:
-        if record.is_step and record.machine in _HAND_OVERS:
-            _moved(record, writers)
-        elif record.k == Kind.OBJ and record.op == Op.WRITE:
-            writer = writers.setdefault(record.key, record.by)
-            if writer != record.by and not is_p2p_end(record.by or ""):
-                yield node.finding("I-D1", record, f"{writer or 'nobody here'} to write it")
+
+    def __init__(self, process: Process) -> None:
+        super().__init__(process)
+        self._writers: dict[str | None, str | None] = {}
+
+    @on(steps(*_HAND_OVERS))
+    def moved(self, record: TraceLine) -> None:
+        url, to, *_ = f"{record.key}|".split("|")
+        if record.cause == _PASSED or record.new == _TAKEN:
+            self._writers[url] = to
+        elif record.new in _GIVEN:
+            self._writers[url] = None
+
+    @on(_WRITTEN)
+    def written(self, record: TraceLine) -> None:
+        writer = self._writers.setdefault(record.key, record.by)
+        if writer != record.by and not is_p2p_end(record.by or ""):
+            self.broken(record, f"{writer or 'nobody here'} to write it")
 
 
-def _moved(record: TraceLine, writers: dict[str | None, str | None]) -> None:
-    """Note who may write an object that has changed hands."""
-    url, to, *_ = f"{record.key}|".split("|")
-    if record.cause == _PASSED or record.new == _TAKEN:
-        writers[url] = to
-    elif record.new in _GIVEN:
-        writers[url] = None
-
-
-def versions(node: NodeTrace) -> Iterator[Finding]:
+@final
+class Versions(Fold, claims=("I-D2",)):
     """The versions of an object rise by one (I-D2), beginning anew where it was taken over."""
-    last: dict[str | None, int] = {}
-    for record in node.records:
-        if record.is_step and record.new == _TAKEN and record.machine in _HAND_OVERS:
-            last.pop((record.key or "").partition("|")[0], None)
-        elif record.k == Kind.OBJ and record.op == Op.WRITE:
-            version = record.version or 0
-            if version != last.get(record.key, version - 1) + 1:
-                yield node.finding("I-D2", record, f"version {last[record.key] + 1}")
-            last[record.key] = version
+
+    def __init__(self, process: Process) -> None:
+        super().__init__(process)
+        self._last: dict[str | None, int] = {}
+
+    @on(steps(*_HAND_OVERS))
+    def moved(self, record: TraceLine) -> None:
+        if record.new == _TAKEN:
+            self._last.pop((record.key or "").partition("|")[0], None)
+
+    @on(_WRITTEN)
+    def written(self, record: TraceLine) -> None:
+        version = record.version or 0
+        if version != self._last.get(record.key, version - 1) + 1:
+            self.broken(record, f"version {self._last[record.key] + 1}")
+        self._last[record.key] = version
 
 
-def monotone(node: NodeTrace) -> Iterator[Finding]:
-    """An observer leaves no version out, but by reading the object anew (I-D3)."""
-    for record, last in _applied(node):
-        if last is not None and (record.version or 0) > last + 1:
-            yield node.finding("I-D3", record, f"version {last + 1}, or the object read anew")
+@final
+class Applied(Fold, claims=("I-D3", "I-D12", "I-D5", "I-D7")):
+    """What an observer applies: every version (I-D3), once (I-D12), while it observes (I-D5, I-D7).
 
-
-def once(node: NodeTrace) -> Iterator[Finding]:
-    """An observer applies each version once (I-D12)."""
-    for record, last in _applied(node):
-        if last is not None and (record.version or 0) <= last:
-            yield node.finding("I-D12", record, f"nothing up to version {last}")
-
-
-def _applied(node: NodeTrace) -> Iterator[tuple[TraceLine, int | None]]:
-    """Yield each application, and the version before; None: the object was read since.
-
-    A copy that begins anew may begin with what was stored of one before it.
+    A version is left out only by reading the object anew. A copy that begins anew may begin
+    with what was stored of one before it.
     """
-    last: dict[tuple[str | None, str | None], int] = {}
-    for record in node.records:
-        is_copy = record.is_step and record.machine == _COPY
-        if is_copy and (record.cause == _SNAPSHOT or record.old == ABSENT):
+
+    def __init__(self, process: Process) -> None:
+        super().__init__(process)
+        self._last: dict[tuple[str | None, str | None], int] = {}
+        self._states: dict[str | None, str | None] = {}
+
+    @on(steps(_COPY))
+    def stepped(self, record: TraceLine) -> None:
+        self._states[record.key] = record.new
+        if record.cause == _SNAPSHOT or record.old == ABSENT:
             address, _, observer = (record.key or "").partition("|")
-            last.pop((address, observer), None)
-        elif record.k == Kind.OBJ and record.op == Op.APPLY:
-            at = (record.key, record.by)
-            yield record, last.get(at)
-            last[at] = record.version or 0
+            self._last.pop((address, observer), None)
 
-
-def snapshot_first(node: NodeTrace) -> Iterator[Finding]:
-    """Nothing is applied before the object was read (I-D5)."""
-    for record, state in _applied_in(node):
+    @on(others(Kind.OBJ, Op.APPLY))
+    def applied(self, record: TraceLine) -> None:
+        at, version = (record.key, record.by), record.version or 0
+        last = self._last.get(at)
+        self._last[at] = version
+        if last is not None and version > last + 1:
+            self.broken(record, f"version {last + 1}, or the object read anew", claim="I-D3")
+        elif last is not None and version <= last:
+            self.broken(record, f"nothing up to version {last}", claim="I-D12")
+        state = self._states.get(f"{record.key}|{record.by}")
         if state == "syncing":
-            yield node.finding("I-D5", record, "the object to be read first")
-
-
-def unsubscribed_stops(node: NodeTrace) -> Iterator[Finding]:
-    """Who observes no longer applies nothing (I-D7)."""
-    for record, state in _applied_in(node):
-        if state == "deleted":
-            yield node.finding("I-D7", record, "nothing: it does not observe any more")
-
-
-def _applied_in(node: NodeTrace) -> Iterator[tuple[TraceLine, str | None]]:
-    """Yield each application, and the state the copy was in."""
-    states: dict[str | None, str | None] = {}
-    for record in node.records:
-        if record.is_step and record.machine == _COPY:
-            states[record.key] = record.new
-        elif record.k == Kind.OBJ and record.op == Op.APPLY:
-            yield record, states.get(f"{record.key}|{record.by}")
+            self.broken(record, "the object to be read first", claim="I-D5")
+        elif state == "deleted":
+            self.broken(record, "nothing: it does not observe any more", claim="I-D7")

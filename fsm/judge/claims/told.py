@@ -1,21 +1,11 @@
-"""A trace as claims read it: the records of each node in order, up to the first gap.
+"""What several claims ask of a record, and the tables that are kept while records are read."""
 
-A missing record is no proof of a wrong step. The records of a node count up to the first
-gap in their numbers, and not at all if its sink dropped some. A record that never came is
-missed only in a trace that has its end. Rows of tables and listeners of routers are kept
-while the records of a process are read.
-"""
-
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property, lru_cache
+from collections.abc import Collection, Sequence
+from functools import lru_cache
 from typing import Final, TypeAlias, final
 
-import attrs
-
-from fsm.judge.claims.finding import Finding
-from fsm.judge.replay import NodeJudgement, judge_node
-from fsm.judge.trace_line import Flaw, TraceLine
-from specs.addresses.address import last_segment, runtime_of
+from fsm.judge.trace_line import TraceLine
+from specs.addresses.address import last_segment
 from specs.message import Message, MessageType
 from specs.message_kind import bound
 from specs.reply_code import FIRST_FINAL
@@ -32,9 +22,7 @@ __all__ = [
     "TOLERANCE",
     "Key",
     "Listeners",
-    "NodeTrace",
     "Rows",
-    "Trace",
     "expects_answer",
     "is_answer",
     "is_connection",
@@ -43,11 +31,9 @@ __all__ = [
     "is_p2p_link",
     "is_shared",
     "key_of",
-    "read_trace",
     "split",
 ]
 
-_TABLE: Final = "listeners"
 _ALL: Final = "*"
 _NOBODY: Final[Sequence[str]] = ()
 
@@ -60,10 +46,8 @@ class Listeners:
         self._tables: dict[str, dict[str, list[str]]] = {}
         self._unclear: dict[tuple[str, str], set[str]] = {}
 
-    def take(self, record: TraceLine) -> bool:
-        """Take a record; say whether it was a change of these tables."""
-        if record.k != Kind.TABLE or record.table != _TABLE:
-            return False
+    def take(self, record: TraceLine) -> None:
+        """Take a change of these tables."""
         table = self._tables.setdefault(record.actor, {})
         row = table.setdefault(record.key or "", [])
         listener = record.val or ""
@@ -71,7 +55,6 @@ class Listeners:
             row.append(listener)
         elif listener in row:
             self._remove(record, row, listener)
-        return True
 
     def _remove(self, record: TraceLine, row: list[str], listener: str) -> None:
         """Remove one of a name: which, a record does not tell if there are others."""
@@ -106,29 +89,32 @@ class Listeners:
 
 @final
 class Rows:
-    """What a table with one row for each key holds."""
+    """What a table with one row for each key holds, each row word by word.
 
-    def __init__(self, table: str) -> None:
-        self._table = table
-        self._rows: dict[str, str] = {}
+    Attributes:
+        before: What the row that was changed last had held.
+    """
 
-    def take(self, record: TraceLine) -> bool:
-        """Take a record; say whether it was a change of this table."""
-        if record.k != Kind.TABLE or record.table != self._table:
-            return False
+    def __init__(self) -> None:
+        self.before: Sequence[str] = _NOBODY
+        self._rows: dict[str, Sequence[str]] = {}
+
+    def take(self, record: TraceLine) -> None:
+        """Take a change of this table."""
+        key = record.key or ""
+        self.before = self._rows.get(key, _NOBODY)
         if record.op == Op.DEL:
-            self._rows.pop(record.key or "", None)
+            self._rows.pop(key, None)
         else:
-            self._rows[record.key or ""] = record.val or ""
-        return True
+            self._rows[key] = (record.val or "").split()
 
-    def words(self, key: str) -> list[str]:
-        """Return what a row holds, word by word."""
-        return self._rows.get(key, "").split()
+    def words(self, key: str) -> Sequence[str]:
+        """Return what a row holds."""
+        return self._rows.get(key, _NOBODY)
 
-    def all(self) -> Iterator[tuple[str, list[str]]]:
-        """Yield each row, word by word."""
-        return ((key, value.split()) for key, value in self._rows.items())
+    def all(self) -> Collection[Sequence[str]]:
+        """Return each row."""
+        return self._rows.values()
 
 
 _SHARED: Final = frozenset({"changes", "subscription"})
@@ -155,112 +141,6 @@ Key: TypeAlias = tuple[str, str, int]
 """From, to and id of a request."""
 
 
-@final
-@attrs.frozen(eq=False)
-class NodeTrace:
-    """The records of one run of one process.
-
-    Attributes:
-        told: All of them, by `ln`.
-        records: The same, as far as nothing is missing; claims are judged by these.
-        judgement: What is known of the trace as a whole.
-    """
-
-    run: str
-    node: str
-    told: Sequence[TraceLine]
-    records: Sequence[TraceLine]
-    judgement: NodeJudgement
-
-    @cached_property
-    def end(self) -> TraceLine | None:
-        """The last record, if the process ended orderly and nothing is missing."""
-        whole = not self.judgement.flaws - {Flaw.NO_START}
-        return self.records[-1] if whole and self.records else None
-
-    @cached_property
-    def messages(self) -> Sequence[TraceLine]:
-        """Records of messages that name both ends."""
-        return [
-            record
-            for record in self.records
-            if record.k == Kind.MSG and record.from_ is not None and record.to is not None
-        ]
-
-    @cached_property
-    def at_bus(self) -> Sequence[TraceLine]:
-        """Records of messages that a runtime's Message BUS wrote; of a node: none."""
-        return [record for record in self.messages if record.actor == BUS] if self.home else []
-
-    @cached_property
-    def home(self) -> str | None:
-        """Address of the runtime; None: this is a node, or listeners are not told."""
-        for record in self.records:
-            if record.k == Kind.TABLE and record.table == LISTENERS and record.actor == BUS:
-                return runtime_of(record.key or "")
-        return None
-
-    @cached_property
-    def arrivals(self) -> Mapping[str, int]:
-        """Messages that came over a link, and the `ln` of the first time."""
-        arrived: dict[str, int] = {}
-        for record in self.messages:
-            if record.op == Op.RCV and record.mid is not None:
-                arrived.setdefault(record.mid, record.ln)
-        return arrived
-
-    def is_over_since(self, time: float) -> bool:
-        """Whether the process lasted beyond a time, and ended orderly."""
-        return self.end is not None and self.end.t > time
-
-    def is_local(self, record: TraceLine) -> bool:
-        """Whether a message came from here: not over a link, up to this record."""
-        return self.arrivals.get(record.mid or "", record.ln) >= record.ln
-
-    def rows(self, table: str) -> Iterator[TraceLine]:
-        """Yield the changes of a table, whoever holds it."""
-        return (one for one in self.records if one.k == Kind.TABLE and one.table == table)
-
-    def steps(self, machine: str) -> Iterator[TraceLine]:
-        """Yield the steps of a machine."""
-        return (one for one in self.records if one.is_step and one.machine == machine)
-
-    def finding(self, claim: str, record: TraceLine, expected: str, about: str = "") -> Finding:
-        """Say that a record breaks a claim."""
-        subject = about or record.mid or record.key or record.link or record.to or ""
-        return Finding(claim, self.run, (self.node,), record.ln, subject, expected)
-
-
-@final
-@attrs.frozen(eq=False)
-class Trace:
-    """The records of all processes."""
-
-    nodes: Sequence[NodeTrace]
-
-
-def read_trace(records: Iterable[TraceLine]) -> Trace:
-    """Sort the records of any number of processes, in any order, and see what is missing."""
-    by_node: dict[tuple[str, str], list[TraceLine]] = {}
-    for record in records:
-        by_node.setdefault((record.run, record.node), []).append(record)
-    return Trace([_node(told) for _, told in sorted(by_node.items())])
-
-
-def _node(told: list[TraceLine]) -> NodeTrace:
-    told.sort(key=lambda record: record.ln)
-    judgement = judge_node(told)
-    known = told if judgement.is_whole(0) else told[: _whole_length(judgement, told)]
-    return NodeTrace(told[0].run, told[0].node, told, known, judgement)
-
-
-def _whole_length(judgement: NodeJudgement, told: Sequence[TraceLine]) -> int:
-    if Flaw.DROPPED in judgement.flaws:
-        return 0
-    first = min(judgement.holes)
-    return sum(record.ln <= first for record in told)
-
-
 def split(key: str | None) -> list[str]:
     """Return the parts of a key or a value, which are joined by `|`."""
     return (key or "").split("|")
@@ -282,11 +162,13 @@ def is_shared(to: str) -> bool:
     return last_segment(to) in _SHARED or "/children/" in to
 
 
+@lru_cache(maxsize=4096)
 def is_p2p_end(address: str) -> bool:
     """Whether an address is of a P2P stub, or of a handler's end of one link."""
     return bound("PX", address) is not None
 
 
+@lru_cache(maxsize=4096)
 def is_connection(address: str) -> bool:
     """Whether an address is of a handler's end of one link."""
     return bound("PC", address) is not None

@@ -1,20 +1,20 @@
-"""Judges of transactions: requests of a runtime's own components, and their answers (I-T1..I-T10).
+"""Folds of transactions: requests of a runtime's own components, and their answers (I-T1..I-T10).
 
 A request is known by its ends and its id. The same request may be made again after it
 has ended; the step of its transaction out of nothing says so.
 """
 
 from collections import defaultdict
-from collections.abc import Iterator
-from typing import Final
+from typing import Final, final
 
-from fsm.judge.claims.finding import Finding
+from typing_extensions import override
+
+from fsm.judge.claims.fold import Fold, Place, Process, at_bus, msg, on, steps
 from fsm.judge.claims.told import (
     BUS,
     SLACK,
     TOLERANCE,
     Key,
-    NodeTrace,
     expects_answer,
     is_answer,
     is_final,
@@ -26,229 +26,316 @@ from specs.errors import BadUrlError
 from specs.limits.protocol import REPLY_TIMEOUT
 from specs.message import MessageType
 from specs.reply_code import FIRST_CODE, LAST_CODE, Code, DropReason
-from specs.trace import ABSENT, Kind, Op
+from specs.trace import ABSENT, Op
 
 __all__ = [
-    "answers_missing",
-    "conservation",
-    "eventual_final",
-    "id_monotone",
-    "late_dropped",
-    "match",
-    "no_late_provisional",
-    "normal_form",
-    "one_final",
-    "retry_identity",
-    "timeout_justified",
-]
+    "Conservation", "IdMonotone", "LateDropped", "Match", "NoLateProvisional", "NormalForm",
+    "OneFinal", "RetryIdentity", "TimeoutJustified", "Unanswered",
+]  # fmt: skip
 
-_GIVEN: Final = frozenset({Op.CALLBACK, Op.DELIVER})
-_GOES_ON: Final = frozenset(
-    {Op.DELIVER, Op.CALLBACK, Op.XMIT, Op.RELAY, Op.QUEUE, Op.SYNTH, Op.DROP, Op.PUBLISH}
-)
-_ENDS: Final = frozenset({Op.SYNTH, Op.DROP})
 _VERBS: Final = frozenset(MessageType)
+_BEGINS: Final = steps("transaction")
 
 
-def match(node: NodeTrace) -> Iterator[Finding]:
+@final
+class Match(Fold, claims=("I-T1",), place=Place.RUNTIME):
     """An answer that is given belongs to a request that was submitted before (I-T1)."""
-    asked: set[Key] = set()
-    for record in node.at_bus:
-        if record.op == Op.SUBMIT and not is_answer(record):
-            asked.add(key_of(record))
-        elif record.op in _GIVEN and is_answer(record) and key_of(record) not in asked:
-            yield node.finding("I-T1", record, "an earlier request with this id and these ends")
+
+    def __init__(self, process: Process) -> None:
+        super().__init__(process)
+        self._asked: set[Key] = set()
+
+    @on(at_bus(Op.SUBMIT))
+    def submitted(self, record: TraceLine) -> None:
+        if not is_answer(record):
+            self._asked.add(key_of(record))
+
+    @on(at_bus(Op.CALLBACK, Op.DELIVER))
+    def given(self, record: TraceLine) -> None:
+        if is_answer(record) and key_of(record) not in self._asked:
+            self.broken(record, "an earlier request with this id and these ends")
 
 
-def one_final(node: NodeTrace) -> Iterator[Finding]:
+@final
+class OneFinal(Fold, claims=("I-T2",), place=Place.RUNTIME):
     """A request gets one final answer, or one from each who answers for itself (I-T2)."""
-    given: dict[Key, set[str]] = {}
-    for record in _transactions(node):
-        key = key_of(record)
+
+    def __init__(self, process: Process) -> None:
+        super().__init__(process)
+        self._given: dict[Key, set[str]] = {}
+
+    @on(_BEGINS)
+    def begun(self, record: TraceLine) -> None:
         if _begins(record):
-            given.pop(_key_of_step(record), None)
-        elif record.op == Op.CALLBACK and is_final(record):
-            before, mid = given.setdefault(key, set()), record.mid or ""
+            self._given.pop(_key_of_step(record), None)
+
+    @on(at_bus(Op.CALLBACK))
+    def called_back(self, record: TraceLine) -> None:
+        if not is_final(record):
+            return
+        before, mid = self._given.setdefault(key_of(record), set()), record.mid or ""
+        if before:
             several = all("@" in one.rpartition("!")[2] for one in (*before, mid))
-            if before and (mid in before or not several):
-                yield node.finding("I-T2", record, "no second final answer")
-            before.add(mid)
+            if mid in before or not several:
+                self.broken(record, "no second final answer")
+        before.add(mid)
 
 
-def eventual_final(node: NodeTrace) -> Iterator[Finding]:
-    """A request made here gets a final answer before the wait for it is over (I-T3)."""
-    for asked, since in _unanswered(node):
-        if node.is_over_since(since + REPLY_TIMEOUT + SLACK):
-            expected = f"a final answer within {REPLY_TIMEOUT:g} s"
-            yield node.finding("I-T3", asked, expected)
+@final
+class Unanswered(Fold, claims=("I-T3",), place=Place.RUNTIME):
+    """A request made here gets a final answer before the wait for it is over (I-T3).
 
-
-def answers_missing(node: NodeTrace) -> Iterator[TraceLine]:
-    """Yield requests whose final answer is not told, though the process ended orderly.
-
-    A runtime that ends refuses what is open; whoever asked is gone by then.
+    Attributes:
+        refused: Requests that the process refused when it ended: whoever asked is gone by then.
     """
-    if node.end is None:
-        return
-    refused = {_key_of_step(one) for one in node.steps("transaction") if one.cause == "refused"}
-    for asked, _ in _unanswered(node):
-        if key_of(asked) not in refused:
-            yield asked
 
+    def __init__(self, process: Process) -> None:
+        super().__init__(process)
+        self.refused: set[Key] = set()
+        self._waiting: dict[Key, tuple[TraceLine, float]] = {}
 
-def _unanswered(node: NodeTrace) -> Iterator[tuple[TraceLine, float]]:
-    """Yield requests made here that got no final answer, and since when each waits."""
-    waiting: dict[Key, tuple[TraceLine, float]] = {}
-    for record in node.at_bus:
+    @on(at_bus(Op.SUBMIT))
+    def submitted(self, record: TraceLine) -> None:
+        if expects_answer(record) and self.process.is_local(record):
+            self._waiting.setdefault(key_of(record), (record, record.t))
+
+    @on(at_bus(Op.CALLBACK, Op.DELIVER, Op.SYNTH, Op.DROP))
+    def answered(self, record: TraceLine) -> None:
+        if not is_answer(record):
+            if record.op == Op.DROP:
+                self._waiting.pop(key_of(record), None)
+            return
+        # Who asked may be gone when the answer comes.
+        if record.op == Op.DROP and record.reason != DropReason.NO_TARGET:
+            return
         key = key_of(record)
-        if record.op == Op.SUBMIT and expects_answer(record) and node.is_local(record):
-            waiting.setdefault(key, (record, record.t))
-        elif record.op == Op.DROP and not is_answer(record):
-            waiting.pop(key, None)
-        elif key in waiting and _is_answered(record):
-            if is_final(record):
-                del waiting[key]
-            else:
-                waiting[key] = (waiting[key][0], record.t)
-    yield from waiting.values()
+        if key not in self._waiting:
+            return
+        if is_final(record):
+            del self._waiting[key]
+        else:
+            self._waiting[key] = (self._waiting[key][0], record.t)
+
+    @on(steps("transaction"))
+    def stepped(self, record: TraceLine) -> None:
+        if record.cause == "refused":
+            self.refused.add(_key_of_step(record))
+
+    @override
+    def end(self) -> None:
+        for asked, since in self._waiting.values():
+            if self.process.is_over_since(since + REPLY_TIMEOUT + SLACK):
+                self.broken(asked, f"a final answer within {REPLY_TIMEOUT:g} s")
+
+    def answers_missing(self) -> list[TraceLine]:
+        """Return requests whose final answer is not recorded, though the process ended orderly."""
+        if self.process.end is None:
+            return []
+        open_ = (asked for asked, _ in self._waiting.values())
+        return [asked for asked in open_ if key_of(asked) not in self.refused]
 
 
-def _is_answered(record: TraceLine) -> bool:
-    """Say whether an answer came; who asked may be gone by then."""
-    is_for_nobody = record.op == Op.DROP and record.reason == DropReason.NO_TARGET
-    return is_answer(record) and (record.op in {*_GIVEN, Op.SYNTH} or is_for_nobody)
-
-
-def no_late_provisional(node: NodeTrace) -> Iterator[Finding]:
+@final
+class NoLateProvisional(Fold, claims=("I-T4",), place=Place.RUNTIME):
     """After the final answer no provisional one is given (I-T4)."""
-    ended: set[Key] = set()
-    for record in _transactions(node):
+
+    def __init__(self, process: Process) -> None:
+        super().__init__(process)
+        self._ended: set[Key] = set()
+
+    @on(_BEGINS)
+    def begun(self, record: TraceLine) -> None:
         if _begins(record):
-            ended.discard(_key_of_step(record))
-        elif record.op == Op.CALLBACK and is_final(record):
-            ended.add(key_of(record))
-        elif record.op == Op.CALLBACK and key_of(record) in ended:
-            yield node.finding("I-T4", record, "no provisional answer after the final one")
+            self._ended.discard(_key_of_step(record))
+
+    @on(at_bus(Op.CALLBACK))
+    def called_back(self, record: TraceLine) -> None:
+        if is_final(record):
+            self._ended.add(key_of(record))
+        elif key_of(record) in self._ended:
+            self.broken(record, "no provisional answer after the final one")
 
 
-def late_dropped(node: NodeTrace) -> Iterator[Finding]:
+@final
+class LateDropped(Fold, claims=("I-T5",), place=Place.RUNTIME):
     """What answers a request after the router's own 408 is given to nobody (I-T5)."""
-    over: dict[Key, str | None] = {}
-    for record in _transactions(node):
-        key = key_of(record)
-        if _begins(record):
-            over.pop(_key_of_step(record), None)
-        elif record.op == Op.SYNTH and record.code == Code.TIMEOUT:
-            over[key] = record.mid
-        elif record.op in _GIVEN and is_answer(record) and over.get(key, record.mid) != record.mid:
-            yield node.finding("I-T5", record, "this answer to be dropped: it came after the 408")
+
+    def __init__(self, process: Process) -> None:
+        super().__init__(process)
+        self._over: dict[Key, str | None] = {}
+
+    @on(_BEGINS)
+    def begun(self, record: TraceLine) -> None:
+        if self._over and _begins(record):
+            self._over.pop(_key_of_step(record), None)
+
+    @on(at_bus(Op.SYNTH))
+    def refused(self, record: TraceLine) -> None:
+        if record.code == Code.TIMEOUT:
+            self._over[key_of(record)] = record.mid
+
+    @on(at_bus(Op.CALLBACK, Op.DELIVER))
+    def given(self, record: TraceLine) -> None:
+        if not self._over or not is_answer(record):
+            return
+        if self._over.get(key_of(record), record.mid) != record.mid:
+            self.broken(record, "this answer to be dropped: it came after the 408")
 
 
-def timeout_justified(node: NodeTrace) -> Iterator[Finding]:
+@final
+class TimeoutJustified(Fold, claims=("I-T6",), place=Place.RUNTIME):
     """The router says 408 only after a whole wait without a sign of life (I-T6)."""
-    signs: dict[Key, float] = {}
-    for record in _transactions(node):
-        key = key_of(record)
+
+    def __init__(self, process: Process) -> None:
+        super().__init__(process)
+        self._signs: dict[Key, float] = {}
+
+    @on(_BEGINS)
+    def begun(self, record: TraceLine) -> None:
         if _begins(record):
-            signs[_key_of_step(record)] = record.t
-        elif record.op == Op.CALLBACK and is_final(record):
-            signs.pop(key, None)
-        elif record.op in _GIVEN and _is_sign(record) and key in signs:
-            signs[key] = record.t
-        elif record.op == Op.SYNTH and record.code == Code.TIMEOUT:
-            since = signs.get(key)
-            if since is None or record.t - since < REPLY_TIMEOUT - TOLERANCE:
-                expected = f"{REPLY_TIMEOUT:g} s of silence on an open request before the 408"
-                yield node.finding("I-T6", record, expected)
+            self._signs[_key_of_step(record)] = record.t
+
+    @on(at_bus(Op.CALLBACK, Op.DELIVER))
+    def given(self, record: TraceLine) -> None:
+        if not is_answer(record):
+            return
+        if is_final(record):
+            if record.op == Op.CALLBACK:
+                self._signs.pop(key_of(record), None)
+        elif (key := key_of(record)) in self._signs:
+            # A provisional answer says that a better one follows.
+            self._signs[key] = record.t
+
+    @on(at_bus(Op.SYNTH))
+    def refused(self, record: TraceLine) -> None:
+        if record.code != Code.TIMEOUT:
+            return
+        since = self._signs.get(key_of(record))
+        if since is None or record.t - since < REPLY_TIMEOUT - TOLERANCE:
+            expected = f"{REPLY_TIMEOUT:g} s of silence on an open request before the 408"
+            self.broken(record, expected)
 
 
-def _is_sign(record: TraceLine) -> bool:
-    """Whether an answer says that a better one follows: what another has answered does not."""
-    return is_answer(record) and not is_final(record)
-
-
-def id_monotone(node: NodeTrace) -> Iterator[Finding]:
+@final
+class IdMonotone(Fold, claims=("I-T7",), place=Place.RUNTIME):
     """The ids of what one component sends rise; a repetition is the same message (I-T7)."""
-    last: dict[str, int] = {}
-    seen: set[str] = set()
-    for record in node.at_bus:
-        if record.op != Op.SUBMIT or is_answer(record) or not node.is_local(record):
-            continue
+
+    def __init__(self, process: Process) -> None:
+        super().__init__(process)
+        self._last: dict[str, int] = {}
+        self._seen: set[str] = set()
+
+    @on(at_bus(Op.SUBMIT))
+    def submitted(self, record: TraceLine) -> None:
+        if is_answer(record) or not self.process.is_local(record):
+            return
         sender, number, mid = record.from_ or "", record.id or 0, record.mid or ""
-        if mid not in seen and number <= last.get(sender, 0):
-            yield node.finding("I-T7", record, f"an id above {last[sender]}")
-        seen.add(mid)
-        last[sender] = max(number, last.get(sender, 0))
+        last = self._last.get(sender, 0)
+        if number <= last and mid not in self._seen:
+            self.broken(record, f"an id above {last}")
+        self._seen.add(mid)
+        self._last[sender] = max(number, last)
 
 
-def retry_identity(node: NodeTrace) -> Iterator[Finding]:
-    """Who sends the same request again sends the same content (I-T8)."""
-    known: dict[Key, str] = {}
-    for record in node.messages:
-        if record.op != Op.SUBMIT or is_answer(record) or record.digest is None:
-            continue
-        same = known.setdefault(key_of(record), record.digest) == record.digest
-        if not same and node.is_local(record):
-            yield node.finding("I-T8", record, "the same content under the same id")
+@final
+class RetryIdentity(Fold, claims=("I-T8",)):
+    """A component that sends the same request again sends the same content (I-T8)."""
+
+    def __init__(self, process: Process) -> None:
+        super().__init__(process)
+        self._known: dict[Key, str] = {}
+
+    @on(msg(Op.SUBMIT))
+    def submitted(self, record: TraceLine) -> None:
+        if record.digest is None or is_answer(record):
+            return
+        same = self._known.setdefault(key_of(record), record.digest) == record.digest
+        if not same and self.process.is_local(record):
+            self.broken(record, "the same content under the same id")
 
 
-def conservation(node: NodeTrace) -> Iterator[Finding]:
-    """What is admitted goes on, is answered, or is dropped with a reason (I-T9)."""
-    admitted: dict[str, TraceLine] = {}
-    for record in node.messages:
-        if record.op == Op.ADMIT:
-            admitted.setdefault(record.mid or "", record)
-        elif record.op in _GOES_ON:
+@final
+class Conservation(Fold, claims=("I-T9",)):
+    """What is admitted goes on, is answered, or is dropped with a reason (I-T9).
+
+    What is queued is released, answered or dropped, and nothing is released twice.
+    """
+
+    def __init__(self, process: Process) -> None:
+        super().__init__(process)
+        self._admitted: dict[str, TraceLine] = {}
+        # What came twice may wait twice: nobody but the receiver knows that it is the same.
+        # And whoever queues a request does not hear of its answer, so it may release it still.
+        self._queued: defaultdict[tuple[str | None, str], list[TraceLine]] = defaultdict(list)
+        self._settled: set[str | None] = set()
+
+    @on(msg(Op.ADMIT))
+    def admitted(self, record: TraceLine) -> None:
+        self._admitted.setdefault(record.mid or "", record)
+
+    @on(msg(Op.DELIVER, Op.CALLBACK, Op.XMIT, Op.RELAY, Op.QUEUE, Op.SYNTH, Op.DROP, Op.PUBLISH))
+    def went_on(self, record: TraceLine) -> None:
+        admitted = self._admitted
+        if admitted:
             admitted.pop(record.mid or "", None)
             admitted.pop(record.ref or "", None)
-    for left in admitted.values():
-        if node.is_over_since(left.t + REPLY_TIMEOUT + SLACK):
-            yield node.finding("I-T9", left, "a delivery, an answer, or a drop with a reason")
-    yield from _waiting(node)
 
+    @on(msg(Op.QUEUE))
+    def queued(self, record: TraceLine) -> None:
+        self._queued[record.mid, record.actor].append(record)
 
-def _waiting(node: NodeTrace) -> Iterator[Finding]:
-    """What is queued is released, answered or dropped, and nothing is released twice."""
-    # What came twice may wait twice: nobody but the receiver knows that it is the same.
-    # And whoever queues a request does not hear of its answer, so it may release it still.
-    queued: defaultdict[tuple[str | None, str], list[TraceLine]] = defaultdict(list)
-    settled: set[str | None] = set()
-    for record in node.messages:
-        waiting = queued[record.mid, record.actor]
-        if record.op == Op.QUEUE:
-            waiting.append(record)
-        elif record.op == Op.FLUSH and not waiting:
-            yield node.finding("I-T9", record, "no second release of what was queued once")
-        elif record.op == Op.FLUSH or (record.op == Op.DROP and waiting):
+    @on(msg(Op.FLUSH, Op.SYNTH, Op.DROP))
+    def left(self, record: TraceLine) -> None:
+        at = record.mid, record.actor
+        waiting = self._queued.get(at)
+        if waiting and record.op != Op.SYNTH:
             waiting.pop(0)
-        elif record.op in _ENDS:
-            settled |= {record.mid, record.ref}
-    for left in (one for several in queued.values() for one in several):
-        if left.mid not in settled and node.is_over_since(left.t + REPLY_TIMEOUT + SLACK):
-            yield node.finding("I-T9", left, "what waits to be released, answered or dropped")
+            if not waiting:
+                del self._queued[at]
+        elif record.op == Op.FLUSH:
+            self.broken(record, "no second release of what was queued once")
+        else:
+            self._settled.add(record.mid)
+            self._settled.add(record.ref)
+
+    @override
+    def end(self) -> None:
+        for one in self._admitted.values():
+            if self.process.is_over_since(one.t + REPLY_TIMEOUT + SLACK):
+                self.broken(one, "a delivery, an answer, or a drop with a reason")
+        for one in (one for several in self._queued.values() for one in several):
+            is_late = self.process.is_over_since(one.t + REPLY_TIMEOUT + SLACK)
+            if is_late and one.mid not in self._settled:
+                self.broken(one, "what waits to be released, answered or dropped")
 
 
-def normal_form(node: NodeTrace) -> Iterator[Finding]:
+@final
+class NormalForm(Fold, claims=("I-T10",)):
     """What is admitted or sent is in normal form (I-T10)."""
-    for record in node.messages:
-        if record.op in {Op.ADMIT, Op.XMIT}:
-            flaw = _flaw(record)
-            if flaw:
-                yield node.finding("I-T10", record, flaw)
 
+    def __init__(self, process: Process) -> None:
+        super().__init__(process)
+        self._canonical: set[str] = set()
 
-def _flaw(record: TraceLine) -> str:
-    if record.type not in _VERBS:
-        return f"one of the nine verbs, not {record.type!r}"
-    if (record.id or 0) < 1:
-        return "an id above 0"
-    for address in (record.from_ or "", record.to or ""):
-        if not _is_canonical(address):
-            return f"a canonical address, not {address!r}"
-    code = record.code or 0
-    if is_answer(record) != (FIRST_CODE <= code <= LAST_CODE):
-        return "a code in an answer, and only there"
-    return ""
+    @on(msg(Op.ADMIT, Op.XMIT))
+    def sent(self, record: TraceLine) -> None:
+        flaw = self._flaw(record)
+        if flaw:
+            self.broken(record, flaw)
+
+    def _flaw(self, record: TraceLine) -> str:
+        if record.type not in _VERBS:
+            return f"one of the nine verbs, not {record.type!r}"
+        if (record.id or 0) < 1:
+            return "an id above 0"
+        for address in (record.from_ or "", record.to or ""):
+            if address not in self._canonical:
+                if not _is_canonical(address):
+                    return f"a canonical address, not {address!r}"
+                self._canonical.add(address)
+        if is_answer(record) != (FIRST_CODE <= (record.code or 0) <= LAST_CODE):
+            return "a code in an answer, and only there"
+        return ""
 
 
 def _is_canonical(address: str) -> bool:
@@ -258,17 +345,8 @@ def _is_canonical(address: str) -> bool:
         return False
 
 
-def _transactions(node: NodeTrace) -> Iterator[TraceLine]:
-    """Yield what the bus did with messages, and each transaction's begin."""
-    if node.home is None:
-        return
-    for record in node.records:
-        if record.actor == BUS and (record.k == Kind.MSG or _begins(record)):
-            yield record
-
-
 def _begins(record: TraceLine) -> bool:
-    return record.is_step and record.machine == "transaction" and record.old == ABSENT
+    return record.actor == BUS and record.old == ABSENT
 
 
 def _key_of_step(record: TraceLine) -> Key:

@@ -2,9 +2,8 @@
 
 import pytest
 
-from fsm.judge.claims.told import read_trace
-from fsm.judge.missing import missing
 from fsm.judge.trace_line import TraceLine
+from fsm.judge.verdict import judge_run
 
 RA, RB = "hyperty-runtime://a.ex/ra", "hyperty-runtime://a.ex/rb"
 MN = "domain://msg-node.a.ex"
@@ -19,7 +18,7 @@ def trace(*facts, node="ra", run="r1"):
 
 
 def found(*lines, untraced=()):
-    return [(one.node, one.ln, one.reason) for one in missing(read_trace(lines), untraced)]
+    return [(one.node, one.ln, one.reason) for one in judge_run(lines, untraced=untraced).missing]
 
 
 def message(op, **more):

@@ -2,11 +2,15 @@
 
 import attrs
 
-from fsm.judge.claims import judge
 from fsm.judge.trace_line import Claim, Verdict
 from fsm.judge.verdict import judge_run
 from tests.fsm.judge.claims.cases import ANSWERED, ASKED, RUNTIME
 from tests.support.trace.stories_told import told
+
+
+def judge(lines):
+    return judge_run(lines).findings
+
 
 KEPT = RUNTIME + ASKED + ANSWERED
 BROKEN = KEPT + ANSWERED

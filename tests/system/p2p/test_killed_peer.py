@@ -17,8 +17,8 @@ from actors.kit.ids import IdSource
 from actors.kit.trace_file import open_trace
 from actors.runtime.app import open_runtime
 from actors.runtime.config import RuntimeConfig
-from fsm.judge.claims import judge
 from fsm.judge.replay import judge as judge_steps
+from fsm.judge.verdict import judge_run
 from specs.reply_code import Code
 from tests.support.command import PYTHON, ROOT, call, serving
 from tests.support.trace.judged import lines_under
@@ -139,4 +139,4 @@ async def test_every_request_is_answered_and_only_bobs_trace_is_incomplete(
         assert await node.stop() == 0
     said = await verdicts(trace, tmp_path)
     assert said == {"alice": "conformant", "node.a.example": "conformant", "bob": "incomplete"}
-    assert judge(lines_under(trace)) == ()
+    assert judge_run(lines_under(trace)).findings == ()

@@ -16,8 +16,8 @@ from trio.testing import MockClock
 
 from actors.runtime.p2p import stub as p2p_stub
 from actors.runtime.p2p.link import P2PLink
-from fsm.judge.claims import judge as judge_claims
 from fsm.judge.trace_line import read_record
+from fsm.judge.verdict import judge_run
 from specs.addresses.address import is_below, runtime_of
 from specs.limits.p2p import FORGERIES
 from specs.message import Message, MessageType
@@ -141,7 +141,7 @@ class Attack:
     def findings(self):
         """What the judge of claims on senders says of bob's run."""
         lines = [read_record(line) for line in records(whole(self.bob.tracer.facts))]
-        return [one for one in judge_claims(lines) if one.claim == "I-B10"]
+        return [one for one in judge_run(lines).findings if one.claim == "I-B10"]
 
 
 @asynccontextmanager

@@ -2,9 +2,9 @@
 
 import pytest
 
-from fsm.judge.claims import judge
 from fsm.judge.claims.catalogue import CLAIMS_JUDGED
 from fsm.judge.claims.not_judged import BY_MACHINES, NOT_JUDGED
+from fsm.judge.verdict import judge_run
 from fsm.machine_list import MACHINES
 from specs.claims.all import CLAIMS
 from tests.fsm.judge.claims import cases_links, cases_node, cases_objects, cases_traffic
@@ -28,12 +28,12 @@ each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.claim)
 
 @each_case
 def test_a_story_that_keeps_a_claim_breaks_none(case):
-    assert judge(told(case.kept)) == ()
+    assert judge_run(told(case.kept)).findings == ()
 
 
 @each_case
 def test_a_story_that_breaks_a_claim_breaks_it_alone(case):
-    assert {finding.claim for finding in judge(told(case.broken))} == {case.claim}
+    assert {finding.claim for finding in judge_run(told(case.broken)).findings} == {case.claim}
 
 
 def test_each_claim_that_is_judged_has_its_stories():

@@ -1,0 +1,339 @@
+"""How a claim is judged: a fold over the records of one process, or over evidence of several.
+
+A fold declares the claims that it judges, where it applies (runtimes, message nodes, or both)
+and, by the routes of its methods, which records it needs. A record visits the methods that
+declared its kind and operation, and no others. At the end of the process the fold reports
+what never came.
+
+What one process alone cannot decide is handed over as evidence under a key (a link, an object,
+a pair of addresses): an `Across` folds the evidence of all processes under one key.
+"""
+
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
+from enum import StrEnum, unique
+from types import FunctionType
+from typing import ClassVar, Final, Never, TypeAlias, TypeVar, final
+
+import attrs
+from typing_extensions import override
+
+from fsm.judge.claims.told import BUS, LISTENERS, Listeners, Rows
+from fsm.judge.trace_line import TraceLine
+from specs.addresses.address import domain_of
+from specs.trace import Kind, Op
+
+__all__ = [
+    "Across", "Evidence", "Finding", "Fold", "GroupKey", "Place", "Process", "Route", "any_msg",
+    "at_bus", "msg", "on", "others", "rows", "steps",
+]  # fmt: skip
+
+Datum: TypeAlias = str | int | float | None
+"""One value of evidence."""
+
+
+@final
+@attrs.frozen(slots=True, order=True)
+class Finding:
+    """One claim, broken once.
+
+    Attributes:
+        claim: Which of `specs.claims.all.CLAIMS`, by its id.
+        run: In which run of the process.
+        nodes: Whose traces show it; the first is that of the record.
+        ln: The record that breaks it, or the one whose sequel never came.
+        about: Which message, address, link or object.
+        expected: What would have kept the claim, as half a sentence.
+    """
+
+    claim: str
+    run: str
+    nodes: tuple[str, ...]
+    ln: int
+    about: str
+    expected: str
+
+
+@unique
+class GroupKey(StrEnum):
+    """What the records have in common that one fold sees."""
+
+    ENTITY = "entity"
+    PROCESS = "runtime"
+    LINK = "link"
+    PAIR = "pair"
+    MESSAGE = "message"
+    OBJECT = "object"
+
+
+@unique
+class Place(StrEnum):
+    """Which processes a fold applies to."""
+
+    ANY = "any process"
+    RUNTIME = "a runtime"
+    NODE = "a message node"
+
+
+@final
+@attrs.frozen
+class Evidence:
+    """What a process hands over to be judged together with what others do.
+
+    Attributes:
+        fold: Name of the class that folds it.
+        key: Of the link, the object, or the pair.
+        place: Its number among the evidence of its process.
+        ln: The record it comes from.
+        about: Subject of a finding at that record.
+    """
+
+    fold: str
+    key: str
+    run: str
+    node: str
+    place: int
+    ln: int
+    about: str
+    data: tuple[Datum, ...]
+
+
+@final
+@attrs.frozen
+class Route:
+    """A set of records: their kind, and a selection within it.
+
+    Attributes:
+        kind: Field `k`.
+        names: Operations; of `state` the machines, of `table` the tables; empty: all.
+        is_at_bus: Only messages that the Message BUS of the process recorded.
+        has_ends: Only messages whose record names both ends.
+    """
+
+    kind: Kind
+    names: frozenset[str]
+    is_at_bus: bool = False
+    has_ends: bool = False
+
+    def takes(self, record: TraceLine) -> bool:
+        """Whether a record is in the set."""
+        if record.k != self.kind or (self.names and self._name(record) not in self.names):
+            return False
+        if self.is_at_bus and record.actor != BUS:
+            return False
+        return not self.has_ends or (record.from_ is not None and record.to is not None)
+
+    def _name(self, record: TraceLine) -> str | None:
+        if self.kind is Kind.STATE:
+            return record.machine if record.op == Op.STEP else None
+        return record.table if self.kind is Kind.TABLE else record.op
+
+
+def at_bus(*ops: Op) -> Route:
+    """Messages, with both ends, that the Message BUS of the process recorded."""
+    return Route(Kind.MSG, frozenset(ops), is_at_bus=True, has_ends=True)
+
+
+def msg(*ops: Op) -> Route:
+    """Messages, with both ends, by any actor."""
+    return Route(Kind.MSG, frozenset(ops), has_ends=True)
+
+
+def any_msg(*ops: Op) -> Route:
+    """Messages by any actor, also if the record does not name both ends."""
+    return Route(Kind.MSG, frozenset(ops))
+
+
+def steps(*machines: str) -> Route:
+    """Steps of machines."""
+    return Route(Kind.STATE, frozenset(machines))
+
+
+def rows(*tables: str) -> Route:
+    """Changes of tables."""
+    return Route(Kind.TABLE, frozenset(tables))
+
+
+def others(kind: Kind, *ops: Op) -> Route:
+    """Records of any other kind."""
+    return Route(kind, frozenset(ops))
+
+
+_Method: TypeAlias = Callable[[Never, TraceLine], None]
+_M = TypeVar("_M", bound=_Method)
+_DECLARED: Final[dict[_Method, tuple[Route, ...]]] = {}
+
+
+def on(*routes: Route) -> Callable[[_M], _M]:
+    """Declare which records a method of a fold takes."""
+
+    def declared(method: _M) -> _M:
+        _DECLARED[method] = routes
+        return method
+
+    return declared
+
+
+@final
+class Process:
+    """What folds know of the process whose records they read.
+
+    Attributes:
+        home: Address of the runtime; None: it is a message node, or listeners are not recorded.
+        end: Its last record if it ended orderly and no record is missing; known at the end.
+        listeners: The tables of its routers, as of the record that is read.
+        links: Its table of direct links.
+        stubs: Its table of stubs.
+        findings: What was found so far.
+        evidence: What was handed over so far.
+    """
+
+    def __init__(self, run: str, node: str, home: str | None) -> None:
+        self.run = run
+        self.node = node
+        self.home = home
+        self.end: TraceLine | None = None
+        self.listeners = Listeners()
+        self.links = Rows()
+        self.stubs = Rows()
+        self.findings: list[Finding] = []
+        self.evidence: list[Evidence] = []
+        self._domain: str | None = None
+        self._arrived: dict[str | None, int] = {}
+
+    @property
+    def domain(self) -> str | None:
+        """Domain of a message node, once a row of its components said so."""
+        return self._domain
+
+    def take(self, record: TraceLine) -> None:
+        """Take a change of a table, before any fold does."""
+        table = record.table
+        if table == LISTENERS:
+            self.listeners.take(record)
+        elif table == "p2p":
+            self.links.take(record)
+        elif table == "stubs":
+            self.stubs.take(record)
+        elif table == "components" and self._domain is None and record.key is not None:
+            self._domain = domain_of(record.key)
+
+    def arrived(self, record: TraceLine) -> None:
+        """Note a message that came over a link, before any fold sees it."""
+        if record.mid is not None:
+            self._arrived.setdefault(record.mid, record.ln)
+
+    def is_local(self, record: TraceLine) -> bool:
+        """Whether a message came from here: not over a link, up to this record."""
+        return self._arrived.get(record.mid or "", record.ln) >= record.ln
+
+    def is_over_since(self, time: float) -> bool:
+        """Whether the process lasted beyond a time, and ended orderly."""
+        return self.end is not None and self.end.t > time
+
+
+def _about(record: TraceLine) -> str:
+    return record.mid or record.key or record.link or record.to or ""
+
+
+class Fold:
+    """Judges claims by the records of one process, each visited once, in order.
+
+    Attributes:
+        claims: The claims that it judges, by id.
+        place: Where it applies.
+        methods: Which method takes which records.
+        across: What folds the evidence that it hands over.
+    """
+
+    claims: ClassVar[tuple[str, ...]]
+    place: ClassVar[Place]
+    methods: ClassVar[tuple[tuple[str, tuple[Route, ...]], ...]]
+    across: ClassVar[tuple[type["Across"], ...]]
+
+    @override
+    def __init_subclass__(
+        cls,
+        *,
+        claims: tuple[str, ...],
+        place: Place = Place.ANY,
+        across: tuple[type["Across"], ...] = (),
+    ) -> None:
+        """Declare a fold; the routes of its methods in the order in which they are written."""
+        super().__init_subclass__()
+        cls.claims, cls.place, cls.across = claims, place, across
+        own = tuple(
+            (name, _DECLARED[value])
+            for name, value in vars(cls).items()
+            if isinstance(value, FunctionType) and value in _DECLARED
+        )
+        cls.methods = own
+
+    def __init__(self, process: Process) -> None:
+        self.process = process
+
+    @final
+    def broken(
+        self, record: TraceLine, expected: str, about: str = "", *, claim: str | None = None
+    ) -> None:
+        """Report that a record breaks a claim; the only one of this fold unless it is named."""
+        process, name = self.process, self.claims[0] if claim is None else claim
+        where = (process.node,)
+        subject = about or _about(record)
+        process.findings.append(Finding(name, process.run, where, record.ln, subject, expected))
+
+    @final
+    def hand_over(
+        self, fold: type["Across"], key: str | None, record: TraceLine, *data: Datum
+    ) -> None:
+        """Hand evidence over to be judged with that of other processes under the same key."""
+        process = self.process
+        process.evidence.append(
+            Evidence(
+                fold.__name__, key or "", process.run, process.node, len(process.evidence),
+                record.ln, _about(record), data,
+            )
+        )  # fmt: skip
+
+    def end(self) -> None:
+        """Report what never came; called once, after the last record."""
+
+
+class Across:
+    """Judges claims by the evidence of all processes under one key.
+
+    Attributes:
+        claims: The claims that it judges, by id.
+        key: What the evidence has in common.
+    """
+
+    claims: ClassVar[tuple[str, ...]]
+    key: ClassVar[GroupKey]
+
+    @override
+    def __init_subclass__(cls, *, claims: tuple[str, ...], key: GroupKey) -> None:
+        """Declare a fold."""
+        super().__init_subclass__()
+        cls.claims, cls.key = claims, key
+
+    def __init__(self, whole: AbstractSet[str | None]) -> None:
+        """Begin a key.
+
+        Args:
+            whole: Runtimes of whose lives, however often they began anew, nothing is missing.
+        """
+        self.whole = whole
+        self.findings: list[Finding] = []
+
+    @final
+    def broken(self, item: Evidence, expected: str, *, claim: str | None = None) -> None:
+        """Report that the record of some evidence breaks a claim."""
+        name = self.claims[0] if claim is None else claim
+        self.findings.append(Finding(name, item.run, (item.node,), item.ln, item.about, expected))
+
+    def take(self, item: Evidence) -> None:
+        """Take evidence: process by process, and of each in the order of its records."""
+        raise NotImplementedError
+
+    def end(self) -> None:
+        """Judge; called once, after all evidence of the key."""

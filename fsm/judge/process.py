@@ -1,0 +1,250 @@
+"""The records of one process, read once, in order: by its machines, its claims, and for gaps.
+
+A missing record is no proof of a wrong step. Claims are judged by the records up to the first
+gap in their numbers, and not at all if the sink dropped some. A record that never came is
+missed only in a trace that has its end.
+
+Whether the process is a runtime or a message node decides which folds apply. A runtime says so
+by the first listener at its Message BUS, near its start. The first records are held back until
+then; a process that says it later than `_HELD` records is read again (`LateHomeError`), with
+what is known then.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from itertools import groupby
+from typing import Final, TypeAlias, final
+
+import attrs
+
+from fsm.judge.claims.catalogue import ACROSS, FOLDS
+from fsm.judge.claims.fold import Evidence, Finding, Fold, Place, Process
+from fsm.judge.claims.told import BUS, LISTENERS
+from fsm.judge.claims.transactions import Unanswered
+from fsm.judge.missing import Gaps, Missing, Participants, Took
+from fsm.judge.replay import EntityJudgement, Machines, NodeJudgement
+from fsm.judge.trace_line import Flaw, TraceLine
+from fsm.machine_list import MACHINES
+from specs.addresses.address import runtime_of
+from specs.errors import ProtoflyError
+from specs.trace import Kind, Op
+
+__all__ = ["DisorderError", "LateHomeError", "ProcessJudge", "ProcessJudgement", "judge_across"]
+
+_HELD: Final = 1000
+"""Records at the start of a process that are held back until its home is known."""
+
+_Handler: TypeAlias = Callable[[TraceLine], None]
+_Spot: TypeAlias = tuple[str | None, ...]
+
+
+class DisorderError(ProtoflyError):
+    """Records came out of order: sort them, then judge."""
+
+
+@final
+class LateHomeError(DisorderError):
+    """A record says late that its process is a runtime: judge again, with its home.
+
+    Attributes:
+        process: Run and node.
+        home: Address of the runtime.
+    """
+
+    def __init__(self, process: tuple[str, str], home: str) -> None:
+        super().__init__(f"the records say late that {process[1]} is {home}")
+        self.process = process
+        self.home = home
+
+
+@final
+@attrs.frozen
+class ProcessJudgement:
+    """What is judged of one process.
+
+    Attributes:
+        home: Address of the runtime; None: a message node, or it is not recorded.
+        is_whole: Whether it ended orderly and no record is missing.
+        findings: Which claims are broken, without those that need other processes.
+        evidence: For those that do.
+        entities: What is judged of its machines.
+        missing: What its records lack.
+        unanswered: Requests without a final answer.
+        took: Who took part in what it recorded.
+        used: How often each step was made (`Machines.used`).
+        stays: How often entities stayed in a state for how long (`Machines.stays`).
+    """
+
+    node: NodeJudgement
+    home: str | None
+    is_whole: bool
+    findings: tuple[Finding, ...]
+    evidence: tuple[Evidence, ...]
+    entities: tuple[EntityJudgement, ...]
+    missing: tuple[Missing, ...]
+    unanswered: tuple[Missing, ...]
+    took: Took
+    used: Mapping[tuple[str, str, str, str], int]
+    stays: Mapping[tuple[str, str, int], int]
+
+
+def home_of(record: TraceLine) -> str | None:
+    """Return the address of the runtime, if a record says it."""
+    if record.k == Kind.TABLE and record.table == LISTENERS and record.actor == BUS:
+        return runtime_of(record.key or "")
+    return None
+
+
+@final
+class ProcessJudge:
+    """Judges one run of one process while its records are read."""
+
+    def __init__(
+        self,
+        run: str,
+        node: str,
+        home: str | None = None,
+        *,
+        is_sorted: bool = False,
+    ) -> None:
+        """Begin.
+
+        Args:
+            run: Of which process.
+            node: The same.
+            home: Address of the runtime, if it is known before.
+            is_sorted: Whether the records are sorted; then numbers may be there twice.
+        """
+        self._machines = Machines(run, node, MACHINES)
+        self._gaps = Gaps(run, node)
+        self._participants = Participants()
+        self._process = Process(run, node, home)
+        self._folds: list[Fold] = []
+        self._handlers: dict[_Spot, tuple[_Handler, ...]] = {}
+        self._held: list[TraceLine] | None = []
+        self._is_sorted = is_sorted
+        self._last: TraceLine | None = None
+        self._is_cut = False
+        if home is not None:
+            self._begin(home)
+
+    def take(self, record: TraceLine) -> None:
+        """Take the next record.
+
+        Raises:
+            DisorderError: It is not the next.
+            LateHomeError: It says what had to be known before.
+        """
+        if not self._is_sorted and self._last is not None and record.ln <= self._last.ln:
+            raise DisorderError("a record came after one with its number, or a greater one")
+        self._is_cut = self._gaps.take(record) or self._is_cut
+        self._machines.take(record)
+        self._participants.take(record)
+        if not self._is_cut:
+            self._take_whole(record)
+        self._last = record
+
+    def _take_whole(self, record: TraceLine) -> None:
+        held = self._held
+        if held is None:
+            if self._process.home is None:
+                home = home_of(record)
+                if home is not None:
+                    raise LateHomeError((self._process.run, self._process.node), home)
+            self._visit(record)
+            return
+        held.append(record)
+        home = home_of(record)
+        if home is not None or len(held) == _HELD:
+            self._begin(home)
+
+    def _begin(self, home: str | None) -> None:
+        """Apply the folds, now that the home is known, to what was held back."""
+        held, self._held = self._held or [], None
+        process = self._process = Process(self._process.run, self._process.node, home)
+        wrong = Place.RUNTIME if home is None else Place.NODE
+        self._folds = [fold(process) for fold in FOLDS if fold.place is not wrong]
+        for record in held:
+            self._visit(record)
+
+    def _visit(self, record: TraceLine) -> None:
+        spot = _spot(record)
+        handlers = self._handlers.get(spot)
+        if handlers is None:
+            handlers = self._handlers[spot] = tuple(self._handlers_of(record))
+        for handler in handlers:
+            handler(record)
+
+    def _handlers_of(self, record: TraceLine) -> Iterator[_Handler]:
+        """Yield what visits records like this one."""
+        if record.k == Kind.TABLE:
+            yield self._process.take
+        elif record.op == Op.RCV and record.from_ is not None and record.to is not None:
+            yield self._process.arrived
+        for fold in self._folds:
+            for name, routes in fold.methods:
+                if any(route.takes(record) for route in routes):
+                    yield getattr(fold, name)
+
+    def end(self) -> ProcessJudgement:
+        """Say what is judged; there are no more records."""
+        if self._held is not None:
+            self._begin(None)
+        node = self._gaps.numbers.judgement()
+        process = self._process
+        is_whole = not node.flaws - {Flaw.NO_START}
+        process.end = self._last if is_whole else None
+        if Flaw.DROPPED in node.flaws:
+            # It is not known where records are missing: nothing is judged but steps.
+            process, self._folds = Process(node.run, node.node, None), []
+        for fold in self._folds:
+            fold.end()
+        unanswered = (fold for fold in self._folds if isinstance(fold, Unanswered))
+        asked = (one for fold in unanswered for one in fold.answers_missing())
+        home = process.home
+        return ProcessJudgement(
+            node=node,
+            home=home,
+            is_whole=process.end is not None,
+            findings=tuple(process.findings),
+            evidence=tuple(process.evidence),
+            entities=self._machines.end(node),
+            missing=tuple(self._gaps.missing()),
+            unanswered=tuple(self._gaps.unanswered(asked)),
+            took=self._participants.end(home),
+            used=self._machines.used,
+            stays=self._machines.stays,
+        )
+
+
+def _spot(record: TraceLine) -> _Spot:
+    """Return what decides which methods take a record."""
+    kind = record.k
+    if kind == "msg":
+        is_at_bus = "bus" if record.actor == BUS else ""
+        if record.from_ is not None and record.to is not None:
+            return record.op, is_at_bus
+        return record.op, is_at_bus, None
+    if kind == "state":
+        return kind, record.op, record.machine
+    return kind, (record.table if kind == "table" else record.op), ""
+
+
+def judge_across(evidence: Iterable[Evidence], whole: AbstractSet[str | None]) -> Iterator[Finding]:
+    """Judge the evidence of all processes, key by key.
+
+    Args:
+        evidence: In any order.
+        whole: Runtimes of whose lives, however often they began anew, nothing is missing.
+    """
+    in_order = sorted(evidence, key=_place_of)
+    for (name, _), items in groupby(in_order, key=lambda item: (item.fold, item.key)):
+        fold = ACROSS[name](whole)
+        for item in items:
+            fold.take(item)
+        fold.end()
+        yield from fold.findings
+
+
+def _place_of(item: Evidence) -> tuple[str, str, str, str, int, int]:
+    return item.fold, item.key, item.run, item.node, item.ln, item.place

@@ -1,0 +1,113 @@
+"""Spark and `fsm judge` say the same of the same traces, record by record."""
+
+import json
+from collections import Counter
+
+import attrs
+import pytest
+
+from fsm.judge.trace_files import read_traces
+from fsm.judge.trace_line import Claim, wire_name
+from fsm.judge.verdict import judge_run
+from spark.pipeline import Question, validate
+from specs.claims.all import CLAIMS
+from tests.fsm.judge.claims.test_claims import CASES
+from tests.support.trace.stories_told import told
+from tests.support.trace.trace_files import generated, write_trace
+
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(300)]
+
+TRACES = 400
+FILES = 4
+
+
+def fields_of(line):
+    """What a process would have written."""
+    there = {wire_name(name): value for name, value in attrs.asdict(line).items()}
+    kept = {name: value for name, value in there.items() if value is not None}
+    return kept | {"wall_ns": 0, "mono_ns": 0}
+
+
+def by_fsm(directory):
+    reading = read_traces([directory])
+    records = list(reading.records())
+    return judge_run(records, len(reading.bad)), reading
+
+
+def by_spark(session, directory, report=None):
+    return validate(session, Question(traces=(str(directory),)), report)
+
+
+def violations(session, report):
+    """Every violation that Spark found, as `fsm judge` has it."""
+    rows = session.read.parquet(str(report / "violations.parquet")).collect()
+    return Counter(
+        (
+            row["claim"],
+            row["run"],
+            row["node"],
+            row["ln"],
+            row["machine"],
+            row["about"],
+            row["expected"],
+        )
+        for row in rows
+    )
+
+
+def expected(judged):
+    """The same of the reference."""
+    steps = (
+        (one.claim.value, one.entity.run, one.entity.node, one.ln, one.entity.machine,
+         one.entity.key, one.expected)
+        for one in judged.machines.violations
+    )  # fmt: skip
+    found = (
+        (one.claim, one.run, one.nodes[0], one.ln, None, one.about, one.expected)
+        for one in judged.findings
+    )
+    return Counter([*steps, *found])
+
+
+def assert_agreed(session, directory, report):
+    judged, _ = by_fsm(directory)
+    found = by_spark(session, directory, report)
+    assert violations(session, report) == expected(judged)
+    assert found.verdict == judged.verdict
+    flaws = {(one.run, one.node): one.flaws for one in judged.machines.nodes}
+    assert {(one.run, one.node): one.flaws for one in found.nodes} == flaws
+    names = Counter({claim.value: times for claim, times in judged.machines.by_claim.items()})
+    names += Counter({CLAIMS[claim].name: times for claim, times in judged.by_claim.items()})
+    assert Counter(found.by_claim) == names
+    return judged
+
+
+def test_of_each_story_that_keeps_or_breaks_a_claim(spark_session, tmp_path):
+    # Each story is a world of its own: its names are told apart by its number.
+    lines = []
+    for number, case in enumerate(CASES):
+        for word, story in (("kept", case.kept), ("broken", case.broken)):
+            for line in told(story):
+                text = json.dumps(fields_of(attrs.evolve(line, run=f"{line.run}-{number}-{word}")))
+                domain = f"{word}{number}"
+                lines.append(
+                    text.replace("a.ex", f"{domain}.a.ex").replace("b.ex", f"{domain}.b.ex")
+                )
+    for part in range(FILES):
+        write_trace(tmp_path / "traces", lines[part::FILES], part)
+
+    judged = assert_agreed(spark_session, tmp_path / "traces", tmp_path / "report")
+
+    assert set(judged.by_claim) == {case.claim for case in CASES}
+
+
+def test_of_generated_and_mutated_steps(spark_session, tmp_path):
+    traces = generated(TRACES, seed=20)
+    for part in range(FILES):
+        write_trace(
+            tmp_path / "traces", [one for trace in traces[part::FILES] for one in trace], part
+        )
+
+    judged = assert_agreed(spark_session, tmp_path / "traces", tmp_path / "report")
+
+    assert set(judged.machines.by_claim) == set(Claim)

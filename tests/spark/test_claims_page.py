@@ -1,0 +1,26 @@
+"""The page of the claims is what the folds declare."""
+
+from pathlib import Path
+
+from click.testing import CliRunner
+
+from spark.__main__ import main
+from spark.claims_page import claims_page
+from specs.claims.all import CATALOGUE
+
+PAGE = Path(__file__).parents[2] / "docs" / "claims.md"
+
+
+def test_the_page_in_docs_is_up_to_date():
+    """If not: python -m spark claims > docs/claims.md."""
+    assert PAGE.read_text() == claims_page()
+
+
+def test_each_claim_has_a_row_with_its_sentence_and_where_it_is_checked():
+    rows = [line.split(" | ") for line in claims_page().splitlines() if line.startswith("| I-")]
+    assert [row[0].removeprefix("| ") for row in rows] == [claim.id for claim in CATALOGUE]
+    assert {len(row) for row in rows} == {7}
+
+
+def test_the_command_prints_the_page():
+    assert CliRunner().invoke(main, ["claims"]).stdout == claims_page()
