@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
+COMMANDS = {"commands", "__main__.py"}
 FILES = [
     path
     for package in ("fsm", "spark")
     for path in sorted((ROOT / package).rglob("*.py"))
-    if path.relative_to(ROOT).parts[1] != "commands"
+    if path.relative_to(ROOT).parts[1] not in COMMANDS
 ]
 INHERITED = {"override", "overload"}
 
